@@ -1,0 +1,99 @@
+# The front door: `make help`.  Every target installs what it needs first (Debian; nothing happens
+# when all is there), then does one thing.  The build itself is Meson's; see CONTRIBUTING.md.
+
+# The distribution's tools come first: an environment manager may put a `meson` or `python3` of its
+# own, or one that does not start, before them.  `make MESON=... PYTHON=...` overrules.
+works = $(shell for tool in $(1); do $$tool --version >/dev/null 2>&1 && echo $$tool && break; done)
+MESON = $(call works,/usr/bin/meson meson)
+PYTHON = $(call works,/usr/bin/python3 python3)
+NINJA = $(call works,/usr/bin/ninja ninja ninja-build)
+CLANG = clang
+ARGS =
+comma = ,
+
+# run_tests FOLDER ARGUMENTS: ends with "N passed, N failed, N skipped"
+run_tests = MESON="$(MESON)" $(PYTHON) tools/test_summary.py $(1) --no-rebuild $(2) $(ARGS)
+# configure FOLDER OPTIONS: once; later changes of meson.build are ninja's affair
+configure = test -f $(1)/build.ninja || $(MESON) setup $(1) -Dwerror=true $(2)
+
+DEBUG = -Dbuildtype=debugoptimized -Db_lundef=false
+CHECKED = --suite unit --suite conformance --suite fuzz --no-suite nosan --timeout-multiplier 5
+
+.NOTPARALLEL:
+.PHONY: help build demo test bench lint sanitize mutants matrix faults soak fuzz clean install \
+        deps-build deps-test deps-lint deps-sanitize deps-bench
+
+help:
+	@echo "make build      the library and the command: build/libwherry.so, build/wherry"
+	@echo "make demo       a short tour on this machine"
+	@echo "make test       build, then all tests that take seconds"
+	@echo "make bench      measure, beside the alternatives"
+	@echo "make lint       format, includes, API list, clang-tidy; builds with gcc and clang"
+	@echo "make sanitize   the tests under address+undefined and under thread"
+	@echo "make mutants    break one line at a time; the named test must notice"
+	@echo "make matrix     all lanes, sizes and memory kinds against each other"
+	@echo "make faults     killed, stopped, slow and hostile peers"
+	@echo "make soak       long runs under load"
+	@echo "make fuzz       libFuzzer programs in build-fuzz/fuzz"
+	@echo "make install    as meson install does (DESTDIR= is obeyed)"
+	@echo "make clean      remove the build folders"
+	@echo "ARGS=...        goes to the tool that the target runs"
+
+deps-build:
+	@tools/install-deps.sh build
+deps-test:
+	@tools/install-deps.sh build test
+deps-lint:
+	@tools/install-deps.sh build lint
+deps-sanitize:
+	@tools/install-deps.sh build test sanitize
+deps-bench:
+	@tools/install-deps.sh build bench
+
+build: deps-build
+	@$(call configure,build,)
+	@$(NINJA) -C build
+
+demo: build
+	@./tools/demo $(ARGS)
+
+test: deps-test build
+	@$(call run_tests,build,)
+
+bench: deps-bench build
+	@./tools/bench $(ARGS)
+
+# With asserts, because they tell the analyzer what is true.
+lint: deps-lint build
+	@CC=$(CLANG) && export CC && $(call configure,build-clang,-Db_ndebug=false)
+	@$(NINJA) -C build-clang
+	@$(PYTHON) tools/lint.py build-clang $(ARGS)
+
+# Two folders, because a program is either address- or thread-checked; debugoptimized keeps asserts.
+sanitize: deps-sanitize
+	@CC=$(CLANG) && export CC && \
+	  $(call configure,build-asan,$(DEBUG) -Db_sanitize=address$(comma)undefined) && \
+	  $(call configure,build-tsan,$(DEBUG) -Db_sanitize=thread)
+	@$(NINJA) -C build-asan
+	@$(NINJA) -C build-tsan
+	@failed=0; \
+	  echo "== address, undefined"; $(call run_tests,build-asan,$(CHECKED)) || failed=1; \
+	  echo "== thread"; $(call run_tests,build-tsan,$(CHECKED)) || failed=1; \
+	  exit $$failed
+
+matrix faults soak: deps-test build
+	@$(call run_tests,build,--suite $@)
+
+mutants: deps-test
+	@MESON="$(MESON)" $(PYTHON) tools/mutants.py $(ARGS)
+
+fuzz: deps-sanitize
+	@CC=$(CLANG) && export CC && \
+	  $(call configure,build-fuzz,$(DEBUG) -Db_sanitize=address -Dfuzz=true)
+	@$(NINJA) -C build-fuzz
+
+install: build
+	@$(MESON) install -C build --no-rebuild $(ARGS)
+
+clean:
+	rm -rf build build-clang build-asan build-tsan build-fuzz

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Log: what Wherry says about errors and events, and where it says it.
+//
+// Whoever finds an error logs it once, with what failed, on which peer and what to try.  By default
+// warnings and errors go to standard error; the variable WHERRY_LOG_LEVEL or wh_log_set_level asks
+// for more or less, and wh_log_set_sink sends all of it elsewhere.  Both settings belong to the
+// whole process.  Any thread may call the functions of this header.
+#ifndef WHERRY_LOG_H
+#define WHERRY_LOG_H
+
+#include <wherry/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// wh_log_sink_fn receives one message: `level` is a word such as "warn", `id` names the message for
+// good, such as "W-SHM-01", and `text` is one line without a line end.  All three are valid during
+// the call only.
+//
+// It runs on the thread that logs, at any time, several at once, and must not call Wherry.
+typedef void (*wh_log_sink_fn)(const char *level, const char *id, const char *text, void *arg);
+
+// wh_log_set_level shows messages of `level` and those that are more important: "error", "warn",
+// "info", "debug" or "trace"; "off" shows none.
+//
+// Any other word is WH_EINVAL and changes nothing.
+WH_API WH_CHECK wh_status wh_log_set_level(const char *level);
+
+// wh_log_set_sink sends messages to `fn` instead of standard error; NULL goes back to that.
+//
+// `arg` is borrowed.  A message that another thread is logging during this call may still reach the
+// former sink a moment after it returns.
+WH_API void wh_log_set_sink(wh_log_sink_fn fn, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

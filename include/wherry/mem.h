@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Memory kinds: what a buffer is made of, who may touch it, and how it is copied.
+//
+// Host memory is whatever the CPU reads and writes.  Device memory (cuda) it must not touch; sim is
+// a device without hardware, for tests: its memory really faults when the CPU touches it.
+// Operations detect the kind of a buffer themselves, so that most programs need nothing from this
+// header.  Any thread may call its functions.
+#ifndef WHERRY_MEM_H
+#define WHERRY_MEM_H
+
+#include <stddef.h>
+
+#include <wherry/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Numbers never change: they travel between processes.
+typedef enum wh_mem_kind {
+    WH_MEM_AUTO = 0,  // find out from the pointer
+    WH_MEM_HOST = 1,
+    WH_MEM_CUDA = 2,
+    WH_MEM_SIM = 3,
+} wh_mem_kind;
+
+typedef struct wh_mem_info {
+    wh_mem_kind kind;  // never WH_MEM_AUTO
+    int device;        // -1 for host memory
+    void *base;        // of the allocation around the pointer, NULL when not known
+    size_t size;       // of that allocation, 0 when not known
+} wh_mem_info;
+
+// wh_mem_kind_name returns "auto", "host", "cuda" or "sim", or "unknown".  The string is static.
+WH_API const char *wh_mem_kind_name(wh_mem_kind kind);
+
+// wh_mem_kind_parse reads such a name; WH_EINVAL for any other.
+WH_API WH_CHECK wh_status wh_mem_kind_parse(const char *name, wh_mem_kind *kind);
+
+// wh_mem_kinds returns the kinds that exist on this machine: bit 1 << kind for each.
+WH_API unsigned wh_mem_kinds(void);
+
+// wh_mem_query says what memory `ptr` points to.  What belongs to no device is host memory.
+WH_API WH_CHECK wh_status wh_mem_query(const void *ptr, wh_mem_info *info);
+
+// wh_mem_alloc_kind allocates `size` bytes on a device; for host memory `device` is ignored.
+//
+// Fails with WH_ENOTSUP when the kind does not exist here, WH_ENOTFOUND when the device does not,
+// and WH_ENOMEM.  The caller gives it back with wh_mem_free_kind and the same kind.
+WH_API WH_CHECK wh_status wh_mem_alloc_kind(wh_mem_kind kind, int device, size_t size, void **ptr);
+
+// wh_mem_free_kind gives back what wh_mem_alloc_kind returned.  NULL is allowed.
+//
+// A device kind answers WH_EINVAL to a pointer that is not the start of a live allocation, and says
+// in the log what it is instead.
+WH_API WH_CHECK wh_status wh_mem_free_kind(wh_mem_kind kind, void *ptr);
+
+// wh_mem_copy copies `size` bytes between any two kinds and returns when they are there.
+//
+// The ranges may overlap when both are of one kind.  WH_EINVAL when a range is not inside one
+// device allocation: then nothing has been copied.  Either kind may be WH_MEM_AUTO.
+WH_API WH_CHECK wh_status wh_mem_copy(void *dst, wh_mem_kind dst_kind, const void *src,
+                                      wh_mem_kind src_kind, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

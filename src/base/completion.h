@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Completion: the part of an operation that its user sees: how it ended, and who still holds it.
+//
+// An operation completes exactly once, by whi_completion_set.  `status` is published last, so that a thread that
+// reads it as final also sees what was written before.  It is held by the library until it has
+// completed and by the user while there is a handle; the last to let go frees it.
+#ifndef WHI_BASE_COMPLETION_H
+#define WHI_BASE_COMPLETION_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <wherry/status.h>
+
+#include "base/sync.h"
+
+typedef struct whi_completion {
+    _Atomic int32_t status;  // WH_PENDING until it has ended
+    _Atomic uint32_t holds;
+    whi_event event;  // set by the completer when somebody may wait in another thread
+} whi_completion;
+
+static inline void whi_completion_init(whi_completion *c, uint32_t holds) {
+    atomic_store_explicit(&c->status, WH_PENDING, memory_order_relaxed);
+    atomic_store_explicit(&c->holds, holds, memory_order_relaxed);
+    whi_event_init(&c->event);
+}
+
+static inline wh_status whi_completion_status(const whi_completion *c) {
+    return (wh_status)atomic_load_explicit(&c->status, memory_order_acquire);
+}
+
+// whi_completion_set ends the operation with a final status.
+static inline void whi_completion_set(whi_completion *c, wh_status status) {
+    assert(status != WH_PENDING);
+    assert(atomic_load_explicit(&c->status, memory_order_relaxed) == WH_PENDING);
+    atomic_store_explicit(&c->status, (int32_t)status, memory_order_release);
+}
+
+// whi_completion_release lets go of one hold and says whether it was the last: then the caller frees.
+static inline bool whi_completion_release(whi_completion *c) {
+    // Nobody can take a new hold, so that one hold left is ours alone and needs no locked instruction.
+    if (atomic_load_explicit(&c->holds, memory_order_acquire) == 1)
+        return true;
+    return atomic_fetch_sub_explicit(&c->holds, 1, memory_order_acq_rel) == 1;
+}
+
+#endif

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The one table of settings.  The struct, its parser, the documentation and `wherry info --config`
+// all expand it, so that a new setting is a new row and nothing else.
+//
+// X(key, environment variable, type, default, low, high, documentation).  Values and bounds are
+// written as a user would write them.  `low` and `high` bound numbers; "" is no bound.  For CHOICE,
+// `low` lists the words; for LIST, those that may stand in a comma list, beside the default alone.
+// Types: SIZE 64K 1M 2G; UINT; MS 500ms 5s 1m; BOOL yes no; STRING; SECRET, never shown; LIST;
+// CHOICE.
+#ifndef WHI_BASE_CONFIG_TABLE_H
+#define WHI_BASE_CONFIG_TABLE_H
+
+// clang-format off
+#define WHI_CONFIG_TABLE(X)                                                                        \
+    X(log_level, "WHERRY_LOG_LEVEL", CHOICE, "warn", "error|warn|info|debug|trace", "",            \
+      "Least important messages that are logged.")                                                 \
+    X(lanes, "WHERRY_LANES", LIST, "auto", "shm|stream|ucx|loop", "",                              \
+      "Lanes that may be used: auto, or a comma list that also forces ucx where it is named.")     \
+    X(progress, "WHERRY_PROGRESS", CHOICE, "adaptive", "wait|spin|adaptive", "",                   \
+      "How a worker waits: sleep at once, never sleep, or spin up to spin_us and then sleep.")     \
+    X(spin_us, "WHERRY_SPIN_US", UINT, "50", "", "1000000",                                        \
+      "Microseconds that adaptive progress spins; at least one measured wake-up is used.")         \
+    X(eager_max, "WHERRY_EAGER_MAX", SIZE, "8K", "", "1G",                                         \
+      "Largest message that travels with its header instead of being announced.")                  \
+    X(credit, "WHERRY_CREDIT", SIZE, "256K", "64K", "1T",                                          \
+      "Unexpected eager bytes that each endpoint holds before its peer announces instead.")        \
+    X(announce_max, "WHERRY_ANNOUNCE_MAX", UINT, "65536", "1", "1048576",                          \
+      "Announced messages per endpoint beyond which sends stay pending.")                          \
+    X(ring_size, "WHERRY_RING_SIZE", SIZE, "32K", "16K", "1G",                                     \
+      "First shared-memory ring of a link, per direction.")                                        \
+    X(ring_max, "WHERRY_RING_MAX", SIZE, "256K", "16K", "1G",                                      \
+      "Size up to which a busy shared-memory ring grows.")                                         \
+    X(bulk_slot, "WHERRY_BULK_SLOT", SIZE, "0", "", "1G",                                          \
+      "Size of a slot for large shared-memory transfers; 0 derives it from the cache.")            \
+    X(bulk_slots, "WHERRY_BULK_SLOTS", UINT, "4", "1", "64",                                       \
+      "Slots that one large shared-memory transfer may use at a time.")                            \
+    X(bulk_budget, "WHERRY_BULK_BUDGET", SIZE, "256M", "1M", "1T",                                 \
+      "Memory for such slots in all links of a worker together.")                                  \
+    X(stream_chunk, "WHERRY_STREAM_CHUNK", SIZE, "1M", "4K", "1G",                                 \
+      "Bytes of a large message that a socket carries before other messages get a turn.")          \
+    X(connect_timeout, "WHERRY_CONNECT_TIMEOUT", MS, "5s", "1ms", "1h",                            \
+      "Time to reach a peer and finish the handshake.")                                            \
+    X(handshake_timeout, "WHERRY_HANDSHAKE_TIMEOUT", MS, "5s", "1ms", "1h",                        \
+      "Time that an incoming connection has to finish its handshake.")                             \
+    X(handshake_max, "WHERRY_HANDSHAKE_MAX", UINT, "1024", "1", "1048576",                         \
+      "Incoming connections that may be in their handshake at a time.")                            \
+    X(close_timeout, "WHERRY_CLOSE_TIMEOUT", MS, "5s", "0", "1h",                                  \
+      "Time that an orderly close waits for the peer before it gives up.")                         \
+    X(grace, "WHERRY_GRACE", MS, "30s", "0", "1d",                                                 \
+      "Time that a peer has to let go of a buffer of a cancelled operation before its link fails.")\
+    X(peer_timeout, "WHERRY_PEER_TIMEOUT", MS, "10s", "100ms", "1d",                               \
+      "Time without an answer after which a peer on another host counts as dead.")                 \
+    X(secret, "WHERRY_SECRET", SECRET, "", "", "",                                                 \
+      "Secret that both sides of a connection must know.")                                         \
+    X(secret_file, "WHERRY_SECRET_FILE", STRING, "", "", "",                                       \
+      "File whose content is the secret; other users must not be able to read it.")                \
+    X(interface, "WHERRY_INTERFACE", STRING, "", "", "",                                           \
+      "Network interface to which all listening and outgoing sockets are restricted.")             \
+    X(local_uid, "WHERRY_LOCAL_UID", CHOICE, "same", "same|any", "",                               \
+      "Users on this host whose processes may connect over local sockets.")                        \
+    X(submit_max, "WHERRY_SUBMIT_MAX", UINT, "4096", "2", "1048576",                               \
+      "Operations that other threads may have handed to a worker before it takes them.")           \
+    X(sigusr1_dump, "WHERRY_SIGUSR1_DUMP", BOOL, "no", "", "",                                     \
+      "Whether SIGUSR1 makes the workers print their state.")                                      \
+    X(seed, "WHERRY_SEED", UINT, "0", "", "",                                                      \
+      "Seed of injected faults and of everything else that is random for tests.")
+// clang-format on
+
+#endif

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// An intrusive singly linked queue, first in first out.
+//
+// It costs one pointer per object, against two of a list, and cannot give up a node from its
+// middle.  The head points to itself when the queue is empty, so a queue must not be copied or
+// moved.  Nothing is allocated and nothing is locked: a queue belongs to one thread or one lock.
+#ifndef WHI_BASE_QUEUE_H
+#define WHI_BASE_QUEUE_H
+
+#include "base/list.h"  // whi_container_of
+
+typedef struct whi_queue_node {
+    struct whi_queue_node *next;
+} whi_queue_node;
+
+typedef struct whi_queue {
+    whi_queue_node *first;
+    whi_queue_node **last;  // where the next node's address goes
+} whi_queue;
+
+// whi_queue_foreach visits the nodes in order; the body may not change the queue.
+#define whi_queue_foreach(node, queue)                                                             \
+    for (whi_queue_node *node = (queue)->first; node; node = node->next)
+
+static inline void whi_queue_init(whi_queue *queue) {
+    queue->first = NULL;
+    queue->last = &queue->first;
+}
+
+static inline bool whi_queue_empty(const whi_queue *queue) {
+    return !queue->first;
+}
+
+// whi_queue_first returns the oldest node and leaves it where it is, or NULL.
+static inline whi_queue_node *whi_queue_first(const whi_queue *queue) {
+    return queue->first;
+}
+
+static inline void whi_queue_push(whi_queue *queue, whi_queue_node *node) {
+    node->next = NULL;
+    *queue->last = node;
+    queue->last = &node->next;
+}
+
+// whi_queue_push_front puts a node back to where whi_queue_pop took it from.
+static inline void whi_queue_push_front(whi_queue *queue, whi_queue_node *node) {
+    node->next = queue->first;
+    if (!queue->first)
+        queue->last = &node->next;
+    queue->first = node;
+}
+
+// whi_queue_pop takes the oldest node out, or returns NULL.
+static inline whi_queue_node *whi_queue_pop(whi_queue *queue) {
+    whi_queue_node *node = queue->first;
+    if (!node)
+        return NULL;
+    queue->first = node->next;
+    if (!node->next)
+        queue->last = &queue->first;
+    node->next = NULL;
+    return node;
+}
+
+// whi_queue_append moves all nodes of `from` behind those of `to` and leaves `from` empty.
+static inline void whi_queue_append(whi_queue *to, whi_queue *from) {
+    if (whi_queue_empty(from))
+        return;
+    *to->last = from->first;
+    to->last = from->last;
+    whi_queue_init(from);
+}
+
+#endif

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The table of memory kinds, and what is the same for all of them.
+//
+// The idea: a pointer belongs to the first device kind that knows it, and to the host otherwise,
+// since only devices can tell.  Nothing here keeps state, so any thread may call all of it.
+#include "mem/mem.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+
+_Atomic size_t whi_mem_device_allocations;
+
+enum { BOUNCE_SIZE = 256 << 10 };  // between devices: large enough that the calls do not count
+
+static const char *const names[] = {
+    [WH_MEM_AUTO] = "auto",
+    [WH_MEM_HOST] = "host",
+    [WH_MEM_CUDA] = "cuda",
+    [WH_MEM_SIM] = "sim",
+};
+
+enum { KINDS = sizeof(names) / sizeof(*names) };
+
+static const whi_mem_ops *const kinds[KINDS] = {
+    [WH_MEM_HOST] = &whi_mem_host,
+    [WH_MEM_SIM] = &whi_mem_sim,
+};
+
+const char *wh_mem_kind_name(wh_mem_kind kind) {
+    return (unsigned)kind < KINDS ? names[kind] : "unknown";
+}
+
+wh_status wh_mem_kind_parse(const char *name, wh_mem_kind *kind) {
+    if (!name || !kind)
+        return WH_EINVAL;
+    for (unsigned i = 0; i < KINDS; i++)
+        if (!strcmp(name, names[i])) {
+            *kind = (wh_mem_kind)i;
+            return WH_OK;
+        }
+    return WH_EINVAL;
+}
+
+const whi_mem_ops *whi_mem_ops_of(wh_mem_kind kind) {
+    if ((unsigned)kind >= KINDS || !kinds[kind] || !kinds[kind]->exists())
+        return NULL;
+    return kinds[kind];
+}
+
+unsigned wh_mem_kinds(void) {
+    unsigned found = 0;
+    for (unsigned i = 0; i < KINDS; i++)
+        if (whi_mem_ops_of((wh_mem_kind)i))
+            found |= 1u << i;
+    return found;
+}
+
+void whi_mem_query(const void *ptr, wh_mem_info *info) {
+    for (unsigned i = WH_MEM_HOST + 1; i < KINDS; i++)
+        if (kinds[i] && kinds[i]->query(ptr, info))
+            return;
+    whi_mem_host.query(ptr, info);
+}
+
+wh_status wh_mem_query(const void *ptr, wh_mem_info *info) {
+    if (!info)
+        return WH_EINVAL;
+    whi_mem_query(ptr, info);
+    return WH_OK;
+}
+
+// Like whi_mem_ops_of, for a caller outside, who is told why there is none.
+static wh_status find_ops(wh_mem_kind kind, const whi_mem_ops **ops) {
+    const whi_mem_ops *found = whi_mem_ops_of(kind);
+    if (!found) {
+        whi_log(WHI_ERROR, "E-MEM-01", "memory kind %s does not exist on this machine",
+                wh_mem_kind_name(kind));
+        return WH_ENOTSUP;
+    }
+    *ops = found;
+    return WH_OK;
+}
+
+wh_status wh_mem_alloc_kind(wh_mem_kind kind, int device, size_t size, void **ptr) {
+    if (!ptr || kind == WH_MEM_AUTO)
+        return WH_EINVAL;
+    const whi_mem_ops *ops;
+    wh_status status = find_ops(kind, &ops);
+    return status == WH_OK ? ops->alloc(device, size, ptr) : status;
+}
+
+wh_status wh_mem_free_kind(wh_mem_kind kind, void *ptr) {
+    if (kind == WH_MEM_AUTO)
+        return WH_EINVAL;
+    const whi_mem_ops *ops;
+    wh_status status = find_ops(kind, &ops);
+    return status == WH_OK && ptr ? ops->free(ptr) : status;
+}
+
+// Says whether a range is inside one allocation of a device kind.
+static bool inside(const whi_mem_ops *ops, const void *ptr, size_t size) {
+    wh_mem_info info;
+    if (!ops->query(ptr, &info))
+        return false;
+    size_t offset = (size_t)((const char *)ptr - (const char *)info.base);
+    return size <= info.size - offset;
+}
+
+static wh_status copy_through_host(const whi_mem_ops *dst_ops, char *dst,
+                                   const whi_mem_ops *src_ops, const char *src, size_t size) {
+    // Both are checked first: pieces that are already copied could not be taken back.
+    if (!inside(dst_ops, dst, size) || !inside(src_ops, src, size))
+        return WH_EINVAL;
+    size_t piece = size < BOUNCE_SIZE ? size : BOUNCE_SIZE;
+    void *bounce = whi_malloc(piece);
+    if (!bounce)
+        return WH_ENOMEM;
+    wh_status status = WH_OK;
+    for (size_t done = 0; done < size && status == WH_OK; done += piece) {
+        if (piece > size - done)
+            piece = size - done;
+        status = src_ops->copy(WHI_MEM_TO_HOST, bounce, src + done, piece);
+        if (status == WH_OK)
+            status = dst_ops->copy(WHI_MEM_FROM_HOST, dst + done, bounce, piece);
+    }
+    whi_free(bounce);
+    return status;
+}
+
+wh_status whi_mem_copy(const whi_mem_ops *dst_ops, void *dst, const whi_mem_ops *src_ops,
+                       const void *src, size_t size) {
+    if (!size)
+        return WH_OK;
+    if (dst_ops == src_ops)
+        return dst_ops->copy(WHI_MEM_WITHIN, dst, src, size);
+    if (src_ops->kind == WH_MEM_HOST)
+        return dst_ops->copy(WHI_MEM_FROM_HOST, dst, src, size);
+    if (dst_ops->kind == WH_MEM_HOST)
+        return src_ops->copy(WHI_MEM_TO_HOST, dst, src, size);
+    return copy_through_host(dst_ops, dst, src_ops, src, size);
+}
+
+// Finds the vtable of one side of a copy.
+static wh_status resolve(wh_mem_kind kind, const void *ptr, const whi_mem_ops **ops) {
+    if (kind == WH_MEM_AUTO) {
+        wh_mem_info info;
+        whi_mem_query(ptr, &info);
+        kind = info.kind;
+    }
+    return find_ops(kind, ops);
+}
+
+wh_status wh_mem_copy(void *dst, wh_mem_kind dst_kind, const void *src, wh_mem_kind src_kind,
+                      size_t size) {
+    const whi_mem_ops *dst_ops, *src_ops;
+    wh_status status = resolve(dst_kind, dst, &dst_ops);
+    if (status == WH_OK)
+        status = resolve(src_kind, src, &src_ops);
+    return status == WH_OK ? whi_mem_copy(dst_ops, dst, src_ops, src, size) : status;
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Memory inside the library: the vtable that each kind of memory fills in, and the way to it.
+//
+// A kind is one file with one vtable; adding one adds a row to the table in mem.c.  Host memory has
+// one too, so that callers need no second path.  Synchronous copies may be made by any thread.  A
+// stream is whatever the kind calls so (a CUstream, or any word for sim; NULL is the default one)
+// and belongs to the user; what is submitted to one stream happens in order.
+#ifndef WHI_MEM_MEM_H
+#define WHI_MEM_MEM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <wherry/mem.h>
+
+typedef struct whi_mem_ops whi_mem_ops;
+
+// A moment in the work of a stream.  Plain data; zeroed, it is one that has passed.  Each event
+// that was recorded is released exactly once.
+typedef struct whi_mem_event {
+    const whi_mem_ops *ops;  // NULL: passed
+    void *handle;            // the kind's own
+    uint64_t ticket;         // the kind's own
+} whi_mem_event;
+
+// Which way a copy goes, seen from the kind that makes it.
+typedef enum whi_mem_way { WHI_MEM_TO_HOST, WHI_MEM_FROM_HOST, WHI_MEM_WITHIN } whi_mem_way;
+
+// What a kind can do.  No member may be NULL.  All members may be called from any thread.
+struct whi_mem_ops {
+    wh_mem_kind kind;
+
+    // exists says whether the kind can be used on this machine; the first call may take long.
+    bool (*exists)(void);
+
+    // query says whether `ptr` is this kind's, and then describes it.  It is asked for every buffer
+    // whose kind is not given, so it must be quick to say no.
+    bool (*query)(const void *ptr, wh_mem_info *info);
+
+    // alloc and free have the contract of wh_mem_alloc_kind and wh_mem_free_kind.
+    wh_status (*alloc)(int device, size_t size, void **ptr);
+    wh_status (*free)(void *ptr);
+
+    // copy moves `size` bytes and returns when they are there.  The side that is this kind's is
+    // checked to be inside one allocation; the host side is trusted.
+    wh_status (*copy)(whi_mem_way way, void *dst, const void *src, size_t size);
+
+    // copy_async does the same in stream order.  Both ranges must stay until an event that is
+    // recorded behind it has passed.  An error means that nothing was submitted.
+    wh_status (*copy_async)(whi_mem_way way, void *dst, const void *src, size_t size, void *stream);
+
+    // record makes an event of all that was submitted to `stream` so far.
+    wh_status (*record)(void *stream, whi_mem_event *event);
+
+    // wait makes what is submitted to `stream` from now on happen after `event`, which must be of
+    // this kind.  It does not block, and the event may be released at once.
+    wh_status (*wait)(void *stream, const whi_mem_event *event);
+
+    // query_event returns WH_OK when the event has passed, WH_PENDING when not yet, or the error of
+    // the work before it.  This also is what drives kinds that need to be polled.
+    wh_status (*query_event)(const whi_mem_event *event);
+
+    // release_event ends an event, passed or not; it does not touch the work.
+    void (*release_event)(whi_mem_event *event);
+};
+
+extern const whi_mem_ops whi_mem_host;
+extern const whi_mem_ops whi_mem_sim;
+
+// How many device allocations are known to be alive, of all kinds; each kind counts its own.
+extern _Atomic size_t whi_mem_device_allocations;
+
+// whi_mem_devices says whether a pointer could be a device's, so that programs without devices pay
+// one load.
+static inline bool whi_mem_devices(void) {
+    return atomic_load_explicit(&whi_mem_device_allocations, memory_order_relaxed) != 0;
+}
+
+// whi_mem_ops_of returns the vtable of a kind that exists here, or NULL.  WH_MEM_AUTO has none.
+const whi_mem_ops *whi_mem_ops_of(wh_mem_kind kind);
+
+// whi_mem_query says what memory `ptr` points to, as wh_mem_query does.
+void whi_mem_query(const void *ptr, wh_mem_info *info);
+
+// whi_mem_copy is wh_mem_copy with both kinds known.  Between two device kinds the bytes pass
+// through host memory piece by piece.
+WH_CHECK wh_status whi_mem_copy(const whi_mem_ops *dst_ops, void *dst, const whi_mem_ops *src_ops,
+                                const void *src, size_t size);
+
+// whi_mem_event_query asks an event of any kind, also one that was never recorded.
+static inline wh_status whi_mem_event_query(const whi_mem_event *event) {
+    return event->ops ? event->ops->query_event(event) : WH_OK;
+}
+
+// whi_mem_event_release ends an event of any kind; what is left is an event that has passed.
+static inline void whi_mem_event_release(whi_mem_event *event) {
+    if (event->ops)
+        event->ops->release_event(event);
+    *event = (whi_mem_event){.ops = NULL};
+}
+
+#endif

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Check who includes whom, over the whole tree, against the table below.
+
+Prints `file:line: why` for every violation and exits 1 if there is one.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# A part sees itself, the public headers, and what stands here.  Within src/net no lane (a folder)
+# sees another one.
+SEES = {
+    "src/base": [],
+    "src/mem": ["src/base"],
+    "src/type": ["src/base", "src/mem"],
+    "src/net": ["src/base", "src/mem"],
+    "src/comm": ["src/base", "src/mem", "src/type", "src/net"],
+    "src/rt": ["src/base"],
+    "bench": [],
+    "cli": ["bench"],  # `wherry perf` runs the measuring library's scenarios
+    "examples": [],
+    "fuzz": ["src/base", "src/mem", "src/type", "src/net", "src/comm", "src/rt"],  # decoders
+    "include": [],
+    "python": [],
+    "tests": ["src/base/test.h"],  # the frame of the unit tests, and nothing else internal
+    "ucd": [],
+}
+LANE = re.compile(r"src/net/\w+/")
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+
+
+def part_of(path):
+    """The row of the table that a file falls under."""
+    parts = path.split("/")
+    return "/".join(parts[:2]) if parts[0] == "src" else parts[0]
+
+
+def within(path, folder):
+    return path == folder or path.startswith(folder + "/")
+
+
+def complaint(source, quote, name):
+    """Why `source` must not include `name`, or None."""
+    part, folder = part_of(source), source.rpartition("/")[0]
+    from_src, beside = f"src/{name}", f"{folder}/{name}"
+    if re.match(r"uc[pst]/", name):
+        return None if folder == "src/net/ucx" else "only src/net/ucx may include UCX"
+    if quote == "<" and not (ROOT / from_src).exists():
+        return None  # the system's, or ours and public
+    if not name.endswith(".h"):
+        return "only headers are included"
+    if name.startswith("wherry/"):
+        return "public headers are included with <>"
+    if part == "include":
+        return "a public header includes public headers and the system's only"
+    if part.startswith("src/") and (ROOT / beside).exists():
+        return f'write it from src/: "{beside[4:]}"'
+
+    target = from_src if (ROOT / from_src).exists() else beside
+    if LANE.match(source) and LANE.match(target) and not within(target, folder):
+        return f"the lanes do not see each other ({target})"
+    if any(within(target, seen) for seen in [part, *SEES[part]]):
+        return None
+    return f"{part} may not include {name}"
+
+
+def main():
+    bad = count = 0
+    for part in sorted({row.split("/")[0] for row in SEES}):
+        for path in sorted((ROOT / part).rglob("*.[ch]")):
+            source = path.relative_to(ROOT).as_posix()
+            count += 1
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                match = INCLUDE.match(line)
+                why = match and complaint(source, *match.groups())
+                if why:
+                    bad += 1
+                    print(f"{source}:{number}: {why}")
+    print(f"includes: {count} files, {bad} violations")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

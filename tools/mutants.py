@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Break one line at a time and see that the named test notices.
+
+    mutants.py [--list FILE] [--timeout SECONDS] [WORD...]     (only mutants whose text has a WORD)
+
+tools/mutants.txt says which lines and which tests.  The work happens in a copy of the tree with one
+build folder, so that a mutant costs one incremental build.  A mutant is killed when its test fails
+or hangs; it survives when the test passes, and that is a failure here.  An old text that does not
+occur exactly once, a mutant that does not compile and a test that fails without any mutant are
+failures too, because each of them would hide a survivor.
+"""
+import argparse
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MESON = shlex.split(os.environ.get("MESON", "meson"))
+FIELDS = ("file", "old", "new", "test")
+
+
+def read_blocks(path):
+    """The mutants of the list: blocks of `field: text` lines, parted by empty lines."""
+    mutants, block = [], {}
+    for number, line in enumerate([*path.read_text().splitlines(), ""], 1):
+        if line.startswith("#"):
+            continue
+        if line.strip():
+            field, colon, text = line.partition(":")
+            if not colon or field not in FIELDS or field in block:
+                sys.exit(f"{path}:{number}: expected one of {', '.join(FIELDS)}, each once")
+            block[field] = text.strip()
+            block.setdefault("where", f"{path.name}:{number}")
+        elif block:
+            absent = [field for field in FIELDS if field not in block]
+            if absent:
+                sys.exit(f"{path}:{number}: the block has no {' and no '.join(absent)}")
+            mutants.append(block)
+            block = {}
+    return mutants
+
+
+class Tree:
+    """A copy of the project with a build folder, in which one file at a time is changed."""
+
+    def __init__(self, folder, timeout):
+        self.root = pathlib.Path(folder) / "tree"
+        self.timeout = timeout
+        skip = shutil.ignore_patterns("build*", ".git", ".venv", "__pycache__")
+        shutil.copytree(ROOT, self.root, ignore=skip, symlinks=True)
+        self.run(*MESON, "setup", "build", "-Ddebug=false", check=True)
+        self.run(*MESON, "compile", "-C", "build", check=True)
+
+    def run(self, *command, check=False):
+        done = subprocess.run(command, cwd=self.root, text=True, errors="replace",
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
+        if check and done.returncode:
+            sys.exit(f"{shlex.join(command)} failed in the copy:\n{done.stdout}")
+        return done
+
+    def builds(self):
+        return self.run(*MESON, "compile", "-C", "build").returncode == 0
+
+    def passes(self, test):
+        """Whether the test passes; meson's own timeout of each test is replaced by ours."""
+        listed = self.run(*MESON, "introspect", "build", "--tests").stdout
+        command = [*MESON, "test", "-C", "build", "--no-rebuild", test]
+        if f'"{test}"' not in listed:
+            sys.exit(f"there is no test named {test}")
+        running = subprocess.Popen(command, cwd=self.root, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            return running.wait(self.timeout) == 0
+        except subprocess.TimeoutExpired:
+            running.terminate()  # on which meson ends the test and what it started
+            running.wait()
+            return False
+
+    def verdict(self, mutant):
+        """What became of the mutant: 'killed', or the reason why it counts as a failure."""
+        path = self.root / mutant["file"]
+        if not path.is_file():
+            return "there is no such file"
+        good = path.read_text()
+        found = good.count(mutant["old"])
+        if found != 1:
+            return f"the old text occurs {found} times, not once"
+        path.write_text(good.replace(mutant["old"], mutant["new"]))
+        try:
+            if not self.builds():
+                return "it does not compile"
+            return "survived" if self.passes(mutant["test"]) else "killed"
+        finally:
+            path.write_text(good)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("words", nargs="*", metavar="WORD")
+    parser.add_argument("--list", type=pathlib.Path, default=ROOT / "tools/mutants.txt")
+    parser.add_argument("--timeout", type=float, default=60, help="seconds for one test")
+    args = parser.parse_args()
+    mutants = [mutant for mutant in read_blocks(args.list)
+               if not args.words or any(word in " ".join(mutant.values()) for word in args.words)]
+    killed = 0
+    with tempfile.TemporaryDirectory(prefix="wherry-mutants-") as folder:
+        tree = Tree(folder, args.timeout)
+        for test in sorted({mutant["test"] for mutant in mutants}):
+            if not tree.passes(test):
+                sys.exit(f"{test} fails without any mutant")
+        for mutant in mutants:
+            verdict = tree.verdict(mutant)
+            killed += verdict == "killed"
+            print(f"{mutant['where']}: {mutant['file']} ({mutant['test']}): {verdict}", flush=True)
+            if verdict != "killed":
+                print(f"    - {mutant['old']}\n    + {mutant['new']}", flush=True)
+    print(f"\n{killed} passed, {len(mutants) - killed} failed")
+    return 0 if mutants and killed == len(mutants) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
