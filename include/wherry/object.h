@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Objects: one message of a small header and any number of frames, received blind.
+//
+// The receiver needs to know neither number nor sizes: when the object's head arrives, its allocator is
+// asked for each frame's memory (wh_worker_set_allocator), or the destinations given with the receive are
+// used.  Objects match object receives only, in order, by tag and mask as in tag.h.
+#ifndef WHERRY_OBJECT_H
+#define WHERRY_OBJECT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <wherry/endpoint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WH_OBJECT_FRAMES_MAX 1048576      // frames in one object
+#define WH_OBJECT_HEADER_MAX (64u << 20)  // bytes of the user's header
+
+typedef struct wh_frame {
+    void *data;       // borrowed from the call until the completion
+    size_t size;      // bytes, zero allowed
+    wh_mem_kind mem;  // WH_MEM_AUTO: detected
+    int device;       // for device memory
+} wh_frame;
+
+// wh_object_send sends `header` and `count` frames as one message.  The frame array itself is copied.
+WH_API WH_CHECK wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size,
+                                         const wh_frame *frames, size_t count, uint64_t tag,
+                                         const wh_op_opts *opts, wh_request **req);
+
+// wh_object_recv receives the next object of the endpoint that it accepts; result.object is the object.
+// With `count` > 0, frames[i] receives frame i: its size must be at least that of the frame, or the
+// receive ends with WH_ETRUNCATED; frames beyond `count`, or whose data is NULL, are allocated.
+WH_API WH_CHECK wh_status wh_object_recv(wh_endpoint *ep, const wh_frame *frames, size_t count,
+                                         uint64_t tag, uint64_t mask, const wh_op_opts *opts,
+                                         wh_request **req);
+WH_API WH_CHECK wh_status wh_worker_object_recv(wh_worker *worker, const wh_frame *frames,
+                                                size_t count, uint64_t tag, uint64_t mask,
+                                                const wh_op_opts *opts, wh_request **req);
+
+// The same, waiting.  timeout_ms: negative for none.
+WH_API WH_CHECK wh_status wh_object_send_wait(wh_endpoint *ep, const void *header,
+                                              size_t header_size, const wh_frame *frames,
+                                              size_t count, uint64_t tag, int timeout_ms);
+WH_API WH_CHECK wh_status wh_object_recv_wait(wh_endpoint *ep, uint64_t tag, uint64_t mask,
+                                              int timeout_ms, wh_object **object);
+
+// wh_object_header returns the user's header and its size; it lives as long as the object.
+WH_API const void *wh_object_header(const wh_object *object, size_t *size);
+
+// wh_object_count returns the number of frames.
+WH_API size_t wh_object_count(const wh_object *object);
+
+// wh_object_frame returns frame `index`; its data is NULL until it was allocated.  Borrowed.
+WH_API const wh_frame *wh_object_frame(const wh_object *object, size_t index);
+
+// wh_object_tag returns the tag that it was sent with.
+WH_API uint64_t wh_object_tag(const wh_object *object);
+
+// wh_object_take_frame gives the memory of frame `index` to the caller, who frees it as its allocator says
+// (free() by default); NULL when it lies in the object itself or was the caller's already.
+WH_API void *wh_object_take_frame(wh_object *object, size_t index);
+
+// wh_object_accept answers an allocator's WH_PENDING: `data` is the memory of frame `index`, NULL rejects
+// the object.  The receive goes on when all frames have memory.  Owner only, outside of callbacks too.
+WH_API WH_CHECK wh_status wh_object_accept(wh_object *object, size_t index, void *data);
+
+// wh_object_free ends the object and frees the frames that were allocated for it and not taken.
+WH_API void wh_object_free(wh_object *object);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

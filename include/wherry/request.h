@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Requests: what an operation returns while it is under way, and how it ends.
+//
+// Every operation takes `opts` (NULL for the defaults) and `req` (NULL when nobody asks), and returns
+//
+//   WH_OK       done already: the callback does not run, *req is NULL, opts->result is filled;
+//   WH_PENDING  accepted: it completes exactly once, inside progress, done, failed or cancelled;
+//   an error    nothing happened.
+//
+// The buffer is borrowed from the call until the completion.  Pass `req` to get a handle that you
+// free with wh_request_free; pass NULL and the library frees it.  A handle may be asked, waited for,
+// cancelled and freed from any thread.
+#ifndef WHERRY_REQUEST_H
+#define WHERRY_REQUEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <wherry/mem.h>
+#include <wherry/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wh_request wh_request;
+typedef struct wh_endpoint wh_endpoint;
+typedef struct wh_object wh_object;
+
+// How an operation ended.  Which fields mean something depends on the operation.
+typedef struct wh_result {
+    wh_status status;
+    uint64_t size;        // bytes of the message, also when it was truncated
+    uint64_t tag;         // of the received message
+    wh_endpoint *source;  // where it came from; borrowed, NULL when it is no longer open
+    wh_object *object;    // of an object receive: yours, end it with wh_object_free
+} wh_result;
+
+// Called once, from the thread that progresses the worker.  It may start operations, close endpoints
+// and free `req`; it may not destroy the worker.  `req` is NULL when no handle was asked for.
+typedef void (*wh_done_fn)(wh_request *req, const wh_result *result, void *arg);
+
+enum {
+    WH_OP_SYNC = 1 << 0,  // a send completes only when a receive has matched it
+};
+
+typedef struct wh_op_opts {  // zero in any field means its default
+    size_t size;             // of the caller's struct, so that it can grow
+    uint32_t timeout_ms;     // default: none.  The operation then ends with WH_ETIMEDOUT
+    uint32_t flags;          // WH_OP_*
+    wh_mem_kind mem;         // of the buffer; default: detected
+    int device;              // of the buffer, for device memory
+    wh_done_fn done;         // default: none
+    void *arg;               // of done
+    wh_result *result;       // filled when the call returns WH_OK
+} wh_op_opts;
+#ifndef __cplusplus
+#define WH_OP_OPTS(...) (&(wh_op_opts){.size = sizeof(wh_op_opts), __VA_ARGS__})
+#endif
+
+// wh_request_status returns WH_PENDING while the operation is under way, then how it ended.
+WH_API wh_status wh_request_status(const wh_request *req);
+
+// wh_request_result writes the whole result once the operation has ended.  Returns WH_OK when it was
+// written (the operation's own status is result->status) and WH_PENDING before that.
+WH_API WH_CHECK wh_status wh_request_result(const wh_request *req, wh_result *result);
+
+// wh_request_error returns one sentence on why the operation failed: what, which peer, which lane, and
+// what to try; the empty string when it did not.  It lives as long as the request.
+WH_API const char *wh_request_error(const wh_request *req);
+
+// wh_request_wait waits until the operation has ended and returns how, or WH_ETIMEDOUT after
+// `timeout_ms` (negative: no limit; the operation itself goes on).  The thread that owns the worker
+// progresses it meanwhile; any other thread sleeps and needs the owner to progress.  Not to be
+// called from a callback, which gets WH_EBUSY.
+WH_API WH_CHECK wh_status wh_request_wait(wh_request *req, int timeout_ms);
+
+// wh_request_cancel asks the operation to end.  It is a request, not a promise: a receive that has
+// not matched and a send that has not been granted end with WH_ECANCELLED; anything later completes.
+// The completion always comes, exactly once.
+WH_API void wh_request_cancel(wh_request *req);
+
+// wh_request_free gives the handle back.  An operation under way goes on without it.  NULL is allowed.
+WH_API void wh_request_free(wh_request *req);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The whole public API.  Each header says what its object is, who may call it, and who owns what.
+#ifndef WHERRY_WHERRY_H
+#define WHERRY_WHERRY_H
+
+#include <wherry/am.h>
+#include <wherry/context.h>
+#include <wherry/endpoint.h>
+#include <wherry/listener.h>
+#include <wherry/log.h>
+#include <wherry/mem.h>
+#include <wherry/object.h>
+#include <wherry/request.h>
+#include <wherry/status.h>
+#include <wherry/tag.h>
+#include <wherry/worker.h>
+
+#endif

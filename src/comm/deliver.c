@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a link receives: each record goes to the code of its class, in its endpoint's order.
+//
+// Everything here comes from the peer.  A record that breaks the protocol fails the link with a sentence; a
+// record for an endpoint that has ended is late, not wrong, and is passed over.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "comm/am.h"
+#include "comm/endpoint.h"
+#include "comm/listener.h"
+#include "comm/objects.h"
+#include "comm/recv.h"
+#include "comm/send.h"
+#include "net/stream/stream.h"
+
+static wh_status broken(whi_link *link, const whi_hdr *hdr, const char *what) {
+    whi_log(WHI_WARN, "W-PRT-01", "%s: class 0x%02x, endpoint %u, number %u: %s", link->name,
+            hdr->cls, hdr->ep, hdr->seq, what);
+    return WH_EPROTOCOL;
+}
+
+// find_ep returns the endpoint of a number, or NULL.
+static inline wh_endpoint *find_ep(whi_link *link, uint32_t number) {
+    if (link->last_ep && link->last_ep->number == number)
+        return link->last_ep;
+    wh_endpoint *ep = whi_hash_get(&link->eps, number);
+    if (ep)
+        link->last_ep = ep;
+    return ep;
+}
+
+// known_number says whether there has been an endpoint of that number.
+static bool known_number(const whi_link *link, uint32_t number) {
+    bool ours = (number & 1) == (link->active ? 1u : 0u);
+    return number && (ours ? number < link->next_number : number <= link->peer_number);
+}
+
+static wh_status handle_withdraw_flush_close(wh_endpoint *ep, const whi_hdr *hdr) {
+    if (hdr->cls == WHI_CLASS_WITHDRAW) {
+        whi_recv_withdrawn(ep, (uint32_t)hdr->tag);
+    } else if (hdr->cls == WHI_CLASS_FLUSH) {
+        whi_hdr ack = {.cls = WHI_CLASS_FLUSH_ACK, .ep = ep->number, .tag = hdr->tag};
+        whi_link_control(ep->link, &ack, NULL);
+    } else {
+        whi_ep_peer_closed(ep);
+    }
+    return WH_OK;
+}
+
+// charge takes what a message may cost off what the peer is allowed.
+static wh_status charge(wh_endpoint *ep, const whi_hdr *hdr) {
+    if (hdr->flags & WHI_FLAG_ANNOUNCED) {
+        if (++ep->rx_announced > ep->worker->ctx->config.announce_max)
+            return broken(ep->link, hdr, "more announcements than were allowed");
+        return WH_OK;
+    }
+    ep->rx_window -= (int64_t)hdr->size + WHI_MESSAGE_COST;
+    if (ep->rx_window < 0)
+        return broken(ep->link, hdr, "more unexpected bytes than credit was given for");
+    return WH_OK;
+}
+
+// handle takes a record in its turn.
+static wh_status handle(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
+    ep->rx_seq++;
+    if (hdr->cls > WHI_CLASS_AM)
+        return handle_withdraw_flush_close(ep, hdr);
+    wh_status st = charge(ep, hdr);
+    if (st != WH_OK)
+        return st;
+    if (__builtin_expect(ep->user_gone, 0)) {
+        // The user has closed; what comes until the peer knows is read and dropped.
+        uint32_t send_id = (uint32_t)hdr->arg;
+        bool announced = hdr->flags & WHI_FLAG_ANNOUNCED;
+        if (announced && hdr->size < sizeof(whi_announce))
+            return broken(ep->link, hdr, "an announcement without a send id");
+        if (announced) {
+            memcpy(&send_id, payload, sizeof(send_id));
+            ep->rx_announced--;
+        } else {
+            whi_ep_give_credit(ep, hdr->size + WHI_MESSAGE_COST);
+        }
+        if (hdr->flags & (WHI_FLAG_ANNOUNCED | WHI_FLAG_SYNC))
+            whi_recv_answer(ep, send_id, WH_OK);
+        return WH_OK;
+    }
+    if (hdr->cls == WHI_CLASS_AM)
+        return whi_am_arrived(ep, hdr, payload);
+    return whi_recv_message(ep, hdr, payload);
+}
+
+// keep_early keeps a record that overtook others.  Only lanes that may reorder come here.
+static wh_status keep_early(whi_link *link, wh_endpoint *ep, const whi_hdr *hdr,
+                            const void *payload) {
+    int32_t ahead = (int32_t)(hdr->seq - ep->rx_seq);
+    if (!link->rx->ops->reorders || ahead <= 0 || ep->early_count >= WHI_EARLY_MAX)
+        return broken(link, hdr, "the sequence number is not the next one");
+    whi_early *early = whi_malloc(sizeof(*early) + hdr->size);
+    if (!early)
+        return WH_ENOMEM;
+    early->hdr = *hdr;
+    if (hdr->size)
+        memcpy(early->payload, payload, hdr->size);
+    whi_list *before = ep->early.prev;
+    while (before != &ep->early &&
+           (int32_t)(whi_container_of(before, whi_early, link)->hdr.seq - hdr->seq) > 0)
+        before = before->prev;
+    whi_list_insert(before, &early->link);
+    ep->early_count++;
+    return WH_OK;
+}
+
+// handle_early takes what has waited for the record that just came.
+static wh_status handle_early(whi_link *link, wh_endpoint *ep) {
+    whi_list *node;
+    while (!link->dead && ep->state != WHI_EP_CLOSED && (node = whi_list_first(&ep->early))) {
+        whi_early *early = whi_container_of(node, whi_early, link);
+        if (early->hdr.seq != ep->rx_seq)
+            break;
+        whi_list_remove(node);
+        ep->early_count--;
+        wh_status st = handle(ep, &early->hdr, early->payload);
+        whi_free(early);
+        if (st != WH_OK)
+            return st;
+    }
+    return WH_OK;
+}
+
+static wh_status deliver_ordered(whi_link *link, const whi_hdr *hdr, const void *payload) {
+    wh_endpoint *ep = find_ep(link, hdr->ep);
+    if (__builtin_expect(!ep || ep->state != WHI_EP_OPEN, 0)) {
+        if (ep ? ep->state != WHI_EP_CONNECTING : known_number(link, hdr->ep))
+            return WH_OK;
+        return broken(link, hdr, "there is no such endpoint");
+    }
+    if (__builtin_expect(hdr->seq != ep->rx_seq, 0))
+        return keep_early(link, ep, hdr, payload);
+    wh_status st = handle(ep, hdr, payload);
+    if (__builtin_expect(ep->early_count != 0, 0) && st == WH_OK)
+        st = handle_early(link, ep);
+    return st;
+}
+
+static wh_status deliver_open(whi_link *link, const whi_hdr *hdr) {
+    bool theirs = (hdr->ep & 1) == (link->active ? 0u : 1u);
+    if (!hdr->ep || !theirs || hdr->ep <= link->peer_number)
+        return broken(link, hdr, "the number of a new endpoint is not the peer's to give");
+    link->peer_number = hdr->ep;
+    return whi_listener_opened(link, hdr);
+}
+
+static wh_status deliver_accept(whi_link *link, const whi_hdr *hdr, const void *payload) {
+    wh_endpoint *ep = find_ep(link, hdr->ep);
+    bool ours = (hdr->ep & 1) == (link->active ? 1u : 0u);
+    if (!ep || !ours)
+        return known_number(link, hdr->ep) && ours ? WH_OK
+                                                   : broken(link, hdr, "nobody asked for that");
+    if (ep->state != WHI_EP_CONNECTING)
+        return broken(link, hdr, "the endpoint is open already");
+    if (hdr->cls == WHI_CLASS_ACCEPT) {
+        whi_ep_opened(ep, hdr->arg, hdr->seq);
+        return WH_OK;
+    }
+    char text[WHI_CONTROL_MAX + 1];
+    size_t size = hdr->size < WHI_CONTROL_MAX ? hdr->size : WHI_CONTROL_MAX;
+    memcpy(text, payload, size);
+    text[size] = '\0';
+    for (char *c = text; *c; c++)
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+    whi_ep_end(ep, WH_EREFUSED, size ? text : "the peer refused the endpoint");
+    return WH_OK;
+}
+
+// deliver_to_ep handles control records of an endpoint.
+static wh_status deliver_to_ep(whi_link *link, const whi_hdr *hdr) {
+    wh_endpoint *ep = find_ep(link, hdr->ep);
+    if (!ep)
+        return known_number(link, hdr->ep) ? WH_OK : broken(link, hdr, "there is no such endpoint");
+    switch (hdr->cls) {
+    case WHI_CLASS_CREDIT:
+        if (hdr->arg > INT64_MAX / 2 || ep->credit > INT64_MAX / 2)
+            return broken(link, hdr, "more credit than there is");
+        ep->credit += (int64_t)hdr->arg;
+        return WH_OK;
+    case WHI_CLASS_CLOSE_ACK:
+        if (!ep->close_sent)
+            return broken(link, hdr, "nothing was closed");
+        whi_ep_close_acked(ep);
+        return WH_OK;
+    default: whi_ep_end(ep, WH_EPEER, "the peer has aborted the endpoint"); return WH_OK;
+    }
+}
+
+static wh_status deliver_switch(whi_link *link, const whi_hdr *hdr) {
+    bool allowed = link->local && (link->worker->ctx->lanes & link->peer.lanes & WHI_LANE_SHM);
+    if (hdr->aux != WHI_LANE_SHM || !allowed || link->rx != link->stream || link->switch_pending ||
+        !link->shm)
+        return broken(link, hdr, "that lane was not agreed on");
+    whi_stream_rx_bytes(link->stream);
+    link->switch_pending = true;
+    whi_link_try_switch(link);
+    return link->dead ? WH_EPROTOCOL : WH_OK;
+}
+
+static wh_status deliver_control(whi_link *link, const whi_hdr *hdr, const void *payload) {
+    if (hdr->size > WHI_CONTROL_MAX || (hdr->size && hdr->cls != WHI_CLASS_REFUSE))
+        return broken(link, hdr, "a control record with that payload");
+    switch (hdr->cls) {
+    case WHI_CLASS_GRANT: return whi_send_granted(link, hdr);
+    case WHI_CLASS_ACK:
+    case WHI_CLASS_FLUSH_ACK: return whi_send_answered(link, hdr);
+    case WHI_CLASS_CREDIT:
+    case WHI_CLASS_CLOSE_ACK:
+    case WHI_CLASS_ABORT: return deliver_to_ep(link, hdr);
+    case WHI_CLASS_OPEN: return deliver_open(link, hdr);
+    case WHI_CLASS_ACCEPT:
+    case WHI_CLASS_REFUSE: return deliver_accept(link, hdr, payload);
+    case WHI_CLASS_BYE: link->closing = true; return WH_OK;
+    case WHI_CLASS_SWITCH: return deliver_switch(link, hdr);
+    default: return broken(link, hdr, "an unknown class");
+    }
+}
+
+wh_status whi_link_deliver(void *arg, const whi_hdr *hdr, const void *payload) {
+    whi_link *link = arg;
+    if (__builtin_expect(link->dead, 0))
+        return WH_EPEER;
+    if (__builtin_expect(hdr->cls - WHI_CLASS_TAG < WHI_CLASS_UNORDERED - WHI_CLASS_TAG, 1))
+        return deliver_ordered(link, hdr, payload);
+    return deliver_control(link, hdr, payload);
+}
+
+static void throw_away(void *ctx, uint64_t offset, void *host, size_t size) {
+    (void)ctx, (void)offset, (void)host, (void)size;
+}
+
+wh_status whi_link_sink(void *arg, const whi_hdr *hdr, whi_span *span) {
+    whi_link *link = arg;
+    if (link->dead)
+        return WH_EPEER;
+    wh_request *req = whi_idmap_get(&link->grants, hdr->ep);
+    link->landing = req;
+    if (!req) {
+        *span = (whi_span){.move = throw_away};  // granted once, and ended meanwhile
+        return WH_OK;
+    }
+    wh_status st = req->kind == WHI_REQ_RECV_OBJECT ? whi_object_sink(req, hdr, span)
+                                                    : whi_recv_chunk_sink(req, hdr, span);
+    if (st == WH_OK)
+        return WH_OK;
+    link->landing = NULL;
+    return broken(link, hdr, "a chunk that does not fit what was granted");
+}
+
+wh_status whi_link_landed(void *arg, const whi_hdr *hdr) {
+    whi_link *link = arg;
+    wh_request *req = link->landing;
+    link->landing = NULL;
+    if (!req)
+        return WH_OK;
+    if (req->ep->state == WHI_EP_CLOSED) {
+        // The endpoint ended while the chunk was on its way; only now is the buffer free.
+        wh_endpoint *ep = req->ep;
+        whi_ep_retain(ep);
+        whi_req_finish(req, req->why);
+        ep->link = NULL;
+        whi_ep_release(ep);
+        whi_link_maybe_close(link);
+        return WH_OK;
+    }
+    wh_status st = req->kind == WHI_REQ_RECV_OBJECT ? whi_object_landed(req, hdr)
+                                                    : whi_recv_chunk_landed(req, hdr);
+    return st == WH_OK ? WH_OK : broken(link, hdr, "more bytes than were granted");
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Dial: the connecting side, from an address to a link on which the endpoint is opened.
+#ifndef WHI_COMM_DIAL_H
+#define WHI_COMM_DIAL_H
+
+#include "comm/link.h"
+
+// whi_dial_drop_ep ends the dial of an endpoint that has been opened or has ended.
+void whi_dial_drop_ep(wh_endpoint *ep);
+
+// whi_dial_again dials once more for an endpoint whose link was lost before it was opened; false: it was tried
+// often enough.
+bool whi_dial_again(wh_endpoint *ep, wh_status why);
+
+// whi_dial_link_made lets dials that wait for a link to that peer use it.
+void whi_dial_link_made(wh_worker *worker, whi_link *link);
+
+// whi_dial_committed says whether a dial of this worker has confirmed a handshake with that peer.
+bool whi_dial_committed(const wh_worker *worker, const uint8_t uuid[16]);
+
+void whi_dial_close_fds_in_child(wh_worker *worker);
+
+// whi_self_link returns the link of a worker to itself, made at the first call.
+WH_CHECK wh_status whi_self_link(wh_worker *worker, whi_link **link);
+
+#endif

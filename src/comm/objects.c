@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Objects on the wire, see objects.h and docs/wire.md.
+//
+// An object whose parts all fit travels like a small message.  Otherwise it is announced with its envelope (sizes and the
+// user's header and the small host frames); a frame that is large or on a device follows as a segment of
+// its own.  One grant lets all segments go, so that nothing is awaited frame by frame.  An envelope that is itself
+// too large is fetched first, with a grant of its own.
+#include "comm/objects.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/bytes.h"
+#include "base/log.h"
+#include "comm/object.h"
+#include "comm/send.h"
+#include "mem/mem.h"
+
+enum { PACKED_MAX = 4096 };  // a host frame up to this size rides in the envelope
+
+// Sending.  req->buf is the user's header until the envelope is made (whi_object_pack), then the envelope.
+
+static bool packs(const whi_buffer *frame, bool announced) {
+    return frame->kind == WH_MEM_HOST && (!announced || frame->size <= PACKED_MAX);
+}
+
+bool whi_object_follows(const wh_request *req, size_t index) {
+    return req->frames[index].size && !packs(&req->frames[index], true);
+}
+
+static uint64_t head_size(const wh_request *req) {
+    return sizeof(whi_envelope) + req->frame_count * sizeof(whi_wire_frame) + req->buf.size;
+}
+
+uint64_t whi_object_eager_size(const wh_request *req) {
+    if (req->envelope_made)
+        return UINT64_MAX;  // the envelope is made: it was announced or will be
+    uint64_t size = head_size(req), limit = req->worker->eager_max;
+    for (size_t i = 0; i < req->frame_count; i++) {
+        if (req->frames[i].kind != WH_MEM_HOST || req->frames[i].size > limit)
+            return UINT64_MAX;
+        size += req->frames[i].size;
+    }
+    return size;
+}
+
+uint64_t whi_object_envelope_size(const wh_request *req) {
+    if (req->envelope_made)
+        return req->buf.size;
+    uint64_t size = head_size(req);
+    for (size_t i = 0; i < req->frame_count; i++)
+        if (!whi_object_follows(req, i))
+            size += req->frames[i].size;
+    return size;
+}
+
+uint64_t whi_object_data_size(const wh_request *req) {
+    uint64_t size = 0;
+    for (size_t i = 0; i < req->frame_count; i++)
+        if (whi_object_follows(req, i))
+            size += req->frames[i].size;
+    return size;
+}
+
+void whi_object_next_segment(wh_request *req) {
+    do
+        req->segment++;
+    while (req->segment <= req->frame_count && !whi_object_follows(req, req->segment - 1));
+    req->offset = 0;
+}
+
+wh_status whi_object_pack(const wh_request *req, bool announced, void *to, size_t *size) {
+    if (req->envelope_made) {
+        memcpy(to, req->buf.ptr, req->buf.size);
+        *size = req->buf.size;
+        return WH_OK;
+    }
+    char *at = to;
+    whi_envelope envelope = {.version = WHI_OBJECT_VERSION,
+                             .frame_count = (uint32_t)req->frame_count,
+                             .header_size = req->buf.size};
+    memcpy(at, &envelope, sizeof(envelope));
+    at += sizeof(envelope);
+    for (size_t i = 0; i < req->frame_count; i++) {
+        whi_wire_frame frame = {.size = req->frames[i].size, .kind = (uint8_t)req->frames[i].kind};
+        frame.flags = announced && whi_object_follows(req, i) ? WHI_FRAME_FOLLOWS : 0;
+        memcpy(at, &frame, sizeof(frame));
+        at += sizeof(frame);
+    }
+    if (req->buf.size)
+        memcpy(at, req->buf.ptr, req->buf.size);
+    at += req->buf.size;
+    for (size_t i = 0; i < req->frame_count; i++) {
+        if (!req->frames[i].size || (announced && whi_object_follows(req, i)))
+            continue;
+        memcpy(at, req->frames[i].ptr, req->frames[i].size);
+        at += req->frames[i].size;
+    }
+    *size = (size_t)(at - (char *)to);
+    return WH_OK;
+}
+
+// Receiving.
+
+static void *default_alloc(wh_mem_kind kind, int device, size_t size) {
+    void *ptr = NULL;
+    if (kind == WH_MEM_HOST)
+        return whi_malloc(size ? size : 1);
+    return wh_mem_alloc_kind(kind, device, size, &ptr) == WH_OK ? ptr : NULL;
+}
+
+// read_envelope makes the object of an envelope: everything is checked before it is used.
+static wh_status read_envelope(const void *bytes, size_t size, wh_object **object) {
+    whi_envelope envelope;
+    if (size < sizeof(envelope))
+        return WH_EPROTOCOL;
+    memcpy(&envelope, bytes, sizeof(envelope));
+    if (envelope.version != WHI_OBJECT_VERSION || envelope.frame_count > WH_OBJECT_FRAMES_MAX ||
+        envelope.header_size > WH_OBJECT_HEADER_MAX)
+        return WH_EPROTOCOL;
+    uint64_t table = (uint64_t)envelope.frame_count * sizeof(whi_wire_frame);
+    if (size - sizeof(envelope) < table || size - sizeof(envelope) - table < envelope.header_size)
+        return WH_EPROTOCOL;
+    const char *frames = (const char *)bytes + sizeof(envelope);
+    uint64_t left = size - sizeof(envelope) - table - envelope.header_size, data = 0;
+    for (uint32_t i = 0; i < envelope.frame_count; i++) {
+        whi_wire_frame frame;
+        memcpy(&frame, frames + i * sizeof(frame), sizeof(frame));
+        bool follows = frame.flags & WHI_FRAME_FOLLOWS;
+        if (frame.layout || frame.kind == WH_MEM_AUTO || frame.kind >= WHI_MEM_KINDS ||
+            (!follows && frame.size > left) || (follows && !frame.size) ||
+            frame.size > UINT64_MAX / 2 - data)
+            return WH_EPROTOCOL;
+        if (follows)
+            data += frame.size;
+        else
+            left -= frame.size;
+    }
+    if (left)
+        return WH_EPROTOCOL;
+    return whi_object_new(bytes, size, envelope.frame_count, envelope.header_size, data, object);
+}
+
+// settle_frame gives a frame its memory: a destination, packed bytes where they lie, or an allocation.
+static wh_status give_memory(wh_request *req, wh_object *object, size_t index) {
+    whi_object_frame *f = &object->frames[index];
+    if (index < req->frame_count && req->frames[index].ptr) {
+        const whi_buffer *given = &req->frames[index];
+        f->pub.data = given->ptr;
+        f->pub.mem = given->kind;
+        f->pub.device = given->device;
+        f->origin = WHI_FRAME_GIVEN;
+        if (f->pub.size > given->size) {
+            req->result.size = f->pub.size;
+            return WH_ETRUNCATED;
+        }
+        return WH_OK;
+    }
+    if (!f->follows && f->pub.mem == WH_MEM_HOST && !object->allocators[WH_MEM_HOST].alloc) {
+        f->pub.data = (void *)(uintptr_t)f->packed;
+        f->origin = WHI_FRAME_INSIDE;
+        return WH_OK;
+    }
+    const whi_allocator *a = &object->allocators[f->pub.mem];
+    f->origin = WHI_FRAME_ALLOCATED;
+    if (a->alloc)
+        return a->alloc(object, index, &f->pub.data, a->arg);
+    if (!whi_mem_ops_of(f->pub.mem))
+        f->pub.mem = WH_MEM_HOST;  // a device that this machine has not: the bytes come to the host
+    f->pub.data = default_alloc(f->pub.mem, f->pub.device, f->pub.size);
+    return f->pub.data ? WH_OK : WH_ENOMEM;
+}
+
+static wh_status copy_packed(wh_object *object, size_t index) {
+    whi_object_frame *f = &object->frames[index];
+    if (f->follows || f->origin == WHI_FRAME_INSIDE || !f->pub.size)
+        return WH_OK;
+    return whi_mem_copy(whi_mem_ops_of(f->pub.mem), f->pub.data, &whi_mem_host, f->packed,
+                        f->pub.size);
+}
+
+// deliver hands the object over.
+static void hand_over(wh_request *req) {
+    wh_object *object = req->object;
+    req->object = NULL;
+    object->request = NULL;
+    req->result.object = object;
+    req->result.size = object->total;
+    req->ep->counters.received_messages++;
+    req->ep->counters.received_bytes += object->total;
+    whi_req_finish(req, WH_OK);
+}
+
+// reject ends a receive whose object cannot be taken, and lets the sender know.
+static void reject(wh_request *req, wh_status why, const char *what) {
+    if (req->object && req->object->announced)
+        whi_recv_answer(req->ep, req->send_id, why == WH_ETRUNCATED ? WH_OK : WH_EREJECTED);
+    whi_req_fail(req, why, "object receive: %s", what);
+}
+
+// go_on fetches the data once every frame has memory.
+static void go_on(wh_request *req) {
+    wh_object *object = req->object;
+    for (size_t i = 0; i < object->count; i++) {
+        if (copy_packed(object, i) != WH_OK) {
+            reject(req, WH_EINVAL, "a frame's memory cannot be written");
+            return;
+        }
+    }
+    if (!object->announced) {
+        hand_over(req);
+    } else if (!object->data) {
+        whi_recv_answer(req->ep, req->send_id, WH_OK);
+        hand_over(req);
+    } else {
+        whi_recv_grant(req, WHI_PART_DATA, object->data);
+    }
+}
+
+static void ask_for_memory(wh_request *req) {
+    wh_object *object = req->object;
+    memcpy(object->allocators, req->worker->allocators, sizeof(object->allocators));
+    object->waiting = 1;  // of our own, so that an answer that comes early does not end the loop
+    for (size_t i = 0; i < object->count; i++) {
+        wh_status st = give_memory(req, object, i);
+        if (st == WH_PENDING) {
+            object->frames[i].waiting = true;
+            object->waiting++;
+        } else if (st != WH_OK) {
+            object->frames[i].pub.data =
+                object->frames[i].origin == WHI_FRAME_GIVEN ? object->frames[i].pub.data : NULL;
+            reject(req, st,
+                   st == WH_ETRUNCATED ? "a frame is longer than its destination"
+                                       : "the allocator has no memory for a frame");
+            return;
+        }
+    }
+    object->waiting--;
+    if (!object->waiting) {
+        go_on(req);
+        return;
+    }
+    req->stage = WHI_STAGE_PARKED;
+}
+
+wh_status wh_object_accept(wh_object *object, size_t index, void *data) {
+    wh_request *req = object ? object->request : NULL;
+    if (!req || index >= object->count || !object->frames[index].waiting)
+        return WH_EINVAL;
+    wh_status st = whi_worker_check(req->worker);
+    if (st != WH_OK)
+        return st;
+    object->frames[index].waiting = false;
+    if (!data) {
+        reject(req, WH_EREJECTED, "rejected by its receiver");
+        return WH_OK;
+    }
+    object->frames[index].pub.data = data;
+    if (--object->waiting == 0)
+        go_on(req);
+    return WH_OK;
+}
+
+static wh_status take_envelope(wh_request *req, const void *bytes, size_t size) {
+    wh_object *object = NULL;
+    bool announced = req->part != 0 || req->send_id != 0;
+    wh_status st = read_envelope(bytes, size, &object);
+    if (st == WH_ENOMEM) {
+        if (announced)
+            whi_recv_answer(req->ep, req->send_id, WH_EREJECTED);
+        whi_req_fail(req, st, "object receive: no memory for the object");
+        return WH_OK;
+    }
+    if (st != WH_OK)
+        return st;
+    object->tag = req->result.tag;
+    object->announced = announced;
+    object->request = req;
+    req->object = object;
+    ask_for_memory(req);
+    return WH_OK;
+}
+
+wh_status whi_object_arrived(wh_request *req, uint8_t flags, uint32_t send_id, uint64_t length,
+                             const void *payload, size_t size) {
+    bool announced = flags & WHI_FLAG_ANNOUNCED;
+    req->send_id = announced ? send_id : 0;
+    req->part = WHI_PART_DATA;
+    if (!announced || size)
+        return !announced || size == length ? take_envelope(req, payload, size) : WH_EPROTOCOL;
+    if (length < sizeof(whi_envelope) ||
+        length > WH_OBJECT_HEADER_MAX +
+                     (uint64_t)WH_OBJECT_FRAMES_MAX * (sizeof(whi_wire_frame) + PACKED_MAX))
+        return WH_EPROTOCOL;
+    req->buf = (whi_buffer){whi_malloc(length), length, WH_MEM_HOST, 0};
+    if (!req->buf.ptr) {
+        whi_recv_answer(req->ep, send_id, WH_EREJECTED);
+        whi_req_fail(req, WH_ENOMEM, "object receive: no memory for the object's head");
+        return WH_OK;
+    }
+    whi_recv_grant(req, WHI_PART_ENVELOPE, length);
+    return WH_OK;
+}
+
+wh_status whi_object_sink(wh_request *req, const whi_hdr *hdr, whi_span *span) {
+    if (req->part == WHI_PART_ENVELOPE) {
+        if (hdr->seq || hdr->arg > req->accept || hdr->size > req->accept - hdr->arg)
+            return WH_EPROTOCOL;
+        *span = whi_buffer_sink(&req->buf, hdr->arg);
+        return WH_OK;
+    }
+    wh_object *object = req->object;
+    if (!hdr->seq || hdr->seq > object->count)
+        return WH_EPROTOCOL;
+    whi_object_frame *f = &object->frames[hdr->seq - 1];
+    if (!f->follows || hdr->arg > f->pub.size || hdr->size > f->pub.size - hdr->arg)
+        return WH_EPROTOCOL;
+    f->buffer = (whi_buffer){f->pub.data, f->pub.size, f->pub.mem, f->pub.device};
+    *span = whi_buffer_sink(&f->buffer, hdr->arg);
+    return WH_OK;
+}
+
+wh_status whi_object_landed(wh_request *req, const whi_hdr *hdr) {
+    req->moved += hdr->size;
+    if (req->moved > req->accept)
+        return WH_EPROTOCOL;
+    if (req->moved < req->accept)
+        return WH_OK;
+    if (req->part == WHI_PART_DATA) {
+        hand_over(req);
+        return WH_OK;
+    }
+    if (req->why) {  // withdrawn while the envelope was on its way
+        whi_recv_answer(req->ep, req->send_id, WH_EREJECTED);
+        whi_req_finish(req, req->why);
+        return WH_OK;
+    }
+    void *bytes = req->buf.ptr;
+    size_t size = req->buf.size;
+    wh_status st = take_envelope(req, bytes, size);
+    return st;
+}
+
+void whi_object_withdraw(wh_request *req, wh_status why) {
+    reject(req, why, wh_status_text(why));
+}
+
+void whi_object_drop(wh_request *req) {
+    if (req->object) {
+        req->object->request = NULL;
+        wh_object_free(req->object);
+        req->object = NULL;
+    }
+    // The envelope is the request's own, on both sides; what the user gave is in `frames`.
+    if (req->kind == WHI_REQ_RECV_OBJECT || req->envelope_made)
+        whi_free(req->buf.ptr);
+    req->buf = (whi_buffer){NULL, 0, WH_MEM_HOST, 0};
+}
+
+void whi_object_forget(wh_request *req) {
+    whi_object_drop(req);
+    whi_free(req->frames);
+    req->frames = NULL;
+    req->frame_count = 0;
+}

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Receiving, see recv.h.
+//
+// A message meets a receive when it arrives or when the receive is posted; both ways lead to the same two functions: one
+// for a payload that is here, one for a message that was only announced.  Lengths are compared here and nowhere
+// else: never more than the buffer holds is asked for or written.
+#include "comm/recv.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "comm/objects.h"
+#include "comm/send.h"
+#include "mem/mem.h"
+#include "net/copy.h"
+
+static int match_of(const wh_request *req) {
+    return req->kind == WHI_REQ_RECV_OBJECT ? WHI_MATCH_OBJECT : WHI_MATCH_TAG;
+}
+
+static int match_of_class(uint8_t cls) {
+    return cls == WHI_CLASS_OBJECT ? WHI_MATCH_OBJECT : WHI_MATCH_TAG;
+}
+
+// The side of an endpoint in the match table that a receive is posted on; NULL for any source.
+static whi_match_ep *side_of(const wh_request *req) {
+    return req->ep ? &req->ep->match[match_of(req)] : NULL;
+}
+
+void whi_recv_bind(wh_request *req, wh_endpoint *ep) {
+    if (req->ep)
+        return;
+    req->ep = ep;
+    whi_ep_retain(ep);
+    if (whi_list_linked(&req->op_link)) {
+        whi_list_remove(&req->op_link);
+        whi_list_push_back(&ep->ops, &req->op_link);
+    }
+}
+
+// unbind makes a receive from any source everybody's again.
+static void unbind(wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    req->ep = NULL;
+    whi_list_remove(&req->op_link);
+    whi_list_push_back(&req->worker->any_source, &req->op_link);
+    whi_ep_release(ep);
+}
+
+void whi_recv_answer(wh_endpoint *ep, uint32_t send_id, wh_status status) {
+    if (!ep->link || ep->link->dead)
+        return;
+    whi_hdr hdr = {
+        .cls = WHI_CLASS_ACK, .ep = ep->number, .tag = send_id, .arg = (uint64_t)(int64_t)status};
+    whi_link_control(ep->link, &hdr, NULL);
+}
+
+// copy_host copies a small payload with moves that overlap, since most are a word or two.
+static inline void copy_host(void *to, const void *from, size_t size) {
+    if (size == 8)
+        memcpy(to, from, 8);
+    else if (size)
+        whi_copy(to, from, size);
+}
+
+static void count_received(wh_endpoint *ep, uint64_t size) {
+    ep->counters.received_messages++;
+    ep->counters.received_bytes += size;
+}
+
+// land_here copies a payload that is here into the receive's buffer and returns how the receive ends.
+static wh_status land_here(wh_request *req, uint64_t tag, const void *payload, uint64_t size) {
+    const whi_buffer *buf = &req->buf;
+    uint64_t fits = size < buf->size ? size : buf->size;
+    req->result.size = size;
+    req->result.tag = tag;
+    wh_status st = WH_OK;
+    if (buf->kind == WH_MEM_HOST) {
+        copy_host(buf->ptr, payload, fits);
+    } else if (fits) {
+        st = whi_mem_copy(whi_mem_ops_of(buf->kind), buf->ptr, &whi_mem_host, payload, fits);
+    }
+    if (st != WH_OK)
+        return st;
+    return size > buf->size ? WH_ETRUNCATED : WH_OK;
+}
+
+static void finish_landed(wh_request *req, wh_status st) {
+    if (st == WH_OK)
+        whi_req_finish(req, WH_OK);
+    else
+        whi_req_fail(req, st, "%s: the message has %llu bytes, the buffer %llu", whi_req_text(req),
+                     (unsigned long long)req->result.size, (unsigned long long)req->buf.size);
+}
+
+void whi_recv_grant(wh_request *req, int part, uint64_t accept) {
+    wh_endpoint *ep = req->ep;
+    whi_link *link = ep->link;
+    req->part = (uint8_t)part;
+    req->accept = accept;
+    req->moved = 0;
+    req->segment = 0;
+    if (accept && !req->grant_id && whi_idmap_put(&link->grants, req, &req->grant_id) != WH_OK) {
+        whi_recv_answer(ep, req->send_id, WH_EREJECTED);
+        whi_req_fail(req, WH_ENOMEM, "%s: no memory to ask for the payload", whi_req_text(req));
+        return;
+    }
+    whi_hdr hdr = {.cls = WHI_CLASS_GRANT,
+                   .aux = (uint16_t)part,
+                   .ep = ep->number,
+                   .tag = req->send_id | (uint64_t)req->grant_id << 32,
+                   .arg = accept};
+    req->stage = WHI_STAGE_MOVING;
+    whi_link_control(link, &hdr, NULL);
+}
+
+// ask_for grants an announced tag message or the payload of an active one.
+static void ask_for(wh_request *req, uint64_t tag, uint32_t send_id, uint64_t length) {
+    req->send_id = send_id;
+    req->length = length;
+    req->result.size = length;
+    req->result.tag = tag;
+    uint64_t accept = length < req->buf.size ? length : req->buf.size;
+    whi_recv_grant(req, WHI_PART_DATA, accept);
+    if (!accept && req->stage != WHI_STAGE_DONE)
+        finish_landed(req, length ? WH_ETRUNCATED : WH_OK);
+}
+
+wh_status whi_recv_chunk_sink(wh_request *req, const whi_hdr *hdr, whi_span *span) {
+    if (hdr->seq || hdr->arg > req->accept || hdr->size > req->accept - hdr->arg)
+        return WH_EPROTOCOL;
+    *span = whi_buffer_sink(&req->buf, hdr->arg);
+    return WH_OK;
+}
+
+wh_status whi_recv_chunk_landed(wh_request *req, const whi_hdr *hdr) {
+    req->moved += hdr->size;
+    if (req->moved > req->accept)
+        return WH_EPROTOCOL;
+    if (req->moved < req->accept)
+        return WH_OK;
+    count_received(req->ep, req->moved);
+    finish_landed(req, req->length > req->buf.size ? WH_ETRUNCATED : WH_OK);
+    return WH_OK;
+}
+
+// meet joins a pending receive and a message whose payload is here or announced.  `credit` is what the message has cost.
+static wh_status meet(wh_request *req, wh_endpoint *ep, uint8_t cls, uint8_t flags, uint64_t tag,
+                      uint64_t length, uint32_t send_id, const void *payload, uint64_t size) {
+    whi_recv_bind(req, ep);
+    if (flags & WHI_FLAG_ANNOUNCED)
+        ep->rx_announced--;
+    else if (flags & WHI_FLAG_SYNC)
+        whi_recv_answer(ep, send_id, WH_OK);
+    if (cls == WHI_CLASS_OBJECT) {
+        req->result.tag = tag;
+        return whi_object_arrived(req, flags, send_id, length, payload, size);
+    }
+    if (flags & WHI_FLAG_ANNOUNCED) {
+        ask_for(req, tag, send_id, length);
+        return WH_OK;
+    }
+    wh_status st = land_here(req, tag, payload, size);
+    count_received(ep, size);
+    finish_landed(req, st);
+    return WH_OK;
+}
+
+void whi_recv_am(wh_request *req, uint8_t flags, uint32_t send_id, const void *payload,
+                 uint64_t size, uint64_t cost) {
+    wh_endpoint *ep = req->ep;
+    if (flags & WHI_FLAG_ANNOUNCED) {
+        ep->rx_announced--;
+        ask_for(req, 0, send_id, size);
+        return;
+    }
+    if (flags & WHI_FLAG_SYNC)
+        whi_recv_answer(ep, send_id, WH_OK);
+    finish_landed(req, land_here(req, 0, payload, size));
+    whi_ep_give_credit(ep, cost);
+}
+
+// read_announcement takes the send id off the payload of an announced message.
+static wh_status read_announcement(const whi_hdr *hdr, const void **payload, size_t *size,
+                                   uint32_t *send_id) {
+    whi_announce announce;
+    if (hdr->size < sizeof(announce))
+        return WH_EPROTOCOL;
+    memcpy(&announce, *payload, sizeof(announce));
+    *send_id = announce.send_id;
+    *payload = (const char *)*payload + sizeof(announce);
+    *size = hdr->size - sizeof(announce);
+    return WH_OK;
+}
+
+wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
+    int which = match_of_class(hdr->cls);
+    wh_worker *worker = ep->worker;
+    bool announced = hdr->flags & WHI_FLAG_ANNOUNCED;
+    wh_request *req = whi_match_message(&worker->match[which], &ep->match[which], ep, hdr->tag);
+    if (!req) {
+        ep->counters.unexpected++;
+        whi_message *msg = whi_message_new(ep, hdr, payload);
+        if (!msg)
+            return WH_ENOMEM;
+        whi_match_keep(&worker->match[which], &ep->match[which], msg);
+        return WH_OK;
+    }
+    if (!announced && hdr->cls == WHI_CLASS_TAG && !(hdr->flags & WHI_FLAG_SYNC)) {
+        // The way of most messages, without what the others need.
+        whi_recv_bind(req, ep);
+        wh_status st = land_here(req, hdr->tag, payload, hdr->size);
+        ep->counters.received_messages++;
+        ep->counters.received_bytes += hdr->size;
+        finish_landed(req, st);
+        whi_ep_give_credit(ep, hdr->size + WHI_MESSAGE_COST);
+        return WH_OK;
+    }
+    size_t size = hdr->size;
+    uint32_t send_id = (uint32_t)hdr->arg;
+    uint64_t length = hdr->size;
+    if (announced) {
+        wh_status st = read_announcement(hdr, &payload, &size, &send_id);
+        if (st != WH_OK)
+            return st;
+        length = hdr->arg;
+    } else {
+        whi_ep_give_credit(ep, hdr->size + WHI_MESSAGE_COST);
+    }
+    return meet(req, ep, hdr->cls, hdr->flags, hdr->tag, length, send_id, payload, size);
+}
+
+whi_message *whi_message_new(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
+    wh_worker *worker = ep->worker;
+    const void *data = payload;
+    size_t size = hdr->size;
+    uint32_t send_id = (uint32_t)hdr->arg;
+    bool announced = hdr->flags & WHI_FLAG_ANNOUNCED;
+    if (announced && read_announcement(hdr, &data, &size, &send_id) != WH_OK)
+        return NULL;
+    int pool = 0;
+    while (pool < WHI_MESSAGE_POOLS - 1 && size + sizeof(whi_message) > worker->messages[pool].size)
+        pool++;
+    whi_message *msg = whi_pool_get(&worker->messages[pool]);
+    if (!msg)
+        return NULL;
+    *msg = (whi_message){.ep = ep,
+                         .tag = hdr->tag,
+                         .length = announced ? hdr->arg : hdr->size,
+                         .send_id = send_id,
+                         .size = (uint32_t)size,
+                         .cls = hdr->cls,
+                         .flags = hdr->flags,
+                         .pool = (uint8_t)pool,
+                         .am_id = hdr->aux};
+    whi_list_init(&msg->all_link);
+    whi_list_init(&msg->ep_link);
+    whi_list_init(&msg->tag_link);
+    whi_list_init(&msg->ep_tag_link);
+    if (size)
+        memcpy(msg->data, data, size);
+    return msg;
+}
+
+void whi_message_free(whi_message *msg) {
+    whi_pool_put(&msg->ep->worker->messages[msg->pool], msg);
+}
+
+// settle_message gives back what a message that is done with has cost, and frees it.
+static void settle_message(whi_message *msg) {
+    if (!(msg->flags & WHI_FLAG_ANNOUNCED) && !msg->gone)
+        whi_ep_give_credit(msg->ep, msg->size + WHI_MESSAGE_COST);
+    whi_message_free(msg);
+}
+
+// take joins a receive that is just posted with a message that was kept.
+static wh_status take(wh_request *req, whi_message *msg) {
+    wh_endpoint *ep = msg->ep;
+    if (req->kind == WHI_REQ_RECV_TAG && !(msg->flags & WHI_FLAG_ANNOUNCED)) {
+        if (msg->size <= req->buf.size) {
+            // Ends inside the call, without becoming pending.
+            wh_status st = land_here(req, msg->tag, msg->data, msg->size);
+            if (msg->flags & WHI_FLAG_SYNC)
+                whi_recv_answer(ep, msg->send_id, WH_OK);
+            count_received(ep, msg->size);
+            req->result.status = WH_OK;
+            req->result.source = ep->user_gone ? NULL : ep;
+            settle_message(msg);
+            return st;
+        }
+    }
+    whi_recv_bind(req, ep);
+    whi_req_accept(req, WHI_STAGE_QUEUED);
+    wh_status st = meet(req, ep, msg->cls, msg->flags, msg->tag, msg->length, msg->send_id,
+                        msg->data, msg->size);
+    settle_message(msg);
+    if (st != WH_OK)
+        whi_link_fail(ep->link, st, "a kept message breaks the protocol");
+    return WH_PENDING;
+}
+
+wh_status whi_recv_post(wh_request *req) {
+    whi_match *m = &req->worker->match[match_of(req)];
+    whi_match_ep *side = side_of(req);
+    whi_message *msg = whi_match_find(m, side, req->ep, req->tag, req->mask);
+    if (msg) {
+        whi_match_drop(m, msg);
+        return take(req, msg);
+    }
+    wh_endpoint *ep = req->ep;
+    if (ep && (ep->state == WHI_EP_CLOSED || ep->eos || ep->user_gone))
+        return ep->why != WH_OK ? ep->why : WH_ECLOSED;
+    whi_req_accept(req, WHI_STAGE_QUEUED);
+    whi_match_post(m, side, req);
+    return WH_PENDING;
+}
+
+void whi_recv_withdraw(wh_request *req, wh_status why) {
+    if (req->stage == WHI_STAGE_PARKED) {
+        whi_object_withdraw(req, why);
+        return;
+    }
+    whi_match_unpost(&req->worker->match[match_of(req)], side_of(req), req);
+    whi_req_fail(req, why, "%s of tag 0x%llx: %s", whi_req_text(req), (unsigned long long)req->tag,
+                 wh_status_text(why));
+}
+
+void whi_recv_regain(wh_request *req) {
+    if (req->grant_id)
+        (void)whi_idmap_remove(&req->ep->link->grants, req->grant_id);
+    req->grant_id = 0;
+    req->send_id = 0;
+    req->moved = 0;
+    if (req->why) {
+        whi_req_finish(req, req->why);  // it was cancelled meanwhile, and its buffer is free now
+        return;
+    }
+    if (req->kind == WHI_REQ_RECV_OBJECT)
+        whi_object_drop(req);
+    if (req->any)
+        unbind(req);
+    // What came since may be just what it waits for; the earliest is kept first.
+    whi_match *m = &req->worker->match[match_of(req)];
+    whi_message *msg = whi_match_find(m, side_of(req), req->ep, req->tag, req->mask);
+    req->stage = WHI_STAGE_QUEUED;
+    if (!msg) {
+        whi_match_repost(m, side_of(req), req);
+        return;
+    }
+    whi_match_drop(m, msg);
+    wh_endpoint *ep = msg->ep;
+    wh_status st = meet(req, ep, msg->cls, msg->flags, msg->tag, msg->length, msg->send_id,
+                        msg->data, msg->size);
+    settle_message(msg);
+    if (st != WH_OK)
+        whi_link_fail(ep->link, st, "a kept message breaks the protocol");
+}
+
+// find_announced looks for a kept or taken message by its send id.
+static whi_message *find_announced(whi_list *list, uint32_t send_id) {
+    for (whi_list *node = list->next; node != list; node = node->next) {
+        whi_message *msg = whi_container_of(node, whi_message, ep_link);
+        if ((msg->flags & WHI_FLAG_ANNOUNCED) && msg->send_id == send_id)
+            return msg;
+    }
+    return NULL;
+}
+
+void whi_recv_withdrawn(wh_endpoint *ep, uint32_t send_id) {
+    for (int i = 0; i < WHI_MATCH_COUNT; i++) {
+        whi_message *msg = find_announced(&ep->match[i].messages, send_id);
+        if (msg) {
+            whi_match_drop(&ep->worker->match[i], msg);
+            ep->rx_announced--;
+            whi_message_free(msg);
+            return;
+        }
+    }
+    whi_message *taken = find_announced(&ep->taken, send_id);
+    if (taken) {
+        taken->gone = true;
+        ep->rx_announced--;
+        return;
+    }
+    whi_list_foreach(node, &ep->ops) {
+        wh_request *req = whi_container_of(node, wh_request, op_link);
+        bool receives = req->kind >= WHI_REQ_RECV_TAG && req->kind <= WHI_REQ_RECV_AM;
+        if (!receives || req->send_id != send_id || req->stage == WHI_STAGE_QUEUED)
+            continue;
+        if (req->no_place || req->kind == WHI_REQ_RECV_AM)
+            whi_req_fail(req, WH_ECANCELLED, "%s: the sender has withdrawn the message",
+                         whi_req_text(req));
+        else
+            whi_recv_regain(req);
+        return;
+    }
+}
+
+void whi_recv_drop_taken(whi_message *msg) {
+    wh_endpoint *ep = msg->ep;
+    whi_list_remove(&msg->ep_link);
+    if (!msg->gone && (msg->flags & WHI_FLAG_ANNOUNCED))
+        ep->rx_announced--;
+    if (!msg->gone && (msg->flags & (WHI_FLAG_ANNOUNCED | WHI_FLAG_SYNC)))
+        whi_recv_answer(ep, msg->send_id, WH_OK);
+    settle_message(msg);
+    whi_ep_release(ep);
+}
+
+wh_status whi_recv_taken(wh_request *req, whi_message *msg, const wh_op_opts *opts,
+                         wh_request **out) {
+    wh_endpoint *ep = msg->ep;
+    if (msg->gone) {
+        whi_req_discard(req);
+        whi_recv_drop_taken(msg);
+        return WH_ECANCELLED;
+    }
+    whi_list_remove(&msg->ep_link);
+    wh_status st = take(req, msg);
+    if (st == WH_PENDING) {
+        if (out)
+            *out = req;
+    } else {
+        if (st == WH_OK && opts && opts->result)
+            *opts->result = req->result;
+        if (st == WH_OK && out)
+            *out = NULL;
+        whi_req_discard(req);
+    }
+    whi_ep_release(ep);
+    return st;
+}
+
+void whi_recv_drop_messages(wh_endpoint *ep, bool all) {
+    for (int i = 0; i < WHI_MATCH_COUNT; i++) {
+        whi_list_foreach(node, &ep->match[i].messages) {
+            whi_message *msg = whi_container_of(node, whi_message, ep_link);
+            bool announced = msg->flags & WHI_FLAG_ANNOUNCED;
+            if (!all && !announced)
+                continue;
+            whi_match_drop(&ep->worker->match[i], msg);
+            if (announced)
+                ep->rx_announced--;
+            if (announced || (msg->flags & WHI_FLAG_SYNC))
+                whi_recv_answer(ep, msg->send_id, WH_OK);
+            settle_message(msg);
+        }
+    }
+    whi_list_foreach(node, &ep->taken) {
+        whi_message *msg = whi_container_of(node, whi_message, ep_link);
+        msg->gone = msg->gone || (msg->flags & WHI_FLAG_ANNOUNCED);
+    }
+}

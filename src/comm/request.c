@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The life of a request: made, finished, told, freed.
+//
+// The invariant: whi_req_finish is reached exactly once per accepted request, takes it out of every list and table, and
+// nothing touches its buffer after that.  Callbacks do not run there but at the end of the record or call
+// that caused it, so that no engine code has a user's code below it.
+#include "comm/request.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "comm/endpoint.h"
+#include "comm/objects.h"
+#include "comm/recv.h"
+#include "comm/send.h"
+
+enum { SENTENCE_MAX = 384 };
+
+static const char *const kind_texts[] = {
+    [WHI_REQ_SEND_TAG] = "tag send",
+    [WHI_REQ_SEND_OBJECT] = "object send",
+    [WHI_REQ_SEND_AM] = "active message",
+    [WHI_REQ_RECV_TAG] = "tag receive",
+    [WHI_REQ_RECV_OBJECT] = "object receive",
+    [WHI_REQ_RECV_AM] = "active message receive",
+    [WHI_REQ_FLUSH] = "flush",
+    [WHI_REQ_CLOSE] = "close",
+    [WHI_REQ_CONNECT] = "connect",
+};
+
+const char *whi_req_text(const wh_request *req) {
+    return kind_texts[req->kind];
+}
+
+static wh_request *take(wh_worker *worker) {
+    if (whi_worker_is_owner(worker)) {
+        wh_request *req = whi_pool_get(&worker->requests);
+        if (req)
+            req->foreign = 0;
+        return req;
+    }
+    pthread_mutex_lock(&worker->foreign_lock);
+    wh_request *req = whi_pool_get(&worker->foreign);
+    pthread_mutex_unlock(&worker->foreign_lock);
+    if (req)
+        req->foreign = 1;
+    return req;
+}
+
+static void on_timer(whi_timer *timer, void *arg);
+
+static void set_timer(wh_request *req, uint64_t ms) {
+    if (!req->timed)
+        whi_timer_init(&req->timer, on_timer, req);
+    req->timed = 1;
+    whi_timers_add(&req->worker->timers, &req->timer, whi_clock_ns() + ms * WHI_NS_PER_MS);
+}
+
+static void unset_timer(wh_request *req) {
+    if (req->timed)
+        whi_timers_remove(&req->worker->timers, &req->timer);
+}
+
+enum { LINE = 64, FIRST_LINES = 4 };
+static_assert(offsetof(wh_request, accept) <= FIRST_LINES * LINE &&
+                  offsetof(wh_request, timer) >= FIRST_LINES * LINE,
+              "zero_first_lines");
+
+// zero_first_lines clears what every request needs clear.  In pieces, because for one large block compilers choose the
+// string instruction, which costs more than all the rest of making a request.
+static inline void zero_first_lines(wh_request *req) {
+    char *at = (char *)req;
+    memset(at, 0, LINE);
+    memset(at + LINE, 0, LINE);
+    memset(at + 2 * LINE, 0, LINE);
+    memset(at + 3 * LINE, 0, LINE);
+}
+
+wh_request *whi_req_new(wh_worker *worker, wh_endpoint *ep, whi_req_kind kind,
+                        const wh_op_opts *opts, bool wanted) {
+    wh_request *req = take(worker);
+    if (!req)
+        return NULL;
+    uint8_t foreign = req->foreign;
+    // Tagged messages need nothing of what lies behind `accept` before they are granted, which sets it.
+    zero_first_lines(req);
+    if (kind != WHI_REQ_RECV_TAG && kind != WHI_REQ_SEND_TAG)
+        memset(&req->accept, 0, offsetof(wh_request, timer) - offsetof(wh_request, accept));
+    whi_completion_init(&req->completion, wanted ? 2 : 1);
+    req->foreign = foreign;
+    req->worker = worker;
+    req->ep = ep;
+    req->kind = (uint8_t)kind;
+    req->wanted = wanted;
+    whi_list_init(&req->op_link);
+    whi_list_init(&req->queue_link);
+    if (opts) {
+        req->sync = (opts->flags & WH_OP_SYNC) != 0;
+        req->done = opts->done;
+        req->arg = opts->arg;
+        req->timeout_ms = opts->timeout_ms;
+    }
+    // Endpoints count their requests without a lock: the owner does it when it takes a foreign one over.
+    if (ep && !foreign)
+        whi_ep_retain(ep);
+    return req;
+}
+
+// free_now returns all that the request holds.  Owner, or under foreign_lock when the worker is destroyed.
+static void free_now(wh_request *req, bool locked) {
+    wh_worker *worker = req->worker;
+    if (req->error)
+        whi_free(req->error);
+    if (req->kind == WHI_REQ_SEND_AM)
+        whi_free(req->am_header);
+    if (req->kind == WHI_REQ_SEND_OBJECT || req->kind == WHI_REQ_RECV_OBJECT)
+        whi_object_forget(req);
+    wh_endpoint *ep = req->ep;
+    if (!req->foreign) {
+        whi_pool_put(&worker->requests, req);
+    } else {
+        if (!locked)
+            pthread_mutex_lock(&worker->foreign_lock);
+        whi_pool_put(&worker->foreign, req);
+        if (!locked)
+            pthread_mutex_unlock(&worker->foreign_lock);
+    }
+    if (ep)
+        whi_ep_release(ep);
+}
+
+static void let_go(wh_request *req) {
+    if (!whi_completion_release(&req->completion))
+        return;
+    wh_worker *worker = req->worker;
+    if (whi_worker_is_owner(worker)) {
+        free_now(req, false);
+        return;
+    }
+    pthread_mutex_lock(&worker->foreign_lock);
+    if (worker->destroyed) {
+        free_now(req, true);
+        whi_worker_unlock_or_free(worker);
+        return;
+    }
+    whi_list_push_back(&worker->foreign_free, &req->queue_link);
+    atomic_store_explicit(&worker->foreign_freed, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&worker->foreign_lock);
+}
+
+void whi_req_reap_foreign(wh_worker *worker) {
+    if (!atomic_load_explicit(&worker->foreign_freed, memory_order_relaxed))
+        return;
+    whi_list mine;
+    whi_list_init(&mine);
+    pthread_mutex_lock(&worker->foreign_lock);
+    whi_list_append(&mine, &worker->foreign_free);
+    atomic_store_explicit(&worker->foreign_freed, 0, memory_order_relaxed);
+    pthread_mutex_unlock(&worker->foreign_lock);
+    whi_list *node;
+    while ((node = whi_list_pop_front(&mine)))
+        free_now(whi_container_of(node, wh_request, queue_link), false);
+}
+
+void whi_req_discard(wh_request *req) {
+    unset_timer(req);
+    whi_list_remove(&req->op_link);
+    whi_list_remove(&req->queue_link);
+    free_now(req, false);
+}
+
+// publish makes the end visible to whoever asks or waits.
+static void publish(wh_request *req) {
+    wh_worker *worker = req->worker;
+    whi_completion_set(&req->completion, req->result.status);
+    if (atomic_load_explicit(&worker->waiters, memory_order_relaxed))
+        whi_event_set(&req->completion.event);
+    let_go(req);
+}
+
+static void count_failure(wh_request *req, wh_status status) {
+    wh_counters *c = &req->worker->counters;
+    if (status == WH_ECANCELLED)
+        c->cancelled++;
+    else if (status != WH_ETRUNCATED)
+        c->failed++;
+}
+
+// forget_ids makes late records about the operation find nothing.
+static void forget_ids(wh_request *req) {
+    whi_link *link = req->ep ? req->ep->link : NULL;
+    if (!link)
+        return;
+    if (req->kind <= WHI_REQ_SEND_AM || req->kind == WHI_REQ_FLUSH) {
+        if (req->send_id)
+            whi_idmap_remove(&link->sends, req->send_id);
+    } else if (req->grant_id) {
+        whi_idmap_remove(&link->grants, req->grant_id);
+    }
+}
+
+void whi_req_finish(wh_request *req, wh_status status) {
+    assert(req->stage != WHI_STAGE_DONE && req->stage != WHI_STAGE_NEW);
+    wh_worker *worker = req->worker;
+    wh_endpoint *ep = req->ep;
+    req->stage = WHI_STAGE_DONE;
+    req->result.status = status;
+    worker->counters.pending--;
+    whi_list_remove(&req->op_link);
+    whi_list_remove(&req->queue_link);
+    unset_timer(req);
+    if (req->send_id | req->grant_id)
+        forget_ids(req);
+    if (__builtin_expect(status < 0, 0))
+        count_failure(req, status);
+    // An open endpoint is held by the library; any other may go with this request.
+    bool settle = ep && ep->state == WHI_EP_OPEN;
+    if (ep && whi_req_sends(req))
+        ep->sends--;
+    if (req->done || req->result.object)
+        whi_list_push_back(&worker->completed, &req->queue_link);
+    else
+        publish(req);
+    if (settle && (ep->close_req || !whi_list_empty(&ep->flushes)))
+        whi_ep_settle(ep);
+}
+
+void whi_req_fail(wh_request *req, wh_status status, const char *format, ...) {
+    char text[SENTENCE_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (req->wanted)
+        req->error = whi_strdup(text);  // without memory the status has to do
+    whi_req_finish(req, status);
+}
+
+// tell runs the callback of one finished request.
+static void tell(wh_request *req) {
+    wh_result result = req->result;
+    result.source = req->ep && !req->ep->user_gone ? req->ep : NULL;
+    req->result.source = result.source;
+    if (req->result.object && !req->done && !req->wanted) {
+        // Nobody can take the object any more.
+        wh_object_free(req->result.object);
+        req->result.object = NULL;
+    }
+    if (req->done)
+        req->done(req->wanted ? req : NULL, &result, req->arg);
+    publish(req);
+}
+
+unsigned whi_req_run_completed(wh_worker *worker) {
+    unsigned count = 0;
+    whi_list *node;
+    // Only what is here now: a callback that starts what ends at once must not hold progress for ever.
+    whi_list batch;
+    whi_list_init(&batch);
+    whi_list_append(&batch, &worker->completed);
+    while ((node = whi_list_pop_front(&batch))) {
+        tell(whi_container_of(node, wh_request, queue_link));
+        count++;
+    }
+    return count;
+}
+
+void whi_req_accept(wh_request *req, whi_req_stage stage) {
+    wh_worker *worker = req->worker;
+    req->stage = (uint8_t)stage;
+    worker->counters.pending++;
+    whi_list_push_back(req->ep ? &req->ep->ops : &worker->any_source, &req->op_link);
+    if (whi_req_sends(req))
+        req->ep->sends++;
+    if (req->timeout_ms)
+        set_timer(req, req->timeout_ms);
+}
+
+static void on_timer(whi_timer *timer, void *arg) {
+    (void)timer;
+    wh_request *req = arg;
+    if (req->stage == WHI_STAGE_MOVING && req->why) {
+        whi_link_fail(
+            req->ep->link, WH_ETIMEDOUT,
+            "the peer has not let go of the buffer of a %s within the grace time (%llu ms) "
+            "after it was withdrawn",
+            whi_req_text(req), (unsigned long long)req->worker->ctx->config.grace);
+        return;
+    }
+    whi_req_withdraw(req, WH_ETIMEDOUT);
+}
+
+// start_grace gives the peer its time: the buffer is only ours again when it has let go.
+static void start_grace(wh_request *req, wh_status why) {
+    if (req->why)
+        return;
+    req->why = why;
+    set_timer(req, req->worker->ctx->config.grace);
+}
+
+void whi_req_withdraw(wh_request *req, wh_status why) {
+    if (req->stage == WHI_STAGE_DONE || req->stage == WHI_STAGE_NEW)
+        return;
+    if (req->kind == WHI_REQ_CONNECT) {
+        whi_ep_end(req->ep, why, "connecting was given up");
+    } else if (req->kind == WHI_REQ_CLOSE) {
+        whi_ep_give_up_close(req->ep, why);
+    } else if (req->stage == WHI_STAGE_MOVING) {
+        start_grace(req, why);
+    } else if (req->kind <= WHI_REQ_SEND_AM || req->kind == WHI_REQ_FLUSH) {
+        whi_send_withdraw(req, why);
+    } else {
+        whi_recv_withdraw(req, why);
+    }
+}
+
+wh_status wh_request_status(const wh_request *req) {
+    return req ? whi_completion_status(&req->completion) : WH_EINVAL;
+}
+
+wh_status wh_request_result(const wh_request *req, wh_result *result) {
+    if (!req || !result)
+        return WH_EINVAL;
+    if (whi_completion_status(&req->completion) == WH_PENDING)
+        return WH_PENDING;
+    *result = req->result;
+    return WH_OK;
+}
+
+const char *wh_request_error(const wh_request *req) {
+    wh_status st = wh_request_status(req);
+    if (st == WH_PENDING || st == WH_OK || !req)
+        return "";
+    return req->error ? req->error : wh_status_text(st);
+}
+
+void wh_request_cancel(wh_request *req) {
+    if (!req || whi_completion_status(&req->completion) != WH_PENDING)
+        return;
+    wh_worker *worker = req->worker;
+    if (whi_worker_is_owner(worker)) {
+        whi_req_withdraw(req, WH_ECANCELLED);
+        return;
+    }
+    // The owner looks through its requests: slower than a queue, but it cannot be full.
+    atomic_store(&req->cancel, true);
+    atomic_store(&worker->cancel_scan, true);
+    whi_worker_notify(worker);
+}
+
+void wh_request_free(wh_request *req) {
+    if (req)
+        let_go(req);
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Request: an operation under way, from its acceptance to its one completion.
+//
+// Requests come from their worker's pool and belong to its owner thread, save for the fields of the
+// completion, which any thread may ask.  A request that another thread has made comes from a locked pool and
+// reaches the owner through the submit queue.
+#ifndef WHI_COMM_REQUEST_H
+#define WHI_COMM_REQUEST_H
+
+#include <wherry/am.h>
+#include <wherry/object.h>
+#include <wherry/request.h>
+#include <wherry/tag.h>
+#include <wherry/worker.h>
+
+#include "base/completion.h"
+#include "base/list.h"
+#include "base/timer.h"
+
+typedef enum whi_req_kind {
+    WHI_REQ_SEND_TAG,
+    WHI_REQ_SEND_OBJECT,
+    WHI_REQ_SEND_AM,
+    WHI_REQ_RECV_TAG,
+    WHI_REQ_RECV_OBJECT,
+    WHI_REQ_RECV_AM,
+    WHI_REQ_FLUSH,
+    WHI_REQ_CLOSE,
+    WHI_REQ_CONNECT,
+} whi_req_kind;
+
+// How far a request has come.  Cancelling asks this.
+typedef enum whi_req_stage {
+    WHI_STAGE_NEW,        // not posted
+    WHI_STAGE_QUEUED,     // a send in its endpoint's queue; a receive not matched
+    WHI_STAGE_ANNOUNCED,  // a send that waits for its grant
+    WHI_STAGE_MOVING,     // granted: the peer may be touching the buffer
+    WHI_STAGE_ANSWER,     // all is sent, an acknowledgement is to come
+    WHI_STAGE_PARKED,     // an object whose memory the user has yet to give
+    WHI_STAGE_DONE,       // ended; the callback may not have run yet
+} whi_req_stage;
+
+typedef struct whi_buffer {
+    void *ptr;
+    uint64_t size;
+    wh_mem_kind kind;
+    int device;
+} whi_buffer;
+
+struct wh_request {
+    // The order is that of use: a receive of a small message touches the first lines only.
+    whi_completion completion;
+    uint8_t kind;    // whi_req_kind
+    uint8_t stage;   // whi_req_stage
+    uint8_t wanted;  // the user has a handle
+    uint8_t timed;   // the timer has been used
+    wh_worker *worker;
+    wh_endpoint
+        *ep;  // held until the request is freed; NULL for an any-source receive without a match
+    whi_list op_link;  // in the endpoint's or worker's list of pending operations
+    whi_list
+        queue_link;  // in a send queue, a matching bucket, the bulk list or the list of the completed
+    uint64_t tag, mask;
+    uint64_t post_number;  // order among the receives of the worker
+    whi_buffer buf;        // the payload; of an object: its header, then its envelope
+    uint64_t length;       // of the message as its sender gave it
+    uint32_t send_id;      // names a send to the peer; of a receive: the peer's
+    uint32_t grant_id;     // names a receive to the peer; of a send: the peer's
+    wh_result result;
+    wh_done_fn done;
+    void *arg;
+    char *error;            // one sentence, allocated when the request failed
+    uint8_t sync;           // a send that completes when matched
+    uint8_t foreign;        // from the locked pool
+    uint8_t fill;           // the user's buffer is gone: zeros are sent, or bytes are thrown away
+    uint8_t part;           // WHI_PART_*: what was granted last
+    uint8_t any;            // a receive from any source: it outlives a peer
+    uint8_t envelope_made;  // of an object that is sent: buf is its envelope, and the request's
+    uint8_t no_place;       // a receive of a taken message: it has no place to regain
+    _Atomic bool cancel;    // asked for by another thread
+    uint32_t timeout_ms;    // 0: none
+    wh_status why;          // status to end with: ETIMEDOUT when the timer withdrew it
+    uint64_t accept;        // bytes that were granted
+    uint64_t moved;         // of those
+    uint64_t serial;        // order of the bulk transfers of an endpoint
+    uint64_t offset;        // in the segment that is being moved
+    uint32_t segment;
+    uint16_t am_id;
+    uint16_t am_header_size;
+    void *am_header;     // of an active message that had to wait
+    wh_object *object;   // being received
+    whi_buffer *frames;  // of an object that is sent, or destinations that were given
+    size_t frame_count;
+    whi_timer timer;  // the operation's timeout, later its grace; set up when it is first used
+};
+
+// whi_req_new takes a request of the worker, held by the library and, when `wanted`, by the user; NULL when
+// memory is out.  `opts` may be NULL.
+wh_request *whi_req_new(wh_worker *worker, wh_endpoint *ep, whi_req_kind kind,
+                        const wh_op_opts *opts, bool wanted);
+
+// whi_req_discard frees a request that was not accepted.
+void whi_req_discard(wh_request *req);
+
+// whi_req_finish ends a request: out of all lists, its result kept, its callback run later in this progress.
+void whi_req_finish(wh_request *req, wh_status status);
+
+// whi_req_fail finishes with an error and a sentence.
+void whi_req_fail(wh_request *req, wh_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// whi_req_run_completed runs the callbacks of what has finished and returns how many requests those were.
+unsigned whi_req_run_completed(wh_worker *worker);
+
+// whi_req_accept makes a request pending at `stage`: it is in its endpoint's or worker's list and its timeout runs.
+void whi_req_accept(wh_request *req, whi_req_stage stage);
+
+// whi_req_withdraw tries to end an operation early with `why` (ECANCELLED, ETIMEDOUT).
+void whi_req_withdraw(wh_request *req, wh_status why);
+
+// whi_req_reap_foreign frees what other threads have let go of.
+void whi_req_reap_foreign(wh_worker *worker);
+
+// whi_req_start posts a request, or hands it to the owner from another thread, as the public calls promise: on
+// WH_OK opts->result is filled and the request is gone, on WH_PENDING *out is the handle, on an error it
+// is gone too.
+WH_CHECK wh_status whi_req_start(wh_request *req, const wh_op_opts *opts, wh_request **out);
+
+// whi_req_post starts a request in the owner's thread: WH_OK done, WH_PENDING accepted, else nothing happened.
+WH_CHECK wh_status whi_req_post(wh_request *req);
+
+// whi_req_may_wait says whether the calling thread may wait for an operation of this worker now.
+WH_CHECK wh_status whi_req_may_wait(const wh_worker *worker);
+
+// whi_req_wait_result waits for `req`, which it frees, and returns how it ended.  It asks for a cancel when the time is
+// over, and then waits for the completion.  `result` may be NULL.
+WH_CHECK wh_status whi_req_wait_result(wh_request *req, int timeout_ms, wh_result *result);
+
+// whi_req_sends says whether an orderly close has to wait for the request.
+static inline bool whi_req_sends(const wh_request *req) {
+    return req->kind <= WHI_REQ_SEND_AM || req->kind == WHI_REQ_FLUSH;
+}
+
+// whi_req_text names the kind for people: "tag send".
+const char *whi_req_text(const wh_request *req);
+
+#endif

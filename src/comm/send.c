@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Sending through requests, see send.h.
+//
+// A send is in one of four places: its endpoint's queue (not on the wire), announced (the peer knows of it and
+// has not asked for it), moving (granted, in the link's bulk list), or waiting for an answer.  Sequence numbers
+// are drawn when a record has been taken by the lane, never before, so that a refused record leaves no gap.
+#include "comm/send.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "comm/objects.h"
+#include "mem/mem.h"
+
+wh_status whi_buffer_resolve(whi_buffer *buf, const void *ptr, uint64_t size, wh_mem_kind kind,
+                             int device) {
+    *buf = (whi_buffer){(void *)(uintptr_t)ptr, size, kind, device};
+    if (kind == WH_MEM_AUTO) {
+        buf->kind = WH_MEM_HOST;
+        if (whi_mem_devices() && size) {
+            wh_mem_info info;
+            whi_mem_query(ptr, &info);
+            buf->kind = info.kind;
+            buf->device = info.device;
+        }
+    }
+    return whi_mem_ops_of(buf->kind) ? WH_OK : WH_ENOTSUP;
+}
+
+// The spans of device memory: `base` is the offset in the buffer.
+static void from_device(void *ctx, uint64_t offset, void *host, size_t size) {
+    const whi_buffer *buf = ctx;
+    const whi_mem_ops *ops = whi_mem_ops_of(buf->kind);
+    if (whi_mem_copy(&whi_mem_host, host, ops, (const char *)buf->ptr + offset, size) != WH_OK) {
+        whi_log(WHI_ERROR, "E-MEM-01", "%zu bytes of %s memory cannot be read; zeros are sent",
+                size, wh_mem_kind_name(buf->kind));
+        memset(host, 0, size);
+    }
+}
+
+static void to_device(void *ctx, uint64_t offset, void *host, size_t size) {
+    const whi_buffer *buf = ctx;
+    const whi_mem_ops *ops = whi_mem_ops_of(buf->kind);
+    if (whi_mem_copy(ops, (char *)buf->ptr + offset, &whi_mem_host, host, size) != WH_OK)
+        whi_log(WHI_ERROR, "E-MEM-02", "%zu received bytes cannot be written to %s memory", size,
+                wh_mem_kind_name(buf->kind));
+}
+
+static whi_span span_of(const whi_buffer *buf, uint64_t offset,
+                        void (*move)(void *, uint64_t, void *, size_t)) {
+    if (buf->kind == WH_MEM_HOST)
+        return (whi_span){.ptr = (char *)buf->ptr + offset};
+    return (whi_span){.move = move, .ctx = (void *)(uintptr_t)buf, .base = offset};
+}
+
+whi_span whi_buffer_source(const whi_buffer *buf, uint64_t offset) {
+    return span_of(buf, offset, from_device);
+}
+
+whi_span whi_buffer_sink(const whi_buffer *buf, uint64_t offset) {
+    return span_of(buf, offset, to_device);
+}
+
+static void zeros(void *ctx, uint64_t offset, void *host, size_t size) {
+    (void)ctx;
+    (void)offset;
+    memset(host, 0, size);
+}
+
+// send_ordered puts a record that carries a sequence number on the lane.
+static wh_status send_ordered(wh_endpoint *ep, whi_hdr *hdr, const void *payload) {
+    hdr->ep = ep->number;
+    hdr->seq = ep->tx_seq;
+    wh_status st = ep->lane->ops->send(ep->lane, hdr, payload);
+    if (st == WH_OK)
+        ep->tx_seq++;
+    else if (st != WH_EAGAIN)
+        whi_link_fail(ep->link, st, "sending failed");
+    return st;
+}
+
+static wh_status name_send(wh_request *req) {
+    return req->send_id ? WH_OK : whi_idmap_put(&req->ep->link->sends, req, &req->send_id);
+}
+
+static void unname_send(wh_request *req) {
+    if (req->send_id)
+        (void)whi_idmap_remove(&req->ep->link->sends, req->send_id);
+    req->send_id = 0;
+}
+
+// payload_of returns the eager payload as one piece of host memory; pieces are put together in `scratch`.
+static wh_status payload_of(const wh_request *req, void *scratch, const void **payload) {
+    const whi_buffer *buf = &req->buf;
+    size_t header = req->kind == WHI_REQ_SEND_AM ? req->am_header_size : 0;
+    if (!header && buf->kind == WH_MEM_HOST) {
+        *payload = buf->ptr;
+        return WH_OK;
+    }
+    if (header)
+        memcpy(scratch, req->am_header, header);
+    *payload = scratch;
+    if (!buf->size)
+        return WH_OK;
+    return whi_mem_copy(&whi_mem_host, (char *)scratch + header, whi_mem_ops_of(buf->kind),
+                        buf->ptr, buf->size);
+}
+
+static const uint8_t class_of[] = {
+    [WHI_REQ_SEND_TAG] = WHI_CLASS_TAG,
+    [WHI_REQ_SEND_OBJECT] = WHI_CLASS_OBJECT,
+    [WHI_REQ_SEND_AM] = WHI_CLASS_AM,
+};
+
+static whi_hdr header_of(const wh_request *req) {
+    whi_hdr hdr = {.cls = class_of[req->kind], .tag = req->tag};
+    if (req->kind == WHI_REQ_SEND_AM) {
+        hdr.aux = req->am_id;
+        hdr.tag = req->am_header_size;
+    }
+    return hdr;
+}
+
+// eager_size returns the payload of the message when it travels with its header.
+static uint64_t eager_size(const wh_request *req) {
+    if (req->kind == WHI_REQ_SEND_OBJECT)
+        return whi_object_eager_size(req);
+    return req->buf.size + (req->kind == WHI_REQ_SEND_AM ? req->am_header_size : 0);
+}
+
+static wh_status send_eager(wh_request *req, uint64_t size) {
+    wh_endpoint *ep = req->ep;
+    uint8_t *scratch = req->worker->scratch;
+    const void *payload = scratch;
+    wh_status st = WH_OK;
+    if (req->kind == WHI_REQ_SEND_OBJECT) {
+        size_t packed;
+        st = whi_object_pack(req, false, scratch, &packed);
+    } else {
+        st = payload_of(req, scratch, &payload);
+    }
+    if (st == WH_OK && req->sync)
+        st = name_send(req);
+    if (st != WH_OK)
+        return st;
+    whi_hdr hdr = header_of(req);
+    hdr.size = (uint32_t)size;
+    hdr.flags = req->sync ? WHI_FLAG_SYNC : 0;
+    hdr.arg = req->send_id;
+    st = send_ordered(ep, &hdr, payload);
+    if (st != WH_OK) {
+        unname_send(req);
+        return st;
+    }
+    ep->credit -= (int64_t)(size + WHI_MESSAGE_COST);
+    return req->sync ? WH_PENDING : WH_OK;
+}
+
+// send_announcement tells the peer of a message that it may ask for.
+static wh_status send_announcement(wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    if (ep->announced >= ep->announce_limit)
+        return WH_EAGAIN;
+    wh_status st = name_send(req);
+    if (st != WH_OK)
+        return st;
+    uint8_t *scratch = req->worker->scratch;
+    whi_announce announce = {.send_id = req->send_id};
+    memcpy(scratch, &announce, sizeof(announce));
+    size_t more = 0;
+    whi_hdr hdr = header_of(req);
+    hdr.flags = WHI_FLAG_ANNOUNCED | (req->sync ? WHI_FLAG_SYNC : 0);
+    hdr.arg = req->buf.size;
+    if (req->kind == WHI_REQ_SEND_AM) {
+        more = req->am_header_size;
+        if (more)
+            memcpy(scratch + sizeof(announce), req->am_header, more);
+    } else if (req->kind == WHI_REQ_SEND_OBJECT) {
+        hdr.arg = whi_object_envelope_size(req);
+        if (sizeof(announce) + hdr.arg <= ep->link->eager_max)
+            st = whi_object_pack(req, true, scratch + sizeof(announce), &more);
+    }
+    hdr.size = (uint32_t)(sizeof(announce) + more);
+    if (st == WH_OK)
+        st = send_ordered(ep, &hdr, scratch);
+    if (st != WH_OK) {
+        unname_send(req);
+        return st;
+    }
+    ep->announced++;
+    ep->counters.rendezvous++;
+    return WH_PENDING;
+}
+
+static bool bulk_active(const wh_endpoint *ep, uint64_t before) {
+    for (const whi_list *node = ep->ops.next; node != &ep->ops; node = node->next) {
+        const wh_request *r = whi_container_of(node, wh_request, op_link);
+        if (r->kind <= WHI_REQ_SEND_AM && r->stage == WHI_STAGE_MOVING && r->serial < before)
+            return true;
+    }
+    return false;
+}
+
+static wh_status start_flush(wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    if (!req->serial)
+        req->serial = ep->bulk_serial;  // above all granted so far; serials begin at 1
+    if (bulk_active(ep, req->serial))
+        return WH_EBUSY;
+    wh_status st = name_send(req);
+    if (st != WH_OK)
+        return st;
+    whi_hdr hdr = {.cls = WHI_CLASS_FLUSH, .tag = req->send_id};
+    st = send_ordered(ep, &hdr, NULL);
+    if (st != WH_OK)
+        unname_send(req);
+    return st == WH_OK ? WH_PENDING : st;
+}
+
+static wh_status start_message(wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    uint64_t size = eager_size(req);
+    bool small = size <= ep->link->eager_max;
+    bool credit = ep->credit >= (int64_t)(size + WHI_MESSAGE_COST);
+    wh_status st;
+    if (small && credit) {
+        st = send_eager(req, size);
+        if (st == WH_PENDING)
+            req->stage = WHI_STAGE_ANSWER;
+    } else {
+        st = send_announcement(req);
+        if (st == WH_PENDING) {
+            req->stage = WHI_STAGE_ANNOUNCED;
+            ep->counters.no_credit += small;
+        }
+    }
+    if (st == WH_OK || st == WH_PENDING) {
+        ep->counters.sent_messages++;
+        ep->counters.sent_bytes += req->result.size;
+    }
+    return st;
+}
+
+wh_status whi_send_start(wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    // What waits in the link's queue was sent before.
+    if (!whi_queue_empty(&ep->link->controls))
+        return WH_EAGAIN;
+    if (req->kind != WHI_REQ_FLUSH)
+        return start_message(req);
+    wh_status st = start_flush(req);
+    if (st == WH_PENDING)
+        req->stage = WHI_STAGE_ANSWER;
+    return st;
+}
+
+// keep_waiting puts a flush that granted sends hold up where whi_ep_settle finds it.
+static void keep_waiting(wh_request *req) {
+    whi_list_remove(&req->queue_link);
+    whi_list_push_back(&req->ep->flushes, &req->queue_link);
+}
+
+wh_status whi_send_post(wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    wh_status st = whi_ep_usable(ep);
+    if (st != WH_OK)
+        return st;
+    if (ep->state == WHI_EP_OPEN && whi_list_empty(&ep->sendq)) {
+        st = whi_send_start(req);
+        if (st == WH_PENDING) {
+            whi_req_accept(req, (whi_req_stage)req->stage);
+            return WH_PENDING;
+        }
+        if (st != WH_EAGAIN && st != WH_EBUSY)
+            return st;
+    } else {
+        st = WH_EAGAIN;
+    }
+    whi_req_accept(req, WHI_STAGE_QUEUED);
+    if (st == WH_EBUSY) {
+        keep_waiting(req);
+        return WH_PENDING;
+    }
+    // A message that has to wait must not need the user's header any more.
+    whi_list_push_back(&ep->sendq, &req->queue_link);
+    whi_ep_refresh(ep);
+    if (ep->state == WHI_EP_OPEN)
+        whi_ep_mark(ep);
+    return WH_PENDING;
+}
+
+unsigned whi_ep_drain(wh_endpoint *ep) {
+    unsigned count = 0;
+    whi_list *node;
+    while (ep->state == WHI_EP_OPEN && (node = whi_list_first(&ep->sendq))) {
+        wh_request *req = whi_container_of(node, wh_request, queue_link);
+        wh_status st = whi_send_start(req);
+        if (st == WH_EAGAIN)
+            break;
+        count++;
+        if (st == WH_PENDING)
+            whi_list_remove(&req->queue_link);
+        else if (st == WH_EBUSY)
+            keep_waiting(req);
+        else if (st == WH_OK)
+            whi_req_finish(req, WH_OK);
+        else if (req->stage != WHI_STAGE_DONE)  // else the link has failed, and all with it
+            whi_req_fail(req, st, "%s to %s: %s", whi_req_text(req), ep->link->name,
+                         wh_status_text(st));
+    }
+    whi_ep_refresh(ep);
+    return count;
+}
+
+void whi_send_withdraw(wh_request *req, wh_status why) {
+    wh_endpoint *ep = req->ep;
+    if (req->stage == WHI_STAGE_ANNOUNCED) {
+        // Ordered, so that it reaches the peer behind the announcement and before whatever comes later.
+        whi_hdr hdr = {
+            .cls = WHI_CLASS_WITHDRAW, .ep = ep->number, .seq = ep->tx_seq++, .tag = req->send_id};
+        ep->announced--;
+        whi_link_control(ep->link, &hdr, NULL);
+        whi_ep_mark(ep);
+    }
+    whi_req_fail(req, why, "%s of %llu bytes: %s", whi_req_text(req),
+                 (unsigned long long)req->result.size, wh_status_text(why));
+    whi_ep_refresh(ep);
+}
+
+wh_status whi_send_granted(whi_link *link, const whi_hdr *hdr) {
+    wh_request *req = whi_idmap_get(&link->sends, (uint32_t)hdr->tag);
+    if (!req)
+        return WH_OK;  // withdrawn meanwhile; the peer learns of that by the WITHDRAW on its way
+    if (req->stage != WHI_STAGE_ANNOUNCED || req->ep->number != hdr->ep)
+        return WH_EPROTOCOL;
+    bool object = req->kind == WHI_REQ_SEND_OBJECT;
+    uint64_t limit =
+        object && hdr->aux == WHI_PART_DATA ? whi_object_data_size(req) : req->buf.size;
+    if (hdr->arg > limit || hdr->aux > WHI_PART_ENVELOPE || (!object && hdr->aux != WHI_PART_DATA))
+        return WH_EPROTOCOL;
+    if (object && hdr->arg != limit)
+        return WH_EPROTOCOL;
+    req->grant_id = (uint32_t)(hdr->tag >> 32);
+    req->part = (uint8_t)hdr->aux;
+    req->accept = hdr->arg;
+    req->moved = 0;
+    req->offset = 0;
+    req->segment = 0;
+    if (hdr->aux == WHI_PART_DATA) {
+        req->ep->announced--;
+        whi_ep_mark(req->ep);
+    }
+    if (!req->accept) {
+        whi_req_finish(req, WH_OK);
+        return WH_OK;
+    }
+    if (object && hdr->aux == WHI_PART_DATA)
+        whi_object_next_segment(req);
+    req->stage = WHI_STAGE_MOVING;
+    req->serial = req->ep->bulk_serial++;
+    whi_list_push_back(&link->bulks, &req->queue_link);
+    whi_link_mark(link);
+    return WH_OK;
+}
+
+wh_status whi_send_answered(whi_link *link, const whi_hdr *hdr) {
+    wh_request *req = whi_idmap_get(&link->sends, (uint32_t)hdr->tag);
+    if (!req)
+        return WH_OK;
+    bool flush = hdr->cls == WHI_CLASS_FLUSH_ACK;
+    if (flush != (req->kind == WHI_REQ_FLUSH) || req->ep->number != hdr->ep ||
+        (req->stage != WHI_STAGE_ANSWER && req->stage != WHI_STAGE_ANNOUNCED))
+        return WH_EPROTOCOL;
+    if (req->stage == WHI_STAGE_ANNOUNCED) {
+        req->ep->announced--;
+        whi_ep_mark(req->ep);
+    }
+    if ((int32_t)hdr->arg == WH_EREJECTED)
+        whi_req_fail(req, WH_EREJECTED, "%s to %s: the receiver rejected the message",
+                     whi_req_text(req), link->name);
+    else
+        whi_req_finish(req, WH_OK);
+    return WH_OK;
+}
+
+// current returns the part of the payload that is being moved.
+static const whi_buffer *current(const wh_request *req) {
+    if (req->kind == WHI_REQ_SEND_OBJECT && req->part == WHI_PART_DATA)
+        return &req->frames[req->segment - 1];
+    return &req->buf;
+}
+
+static uint64_t current_size(const wh_request *req) {
+    uint64_t size = current(req)->size;
+    return req->kind == WHI_REQ_SEND_OBJECT || size < req->accept ? size : req->accept;
+}
+
+// all_moved ends or goes on with a send whose granted part is with the lane.
+static void all_moved(wh_request *req) {
+    whi_list_remove(&req->queue_link);
+    if (req->fill) {
+        // Its endpoint has ended; the link only waited for the chunk to be whole.
+        wh_endpoint *ep = req->ep;
+        whi_link *link = ep->link;
+        whi_ep_retain(ep);
+        whi_req_finish(req, req->why);
+        ep->link = NULL;
+        whi_ep_release(ep);
+        whi_link_maybe_close(link);
+    } else if (req->part == WHI_PART_ENVELOPE) {
+        req->stage = WHI_STAGE_ANNOUNCED;  // the grant of the data is to come
+    } else {
+        whi_req_finish(req, WH_OK);
+    }
+}
+
+static wh_status push_one(whi_link *link, wh_request *req) {
+    whi_hdr hdr = {
+        .cls = WHI_CLASS_CHUNK, .ep = req->grant_id, .seq = req->segment, .arg = req->offset};
+    whi_span src = req->fill ? (whi_span){.move = zeros, .base = 0}
+                             : whi_buffer_source(current(req), req->offset);
+    uint64_t left = current_size(req) - req->offset;
+    size_t moved = 0;
+    wh_status st = link->tx->ops->push(link->tx, &hdr, &src, left, &moved);
+    if (st != WH_OK && st != WH_PENDING)
+        return st;
+    link->mid = st == WH_PENDING ? req : NULL;
+    req->offset += moved;
+    req->moved += moved;
+    if (req->moved == req->accept || (req->fill && st == WH_OK)) {
+        all_moved(req);
+    } else {
+        if (req->offset == current_size(req))
+            whi_object_next_segment(req);
+        if (st == WH_OK) {
+            // The others get their turn; a chunk that is not whole must go on first.
+            whi_list_remove(&req->queue_link);
+            whi_list_push_back(&link->bulks, &req->queue_link);
+        }
+    }
+    return st;
+}
+
+unsigned whi_send_push(whi_link *link) {
+    enum { CHUNKS = 8 };  // per pass, so that receiving has its turn
+    unsigned count = 0;
+    while (count < CHUNKS && !whi_list_empty(&link->bulks)) {
+        wh_request *req = whi_container_of(whi_list_first(&link->bulks), wh_request, queue_link);
+        wh_status st = push_one(link, req);
+        if (st == WH_EAGAIN || st == WH_PENDING) {
+            link->blocked = true;
+            break;
+        }
+        if (st != WH_OK) {
+            whi_link_fail(link, st, "sending failed");
+            break;
+        }
+        count++;
+    }
+    return count;
+}

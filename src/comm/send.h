@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Sending: eager or announced, then granted and pushed.
+#ifndef WHI_COMM_SEND_H
+#define WHI_COMM_SEND_H
+
+#include "comm/endpoint.h"
+
+// whi_send_post starts a send or flush: WH_OK done, WH_PENDING accepted, else nothing happened.
+wh_status whi_send_post(wh_request *req);
+
+// whi_send_start tries to put a send on its lane.  WH_OK: done.  WH_PENDING: announced, or an answer is to come.
+// WH_EAGAIN: not now.
+wh_status whi_send_start(wh_request *req);
+
+// whi_send_withdraw ends a send that the peer has not begun to take.
+void whi_send_withdraw(wh_request *req, wh_status why);
+
+// whi_send_granted and whi_send_answered handle GRANT and ACK, FLUSH_ACK.
+wh_status whi_send_granted(whi_link *link, const whi_hdr *hdr);
+wh_status whi_send_answered(whi_link *link, const whi_hdr *hdr);
+
+// whi_send_push moves chunks of the granted sends, each in turn, and returns how many.
+unsigned whi_send_push(whi_link *link);
+
+// whi_buffer_resolve fills in the kind of memory; WH_EINVAL for a buffer that cannot be.
+wh_status whi_buffer_resolve(whi_buffer *buf, const void *ptr, uint64_t size, wh_mem_kind kind,
+                             int device);
+
+// whi_buffer_span makes the span of a part of a buffer, as a source or as a sink.
+whi_span whi_buffer_source(const whi_buffer *buf, uint64_t offset);
+whi_span whi_buffer_sink(const whi_buffer *buf, uint64_t offset);
+
+#endif

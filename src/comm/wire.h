@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The message classes that comm puts into record headers, and what their fields mean.
+//
+// docs/wire.md is the specification.  Classes below WHI_CLASS_UNORDERED carry the next sequence number of their
+// endpoint and direction and are handled in that order; the others are control, and are handled
+// when they come.  A message is announced instead of carried when WHI_FLAG_ANNOUNCED is set: its payload then
+// begins with a whi_announce.
+#ifndef WHI_COMM_WIRE_H
+#define WHI_COMM_WIRE_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#include "net/lane.h"
+
+#define WHI_PROTOCOL_VERSION 1u      // what this library speaks
+#define WHI_PROTOCOL_VERSION_MIN 1u  // the oldest that it still understands
+
+enum {
+    // Messages: ep, seq, tag; arg = the length when announced, else the send id when synchronous.
+    WHI_CLASS_TAG = 0x10,
+    WHI_CLASS_OBJECT = 0x11,
+    WHI_CLASS_AM = 0x12,  // aux = handler id, tag = bytes of its header, which begins the payload
+    WHI_CLASS_WITHDRAW = 0x13,  // tag = send id: forget this announcement
+    WHI_CLASS_FLUSH = 0x14,     // tag = flush id
+    WHI_CLASS_CLOSE = 0x15,     // end of stream
+    WHI_CLASS_UNORDERED = 0x20,
+    WHI_CLASS_GRANT = 0x20,      // tag = send id | grant id << 32, arg = bytes accepted, aux = part
+    WHI_CLASS_ACK = 0x21,        // tag = send id, arg = status: matched, or not wanted
+    WHI_CLASS_CREDIT = 0x22,     // ep, arg = bytes
+    WHI_CLASS_FLUSH_ACK = 0x23,  // tag = flush id
+    WHI_CLASS_CLOSE_ACK = 0x24,  // ep
+    WHI_CLASS_ABORT = 0x25,      // ep
+    WHI_CLASS_OPEN =
+        0x26,  // ep = the new number, tag = listener, arg = credit, seq = announcements
+    WHI_CLASS_ACCEPT = 0x27,  // ep, arg = credit, seq = announcements
+    WHI_CLASS_REFUSE = 0x28,  // ep, arg = status, payload = text
+    WHI_CLASS_BYE = 0x29,     // the link ends in order
+    WHI_CLASS_SWITCH = 0x2a,  // aux = lane; the last record of this direction on this lane
+};
+
+enum {
+    WHI_FLAG_ANNOUNCED = 1 << 0,
+    WHI_FLAG_SYNC = 1 << 1,
+};
+
+enum { WHI_PART_DATA = 0, WHI_PART_ENVELOPE = 1 };  // aux of a grant
+
+// The lanes as bits of a handshake and as aux of a SWITCH.
+enum {
+    WHI_LANE_SHM = 1 << 0,
+    WHI_LANE_STREAM = 1 << 1,
+    WHI_LANE_UCX = 1 << 2,
+    WHI_LANE_LOOP = 1 << 3,
+};
+
+typedef struct whi_announce {
+    uint32_t send_id;
+    uint32_t reserved;
+} whi_announce;
+static_assert(sizeof(whi_announce) == 8, "wire layout");
+
+// A message costs this much credit beyond its payload, so that a flood of empty ones is bounded too.
+#define WHI_MESSAGE_COST 64
+
+// The largest payload of a control record: REFUSE's text.
+#define WHI_CONTROL_MAX 128
+
+// What an object's payload begins with: the envelope, then one whi_wire_frame per frame, the user's header,
+// and the packed small frames.
+#define WHI_OBJECT_VERSION 1
+typedef struct whi_envelope {
+    uint16_t version;
+    uint16_t reserved;
+    uint32_t frame_count;
+    uint64_t header_size;
+} whi_envelope;
+static_assert(sizeof(whi_envelope) == 16, "wire layout");
+
+enum { WHI_FRAME_FOLLOWS = 1 << 0 };  // the frame is a segment of its own, not packed
+
+typedef struct whi_wire_frame {
+    uint64_t size;
+    uint8_t kind;  // wh_mem_kind at the sender
+    uint8_t flags;
+    uint16_t reserved;
+    uint32_t layout;  // 0: contiguous
+} whi_wire_frame;
+static_assert(sizeof(whi_wire_frame) == 16, "wire layout");
+
+#endif

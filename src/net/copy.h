@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Copying of large blocks of host memory, where memcpy cannot be relied on.
+//
+// The C library may copy blocks of some KiB and more with the processor's string instruction.  On
+// several processors that is an order of magnitude slower when the destination is not aligned, and when
+// the source is in another processor's cache, which is where a lane's bytes come from.  A loop of
+// vector moves has neither weakness (docs/design/shm.md).  Any thread may call all functions; the blocks do
+// not overlap.
+#ifndef WHI_NET_COPY_H
+#define WHI_NET_COPY_H
+
+#include <stddef.h>
+#include <string.h>
+
+// Below this, the C library uses vector moves, too.
+#define WHI_COPY_LARGE ((size_t)2048)
+
+// whi_copy_large copies blocks of WHI_COPY_LARGE bytes and more; it is right for any size.
+void whi_copy_large(void *to, const void *from, size_t size);
+
+// whi_copy_stream copies past the caches: for what is too much to stay in them.  Whoever reads the
+// destination next fetches it from memory.
+void whi_copy_stream(void *to, const void *from, size_t size);
+
+// whi_copy copies a block of any size.
+static inline void whi_copy(void *to, const void *from, size_t size) {
+    if (size < WHI_COPY_LARGE)
+        memcpy(to, from, size);
+    else
+        whi_copy_large(to, from, size);
+}
+
+#endif

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The lane: what comm asks of anything that moves bytes between two workers.
+//
+// A lane carries records in order: a 32-byte header and a payload that is small (at most
+// ops->eager_limit).  Bulk goes as chunks: records whose payload may be large, taken from the sender's
+// memory and put where the receiver's owner says.  One lane belongs to one link of one worker and is
+// called from that worker's thread only.  Nothing in a lane blocks.  Everything that a lane reads from
+// shared memory or from a socket is copied, then checked, then used: a hostile peer can make a lane
+// fail, nothing more.
+//
+// Upcalls happen inside `poll` only.  An upcall may call `send` and `push` of the same lane; it never
+// calls `poll` or `close`: the owner closes a lane outside of polling.
+#ifndef WHI_NET_LANE_H
+#define WHI_NET_LANE_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <wherry/status.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the wire format is written as the memory of a little-endian machine"
+#endif
+
+// A record's header, in memory as on the wire (docs/wire.md): little-endian, no padding.
+typedef struct whi_hdr {
+    uint32_t size;  // bytes of payload behind it
+    uint8_t cls;    // message class: comm's below WHI_CLASS_LANE, the lane's own from there on
+    uint8_t flags;
+    uint16_t aux;
+    uint32_t ep;   // endpoint number; of a chunk: the grant
+    uint32_t seq;  // sequence number; of a chunk: the segment
+    uint64_t tag;
+    uint64_t arg;  // of a chunk: the offset in its segment
+} whi_hdr;
+static_assert(sizeof(whi_hdr) == 32, "wire layout");
+
+enum {
+    WHI_CLASS_CHUNK = 0x01,  // the only class that `push` sends and that arrives through up->sink
+    WHI_CLASS_LANE = 0xe0,   // classes from here on never leave the lane
+};
+
+// The bytes of a payload: host memory at `ptr`, or, when `ptr` is NULL, a function that moves any part of
+// it to (source) or from (sink) host memory.  `move` is called with any split, in any order, each byte once.
+typedef struct whi_span {
+    void *ptr;
+    void (*move)(void *ctx, uint64_t offset, void *host, size_t size);
+    void *ctx;
+    uint64_t base;  // added to the offset of each `move`
+} whi_span;
+
+// What the owner of a lane (comm's link) offers to it.
+typedef struct whi_lane_up {
+    // A record has come.  `payload` holds hdr->size bytes and is valid until the return; hdr is the lane's own
+    // copy.  An error says that the peer broke the protocol: poll stops and returns it.
+    wh_status (*deliver)(void *link, const whi_hdr *hdr, const void *payload);
+    // Where the hdr->size bytes of this chunk go; the span begins at the chunk's first byte.  An error
+    // fails the lane.  The span stays valid until `landed`, which follows when all bytes are there, or until
+    // the lane is closed.  At most one chunk per lane is between the two.
+    wh_status (*sink)(void *link, const whi_hdr *hdr, whi_span *span);
+    wh_status (*landed)(void *link, const whi_hdr *hdr);
+} whi_lane_up;
+
+typedef struct whi_lane whi_lane;
+
+// What each lane provides.  Members marked optional may be NULL.
+typedef struct whi_lane_ops {
+    const char *name;  // "shm", "stream", "loop", "self"
+
+    // reorders: records may arrive in another order than they were sent; the owner puts them right.
+    bool reorders;
+
+    // eager_limit returns the largest payload of `send`, fixed for the life of the lane.
+    size_t (*eager_limit)(const whi_lane *lane);
+
+    // send takes one record whole, header and hdr->size bytes of payload, both copied before it returns.
+    // WH_OK: it will arrive.  WH_EAGAIN: no room now, nothing happened.  Else the lane has failed.
+    wh_status (*send)(whi_lane *lane, const whi_hdr *hdr, const void *payload);
+
+    // push moves the next part of a payload as a chunk: hdr names grant, segment and offset (arg); `src` holds
+    // the bytes from hdr->arg on, `size` of them remain (> 0).  WH_OK: *moved > 0 of them have been taken and the
+    // chunk is whole.  WH_PENDING: *moved of them (perhaps 0) have been taken, but the lane has announced
+    // more: until the rest of this chunk was pushed with the same grant and segment and the following offset it
+    // answers WH_EAGAIN to everything else.  WH_EAGAIN: no room now, nothing happened.
+    wh_status (*push)(whi_lane *lane, const whi_hdr *hdr, const whi_span *src, uint64_t size,
+                      size_t *moved);
+
+    // poll delivers up to `budget` records and moves what it can; it returns how many events that were
+    // (room that came back for a waiting sender counts), or a negative wh_status when the lane has failed.
+    int (*poll)(whi_lane *lane, int budget);
+
+    // arm asks the peer to ring when it sends a record and, with `want_room`, when it makes room; the owner then issues
+    // one whi_shm_barrier() for all lanes, asks `ready`, and may sleep when that says false.
+    // ready returns true when poll, or a send that was refused, would now get further.
+    void (*arm)(whi_lane *lane, bool want_room);
+    bool (*ready)(whi_lane *lane, bool want_room);
+
+    // put and get move memory that the peer has registered, without its help.  Optional: a lane that
+    // leaves them NULL has its peer serve them.  `key` is the lane's part of a remote key.
+    wh_status (*put)(whi_lane *lane, const void *key, size_t key_size, uint64_t address,
+                     const whi_span *src, uint64_t size, size_t *moved);
+    wh_status (*get)(whi_lane *lane, const void *key, size_t key_size, uint64_t address,
+                     const whi_span *dst, uint64_t size, size_t *moved);
+
+    // describe writes what the lane runs over, such as "tcp 10.0.0.1:4711", as a NUL-terminated string.
+    void (*describe)(const whi_lane *lane, char *text, size_t size);
+
+    // close frees the lane at once.  What was taken by send or push and not yet moved is lost.
+    void (*close)(whi_lane *lane);
+} whi_lane_ops;
+
+struct whi_lane {  // embedded as the first member of each lane's own struct
+    const whi_lane_ops *ops;
+    const whi_lane_up *up;
+    void *link;
+};
+
+// whi_lane_init sets the base up and asserts that `ops` is complete.
+static inline void whi_lane_init(whi_lane *lane, const whi_lane_ops *ops, const whi_lane_up *up,
+                                 void *link) {
+    assert(ops->name && ops->eager_limit && ops->send && ops->push && ops->poll && ops->arm &&
+           ops->ready && ops->describe && ops->close);
+    assert(up->deliver && up->sink && up->landed);
+    lane->ops = ops;
+    lane->up = up;
+    lane->link = link;
+}
+
+#endif

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The record classes that the shm lane keeps to itself, and their payloads (docs/wire.md).
+//
+// Little-endian, no padding, in shared memory: copy first, then check.
+#ifndef WHI_NET_SHM_CLASSES_H
+#define WHI_NET_SHM_CLASSES_H
+
+#include "net/lane.h"
+
+enum {
+    WHI_SHM_PAD = WHI_CLASS_LANE,  // fills the end of the ring; its payload is nothing
+    WHI_SHM_RING,                  // the last record: the descriptor of a larger ring was passed
+    WHI_SHM_BULK,                  // the descriptor of bulk memory was passed
+    WHI_SHM_BULK_GONE,             // the sender has given its bulk memory up
+    WHI_SHM_CHUNK,                 // a chunk whose bytes are in bulk memory: whi_shm_chunk
+};
+
+// The record's header is the chunk's, except for the size.
+typedef struct whi_shm_chunk {
+    uint32_t offset;  // where in bulk memory
+    uint32_t size;
+    uint64_t end;     // what `done` becomes once the chunk was taken out
+} whi_shm_chunk;
+
+static_assert(sizeof(whi_shm_chunk) == 16, "wire layout");
+
+#endif

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The shm lane: its life, sending, and falling asleep.
+//
+// A send is one comparison, a copy into the ring, one release store and one load of a word that
+// changes only when the peer falls asleep.  Everything else (padding, a larger ring, refusing) is behind
+// the comparison.  Invariant: whoever is refused is remembered, so that poll reports when room has come,
+// and ready does not let the worker sleep over it.
+#include "net/shm/shm.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "net/copy.h"
+#include "net/shm/shm_lane.h"
+
+wh_status whi_shm_fail(whi_shm *lane, wh_status status) {
+    if (lane->failed == WH_OK) {
+        lane->failed = status;
+        lane->attention = true;
+        lane->tx.limit = 0;  // nothing fits from now on
+    }
+    return lane->failed;
+}
+
+wh_status whi_shm_broken(whi_shm *lane, const char *what) {
+    whi_log_once_per(WHI_ERROR, "E-SHM-01", 10,
+                     "the peer broke the shared memory between us: %s; its link is given up", what);
+    return whi_shm_fail(lane, WH_EPROTOCOL);
+}
+
+wh_status whi_shm_refuse(whi_shm *lane, uint32_t size, uint32_t bulk) {
+    lane->refused_size = size;
+    lane->refused_bulk = bulk;
+    lane->attention = true;
+    return WH_EAGAIN;
+}
+
+wh_status whi_shm_retry(whi_shm *lane) {
+    wh_status status = WH_OK;
+    if (lane->refused_bulk && lane->out.shared)
+        status = whi_bulk_has_room(&lane->out, lane->refused_bulk);
+    return status == WH_OK ? whi_ring_has_room(&lane->tx, lane->refused_size) : status;
+}
+
+// Leaves the full ring for a larger one.  That this fails is no error: the small ring works.
+static bool grow(whi_shm *lane) {
+    size_t size = lane->ring_max;
+    whi_region *region = NULL;
+    int fd = -1;
+    wh_status status = whi_region_create("wherry-ring", sizeof(whi_ring_shared) + size, &region, &fd);
+    if (status != WH_OK) {
+        lane->ring_max = 0;
+        whi_log(WHI_INFO, "I-SHM-01", "a ring of %zu KiB stays as it is: %s", lane->tx.mask >> 10,
+                wh_status_text(status));
+        return false;
+    }
+    status = lane->wire->send_fd(lane->wire_arg, fd);
+    close(fd);
+    if (status != WH_OK) {
+        whi_region_release(region);
+        return false;
+    }
+    whi_hdr last = {.cls = WHI_SHM_RING};
+    whi_shm_commit(lane, &last);  // in the reserve
+    whi_region_release(lane->tx_region);
+    lane->tx_region = region;
+    lane->ring_max = 0;
+    whi_ring_tx_init(&lane->tx, region->base, size);
+    return true;
+}
+
+wh_status whi_shm_reserve(whi_shm *lane, uint32_t size) {
+    if (lane->failed != WH_OK)
+        return lane->failed;
+    wh_status status = whi_ring_make_room(&lane->tx, size);
+    if (status == WH_EAGAIN)
+        return lane->ring_max && grow(lane) ? WH_OK : whi_shm_refuse(lane, size, 0);
+    return status == WH_OK ? WH_OK : whi_shm_broken(lane, "it freed what was never sent");
+}
+
+// Up to 32 bytes, the payload of most messages, with moves that overlap instead of a call.
+static inline void copy_payload(unsigned char *to, const unsigned char *from, uint32_t size) {
+    if (size > 32) {
+        whi_copy(to, from, size);
+    } else if (size >= 16) {
+        memcpy(to, from, 16);
+        memcpy(to + size - 16, from + size - 16, 16);
+    } else if (size >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + size - 8, from + size - 8, 8);
+    } else if (size >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + size - 4, from + size - 4, 4);
+    } else {
+        for (uint32_t i = 0; i < size; i++)
+            to[i] = from[i];
+    }
+}
+
+static wh_status shm_send(whi_lane *base, const whi_hdr *hdr, const void *payload) {
+    whi_shm *lane = (whi_shm *)base;
+    assert(hdr->cls < WHI_CLASS_LANE && hdr->cls != WHI_CLASS_CHUNK);
+    assert(hdr->size <= lane->eager_limit);
+    if (__builtin_expect(!whi_ring_fits(&lane->tx, hdr->size), 0)) {
+        wh_status status = whi_shm_reserve(lane, hdr->size);
+        if (status != WH_OK)
+            return status;
+    }
+    copy_payload(whi_ring_payload(&lane->tx), payload, hdr->size);
+    whi_shm_commit(lane, hdr);
+    return WH_OK;
+}
+
+static void shm_arm(whi_lane *base, bool want_room) {
+    whi_shm *lane = (whi_shm *)base;
+    if (lane->rx_region)
+        atomic_store_explicit(&lane->rx.shared->armed, 1, memory_order_relaxed);
+    if (want_room)
+        atomic_store_explicit(&lane->tx.shared->want, 1, memory_order_relaxed);
+    if (!lane->asymmetric)
+        atomic_thread_fence(memory_order_seq_cst);
+}
+
+static bool shm_ready(whi_lane *base, bool want_room) {
+    whi_shm *lane = (whi_shm *)base;
+    if (lane->failed != WH_OK || !whi_ring_empty(&lane->rx))
+        return true;
+    return want_room && lane->attention && whi_shm_retry(lane) != WH_EAGAIN;
+}
+
+static size_t shm_eager_limit(const whi_lane *base) {
+    return ((const whi_shm *)base)->eager_limit;
+}
+
+static void shm_describe(const whi_lane *base, char *text, size_t size) {
+    const whi_shm *lane = (const whi_shm *)base;
+    int used = snprintf(text, size, "shm ring %zu KiB", (size_t)(lane->tx.mask + 1) >> 10);
+    if (lane->out.shared && used > 0 && (size_t)used < size)
+        snprintf(text + used, size - (size_t)used, ", bulk %zu KiB", lane->out.size >> 10);
+}
+
+static void shm_close(whi_lane *base) {
+    whi_shm *lane = (whi_shm *)base;
+    whi_shm_drop_bulk(lane);
+    whi_region_release(lane->in_region);
+    whi_region_release(lane->rx_region);
+    whi_region_release(lane->tx_region);
+    whi_free(lane);
+}
+
+static const whi_lane_ops shm_ops = {
+    .name = "shm",
+    .eager_limit = shm_eager_limit,
+    .send = shm_send,
+    .push = whi_shm_push,
+    .poll = whi_shm_poll,
+    .arm = shm_arm,
+    .ready = shm_ready,
+    .describe = shm_describe,
+    .close = shm_close,
+};
+
+static bool is_ring_size(size_t size) {
+    return size >= WHI_RING_MIN && size <= WHI_RING_MAX && (size & (size - 1)) == 0;
+}
+
+static wh_status check(const whi_shm_opts *opts, size_t bulk_size) {
+    bool grows = opts->ring_max > opts->ring_size;
+    if (!is_ring_size(opts->ring_size) || (grows && !is_ring_size(opts->ring_max)))
+        return WH_EINVAL;
+    if (opts->eager_limit == 0 || opts->eager_limit > opts->ring_size / 4)
+        return WH_EINVAL;
+    bool bulk_is_sane = bulk_size % WHI_BULK_ALIGN == 0 && bulk_size >= WHI_BULK_MIN &&
+                        bulk_size <= WHI_BULK_MAX;
+    return bulk_size == 0 || bulk_is_sane ? WH_OK : WH_EINVAL;
+}
+
+wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *link, whi_lane **out,
+                         int *ring_fd) {
+    size_t part = opts->slot_size ? opts->slot_size : whi_bulk_slot_size(opts->slots);
+    wh_status status = check(opts, part * opts->slots);
+    if (status != WH_OK)
+        return status;
+    whi_shm *lane = whi_calloc(1, sizeof(*lane));
+    if (!lane)
+        return WH_ENOMEM;
+    int fd = -1;
+    status = whi_region_create("wherry-ring", sizeof(whi_ring_shared) + opts->ring_size,
+                               &lane->tx_region, &fd);
+    if (status != WH_OK) {
+        whi_free(lane);
+        return status;
+    }
+    whi_lane_init(&lane->lane, &shm_ops, up, link);
+    whi_ring_tx_init(&lane->tx, lane->tx_region->base, opts->ring_size);
+    whi_ring_rx_none(&lane->rx);
+    whi_list_init(&lane->holder);
+    lane->asymmetric = opts->asymmetric;
+    lane->eager_limit = (uint32_t)opts->eager_limit;
+    lane->ring_max = opts->ring_max > opts->ring_size ? opts->ring_max : 0;
+    lane->bulk_size = part * opts->slots;
+    lane->bulk_part = part;
+    lane->budget = opts->budget;
+    lane->wire = opts->wire;
+    lane->wire_arg = opts->wire_arg;
+    *out = &lane->lane;
+    *ring_fd = fd;
+    return WH_OK;
+}
+
+wh_status whi_shm_attach(whi_lane *base, int fd) {
+    wh_status status = whi_shm_map_ring((whi_shm *)base, fd);
+    close(fd);
+    return status;
+}
+
+bool whi_shm_available(const char **why) {
+    whi_region *region = NULL;
+    int fd = -1;
+    if (whi_region_create("wherry-probe", WHI_RING_MIN, &region, &fd) != WH_OK) {
+        *why = "this system gives no sealed memory files (memfd_create with sealing)";
+        return false;
+    }
+    close(fd);
+    whi_region_release(region);
+    return true;
+}

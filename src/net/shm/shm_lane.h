@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The inside of a shm lane, for the files of this folder only.
+//
+// Two independent directions: `tx` and `out` are ours to fill, `rx` and `in` the peer's.  shm.c makes and
+// sends, poll.c receives, push.c moves chunks out.  All of it belongs to the worker's thread.
+#ifndef WHI_NET_SHM_SHM_LANE_H
+#define WHI_NET_SHM_SHM_LANE_H
+
+#include "net/shm/bulk.h"
+#include "net/shm/region.h"
+#include "net/shm/ring.h"
+#include "net/shm/shm.h"
+
+typedef struct whi_shm {
+    whi_lane lane;
+    whi_ring_rx rx;
+    whi_ring_tx tx;
+    bool asymmetric;
+    bool attention;         // poll must look further than the ring: failed, or something was refused
+    uint32_t refused_size;  // payload of the record that found no room
+    uint32_t refused_bulk;  // and the bulk memory that it needed besides
+    uint32_t eager_limit;
+    wh_status failed;       // WH_OK, or what every call answers from now on
+    whi_bulk_tx out;
+    whi_bulk_rx in;
+    whi_region *tx_region, *rx_region, *out_region, *in_region;
+    size_t ring_max;      // 0: the sending ring grows no more
+    size_t bulk_size;     // what to make at the first push; 0: chunks go through the ring
+    size_t bulk_part;
+    whi_shm_budget *budget;
+    whi_list holder;      // among budget->lanes while out_region is there
+    const whi_shm_wire *wire;
+    void *wire_arg;
+} whi_shm;
+
+// whi_shm_fail makes the lane fail for good and returns the status.
+wh_status whi_shm_fail(whi_shm *lane, wh_status status);
+
+// whi_shm_broken fails the lane with WH_EPROTOCOL and logs what the peer has done.
+wh_status whi_shm_broken(whi_shm *lane, const char *what);
+
+// whi_shm_refuse remembers what found no room, for poll and ready, and returns WH_EAGAIN.
+wh_status whi_shm_refuse(whi_shm *lane, uint32_t size, uint32_t bulk);
+
+// whi_shm_retry says whether what was refused would still be (WH_EAGAIN).
+wh_status whi_shm_retry(whi_shm *lane);
+
+// whi_shm_reserve makes room for a record, growing the ring if it may; WH_EAGAIN: refused.
+wh_status whi_shm_reserve(whi_shm *lane, uint32_t size);
+
+// whi_shm_map_ring goes over to receiving from this ring.  The descriptor stays the caller's.
+wh_status whi_shm_map_ring(whi_shm *lane, int fd);
+
+// whi_shm_poll and whi_shm_push are these members of the vtable.
+int whi_shm_poll(whi_lane *base, int budget);
+wh_status whi_shm_push(whi_lane *base, const whi_hdr *hdr, const whi_span *src, uint64_t size,
+                       size_t *moved);
+
+// whi_shm_drop_bulk gives our bulk memory back without a word to the peer.
+void whi_shm_drop_bulk(whi_shm *lane);
+
+// whi_shm_commit publishes a record that was reserved, and wakes the peer if it sleeps.
+static inline void whi_shm_commit(whi_shm *lane, const whi_hdr *hdr) {
+    whi_ring_publish(&lane->tx, hdr);
+    whi_ring_order(lane->asymmetric);
+    if (whi_ring_sleeper(&lane->tx.shared->armed))
+        lane->wire->bell(lane->wire_arg);
+}
+
+#endif

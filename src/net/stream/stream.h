@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The stream lane: records over a connected, non-blocking stream socket (TCP or AF_UNIX).
+//
+// The socket of a link lives as long as the link.  It begins in records; when the link has moved
+// its messages to another lane it goes on as a channel of single bytes: the bell, and descriptors
+// (AF_UNIX).  The two directions change over separately, each right after a record that says so.
+#ifndef WHI_NET_STREAM_H
+#define WHI_NET_STREAM_H
+
+#include "net/lane.h"
+
+typedef struct whi_stream_opts {
+    size_t eager_limit;  // payload bytes of a record
+    size_t chunk;        // bytes of a chunk; a larger one from the peer fails the lane
+    bool local;          // AF_UNIX: descriptors may come
+} whi_stream_opts;
+
+// whi_stream_create makes a lane of a connected socket, which it makes non-blocking (TCP: without
+// delay) and owns from a success on.
+wh_status whi_stream_create(int fd, const whi_stream_opts *opts, const whi_lane_up *up, void *link,
+                            whi_lane **lane);
+
+// whi_stream_fd returns the socket.  whi_stream_blocked tells whether the socket has refused bytes:
+// the owner watches it for room then, and polls.
+int whi_stream_fd(const whi_lane *lane);
+bool whi_stream_blocked(const whi_lane *lane);
+
+// whi_stream_send_fd sends a record without payload and with a descriptor (the caller keeps and
+// closes its own).  WH_EAGAIN: not now.  The receiver takes it in the upcall that delivers the
+// record, with whi_stream_take_fd.
+wh_status whi_stream_send_fd(whi_lane *lane, const whi_hdr *hdr, int fd);
+
+// whi_stream_tx_bytes, whi_stream_rx_bytes: this direction is single bytes from now on.  rx may be
+// called inside the upcall that delivers the last record.  No record may be waiting unsent
+// (WH_EAGAIN).
+wh_status whi_stream_tx_bytes(whi_lane *lane);
+void whi_stream_rx_bytes(whi_lane *lane);
+
+// In byte mode: ring the peer's bell; pass a descriptor; take the next descriptor that has come
+// (-1: none yet; it reads the socket if it must).  A bell that finds the socket full is dropped:
+// the peer has bytes to read.
+void whi_stream_bell(whi_lane *lane);
+wh_status whi_stream_pass_fd(whi_lane *lane, int fd);
+int whi_stream_take_fd(whi_lane *lane);
+
+#endif
