@@ -23,7 +23,6 @@
 #include "comm/hand.h"
 #include "comm/resolve.h"
 #include "comm/sock.h"
-#include "net/loop/loop.h"
 
 #define PARK_NS (20 * WHI_NS_PER_MS)        // between two looks of a parked dial
 #define LEAST_TRY_NS (200 * WHI_NS_PER_MS)  // one address gets at least this of the time
@@ -39,7 +38,7 @@ typedef enum dial_state {
     DIAL_BOUND,  // the endpoint is being opened on a link
 } dial_state;
 
-typedef struct whi_dial {
+struct whi_dial {
     wh_worker *worker;
     wh_endpoint *ep;
     dial_state state;
@@ -63,7 +62,7 @@ typedef struct whi_dial {
     char sentence[256];
     whi_list node;
     whi_deferred deferred;
-} whi_dial;
+};
 
 static void try_next(whi_dial *dial);
 static void start_attempts(whi_dial *dial);
@@ -459,45 +458,6 @@ static void start_attempts(whi_dial *dial) {
     try_next(dial);
 }
 
-static void close_lane_of_self(whi_link *link) {
-    whi_link_fail(link, WH_ENOMEM, "no memory for the link to itself");
-}
-
-wh_status whi_self_link(wh_worker *worker, whi_link **out) {
-    whi_link *ours = whi_link_find(worker, worker->uuid), *theirs = NULL;
-    if (ours) {
-        *out = ours;
-        return WH_OK;
-    }
-    // The other end needs a name of its own in the table.
-    uint8_t other[16];
-    for (int i = 0; i < 16; i++)
-        other[i] = (uint8_t)~worker->uuid[i];
-    wh_status st = whi_link_bare(worker, worker->uuid, true, "this worker", &ours);
-    if (st != WH_OK)
-        return st;
-    st = whi_link_bare(worker, other, false, "this worker", &theirs);
-    whi_loop_net *net = NULL;
-    whi_lane *a = NULL, *b = NULL;
-    whi_loop_opts opts = {.window = 256, .eager_limit = worker->eager_max};
-    if (st == WH_OK)
-        st = whi_loop_net_create(&opts, &net);
-    if (st == WH_OK)
-        st = whi_loop_pair(net, &whi_link_up, ours, &a, &whi_link_up, theirs, &b);
-    if (net)
-        whi_loop_net_release(net);
-    if (st != WH_OK) {
-        close_lane_of_self(ours);
-        if (theirs)
-            close_lane_of_self(theirs);
-        return st;
-    }
-    whi_link_set_lane(ours, a);
-    whi_link_set_lane(theirs, b);
-    *out = ours;
-    return WH_OK;
-}
-
 bool whi_dial_again(wh_endpoint *ep, wh_status why) {
     whi_dial *dial = ep->dial;
     if (!dial || dial->state != DIAL_BOUND || ep->retried >= RETRIES ||
@@ -522,8 +482,8 @@ void whi_dial_close_fds_in_child(wh_worker *worker) {
     }
 }
 
-static wh_status dial_new(wh_worker *worker, const wh_endpoint_opts *opts, wh_endpoint **out,
-                          whi_dial **made) {
+wh_status whi_dial_new(wh_worker *worker, const wh_endpoint_opts *opts, wh_endpoint **out,
+                       whi_dial **made) {
     wh_endpoint *ep = NULL;
     whi_dial *dial = whi_calloc(1, sizeof(*dial));
     char *secret = whi_strdup(opts->secret ? opts->secret : worker->ctx->config.secret);
@@ -548,146 +508,35 @@ static wh_status dial_new(wh_worker *worker, const wh_endpoint_opts *opts, wh_en
     return WH_OK;
 }
 
-// abandon takes back an endpoint that is not to be: failure gives the caller nothing.
-static void abandon(wh_endpoint *ep) {
-    ep->user_gone = true;
-    whi_ep_end(ep, WH_EADDRESS, NULL);
-    whi_ep_release(ep);
-}
-
-// want_done makes the request that tells of the connection; NULL when nobody asks.
-static wh_status want_done(wh_endpoint *ep, const wh_endpoint_opts *opts, bool wanted,
-                           wh_request **req) {
-    if (!opts->done && !wanted)
-        return WH_OK;
-    wh_op_opts op = {.size = sizeof(op), .done = opts->done, .arg = opts->arg};
-    ep->connect_req = whi_req_new(ep->worker, ep, WHI_REQ_CONNECT, &op, wanted);
-    if (!ep->connect_req)
-        return WH_ENOMEM;
-    whi_req_accept(ep->connect_req, WHI_STAGE_ANSWER);
-    if (req)
-        *req = ep->connect_req;
-    return WH_OK;
-}
-
 // begin_soon makes the first attempt in progress, so that even what fails at once is told there.
 static void begin_soon(whi_dial *dial) {
     whi_timers_add(&dial->worker->timers, &dial->timer, 0);
 }
 
-static wh_status begin_address(whi_dial *dial, const char *host, uint16_t port) {
+wh_status whi_dial_host(whi_dial *dial, const char *address, const char *host, uint16_t port) {
+    snprintf(dial->target, sizeof(dial->target), "%.100s", address);
     dial->count = whi_address_resolve(host, port, true, false, dial->addrs);
-    if (dial->count)
+    if (dial->count) {
+        begin_soon(dial);
         return WH_OK;
+    }
     wh_status st = whi_resolve_start(host, port, &dial->resolve, &dial->fd);
     if (st == WH_OK)
         st = whi_worker_watch(dial->worker, &dial->watch, dial->fd, EPOLLIN);
     dial->state = DIAL_RESOLVING;
+    whi_timers_add(&dial->worker->timers, &dial->timer, dial->deadline_ns);
     return st;
 }
 
-static wh_status connect_address(wh_worker *worker, const char *address,
-                                 const wh_endpoint_opts *opts, wh_endpoint **out,
-                                 wh_request **req) {
-    char host[WHI_HOST_MAX];
-    uint16_t port;
-    wh_status st = whi_address_split(address, host, &port);
-    if (st != WH_OK || !port || !host[0]) {
-        whi_log(WHI_ERROR, "E-DIAL-02",
-                "\"%s\" is no address to connect to; write host:port or [v6]:port", address);
-        return WH_EADDRESS;
-    }
-    wh_endpoint *ep = NULL;
-    whi_dial *dial = NULL;
-    st = dial_new(worker, opts, &ep, &dial);
-    if (st != WH_OK)
-        return st;
-    snprintf(dial->target, sizeof(dial->target), "%.100s", address);
-    st = begin_address(dial, host, port);
-    if (st == WH_OK)
-        st = want_done(ep, opts, req != NULL, req);
-    if (st != WH_OK) {
-        abandon(ep);
-        return st;
-    }
-    if (dial->resolve)
-        whi_timers_add(&worker->timers, &dial->timer, dial->deadline_ns);
-    else
-        begin_soon(dial);
-    *out = ep;
-    return WH_OK;
-}
-
-static wh_status connect_blob(wh_worker *worker, const void *bytes, size_t size,
-                              const wh_endpoint_opts *opts, wh_endpoint **out) {
-    whi_blob blob;
-    wh_status st = whi_blob_decode(bytes, size, &blob);
-    if (st != WH_OK) {
-        whi_log(WHI_ERROR, "E-DIAL-03", "these %zu bytes are not the address of a Wherry worker",
-                size);
-        return st;
-    }
-    wh_endpoint *ep = NULL;
-    whi_dial *dial = NULL;
-    st = dial_new(worker, opts, &ep, &dial);
-    if (st != WH_OK)
-        return st;
-    memcpy(dial->addrs, blob.addrs, sizeof(blob.addrs));
-    dial->count = blob.count;
-    memcpy(dial->peer.uuid, blob.uuid, 16);
-    ep->listener_id = blob.listener;
-    if (memcmp(blob.boot_id, worker->ctx->boot_id, 16) == 0 && (worker->ctx->lanes & WHI_LANE_SHM))
-        snprintf(dial->local_name, sizeof(dial->local_name), "%s", blob.local_name);
-    snprintf(dial->target, sizeof(dial->target), "worker %02x%02x%02x%02x", blob.uuid[0],
-             blob.uuid[1], blob.uuid[2], blob.uuid[3]);
-    st = want_done(ep, opts, false, NULL);
-    if (st != WH_OK) {
-        abandon(ep);
-        return st;
-    }
+void whi_dial_blob(whi_dial *dial, const whi_blob *blob) {
+    const wh_context *ctx = dial->worker->ctx;
+    memcpy(dial->addrs, blob->addrs, sizeof(blob->addrs));
+    dial->count = blob->count;
+    memcpy(dial->peer.uuid, blob->uuid, 16);
+    dial->ep->listener_id = blob->listener;
+    if (memcmp(blob->boot_id, ctx->boot_id, 16) == 0 && (ctx->lanes & WHI_LANE_SHM))
+        snprintf(dial->local_name, sizeof(dial->local_name), "%s", blob->local_name);
+    snprintf(dial->target, sizeof(dial->target), "worker %02x%02x%02x%02x", blob->uuid[0],
+             blob->uuid[1], blob->uuid[2], blob->uuid[3]);
     begin_soon(dial);
-    *out = ep;
-    return WH_OK;
-}
-
-static const wh_endpoint_opts default_opts = {.size = sizeof(default_opts)};
-
-wh_status wh_endpoint_connect(wh_worker *worker, const char *address, const wh_endpoint_opts *opts,
-                              wh_endpoint **ep) {
-    if (!worker || !address || !ep || (opts && opts->size < sizeof(*opts)))
-        return WH_EINVAL;
-    return WHI_OWNED(worker,
-                     connect_address(worker, address, opts ? opts : &default_opts, ep, NULL));
-}
-
-wh_status wh_endpoint_connect_blob(wh_worker *worker, const void *blob, size_t size,
-                                   const wh_endpoint_opts *opts, wh_endpoint **ep) {
-    if (!worker || !blob || !ep || (opts && opts->size < sizeof(*opts)))
-        return WH_EINVAL;
-    return WHI_OWNED(worker, connect_blob(worker, blob, size, opts ? opts : &default_opts, ep));
-}
-
-wh_status wh_endpoint_connect_wait(wh_worker *worker, const char *address,
-                                   const wh_endpoint_opts *opts, wh_endpoint **ep) {
-    if (!worker || !address || !ep || (opts && opts->size < sizeof(*opts)))
-        return WH_EINVAL;
-    wh_status st = whi_req_may_wait(worker);
-    if (st != WH_OK)
-        return st;
-    wh_request *req = NULL;
-    wh_endpoint *made = NULL;
-    st = WHI_OWNED(worker,
-                   connect_address(worker, address, opts ? opts : &default_opts, &made, &req));
-    if (st != WH_OK)
-        return st;
-    st = wh_request_wait(req, -1);
-    if (st != WH_OK)
-        whi_log(WHI_WARN, "W-DIAL-04", "%s", wh_request_error(req));
-    wh_request_free(req);
-    if (st != WH_OK) {
-        wh_endpoint_abort(made);
-        return st;
-    }
-    *ep = made;
-    return WH_OK;
 }

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The link of a worker to itself: two ends in one worker, joined by a loop lane without faults.
+//
+// It is two links, so that an endpoint to oneself is a pair like any other: what is opened on one end is accepted on the
+// other.
+#include "base/log.h"
+#include "comm/dial.h"
+#include "comm/link.h"
+#include "net/loop/loop.h"
+
+static void close_lane_of_self(whi_link *link) {
+    whi_link_fail(link, WH_ENOMEM, "no memory for the link to itself");
+}
+
+wh_status whi_self_link(wh_worker *worker, whi_link **out) {
+    whi_link *ours = whi_link_find(worker, worker->uuid), *theirs = NULL;
+    if (ours) {
+        *out = ours;
+        return WH_OK;
+    }
+    // The other end needs a name of its own in the table.
+    uint8_t other[16];
+    for (int i = 0; i < 16; i++)
+        other[i] = (uint8_t)~worker->uuid[i];
+    wh_status st = whi_link_bare(worker, worker->uuid, true, "this worker", &ours);
+    if (st != WH_OK)
+        return st;
+    st = whi_link_bare(worker, other, false, "this worker", &theirs);
+    whi_loop_net *net = NULL;
+    whi_lane *a = NULL, *b = NULL;
+    whi_loop_opts opts = {.window = 256, .eager_limit = worker->eager_max};
+    if (st == WH_OK)
+        st = whi_loop_net_create(&opts, &net);
+    if (st == WH_OK)
+        st = whi_loop_pair(net, &whi_link_up, ours, &a, &whi_link_up, theirs, &b);
+    if (net)
+        whi_loop_net_release(net);
+    if (st != WH_OK) {
+        close_lane_of_self(ours);
+        if (theirs)
+            close_lane_of_self(theirs);
+        return st;
+    }
+    whi_link_set_lane(ours, a);
+    whi_link_set_lane(theirs, b);
+    *out = ours;
+    return WH_OK;
+}
