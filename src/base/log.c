@@ -20,9 +20,10 @@
 #include "base/clock.h"
 
 enum {
-    TEXT_MAX = 1024,   // longer messages end in "..."
-    PREFIX_MAX = 128,  // "wherry: 12:03:44.123 [pid.tid] ERROR E-SHM-01: "
-    SINK_TRIES = 100,  // then a changing sink is left alone and standard error takes the message
+    TEXT_MAX = 1024,     // longer messages end in "..."
+    PREFIX_MAX = 128,    // "wherry: 12:03:44.123 [pid.tid] ERROR E-SHM-01: "
+    SINK_TRIES = 100,    // then a sink that is being changed is given up, and standard error takes
+    SINK_WAIT_US = 100,  // the message: only a fork in the middle of a change takes so long
 };
 
 typedef struct sink {
@@ -87,7 +88,7 @@ static sink current_sink(void) {
         sink s = {.fn = atomic_load(&sink_fn), .arg = atomic_load(&sink_arg)};
         if (!(before & 1) && atomic_load(&sink_sequence) == before)
             return s;
-        whi_cpu_relax();
+        usleep(SINK_WAIT_US);  // whoever changes it was interrupted halfway: a rare case
     }
     return (sink){.fn = NULL};
 }

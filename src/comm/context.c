@@ -14,8 +14,6 @@
 #include "comm/wire.h"
 #include "net/shm/shm.h"
 
-extern char **environ;
-
 const char *wh_version(void) {
     return WH_VERSION_STRING;
 }

@@ -106,7 +106,7 @@ static void cool_idle(wh_worker *worker) {
     whi_list_init(&idle);
     whi_list_foreach(node, &worker->hot) {
         whi_link *link = whi_container_of(node, whi_link, hot_link);
-        if (link->idle > IDLE_PASSES && !link->dirty) {
+        if (link->idle > IDLE_PASSES && !link->dirty && link->stream) {
             whi_list_remove(node);
             whi_list_push_back(&idle, node);
             link->rx->ops->arm(link->rx, false);
@@ -203,9 +203,11 @@ static wh_status try_sleep(wh_worker *worker) {
         return WH_EBUSY;
     }
     // From here on each link's bell brings it back.
-    whi_list *node;
-    while ((node = whi_list_first(&worker->hot)))
-        whi_link_cool(whi_container_of(node, whi_link, hot_link));
+    whi_list_foreach(node, &worker->hot) {
+        whi_link *link = whi_container_of(node, whi_link, hot_link);
+        if (link->stream)  // a link within the process has no bell, and nothing to say while we sleep
+            whi_link_cool(link);
+    }
     worker->counters.sleeps++;
     return WH_OK;
 }

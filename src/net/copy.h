@@ -3,10 +3,10 @@
 // Copying of large blocks of host memory, where memcpy cannot be relied on.
 //
 // The C library may copy blocks of some KiB and more with the processor's string instruction.  On
-// several processors that is an order of magnitude slower when the destination is not aligned, and when
-// the source is in another processor's cache, which is where a lane's bytes come from.  A loop of
-// vector moves has neither weakness (docs/design/shm.md).  Any thread may call all functions; the blocks do
-// not overlap.
+// several processors that is an order of magnitude slower when the destination is not aligned, and
+// when the source is in another processor's cache, which is where a lane's bytes come from.  A loop
+// of vector moves has neither weakness (docs/design/shm.md).  Any thread may call all functions;
+// the blocks do not overlap.
 #ifndef WHI_NET_COPY_H
 #define WHI_NET_COPY_H
 

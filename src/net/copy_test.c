@@ -21,7 +21,7 @@ static void check(void (*copy)(void *, const void *, size_t), size_t to_at, size
 }
 
 static void check_all(void (*copy)(void *, const void *, size_t)) {
-    static const size_t sizes[] = {0,   1,   31,  32,  33,   63,   64,   127,     128,
+    static const size_t sizes[] = {0,   1,   31,  32,  33,   63,   64,   127,    128,
                                    129, 159, 160, 161, 1000, 2047, 2048, LARGEST};
     for (size_t i = 0; i < sizeof(from); i++)
         from[i] = (unsigned char)(i * 7 + i / 256);

@@ -2,8 +2,8 @@
 //
 // Copying with 32-byte moves, two cache lines a turn.
 //
-// The destination is aligned first: a store that crosses cache lines costs two, and streaming stores
-// must not cross any.  Prefetching by hand was measured and made it slower.
+// The destination is aligned first: a store that crosses cache lines costs two, and streaming
+// stores must not cross any.  Prefetching by hand was measured and made it slower.
 #include <immintrin.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,10 +3,11 @@
 // The loop lane: two ends in one process and thread, joined by a simulated, seeded network.
 //
 // A pair holds one queue of records per direction; a lane takes from one and puts into the other.
-// Invariants: a record is in exactly one queue or being delivered; in a queue without reordering
-// the ticks at which records are due never fall; nothing overtakes a record that is cut short,
-// since nothing comes after it.  Every random choice is drawn when a record is put or taken, from
-// the network's one generator, so a run is a function of the seed and of the order of calls.
+// Invariants: a record is in exactly one queue or being delivered; without reordering only the
+// first of a queue may be delivered, and waits for its tick, so that those behind it wait too;
+// nothing overtakes a record that is cut short, since nothing comes after it.  Every random choice
+// is drawn when a record is put or taken, from the network's one generator, so a run is a function
+// of the seed and of the order of calls.
 #include "net/loop/loop.h"
 
 #include <stdio.h>
@@ -47,9 +48,8 @@ typedef struct loop_lane {
     whi_lane lane;
     whi_loop_net *net;
     struct pair *pair;
-    whi_list in;       // records on their way here, in the order they were sent
-    uint32_t in_size;  // of them
-    uint64_t last_due;
+    whi_list in;         // records on their way here, in the order they were sent
+    uint32_t in_size;    // of them
     bool open, refused;  // `refused`: the owner waits for room in the other's queue
     wh_status broken;
 } loop_lane;
@@ -147,9 +147,6 @@ static void dispatch(loop_lane *from, record *rec) {
     rec->due = net->now;
     if (opts->delay_max > 0)
         rec->due += whi_rng_below(&net->rng, (uint64_t)opts->delay_max + 1);
-    if (!opts->reorder && rec->due < to->last_due)
-        rec->due = to->last_due;
-    to->last_due = rec->due;
     whi_list_push_back(&to->in, &rec->node);
     to->in_size++;
     if (++from->pair->taken != opts->drop_after)

@@ -2,9 +2,9 @@
 //
 // The barrier of the one who sleeps, which spares those who send a fence per message.
 //
-// A global expedited membarrier runs a full barrier on every processor that executes a registered process
-// just now; processes that are not running pass one when they are scheduled.  It takes microseconds,
-// which is little before a sleep and much per message.
+// A global expedited membarrier runs a full barrier on every processor that executes a registered
+// process just now; processes that are not running pass one when they are scheduled.  It takes
+// microseconds, which is little before a sleep and much per message.
 #include <linux/membarrier.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -25,7 +25,8 @@ bool whi_shm_barrier_init(void) {
 }
 
 void whi_shm_barrier(void) {
-    // Where it is not to be had, no lane is asymmetric, and all that is asked for is the caller's own fence.
+    // Where it is not to be had, no lane is asymmetric, and all that is asked for is the caller's
+    // own fence.
     if (membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0)
         atomic_thread_fence(memory_order_seq_cst);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The barrier: two threads store and then look at the other's word.  One of them issues the barrier, the
-// other only keeps the compiler from reordering; both missing the other's store is what must not happen.
+// The barrier: two threads store and then look at the other's word.  One of them issues the
+// barrier, the other only keeps the compiler from reordering; both missing the other's store is
+// what must not happen.
 #include <sched.h>
 #include <stdatomic.h>
 

@@ -3,8 +3,8 @@
 // Bulk memory: its size, how a payload is cut, and whose space it is.
 //
 // Invariant: all chunks in flight lie in positions [done, head), which is at most the size of the
-// memory, and a position p of this lap is byte p - base.  A chunk that does not fit before the end begins
-// the next lap.
+// memory, and a position p of this lap is byte p - base.  A chunk that does not fit before the end
+// begins the next lap.
 #include "net/shm/bulk.h"
 
 #include <stdio.h>
@@ -13,14 +13,17 @@
 
 #include "net/copy.h"
 
-// How a payload is cut.  Its first part is copied while the receiver waits and its last while the sender
-// does: parts of a quarter of what is left keep both short, and below CUT_MIN the records cost more.
+// How a payload is cut.  Its first part is copied in while the receiver waits, and its last out
+// while the sender does: a quarter of what is left keeps both short; below CUT_MIN the records cost
+// more.
 enum { CUT_PARTS = 4, CUT_MIN = 16 << 10 };
 
+// Four slots of a MiB are more than the second cache of today's processors (one or two MiB).
 enum { SLOT_LARGE = 1 << 20, SLOT_SMALL = 256 << 10, L3_UNKNOWN = 8 << 20 };
 
 static size_t read_l3_size(void) {
-    // sysfs first: under some hypervisors sysconf adds up the caches of processors that are not ours.
+    // sysfs first: under some hypervisors sysconf adds up the caches of processors that are not
+    // ours.
     FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "re");
     size_t kilobytes = 0;
     if (file) {
@@ -44,7 +47,8 @@ static size_t shared_cache(void) {
 }
 
 size_t whi_bulk_slot_size(unsigned count) {
-    // All of it should stay in the cache that the processors share, and leave most of that to the program.
+    // All of it should stay in the cache that the processors share, and leave most of that to the
+    // program.
     size_t size = SLOT_LARGE;
     while (size > SLOT_SMALL && size * count > shared_cache() / 4)
         size /= 2;
@@ -102,8 +106,7 @@ unsigned char *whi_bulk_take(whi_bulk_tx *tx, uint32_t size, whi_shm_chunk *chun
     if (start == tx->base + tx->size)
         tx->base = start;
     tx->head = start + aligned(size);
-    *chunk = (whi_shm_chunk){
-        .offset = (uint32_t)(start - tx->base), .size = size, .end = tx->head};
+    *chunk = (whi_shm_chunk){.offset = (uint32_t)(start - tx->base), .size = size, .end = tx->head};
     return tx->shared->data + chunk->offset;
 }
 

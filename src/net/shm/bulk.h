@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Bulk memory: through which the bytes of large chunks pass, while their records pass through the ring.
+// Bulk memory: through which the bytes of large chunks pass, while their records pass through the
+// ring.
 //
-// The sender copies in and the receiver copies out at the same time, on two processors.  Chunks follow each
-// other through the whole memory even when they are small: what the receiver reads has then left the
-// sender's own cache for the one that they share, where it is fetched several times as fast.  Space is
-// managed by the sender alone; a record says where the bytes are and what to answer, in the shared word
-// `done`, when they are out.  Each end belongs to one thread; the memory belongs to whoever gave it.
+// The sender copies in and the receiver copies out at the same time, on two processors.  Chunks
+// follow each other through the whole memory, also when they are small: writing to lines that the
+// receiver still has in its own cache is several times slower than to those that have left it, so
+// the memory should be larger than that cache.  Space is managed by the sender alone; a record says
+// where the bytes are and what to answer, in the shared word `done`, when they are out.  Each end
+// belongs to one thread; the memory belongs to whoever gave it.
 #ifndef WHI_NET_SHM_BULK_H
 #define WHI_NET_SHM_BULK_H
 
@@ -17,7 +19,8 @@
 #include "net/lane.h"
 #include "net/shm/classes.h"
 
-#define WHI_BULK_ALIGN ((size_t)4096)     // chunks begin at multiples: copies are as aligned as the user
+#define WHI_BULK_ALIGN                                                                             \
+    ((size_t)4096)  // chunks begin at multiples: copies are as aligned as the user
 #define WHI_BULK_MIN ((size_t)128 << 10)  // less brings nothing over chunks in the ring
 #define WHI_BULK_MAX ((size_t)1 << 30)    // of one direction, from a peer or from the configuration
 
@@ -45,14 +48,15 @@ typedef struct whi_bulk_rx {
 // whi_bulk_slot_size returns what suits the caches of this machine when there are `count` slots.
 size_t whi_bulk_slot_size(unsigned count);
 
-// whi_bulk_tx_init begins to send through zeroed memory of which `size` bytes hold chunks, each at most
-// `part`.
+// whi_bulk_tx_init begins to send through zeroed memory of which `size` bytes hold chunks, each at
+// most `part`.
 void whi_bulk_tx_init(whi_bulk_tx *tx, whi_bulk_shared *shared, size_t size, size_t part);
 
 // whi_bulk_cut returns how much of `size` bytes should be the next chunk.
 uint32_t whi_bulk_cut(const whi_bulk_tx *tx, uint64_t size);
 
-// whi_bulk_has_room asks for the space of a chunk.  WH_EAGAIN: not now.  WH_EPROTOCOL: `done` is wrong.
+// whi_bulk_has_room asks for the space of a chunk.  WH_EAGAIN: not now.  WH_EPROTOCOL: `done` is
+// wrong.
 wh_status whi_bulk_has_room(whi_bulk_tx *tx, uint32_t size);
 
 // whi_bulk_take takes the space of a chunk for which there is room, and returns it.
@@ -61,7 +65,8 @@ unsigned char *whi_bulk_take(whi_bulk_tx *tx, uint32_t size, whi_shm_chunk *chun
 // whi_bulk_idle says whether the receiver has taken everything out.
 bool whi_bulk_idle(whi_bulk_tx *tx);
 
-// whi_bulk_find returns the bytes of a chunk that the peer has announced, or NULL when it cannot be so.
+// whi_bulk_find returns the bytes of a chunk that the peer has announced, or NULL when it cannot be
+// so.
 unsigned char *whi_bulk_find(const whi_bulk_rx *rx, const whi_shm_chunk *chunk);
 
 // whi_bulk_free gives the space of that chunk back.
@@ -70,8 +75,8 @@ void whi_bulk_free(const whi_bulk_rx *rx, const whi_shm_chunk *chunk);
 // whi_bulk_read copies the first `size` bytes of a source into host memory.
 void whi_bulk_read(void *host, const whi_span *src, size_t size);
 
-// whi_bulk_write copies `size` bytes to the beginning of a sink.  What stands at a large `offset` in its
-// segment goes past the caches: they hold enough of it already.
+// whi_bulk_write copies `size` bytes to the beginning of a sink.  What stands at a large `offset`
+// in its segment goes past the caches: they hold enough of it already.
 void whi_bulk_write(const whi_span *dst, void *host, size_t size, uint64_t offset);
 
 #endif

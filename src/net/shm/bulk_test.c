@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Bulk memory: chunks never overlap what is in flight, every cut gets through, and foreign words are
-// checked.
+// Bulk memory: chunks never overlap what is in flight, every cut gets through, and foreign words
+// are checked.
 #include "net/shm/bulk.h"
 
 #include "base/alloc.h"
@@ -32,7 +32,8 @@ TEST(slots_suit_the_cache) {
 
 TEST(cuts) {
     begin(PART);
-    uint64_t sizes[] = {1, 100, 4096, 16384, 16385, 65536, 65537, 100000, 1000000, UINT64_C(1) << 40};
+    uint64_t sizes[] = {1,     100,   4096,   16384,   16385,
+                        65536, 65537, 100000, 1000000, UINT64_C(1) << 40};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
         uint32_t part = whi_bulk_cut(&tx, sizes[i]);
         CHECK(part > 0 && part <= sizes[i] && part <= PART);
@@ -96,8 +97,8 @@ TEST(a_wrong_count_is_noticed) {
 
 TEST(a_wrong_chunk_is_noticed) {
     begin(PART);
-    const whi_shm_chunk wrong[] = {{0, 0, 0},        {0, SIZE + 1, 0},          {SIZE, 1, 0},
-                                   {SIZE - 1, 2, 0}, {UINT32_MAX, 1, 0},        {1, SIZE, 0},
+    const whi_shm_chunk wrong[] = {{0, 0, 0},          {0, SIZE + 1, 0},           {SIZE, 1, 0},
+                                   {SIZE - 1, 2, 0},   {UINT32_MAX, 1, 0},         {1, SIZE, 0},
                                    {1, UINT32_MAX, 0}, {UINT32_MAX, UINT32_MAX, 0}};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
         CHECK(!whi_bulk_find(&rx, &wrong[i]));

@@ -20,7 +20,7 @@ enum {
 typedef struct whi_shm_chunk {
     uint32_t offset;  // where in bulk memory
     uint32_t size;
-    uint64_t end;     // what `done` becomes once the chunk was taken out
+    uint64_t end;  // what `done` becomes once the chunk was taken out
 } whi_shm_chunk;
 
 static_assert(sizeof(whi_shm_chunk) == 16, "wire layout");

@@ -2,10 +2,10 @@
 //
 // A peer that writes rubbish: into the rings and the bulk memory, at any moment, and over the wire.
 //
-// The attacker is another process, so nothing but the shared memory joins the two.  It speaks through a
-// proper lane, which takes the victim's code to all its corners, and scribbles meanwhile.  The victim
-// polls, sends, pushes and arms until its lane fails or the time is over: it must neither crash nor
-// hang, and never tell its owner of a size that was not agreed.
+// The attacker is another process, so nothing but the shared memory joins the two.  It speaks
+// through a proper lane, which takes the victim's code to all its corners, and scribbles
+// meanwhile.  The victim polls, sends, pushes and arms until its lane fails or the time is over: it
+// must neither crash nor hang, and never tell its owner of a size that was not agreed.
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -284,6 +284,31 @@ TEST(wrong_bulk) {
     CHECK_EQ_INT(poll_bulk(size, &empty, record, false), WH_EPROTOCOL);
     CHECK_EQ_INT(poll_bulk(size, &outside, record, false), WH_EPROTOCOL);
     CHECK_EQ_INT(poll_bulk(size / 2, &good, record, false), WH_EPROTOCOL);
+}
+
+static int poll_ring(size_t size) {
+    test_wire wires[2];
+    whi_region *region = NULL, *next = NULL;
+    whi_ring_tx tx;
+    whi_lane *lane = meet(wires, &region, &tx);
+    int fd = -1;
+    CHECK(whi_region_create("hostile", size, &next, &fd) == WH_OK);
+    CHECK(test_wire_send_fd(&wires[1], fd) == WH_OK);
+    close(fd);
+    whi_region_release(next);
+    whi_ring_publish(&tx, &(whi_hdr){.cls = WHI_SHM_RING});
+    int events = lane->ops->poll(lane, 8);
+    part(wires, region, lane);
+    return events;
+}
+
+TEST(wrong_rings) {
+    whi_log_set_level(WHI_LOG_OFF);
+    CHECK_EQ_INT(poll_ring(4096 + 8192), 1);
+    CHECK_EQ_INT(poll_ring(4096 + 12288), WH_EPROTOCOL);
+    CHECK_EQ_INT(poll_ring(4096 + 8192 + 64), WH_EPROTOCOL);
+    CHECK_EQ_INT(poll_ring(4096), WH_EPROTOCOL);
+    CHECK_EQ_INT(poll_ring(4096 + 2 * WHI_RING_MAX), WH_EPROTOCOL);
 }
 
 // A peer that punches holes into what it shares: the pages come back as zeros, never as a signal.

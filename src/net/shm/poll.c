@@ -2,9 +2,10 @@
 //
 // The receiving half of a shm lane.
 //
-// Each record is checked where it is found: its place by the ring, its size and class here, the rest by
-// the owner's upcalls.  Any error fails the lane for good, because a ring that was wrong once says
-// nothing about where its next record is.  An empty poll is one load of a line that is in the cache.
+// Each record is checked where it is found: its place by the ring, its size and class here, the
+// rest by the owner's upcalls.  Any error fails the lane for good, because a ring that was wrong
+// once says nothing about where its next record is.  An empty poll is one load of a line that is in
+// the cache.
 #include <unistd.h>
 
 #include "net/shm/shm_lane.h"
@@ -50,12 +51,14 @@ static wh_status take_ring(whi_shm *lane) {
 
 static wh_status map_bulk(whi_shm *lane, int fd) {
     const size_t words = sizeof(whi_bulk_shared);
-    wh_status status = whi_region_attach(fd, words + WHI_BULK_MIN, words + WHI_BULK_MAX, &lane->in_region);
+    wh_status status =
+        whi_region_attach(fd, words + WHI_BULK_MIN, words + WHI_BULK_MAX, &lane->in_region);
     if (status == WH_EPROTOCOL)
         return whi_shm_broken(lane, "what it passed is no sealed memory of a size for bulk");
     if (status != WH_OK)
         return whi_shm_fail(lane, status);
-    lane->in = (whi_bulk_rx){.shared = lane->in_region->base, .size = lane->in_region->size - words};
+    lane->in =
+        (whi_bulk_rx){.shared = lane->in_region->base, .size = lane->in_region->size - words};
     return WH_OK;
 }
 
@@ -142,7 +145,9 @@ static inline wh_status take(whi_shm *lane) {
     unsigned char *payload;
     wh_status status = whi_ring_peek(&lane->rx, &hdr, &payload);
     if (status != WH_OK)
-        return status == WH_EAGAIN ? status : whi_shm_broken(lane, "its ring holds no record where one must be");
+        return status == WH_EAGAIN
+                   ? status
+                   : whi_shm_broken(lane, "its ring holds no record where one must be");
     if (hdr.cls == WHI_SHM_RING)
         return take_ring(lane);  // and nothing more from the old one
     status = __builtin_expect(is_message(&hdr), 1) ? deliver(lane, &hdr, payload)

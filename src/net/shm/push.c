@@ -2,10 +2,11 @@
 //
 // The sending half of bulk: chunks through bulk memory, and whose memory that is.
 //
-// A lane makes its bulk memory at the first large push and announces it in the ring.  All lanes of a worker
-// share one budget; when that is used up, lanes with nothing in flight give theirs back, the longest idle
-// first, and if it is still not enough the lane takes a smaller one.  A chunk goes through the ring when it
-// is small, or when there is no bulk memory to be had: so a push gets further whenever the ring has room.
+// A lane makes its bulk memory at the first large push and announces it in the ring.  All lanes of
+// a worker share one budget; when that is used up, lanes with nothing in flight give theirs back,
+// the longest idle first, and if it is still not enough the lane takes a smaller one.  A chunk goes
+// through the ring when it is small, or when there is no bulk memory to be had: so a push gets
+// further whenever the ring has room.
 #include <unistd.h>
 
 #include "base/log.h"
@@ -61,7 +62,8 @@ static size_t choose_size(const whi_shm *lane) {
 static whi_region *pass_bulk(whi_shm *lane, size_t size) {
     whi_region *region = NULL;
     int fd = -1;
-    wh_status status = whi_region_create("wherry-bulk", sizeof(whi_bulk_shared) + size, &region, &fd);
+    wh_status status =
+        whi_region_create("wherry-bulk", sizeof(whi_bulk_shared) + size, &region, &fd);
     if (status != WH_OK) {
         whi_log_once_per(WHI_WARN, "W-SHM-01", 10,
                          "no %zu KiB of shared memory for large messages, which get slower: %s",

@@ -2,8 +2,9 @@
 //
 // Making, checking and mapping sealed memfds, and the list of those that this process has mapped.
 //
-// The list is keyed by device and inode, which name a living memfd uniquely; a mapping keeps its memfd
-// alive.  One mutex covers the list and the counts.  It is never held across anything but mmap.
+// The list is keyed by device and inode, which name a living memfd uniquely; a mapping keeps its
+// memfd alive.  One mutex covers the list and the counts.  It is never held across anything but
+// mmap.
 #include "net/shm/region.h"
 
 #include <errno.h>

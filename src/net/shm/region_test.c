@@ -107,7 +107,8 @@ TEST(out_of_memory) {
     whi_region_release(region);
 }
 
-// A forked child has none of the mappings, and makes its own although it may have been forked anywhere.
+// A forked child has none of the mappings, and makes its own although it may have been forked
+// anywhere.
 TEST(forked_child) {
     whi_region *region = NULL;
     int fd = -1;

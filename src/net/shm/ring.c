@@ -3,8 +3,8 @@
 // The ring's rare cases: beginning, and making room.
 //
 // `limit` folds two questions into one comparison of the hot path: is there room before the tail
-// (less the reserve), and is there room before the ring's end.  It is moved here only.  The invariant
-// is tail <= head <= tail + size - reserve, with all of them multiples of 64.
+// (less the reserve), and is there room before the ring's end.  It is moved here only.  The
+// invariant is tail <= head <= tail + size - reserve, with all of them multiples of 64.
 #include "net/shm/ring.h"
 
 #include "net/shm/classes.h"
@@ -34,7 +34,8 @@ void whi_ring_tx_init(whi_ring_tx *tx, whi_ring_shared *shared, size_t size) {
 
 void whi_ring_rx_init(whi_ring_rx *rx, whi_ring_shared *shared, size_t size) {
     assert(size >= WHI_RING_MIN && (size & (size - 1)) == 0);
-    *rx = (whi_ring_rx){.at = shared->data, .data = shared->data, .mask = size - 1, .shared = shared};
+    *rx =
+        (whi_ring_rx){.at = shared->data, .data = shared->data, .mask = size - 1, .shared = shared};
 }
 
 void whi_ring_rx_none(whi_ring_rx *rx) {

@@ -2,11 +2,11 @@
 //
 // The ring: records from one producer to one consumer through memory that both can write.
 //
-// A record is a whi_hdr and its payload, begins at a multiple of 64 bytes and never wraps.  Its first
-// 8 bytes, the lead word, are zero until one release store makes it appear whole: so an 8-byte message
-// is one cache line that travels once.  The consumer zeroes every 64-byte step of a record behind
-// itself, which keeps the invariant that whatever position may be a record's next is zero until
-// published: old payload can never look like a record.
+// A record is a whi_hdr and its payload, begins at a multiple of 64 bytes and never wraps.  Its
+// first 8 bytes, the lead word, are zero until one release store makes it appear whole: so an
+// 8-byte message is one cache line that travels once.  The consumer zeroes every 64-byte step of a
+// record behind itself, which keeps the invariant that whatever position may be a record's next is
+// zero until published: old payload can never look like a record.
 //
 // Positions count bytes from the beginning of time.  The producer keeps `head`, the consumer `pos`;
 // only the tail (pos, told rarely) is shared.  Each side trusts nothing that it reads here: a
@@ -24,7 +24,7 @@
 
 #define WHI_RING_STEP 64u                  // a cache line: records begin at its multiples
 #define WHI_RING_MIN ((size_t)4096)        // bytes of records in the smallest ring
-#define WHI_RING_MAX ((size_t)256 << 20)  // and in the largest that is accepted from a peer
+#define WHI_RING_MAX ((size_t)256 << 20)   // and in the largest that is accepted from a peer
 #define WHI_RING_LIVE (UINT64_C(1) << 31)  // in the lead word: the record is complete
 
 // Kept free behind all other records, so that a last one without payload, which announces the next
@@ -62,7 +62,8 @@ typedef struct whi_ring_rx {
     whi_ring_shared *shared;
 } whi_ring_rx;
 
-// whi_ring_tx_init begins to send through zeroed memory with `size` bytes of records, a power of two.
+// whi_ring_tx_init begins to send through zeroed memory with `size` bytes of records, a power of
+// two.
 void whi_ring_tx_init(whi_ring_tx *tx, whi_ring_shared *shared, size_t size);
 
 // whi_ring_rx_init begins to receive from memory whose first record is at its beginning.
@@ -83,7 +84,8 @@ static inline bool whi_ring_fits(const whi_ring_tx *tx, uint32_t size) {
 
 // whi_ring_make_room looks at the tail, and pads to the end of the ring if the record needs that.
 //
-// WH_OK: it fits now.  WH_EAGAIN: the consumer has not freed enough.  WH_EPROTOCOL: the tail is none.
+// WH_OK: it fits now.  WH_EAGAIN: the consumer has not freed enough.  WH_EPROTOCOL: the tail is
+// none.
 wh_status whi_ring_make_room(whi_ring_tx *tx, uint32_t size);
 
 // whi_ring_has_room is whi_ring_make_room without writing anything.
@@ -96,8 +98,8 @@ static inline unsigned char *whi_ring_payload(const whi_ring_tx *tx) {
 
 // whi_ring_publish makes the record with this header, whose payload is in place, appear.
 //
-// The header is read field by field: the caller has just written it so, and a load that spans several
-// stores waits until they have left the store buffer, which doubles the cost of a send.
+// The header is read field by field: the caller has just written it so, and a load that spans
+// several stores waits until they have left the store buffer, which doubles the cost of a send.
 static inline void whi_ring_publish(whi_ring_tx *tx, const whi_hdr *hdr) {
     unsigned char *at = tx->data + (tx->head & tx->mask);
     uint64_t lead = hdr->size | WHI_RING_LIVE | (uint64_t)hdr->cls << 32 |
@@ -112,9 +114,10 @@ static inline void whi_ring_publish(whi_ring_tx *tx, const whi_hdr *hdr) {
 
 // whi_ring_peek copies the header of the next record and checks that the record lies in the ring.
 //
-// WH_OK: *payload holds hdr->size bytes, which the peer may still change.  WH_EAGAIN: there is none.
-// WH_EPROTOCOL: these bytes are no record.
-static inline wh_status whi_ring_peek(const whi_ring_rx *rx, whi_hdr *hdr, unsigned char **payload) {
+// WH_OK: *payload holds hdr->size bytes, which the peer may still change.  WH_EAGAIN: there is
+// none. WH_EPROTOCOL: these bytes are no record.
+static inline wh_status whi_ring_peek(const whi_ring_rx *rx, whi_hdr *hdr,
+                                      unsigned char **payload) {
     uint64_t lead = atomic_load_explicit((_Atomic uint64_t *)rx->at, memory_order_acquire);
     if (!lead)
         return WH_EAGAIN;
@@ -142,10 +145,11 @@ static inline void whi_ring_consume(whi_ring_rx *rx, uint32_t size) {
     rx->at = rx->data + (rx->pos & rx->mask);
 }
 
-// whi_ring_untold says whether a quarter of the ring was consumed that the producer does not know of.
+// whi_ring_untold says whether a quarter of the ring was consumed that the producer does not know
+// of.
 //
-// It is told no more often, so that the two rarely pull at the same line.  With payloads of at most a
-// quarter this is enough: when all is consumed, the producer knows of room for any record.
+// It is told no more often, so that the two rarely pull at the same line.  With payloads of at most
+// a quarter this is enough: when all is consumed, the producer knows of room for any record.
 static inline bool whi_ring_untold(const whi_ring_rx *rx) {
     return rx->pos - rx->told > rx->mask / 4;
 }
@@ -159,8 +163,8 @@ static inline void whi_ring_tell(whi_ring_rx *rx) {
 // whi_ring_order stands between writing what the other side waits for and asking whether it sleeps.
 //
 // Losing a wake-up takes both sides to miss the other's store.  When the sleeper issues
-// whi_shm_barrier() between its store and its look, that is a barrier for this side as well, and only the
-// compiler must be kept from reordering.  Otherwise both sides need a fence.
+// whi_shm_barrier() between its store and its look, that is a barrier for this side as well, and
+// only the compiler must be kept from reordering.  Otherwise both sides need a fence.
 static inline void whi_ring_order(bool asymmetric) {
     if (asymmetric)
         atomic_signal_fence(memory_order_seq_cst);
@@ -168,7 +172,8 @@ static inline void whi_ring_order(bool asymmetric) {
         atomic_thread_fence(memory_order_seq_cst);
 }
 
-// whi_ring_sleeper says, once per arming, that the other side sleeps on this word and needs the bell.
+// whi_ring_sleeper says, once per arming, that the other side sleeps on this word and needs the
+// bell.
 static inline bool whi_ring_sleeper(_Atomic uint32_t *word) {
     return __builtin_expect(atomic_load_explicit(word, memory_order_relaxed) != 0, 0) &&
            atomic_exchange_explicit(word, 0, memory_order_relaxed) != 0;

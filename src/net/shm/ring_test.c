@@ -182,7 +182,7 @@ TEST(a_wrong_tail_is_noticed) {
     uint64_t tail = tx.tail, head = tx.head;
     CHECK(tail == head && head >= 256);
     CHECK(put(4) == WH_OK && tx.head > head);
-    const uint64_t wrong[] = {0,           tail - 64,    tail + 1,  tx.head + 64,
+    const uint64_t wrong[] = {0,           tail - 64,  tail + 1,    tx.head + 64,
                               tail + SIZE, UINT64_MAX, tail - SIZE, UINT64_C(1) << 63};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         atomic_store(&memory->tail, wrong[i]);

@@ -3,9 +3,9 @@
 // The shm lane: its life, sending, and falling asleep.
 //
 // A send is one comparison, a copy into the ring, one release store and one load of a word that
-// changes only when the peer falls asleep.  Everything else (padding, a larger ring, refusing) is behind
-// the comparison.  Invariant: whoever is refused is remembered, so that poll reports when room has come,
-// and ready does not let the worker sleep over it.
+// changes only when the peer falls asleep.  Everything else (padding, a larger ring, refusing) is
+// behind the comparison.  Invariant: whoever is refused is remembered, so that poll reports when
+// room has come, and ready does not let the worker sleep over it.
 #include "net/shm/shm.h"
 
 #include <stdio.h>
@@ -51,7 +51,8 @@ static bool grow(whi_shm *lane) {
     size_t size = lane->ring_max;
     whi_region *region = NULL;
     int fd = -1;
-    wh_status status = whi_region_create("wherry-ring", sizeof(whi_ring_shared) + size, &region, &fd);
+    wh_status status =
+        whi_region_create("wherry-ring", sizeof(whi_ring_shared) + size, &region, &fd);
     if (status != WH_OK) {
         lane->ring_max = 0;
         whi_log(WHI_INFO, "I-SHM-01", "a ring of %zu KiB stays as it is: %s", lane->tx.mask >> 10,
@@ -174,13 +175,13 @@ static wh_status check(const whi_shm_opts *opts, size_t bulk_size) {
         return WH_EINVAL;
     if (opts->eager_limit == 0 || opts->eager_limit > opts->ring_size / 4)
         return WH_EINVAL;
-    bool bulk_is_sane = bulk_size % WHI_BULK_ALIGN == 0 && bulk_size >= WHI_BULK_MIN &&
-                        bulk_size <= WHI_BULK_MAX;
+    bool bulk_is_sane =
+        bulk_size % WHI_BULK_ALIGN == 0 && bulk_size >= WHI_BULK_MIN && bulk_size <= WHI_BULK_MAX;
     return bulk_size == 0 || bulk_is_sane ? WH_OK : WH_EINVAL;
 }
 
-wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *link, whi_lane **out,
-                         int *ring_fd) {
+wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *link,
+                         whi_lane **out, int *ring_fd) {
     size_t part = opts->slot_size ? opts->slot_size : whi_bulk_slot_size(opts->slots);
     wh_status status = check(opts, part * opts->slots);
     if (status != WH_OK)

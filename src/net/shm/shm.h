@@ -2,27 +2,28 @@
 //
 // The shm lane: host memory between two processes of one host.
 //
-// Each direction is a ring of one producer and one consumer in a memfd that the producer made and sealed
-// against resizing, and, once bulk is to be moved, a few large slots in a second memfd.  The lane
-// needs a socket beside it for three things, reached through `wire`: its bell, passing descriptors, and
-// the notice of death (which is the owner's business).
+// Each direction is a ring of one producer and one consumer in a memfd that the producer made and
+// sealed against resizing, and, once bulk is to be moved, a few large slots in a second memfd.  The
+// lane needs a socket beside it for three things, reached through `wire`: its bell, passing
+// descriptors, and the notice of death (which is the owner's business).
 #ifndef WHI_NET_SHM_H
 #define WHI_NET_SHM_H
 
 #include "base/list.h"
 #include "net/lane.h"
 
-// How a lane reaches its peer beside the rings.  bell wakes the peer; it may be lost only when the peer has
-// unread bytes anyway.  send_fd passes a descriptor, in order (WH_EAGAIN: not now).  take_fd returns the next
-// descriptor that the peer has passed, which the lane then owns, or -1 when none has come.
+// How a lane reaches its peer beside the rings.  bell wakes the peer; it may be lost only when the
+// peer has unread bytes anyway.  send_fd passes a descriptor, in order (WH_EAGAIN: not now).
+// take_fd returns the next descriptor that the peer has passed, which the lane then owns, or -1
+// when none has come.
 typedef struct whi_shm_wire {
     void (*bell)(void *arg);
     wh_status (*send_fd)(void *arg, int fd);
     int (*take_fd)(void *arg);
 } whi_shm_wire;
 
-// The memory that the bulk slots of one worker may take.  Owned by the worker, shared by its lanes; when it is
-// used up, the lane that has been idle longest gives its slots back.
+// The memory that the bulk slots of one worker may take.  Owned by the worker, shared by its lanes;
+// when it is used up, the lane that has been idle longest gives its slots back.
 typedef struct whi_shm_budget {
     size_t limit;
     size_t used;
@@ -31,31 +32,35 @@ typedef struct whi_shm_budget {
 void whi_shm_budget_init(whi_shm_budget *budget, size_t limit);
 
 typedef struct whi_shm_opts {
-    size_t ring_size;        // bytes of the first ring; a power of two
-    size_t ring_max;         // bytes of the ring that replaces it when it was full; 0 or <= ring_size: never
-    size_t eager_limit;      // payload bytes of a record; at most ring_size / 4
-    size_t slot_size;        // bytes of a bulk slot; 0: derived from the caches of this machine
-    unsigned slots;          // bulk slots per direction
-    bool asymmetric;         // both processes have whi_shm_barrier(): producers need no fence
+    size_t ring_size;  // bytes of the first ring; a power of two
+    size_t
+        ring_max;  // bytes of the ring that replaces it when it was full; 0 or <= ring_size: never
+    size_t eager_limit;  // payload bytes of a record; from 1 to ring_size / 4
+    size_t slot_size;    // the largest chunk; 0: derived from the caches of this machine
+    unsigned slots;      // slots * slot_size bytes of bulk memory per direction; 0: none
+    bool asymmetric;     // both processes have whi_shm_barrier(): producers need no fence
     whi_shm_budget *budget;
     const whi_shm_wire *wire;
     void *wire_arg;
 } whi_shm_opts;
 
-// whi_shm_available tells whether memfd and sealing work here; `why` gets a sentence when they do not.
+// whi_shm_available tells whether memfd and sealing work here; `why` gets a sentence when they do
+// not.
 bool whi_shm_available(const char **why);
 
-// whi_shm_barrier_init registers this process for the barrier that lets producers do without a fence, once, and
-// returns whether it is to be had (membarrier, Linux 4.16).  whi_shm_barrier issues it.
+// whi_shm_barrier_init registers this process for the barrier that lets producers do without a
+// fence, once, and returns whether it is to be had (membarrier, Linux 4.16).  whi_shm_barrier
+// issues it.
 bool whi_shm_barrier_init(void);
 void whi_shm_barrier(void);
 
-// whi_shm_create makes the lane and its sending ring.  `*ring_fd` is the ring's memfd, which the caller passes to
-// the peer and closes.  Sending works at once; receiving after whi_shm_attach.
-wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *link, whi_lane **lane,
-                         int *ring_fd);
+// whi_shm_create makes the lane and its sending ring.  `*ring_fd` is the ring's memfd, which the
+// caller passes to the peer and closes.  Sending works at once; receiving after whi_shm_attach.
+wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *link,
+                         whi_lane **lane, int *ring_fd);
 
-// whi_shm_attach maps the peer's sending ring.  It takes `fd` in any case.  WH_EPROTOCOL: not a sealed ring.
+// whi_shm_attach maps the peer's sending ring.  It takes `fd` in any case.  WH_EPROTOCOL: not a
+// sealed ring.
 wh_status whi_shm_attach(whi_lane *lane, int fd);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Measures the shm lane between two pinned processes: half round trips of small messages, streams of
-// large ones, and what one call costs by itself.  `shm-bench [slot KiB [slots [eager limit]]]`.
+// Measures the shm lane between two pinned processes: half round trips of small messages, streams
+// of large ones, and what one call costs by itself.  `shm-bench [slot KiB [slots [eager limit]]]`.
 //
 // The parent reports the best and the median of a few short runs, because other programs disturb.
 #include <sched.h>
@@ -15,8 +15,8 @@ enum { RUNS = 9, LARGEST = 64 << 20 };
 
 typedef struct end {
     whi_lane *lane;
-    uint64_t records;      // delivered
-    uint64_t landed;       // bytes
+    uint64_t records;  // delivered
+    uint64_t landed;   // bytes
     unsigned char *memory;
     unsigned char small[8192];
 } end;
@@ -220,7 +220,8 @@ static void own_work(void) {
         if (whi_shm_create(&opts, &up, &ends[i], &ends[i].lane, &fds[i]) != WH_OK)
             die("create failed");
     }
-    if (whi_shm_attach(ends[0].lane, fds[1]) != WH_OK || whi_shm_attach(ends[1].lane, fds[0]) != WH_OK)
+    if (whi_shm_attach(ends[0].lane, fds[1]) != WH_OK ||
+        whi_shm_attach(ends[1].lane, fds[0]) != WH_OK)
         die("attach failed");
     double sends[RUNS], polls[RUNS];
     for (int run = 0; run < RUNS; run++) {

@@ -2,8 +2,9 @@
 //
 // The inside of a shm lane, for the files of this folder only.
 //
-// Two independent directions: `tx` and `out` are ours to fill, `rx` and `in` the peer's.  shm.c makes and
-// sends, poll.c receives, push.c moves chunks out.  All of it belongs to the worker's thread.
+// Two independent directions: `tx` and `out` are ours to fill, `rx` and `in` the peer's.  shm.c
+// makes and sends, poll.c receives, push.c moves chunks out.  All of it belongs to the worker's
+// thread.
 #ifndef WHI_NET_SHM_SHM_LANE_H
 #define WHI_NET_SHM_SHM_LANE_H
 
@@ -17,19 +18,19 @@ typedef struct whi_shm {
     whi_ring_rx rx;
     whi_ring_tx tx;
     bool asymmetric;
-    bool attention;         // poll must look further than the ring: failed, or something was refused
+    bool attention;  // poll must look further than the ring: failed, or something was refused
     uint32_t refused_size;  // payload of the record that found no room
     uint32_t refused_bulk;  // and the bulk memory that it needed besides
     uint32_t eager_limit;
-    wh_status failed;       // WH_OK, or what every call answers from now on
+    wh_status failed;  // WH_OK, or what every call answers from now on
     whi_bulk_tx out;
     whi_bulk_rx in;
     whi_region *tx_region, *rx_region, *out_region, *in_region;
-    size_t ring_max;      // 0: the sending ring grows no more
-    size_t bulk_size;     // what to make at the first push; 0: chunks go through the ring
+    size_t ring_max;   // 0: the sending ring grows no more
+    size_t bulk_size;  // what to make at the first push; 0: chunks go through the ring
     size_t bulk_part;
     whi_shm_budget *budget;
-    whi_list holder;      // among budget->lanes while out_region is there
+    whi_list holder;  // among budget->lanes while out_region is there
     const whi_shm_wire *wire;
     void *wire_arg;
 } whi_shm;

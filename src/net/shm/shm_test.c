@@ -29,7 +29,8 @@ static void hang_up(way *over) {
 }
 
 // Makes one lane; its ring goes to the other end of the wire.
-static wh_status make_lane(way *over, int side, const whi_lane_up *up, void *link, whi_lane **lane) {
+static wh_status make_lane(way *over, int side, const whi_lane_up *up, void *link,
+                           whi_lane **lane) {
     whi_shm_opts opts = over->opts;
     opts.budget = &over->budget;
     opts.wire = &test_wire_ops;
@@ -84,12 +85,10 @@ static void kit_done(void *arg) {
 
 #define WAY(name, budget_limit, ...)                                                               \
     static way name##_way = {.opts = {__VA_ARGS__}, .limit = (budget_limit)};                      \
-    static const whi_kit name = {.open = kit_open,                                                 \
-                                 .done = kit_done,                                                 \
-                                 .arg = &name##_way,                                               \
-                                 .deaf = true,                                                     \
-                                 .fail = kit_fail};
-// As used; so small that everything is refused and wraps all the time; and growing without bulk memory.
+    static const whi_kit name = {                                                                  \
+        .open = kit_open, .done = kit_done, .arg = &name##_way, .deaf = true, .fail = kit_fail};
+// As used; so small that everything is refused and wraps all the time; and growing without bulk
+// memory.
 WAY(usual, 64 << 20, .ring_size = 64 << 10, .ring_max = 256 << 10, .eager_limit = 8192, .slots = 4)
 WAY(tiny, 64 << 20, .ring_size = 4096, .eager_limit = 1000, .slots = 2, .slot_size = 64 << 10)
 WAY(poor, 1000, .ring_size = 4096, .ring_max = 16384, .eager_limit = 1024, .slots = 4)
@@ -306,9 +305,9 @@ typedef struct shared {
 
 static void open_shared(shared *two, size_t limit) {
     for (int i = 0; i < 2; i++) {
-        two->over[i] = (way){
-            .opts = {.ring_size = 4096, .eager_limit = 1000, .slots = 4, .slot_size = 65536},
-            .limit = limit};
+        two->over[i] =
+            (way){.opts = {.ring_size = 4096, .eager_limit = 1000, .slots = 4, .slot_size = 65536},
+                  .limit = limit};
         two->from[i] = &ears[2 * i];
         two->to[i] = &ears[2 * i + 1];
         open_pair(&two->over[i], two->from[i], two->to[i]);
@@ -346,7 +345,8 @@ TEST(busy_lane_keeps_its_bulk_memory) {
     open_shared(&two, 6 * 65536);
     size_t moved = 0;
     CHECK(push(two.from[0], 0, 100000, &moved) == WH_OK);
-    // The first has a chunk in flight: the second gets what is left, and less when that is too little.
+    // The first has a chunk in flight: the second gets what is left, and less when that is too
+    // little.
     push_through(two.from[1], two.to[1], 300000);
     CHECK_EQ_INT(bulk_of(two.from[0]), 4 * 65536);
     CHECK_EQ_INT(bulk_of(two.from[1]), 2 * 65536);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Two ends that send, push, fall asleep and wake each other as fast as they can: two threads, which the
-// thread sanitizer sees, and two processes.
+// Two ends that send, push, fall asleep and wake each other as fast as they can: two threads, which
+// the thread sanitizer sees, and two processes.
 //
-// Everything follows from a seed.  An end that has nothing to do arms and sleeps at once, so that most
-// messages meet a peer who is just falling asleep; a wake-up that got lost leaves both asleep, which the
-// sleeper's time limit turns into a failure.
+// Everything follows from a seed.  An end that has nothing to do arms and sleeps at once, so that
+// most messages meet a peer who is just falling asleep; a wake-up that got lost leaves both asleep,
+// which the sleeper's time limit turns into a failure.
 #include <sched.h>
 #include <sys/wait.h>
 
@@ -23,7 +23,7 @@ typedef struct side {
     whi_shm_budget budget;
     uint64_t seed, peer_seed;
     whi_rng dice;
-    unsigned sent, heard;   // messages
+    unsigned sent, heard;     // messages
     uint64_t pushed, landed;  // of the bulk message under way
     unsigned sleeps;
     unsigned char memory[BULK_LARGEST];

@@ -16,8 +16,8 @@
 
 typedef struct test_wire {
     int fd;
-    unsigned bells;    // rung by this end
-    unsigned refuse;   // so many descriptors are refused with WH_EAGAIN
+    unsigned bells;   // rung by this end
+    unsigned refuse;  // so many descriptors are refused with WH_EAGAIN
 } test_wire;
 
 __attribute__((unused)) static void test_wire_pair(test_wire wires[2]) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Losing a wake-up takes one side to look for work, the other to look for sleepers, and both to look too
-// early.  Here the two do so at the same moment, round after round: afterwards either the sleeper has
-// seen that it must not sleep, or its bell was rung.  The stress test has all the states, this one
-// hits the few nanoseconds.
+// Losing a wake-up takes one side to look for work, the other to look for sleepers, and both to
+// look too early.  Here the two do so at the same moment, round after round: afterwards either the
+// sleeper has seen that it must not sleep, or its bell was rung.  The stress test has all the
+// states, this one hits the few nanoseconds.
 #include <sched.h>
 #include <stdatomic.h>
 
@@ -20,6 +20,16 @@ static _Alignas(128) _Atomic uint32_t round_no;
 static _Alignas(128) _Atomic uint32_t round_done;
 static _Alignas(128) _Atomic uint32_t bells;
 static int passed[2] = {-1, -1};
+
+// Lines that both sides write right before the moment: the stores that follow wait behind them for
+// a while, and looks that are not kept back overtake them.
+enum { BALLAST = 8 };
+static struct { _Alignas(128) _Atomic uint32_t word; } ballast[BALLAST];
+
+static void write_ballast(uint32_t value) {
+    for (int i = 0; i < BALLAST; i++)
+        atomic_store_explicit(&ballast[i].word, value, memory_order_relaxed);
+}
 
 static void count_bell(void *arg) {
     (void)arg;
@@ -83,6 +93,7 @@ static void *run_waker(void *arg) {
     (void)arg;
     for (uint32_t round = 1; round <= ROUNDS; round++) {
         until(&round_no, round);
+        write_ballast(round);
         wake();
         atomic_store_explicit(&round_done, round, memory_order_release);
     }
@@ -102,6 +113,7 @@ static unsigned play(bool asymmetric, bool want_room, void (*before)(void)) {
         atomic_store_explicit(&round_no, round, memory_order_release);
         for (uint32_t i = round % 128; i > 0; i--)
             whi_cpu_relax();
+        write_ballast(0);
         sleeper->ops->arm(sleeper, want_room);
         if (asymmetric)
             whi_shm_barrier();

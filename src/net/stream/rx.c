@@ -227,7 +227,7 @@ bool whi_stream_complete(const whi_stream *stream) {
     if (stream->rx_bytes)
         return size > 0;
     whi_hdr hdr;
-    if (stream->landing_left > 0 || size < sizeof(hdr))
+    if (size < sizeof(hdr))
         return false;
     memcpy(&hdr, in->data + in->at, sizeof(hdr));
     // A chunk begins with its header alone, and so does trouble.

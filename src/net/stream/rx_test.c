@@ -77,7 +77,7 @@ TEST(ready_knows_chunks_and_trouble) {
         peer self;
         peer_open(&self, false);
         peer_record(&self, 0x20, 0, 0);
-        whi_hdr hdr = {.cls = bad ? 0x20 : WHI_CLASS_CHUNK, .size = 10000};
+        whi_hdr hdr = {.cls = bad ? 0x20 : WHI_CLASS_CHUNK, .size = bad ? PEER_EAGER + 1 : 50};
         peer_write(&self, &hdr, sizeof(hdr));
         CHECK_EQ_INT(self.lane->ops->poll(self.lane, 1), 1);
         CHECK(self.lane->ops->ready(self.lane, false));
@@ -133,6 +133,21 @@ TEST(last_words_are_heard) {
     CHECK_EQ_INT(events, WH_EPEER);
     CHECK_EQ_INT(self.last_seq, 40);
     CHECK_EQ_INT(self.heard, 40);
+    peer_close(&self);
+}
+
+// Also what was on its way when sending failed.
+TEST(last_words_may_come_late) {
+    peer self;
+    peer_open(&self, false);
+    CHECK(shutdown(self.fd, SHUT_RD) == 0);
+    CHECK_EQ_INT(self.lane->ops->send(self.lane, &(whi_hdr){.cls = 0x20}, NULL), WH_EPEER);
+    peer_write(&self, &(whi_hdr){.cls = 0x20, .size = 9, .seq = 3}, sizeof(whi_hdr));
+    CHECK_EQ_INT(peer_poll(&self), 0);
+    peer_write(&self, "last word", 9);
+    CHECK_EQ_INT(peer_poll(&self), 1);
+    CHECK_EQ_INT(self.last_seq, 3);
+    CHECK_EQ_INT(peer_poll(&self), WH_EPEER);
     peer_close(&self);
 }
 

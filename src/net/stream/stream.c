@@ -74,7 +74,7 @@ void whi_stream_rest(whi_stream *stream) {
     stream->quiet = 0;
     if (whi_stream_pending(&stream->out) == 0)
         release(&stream->out);
-    if (whi_stream_pending(&stream->in) == 0 && stream->landing_left == 0)
+    if (whi_stream_pending(&stream->in) == 0)
         release(&stream->in);
 }
 

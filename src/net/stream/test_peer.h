@@ -15,7 +15,7 @@
 #include "base/test.h"
 #include "net/stream/stream.h"
 
-enum { PEER_EAGER = 1000, PEER_CHUNK = 50000, PEER_POLL = 16, CLASS_LAST = 0x2f };
+enum { PEER_EAGER = 5000, PEER_CHUNK = 50000, PEER_POLL = 16, CLASS_LAST = 0x2f };
 
 typedef struct peer {
     whi_lane *lane;

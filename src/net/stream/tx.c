@@ -19,7 +19,7 @@
 enum {
     // A record up to this size is copied beside its header first: one flat send is cheaper than
     // having the kernel import two pieces.
-    FLAT_SIZE = 512,
+    FLAT_SIZE = 4096,
     // The part of a `move` source that is produced at a time: enough for the call to cost little
     // beside the copies, and it stays in a second-level cache on its way to the socket.
     STAGE_SIZE = 128 * 1024,
@@ -102,7 +102,7 @@ static wh_status keep(whi_stream *stream, const whi_hdr *hdr, const void *payloa
         done = sizeof(*hdr);
     }
     size_t taken = done - sizeof(*hdr);
-    if (size > taken)
+    if (payload)
         memcpy(out->data + out->end, (const char *)payload + taken, size - taken);
     out->end += size - taken;
     return WH_OK;
@@ -153,7 +153,7 @@ static ssize_t write_record(whi_stream *stream, const whi_hdr *hdr, const void *
     if (fd < 0 && hdr->size <= FLAT_SIZE) {
         uint8_t flat[sizeof(*hdr) + FLAT_SIZE];
         memcpy(flat, hdr, sizeof(*hdr));
-        if (hdr->size > 0)
+        if (payload)
             memcpy(flat + sizeof(*hdr), payload, hdr->size);
         return write_flat(stream, flat, sizeof(*hdr) + hdr->size);
     }
@@ -214,8 +214,8 @@ static wh_status took(whi_stream *stream, size_t size, size_t *moved) {
     return WH_PENDING;
 }
 
-// resume continues the open chunk.  What is left of it may come from another kind of source than what
-// went before.
+// resume continues the open chunk.  What is left of it may come from another kind of source than
+// what went before.
 static wh_status resume(whi_stream *stream, const whi_hdr *hdr, const whi_span *src, uint64_t size,
                         size_t *moved) {
     const whi_hdr *open = &stream->open;

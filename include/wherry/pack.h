@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Packing: moving data between a layout in memory and a stream of bytes.
+//
+// `count` elements of a type, laid out from `buf` one extent apart, form a packed stream of
+// count x size bytes.  All calls take a byte offset into that stream and work on any part of it, at
+// any byte, in any order; finding the place costs O(depth of the type), O(log n) in an irregular
+// one.  After wh_type_commit nothing here allocates, except the accumulator.  All functions may be
+// called from any thread; buffers are borrowed for the call only.  `buf` is the origin of the type:
+// with a negative lower bound bytes before it are touched.
+#ifndef WHERRY_PACK_H
+#define WHERRY_PACK_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include <wherry/status.h>
+#include <wherry/type.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Who reads the result next decides which stores are best.  Without a flag the library goes by the
+// size of the transfer and the caches of the machine.
+#define WH_PACK_CACHED 1u  // this core, soon: leave the result in its cache
+#define WH_PACK_STREAM 2u  // a device or a far core: write around the cache
+
+// wh_pack copies up to `max` bytes of the packed stream, from byte `offset` on, into `packed`.
+//
+// *actual is `max`, or less only at the end of the stream.  WH_EINVAL when `offset` lies beyond it.
+WH_API WH_CHECK wh_status wh_pack(const void *buf, int64_t count, const wh_type *type,
+                                  size_t offset, void *packed, size_t max, unsigned flags,
+                                  size_t *actual);
+
+// wh_unpack copies `size` bytes, which belong at byte `offset` of the packed stream, into the
+// layout.  *actual is `size`, or less only at the end of the stream.
+WH_API WH_CHECK wh_status wh_unpack(const void *packed, size_t size, void *buf, int64_t count,
+                                    const wh_type *type, size_t offset, unsigned flags,
+                                    size_t *actual);
+
+// wh_type_copy copies between two layouts without a buffer of the message's size.  The smaller of
+// the two packed sizes is moved and returned in *actual.  The two must not overlap.
+WH_API WH_CHECK wh_status wh_type_copy(void *to, int64_t to_count, const wh_type *to_type,
+                                       const void *from, int64_t from_count,
+                                       const wh_type *from_type, size_t *actual);
+
+// wh_iov_len counts the maximal contiguous runs of `count` elements in type map order.
+WH_API WH_CHECK wh_status wh_iov_len(int64_t count, const wh_type *type, int64_t *len);
+
+// wh_iov_len_max says how many whole runs from the start hold no more than `max_bytes`, and their
+// bytes.
+WH_API WH_CHECK wh_status wh_iov_len_max(int64_t count, const wh_type *type, int64_t max_bytes,
+                                         int64_t *len, int64_t *bytes);
+
+// wh_iov fills up to `max` entries with runs number `first` and following.  O(depth) to begin at any.
+WH_API WH_CHECK wh_status wh_iov(const void *buf, int64_t count, const wh_type *type, int64_t first,
+                                 struct iovec *iov, int64_t max, int64_t *actual);
+
+// wh_iov_bytes does the same from byte `offset` of the packed stream on, for at most `max_bytes`;
+// *bytes is what the entries cover.  The first and the last may be parts of a run.
+WH_API WH_CHECK wh_status wh_iov_bytes(const void *buf, int64_t count, const wh_type *type,
+                                       size_t offset, size_t max_bytes, struct iovec *iov,
+                                       int64_t max, int64_t *actual, size_t *bytes);
+
+// What to do with the value that is there (a) and the one that comes (b).
+//
+// MAX and MIN give NaN if either is NaN.  Arithmetic is defined on integers, characters and floats;
+// SUM and PROD on complex too; integers wrap.  L* (any non-zero is true, the result is 0 or 1) on
+// integers, characters, BOOL and floats; B* on integers, characters, BOOL and BYTE.
+// MINLOC and MAXLOC on the pairs only; equal values keep the smaller index, NaN wins over a number.
+// REPLACE and NO_OP on everything.
+typedef enum wh_reduce {
+    WH_REDUCE_MAX,
+    WH_REDUCE_MIN,
+    WH_REDUCE_SUM,
+    WH_REDUCE_PROD,
+    WH_REDUCE_LAND,
+    WH_REDUCE_BAND,
+    WH_REDUCE_LOR,
+    WH_REDUCE_BOR,
+    WH_REDUCE_LXOR,
+    WH_REDUCE_BXOR,
+    WH_REDUCE_MINLOC,
+    WH_REDUCE_MAXLOC,
+    WH_REDUCE_REPLACE,
+    WH_REDUCE_NO_OP,
+    WH_REDUCES  // how many there are
+} wh_reduce;
+
+// A reduction of the user's: inout[i] = f(inout[i], in[i]) for n packed elements of a predefined
+// type.  A pair comes as its packed bytes.  Must be callable from any thread that accumulates.
+typedef void (*wh_reduce_fn)(const void *in, void *inout, size_t n, const wh_type *basic,
+                             void *arg);
+
+// wh_reduce_defined says whether the operation is defined on all elements of the type.
+WH_API bool wh_reduce_defined(wh_reduce op, const wh_type *type);
+
+// wh_accumulate combines `size` packed bytes, which belong at byte `offset` of the stream, into
+// the layout: buf = buf op packed.
+//
+// WH_ENOTSUP, and nothing is touched, when the operation is not defined on an element of the type.
+// Both ends must fall between elements (WH_EINVAL); segments that cut elements go through a
+// wh_accumulator.
+WH_API WH_CHECK wh_status wh_accumulate(const void *packed, size_t size, void *buf, int64_t count,
+                                        const wh_type *type, size_t offset, wh_reduce op,
+                                        size_t *actual);
+WH_API WH_CHECK wh_status wh_accumulate_fn(const void *packed, size_t size, void *buf,
+                                           int64_t count, const wh_type *type, size_t offset,
+                                           wh_reduce_fn fn, void *arg, size_t *actual);
+
+// wh_pack_accumulate combines the other way: packed = packed op buf, under the same rules.
+WH_API WH_CHECK wh_status wh_pack_accumulate(const void *buf, int64_t count, const wh_type *type,
+                                             size_t offset, void *packed, size_t max, wh_reduce op,
+                                             size_t *actual);
+
+// An accumulator takes the segments of one stream in any order and of any size, and keeps the pieces
+// of elements that a segment border has cut until the rest arrives.  One thread at a time.
+typedef struct wh_accumulator wh_accumulator;
+
+// wh_accumulator_create begins one; it retains `type` and borrows `buf` until it is destroyed.
+WH_API WH_CHECK wh_status wh_accumulator_create(void *buf, int64_t count, const wh_type *type,
+                                                wh_reduce op, wh_accumulator **acc);
+
+// wh_accumulator_add takes one segment.  No byte of the stream may come twice.
+WH_API WH_CHECK wh_status wh_accumulator_add(wh_accumulator *acc, size_t offset, const void *packed,
+                                             size_t size);
+
+// wh_accumulator_pending returns the bytes that wait for the rest of their element.
+WH_API size_t wh_accumulator_pending(const wh_accumulator *acc);
+WH_API void wh_accumulator_destroy(wh_accumulator *acc);
+
+// The external32 representation: big-endian, IEEE, sizes fixed by the MPI standard.
+//
+// wh_external_size returns the bytes of `count` elements, or -1 for a bad argument.
+// wh_external_pack and wh_external_unpack convert whole streams; `size` and `max` must suffice
+// (WH_ETRUNCATED).  *actual is what was written or read.
+WH_API int64_t wh_external_size(int64_t count, const wh_type *type);
+WH_API WH_CHECK wh_status wh_external_pack(const void *buf, int64_t count, const wh_type *type,
+                                           void *packed, size_t max, size_t *actual);
+WH_API WH_CHECK wh_status wh_external_unpack(const void *packed, size_t size, void *buf,
+                                             int64_t count, const wh_type *type, size_t *actual);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
