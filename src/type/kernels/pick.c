@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Which kernels run here, and which of them serves a leaf.
+#include "type/kernels/kernels.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum {
+    LARGE_RUN = 1024,  // libc's memcpy knows the processor better than a loop of lines from here on
+    FIELDS_MAX = 16,   // a short list is moved field by field
+};
+
+static _Atomic(const whi_kernels *) chosen;
+
+const whi_kernels *whi_kernels_here(void) {
+    const whi_kernels *set = atomic_load_explicit(&chosen, memory_order_relaxed);
+    if (!set) {
+        const whi_kernels *sets[WHI_KERNEL_SETS];
+        set = sets[whi_kernels_sets(sets) - 1];
+        atomic_store_explicit(&chosen, set, memory_order_relaxed);
+    }
+    return set;
+}
+
+bool whi_kernels_use(const char *isa) {
+    const whi_kernels *sets[WHI_KERNEL_SETS];
+    int n = whi_kernels_sets(sets);
+    for (int i = n - 1; i >= 0; i--)
+        if (!isa || strcmp(sets[i]->isa, isa) == 0) {
+            atomic_store_explicit(&chosen, sets[i], memory_order_relaxed);
+            return true;
+        }
+    return false;
+}
+
+whi_size_class whi_size_class_of(int64_t len) {
+    static const uint8_t small[65] = {
+        [0 ... 1] = WHI_SIZE_1,
+        [2] = WHI_SIZE_2,
+        [3] = WHI_SIZE_3,
+        [4] = WHI_SIZE_4,
+        [5 ... 7] = WHI_SIZE_5to7,
+        [8] = WHI_SIZE_8,
+        [9 ... 15] = WHI_SIZE_9to15,
+        [16] = WHI_SIZE_16,
+        [17 ... 31] = WHI_SIZE_17to31,
+        [32] = WHI_SIZE_32,
+        [33 ... 63] = WHI_SIZE_33to63,
+        [64] = WHI_SIZE_64,
+    };
+    if (len <= 64)
+        return (whi_size_class)small[len];
+    return len < LARGE_RUN ? WHI_SIZE_lines : WHI_SIZE_large;
+}
+
+void whi_kernels_pick(whi_leaf *leaf) {
+    const whi_kernels *set = whi_kernels_here();
+    whi_size_class size = whi_size_class_of(leaf->len);
+    for (int way = WHI_PACK; way <= WHI_UNPACK; way++) {
+        switch ((whi_leaf_kind)leaf->kind) {
+        case WHI_RUN:
+            leaf->move[way] = set->rows[way][size];
+            leaf->cross[way] = set->cross[way][size];
+            leaf->stream = set->rows_stream[size];
+            leaf->cross_stream = size == WHI_SIZE_8 ? set->cross_8_stream : NULL;
+            break;
+        case WHI_BLOCKS: leaf->move[way] = set->blocks[way][size]; break;
+        case WHI_LIST:
+            leaf->move[way] = !leaf->off32            ? set->list_wide[way]
+                              : leaf->n <= FIELDS_MAX ? set->fields[way]
+                                                      : set->list[way];
+            break;
+        case WHI_INDEX:
+        case WHI_SEQ: break;
+        }
+    }
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Signatures and equality.
+//
+// A signature is the sequence of element classes and widths.  Its hash is a polynomial over it modulo
+// the prime 2^61 - 1, which composes: the hash of two sequences in a row follows from their hashes
+// and lengths, and that of n repetitions takes log n steps.  So no type is ever walked for it, and
+// each node remembers its own.
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "type/pack.h"
+#include "type/walk.h"
+
+static const uint64_t PRIME = ((uint64_t)1 << 61) - 1;
+static const uint64_t BASE = 0x0b5a7e1d3c9f2846;  // any number well inside the field
+
+static uint64_t reduce(unsigned __int128 x) {
+    uint64_t sum = (uint64_t)(x & PRIME) + (uint64_t)(x >> 61);
+    return sum >= PRIME ? sum - PRIME : sum;
+}
+
+// A sequence: its hash, and BASE to the power of its length.
+typedef struct sequence {
+    uint64_t hash, power;
+} sequence;
+
+static sequence join(sequence a, sequence b) {
+    return (sequence){reduce((unsigned __int128)a.hash * b.power + b.hash),
+                      reduce((unsigned __int128)a.power * b.power)};
+}
+
+static sequence repeat(sequence one, int64_t n) {
+    sequence all = {0, 1};
+    for (; n; n >>= 1) {
+        if (n & 1)
+            all = join(all, one);
+        one = join(one, one);
+    }
+    return all;
+}
+
+static sequence token(unsigned cls, unsigned size) {
+    return (sequence){1 + cls * 256 + size, BASE};
+}
+
+static sequence of_type(const wh_type *type);
+
+static sequence compute(const wh_type *type) {
+    if (type->kind == WH_KIND_BASIC) {
+        const whi_basic *basic = &whi_basics[type->id];
+        if (basic->cls != WHI_CLASS_PAIR)
+            return token(basic->cls, basic->size);
+        return join(token(basic->value_cls, basic->value), token(WHI_CLASS_INT, sizeof(int)));
+    }
+    sequence all = {0, 1};
+    if (type->kind == WH_KIND_STRUCT) {
+        for (size_t i = 0; i < type->nchildren; i++)
+            if (type->args[1 + i] && type->children[i]->at.size)
+                all = join(all, repeat(of_type(type->children[i]), type->args[1 + i]));
+    } else if (type->at.basics) {
+        const wh_type *child = type->children[0];
+        all = repeat(of_type(child), type->at.basics / child->at.basics);
+    }
+    return all;
+}
+
+static sequence of_type(const wh_type *type) {
+    _Atomic uint64_t *memo = &whi_type_mutable(type)->hash;
+    uint64_t kept = atomic_load_explicit(memo, memory_order_relaxed);
+    if (kept)
+        return (sequence){kept - 1, repeat((sequence){0, BASE}, type->at.basics).power};
+    sequence own = compute(type);
+    atomic_store_explicit(memo, own.hash + 1, memory_order_relaxed);
+    return own;
+}
+
+wh_status wh_type_signature(const wh_type *type, int64_t count, uint64_t *hash, int64_t *basics) {
+    int64_t total = 0, n;
+    wh_status status = whi_stream_check("wh_type_signature", "", count, type, &total);
+    if (status != WH_OK)
+        return status;
+    if (!hash || !basics)
+        return whi_type_fail(WH_EINVAL, "wh_type_signature: %s is NULL", hash ? "basics" : "hash");
+    n = count * type->at.basics;  // not more than the bytes, which have been checked
+    *hash = repeat(of_type(type), count).hash;
+    *basics = n;
+    return WH_OK;
+}
+
+// Counting elements: each leaf says how many it holds, each piece of a run as well.
+typedef struct counter {
+    whi_visitor visitor;
+    int64_t basics;
+    bool cut;
+} counter;
+
+static bool count_bytes(whi_visitor *visitor, uintptr_t at, int64_t size, uint8_t tag) {
+    (void)at;
+    counter *self = (counter *)visitor;
+    const whi_basic *basic = &whi_basics[tag];
+    bool pair = basic->cls == WHI_CLASS_PAIR;
+    int64_t rest = size % basic->size;
+    self->basics += size / basic->size * (pair ? 2 : 1);
+    if (pair && rest >= basic->value) {
+        self->basics++;
+        rest -= basic->value;
+    }
+    self->cut |= rest != 0;
+    return true;
+}
+
+static bool count_grid(whi_visitor *visitor, const whi_leaf *leaf, uintptr_t at, int64_t n1,
+                       int64_t s1, int64_t n0, int64_t s0) {
+    counter *self = (counter *)visitor, one = {{count_grid, count_bytes}, 0, false};
+    (void)s1;
+    (void)s0;
+    bool all = whi_walk_grid(&one.visitor, leaf, at, 1, 0, 1, 0);
+    self->basics += n1 * n0 * one.basics;
+    return all;
+}
+
+wh_status wh_type_get_elements(const wh_type *type, int64_t size, int64_t *basics) {
+    wh_status status = whi_type_check(type, "wh_type_get_elements", "type");
+    if (status != WH_OK)
+        return status;
+    if (size < 0 || (size > 0 && type->at.size == 0))
+        return whi_type_fail(WH_EINVAL, "wh_type_get_elements: size is %" PRId64, size);
+    if (!basics)
+        return whi_type_fail(WH_EINVAL, "wh_type_get_elements: basics is NULL");
+    if (size == 0) {
+        *basics = 0;
+        return WH_OK;
+    }
+    const whi_plan *plan;
+    status = whi_plan_get(type, WHI_TYPED, &plan);
+    if (status != WH_OK)
+        return status;
+    counter self = {{count_grid, count_bytes}, 0, false};
+    (void)whi_walk(&self.visitor, &plan->normal, 1, 0, 0, 0, size % type->at.size);
+    if (self.cut)
+        return whi_type_fail(
+            WH_EINVAL, "wh_type_get_elements: size is %" PRId64 ", which cuts an element", size);
+    *basics = size / type->at.size * type->at.basics + self.basics;
+    return WH_OK;
+}
+
+static bool same_form(const whi_layout *a, const whi_layout *b) {
+    const whi_leaf *x = &a->leaf, *y = &b->leaf;
+    if (a->off != b->off || a->ndims != b->ndims || x->kind != WHI_RUN || y->kind != WHI_RUN ||
+        x->size != y->size)
+        return false;
+    for (int d = 0; d < a->ndims; d++)
+        if (a->dim[d].count != b->dim[d].count || a->dim[d].stride != b->dim[d].stride)
+            return false;
+    return true;
+}
+
+// Compares run by run, a batch at a time.
+static wh_status same_runs(const wh_type *a, const wh_type *b, int64_t runs, bool *same) {
+    enum { BATCH = 64 };
+    struct iovec x[BATCH], y[BATCH];
+    // An origin in the middle of the address space; nothing is read there.
+    const void *origin = (const void *)(UINTPTR_MAX / 2);
+    for (int64_t first = 0; first < runs; first += BATCH) {
+        int64_t n, m;
+        wh_status status = wh_iov(origin, 1, a, first, x, BATCH, &n);
+        if (status == WH_OK)
+            status = wh_iov(origin, 1, b, first, y, BATCH, &m);
+        if (status != WH_OK)
+            return status;
+        for (int64_t i = 0; i < n; i++)
+            if (x[i].iov_base != y[i].iov_base || x[i].iov_len != y[i].iov_len) {
+                *same = false;
+                return WH_OK;
+            }
+    }
+    *same = true;
+    return WH_OK;
+}
+
+// Whether two types were made by the same calls: then they are equal however many runs they have.
+static wh_status same_calls(const wh_type *a, const wh_type *b, bool *same) {
+    size_t n = 0, m = 0;
+    *same = false;
+    wh_status status = wh_type_flatten(a, NULL, 0, &n);
+    if (status == WH_ETRUNCATED)
+        status = wh_type_flatten(b, NULL, 0, &m);
+    if (status != WH_ETRUNCATED)
+        return status;
+    if (n != m)
+        return WH_OK;
+    unsigned char *x = whi_malloc(2 * n), *y = x + n;
+    if (!x)
+        return whi_type_fail(WH_ENOMEM, "wh_type_equal: out of memory");
+    status = wh_type_flatten(a, x, n, &n);
+    if (status == WH_OK)
+        status = wh_type_flatten(b, y, n, &n);
+    if (status == WH_OK)
+        *same = memcmp(x, y, n) == 0;
+    whi_free(x);
+    return status;
+}
+
+wh_status wh_type_equal(const wh_type *a, const wh_type *b, bool *equal) {
+    const whi_plan *p, *q;
+    wh_status status = whi_type_check(a, "wh_type_equal", "a");
+    if (status == WH_OK)
+        status = whi_type_check(b, "wh_type_equal", "b");
+    if (status != WH_OK)
+        return status;
+    if (!equal)
+        return whi_type_fail(WH_EINVAL, "wh_type_equal: equal is NULL");
+    if (a->at.size != b->at.size || a->at.lb != b->at.lb || a->at.ub != b->at.ub) {
+        *equal = false;
+        return WH_OK;
+    }
+    status = whi_plan_get(a, WHI_BYTES, &p);
+    if (status == WH_OK)
+        status = whi_plan_get(b, WHI_BYTES, &q);
+    if (status != WH_OK)
+        return status;
+    if (a->at.size == 0 || same_form(&p->normal, &q->normal) || p->normal.runs != q->normal.runs) {
+        *equal = a->at.size == 0 || p->normal.runs == q->normal.runs;
+        return WH_OK;
+    }
+    bool same;
+    status = same_calls(a, b, &same);
+    if (status != WH_OK)
+        return status;
+    if (same) {
+        *equal = true;
+        return WH_OK;
+    }
+    return same_runs(a, b, p->normal.runs, equal);
+}
