@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// See child.h.
+//
+// The process is made by vfork: a plain fork would write-protect the measured buffers of the parent
+// for copy-on-write, and the next repetition would pay a fault for each of their pages.
+#include "bench/child.h"
+
+#include "bench/clock.h"
+#include "bench/machine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { EXIT_NO_PROGRAM = 127 };
+
+// The environment and `extra`, which wins over a former value of the same name.
+static char **environment_with(const char *const *extra) {
+    size_t have = 0, more = 0;
+    while (environ[have])
+        have++;
+    while (extra && extra[more])
+        more++;
+    char **all = calloc(have + more + 1, sizeof *all);
+    size_t count = 0;
+    for (size_t i = 0; all && i < have; i++) {
+        size_t name = strcspn(environ[i], "=") + 1;
+        bool replaced = false;
+        for (size_t j = 0; j < more; j++)
+            replaced |= strncmp(environ[i], extra[j], name) == 0;
+        if (!replaced)
+            all[count++] = environ[i];
+    }
+    for (size_t j = 0; all && j < more; j++)
+        memcpy(&all[count++], &extra[j], sizeof *all);  // execvpe does not write to it
+    return all;
+}
+
+// In the child, which shares the parent's memory until exec: system calls only.
+static void become(const bench_spawn *spawn, char *const *argv, char *const *env, int out, int none,
+                   pid_t parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(EXIT_NO_PROGRAM);
+    dup2(out, STDOUT_FILENO);
+    if (spawn->quiet)
+        dup2(none, STDERR_FILENO);
+    if (bench_pin(spawn->core))
+        execvpe(argv[0], argv, env);
+    _exit(EXIT_NO_PROGRAM);
+}
+
+// A frame of its own for vfork, because the child runs in it until exec.
+__attribute__((noinline)) static pid_t launch(const bench_spawn *spawn, char *const *argv,
+                                              char *const *env, int out, int none) {
+    pid_t parent = getpid();
+    pid_t pid = vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
+    if (pid == 0)
+        become(spawn, argv, env, out, none, parent);
+    return pid;
+}
+
+bool bench_child_start(bench_child *child, const bench_spawn *spawn) {
+    int ends[2];
+    char *const *argv;
+    memcpy(&argv, &spawn->argv, sizeof argv);  // execvpe takes it without const for old times' sake
+    child->pid = 0;
+    child->out = -1;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    char **env = environment_with(spawn->extra);
+    int none = open("/dev/null", O_RDWR | O_CLOEXEC);
+    pid_t pid = env ? launch(spawn, argv, env, ends[1], none) : -1;
+    free(env);
+    close(ends[1]);
+    if (none >= 0)
+        close(none);
+    if (pid < 0) {
+        close(ends[0]);
+        return false;
+    }
+    child->pid = pid;
+    child->out = ends[0];
+    return true;
+}
+
+// Milliseconds left until `deadline`, 0 when it is over.
+static int left_ms(uint64_t deadline) {
+    uint64_t now = bench_ns();
+    return now >= deadline ? 0 : (int)((deadline - now + 999999) / 1000000);
+}
+
+static uint64_t deadline_in(int timeout_ms) {
+    return bench_ns() + (uint64_t)timeout_ms * 1000000;
+}
+
+// One read with a deadline: the number of bytes, 0 at the end, -1 when time is up.
+static ssize_t read_some(int fd, char *text, size_t size, uint64_t deadline) {
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    for (;;) {
+        int ready = poll(&wait, 1, left_ms(deadline));
+        if (ready == 0 || (ready < 0 && errno != EINTR))
+            return -1;
+        ssize_t got = ready > 0 ? read(fd, text, size) : -1;
+        if (got >= 0 || (ready > 0 && errno != EINTR))
+            return got;
+    }
+}
+
+bool bench_child_line(bench_child *child, char *text, size_t size, int timeout_ms) {
+    uint64_t deadline = deadline_in(timeout_ms);
+    size_t used = 0;
+    while (used + 1 < size) {
+        if (read_some(child->out, text + used, 1, deadline) != 1)
+            return false;
+        if (text[used] == '\n') {
+            text[used] = '\0';
+            return true;
+        }
+        used++;
+    }
+    return false;
+}
+
+bool bench_child_output(bench_child *child, char *text, size_t size, int timeout_ms) {
+    uint64_t deadline = deadline_in(timeout_ms);
+    char scrap[4096];
+    size_t used = 0;
+    for (;;) {
+        bool full = used + 1 >= size;
+        ssize_t got = read_some(child->out, full ? scrap : text + used,
+                                full ? sizeof scrap : size - 1 - used, deadline);
+        if (got <= 0) {
+            text[used] = '\0';
+            return got == 0;
+        }
+        used += full ? 0 : (size_t)got;
+    }
+}
+
+int bench_child_end(bench_child *child, int timeout_ms) {
+    int status = 0;
+    if (child->pid <= 0)
+        return 0;
+    uint64_t deadline = deadline_in(timeout_ms);
+    pid_t ended = 0;
+    while ((ended = waitpid(child->pid, &status, WNOHANG)) == 0 && left_ms(deadline) > 0)
+        usleep(500);
+    if (ended == 0) {
+        kill(child->pid, SIGKILL);
+        while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
+            ;
+    }
+    close(child->out);
+    child->pid = 0;
+    child->out = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}

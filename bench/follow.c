@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The follower of a session: reads one command at a time, obeys, answers.
+//
+// What it reads comes from another process, so numbers are checked before they become memory.
+#include "bench/scenario.h"
+#include "bench/session_wire.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+// The largest message that a lead may ask for: a follower holds two of them.
+#define SIZE_LIMIT (UINT64_C(8) << 30)
+
+static bool complain(bench_session *session, const char *why, bench_error *error) {
+    return bench_control_send(session, error, "error %s", why);
+}
+
+static bool greet(bench_session *session, const char *mode, bench_error *error) {
+    char theirs[16];
+    int version;
+    if (sscanf(session->text, "hello %d %15s", &version, theirs) != 2 ||
+        version != BENCH_SESSION_VERSION)
+        return complain(session, "the two sides are of different versions", error);
+    if (strcmp(theirs, mode) != 0) {
+        char why[96];
+        snprintf(why, sizeof why, "it was started with --mode %s: use the same on both sides",
+                 mode);
+        return complain(session, why, error);
+    }
+    return bench_control_send(session, error, "hello %d", BENCH_SESSION_VERSION);
+}
+
+static bool open_socket(bench_session *session, const char *host, bench_error *error) {
+    int port;
+    int listener = bench_socket_listen(host, &port);
+    if (listener < 0)
+        return complain(session, "it cannot open a bare socket", error);
+    bench_socket_close(&session->sock);
+    bool good = bench_control_send(session, error, "socket %d", port);
+    if (good && !bench_socket_accept(&session->sock, listener, BENCH_ANSWER_S * 1000))
+        good = bench_fail(error, "nobody connected to the bare socket");
+    session->sock.spin = session->side.spin;
+    close(listener);
+    return good;
+}
+
+static bool run_bare(bench_session *session, const char *what, const bench_cell *cell,
+                     bench_error *error) {
+    bool bells = strcmp(what, "bells") == 0;
+    bool known = bells ? session->bells.fd[0] >= 0 && cell->metric == BENCH_LATENCY
+                       : strcmp(what, "socket") == 0 && session->sock.fd >= 0;
+    if (!known)
+        return complain(session, "it does not know such a run", error);
+    if (!bench_control_send(session, error, "ready"))
+        return false;
+    bool good = bells ? bench_bells_ping(&session->bells, cell->count, NULL)
+                      : bench_socket_follow(&session->sock, cell);
+    if (!good)
+        return complain(session, "the bare run was cut", error);
+    return bench_control_send(session, error, "done");
+}
+
+static bool run_side(bench_session *session, const bench_kind *kind, const bench_cell *cell,
+                     bench_error *error) {
+    bench_side *side = &session->side;
+    if (bench_side_begin(side, kind, cell->size, BENCH_RUN_S) != WH_OK)
+        return complain(session, "it has no memory for two such messages", error);
+    bench_side_expect(side, cell->metric == BENCH_LATENCY ? 1 : cell->count);
+    if (!bench_control_send(session, error, "ready"))
+        return false;
+    wh_status status = cell->metric == BENCH_LATENCY
+                           ? bench_pingpong_follow(side, cell->count)
+                           : bench_stream(side, cell->metric == BENCH_BIDIR ? cell->count : 0);
+    if (status != WH_OK)
+        return complain(session, wh_status_text(status), error);
+    return bench_control_send(session, error, "done");
+}
+
+static bool run(bench_session *session, bench_error *error) {
+    char what[16], metric[16];
+    unsigned long long size, count;
+    bench_cell cell;
+    if (sscanf(session->text, "run %15s %15s %llu %llu", what, metric, &size, &count) != 4 ||
+        !bench_metric_parse(metric, &cell.metric) || size > SIZE_LIMIT || count == 0)
+        return complain(session, "it cannot run that", error);
+    cell.size = size;
+    cell.count = count;
+    const bench_kind *kind = bench_kind_find(what);
+    return kind ? run_side(session, kind, &cell, error) : run_bare(session, what, &cell, error);
+}
+
+static bool obey(bench_session *session, const char *mode, const char *host, bench_error *error) {
+    if (strncmp(session->text, "hello ", 6) == 0)
+        return greet(session, mode, error);
+    if (strcmp(session->text, "socket") == 0)
+        return open_socket(session, host, error);
+    if (strncmp(session->text, "run ", 4) == 0)
+        return run(session, error);
+    return complain(session, "it does not understand", error);
+}
+
+bool bench_session_follow(bench_session *session, const char *mode, const char *host,
+                          bench_error *error) {
+    for (;;) {
+        wh_status status = bench_control_recv(session, true, 0);
+        if (status != WH_OK)
+            return bench_fail(error, "the lead has gone: %s", wh_status_text(status));
+        if (strcmp(session->text, "bye") == 0)
+            return true;
+        if (!obey(session, mode, host, error))
+            return false;
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Measuring: a plan of cells, each run by all contenders in turn, repetition by repetition.
+//
+// A, B, A, B and not A, A, B, B: what disturbs the machine for a while then disturbs all contenders,
+// and the ratio survives it.  The thread that owns the session calls bench_measure.
+#ifndef BENCH_MEASURE_H
+#define BENCH_MEASURE_H
+
+#include "bench/cell.h"
+#include "bench/session.h"
+#include "bench/ucx.h"
+
+enum { BENCH_TESTS_MAX = 3, BENCH_SIZES_MAX = 32, BENCH_REPS_MAX = 101 };
+
+typedef struct bench_row {
+    const char *test;  // "tag"
+    bench_metric metric;
+    uint64_t size;
+    const char *lane, *mode;
+    bench_stats stats;  // in the metric's unit
+    double raw;         // median of the best bare contender in the same unit; 0: none ran
+    const char *bare;   // which: "ucx tag", "socket", "eventfd"; NULL: none
+    const char *ucx;    // its version when it was UCX, else NULL
+} bench_row;
+
+typedef struct bench_plan {
+    const char *tests[BENCH_TESTS_MAX];
+    size_t test_count;
+    uint64_t sizes[BENCH_SIZES_MAX];
+    size_t size_count;
+    bool metrics[BENCH_METRIC_COUNT];
+    bool every_cell;  // else only those that say something: no rate of large messages, and so on
+    unsigned reps;
+    double seconds;           // for all repetitions of a cell and contender together
+    const char *lane, *mode;  // for the rows
+    // The bare contenders:
+    const bench_ucx *ucx;  // or NULL
+    bool socket, bells;
+    // Called as cells begin; may be NULL.
+    void (*progress)(size_t done, size_t total, const bench_cell *cell, void *arg);
+    void *arg;
+} bench_plan;
+
+// bench_measure runs the plan.  The caller frees *rows; on false they hold what was done before.
+bool bench_measure(bench_session *session, const bench_plan *plan, bench_row **rows, size_t *count,
+                   bench_error *error);
+
+#endif

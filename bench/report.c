@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// See report.h.
+#include "bench/report.h"
+
+#include "bench/json.h"
+#include "bench/text.h"
+
+#include <inttypes.h>
+
+// Others' share of one core from which figures are doubtful.
+#define BUSY_SHARE 0.05
+
+void bench_report_machine(FILE *file, const bench_machine *machine, const int cores[2]) {
+    fprintf(file, "%s, %d cores (%s), %s", machine->cpu, machine->cores, machine->caches,
+            machine->kernel);
+    if (cores[0] >= 0 && cores[1] >= 0)
+        fprintf(file, "; on cores %d and %d", cores[0], cores[1]);
+    else if (cores[0] >= 0)
+        fprintf(file, "; on core %d", cores[0]);
+    fputc('\n', file);
+}
+
+// Three significant digits, but never an exponent.
+static void print_figure(FILE *file, double value) {
+    int decimals = value >= 100 ? 1 : value >= 10 ? 2 : 3;
+    fprintf(file, " %10.*f", decimals, value);
+}
+
+void bench_report_table(FILE *file, const bench_row *rows, size_t count) {
+    fprintf(file, "%-7s %-9s %6s %-7s %-9s %-5s %10s %10s %10s %10s %7s  %s\n", "test", "metric",
+            "size", "lane", "mode", "unit", "median", "p99", "min", "raw", "ratio", "raw is");
+    for (size_t i = 0; i < count; i++) {
+        const bench_row *row = &rows[i];
+        char size[24];
+        fprintf(file, "%-7s %-9s %6s %-7s %-9s %-5s", row->test, bench_metric_name(row->metric),
+                bench_format_size(row->size, size, sizeof size), row->lane, row->mode,
+                bench_metric_unit(row->metric));
+        print_figure(file, row->stats.median);
+        print_figure(file, row->stats.p99);
+        print_figure(file, row->stats.min);
+        if (row->bare) {
+            print_figure(file, row->raw);
+            fprintf(file, " %6.2fx  %s%s%s", row->stats.median / row->raw, row->bare,
+                    row->ucx ? " " : "", row->ucx ? row->ucx : "");
+        }
+        fputc('\n', file);
+    }
+}
+
+void bench_report_json(FILE *file, const bench_row *rows, size_t count) {
+    bench_json json = bench_json_to(file);
+    bench_json_open(&json, NULL, '[', false);
+    for (size_t i = 0; i < count; i++) {
+        const bench_row *row = &rows[i];
+        bench_json_open(&json, NULL, '{', true);
+        bench_json_string(&json, "test", row->test);
+        bench_json_string(&json, "metric", bench_metric_name(row->metric));
+        bench_json_int(&json, "size", (int64_t)row->size);
+        bench_json_string(&json, "lane", row->lane);
+        bench_json_string(&json, "mode", row->mode);
+        bench_json_string(&json, "unit", bench_metric_unit(row->metric));
+        bench_json_number(&json, "median", row->stats.median);
+        bench_json_number(&json, "p99", row->stats.p99);
+        bench_json_number(&json, "min", row->stats.min);
+        if (row->bare) {
+            bench_json_number(&json, "raw", row->raw);
+            bench_json_number(&json, "ratio", row->stats.median / row->raw);
+        } else {
+            bench_json_null(&json, "raw");
+            bench_json_null(&json, "ratio");
+        }
+        bench_json_string(&json, "ucx", row->ucx);
+        bench_json_close(&json, '}');
+    }
+    bench_json_close(&json, ']');
+}
+
+void bench_report_load(FILE *file, const bench_load *from, const bench_load *to) {
+    double others = bench_load_others(from, to);
+    if (others > BUSY_SHARE)
+        fprintf(file,
+                "warning: the machine was busy: others used %.0f %% of a core during the run\n",
+                100 * others);
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The scenarios: ping-pong, and streams in one or both directions.
+//
+// Each is a loop over one side; the other process runs its counterpart.  They return WH_OK or what
+// ended them.  The thread that owns the worker calls them, after bench_side_begin.
+#ifndef BENCH_SCENARIO_H
+#define BENCH_SCENARIO_H
+
+#include "bench/side.h"
+#include "bench/stats.h"
+
+// bench_pingpong_lead sends and waits for the answer, `count` times; the ticks of each round trip go
+// into `hist`.
+wh_status bench_pingpong_lead(bench_side *side, uint64_t count, bench_hist *hist);
+
+// bench_pingpong_follow answers `count` messages.  The first receive is posted by bench_side_expect.
+wh_status bench_pingpong_follow(bench_side *side, uint64_t count);
+
+// bench_stream sends `out` messages, a window at a time, while it receives those that
+// bench_side_expect has announced.
+wh_status bench_stream(bench_side *side, uint64_t out);
+
+#endif

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// See text.h.
+#include "bench/text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const char UNITS[] = "KMGT";
+
+// Whether `rest`, what follows the digits of a size, is nothing, "B", "K", "KB" or "KiB".
+static bool read_unit(const char *rest, unsigned *shift) {
+    *shift = 0;
+    const char *unit = *rest ? strchr(UNITS, toupper((unsigned char)*rest)) : NULL;
+    if (!unit)
+        return *rest == '\0' || strcasecmp(rest, "B") == 0;
+    *shift = 10 * (unsigned)(unit - UNITS + 1);
+    return rest[1] == '\0' || strcasecmp(rest + 1, "B") == 0 || strcasecmp(rest + 1, "iB") == 0;
+}
+
+// Digits only: strtoull by itself also takes blanks and signs.
+static bool read_digits(const char *text, uint64_t *value, const char **rest) {
+    char *end;
+    if (!isdigit((unsigned char)*text))
+        return false;
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    *rest = end;
+    return errno == 0;
+}
+
+bool bench_parse_size(const char *text, uint64_t *size) {
+    uint64_t value;
+    const char *rest;
+    unsigned shift;
+    if (!read_digits(text, &value, &rest) || !read_unit(rest, &shift))
+        return false;
+    if (value > UINT64_MAX >> shift)
+        return false;
+    *size = value << shift;
+    return true;
+}
+
+bool bench_parse_uint(const char *text, uint64_t low, uint64_t high, uint64_t *value) {
+    uint64_t number;
+    const char *rest;
+    if (!read_digits(text, &number, &rest) || *rest || number < low || number > high)
+        return false;
+    *value = number;
+    return true;
+}
+
+bool bench_parse_seconds(const char *text, double *seconds) {
+    char *rest;
+    if (!isdigit((unsigned char)*text) && *text != '.')
+        return false;
+    double value = strtod(text, &rest);
+    if (strcmp(rest, "ms") == 0)
+        value /= 1000;
+    else if (*rest && strcmp(rest, "s") != 0)
+        return false;
+    if (!(value > 0 && value < 86400))
+        return false;
+    *seconds = value;
+    return true;
+}
+
+char *bench_format_size(uint64_t size, char *text, size_t text_size) {
+    int unit = 0;
+    while (size && size % 1024 == 0 && unit < (int)strlen(UNITS)) {
+        size /= 1024;
+        unit++;
+    }
+    char suffix[2] = {unit ? UNITS[unit - 1] : 0};
+    snprintf(text, text_size, "%" PRIu64 "%s", size, suffix);
+    return text;
+}
+
+char *bench_format_bytes(double bytes, char *text, size_t text_size) {
+    if (bytes < 1024) {
+        snprintf(text, text_size, "%.0f B", bytes);
+        return text;
+    }
+    int unit = -1;
+    while (bytes >= 1024 && unit + 1 < (int)strlen(UNITS)) {
+        bytes /= 1024;
+        unit++;
+    }
+    int decimals = bytes < 10 ? 2 : bytes < 100 ? 1 : 0;
+    snprintf(text, text_size, "%.*f %ciB", decimals, bytes, UNITS[unit]);
+    return text;
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `wherry perf`: reads the options, finds the other end (a process of its own, or another host's),
+// measures, reports.
+//
+// The other end on this host is this program again with --listen, on a core of its own.
+#include "cli/perf.h"
+
+#include "bench/child.h"
+#include "bench/machine.h"
+#include "bench/measure.h"
+#include "bench/report.h"
+#include "bench/text.h"
+#include "cli/cli.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define COMMAND "perf"
+
+// The options as written; NULL or false: not given.
+static struct perf_options {
+    const char *sizes, *lane, *mode, *metric, *reps, *seconds, *pin;
+    const char *listen, *connect, *ucx, *bells;
+    bool raw, json, once, child;
+} opt;
+
+static const cli_option options[] = {
+    {"--sizes", "LIST", &opt.sizes, "message sizes (default 8,1K,64K,1M,64M)"},
+    {"--metric", "LIST", &opt.metric,
+     "of latency,bandwidth,bidir,rate (default: where they tell most)"},
+    {"--lane", "LANE", &opt.lane, "shm, stream, or auto (default)"},
+    {"--mode", "MODE", &opt.mode, "progress: spin (default), wait or adaptive"},
+    {"--reps", "N", &opt.reps, "repetitions (default 5)"},
+    {"--time", "SECONDS", &opt.seconds, "time for all repetitions of a cell (default 0.3s)"},
+    {"--pin", "A,B", &opt.pin,
+     "cores of the two processes, or none (default: two of those allowed)"},
+    {"--raw", NULL, &opt.raw, "beside it ucx_perftest, a bare socket, or bare eventfds"},
+    {"--ucx", "DIR", &opt.ucx, "take ucx_perftest from an unpacked libucx wheel"},
+    {"--listen", "PORT", &opt.listen, "be the other end for --connect, until interrupted"},
+    {"--once", NULL, &opt.once, "with --listen: end after the first session"},
+    {"--connect", "HOST:PORT", &opt.connect, "measure to the other end there"},
+    {"--json", NULL, &opt.json, "a list of rows instead of a table"},
+    {"--child", NULL, &opt.child, NULL},     // the other end that perf starts itself
+    {"--bells", "FD,FD", &opt.bells, NULL},  // eventfds that it inherits
+    {NULL, NULL, NULL, NULL},
+};
+
+static const cli_syntax syntax = {
+    COMMAND,
+    "[tag|object|am]... [OPTIONS]",
+    "Measures between two processes: on this host it starts both, over a network one runs with\n"
+    "--listen and the other with --connect.  Latency is half of a round trip.  All contenders of\n"
+    "a cell take turns, so that their ratio (Wherry / raw) survives a noisy machine.\n",
+    options,
+};
+
+// All that a run of this end needs.  Large, so it is not on the stack.
+typedef struct perf_run {
+    bench_plan plan;
+    bench_machine machine;
+    bench_ucx ucx;
+    bench_child child;  // pid 0: the other end is not ours
+    bench_bells bells;
+    int cores[2];
+    char lane[32];   // the one really in use
+    char host[256];  // of bare sockets
+    char address[300];
+    bench_session session;
+} perf_run;
+
+static bool parse_sizes(const char *text, bench_plan *plan, bench_error *error) {
+    char list[256];
+    snprintf(list, sizeof list, "%s", text);
+    plan->size_count = 0;
+    char *rest = NULL;
+    for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+        if (plan->size_count == BENCH_SIZES_MAX)
+            return bench_fail(error, "at most %d sizes", BENCH_SIZES_MAX);
+        if (!bench_parse_size(word, &plan->sizes[plan->size_count++]))
+            return bench_fail(error, "'%s' is not a size", word);
+    }
+    return plan->size_count > 0 || bench_fail(error, "--sizes needs one at least");
+}
+
+static bool parse_metrics(const char *text, bench_plan *plan, bench_error *error) {
+    char list[128];
+    snprintf(list, sizeof list, "%s", text ? text : "latency,bandwidth,bidir,rate");
+    plan->every_cell = text != NULL;
+    char *rest = NULL;
+    for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+        bench_metric metric;
+        if (!bench_metric_parse(word, &metric))
+            return bench_fail(error, "'%s' is not a metric (latency, bandwidth, bidir, rate)",
+                              word);
+        plan->metrics[metric] = true;
+    }
+    return true;
+}
+
+static bool parse_tests(char **words, int count, bench_plan *plan, bench_error *error) {
+    static const char *const fallback = "tag";
+    for (int i = 0; i < count; i++) {
+        if (cli_one_of("tag|object|am", words[i]) < 0)
+            return bench_fail(error, "'%s' is not a test (tag, object, am)", words[i]);
+        if (plan->test_count == BENCH_TESTS_MAX)
+            return bench_fail(error, "each test once");
+        plan->tests[plan->test_count++] = words[i];
+    }
+    if (count == 0)
+        plan->tests[plan->test_count++] = fallback;
+    return true;
+}
+
+static bool parse_pin(const char *text, int cores[2], bench_error *error) {
+    if (!text) {
+        bench_pick_cores(cores);
+        return true;
+    }
+    cores[0] = cores[1] = -1;
+    if (strcmp(text, "none") == 0)
+        return true;
+    char tail;
+    int found = sscanf(text, "%d,%d%c", &cores[0], &cores[1], &tail);
+    if ((found == 1 || found == 2) && cores[0] >= 0 && (found == 1 || cores[1] >= 0))
+        return true;
+    return bench_fail(error, "--pin takes two cores such as 0,1, or none");
+}
+
+static bool parse_plan(perf_run *run, char **words, int count, bench_error *error) {
+    bench_plan *plan = &run->plan;
+    uint64_t reps = 5;
+    plan->seconds = 0.3;
+    plan->mode = opt.mode ? opt.mode : "spin";
+    if (cli_one_of("spin|wait|adaptive", plan->mode) < 0)
+        return bench_fail(error, "--mode is spin, wait or adaptive, not '%s'", plan->mode);
+    if (opt.lane && cli_one_of("shm|stream|auto", opt.lane) < 0)
+        return bench_fail(error, "--lane is shm, stream or auto, not '%s'", opt.lane);
+    if (opt.reps && !bench_parse_uint(opt.reps, 1, BENCH_REPS_MAX, &reps))
+        return bench_fail(error, "--reps is a number from 1 to %d", BENCH_REPS_MAX);
+    if (opt.seconds && !bench_parse_seconds(opt.seconds, &plan->seconds))
+        return bench_fail(error, "--time is a time such as 0.3s, not '%s'", opt.seconds);
+    if (opt.listen && opt.connect)
+        return bench_fail(error, "--listen and --connect exclude each other");
+    plan->reps = (unsigned)reps;
+    return parse_sizes(opt.sizes ? opt.sizes : "8,1K,64K,1M,64M", plan, error) &&
+           parse_metrics(opt.metric, plan, error) && parse_tests(words, count, plan, error) &&
+           parse_pin(opt.pin, run->cores, error);
+}
+
+// A line on standard error that the next one overwrites.
+static void show_progress(size_t done, size_t total, const bench_cell *cell, void *arg) {
+    char size[24];
+    (void)arg;
+    fprintf(stderr, "\r[%zu/%zu] %s of %s\033[K", done + 1, total, bench_metric_name(cell->metric),
+            bench_format_size(cell->size, size, sizeof size));
+    fflush(stderr);
+}
+
+// Starts the other end and learns its port.  It inherits the eventfds, which therefore must not be
+// close-on-exec.
+static bool start_child(perf_run *run, bench_error *error) {
+    char bells[32], pin[16] = "none", line[32];
+    run->bells.fd[0] = eventfd(0, EFD_NONBLOCK);
+    run->bells.fd[1] = eventfd(0, EFD_NONBLOCK);
+    snprintf(bells, sizeof bells, "%d,%d", run->bells.fd[0], run->bells.fd[1]);
+    if (run->cores[1] >= 0)
+        snprintf(pin, sizeof pin, "%d", run->cores[1]);
+    const char *argv[] = {"/proc/self/exe",
+                          COMMAND,
+                          "--child",
+                          "--listen",
+                          "0",
+                          "--once",
+                          "--bells",
+                          bells,
+                          "--pin",
+                          pin,
+                          "--mode",
+                          run->plan.mode,
+                          "--lane",
+                          opt.lane ? opt.lane : "auto",
+                          NULL};
+    bench_spawn spawn = {.argv = argv, .core = -1};
+    int port = 0;
+    if (!bench_child_start(&run->child, &spawn))
+        return bench_fail(error, "cannot start the other process");
+    if (!bench_child_line(&run->child, line, sizeof line, 10000) || sscanf(line, "%d", &port) != 1)
+        return bench_fail(error, "the other process did not come up");
+    snprintf(run->host, sizeof run->host, "127.0.0.1");
+    snprintf(run->address, sizeof run->address, "127.0.0.1:%d", port);
+    return true;
+}
+
+// The host of HOST:PORT, without the brackets of IPv6.
+static bool split_address(perf_run *run, bench_error *error) {
+    const char *colon = strrchr(opt.connect, ':');
+    if (!colon || colon == opt.connect)
+        return bench_fail(error, "--connect takes HOST:PORT, not '%s'", opt.connect);
+    snprintf(run->address, sizeof run->address, "%s", opt.connect);
+    bool bracket = opt.connect[0] == '[' && colon[-1] == ']';
+    snprintf(run->host, sizeof run->host, "%.*s", (int)(colon - opt.connect) - 2 * bracket,
+             opt.connect + bracket);
+    run->bells.fd[0] = run->bells.fd[1] = -1;
+    return true;
+}
+
+// Which bare contenders suit the lane in use: UCX spins over shared memory; two sleepers on one host
+// are measured by eventfds; a stream by a socket.
+static bool choose_bare(perf_run *run, bench_error *error) {
+    bool shm = strcmp(run->lane, "shm") == 0;
+    bool sleeps = strcmp(run->plan.mode, "wait") == 0;
+    if (!opt.raw)
+        return true;
+    run->plan.socket = !shm;
+    run->plan.bells = shm && sleeps && run->bells.fd[0] >= 0;
+    if (!shm || sleeps)
+        return true;
+    run->plan.ucx = &run->ucx;
+    return bench_ucx_find(&run->ucx, opt.ucx, run->cores, error);
+}
+
+static void report(const perf_run *run, const bench_row *rows, size_t count,
+                   const bench_load *before) {
+    bench_load after;
+    bench_load_read(&after, run->child.pid);
+    if (run->plan.progress)
+        fprintf(stderr, "\r\033[K");
+    if (opt.json) {
+        bench_report_json(stdout, rows, count);
+    } else {
+        bench_report_machine(stdout, &run->machine, run->cores);
+        bench_report_table(stdout, rows, count);
+    }
+    fflush(stdout);
+    bench_report_load(stderr, before, &after);
+}
+
+static bool measure(perf_run *run, wh_endpoint *ep, bench_error *error) {
+    bench_load before;
+    bench_row *rows = NULL;
+    size_t count = 0;
+    if (wh_endpoint_lanes(ep, run->lane, sizeof run->lane) != WH_OK)
+        return bench_fail(error, "%s", wh_endpoint_error(ep));
+    run->lane[strcspn(run->lane, " ,")] = '\0';
+    run->plan.lane = run->lane;
+    if (isatty(STDERR_FILENO))
+        run->plan.progress = show_progress;
+    bench_load_read(&before, run->child.pid);
+    if (!choose_bare(run, error) ||
+        !bench_session_open(&run->session, ep, run->plan.mode, &run->bells, error))
+        return false;
+    const char *host = run->plan.socket ? run->host : NULL;
+    bool good = bench_session_lead(&run->session, run->plan.mode, host, error) &&
+                bench_measure(&run->session, &run->plan, &rows, &count, error);
+    report(run, rows, count, &before);
+    if (good)
+        bench_session_bye(&run->session);
+    free(rows);
+    return good;
+}
+
+// Connects, measures, and takes leave.
+static bool lead(perf_run *run, wh_worker *worker, bench_error *error) {
+    wh_endpoint *ep;
+    wh_status status = wh_endpoint_connect_wait(worker, run->address, NULL, &ep);
+    if (status != WH_OK)
+        return bench_fail(error, "cannot connect to %s: %s", run->address, wh_status_text(status));
+    bool good = measure(run, ep, error);
+    if (!good)
+        wh_endpoint_abort(ep);
+    else if (wh_endpoint_close_wait(ep, 2000) != WH_OK)
+        good = bench_fail(error, "the other side did not close in time");
+    wh_worker_progress(
+        worker);  // completes what the abort has cancelled, while the session is there
+    if (run->session.side.ep)
+        bench_session_close(&run->session);
+    return good;
+}
+
+static int run_lead(perf_run *run) {
+    bench_error error = {""};
+    wh_context *ctx = NULL;
+    wh_worker *worker = NULL;
+    bench_machine_read(&run->machine);
+    bool good = opt.connect ? split_address(run, &error) : start_child(run, &error);
+    if (good && !bench_pin(run->cores[0]))
+        good = bench_fail(&error, "cannot run on core %d", run->cores[0]);
+    if (good && !opt.connect && run->cores[0] >= 0 && run->cores[0] == run->cores[1])
+        fprintf(stderr,
+                "warning: both processes share one core: latencies are those of a switch\n");
+    if (good) {
+        wh_status status = cli_context_create(opt.lane, run->plan.mode, NULL, &ctx);
+        if (status == WH_OK)
+            status = wh_worker_create(ctx, NULL, &worker);
+        good = status == WH_OK ? lead(run, worker, &error)
+                               : bench_fail(&error, "no worker: %s", wh_status_text(status));
+    }
+    if (worker)
+        wh_worker_destroy(worker);
+    if (ctx)
+        wh_context_destroy(ctx);
+    bench_child_end(&run->child, good ? 5000 : 500);
+    return good ? CLI_OK : cli_complain(COMMAND, CLI_FAILED, "%s", error.text);
+}
+
+static int run_serve(perf_run *run) {
+    char address[64];
+    perf_serve serve = {.address = address,
+                        .lane = opt.lane,
+                        .mode = run->plan.mode,
+                        .bare_host = opt.child ? "127.0.0.1" : NULL,
+                        .bells = {{-1, -1}},
+                        .core = opt.pin ? run->cores[0] : -1,
+                        .once = opt.once,
+                        .quiet = opt.child};
+    uint64_t port;
+    if (!bench_parse_uint(opt.listen, 0, 65535, &port))
+        return cli_complain(COMMAND, CLI_USAGE, "--listen takes a port, 0 for a free one");
+    if (opt.bells && sscanf(opt.bells, "%d,%d", &serve.bells.fd[0], &serve.bells.fd[1]) != 2)
+        return cli_complain(COMMAND, CLI_USAGE, "--bells takes two descriptors");
+    snprintf(address, sizeof address, "%s:%d", opt.child ? "127.0.0.1" : "*", (int)port);
+    return perf_serve_run(&serve);
+}
+
+int cli_perf(int argc, char **argv) {
+    bench_error error = {""};
+    int rest;
+    int code = cli_parse(&syntax, argc, argv, &rest);
+    if (code != CLI_GO_ON)
+        return code;
+    perf_run *run = calloc(1, sizeof *run);
+    if (!run)
+        return cli_complain(COMMAND, CLI_FAILED, "out of memory");
+    if (!parse_plan(run, argv, rest, &error))
+        code = cli_complain(COMMAND, CLI_USAGE, "%s", error.text);
+    else
+        code = opt.listen ? run_serve(run) : run_lead(run);
+    free(run);
+    return code;
+}

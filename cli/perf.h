@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the two ends of `wherry perf` share.  The asking end is in perf.c, the other in perf_serve.c.
+#ifndef CLI_PERF_H
+#define CLI_PERF_H
+
+#include "bench/raw.h"
+
+#include <stdbool.h>
+
+typedef struct perf_serve {
+    const char *address;  // where to listen
+    const char *lane, *mode;
+    const char *bare_host;  // where bare sockets listen, NULL: at all addresses
+    bench_bells bells;      // fd[0] -1: none
+    int core;               // -1: anywhere
+    bool once;              // end after the first session
+    bool quiet;             // print nothing but the port
+} perf_serve;
+
+// perf_serve_run listens and serves one session after the other.  Returns an exit code.
+int perf_serve_run(const perf_serve *serve);
+
+#endif
