@@ -184,7 +184,7 @@ static void confirm(whi_dial *dial) {
     whi_hello hello;
     uint8_t bytes[WHI_HELLO_SIZE];
     wh_status st = whi_hello_mine(dial->worker, WHI_HELLO_CONFIRM, &hello);
-    if (dial->local) {
+    if (dial->tcp_fd >= 0) {  // the offer went over the socket that the local one replaces
         hello.flags |= WHI_HELLO_LOCAL;
         memcpy(hello.token, dial->peer.token, sizeof(hello.token));
     }

@@ -206,6 +206,19 @@ void whi_link_lost(whi_link *link, wh_status why) {
                       wh_status_text(why));
 }
 
+static void end_doomed(whi_deferred *deferred) {
+    whi_link *link = whi_container_of(deferred, whi_link, doom);
+    whi_link_lost(link, link->doomed);
+}
+
+void whi_link_doom(whi_link *link, wh_status why) {
+    if (link->dead || link->doomed)
+        return;
+    link->doomed = why;
+    // Queued before the memory of the link can be, so that it is still there when this runs.
+    whi_worker_defer(link->worker, &link->doom, end_doomed);
+}
+
 static void free_link(whi_link *link) {
     if (link->shm)
         link->shm->ops->close(link->shm);

@@ -53,9 +53,9 @@ typedef struct whi_link {
     whi_watch watch;
     struct whi_process *process;  // liveness of a local peer
     whi_list process_link;
-    wh_status why;
-    char name[128];  // of the peer, for people
-    whi_deferred deferred;
+    wh_status doomed;            // a lane has refused for good; the link ends with this pass
+    char name[128];              // of the peer, for people
+    whi_deferred doom, deferred;
 } whi_link;
 
 extern const whi_lane_up whi_link_up;
@@ -81,6 +81,10 @@ void whi_link_fail(whi_link *link, wh_status why, const char *format, ...)
 
 // whi_link_lost ends it after a lane has answered with an error.
 void whi_link_lost(whi_link *link, wh_status why);
+
+// whi_link_doom does so at the end of the pass: for callers that go on with an endpoint, a request or a list of theirs,
+// all of which would be gone.  Until then the link takes no more records.
+void whi_link_doom(whi_link *link, wh_status why);
 
 // whi_link_drop ends it without a word, because all has been said.
 void whi_link_drop(whi_link *link);

@@ -37,9 +37,10 @@ static void keep(whi_link *link, const whi_hdr *hdr, const void *payload) {
     control *c = link->control_count < CONTROLS_MAX ? whi_pool_get(&link->worker->controls) : NULL;
     if (!c) {
         bool full = link->control_count >= CONTROLS_MAX;
-        whi_link_fail(link, full ? WH_EPROTOCOL : WH_ENOMEM, "%zu control records wait and %s",
-                      link->control_count,
-                      full ? "the peer does not read them" : "there is no memory for another");
+        whi_log(WHI_WARN, "W-LNK-03", "%s: %zu control records wait and %s", link->name,
+                link->control_count,
+                full ? "the peer does not read them" : "there is no memory for another");
+        whi_link_doom(link, full ? WH_EPROTOCOL : WH_ENOMEM);
         return;
     }
     c->hdr = *hdr;
@@ -52,14 +53,14 @@ static void keep(whi_link *link, const whi_hdr *hdr, const void *payload) {
 
 void whi_link_control(whi_link *link, const whi_hdr *hdr, const void *payload) {
     assert(hdr->size <= WHI_CONTROL_MAX);
-    if (link->dead)
+    if (link->dead || link->doomed)
         return;
     if (whi_queue_empty(&link->controls)) {
         wh_status st = link->tx->ops->send(link->tx, hdr, payload);
         if (st == WH_OK)
             return;
         if (st != WH_EAGAIN) {
-            whi_link_lost(link, st);
+            whi_link_doom(link, st);
             return;
         }
     }

@@ -128,7 +128,8 @@ static void ask_for(wh_request *req, uint64_t tag, uint32_t send_id, uint64_t le
 }
 
 wh_status whi_recv_chunk_sink(wh_request *req, const whi_hdr *hdr, whi_span *span) {
-    if (hdr->seq || hdr->arg > req->accept || hdr->size > req->accept - hdr->arg)
+    if (req->stage != WHI_STAGE_MOVING || hdr->seq || hdr->arg > req->accept ||
+        hdr->size > req->accept - hdr->arg)
         return WH_EPROTOCOL;
     *span = whi_buffer_sink(&req->buf, hdr->arg);
     return WH_OK;
@@ -149,6 +150,7 @@ wh_status whi_recv_chunk_landed(wh_request *req, const whi_hdr *hdr) {
 static wh_status meet(wh_request *req, wh_endpoint *ep, uint8_t cls, uint8_t flags, uint64_t tag,
                       uint64_t length, uint32_t send_id, const void *payload, uint64_t size) {
     whi_recv_bind(req, ep);
+    req->stage = WHI_STAGE_MOVING;  // it has left the match table, whatever comes of it
     if (flags & WHI_FLAG_ANNOUNCED)
         ep->rx_announced--;
     else if (flags & WHI_FLAG_SYNC)
@@ -181,17 +183,15 @@ void whi_recv_am(wh_request *req, uint8_t flags, uint32_t send_id, const void *p
     whi_ep_give_credit(ep, cost);
 }
 
-// read_announcement takes the send id off the payload of an announced message.
-static wh_status read_announcement(const whi_hdr *hdr, const void **payload, size_t *size,
-                                   uint32_t *send_id) {
+// read_announcement takes the send id, which is known to be there, off the payload of an announced message.
+static void read_announcement(const whi_hdr *hdr, const void **payload, size_t *size,
+                              uint32_t *send_id) {
     whi_announce announce;
-    if (hdr->size < sizeof(announce))
-        return WH_EPROTOCOL;
+    assert(hdr->size >= sizeof(announce));
     memcpy(&announce, *payload, sizeof(announce));
     *send_id = announce.send_id;
     *payload = (const char *)*payload + sizeof(announce);
     *size = hdr->size - sizeof(announce);
-    return WH_OK;
 }
 
 wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
@@ -221,9 +221,7 @@ wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payl
     uint32_t send_id = (uint32_t)hdr->arg;
     uint64_t length = hdr->size;
     if (announced) {
-        wh_status st = read_announcement(hdr, &payload, &size, &send_id);
-        if (st != WH_OK)
-            return st;
+        read_announcement(hdr, &payload, &size, &send_id);
         length = hdr->arg;
     } else {
         whi_ep_give_credit(ep, hdr->size + WHI_MESSAGE_COST);
@@ -237,8 +235,8 @@ whi_message *whi_message_new(wh_endpoint *ep, const whi_hdr *hdr, const void *pa
     size_t size = hdr->size;
     uint32_t send_id = (uint32_t)hdr->arg;
     bool announced = hdr->flags & WHI_FLAG_ANNOUNCED;
-    if (announced && read_announcement(hdr, &data, &size, &send_id) != WH_OK)
-        return NULL;
+    if (announced)
+        read_announcement(hdr, &data, &size, &send_id);
     int pool = 0;
     while (pool < WHI_MESSAGE_POOLS - 1 && size + sizeof(whi_message) > worker->messages[pool].size)
         pool++;
@@ -274,6 +272,19 @@ static void settle_message(whi_message *msg) {
     whi_message_free(msg);
 }
 
+// refuse_kept ends the link of a kept message whose inside turns out to be wrong, and with it the receive.
+static void refuse_kept(wh_request *req, wh_status st) {
+    whi_link *link = req->ep->link;
+    if (link && !link->dead) {
+        whi_log(WHI_WARN, "W-PRT-02", "%s: a kept message breaks the protocol", link->name);
+        whi_link_doom(link, st);
+    } else if (req->any) {
+        whi_recv_regain(req);
+    } else {
+        whi_req_fail(req, st, "%s: the message breaks the protocol", whi_req_text(req));
+    }
+}
+
 // take joins a receive that is just posted with a message that was kept.
 static wh_status take(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
@@ -296,7 +307,7 @@ static wh_status take(wh_request *req, whi_message *msg) {
                         msg->data, msg->size);
     settle_message(msg);
     if (st != WH_OK)
-        whi_link_fail(ep->link, st, "a kept message breaks the protocol");
+        refuse_kept(req, st);
     return WH_PENDING;
 }
 
@@ -354,14 +365,14 @@ void whi_recv_regain(wh_request *req) {
                         msg->data, msg->size);
     settle_message(msg);
     if (st != WH_OK)
-        whi_link_fail(ep->link, st, "a kept message breaks the protocol");
+        refuse_kept(req, st);
 }
 
 // find_announced looks for a kept or taken message by its send id.
 static whi_message *find_announced(whi_list *list, uint32_t send_id) {
     for (whi_list *node = list->next; node != list; node = node->next) {
         whi_message *msg = whi_container_of(node, whi_message, ep_link);
-        if ((msg->flags & WHI_FLAG_ANNOUNCED) && msg->send_id == send_id)
+        if ((msg->flags & WHI_FLAG_ANNOUNCED) && msg->send_id == send_id && !msg->gone)
             return msg;
     }
     return NULL;
@@ -388,7 +399,8 @@ void whi_recv_withdrawn(wh_endpoint *ep, uint32_t send_id) {
         bool receives = req->kind >= WHI_REQ_RECV_TAG && req->kind <= WHI_REQ_RECV_AM;
         if (!receives || req->send_id != send_id || req->stage == WHI_STAGE_QUEUED)
             continue;
-        if (req->no_place || req->kind == WHI_REQ_RECV_AM)
+        // A parked object is in its user's hands, who must hear that it is over.
+        if (req->no_place || req->kind == WHI_REQ_RECV_AM || req->stage == WHI_STAGE_PARKED)
             whi_req_fail(req, WH_ECANCELLED, "%s: the sender has withdrawn the message",
                          whi_req_text(req));
         else

@@ -76,7 +76,7 @@ static wh_status send_ordered(wh_endpoint *ep, whi_hdr *hdr, const void *payload
     if (st == WH_OK)
         ep->tx_seq++;
     else if (st != WH_EAGAIN)
-        whi_link_fail(ep->link, st, "sending failed");
+        whi_link_doom(ep->link, st);
     return st;
 }
 
@@ -296,7 +296,7 @@ unsigned whi_ep_drain(wh_endpoint *ep) {
     while (ep->state == WHI_EP_OPEN && (node = whi_list_first(&ep->sendq))) {
         wh_request *req = whi_container_of(node, wh_request, queue_link);
         wh_status st = whi_send_start(req);
-        if (st == WH_EAGAIN)
+        if (st == WH_EAGAIN || ep->link->doomed)
             break;
         count++;
         if (st == WH_PENDING)
@@ -305,7 +305,7 @@ unsigned whi_ep_drain(wh_endpoint *ep) {
             keep_waiting(req);
         else if (st == WH_OK)
             whi_req_finish(req, WH_OK);
-        else if (req->stage != WHI_STAGE_DONE)  // else the link has failed, and all with it
+        else
             whi_req_fail(req, st, "%s to %s: %s", whi_req_text(req), ep->link->name,
                          wh_status_text(st));
     }
@@ -410,6 +410,8 @@ static void all_moved(wh_request *req) {
         whi_link_maybe_close(link);
     } else if (req->part == WHI_PART_ENVELOPE) {
         req->stage = WHI_STAGE_ANNOUNCED;  // the grant of the data is to come
+        if (req->why)
+            whi_send_withdraw(req, req->why);
     } else {
         whi_req_finish(req, WH_OK);
     }

@@ -56,7 +56,7 @@ static wh_status put(uint64_t number) {
 
 // Takes the next record but pads, and checks that it is `number`.
 static wh_status get(uint64_t number) {
-    whi_hdr hdr;
+    whi_hdr hdr = {0};
     unsigned char *payload;
     wh_status status;
     while ((status = whi_ring_peek(&rx, &hdr, &payload)) == WH_OK && hdr.cls == WHI_SHM_PAD)
@@ -65,7 +65,7 @@ static wh_status get(uint64_t number) {
         return status;
     whi_hdr want = {size_of(number),  0x11,    0x22,        0x3344, 0x55667788,
                     (uint32_t)number, ~number, number << 32};
-    CHECK_MEM(&hdr, &want, sizeof(hdr));
+    CHECK(memcmp(&hdr, &want, sizeof(hdr)) == 0);
     for (uint32_t i = 0; i < hdr.size; i++)
         CHECK_EQ_INT(payload[i], byte_of(number));
     whi_ring_consume(&rx, hdr.size);

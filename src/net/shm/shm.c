@@ -169,52 +169,55 @@ static bool is_ring_size(size_t size) {
     return size >= WHI_RING_MIN && size <= WHI_RING_MAX && (size & (size - 1)) == 0;
 }
 
-static wh_status check(const whi_shm_opts *opts, size_t bulk_size) {
+static wh_status check(const whi_shm_opts *opts, size_t part) {
     bool grows = opts->ring_max > opts->ring_size;
     if (!is_ring_size(opts->ring_size) || (grows && !is_ring_size(opts->ring_max)))
         return WH_EINVAL;
     if (opts->eager_limit == 0 || opts->eager_limit > opts->ring_size / 4)
         return WH_EINVAL;
+    if (part > WHI_BULK_MAX || opts->slots > WHI_BULK_MAX / part)
+        return WH_EINVAL;
+    size_t bulk_size = part * opts->slots;
     bool bulk_is_sane =
         bulk_size % WHI_BULK_ALIGN == 0 && bulk_size >= WHI_BULK_MIN && bulk_size <= WHI_BULK_MAX;
     return bulk_size == 0 || bulk_is_sane ? WH_OK : WH_EINVAL;
 }
 
 wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *link,
-                         whi_lane **out, int *ring_fd) {
+                         whi_lane **lane, int *ring_fd) {
     size_t part = opts->slot_size ? opts->slot_size : whi_bulk_slot_size(opts->slots);
-    wh_status status = check(opts, part * opts->slots);
+    wh_status status = check(opts, part);
     if (status != WH_OK)
         return status;
-    whi_shm *lane = whi_calloc(1, sizeof(*lane));
-    if (!lane)
+    whi_shm *self = whi_calloc(1, sizeof(*self));
+    if (!self)
         return WH_ENOMEM;
     int fd = -1;
     status = whi_region_create("wherry-ring", sizeof(whi_ring_shared) + opts->ring_size,
-                               &lane->tx_region, &fd);
+                               &self->tx_region, &fd);
     if (status != WH_OK) {
-        whi_free(lane);
+        whi_free(self);
         return status;
     }
-    whi_lane_init(&lane->lane, &shm_ops, up, link);
-    whi_ring_tx_init(&lane->tx, lane->tx_region->base, opts->ring_size);
-    whi_ring_rx_none(&lane->rx);
-    whi_list_init(&lane->holder);
-    lane->asymmetric = opts->asymmetric;
-    lane->eager_limit = (uint32_t)opts->eager_limit;
-    lane->ring_max = opts->ring_max > opts->ring_size ? opts->ring_max : 0;
-    lane->bulk_size = part * opts->slots;
-    lane->bulk_part = part;
-    lane->budget = opts->budget;
-    lane->wire = opts->wire;
-    lane->wire_arg = opts->wire_arg;
-    *out = &lane->lane;
+    whi_lane_init(&self->lane, &shm_ops, up, link);
+    whi_ring_tx_init(&self->tx, self->tx_region->base, opts->ring_size);
+    whi_ring_rx_none(&self->rx);
+    whi_list_init(&self->holder);
+    self->asymmetric = opts->asymmetric;
+    self->eager_limit = (uint32_t)opts->eager_limit;
+    self->ring_max = opts->ring_max > opts->ring_size ? opts->ring_max : 0;
+    self->bulk_size = part * opts->slots;
+    self->bulk_part = part;
+    self->budget = opts->budget;
+    self->wire = opts->wire;
+    self->wire_arg = opts->wire_arg;
+    *lane = &self->lane;
     *ring_fd = fd;
     return WH_OK;
 }
 
-wh_status whi_shm_attach(whi_lane *base, int fd) {
-    wh_status status = whi_shm_map_ring((whi_shm *)base, fd);
+wh_status whi_shm_attach(whi_lane *lane, int fd) {
+    wh_status status = whi_shm_map_ring((whi_shm *)lane, fd);
     close(fd);
     return status;
 }

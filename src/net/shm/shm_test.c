@@ -280,13 +280,14 @@ TEST(wrong_options) {
     whi_shm_budget budget;
     whi_shm_budget_init(&budget, 0);
     const whi_shm_opts good = {.ring_size = 4096, .eager_limit = 1024, .budget = &budget};
-    whi_shm_opts bad[] = {good, good, good, good, good, good};
+    whi_shm_opts bad[] = {good, good, good, good, good, good, good};
     bad[0].ring_size = 2048;
     bad[1].ring_size = 5000;
     bad[2].eager_limit = 1025;
     bad[3].eager_limit = 0;
     bad[4].ring_max = 12288;
     bad[5].slots = 1, bad[5].slot_size = 4097 * 64;
+    bad[6].slots = 4, bad[6].slot_size = (SIZE_MAX >> 2) + 65537;
     whi_lane *lane = NULL;
     int fd = -1;
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
