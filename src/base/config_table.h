@@ -15,23 +15,23 @@
 #define WHI_CONFIG_TABLE(X)                                                                        \
     X(log_level, "WHERRY_LOG_LEVEL", CHOICE, "warn", "error|warn|info|debug|trace", "",            \
       "Least important messages that are logged.")                                                 \
-    X(lanes, "WHERRY_LANES", LIST, "auto", "shm|stream|ucx|loop", "",                              \
-      "Lanes that may be used: auto, or a comma list that also forces ucx where it is named.")     \
+    X(lanes, "WHERRY_LANES", LIST, "auto", "shm|stream|ucx", "",                                   \
+      "Lanes that messages may use: auto, or a comma list of shm and stream (ucx: not yet).")      \
     X(progress, "WHERRY_PROGRESS", CHOICE, "adaptive", "wait|spin|adaptive", "",                   \
       "How a worker waits: sleep at once, never sleep, or spin up to spin_us and then sleep.")     \
     X(spin_us, "WHERRY_SPIN_US", UINT, "50", "", "1000000",                                        \
       "Microseconds that adaptive progress spins; at least one measured wake-up is used.")         \
-    X(eager_max, "WHERRY_EAGER_MAX", SIZE, "8K", "", "1G",                                         \
+    X(eager_max, "WHERRY_EAGER_MAX", SIZE, "8K", "2K", "64M",                                      \
       "Largest message that travels with its header instead of being announced.")                  \
     X(credit, "WHERRY_CREDIT", SIZE, "256K", "64K", "1T",                                          \
       "Unexpected eager bytes that each endpoint holds before its peer announces instead.")        \
     X(announce_max, "WHERRY_ANNOUNCE_MAX", UINT, "65536", "1", "1048576",                          \
       "Announced messages per endpoint beyond which sends stay pending.")                          \
-    X(ring_size, "WHERRY_RING_SIZE", SIZE, "32K", "16K", "1G",                                     \
+    X(ring_size, "WHERRY_RING_SIZE", SIZE, "32K", "16K", "256M",                                   \
       "First shared-memory ring of a link, per direction.")                                        \
-    X(ring_max, "WHERRY_RING_MAX", SIZE, "256K", "16K", "1G",                                      \
+    X(ring_max, "WHERRY_RING_MAX", SIZE, "256K", "16K", "256M",                                    \
       "Size up to which a busy shared-memory ring grows.")                                         \
-    X(bulk_slot, "WHERRY_BULK_SLOT", SIZE, "0", "", "1G",                                          \
+    X(bulk_slot, "WHERRY_BULK_SLOT", SIZE, "0", "", "16M",                                         \
       "Size of a slot for large shared-memory transfers; 0 derives it from the cache.")            \
     X(bulk_slots, "WHERRY_BULK_SLOTS", UINT, "4", "1", "64",                                       \
       "Slots that one large shared-memory transfer may use at a time.")                            \
@@ -45,10 +45,10 @@
       "Time that an incoming connection has to finish its handshake.")                             \
     X(handshake_max, "WHERRY_HANDSHAKE_MAX", UINT, "1024", "1", "1048576",                         \
       "Incoming connections that may be in their handshake at a time.")                            \
-    X(close_timeout, "WHERRY_CLOSE_TIMEOUT", MS, "5s", "0", "1h",                                  \
+    X(close_timeout, "WHERRY_CLOSE_TIMEOUT", MS, "5s", "1ms", "1h",                                \
       "Time that an orderly close waits for the peer before it gives up.")                         \
     X(grace, "WHERRY_GRACE", MS, "30s", "0", "1d",                                                 \
-      "Time that a peer has to let go of a buffer of a cancelled operation before its link fails.")\
+      "Time that a peer has to let go of a buffer of a cancelled operation before its link fails.") \
     X(peer_timeout, "WHERRY_PEER_TIMEOUT", MS, "10s", "100ms", "1d",                               \
       "Time without an answer after which a peer on another host counts as dead.")                 \
     X(secret, "WHERRY_SECRET", SECRET, "", "", "",                                                 \

@@ -160,8 +160,10 @@ static void settle(wh_endpoint *ep, uint8_t flags, uint32_t send_id, uint64_t co
 static wh_status keep(held_am *held, const whi_hdr *hdr, const void *payload) {
     wh_endpoint *ep = held->pub.ep;
     held->msg = whi_message_new(ep, hdr, payload);
-    if (!held->msg)
+    if (!held->msg) {
+        free_held(held);
         return WH_ENOMEM;
+    }
     held->msg->taken = true;
     whi_ep_retain(ep);
     whi_list_push_back(&ep->taken, &held->msg->ep_link);
@@ -171,19 +173,24 @@ static wh_status keep(held_am *held, const whi_hdr *hdr, const void *payload) {
     return WH_OK;
 }
 
-static wh_status run_handler(wh_endpoint *ep, const whi_am_handler *handler, held_am *held,
-                             const whi_hdr *hdr, const void *payload, uint64_t cost) {
-    wh_status st = handler->fn(&held->pub, handler->arg);
-    if (held->used) {
-        // wh_am_recv has freed it, or left that to us when it was used inside the handler.
-        free_held(held);
-        return WH_OK;
-    }
-    if (st == WH_PENDING)
+// after_handler ends or keeps a message as its handler has answered.
+static wh_status after_handler(held_am *held, wh_status answer, const whi_hdr *hdr,
+                               const void *payload, uint64_t cost) {
+    if (!held->used && answer == WH_PENDING)
         return keep(held, hdr, payload);
-    settle(ep, held->flags, held->send_id, cost);
+    if (!held->used)
+        settle(held->pub.ep, held->flags, held->send_id, cost);
     free_held(held);
     return WH_OK;
+}
+
+static wh_status run_handler(wh_endpoint *ep, const whi_am_handler *handler, held_am *held,
+                             const whi_hdr *hdr, const void *payload, uint64_t cost) {
+    whi_ep_retain(ep);  // the handler may close it
+    wh_status st = handler->fn(&held->pub, handler->arg);
+    st = after_handler(held, st, hdr, payload, cost);
+    whi_ep_release(ep);
+    return st;
 }
 
 wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
@@ -254,8 +261,9 @@ wh_status wh_am_recv(wh_am *am, void *buf, size_t size, const wh_op_opts *opts, 
         return WH_ENOMEM;
     st = whi_buffer_resolve(&req->buf, buf, size, opts ? opts->mem : WH_MEM_AUTO,
                             opts ? opts->device : 0);
-    if (st == WH_OK && gone(held))
-        st = WH_ECANCELLED;
+    bool announced = held->flags & WHI_FLAG_ANNOUNCED;
+    if (st == WH_OK && (gone(held) || (announced && ep->state != WHI_EP_OPEN)))
+        st = WH_ECANCELLED;  // nobody is there to ask for the payload
     if (st != WH_OK) {
         whi_req_discard(req);
         return st;

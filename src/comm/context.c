@@ -150,6 +150,27 @@ static wh_status apply_options(whi_config *config, const char *const *options) {
     return WH_OK;
 }
 
+static size_t power_of_two(size_t size) {
+    size_t power = 1;
+    while (power < size)
+        power *= 2;
+    return power;
+}
+
+// shape_rings rounds sizes up to what rings and slots can have.
+static void shape_rings(whi_config *config) {
+    const size_t page = 4096, slot_min = 32768, bulk_min = 4 * slot_min;
+    config->ring_size = power_of_two(config->ring_size);
+    config->ring_max = power_of_two(config->ring_max);
+    if (!config->bulk_slot)
+        return;
+    config->bulk_slot = (config->bulk_slot + page - 1) & ~(page - 1);
+    if (config->bulk_slot < slot_min)
+        config->bulk_slot = slot_min;
+    if (config->bulk_slot * config->bulk_slots < bulk_min)
+        config->bulk_slots = bulk_min / config->bulk_slot;
+}
+
 static wh_status context_init(wh_context *ctx, const char *const *options) {
     whi_config_init(&ctx->config);
     wh_status st = apply_options(&ctx->config, options);
@@ -161,6 +182,7 @@ static wh_status context_init(wh_context *ctx, const char *const *options) {
         whi_log_set_level((whi_log_level)ctx->config.log_level);
     if (ctx->config.secret_file[0] && !ctx->config.secret[0])
         st = read_secret_file(&ctx->config);
+    shape_rings(&ctx->config);
     if (st == WH_OK && ctx->config.eager_max > ctx->config.ring_size / 4) {
         whi_log(WHI_ERROR, "E-CFG-07", "eager_max must be at most a quarter of ring_size");
         st = WH_EINVAL;
@@ -208,9 +230,10 @@ void wh_context_config(const wh_context *ctx, void (*fn)(const wh_config_item *i
                        void *arg) {
     whi_config_entry entry;
     for (size_t i = 0; whi_config_entry_at(&ctx->config, i, &entry); i++) {
+        bool words = strcmp(entry.type, "choice") == 0 || strcmp(entry.type, "list") == 0;
         wh_config_item item = {.key = entry.key,
                                .env = entry.env,
-                               .type = entry.type,
+                               .type = words ? entry.low : entry.type,
                                .default_value = entry.def,
                                .value = entry.value,
                                .source = entry.source,

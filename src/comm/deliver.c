@@ -39,20 +39,32 @@ static bool known_number(const whi_link *link, uint32_t number) {
 }
 
 static wh_status handle_withdraw_flush_close(wh_endpoint *ep, const whi_hdr *hdr) {
-    if (hdr->cls == WHI_CLASS_WITHDRAW) {
+    whi_hdr ack = {.cls = WHI_CLASS_FLUSH_ACK, .ep = ep->number, .tag = hdr->tag};
+    switch (hdr->cls) {
+    case WHI_CLASS_WITHDRAW:
+        if (!(uint32_t)hdr->tag)
+            return broken(ep->link, hdr, "a withdrawal of nothing");
         whi_recv_withdrawn(ep, (uint32_t)hdr->tag);
-    } else if (hdr->cls == WHI_CLASS_FLUSH) {
-        whi_hdr ack = {.cls = WHI_CLASS_FLUSH_ACK, .ep = ep->number, .tag = hdr->tag};
-        whi_link_control(ep->link, &ack, NULL);
-    } else {
-        whi_ep_peer_closed(ep);
+        return WH_OK;
+    case WHI_CLASS_FLUSH: whi_link_control(ep->link, &ack, NULL); return WH_OK;
+    case WHI_CLASS_CLOSE: whi_ep_peer_closed(ep); return WH_OK;
+    default: return broken(ep->link, hdr, "an unknown class");
     }
-    return WH_OK;
+}
+
+// read_send_id reads what an announcement begins with; 0: it is none.
+static uint32_t read_send_id(const whi_hdr *hdr, const void *payload) {
+    whi_announce announce = {.send_id = 0};
+    if (hdr->size >= sizeof(announce))
+        memcpy(&announce, payload, sizeof(announce));
+    return announce.send_id;
 }
 
 // charge takes what a message may cost off what the peer is allowed.
-static wh_status charge(wh_endpoint *ep, const whi_hdr *hdr) {
+static wh_status charge(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
     if (hdr->flags & WHI_FLAG_ANNOUNCED) {
+        if (!read_send_id(hdr, payload))
+            return broken(ep->link, hdr, "an announcement without a send id");
         if (++ep->rx_announced > ep->worker->ctx->config.announce_max)
             return broken(ep->link, hdr, "more announcements than were allowed");
         return WH_OK;
@@ -63,28 +75,28 @@ static wh_status charge(wh_endpoint *ep, const whi_hdr *hdr) {
     return WH_OK;
 }
 
-// handle takes a record in its turn.
+// pass_over reads and drops a message for an endpoint that its user has closed.
+static void pass_over(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
+    bool announced = hdr->flags & WHI_FLAG_ANNOUNCED;
+    uint32_t send_id = announced ? read_send_id(hdr, payload) : (uint32_t)hdr->arg;
+    if (announced)
+        ep->rx_announced--;
+    else
+        whi_ep_give_credit(ep, hdr->size + WHI_MESSAGE_COST);
+    if (hdr->flags & (WHI_FLAG_ANNOUNCED | WHI_FLAG_SYNC))
+        whi_recv_answer(ep, send_id, WH_OK);
+}
+
+// handle takes a record in its turn.  The endpoint may be gone after it: by a CLOSE, or by what a handler did.
 static wh_status handle(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
     ep->rx_seq++;
     if (hdr->cls > WHI_CLASS_AM)
         return handle_withdraw_flush_close(ep, hdr);
-    wh_status st = charge(ep, hdr);
+    wh_status st = charge(ep, hdr, payload);
     if (st != WH_OK)
         return st;
     if (__builtin_expect(ep->user_gone, 0)) {
-        // The user has closed; what comes until the peer knows is read and dropped.
-        uint32_t send_id = (uint32_t)hdr->arg;
-        bool announced = hdr->flags & WHI_FLAG_ANNOUNCED;
-        if (announced && hdr->size < sizeof(whi_announce))
-            return broken(ep->link, hdr, "an announcement without a send id");
-        if (announced) {
-            memcpy(&send_id, payload, sizeof(send_id));
-            ep->rx_announced--;
-        } else {
-            whi_ep_give_credit(ep, hdr->size + WHI_MESSAGE_COST);
-        }
-        if (hdr->flags & (WHI_FLAG_ANNOUNCED | WHI_FLAG_SYNC))
-            whi_recv_answer(ep, send_id, WH_OK);
+        pass_over(ep, hdr, payload);
         return WH_OK;
     }
     if (hdr->cls == WHI_CLASS_AM)
@@ -96,7 +108,8 @@ static wh_status handle(wh_endpoint *ep, const whi_hdr *hdr, const void *payload
 static wh_status keep_early(whi_link *link, wh_endpoint *ep, const whi_hdr *hdr,
                             const void *payload) {
     int32_t ahead = (int32_t)(hdr->seq - ep->rx_seq);
-    if (!link->rx->ops->reorders || ahead <= 0 || ep->early_count >= WHI_EARLY_MAX)
+    bool first = ahead == 0 && ep->state == WHI_EP_CONNECTING;  // it overtook the ACCEPT
+    if (!link->rx->ops->reorders || (ahead <= 0 && !first) || ep->early_count >= WHI_EARLY_MAX)
         return broken(link, hdr, "the sequence number is not the next one");
     whi_early *early = whi_malloc(sizeof(*early) + hdr->size);
     if (!early)
@@ -113,14 +126,14 @@ static wh_status keep_early(whi_link *link, wh_endpoint *ep, const whi_hdr *hdr,
     return WH_OK;
 }
 
-// handle_early takes what has waited for the record that just came.
-static wh_status handle_early(whi_link *link, wh_endpoint *ep) {
-    whi_list *node;
-    while (!link->dead && ep->state != WHI_EP_CLOSED && (node = whi_list_first(&ep->early))) {
-        whi_early *early = whi_container_of(node, whi_early, link);
+// handle_early takes what has waited for the record of endpoint `number` that just came.
+static wh_status handle_early(whi_link *link, uint32_t number) {
+    wh_endpoint *ep;
+    while (!link->dead && (ep = find_ep(link, number)) && ep->early_count) {
+        whi_early *early = whi_container_of(whi_list_first(&ep->early), whi_early, link);
         if (early->hdr.seq != ep->rx_seq)
             break;
-        whi_list_remove(node);
+        whi_list_remove(&early->link);
         ep->early_count--;
         wh_status st = handle(ep, &early->hdr, early->payload);
         whi_free(early);
@@ -133,15 +146,18 @@ static wh_status handle_early(whi_link *link, wh_endpoint *ep) {
 static wh_status deliver_ordered(whi_link *link, const whi_hdr *hdr, const void *payload) {
     wh_endpoint *ep = find_ep(link, hdr->ep);
     if (__builtin_expect(!ep || ep->state != WHI_EP_OPEN, 0)) {
+        if (ep && ep->state == WHI_EP_CONNECTING && link->rx->ops->reorders)
+            return keep_early(link, ep, hdr, payload);
         if (ep ? ep->state != WHI_EP_CONNECTING : known_number(link, hdr->ep))
             return WH_OK;
         return broken(link, hdr, "there is no such endpoint");
     }
     if (__builtin_expect(hdr->seq != ep->rx_seq, 0))
         return keep_early(link, ep, hdr, payload);
+    bool early = ep->early_count != 0;
     wh_status st = handle(ep, hdr, payload);
-    if (__builtin_expect(ep->early_count != 0, 0) && st == WH_OK)
-        st = handle_early(link, ep);
+    if (__builtin_expect(early, 0) && st == WH_OK)
+        st = handle_early(link, hdr->ep);
     return st;
 }
 
@@ -163,16 +179,20 @@ static wh_status deliver_accept(whi_link *link, const whi_hdr *hdr, const void *
         return broken(link, hdr, "the endpoint is open already");
     if (hdr->cls == WHI_CLASS_ACCEPT) {
         whi_ep_opened(ep, hdr->arg, hdr->seq);
-        return WH_OK;
+        return handle_early(link, hdr->ep);
     }
     char text[WHI_CONTROL_MAX + 1];
     size_t size = hdr->size < WHI_CONTROL_MAX ? hdr->size : WHI_CONTROL_MAX;
-    memcpy(text, payload, size);
+    if (size)
+        memcpy(text, payload, size);
     text[size] = '\0';
     for (char *c = text; *c; c++)
         if (*c < ' ' || *c > '~')
             *c = '?';
-    whi_ep_end(ep, WH_EREFUSED, size ? text : "the peer refused the endpoint");
+    int64_t status = (int64_t)hdr->arg;
+    bool known = status <= WH_EINVAL && status >= WH_EREJECTED;
+    whi_ep_end(ep, known ? (wh_status)status : WH_EREFUSED,
+               size ? text : "the peer refused the endpoint");
     return WH_OK;
 }
 
@@ -226,13 +246,24 @@ static wh_status deliver_control(whi_link *link, const whi_hdr *hdr, const void 
     }
 }
 
+// own_copy returns a payload that the peer can no longer change: what lies in shared memory is copied before it is looked
+// at.  Plain messages need none, because all that is done with their payload is to copy it.
+static const void *own_copy(whi_link *link, const whi_hdr *hdr, const void *payload) {
+    bool plain = hdr->cls == WHI_CLASS_TAG && !(hdr->flags & WHI_FLAG_ANNOUNCED);
+    if (plain || !hdr->size || link->rx != link->shm)
+        return payload;
+    return memcpy(link->worker->arrived, payload, hdr->size);
+}
+
 wh_status whi_link_deliver(void *arg, const whi_hdr *hdr, const void *payload) {
     whi_link *link = arg;
     if (__builtin_expect(link->dead, 0))
         return WH_EPEER;
-    if (__builtin_expect(hdr->cls - WHI_CLASS_TAG < WHI_CLASS_UNORDERED - WHI_CLASS_TAG, 1))
-        return deliver_ordered(link, hdr, payload);
-    return deliver_control(link, hdr, payload);
+    if (__builtin_expect((unsigned)(hdr->cls - WHI_CLASS_TAG) <
+                             (unsigned)(WHI_CLASS_UNORDERED - WHI_CLASS_TAG),
+                         1))
+        return deliver_ordered(link, hdr, own_copy(link, hdr, payload));
+    return deliver_control(link, hdr, own_copy(link, hdr, payload));
 }
 
 static void throw_away(void *ctx, uint64_t offset, void *host, size_t size) {
@@ -268,7 +299,7 @@ wh_status whi_link_landed(void *arg, const whi_hdr *hdr) {
         wh_endpoint *ep = req->ep;
         whi_ep_retain(ep);
         whi_req_finish(req, req->why);
-        ep->link = NULL;
+        whi_ep_forget_link(ep);
         whi_ep_release(ep);
         whi_link_maybe_close(link);
         return WH_OK;

@@ -245,6 +245,22 @@ static bool proven(whi_dial *dial) {
     return false;
 }
 
+// workable says whether what the peer offers can be worked with; it has given up otherwise.
+static bool workable(whi_dial *dial, uint32_t lanes) {
+    char ours[32], theirs[32], text[160];
+    if (dial->peer.eager_max < WHI_EAGER_MIN || dial->peer.chunk_max < WHI_CHUNK_MIN) {
+        give_up(dial, WH_EPROTOCOL, "that side has limits that no side can work with");
+        return false;
+    }
+    if (lanes)
+        return true;
+    whi_context_lane_names(dial->worker->ctx->lanes, ours, sizeof(ours));
+    whi_context_lane_names(dial->peer.lanes, theirs, sizeof(theirs));
+    snprintf(text, sizeof(text), "no lane in common: lanes=%s here, lanes=%s there", ours, theirs);
+    give_up(dial, WH_ENOLANE, text);
+    return false;
+}
+
 static void take_answer(whi_dial *dial) {
     wh_worker *worker = dial->worker;
     memcpy(dial->answer, dial->bytes, WHI_HELLO_SIZE);
@@ -261,8 +277,13 @@ static void take_answer(whi_dial *dial) {
             return;
         }
     }
-    if (link) {
+    if (link && whi_link_knows(link, dial->secret)) {
         bind_to(dial, link);
+        return;
+    }
+    if (link) {
+        // The link was made with another secret: prove this one, and be told to use the link.
+        confirm(dial);
         return;
     }
     // Both dial at once: the smaller uuid's connection wins, and the other side sees the same.  A second dial
@@ -272,6 +293,8 @@ static void take_answer(whi_dial *dial) {
         return;
     }
     uint32_t lanes = worker->ctx->lanes & dial->peer.lanes;
+    if (!workable(dial, lanes))
+        return;
     bool here = dial->local;
     if (!here && (lanes & WHI_LANE_SHM) && dial->peer.local_name[0])
         here = upgrade(dial);
@@ -289,6 +312,7 @@ static void take_ready(whi_dial *dial) {
     whi_sock_name(dial->tcp_fd >= 0 ? dial->tcp_fd : dial->fd, address, sizeof(address));
     snprintf(name, sizeof(name), "%u@%.40s (%.60s)", dial->peer.pid, dial->peer.host, address);
     int fd = dial->fd;
+    pid_t pid;
     whi_worker_unwatch(worker, &dial->watch);
     dial->fd = -1;
     if (!dial->local)
@@ -300,6 +324,9 @@ static void take_ready(whi_dial *dial) {
         give_up(dial, st, "no link to the peer");
         return;
     }
+    whi_link_learn(link, dial->secret);
+    if (dial->local)
+        (void)whi_sock_peer_of(fd, &pid, &link->uid);
     whi_link_start(link);
     if (link->dead) {
         attempt_failed(dial, WH_ESYSTEM, "the link could not be set up");
@@ -307,6 +334,16 @@ static void take_ready(whi_dial *dial) {
     }
     bind_to(dial, link);
     whi_dial_link_made(worker, link);
+}
+
+// take_existing goes over to the link that both sides have.
+static void take_existing(whi_dial *dial, const whi_hello *hello) {
+    whi_link *link = whi_link_find(dial->worker, hello->uuid);
+    if (link && dial->state == DIAL_CONFIRMED && memcmp(dial->peer.uuid, hello->uuid, 16) == 0)
+        whi_link_learn(link, dial->secret);  // proven both ways just now
+    memcpy(dial->peer.uuid, hello->uuid, 16);
+    dial->ep->listener_id = hello->listener;
+    park(dial);
 }
 
 static void take_record(whi_dial *dial) {
@@ -324,9 +361,7 @@ static void take_record(whi_dial *dial) {
         bool known = hello.status <= WH_EINVAL && hello.status >= WH_EREJECTED;
         give_up(dial, known ? (wh_status)hello.status : WH_EREFUSED, hello.text);
     } else if (hello.step == WHI_HELLO_EXISTING) {
-        memcpy(dial->peer.uuid, hello.uuid, 16);
-        dial->ep->listener_id = hello.listener;
-        park(dial);
+        take_existing(dial, &hello);
     } else if (hello.step == WHI_HELLO_ANSWER && dial->state == DIAL_OFFERED) {
         dial->peer = hello;
         take_answer(dial);

@@ -36,4 +36,7 @@ void whi_dial_close_fds_in_child(wh_worker *worker);
 // whi_self_link returns the link of a worker to itself, made at the first call.
 WH_CHECK wh_status whi_self_link(wh_worker *worker, whi_link **link);
 
+// whi_self_owns says whether a uuid is one of the two that name the ends of that link.
+bool whi_self_owns(const wh_worker *worker, const uint8_t uuid[16]);
+
 #endif

@@ -181,8 +181,9 @@ wh_status wh_endpoint_on_lost(wh_endpoint *ep, wh_lost_fn fn, void *arg) {
 static bool end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
     whi_link *link = ep->link;
     bool receives = req->kind >= WHI_REQ_RECV_TAG && req->kind <= WHI_REQ_RECV_AM;
-    if (link && !link->dead && (link->mid == req || link->landing == req)) {
-        req->fill = link->mid == req;
+    bool busy = link && !link->dead && (link->mid == req || link->landing == req);
+    if (busy || req->asking) {
+        req->fill = busy && link->mid == req;
         req->why = why;
         return false;
     }
@@ -190,7 +191,8 @@ static bool end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
         int which = req->kind == WHI_REQ_RECV_OBJECT ? WHI_MATCH_OBJECT : WHI_MATCH_TAG;
         if (req->kind != WHI_REQ_RECV_AM)
             whi_match_unpost(&ep->worker->match[which], &ep->match[which], req);
-    } else if (receives && req->any && !req->no_place && !req->why) {
+    } else if (receives && req->any && !req->no_place && !req->why &&
+               req->stage != WHI_STAGE_PARKED) {  // a parked object's user must hear of its end
         whi_recv_regain(req);
         return true;
     }
@@ -221,6 +223,11 @@ static void drop_early(wh_endpoint *ep) {
     ep->early_count = 0;
 }
 
+void whi_ep_forget_link(wh_endpoint *ep) {
+    if (ep->state == WHI_EP_CLOSED && whi_list_empty(&ep->ops))
+        ep->link = NULL;
+}
+
 void whi_ep_end(wh_endpoint *ep, wh_status why, const char *sentence) {
     if (ep->state == WHI_EP_CLOSED)
         return;
@@ -243,8 +250,7 @@ void whi_ep_end(wh_endpoint *ep, wh_status why, const char *sentence) {
     ep->dirty = false;
     if (link)
         whi_link_remove_ep(link, ep);
-    if (whi_list_empty(&ep->ops))
-        ep->link = NULL;
+    whi_ep_forget_link(ep);
     ep->worker->counters.endpoints--;
     queue_lost(ep);
     whi_ep_release(ep);  // the library's hold
@@ -408,6 +414,7 @@ wh_status wh_endpoint_close_wait(wh_endpoint *ep, int timeout_ms) {
 static void abort_now(wh_endpoint *ep) {
     give_up_handle(ep);
     if (ep->state != WHI_EP_CLOSED) {
+        assert(ep->refs >= 2);  // the user's, given up below, and the library's
         send_abort(ep);
         whi_ep_end(ep, WH_ECANCELLED, "the endpoint was aborted");
     } else {
@@ -448,6 +455,12 @@ void whi_ep_run_foreign_aborts(wh_worker *worker) {
     whi_list *node;
     while ((node = whi_list_pop_front(&mine)))
         abort_now(whi_container_of(node, wh_endpoint, abort_node));
+}
+
+void whi_ep_release_aborted(wh_worker *worker) {
+    whi_list *node;
+    while ((node = whi_list_pop_front(&worker->foreign_aborts)))
+        whi_ep_release(whi_container_of(node, wh_endpoint, abort_node));
 }
 
 static wh_status status_owned(const wh_endpoint *ep) {

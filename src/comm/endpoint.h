@@ -93,6 +93,9 @@ void whi_ep_opened(wh_endpoint *ep, uint64_t credit, uint32_t announce_limit);
 // whi_ep_end ends the endpoint: pending operations end with `why`.  The peer is not told.
 void whi_ep_end(wh_endpoint *ep, wh_status why, const char *sentence);
 
+// whi_ep_forget_link lets go of the link of an endpoint that has ended, once no operation of it is left there.
+void whi_ep_forget_link(wh_endpoint *ep);
+
 // whi_ep_drain sends from the queue what can go.  whi_ep_refresh works out fast_limit again.
 unsigned whi_ep_drain(wh_endpoint *ep);
 void whi_ep_refresh(wh_endpoint *ep);
@@ -120,6 +123,9 @@ wh_status whi_ep_close_orphan(wh_endpoint *ep);
 
 // whi_ep_run_foreign_aborts aborts what other threads want aborted.
 void whi_ep_run_foreign_aborts(wh_worker *worker);
+
+// whi_ep_release_aborted only drops their holds: at the worker's end, under its foreign_lock.
+void whi_ep_release_aborted(wh_worker *worker);
 
 // whi_ep_add_counters adds up the counters of all endpoints that are there.
 void whi_ep_add_counters(const wh_worker *worker, wh_counters *to);

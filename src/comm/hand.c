@@ -122,6 +122,11 @@ static bool same_host(const wh_worker *worker, const whi_hello *peer) {
            memcmp(peer->boot_id, unknown, 16) != 0;
 }
 
+// user_of returns the peer's user when it is on this host, else ours: users of other machines are not compared.
+static uid_t user_of(const whi_hand *hand, const whi_hello *peer) {
+    return hand->local ? hand->uid : same_host(hand->worker, peer) ? peer->uid : geteuid();
+}
+
 static bool any_user(const whi_hand *hand) {
     return hand->listener ? whi_listener_any_user(hand->listener)
                           : hand->worker->ctx->config.local_uid == WHI_LOCAL_UID_ANY;
@@ -144,14 +149,14 @@ static bool check_offer(whi_hand *hand) {
                "no lane in common: lanes=%s here, lanes=%s at the connecting side", ours, theirs);
         return false;
     }
-    uid_t uid = hand->local ? hand->uid : peer->uid;
-    if ((hand->local || same_host(hand->worker, peer)) && uid != geteuid() && !any_user(hand)) {
+    uid_t uid = user_of(hand, peer);
+    if (uid != geteuid() && !any_user(hand)) {
         reject(hand, WH_EPERM,
                "a process of user %u may not connect to one of user %u; see the setting local_uid",
                (unsigned)uid, (unsigned)geteuid());
         return false;
     }
-    if (peer->eager_max < WHI_CONTROL_MAX || peer->chunk_max < 4096) {
+    if (peer->eager_max < WHI_EAGER_MIN || peer->chunk_max < WHI_CHUNK_MIN) {
         reject(hand, WH_EPROTOCOL, "limits that no side can work with");
         return false;
     }
@@ -175,7 +180,9 @@ static void take_offer(whi_hand *hand) {
         return;
     const uint8_t *uuid = hand->peer.uuid;
     bool self = memcmp(uuid, worker->uuid, 16) == 0;
-    if (!self && (whi_link_find(worker, uuid) || whi_dial_committed(worker, uuid))) {
+    const whi_link *link = self ? NULL : whi_link_find(worker, uuid);
+    // Over a link that exists a listener's own secret must still be proven first.
+    if (link ? whi_link_knows(link, secret_of(hand)) : !self && whi_dial_committed(worker, uuid)) {
         send_existing(hand);
         return;
     }
@@ -205,7 +212,9 @@ static void take_offer(whi_hand *hand) {
 // make_link ends the handshake with a link over the socket of `hand`; `met` is the handshake that the peer began.
 static void make_link(whi_hand *hand, whi_hand *met) {
     wh_worker *worker = hand->worker;
-    if (whi_link_find(worker, met->peer.uuid)) {
+    whi_link *link = whi_link_find(worker, met->peer.uuid);
+    if (link) {
+        whi_link_learn(link, secret_of(met));
         send_existing(hand);
         if (met != hand)
             drop(met, false);
@@ -220,16 +229,19 @@ static void make_link(whi_hand *hand, whi_hand *met) {
     }
     char name[128];
     snprintf(name, sizeof(name), "%u@%.40s (%.60s)", met->peer.pid, met->peer.host, met->name);
-    whi_hello peer = met->peer;
-    bool local = hand->local;
-    int fd = hand->fd;
-    if (!local)
-        whi_sock_keepalive(fd, worker->ctx->config.peer_timeout);
+    whi_worker_unwatch(worker, &hand->watch);  // the link watches it from now on
+    if (!hand->local)
+        whi_sock_keepalive(hand->fd, worker->ctx->config.peer_timeout);
+    wh_status st = whi_link_new(worker, hand->fd, &met->peer, false, hand->local, name, &link);
+    if (st == WH_OK) {
+        whi_link_learn(link, secret_of(met));
+        link->uid = user_of(hand, &met->peer);
+    }
+    // Their memory stays until the end of the pass.
     if (met != hand)
         drop(met, false);
+    int fd = hand->fd;
     drop(hand, true);
-    whi_link *link = NULL;
-    wh_status st = whi_link_new(worker, fd, &peer, false, local, name, &link);
     if (st != WH_OK) {
         whi_log(WHI_ERROR, "E-HND-02", "no link to %s: %s", name, wh_status_text(st));
         close(fd);
@@ -263,6 +275,10 @@ static void take_confirmation(whi_hand *hand, const whi_hello *confirm) {
         }
     } else if (!hand->answered) {
         reject(hand, WH_EPROTOCOL, "a confirmation without an offer");
+        return;
+    }
+    if (whi_self_owns(hand->worker, met->peer.uuid)) {
+        reject(hand, WH_EPROTOCOL, "the connecting side claims to be this worker");
         return;
     }
     const char *secret = secret_of(met);
@@ -337,15 +353,23 @@ static void on_timeout(whi_timer *timer, void *arg) {
     drop(hand, false);
 }
 
-// make_room drops the handshake that has waited longest for its offer.
+// make_room drops the handshake that has waited longest for its offer, or, when all have made one, the oldest: whoever
+// fills all places must not be able to keep them.
 static void make_room(wh_worker *worker) {
+    whi_hand *victim = whi_container_of(whi_list_first(&worker->hands), whi_hand, node);
     whi_list_foreach(node, &worker->hands) {
         whi_hand *hand = whi_container_of(node, whi_hand, node);
         if (!hand->answered) {
-            drop(hand, false);
-            return;
+            victim = hand;
+            break;
         }
     }
+    whi_log_once_per(
+        WHI_WARN, "W-HND-06", 5,
+        "more than handshake_max=%llu connections are in their handshake; the one from "
+        "%s makes room",
+        (unsigned long long)worker->ctx->config.handshake_max, victim->name);
+    drop(victim, false);
 }
 
 static void start(wh_worker *worker, int fd, wh_listener *listener) {
@@ -408,6 +432,10 @@ bool whi_hand_pending(const wh_worker *worker, const uint8_t uuid[16]) {
             return true;
     }
     return false;
+}
+
+void whi_hand_close_fds_in_child(wh_worker *worker) {
+    whi_list_foreach(node, &worker->hands) close(whi_container_of(node, whi_hand, node)->fd);
 }
 
 void whi_hand_drop_all(wh_worker *worker, const wh_listener *listener) {

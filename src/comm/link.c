@@ -40,6 +40,7 @@ wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool act
     link->active = active;
     link->next_number = active ? 1 : 2;
     link->watch.fd = -1;
+    link->uid = geteuid();
     memcpy(link->uuid, peer_uuid, 16);
     snprintf(link->name, sizeof(link->name), "%s", name);
     whi_list *lists[] = {&link->hot_link, &link->dirty_link, &link->dirty_eps,
@@ -151,6 +152,8 @@ void whi_link_heat(whi_link *link) {
 
 void whi_link_cool(whi_link *link) {
     link->hot = false;
+    if (link->worker->hot_next == &link->hot_link)
+        link->worker->hot_next = link->hot_link.next;
     whi_list_remove(&link->hot_link);
 }
 
@@ -249,6 +252,7 @@ static void forget(whi_link *link) {
         whi_link_cool(link);
     if (link->dirty)
         whi_list_remove(&link->dirty_link);
+    link->dirty = false;
     whi_worker_unwatch(worker, &link->watch);
     whi_process_detach(link);
 }

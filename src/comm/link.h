@@ -9,6 +9,8 @@
 #ifndef WHI_COMM_LINK_H
 #define WHI_COMM_LINK_H
 
+#include <sys/types.h>
+
 #include "base/idmap.h"
 #include "base/queue.h"
 #include "comm/hello.h"
@@ -17,6 +19,11 @@
 #include "net/lane.h"
 
 struct whi_process;
+
+enum {
+    WHI_LINK_SECRETS = 4,         // so many proven secrets are remembered
+    WHI_LINK_ENDPOINTS = 1 << 16  // a peer that opens more at a time is after our memory
+};
 
 typedef struct whi_link {
     wh_worker *worker;
@@ -49,12 +56,15 @@ typedef struct whi_link {
     uint32_t peer_number;  // the highest number that the peer has opened
     whi_list ep_list;
     whi_hello peer;  // what the peer said of itself
+    uid_t uid;       // its user: as the kernel says, or as a peer of this host says; else ours
+    uint8_t secrets[WHI_LINK_SECRETS][WHI_HELLO_MAC_SIZE];  // digests of those that it has proven
+    unsigned secret_count;
     uint8_t uuid[16];
     whi_watch watch;
     struct whi_process *process;  // liveness of a local peer
     whi_list process_link;
-    wh_status doomed;            // a lane has refused for good; the link ends with this pass
-    char name[128];              // of the peer, for people
+    wh_status doomed;  // a lane has refused for good; the link ends with this pass
+    char name[128];    // of the peer, for people
     whi_deferred doom, deferred;
 } whi_link;
 
@@ -130,9 +140,15 @@ WH_CHECK wh_status whi_link_add_ep(whi_link *link, wh_endpoint *ep);
 void whi_link_remove_ep(whi_link *link, wh_endpoint *ep);
 
 // The upcalls, by class (deliver.c).
-wh_status whi_link_deliver(void *link, const whi_hdr *hdr, const void *payload);
-wh_status whi_link_sink(void *link, const whi_hdr *hdr, whi_span *span);
-wh_status whi_link_landed(void *link, const whi_hdr *hdr);
+wh_status whi_link_deliver(void *arg, const whi_hdr *hdr, const void *payload);
+wh_status whi_link_sink(void *arg, const whi_hdr *hdr, whi_span *span);
+wh_status whi_link_landed(void *arg, const whi_hdr *hdr);
+
+// What the peer has shown (trust.c): whi_link_learn notes a secret that it has proven, "" being none; whi_link_knows
+// asks for one, "" being known to all.  whi_link_other_user says whether it runs as another user of this host.
+void whi_link_learn(whi_link *link, const char *secret);
+bool whi_link_knows(const whi_link *link, const char *secret);
+bool whi_link_other_user(const whi_link *link);
 
 // Liveness of local peers (liveness.c).
 void whi_process_attach(whi_link *link);

@@ -277,34 +277,64 @@ static void refuse(whi_link *link, const whi_hdr *hdr, wh_status status, const c
     whi_link_control(link, &no, text);
 }
 
-// find_accept returns who takes an endpoint for listener `id`; 0 is the worker's own address.
-static wh_accept_fn find_accept(wh_worker *worker, uint64_t id, void **arg) {
-    if (id == 0 || (worker->blob_listener && worker->blob_listener->id == id)) {
-        *arg = worker->accept_arg;
-        return worker->accept;
-    }
+// Who takes an endpoint that a peer opens, and what he asks of the peer.
+typedef struct taker {
+    wh_accept_fn accept;  // NULL: nobody
+    void *arg;
+    const char *secret;
+    bool any_user;
+} taker;
+
+// find_taker returns who takes an endpoint for listener `id`; 0 is the worker's own address.
+static taker find_taker(wh_worker *worker, uint64_t id) {
+    const whi_config *config = &worker->ctx->config;
+    if (id == 0 || (worker->blob_listener && worker->blob_listener->id == id))
+        return (taker){worker->accept, worker->accept_arg, config->secret,
+                       config->local_uid == WHI_LOCAL_UID_ANY};
     whi_list_foreach(node, &worker->listeners) {
         wh_listener *listener = whi_container_of(node, wh_listener, node);
-        if (listener->id == id) {
-            *arg = listener->arg;
-            return listener->accept;
-        }
+        if (listener->id == id)
+            return (taker){listener->accept, listener->arg, listener->secret, listener->any_user};
     }
-    return NULL;
+    return (taker){.accept = NULL};
+}
+
+// why_not says why the peer of a link may not open an endpoint there; WH_OK: it may.
+static wh_status why_not(const whi_link *link, const taker *to, const char **text) {
+    wh_status st = WH_OK;
+    if (!to->accept) {
+        *text = "nobody accepts endpoints at that address any more";
+        st = WH_EREFUSED;
+    } else if (link->closing) {
+        *text = "the link is being closed";
+        st = WH_EREFUSED;
+    } else if (!whi_link_knows(link, to->secret)) {
+        *text = "this listener asks for a secret that the connecting side has not proven";
+        st = WH_EAUTH;
+    } else if (whi_link_other_user(link) && !to->any_user) {
+        *text = "this listener is not for processes of other users; see the setting local_uid";
+        st = WH_EPERM;
+    } else if (whi_hash_count(&link->eps) >= WHI_LINK_ENDPOINTS) {
+        *text = "there are too many endpoints on one link";
+        st = WH_ELIMIT;
+    }
+    return st;
 }
 
 wh_status whi_listener_opened(whi_link *link, const whi_hdr *hdr) {
     wh_worker *worker = link->worker;
-    void *arg = NULL;
-    wh_accept_fn accept = find_accept(worker, hdr->tag, &arg);
-    if (!accept || link->closing) {
-        refuse(link, hdr, WH_EREFUSED,
-               accept ? "the link is being closed"
-                      : "nobody accepts endpoints at that address any more");
+    taker to = find_taker(worker, hdr->tag);
+    const char *text = NULL;
+    wh_status st = why_not(link, &to, &text);
+    if (st != WH_OK) {
+        if (st != WH_EREFUSED)
+            whi_log_once_per(WHI_WARN, "W-LST-04", 1, "an endpoint from %s was refused: %s",
+                             link->name, text);
+        refuse(link, hdr, st, text);
         return WH_OK;
     }
     wh_endpoint *ep = NULL;
-    wh_status st = whi_ep_new(worker, &ep);
+    st = whi_ep_new(worker, &ep);
     if (st == WH_OK) {
         ep->number = hdr->ep;
         ep->link = link;
@@ -327,7 +357,7 @@ wh_status whi_listener_opened(whi_link *link, const whi_hdr *hdr) {
                    .arg = config->credit};
     whi_link_control(link, &yes, NULL);
     whi_ep_opened(ep, hdr->arg, hdr->seq);
-    accept(ep, arg);
+    to.accept(ep, to.arg);
     return WH_OK;
 }
 

@@ -21,7 +21,7 @@ static inline size_t bucket_of(const whi_match *m, const void *ep, uint64_t tag)
 }
 
 static whi_list *buckets_new(size_t count) {
-    whi_list *buckets = whi_malloc(count * sizeof(*buckets));
+    whi_list *buckets = whi_calloc(count, sizeof(*buckets));
     for (size_t i = 0; buckets && i < count; i++)
         whi_list_init(&buckets[i]);
     return buckets;

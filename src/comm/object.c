@@ -12,17 +12,13 @@
 #include "comm/send.h"
 #include "comm/wire.h"
 
-wh_status whi_object_new(const void *bytes, size_t size, uint32_t count, uint64_t header_size,
-                         uint64_t data, wh_object **object) {
+wh_status whi_object_new(void *bytes, uint32_t count, uint64_t header_size, uint64_t data,
+                         wh_object **object) {
     wh_object *o = whi_calloc(1, sizeof(*o) + count * sizeof(o->frames[0]));
-    void *copy = whi_memdup(bytes, size);
-    if (!o || !copy) {
-        whi_free(o);
-        whi_free(copy);
+    if (!o)
         return WH_ENOMEM;
-    }
-    const char *at = (const char *)copy + sizeof(whi_envelope) + count * sizeof(whi_wire_frame);
-    o->bytes = copy;
+    const char *at = (const char *)bytes + sizeof(whi_envelope) + count * sizeof(whi_wire_frame);
+    o->bytes = bytes;
     o->count = count;
     o->data = data;
     o->header = at;
@@ -31,7 +27,7 @@ wh_status whi_object_new(const void *bytes, size_t size, uint32_t count, uint64_
     at += header_size;
     for (uint32_t i = 0; i < count; i++) {
         whi_wire_frame frame;
-        memcpy(&frame, (const char *)copy + sizeof(whi_envelope) + i * sizeof(frame),
+        memcpy(&frame, (const char *)bytes + sizeof(whi_envelope) + i * sizeof(frame),
                sizeof(frame));
         whi_object_frame *f = &o->frames[i];
         f->pub.size = frame.size;

@@ -40,8 +40,8 @@ struct wh_object {
     whi_object_frame frames[];
 };
 
-// whi_object_new makes the object of a checked envelope, which it copies.
-wh_status whi_object_new(const void *bytes, size_t size, uint32_t count, uint64_t header_size,
-                         uint64_t data, wh_object **object);
+// whi_object_new makes the object of a checked envelope, which it owns from a success on.
+wh_status whi_object_new(void *bytes, uint32_t count, uint64_t header_size, uint64_t data,
+                         wh_object **object);
 
 #endif

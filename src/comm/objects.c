@@ -111,8 +111,9 @@ static void *default_alloc(wh_mem_kind kind, int device, size_t size) {
     return wh_mem_alloc_kind(kind, device, size, &ptr) == WH_OK ? ptr : NULL;
 }
 
-// read_envelope makes the object of an envelope: everything is checked before it is used.
-static wh_status read_envelope(const void *bytes, size_t size, wh_object **object) {
+// check_envelope finds out what an envelope describes: everything is checked here, before it is used.
+static wh_status check_envelope(const void *bytes, size_t size, whi_envelope *out,
+                                uint64_t *follow) {
     whi_envelope envelope;
     if (size < sizeof(envelope))
         return WH_EPROTOCOL;
@@ -140,7 +141,27 @@ static wh_status read_envelope(const void *bytes, size_t size, wh_object **objec
     }
     if (left)
         return WH_EPROTOCOL;
-    return whi_object_new(bytes, size, envelope.frame_count, envelope.header_size, data, object);
+    *out = envelope;
+    *follow = data;
+    return WH_OK;
+}
+
+// read_envelope makes the object of an envelope.  `announced` says whether frames may follow it.
+static wh_status read_envelope(const void *bytes, size_t size, bool announced, wh_object **object) {
+    // The bytes may lie in memory that the peer can still write: what is checked is a copy.
+    void *copy = whi_memdup(bytes, size);
+    if (!copy)
+        return WH_ENOMEM;
+    whi_envelope envelope;
+    uint64_t follow = 0;
+    wh_status st = check_envelope(copy, size, &envelope, &follow);
+    if (st == WH_OK && follow && !announced)
+        st = WH_EPROTOCOL;
+    if (st == WH_OK)
+        st = whi_object_new(copy, envelope.frame_count, envelope.header_size, follow, object);
+    if (st != WH_OK)
+        whi_free(copy);
+    return st;
 }
 
 // settle_frame gives a frame its memory: a destination, packed bytes where they lie, or an allocation.
@@ -219,30 +240,46 @@ static void go_on(wh_request *req) {
     }
 }
 
-static void ask_for_memory(wh_request *req) {
-    wh_object *object = req->object;
-    memcpy(object->allocators, req->worker->allocators, sizeof(object->allocators));
-    object->waiting = 1;  // of our own, so that an answer that comes early does not end the loop
+// give_all gives every frame its memory, or leaves it waiting for it.
+static wh_status give_all(wh_request *req, wh_object *object) {
     for (size_t i = 0; i < object->count; i++) {
+        whi_object_frame *f = &object->frames[i];
         wh_status st = give_memory(req, object, i);
         if (st == WH_PENDING) {
-            object->frames[i].waiting = true;
+            f->waiting = true;
             object->waiting++;
         } else if (st != WH_OK) {
-            object->frames[i].pub.data =
-                object->frames[i].origin == WHI_FRAME_GIVEN ? object->frames[i].pub.data : NULL;
-            reject(req, st,
-                   st == WH_ETRUNCATED ? "a frame is longer than its destination"
-                                       : "the allocator has no memory for a frame");
-            return;
+            if (f->origin == WHI_FRAME_ALLOCATED)
+                f->pub.data = NULL;
+            return st;
         }
     }
+    return WH_OK;
+}
+
+static void ask_for_memory(wh_request *req) {
+    wh_object *object = req->object;
+    wh_endpoint *ep = req->ep;
+    memcpy(object->allocators, req->worker->allocators, sizeof(object->allocators));
+    object->waiting = 1;  // of our own, so that an answer that comes early does not end the loop
+    // An allocator that cancels the receive, or ends its endpoint, is obeyed when all have answered.
+    req->asking = 1;
+    whi_ep_retain(ep);
+    wh_status st = give_all(req, object);
+    req->asking = 0;
     object->waiting--;
-    if (!object->waiting) {
+    if (req->why)
+        reject(req, req->why, wh_status_text(req->why));
+    else if (st != WH_OK)
+        reject(req, st,
+               st == WH_ETRUNCATED ? "a frame is longer than its destination"
+                                   : "the allocator has no memory for a frame");
+    else if (object->waiting)
+        req->stage = WHI_STAGE_PARKED;
+    else
         go_on(req);
-        return;
-    }
-    req->stage = WHI_STAGE_PARKED;
+    whi_ep_forget_link(ep);
+    whi_ep_release(ep);
 }
 
 wh_status wh_object_accept(wh_object *object, size_t index, void *data) {
@@ -252,6 +289,8 @@ wh_status wh_object_accept(wh_object *object, size_t index, void *data) {
     wh_status st = whi_worker_check(req->worker);
     if (st != WH_OK)
         return st;
+    if (req->stage != WHI_STAGE_PARKED && !req->asking)
+        return WH_ECANCELLED;  // it has ended meanwhile
     object->frames[index].waiting = false;
     if (!data) {
         reject(req, WH_EREJECTED, "rejected by its receiver");
@@ -266,7 +305,7 @@ wh_status wh_object_accept(wh_object *object, size_t index, void *data) {
 static wh_status take_envelope(wh_request *req, const void *bytes, size_t size) {
     wh_object *object = NULL;
     bool announced = req->part != 0 || req->send_id != 0;
-    wh_status st = read_envelope(bytes, size, &object);
+    wh_status st = read_envelope(bytes, size, announced, &object);
     if (st == WH_ENOMEM) {
         if (announced)
             whi_recv_answer(req->ep, req->send_id, WH_EREJECTED);
@@ -305,6 +344,9 @@ wh_status whi_object_arrived(wh_request *req, uint8_t flags, uint32_t send_id, u
 }
 
 wh_status whi_object_sink(wh_request *req, const whi_hdr *hdr, whi_span *span) {
+    // Between its envelope and its data an object has a grant that nothing may come for.
+    if (req->stage != WHI_STAGE_MOVING || req->moved == req->accept)
+        return WH_EPROTOCOL;
     if (req->part == WHI_PART_ENVELOPE) {
         if (hdr->seq || hdr->arg > req->accept || hdr->size > req->accept - hdr->arg)
             return WH_EPROTOCOL;

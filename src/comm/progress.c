@@ -129,8 +129,11 @@ unsigned whi_worker_pass(wh_worker *worker) {
     if (atomic_load_explicit(&worker->sleeping, memory_order_relaxed))
         atomic_store_explicit(&worker->sleeping, 0, memory_order_relaxed);
     unsigned count = 0;
-    whi_list_foreach(node, &worker->hot) count +=
-        whi_link_pass(whi_container_of(node, whi_link, hot_link));
+    // A handler may end any link, not only its own: whi_link_cool keeps the cursor off what it takes out.
+    for (whi_list *node = worker->hot.next; node != &worker->hot; node = worker->hot_next) {
+        worker->hot_next = node->next;
+        count += whi_link_pass(whi_container_of(node, whi_link, hot_link));
+    }
     if (__builtin_expect(!whi_mpsc_empty(&worker->submit), 0))
         count += whi_worker_submit_run(worker);
     if (atomic_load_explicit(&worker->cancel_scan, memory_order_relaxed))
@@ -243,8 +246,8 @@ int wh_worker_fd(const wh_worker *worker) {
     return worker ? worker->epoll_fd : -1;
 }
 
-// sleep_once blocks until something happens or `deadline_ns` is reached.
-static void sleep_once(wh_worker *worker, uint64_t deadline_ns) {
+// sleep_once blocks until something happens or `deadline_ns` is reached, and returns how many events came.
+static unsigned sleep_once(wh_worker *worker, uint64_t deadline_ns) {
     uint64_t next = whi_timers_next_deadline(&worker->timers);
     uint64_t until = next < deadline_ns ? next : deadline_ns;
     uint64_t ns = WHI_TIMER_NEVER;
@@ -260,6 +263,7 @@ static void sleep_once(wh_worker *worker, uint64_t deadline_ns) {
     worker->countdown = next_countdown(worker);
     if (next <= until)
         worker->countdown = 0;
+    return events;
 }
 
 // Spinning pays while the answer mostly comes within the budget.  Luck goes up with each time it did and
@@ -324,8 +328,8 @@ wh_status wh_worker_wait(wh_worker *worker, int timeout_ms) {
             return WH_OK;
         if (deadline != WHI_TIMER_NEVER && whi_clock_ns() >= deadline)
             return WH_ETIMEDOUT;
-        if (try_sleep(worker) == WH_OK)
-            sleep_once(worker, deadline);
+        if (try_sleep(worker) == WH_OK && sleep_once(worker, deadline))
+            return WH_OK;
     }
 }
 

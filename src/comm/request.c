@@ -166,6 +166,12 @@ void whi_req_reap_foreign(wh_worker *worker) {
         free_now(whi_container_of(node, wh_request, queue_link), false);
 }
 
+void whi_req_free_foreign(wh_worker *worker) {
+    whi_list *node;
+    while ((node = whi_list_pop_front(&worker->foreign_free)))
+        free_now(whi_container_of(node, wh_request, queue_link), true);
+}
+
 void whi_req_discard(wh_request *req) {
     unset_timer(req);
     whi_list_remove(&req->op_link);
@@ -176,6 +182,8 @@ void whi_req_discard(wh_request *req) {
 // publish makes the end visible to whoever asks or waits.
 static void publish(wh_request *req) {
     wh_worker *worker = req->worker;
+    if (req->ep)
+        req->result.source = req->ep->user_gone ? NULL : req->ep;
     whi_completion_set(&req->completion, req->result.status);
     if (atomic_load_explicit(&worker->waiters, memory_order_relaxed))
         whi_event_set(&req->completion.event);
@@ -244,7 +252,6 @@ void whi_req_fail(wh_request *req, wh_status status, const char *format, ...) {
 static void tell(wh_request *req) {
     wh_result result = req->result;
     result.source = req->ep && !req->ep->user_gone ? req->ep : NULL;
-    req->result.source = result.source;
     if (req->result.object && !req->done && !req->wanted) {
         // Nobody can take the object any more.
         wh_object_free(req->result.object);
@@ -274,8 +281,10 @@ void whi_req_accept(wh_request *req, whi_req_stage stage) {
     req->stage = (uint8_t)stage;
     worker->counters.pending++;
     whi_list_push_back(req->ep ? &req->ep->ops : &worker->any_source, &req->op_link);
-    if (whi_req_sends(req))
+    if (whi_req_sends(req)) {
+        assert(req->ep);
         req->ep->sends++;
+    }
     if (req->timeout_ms)
         set_timer(req, req->timeout_ms);
 }

@@ -78,6 +78,7 @@ struct wh_request {
     uint8_t any;            // a receive from any source: it outlives a peer
     uint8_t envelope_made;  // of an object that is sent: buf is its envelope, and the request's
     uint8_t no_place;       // a receive of a taken message: it has no place to regain
+    uint8_t asking;         // an object whose allocator is being called: it must outlive that
     _Atomic bool cancel;    // asked for by another thread
     uint32_t timeout_ms;    // 0: none
     wh_status why;          // status to end with: ETIMEDOUT when the timer withdrew it
@@ -121,6 +122,9 @@ void whi_req_withdraw(wh_request *req, wh_status why);
 
 // whi_req_reap_foreign frees what other threads have let go of.
 void whi_req_reap_foreign(wh_worker *worker);
+
+// whi_req_free_foreign does so at the worker's end, under its foreign_lock.
+void whi_req_free_foreign(wh_worker *worker);
 
 // whi_req_start posts a request, or hands it to the owner from another thread, as the public calls promise: on
 // WH_OK opts->result is filled and the request is gone, on WH_PENDING *out is the handle, on an error it

@@ -4,10 +4,24 @@
 //
 // It is two links, so that an endpoint to oneself is a pair like any other: what is opened on one end is accepted on the
 // other.
+#include <string.h>
+
 #include "base/log.h"
 #include "comm/dial.h"
 #include "comm/link.h"
 #include "net/loop/loop.h"
+
+// The other end needs a name of its own in the table.
+static void name_other_end(const wh_worker *worker, uint8_t other[16]) {
+    for (int i = 0; i < 16; i++)
+        other[i] = (uint8_t)~worker->uuid[i];
+}
+
+bool whi_self_owns(const wh_worker *worker, const uint8_t uuid[16]) {
+    uint8_t other[16];
+    name_other_end(worker, other);
+    return memcmp(uuid, worker->uuid, 16) == 0 || memcmp(uuid, other, 16) == 0;
+}
 
 static void close_lane_of_self(whi_link *link) {
     whi_link_fail(link, WH_ENOMEM, "no memory for the link to itself");
@@ -19,10 +33,8 @@ wh_status whi_self_link(wh_worker *worker, whi_link **out) {
         *out = ours;
         return WH_OK;
     }
-    // The other end needs a name of its own in the table.
     uint8_t other[16];
-    for (int i = 0; i < 16; i++)
-        other[i] = (uint8_t)~worker->uuid[i];
+    name_other_end(worker, other);
     wh_status st = whi_link_bare(worker, worker->uuid, true, "this worker", &ours);
     if (st != WH_OK)
         return st;

@@ -405,7 +405,7 @@ static void all_moved(wh_request *req) {
         whi_link *link = ep->link;
         whi_ep_retain(ep);
         whi_req_finish(req, req->why);
-        ep->link = NULL;
+        whi_ep_forget_link(ep);
         whi_ep_release(ep);
         whi_link_maybe_close(link);
     } else if (req->part == WHI_PART_ENVELOPE) {

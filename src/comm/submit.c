@@ -23,7 +23,7 @@ static wh_status push(wh_worker *worker, void *ptr, unsigned what) {
         return WH_EFORKED;
     // The lock keeps wh_worker_destroy, which takes it to say that it is over, from missing what is pushed here.
     pthread_mutex_lock(&worker->foreign_lock);
-    if (worker->destroyed)
+    if (worker->submit_closed)
         st = WH_ECLOSED;
     else if (!whi_mpsc_push(&worker->submit, (void *)((uintptr_t)ptr | what)))
         st = WH_EAGAIN;

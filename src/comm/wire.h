@@ -67,6 +67,10 @@ static_assert(sizeof(whi_announce) == 8, "wire layout");
 // The largest payload of a control record: REFUSE's text.
 #define WHI_CONTROL_MAX 128
 
+// The least limits that a side may have: an announcement with the largest header of an active message must fit into a
+// record, and a chunk must be worth its header.
+enum { WHI_EAGER_MIN = 2048, WHI_CHUNK_MIN = 4096 };
+
 // What an object's payload begins with: the envelope, then one whi_wire_frame per frame, the user's header,
 // and the packed small frames.
 #define WHI_OBJECT_VERSION 1

@@ -42,6 +42,7 @@ static void in_child(void *arg) {
     close(worker->timer_fd);
     whi_link_close_fds_in_child(worker);
     whi_dial_close_fds_in_child(worker);
+    whi_hand_close_fds_in_child(worker);
     whi_listener_close_fds_in_child(worker);
     whi_local_close_fd_in_child(worker);
 }
@@ -115,6 +116,7 @@ static void free_worker(wh_worker *w) {
     pthread_mutex_destroy(&w->borrow_lock);
     whi_context_release(w->ctx);
     whi_free(w->scratch);
+    whi_free(w->arrived);
     whi_free(w);
 }
 
@@ -157,7 +159,8 @@ static wh_status worker_init(wh_worker *w, const wh_worker_opts *opts) {
     init_pools(w);
     whi_shm_budget_init(&w->bulk_budget, config->bulk_budget);
     w->scratch = whi_malloc(w->eager_max + WHI_CONTROL_MAX);
-    if (!w->scratch)
+    w->arrived = whi_malloc(w->eager_max + WHI_CONTROL_MAX);
+    if (!w->scratch || !w->arrived)
         return WH_ENOMEM;
     wh_status st = whi_random_bytes(w->uuid, sizeof(w->uuid));
     for (int i = 0; st == WH_OK && i < WHI_MATCH_COUNT; i++)
@@ -399,6 +402,7 @@ static void end_everything(wh_worker *worker) {
         }
         whi_worker_empty(worker);  // a callback may have started something
     }
+    whi_ep_run_foreign_aborts(worker);
     whi_req_reap_foreign(worker);
     worker->in_progress = false;
 }
@@ -421,10 +425,16 @@ void wh_worker_destroy(wh_worker *worker) {
     }
     whi_dump_forget(worker);
     whi_fork_unregister(&worker->fork_node);
+    pthread_mutex_lock(&worker->foreign_lock);
+    worker->submit_closed = true;  // what is in the queue now is all there will be
+    pthread_mutex_unlock(&worker->foreign_lock);
     end_everything(worker);
     close_fds(worker);
     pthread_mutex_lock(&worker->foreign_lock);
     worker->destroyed = true;
+    // From here on other threads free for themselves; what they have left for the owner until now is done here.
+    whi_req_free_foreign(worker);
+    whi_ep_release_aborted(worker);
     atomic_store(&worker->owner, NULL);
     whi_worker_unlock_or_free(worker);
 }

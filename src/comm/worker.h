@@ -49,9 +49,11 @@ struct wh_worker {
     wh_context *ctx;
     uint64_t eager_max;
     uint8_t *scratch;  // eager_max bytes, to put a payload together in
+    uint8_t *arrived;  // eager_max bytes, for a private copy of a payload that has arrived
 
     // Progress.
     whi_list hot;        // links that are polled each pass
+    whi_list *hot_next;  // the one that is polled next, in the middle of that
     whi_list dirty;      // links with something to send
     whi_list completed;  // requests whose end has to be told
     int countdown;       // passes until sockets and timers have their turn
@@ -93,6 +95,7 @@ struct wh_worker {
     unsigned borrow_depth;
     const void *lender;      // the progress thread's token meanwhile
     size_t handles;          // endpoints and listeners that the user holds
+    bool submit_closed;      // under foreign_lock: other threads' work comes too late
     _Atomic bool destroyed;  // written under foreign_lock
     bool dumps;              // SIGUSR1 asks for one
     uint32_t dumps_seen;

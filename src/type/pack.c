@@ -2,9 +2,9 @@
 //
 // wh_pack and wh_unpack: a walk whose visitor is a kernel.
 //
-// Packing around the cache has kernels of its own for long loops of runs and for transposes; for all
-// else a chunk at a time is packed into a buffer in the nearest cache and goes from there to its
-// place in whole lines.
+// Packing around the cache has kernels of its own for rows of whole words and for transposes; for all
+// else, when the caller wants it, a chunk at a time is packed into a buffer in the nearest cache and
+// goes from there to its place in whole lines.
 #include "type/pack.h"
 
 #include <inttypes.h>
@@ -17,7 +17,6 @@
 enum {
     LINE = 64,
     CHUNK = 4096,         // packed at once on its way around the cache
-    LONG_LOOPS = 65536,   // bytes of two loops that a streaming kernel serves well
     STREAM_LEAST = 4096,  // whatever the caller says, less is not worth a chunk
 };
 
@@ -43,7 +42,7 @@ static bool move_grid(whi_visitor *visitor, const whi_leaf *leaf, uintptr_t at, 
     whi_kernel_fn *kernel = leaf->move[self->way];
     if (leaf->cross[self->way] && crosses(n1, s1, n0, s0))
         kernel = self->stream && leaf->cross_stream ? leaf->cross_stream : leaf->cross[self->way];
-    else if (self->stream && leaf->stream)
+    else if (self->stream && leaf->kind == WHI_RUN && leaf->stream)
         kernel = leaf->stream;
     self->packed = kernel(leaf, self->packed, (char *)at, n1, s1, n0, s0);
     return true;
@@ -92,16 +91,13 @@ static bool is_transpose(const elements *e) {
            crosses(outer.count, outer.stride, inner.count, inner.stride);
 }
 
-// Whether the two innermost loops keep a streaming kernel busy.
-static bool has_long_loops(const elements *e) {
-    whi_dim outer, inner;
-    inner_loops(e, &outer, &inner);
-    return e->layout->leaf.kind == WHI_RUN &&
-           outer.count > LONG_LOOPS / inner.count / e->layout->leaf.size;
+// Whether a kernel streams all of the layout by itself.
+static bool streams_directly(const elements *e) {
+    return e->layout->leaf.kind == WHI_RUN && (e->layout->leaf.stream || is_transpose(e));
 }
 
 static void pack_around_cache(const elements *e, int64_t from, int64_t to, char *packed) {
-    if (is_transpose(e) || has_long_loops(e)) {
+    if (streams_directly(e)) {
         move(e, from, to, packed, WHI_PACK, true);
         return;
     }
@@ -117,15 +113,13 @@ static void pack_around_cache(const elements *e, int64_t from, int64_t to, char 
     }
 }
 
-// Unless told, only long loops of whole lines and transposes go around the cache: measured beside
-// them, smaller runs lose in the window what they save in memory.
+// Unless told, only what a kernel streams directly goes around the cache: a copy in between loses
+// what the stores gain.
 static bool wants_stream(const elements *e, int64_t size, unsigned flags, whi_direction way) {
     if (way == WHI_UNPACK || flags & WH_PACK_CACHED || size < STREAM_LEAST)
         return false;
-    if (flags & WH_PACK_STREAM)
-        return true;
-    return ((e->layout->leaf.size >= LINE && has_long_loops(e)) || is_transpose(e)) &&
-           (size_t)size >= whi_stream_min((size_t)size);
+    return flags & WH_PACK_STREAM ||
+           (streams_directly(e) && (size_t)size >= whi_stream_min((size_t)size));
 }
 
 wh_status whi_stream_check(const char *function, const void *buf, int64_t count,

@@ -65,7 +65,7 @@ static uint64_t best_of(char *to, const char *from, size_t size, int streaming) 
 }
 
 static size_t measure(void) {
-    size_t l2 = second_level(), size = 2 * l2, near = last_level() / 2;
+    size_t l2 = second_level(), size = 2 * l2, near = last_level() / 4;
     char *memory = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return near;

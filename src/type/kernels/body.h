@@ -90,59 +90,6 @@ WHI_INLINE char *whi_rows(const whi_leaf *leaf, char *packed, char *base, int64_
     return packed;
 }
 
-// Asks for the lines of `n` runs that will be packed soon.  While lines stream out nothing else would
-// keep the memory reading.  A prefetch beyond the layout's end does no harm.
-WHI_INLINE void whi_prefetch_rows(const char *row, int64_t step, int64_t len, int64_t n) {
-    uintptr_t at = (uintptr_t)row;
-    if (step >= 64 || step <= -64) {
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t k = 0; k < len; k += 64)
-                __builtin_prefetch((const char *)(at + (uintptr_t)(i * step + k)));
-        return;
-    }
-    uintptr_t end = at + (uintptr_t)(n * step);
-    for (uintptr_t low = at < end ? at : end, high = at < end ? end : at; low < high; low += 64)
-        __builtin_prefetch((const char *)low);
-}
-
-// Rows around the cache: runs gather in a window, from which whole lines stream out; what does not
-// fill a line waits for the next runs.
-WHI_INLINE char *whi_rows_stream(const whi_leaf *leaf, char *packed, char *base, int64_t n1,
-                                 int64_t s1, int64_t n0, int64_t s0, whi_size_class size, int bytes,
-                                 bool exact) {
-    enum { WINDOW = 1024, ROOM = WINDOW + 64, AHEAD = 4096 };
-    char window[ROOM + 64] __attribute__((aligned(64)));
-    int64_t len = exact ? bytes : leaf->size, kept = 0, batch = len < WINDOW ? WINDOW / len : 1;
-    for (int64_t i = 0; i < n1; i++) {
-        char *row = base + i * s1;
-        for (int64_t j = 0; j < n0; j += batch) {
-            int64_t n = n0 - j < batch ? n0 - j : batch;
-            whi_prefetch_rows((char *)((uintptr_t)row + (uintptr_t)(AHEAD / len * s0)), s0, len, n);
-            if (len >= WINDOW) {
-                // One run is a window of its own; its ragged ends cost little.
-                whi_stream_copy(packed, row, len);
-                packed += len;
-                row += s0;
-                continue;
-            }
-            WHI_UNROLL for (int64_t k = 0; k < n; k++) {
-                whi_move_class(window + kept, row, len, size, bytes, exact);
-                row += s0;
-                kept += len;
-            }
-            int64_t whole = kept - (int64_t)(((uintptr_t)packed + (uintptr_t)kept) % 64);
-            if (whole <= 0)
-                continue;
-            whi_stream_copy(packed, window, whole);
-            packed += whole;
-            kept -= whole;
-            whi_move(window, window + whole, 64);
-        }
-    }
-    memcpy(packed, window, (size_t)kept);
-    return packed + kept;
-}
-
 WHI_INLINE char *whi_blocks(const whi_leaf *leaf, char *packed, char *base, int64_t n1, int64_t s1,
                             int64_t n0, int64_t s0, whi_direction way, whi_size_class size,
                             int bytes, bool exact) {
@@ -300,9 +247,6 @@ WHI_INLINE char *whi_cross(char *packed, char *base, int64_t n1, int64_t s1, int
         return whi_rows(leaf, packed, base, n1, s1, n0, s0, WHI_UNPACK, WHI_SIZE_##name, bytes,    \
                         exact);                                                                    \
     }                                                                                              \
-    WHI_KERNEL(stream_##name##_pack) {                                                             \
-        return whi_rows_stream(leaf, packed, base, n1, s1, n0, s0, WHI_SIZE_##name, bytes, exact); \
-    }                                                                                              \
     WHI_KERNEL(blocks_##name##_pack) {                                                             \
         return whi_blocks(leaf, packed, base, n1, s1, n0, s0, WHI_PACK, WHI_SIZE_##name, bytes,    \
                           exact);                                                                  \
@@ -346,7 +290,6 @@ WHI_INLINE char *whi_cross(char *packed, char *base, int64_t n1, int64_t s1, int
 
 #define WHI_ROWS_PACK(name, bytes, exact) [WHI_SIZE_##name] = rows_##name##_pack,
 #define WHI_ROWS_UNPACK(name, bytes, exact) [WHI_SIZE_##name] = rows_##name##_unpack,
-#define WHI_STREAM_PACK(name, bytes, exact) [WHI_SIZE_##name] = stream_##name##_pack,
 #define WHI_BLOCKS_PACK(name, bytes, exact) [WHI_SIZE_##name] = blocks_##name##_pack,
 #define WHI_BLOCKS_UNPACK(name, bytes, exact) [WHI_SIZE_##name] = blocks_##name##_unpack,
 #define WHI_CROSS_ENTRIES(way)                                                                     \
@@ -360,7 +303,6 @@ WHI_INLINE char *whi_cross(char *packed, char *base, int64_t n1, int64_t s1, int
     const whi_kernels whi_kernels_##set = {                                                        \
         .isa = #set,                                                                               \
         .rows = {{WHI_SIZE_CLASSES(WHI_ROWS_PACK)}, {WHI_SIZE_CLASSES(WHI_ROWS_UNPACK)}},          \
-        .rows_stream = {WHI_SIZE_CLASSES(WHI_STREAM_PACK)},                                        \
         .blocks = {{WHI_SIZE_CLASSES(WHI_BLOCKS_PACK)}, {WHI_SIZE_CLASSES(WHI_BLOCKS_UNPACK)}},    \
         .cross = {WHI_CROSS_ENTRIES(pack), WHI_CROSS_ENTRIES(unpack)},                             \
         .cross_8_stream = stream_8,                                                                \

@@ -42,7 +42,6 @@ typedef enum whi_direction { WHI_PACK, WHI_UNPACK } whi_direction;
 typedef struct whi_kernels {
     const char *isa;
     whi_kernel_fn *rows[2][WHI_SIZES];
-    whi_kernel_fn *rows_stream[WHI_SIZES];  // packs with stores around the cache
     whi_kernel_fn *blocks[2][WHI_SIZES];
     whi_kernel_fn *cross[2][WHI_SIZES];  // NULL where rows are as good
     whi_kernel_fn *cross_8_stream;       // packs 8-byte elements around the cache, or NULL
@@ -62,6 +61,9 @@ int whi_kernels_sets(const whi_kernels *sets[WHI_KERNEL_SETS]);
 // whi_stream_fence orders them before all later stores.  Fencing each would wait for memory each time.
 void whi_stream_copy(char *to, const char *from, int64_t size);
 void whi_stream_fence(void);
+
+// whi_stream_rows returns the kernel that packs rows of runs of `len` bytes around the cache, or NULL.
+whi_kernel_fn *whi_stream_rows(int64_t len);
 
 // whi_kernels_here returns the best set for this processor.
 const whi_kernels *whi_kernels_here(void);

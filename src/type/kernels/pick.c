@@ -62,7 +62,7 @@ void whi_kernels_pick(whi_leaf *leaf) {
         case WHI_RUN:
             leaf->move[way] = set->rows[way][size];
             leaf->cross[way] = set->cross[way][size];
-            leaf->stream = set->rows_stream[size];
+            leaf->stream = whi_stream_rows(leaf->len);
             leaf->cross_stream = size == WHI_SIZE_8 ? set->cross_8_stream : NULL;
             break;
         case WHI_BLOCKS: leaf->move[way] = set->blocks[way][size]; break;

@@ -1,33 +1,99 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Streaming copies for x86: whole lines of non-temporal stores.
+// Streaming stores for x86: copies and rows that go around the cache.
 //
-// Sixteen bytes per store are enough, since the processor gathers the stores of a line; what counts is
-// that they are consecutive and that no line is left half written, so the ends go the usual way.
+// Each run goes from its place straight into non-temporal stores; a window in between, tried first,
+// takes turns between reading and writing and loses a third.  Stores of 8 and 16 bytes are enough,
+// since the processor gathers the stores of a line as long as they are consecutive, and they are: the
+// packed side has no gaps.  For long runs a prefetch follows the stride, because nothing else asks for
+// the next run while stores drain.
 #include <emmintrin.h>
 #include <string.h>
 
 #include "type/kernels/kernels.h"
 
+enum {
+    LINE = 64,
+    AHEAD = 2048,  // packed bytes by which a prefetch runs ahead
+};
+
+static inline void stream_line(char *to, const char *from) {
+    const __m128i *in = (const __m128i *)(const void *)from;
+    __m128i *out = (__m128i *)(void *)to;
+    __m128i a = _mm_loadu_si128(in), b = _mm_loadu_si128(in + 1);
+    __m128i c = _mm_loadu_si128(in + 2), d = _mm_loadu_si128(in + 3);
+    _mm_stream_si128(out, a);
+    _mm_stream_si128(out + 1, b);
+    _mm_stream_si128(out + 2, c);
+    _mm_stream_si128(out + 3, d);
+}
+
 void whi_stream_copy(char *to, const char *from, int64_t size) {
-    enum { LINE = 64 };
     int64_t head = (int64_t)(-(uintptr_t)to % LINE);
     head = head < size ? head : size;
     memcpy(to, from, (size_t)head);
     int64_t at = head;
-    for (; at + LINE <= size; at += LINE) {
-        const __m128i *in = (const __m128i *)(const void *)(from + at);
-        __m128i *out = (__m128i *)(void *)(to + at);
-        __m128i a = _mm_loadu_si128(in), b = _mm_loadu_si128(in + 1);
-        __m128i c = _mm_loadu_si128(in + 2), d = _mm_loadu_si128(in + 3);
-        _mm_stream_si128(out, a);
-        _mm_stream_si128(out + 1, b);
-        _mm_stream_si128(out + 2, c);
-        _mm_stream_si128(out + 3, d);
-    }
+    for (; at + LINE <= size; at += LINE)
+        stream_line(to + at, from + at);
     memcpy(to + at, from + at, (size_t)(size - at));
 }
 
 void whi_stream_fence(void) {
     _mm_sfence();
+}
+
+// Runs of a multiple of 8 bytes.
+static char *rows_8(const whi_leaf *leaf, char *packed, char *base, int64_t n1, int64_t s1,
+                    int64_t n0, int64_t s0) {
+    int64_t len = leaf->size;
+    if ((uintptr_t)packed % 8)
+        return leaf->move[WHI_PACK](leaf, packed, base, n1, s1, n0, s0);
+    for (int64_t i = 0; i < n1; i++) {
+        const char *row = base + i * s1;
+        for (int64_t j = 0; j < n0; j++, row += s0)
+            for (int64_t k = 0; k < len; k += 8, packed += 8) {
+                long long word;
+                memcpy(&word, row + k, sizeof(word));
+                _mm_stream_si64((long long *)(void *)packed, word);
+            }
+    }
+    return packed;
+}
+
+// Runs of a multiple of 16 bytes.
+static char *rows_16(const whi_leaf *leaf, char *packed, char *base, int64_t n1, int64_t s1,
+                     int64_t n0, int64_t s0) {
+    int64_t len = leaf->size;
+    if ((uintptr_t)packed % 16)
+        return rows_8(leaf, packed, base, n1, s1, n0, s0);
+    for (int64_t i = 0; i < n1; i++) {
+        const char *row = base + i * s1;
+        for (int64_t j = 0; j < n0; j++, row += s0)
+            for (int64_t k = 0; k < len; k += 16, packed += 16)
+                _mm_stream_si128((__m128i *)(void *)packed,
+                                 _mm_loadu_si128((const __m128i *)(const void *)(row + k)));
+    }
+    return packed;
+}
+
+// Runs of whole lines.
+static char *rows_64(const whi_leaf *leaf, char *packed, char *base, int64_t n1, int64_t s1,
+                     int64_t n0, int64_t s0) {
+    int64_t len = leaf->size, ahead = len < AHEAD ? AHEAD / len * s0 : s0;
+    if ((uintptr_t)packed % 16)
+        return rows_8(leaf, packed, base, n1, s1, n0, s0);
+    for (int64_t i = 0; i < n1; i++) {
+        const char *row = base + i * s1;
+        for (int64_t j = 0; j < n0; j++, row += s0)
+            for (int64_t k = 0; k < len; k += LINE, packed += LINE) {
+                // Beyond the last run this asks for a line in vain, or for none: it never faults.
+                __builtin_prefetch((const char *)((uintptr_t)row + (uintptr_t)(ahead + k)));
+                stream_line(packed, row + k);
+            }
+    }
+    return packed;
+}
+
+whi_kernel_fn *whi_stream_rows(int64_t len) {
+    return len % LINE == 0 ? rows_64 : len % 16 == 0 ? rows_16 : len % 8 == 0 ? rows_8 : NULL;
 }
