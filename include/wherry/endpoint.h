@@ -4,7 +4,8 @@
 //
 // All endpoints between two workers share one link.  Messages of one endpoint are matched in the order in
 // which they were sent, whatever their size and lane.  An endpoint holds its worker.  Threads: see
-// worker.h; an endpoint may be used from any thread, but only one may close it.
+// worker.h; operations may be started from any thread, connecting and asking is for the owner, and only one
+// thread may close it.
 #ifndef WHERRY_ENDPOINT_H
 #define WHERRY_ENDPOINT_H
 
@@ -37,11 +38,11 @@ typedef struct wh_endpoint_opts {  // zero in any field means its default
 // at once.
 //
 // On WH_OK the caller owns *ep and ends it with wh_endpoint_close.  Operations may be started at once;
-// they wait for the connection and fail with its error when it fails.
+// they wait for the connection and fail with its error when it fails.  Owner only.
 WH_API WH_CHECK wh_status wh_endpoint_connect(wh_worker *worker, const char *address,
                                               const wh_endpoint_opts *opts, wh_endpoint **ep);
 
-// wh_endpoint_connect_blob connects to a worker by its address blob (wh_worker_address).
+// wh_endpoint_connect_blob connects to a worker by its address blob (wh_worker_address).  Owner only.
 WH_API WH_CHECK wh_status wh_endpoint_connect_blob(wh_worker *worker, const void *blob, size_t size,
                                                    const wh_endpoint_opts *opts, wh_endpoint **ep);
 
@@ -49,7 +50,8 @@ WH_API WH_CHECK wh_status wh_endpoint_connect_blob(wh_worker *worker, const void
 WH_API WH_CHECK wh_status wh_endpoint_connect_wait(wh_worker *worker, const char *address,
                                                    const wh_endpoint_opts *opts, wh_endpoint **ep);
 
-// wh_endpoint_status returns WH_OK when connected, WH_PENDING while connecting, else why it ended.
+// wh_endpoint_status returns WH_OK when connected, WH_PENDING while connecting, else why it ended.  Owner
+// only.
 WH_API wh_status wh_endpoint_status(const wh_endpoint *ep);
 
 // wh_endpoint_error returns one sentence on why the endpoint ended; the empty string while it has not.
@@ -87,6 +89,7 @@ WH_API WH_CHECK wh_status wh_endpoint_flush_wait(wh_endpoint *ep, int timeout_ms
 // reads end-of-stream.  Receives posted on the endpoint end with WH_ECLOSED at once.  The completion
 // comes when the peer has acknowledged, or after config `close_timeout` (opts->timeout_ms) with
 // WH_ETIMEDOUT.  The handle is given up with the call; whatever it returns, do not use `ep` again.
+// wh_endpoint_close_wait, called from a callback, returns WH_EBUSY: nothing happened, the handle is still yours.
 WH_API WH_CHECK wh_status wh_endpoint_close(wh_endpoint *ep, const wh_op_opts *opts,
                                             wh_request **req);
 WH_API WH_CHECK wh_status wh_endpoint_close_wait(wh_endpoint *ep, int timeout_ms);

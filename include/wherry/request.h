@@ -73,7 +73,9 @@ WH_API const char *wh_request_error(const wh_request *req);
 // wh_request_wait waits until the operation has ended and returns how, or WH_ETIMEDOUT after
 // `timeout_ms` (negative: no limit; the operation itself goes on).  The thread that owns the worker
 // progresses it meanwhile; any other thread sleeps and needs the owner to progress.  Not to be
-// called from a callback, which gets WH_EBUSY.
+// called from a callback, which gets WH_EBUSY.  The calls whose names end in _wait, when their time is over,
+// cancel their operation and return once it has ended, which a peer that holds the buffer can
+// delay by config `grace`.
 WH_API WH_CHECK wh_status wh_request_wait(wh_request *req, int timeout_ms);
 
 // wh_request_cancel asks the operation to end.  It is a request, not a promise: a receive that has

@@ -23,32 +23,32 @@ extern "C" {
 
 // The one list of status codes: X(name, number, text).  The enum, wh_status_text(), the Python
 // exceptions and the table in docs/reference/status.md all come from it.  Numbers never change.
-#define WH_STATUS_LIST(X)                                                                           \
-    X(OK, 0, "success")                                                                             \
-    X(PENDING, 1, "accepted, completes later")                                                      \
-    X(EINVAL, -1, "an argument is invalid")                                                         \
-    X(ENOMEM, -2, "out of memory")                                                                  \
-    X(ETRUNCATED, -3, "the message is longer than the receive buffer")                              \
-    X(ECANCELLED, -4, "the operation was cancelled")                                                \
-    X(ETIMEDOUT, -5, "the operation did not finish in time")                                        \
-    X(ECLOSED, -6, "the endpoint, listener or worker is closed")                                    \
-    X(EPEER, -7, "the peer died or the connection to it was lost")                                  \
-    X(EREFUSED, -8, "the peer refused the connection")                                              \
-    X(EUNREACHABLE, -9, "the peer cannot be reached")                                               \
-    X(EADDRESS, -10, "the address cannot be used or does not resolve")                              \
-    X(EAUTH, -11, "the secret is missing or wrong")                                                 \
-    X(EVERSION, -12, "the peer speaks no common protocol version")                                  \
-    X(ENOLANE, -13, "the two sides have no lane in common")                                         \
-    X(EPROTOCOL, -14, "the peer sent bytes that break the protocol")                                \
-    X(EBUSY, -15, "not now: there is work to progress first")                                       \
-    X(EAGAIN, -16, "a queue is full, try again later")                                              \
-    X(EFORKED, -17, "the worker belongs to the parent of this forked process")                      \
-    X(ETHREAD, -18, "only the thread that owns the worker may do this")                             \
-    X(EPERM, -19, "permission denied")                                                              \
-    X(ELIMIT, -20, "a limit of this process or system is reached")                                  \
-    X(ENOTSUP, -21, "not supported here")                                                           \
-    X(ESYSTEM, -22, "a system call failed")                                                         \
-    X(ENOTFOUND, -23, "there is no such thing")                                                     \
+#define WH_STATUS_LIST(X)                                                                          \
+    X(OK, 0, "success")                                                                            \
+    X(PENDING, 1, "accepted, completes later")                                                     \
+    X(EINVAL, -1, "an argument is invalid")                                                        \
+    X(ENOMEM, -2, "out of memory")                                                                 \
+    X(ETRUNCATED, -3, "the message is longer than the receive buffer")                             \
+    X(ECANCELLED, -4, "the operation was cancelled")                                               \
+    X(ETIMEDOUT, -5, "the operation did not finish in time")                                       \
+    X(ECLOSED, -6, "the endpoint, listener or worker is closed")                                   \
+    X(EPEER, -7, "the peer died or the connection to it was lost")                                 \
+    X(EREFUSED, -8, "the peer refused the connection")                                             \
+    X(EUNREACHABLE, -9, "the peer cannot be reached")                                              \
+    X(EADDRESS, -10, "the address cannot be used or does not resolve")                             \
+    X(EAUTH, -11, "the secret is missing or wrong")                                                \
+    X(EVERSION, -12, "the peer speaks no common protocol version")                                 \
+    X(ENOLANE, -13, "the two sides have no lane in common")                                        \
+    X(EPROTOCOL, -14, "the peer sent bytes that break the protocol")                               \
+    X(EBUSY, -15, "not now: there is work to progress first")                                      \
+    X(EAGAIN, -16, "a queue is full, try again later")                                             \
+    X(EFORKED, -17, "the worker belongs to the parent of this forked process")                     \
+    X(ETHREAD, -18, "only the thread that owns the worker may do this")                            \
+    X(EPERM, -19, "permission denied")                                                             \
+    X(ELIMIT, -20, "a limit of this process or system is reached")                                 \
+    X(ENOTSUP, -21, "not supported here")                                                          \
+    X(ESYSTEM, -22, "a system call failed")                                                        \
+    X(ENOTFOUND, -23, "there is no such thing")                                                    \
     X(EREJECTED, -24, "the receiver rejected the message")
 
 typedef enum wh_status {

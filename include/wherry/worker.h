@@ -7,8 +7,11 @@
 // other thread may start operations: they are handed over through a bounded queue (config
 // `submit_max`); a full queue answers WH_EAGAIN and nothing has happened.
 //
+// A call that says "owner only" answers WH_ETHREAD to any other thread, unless the worker has a progress
+// thread: that one rests for the moment, and the call is made.
+//
 // A child of fork() may not use its parent's workers: each call there returns WH_EFORKED, and
-// destroying one only frees its memory.
+// destroying one does nothing.
 #ifndef WHERRY_WORKER_H
 #define WHERRY_WORKER_H
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Completion: the part of an operation that its user sees: how it ended, and who still holds it.
+// Completion: the part of an operation that its user sees: whether and how it ended.
 //
 // An operation completes exactly once, by whi_completion_set.  `status` is published last, so that a thread that
-// reads it as final also sees what was written before.  It is held by the library until it has
-// completed and by the user while there is a handle; the last to let go frees it.
+// reads it as final also sees what was written before.
 #ifndef WHI_BASE_COMPLETION_H
 #define WHI_BASE_COMPLETION_H
 
@@ -19,13 +18,11 @@
 
 typedef struct whi_completion {
     _Atomic int32_t status;  // WH_PENDING until it has ended
-    _Atomic uint32_t holds;
-    whi_event event;  // set by the completer when somebody may wait in another thread
+    whi_event event;         // set by the completer when somebody may wait in another thread
 } whi_completion;
 
-static inline void whi_completion_init(whi_completion *c, uint32_t holds) {
+static inline void whi_completion_init(whi_completion *c) {
     atomic_store_explicit(&c->status, WH_PENDING, memory_order_relaxed);
-    atomic_store_explicit(&c->holds, holds, memory_order_relaxed);
     whi_event_init(&c->event);
 }
 
@@ -38,14 +35,6 @@ static inline void whi_completion_set(whi_completion *c, wh_status status) {
     assert(status != WH_PENDING);
     assert(atomic_load_explicit(&c->status, memory_order_relaxed) == WH_PENDING);
     atomic_store_explicit(&c->status, (int32_t)status, memory_order_release);
-}
-
-// whi_completion_release lets go of one hold and says whether it was the last: then the caller frees.
-static inline bool whi_completion_release(whi_completion *c) {
-    // Nobody can take a new hold, so that one hold left is ours alone and needs no locked instruction.
-    if (atomic_load_explicit(&c->holds, memory_order_acquire) == 1)
-        return true;
-    return atomic_fetch_sub_explicit(&c->holds, 1, memory_order_acq_rel) == 1;
 }
 
 #endif

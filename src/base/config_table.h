@@ -31,7 +31,7 @@
       "First shared-memory ring of a link, per direction.")                                        \
     X(ring_max, "WHERRY_RING_MAX", SIZE, "256K", "16K", "256M",                                    \
       "Size up to which a busy shared-memory ring grows.")                                         \
-    X(bulk_slot, "WHERRY_BULK_SLOT", SIZE, "0", "", "16M",                                         \
+    X(bulk_slot, "WHERRY_BULK_SLOT", SIZE, "0", "", "1G",                                         \
       "Size of a slot for large shared-memory transfers; 0 derives it from the cache.")            \
     X(bulk_slots, "WHERRY_BULK_SLOTS", UINT, "4", "1", "64",                                       \
       "Slots that one large shared-memory transfer may use at a time.")                            \

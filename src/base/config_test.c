@@ -122,8 +122,9 @@ TEST(times) {
     CHECK_EQ_INT(set("connect_timeout", "5sB"), WH_EINVAL);
     CHECK_EQ_INT(set("connect_timeout", "0"), WH_EINVAL);
     CHECK_EQ_INT(set("connect_timeout", "2h"), WH_EINVAL);
-    CHECK_EQ_INT(set("close_timeout", "0"), WH_OK);
-    CHECK_EQ_STR(get("close_timeout"), "0");
+    CHECK_EQ_INT(set("close_timeout", "0"), WH_EINVAL);
+    CHECK_EQ_INT(set("grace", "0"), WH_OK);
+    CHECK_EQ_STR(get("grace"), "0");
 }
 
 TEST(other_types) {
@@ -158,7 +159,7 @@ TEST(lists) {
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
         CHECK_EQ_INT(set("lanes", bad[i]), WH_EINVAL);
     CHECK_EQ_STR(error, "lanes is \"shm ucx\"; it must be auto, or a comma list out of "
-                        "shm|stream|ucx|loop.");
+                        "shm|stream|ucx.");
 }
 
 TEST(log_level_positions_are_the_log_levels) {

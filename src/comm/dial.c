@@ -132,12 +132,21 @@ static void bind_to(whi_dial *dial, whi_link *link) {
     whi_ep_bind(dial->ep, link);
 }
 
+// use goes over to a link that was made by another handshake, once this dial's secret is proven too.
+static void use(whi_dial *dial, whi_link *link) {
+    close_fd(dial);
+    if (whi_link_knows(link, dial->secret))
+        bind_to(dial, link);
+    else
+        start_attempts(dial);
+}
+
 // park waits for a link to the peer that somebody else is making.
 static void park(whi_dial *dial) {
     close_fd(dial);
     whi_link *link = whi_link_find(dial->worker, dial->peer.uuid);
     if (link) {
-        bind_to(dial, link);
+        use(dial, link);
         return;
     }
     dial->state = DIAL_PARKED;
@@ -148,7 +157,7 @@ void whi_dial_link_made(wh_worker *worker, whi_link *link) {
     whi_list_foreach(node, &worker->dials) {
         whi_dial *dial = whi_container_of(node, whi_dial, node);
         if (dial->state == DIAL_PARKED && memcmp(dial->peer.uuid, link->uuid, 16) == 0)
-            bind_to(dial, link);
+            use(dial, link);
     }
 }
 
@@ -341,6 +350,10 @@ static void take_existing(whi_dial *dial, const whi_hello *hello) {
     whi_link *link = whi_link_find(dial->worker, hello->uuid);
     if (link && dial->state == DIAL_CONFIRMED && memcmp(dial->peer.uuid, hello->uuid, 16) == 0)
         whi_link_learn(link, dial->secret);  // proven both ways just now
+    if (link && !whi_link_knows(link, dial->secret)) {
+        give_up(dial, WH_EAUTH, "the secret of that side is another one");
+        return;
+    }
     memcpy(dial->peer.uuid, hello->uuid, 16);
     dial->ep->listener_id = hello->listener;
     park(dial);

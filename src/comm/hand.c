@@ -138,8 +138,8 @@ static bool check_offer(whi_hand *hand) {
     bool want = secret_of(hand)[0] != '\0', has = peer->flags & WHI_HELLO_HAS_SECRET;
     char ours[32], theirs[32];
     if (want != has) {
-        reject(hand, WH_EAUTH, "this side %s a secret and the connecting side %s one",
-               want ? "asks for" : "has no", has ? "has" : "does not give");
+        reject(hand, WH_EAUTH, "this side %s and the connecting side %s",
+               want ? "asks for a secret" : "has no secret", has ? "has one" : "does not give one");
         return false;
     }
     if (!(peer->lanes & hand->worker->ctx->lanes)) {

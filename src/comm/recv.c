@@ -425,8 +425,7 @@ wh_status whi_recv_taken(wh_request *req, whi_message *msg, const wh_op_opts *op
     wh_endpoint *ep = msg->ep;
     if (msg->gone) {
         whi_req_discard(req);
-        whi_recv_drop_taken(msg);
-        return WH_ECANCELLED;
+        return WH_ECANCELLED;  // like any error, this leaves the message to its holder
     }
     whi_list_remove(&msg->ep_link);
     wh_status st = take(req, msg);

@@ -90,7 +90,7 @@ wh_request *whi_req_new(wh_worker *worker, wh_endpoint *ep, whi_req_kind kind,
     zero_first_lines(req);
     if (kind != WHI_REQ_RECV_TAG && kind != WHI_REQ_SEND_TAG)
         memset(&req->accept, 0, offsetof(wh_request, timer) - offsetof(wh_request, accept));
-    whi_completion_init(&req->completion, wanted ? 2 : 1);
+    whi_completion_init(&req->completion);
     req->foreign = foreign;
     req->worker = worker;
     req->ep = ep;
@@ -133,21 +133,25 @@ static void free_now(wh_request *req, bool locked) {
         whi_ep_release(ep);
 }
 
-static void let_go(wh_request *req) {
-    if (!whi_completion_release(&req->completion))
-        return;
-    wh_worker *worker = req->worker;
-    if (whi_worker_is_owner(worker)) {
+// give_up takes the handle back: an operation under way goes on, one that has ended goes.  Owner.
+static void give_up(wh_request *req) {
+    if (whi_completion_status(&req->completion) == WH_PENDING)
+        req->wanted = 0;
+    else
         free_now(req, false);
-        return;
-    }
+}
+
+// give_up_foreign is for other threads: the owner takes it from its list, so that a handle and its
+// completion never race for who is last.
+static void give_up_foreign(wh_request *req) {
+    wh_worker *worker = req->worker;
     pthread_mutex_lock(&worker->foreign_lock);
     if (worker->destroyed) {
         free_now(req, true);
         whi_worker_unlock_or_free(worker);
         return;
     }
-    whi_list_push_back(&worker->foreign_free, &req->queue_link);
+    whi_list_push_back(&worker->foreign_free, &req->free_link);
     atomic_store_explicit(&worker->foreign_freed, 1, memory_order_relaxed);
     pthread_mutex_unlock(&worker->foreign_lock);
 }
@@ -163,13 +167,13 @@ void whi_req_reap_foreign(wh_worker *worker) {
     pthread_mutex_unlock(&worker->foreign_lock);
     whi_list *node;
     while ((node = whi_list_pop_front(&mine)))
-        free_now(whi_container_of(node, wh_request, queue_link), false);
+        give_up(whi_container_of(node, wh_request, free_link));
 }
 
 void whi_req_free_foreign(wh_worker *worker) {
     whi_list *node;
     while ((node = whi_list_pop_front(&worker->foreign_free)))
-        free_now(whi_container_of(node, wh_request, queue_link), true);
+        free_now(whi_container_of(node, wh_request, free_link), true);
 }
 
 void whi_req_discard(wh_request *req) {
@@ -187,7 +191,8 @@ static void publish(wh_request *req) {
     whi_completion_set(&req->completion, req->result.status);
     if (atomic_load_explicit(&worker->waiters, memory_order_relaxed))
         whi_event_set(&req->completion.event);
-    let_go(req);
+    if (!req->wanted)
+        free_now(req, false);
 }
 
 static void count_failure(wh_request *req, wh_status status) {
@@ -250,15 +255,14 @@ void whi_req_fail(wh_request *req, wh_status status, const char *format, ...) {
 
 // tell runs the callback of one finished request.
 static void tell(wh_request *req) {
-    wh_result result = req->result;
-    result.source = req->ep && !req->ep->user_gone ? req->ep : NULL;
+    req->result.source = req->ep && !req->ep->user_gone ? req->ep : NULL;
     if (req->result.object && !req->done && !req->wanted) {
         // Nobody can take the object any more.
         wh_object_free(req->result.object);
         req->result.object = NULL;
     }
     if (req->done)
-        req->done(req->wanted ? req : NULL, &result, req->arg);
+        req->done(req->wanted ? req : NULL, &req->result, req->arg);
     publish(req);
 }
 
@@ -362,6 +366,10 @@ void wh_request_cancel(wh_request *req) {
 }
 
 void wh_request_free(wh_request *req) {
-    if (req)
-        let_go(req);
+    if (!req)
+        return;
+    if (whi_worker_is_owner(req->worker))
+        give_up(req);
+    else
+        give_up_foreign(req);
 }

@@ -93,7 +93,8 @@ struct wh_request {
     wh_object *object;   // being received
     whi_buffer *frames;  // of an object that is sent, or destinations that were given
     size_t frame_count;
-    whi_timer timer;  // the operation's timeout, later its grace; set up when it is first used
+    whi_list free_link;  // in the list of those that other threads have let go of
+    whi_timer timer;     // the operation's timeout, later its grace; set up when it is first used
 };
 
 // whi_req_new takes a request of the worker, held by the library and, when `wanted`, by the user; NULL when

@@ -248,7 +248,6 @@ wh_status wh_accumulator_create(void *buf, int64_t count, const wh_type *type, w
 typedef struct cut {
     element whole;
     int64_t at, size;
-    piece *kept;
 } cut;
 
 static cut find_cut(const wh_accumulator *acc, int64_t at, int64_t until) {
@@ -266,20 +265,19 @@ static uint64_t key_of(const cut *part) {
 }
 
 // Makes sure that a cut element has its piece, so that nothing can fail once elements change.
-static wh_status ready_cut(wh_accumulator *acc, cut *part) {
+static wh_status ready_cut(wh_accumulator *acc, const cut *part) {
     if (!part->size)
         return WH_OK;
-    part->kept = whi_hash_get(&acc->pieces, key_of(part));
-    if (!part->kept) {
-        part->kept = whi_calloc(1, sizeof(*part->kept));
-        wh_status status =
-            part->kept ? whi_hash_put(&acc->pieces, key_of(part), part->kept) : WH_ENOMEM;
+    piece *kept = whi_hash_get(&acc->pieces, key_of(part));
+    if (!kept) {
+        kept = whi_calloc(1, sizeof(*kept));
+        wh_status status = kept ? whi_hash_put(&acc->pieces, key_of(part), kept) : WH_ENOMEM;
         if (status != WH_OK) {
-            whi_free(part->kept);
+            whi_free(kept);
             return whi_type_fail(WH_ENOMEM, "wh_accumulator_add: out of memory");
         }
     }
-    if (part->kept->have + part->size <= part->whole.end - part->whole.begin)
+    if (kept->have + part->size <= part->whole.end - part->whole.begin)
         return WH_OK;
     return whi_type_fail(WH_EINVAL, "wh_accumulator_add: bytes at %" PRId64 " came before",
                          part->at);
@@ -287,9 +285,9 @@ static wh_status ready_cut(wh_accumulator *acc, cut *part) {
 
 // Adds a part to its element, and combines the element when it is whole.
 static void add_cut(wh_accumulator *acc, const cut *part, const char *packed) {
-    if (!part->size)
-        return;
-    piece *kept = part->kept;
+    piece *kept = part->size ? whi_hash_get(&acc->pieces, key_of(part)) : NULL;
+    if (!kept)
+        return;  // nothing is cut here: ready_cut made a piece for whatever is
     int64_t width = part->whole.end - part->whole.begin;
     memcpy(kept->bytes + (part->at - part->whole.begin), packed, (size_t)part->size);
     kept->have = (uint8_t)(kept->have + part->size);

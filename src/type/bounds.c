@@ -225,7 +225,8 @@ static bool place_array(const wh_type *node, hull *all) {
 }
 
 static bool place_all(const wh_type *node, hull *all) {
-    const whi_bounds *element = node->nchildren ? &node->children[0]->at : NULL;
+    static const whi_bounds nothing;  // a struct may have no member
+    const whi_bounds *element = node->nchildren ? &node->children[0]->at : &nothing;
     switch ((wh_type_kind)node->kind) {
     case WH_KIND_DUP:
     case WH_KIND_RESIZED: place(all, &(spread){0, 0, 1}, element); return true;

@@ -65,7 +65,7 @@ typedef struct order {
 static wh_status append(order *all, const wh_type *type) {
     if (all->n == all->room) {
         size_t room = all->room ? 2 * all->room : 16;
-        const wh_type **nodes = whi_realloc(all->nodes, room * sizeof(*nodes));
+        const wh_type **nodes = whi_realloc(all->nodes, room * sizeof(const wh_type *));
         if (!nodes)
             return WH_ENOMEM;
         all->nodes = nodes;

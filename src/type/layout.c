@@ -321,7 +321,8 @@ int64_t whi_layout_pieces(const whi_layout *layout, int64_t max) {
             pieces += whi_layout_pieces(&leaf->child[i], max - pieces);
     }
     for (int d = 0; d < layout->ndims && pieces <= max; d++)
-        pieces = layout->dim[d].count > max / pieces ? max + 1 : pieces * layout->dim[d].count;
+        if (__builtin_mul_overflow(pieces, layout->dim[d].count, &pieces))
+            return max + 1;
     return pieces <= max ? pieces : max + 1;
 }
 

@@ -45,15 +45,15 @@ WHI_INLINE char *list_masked(const whi_leaf *leaf, char *packed, char *base, int
     const uint8_t *len8 = leaf->len8;
     int64_t n = leaf->n;
     char *end = packed + n1 * n0 * leaf->size;
-    base += leaf->low;
+    base = whi_at(base, leaf->low);
     for (int64_t i = 0; i < n1; i++)
         for (int64_t j = 0; j < n0; j++) {
-            char *here = base + i * s1 + j * s0;
+            char *here = whi_at(base, i * s1 + j * s0);
             WHI_UNROLL for (int64_t k = 0; k < n; k++) {
                 if (way == WHI_PACK)
-                    list_run_pack(packed, here + off32[k], len8[k], end - packed);
+                    list_run_pack(packed, whi_at(here, off32[k]), len8[k], end - packed);
                 else
-                    list_run_unpack(packed, here + off32[k], len8[k], end - packed);
+                    list_run_unpack(packed, whi_at(here, off32[k]), len8[k], end - packed);
                 packed += len8[k];
             }
         }
@@ -109,9 +109,9 @@ WHI_INLINE char *permute(const whi_leaf *leaf, char *packed, char *base, int64_t
     __m512i table = _mm512_load_si512(way == WHI_PACK ? pack : unpack);
     int64_t bytes = per * leaf->size;
     char *end = packed + n1 * n0 * leaf->size;
-    base += leaf->low;
+    base = whi_at(base, leaf->low);
     for (int64_t i = 0; i < n1; i++) {
-        char *here = base + i * s1;
+        char *here = whi_at(base, i * s1);
         int64_t j = 0;
         // While a whole line of the packed side belongs to this call it may be written or read.
         for (; j + per <= n0 && end - packed >= LINE; j += per) {
@@ -122,12 +122,12 @@ WHI_INLINE char *permute(const whi_leaf *leaf, char *packed, char *base, int64_t
                 __m512i window = _mm512_permutexvar_epi8(table, _mm512_loadu_si512(packed));
                 _mm512_mask_storeu_epi8(here, used, window);
             }
-            here += per * s0;
+            here = whi_at(here, per * s0);
             packed += bytes;
         }
-        for (; j < n0; j++, here += s0)
+        for (; j < n0; j++, here = whi_at(here, s0))
             for (int64_t k = 0; k < leaf->n; k++) {
-                char *run = here + leaf->off32[k];
+                char *run = whi_at(here, leaf->off32[k]);
                 whi_move_any(way == WHI_PACK ? packed : run, way == WHI_PACK ? run : packed,
                              leaf->len8[k]);
                 packed += leaf->len8[k];
@@ -176,10 +176,10 @@ WHI_INLINE void tile_8(char *packed, int64_t pitch, char *base, int64_t s1, int6
     }
     __m512d r[8];
     for (int i = 0; i < 8; i++)
-        r[i] = _mm512_loadu_pd(way == WHI_PACK ? base + i * s0 : packed + i * pitch);
+        r[i] = _mm512_loadu_pd(way == WHI_PACK ? whi_at(base, i * s0) : packed + i * pitch);
     transpose(r);
     for (int i = 0; i < 8; i++) {
-        char *to = way == WHI_PACK ? packed + i * pitch : base + i * s0;
+        char *to = way == WHI_PACK ? packed + i * pitch : whi_at(base, i * s0);
         if (stream)
             _mm512_stream_pd((double *)(void *)to, r[i]);
         else

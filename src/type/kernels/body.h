@@ -20,6 +20,12 @@ typedef unsigned char whi_v16 __attribute__((vector_size(16), aligned(1), may_al
 typedef unsigned char whi_v32 __attribute__((vector_size(32), aligned(1), may_alias));
 typedef unsigned char whi_v64 __attribute__((vector_size(64), aligned(1), may_alias));
 
+// The address `offset` bytes from `base`.  Integers, because a loop steps once past its last run, and
+// that may lie beyond the address space.
+WHI_INLINE char *whi_at(char *base, int64_t offset) {
+    return (char *)((uintptr_t)base + (uintptr_t)offset);
+}
+
 // Moves `n` bytes, a constant power of two up to 64.
 WHI_INLINE void whi_move(char *to, const char *from, int n) {
     switch (n) {
@@ -79,11 +85,11 @@ WHI_INLINE char *whi_rows(const whi_leaf *leaf, char *packed, char *base, int64_
                           bool exact) {
     int64_t len = exact ? bytes : leaf->size;
     for (int64_t i = 0; i < n1; i++) {
-        char *row = base + i * s1;
+        char *row = whi_at(base, i * s1);
         WHI_UNROLL for (int64_t j = 0; j < n0; j++) {
             char *to = way == WHI_PACK ? packed : row, *from = way == WHI_PACK ? row : packed;
             whi_move_class(to, from, len, size, bytes, exact);
-            row += s0;
+            row = whi_at(row, s0);
             packed += len;
         }
     }
@@ -96,12 +102,12 @@ WHI_INLINE char *whi_blocks(const whi_leaf *leaf, char *packed, char *base, int6
     int64_t len = exact ? bytes : leaf->len, n = leaf->n;
     const uint32_t *off32 = leaf->off32;
     const int64_t *off = leaf->off;
-    base += leaf->low;
+    base = whi_at(base, leaf->low);
     for (int64_t i = 0; i < n1; i++) {
         for (int64_t j = 0; j < n0; j++) {
-            char *here = base + i * s1 + j * s0;
+            char *here = whi_at(base, i * s1 + j * s0);
             WHI_UNROLL for (int64_t k = 0; k < n; k++) {
-                char *run = here + (off32 ? (int64_t)off32[k] : off[k]);
+                char *run = whi_at(here, off32 ? (int64_t)off32[k] : off[k]);
                 char *to = way == WHI_PACK ? packed : run, *from = way == WHI_PACK ? run : packed;
                 whi_move_class(to, from, len, size, bytes, exact);
                 packed += len;
@@ -114,12 +120,12 @@ WHI_INLINE char *whi_blocks(const whi_leaf *leaf, char *packed, char *base, int6
 WHI_INLINE char *whi_list(const whi_leaf *leaf, char *packed, char *base, int64_t n1, int64_t s1,
                           int64_t n0, int64_t s0, whi_direction way, bool wide) {
     int64_t n = leaf->n;
-    base += leaf->low;
+    base = whi_at(base, leaf->low);
     for (int64_t i = 0; i < n1; i++) {
         for (int64_t j = 0; j < n0; j++) {
-            char *here = base + i * s1 + j * s0;
+            char *here = whi_at(base, i * s1 + j * s0);
             for (int64_t k = 0; k < n; k++) {
-                char *run = here + (wide ? leaf->off[k] : (int64_t)leaf->off32[k]);
+                char *run = whi_at(here, wide ? leaf->off[k] : (int64_t)leaf->off32[k]);
                 int64_t len = wide ? leaf->lens[k] : leaf->len8[k];
                 char *to = way == WHI_PACK ? packed : run, *from = way == WHI_PACK ? run : packed;
                 if (wide && len > 512)
@@ -141,7 +147,7 @@ WHI_INLINE void whi_field(char *packed, int64_t packed_step, char *base, int64_t
         char *to = way == WHI_PACK ? packed : base, *from = way == WHI_PACK ? base : packed;
         whi_move_class(to, from, len, size, bytes, exact);
         packed += packed_step;
-        base += step;
+        base = whi_at(base, step);
     }
 }
 
@@ -163,14 +169,14 @@ WHI_INLINE void whi_field_any(char *packed, int64_t packed_step, char *base, int
 WHI_INLINE char *whi_fields(const whi_leaf *leaf, char *packed, char *base, int64_t n1, int64_t s1,
                             int64_t n0, int64_t s0, whi_direction way) {
     enum { BATCH = 32 };
-    base += leaf->low;
+    base = whi_at(base, leaf->low);
     for (int64_t i = 0; i < n1; i++) {
         for (int64_t j = 0; j < n0; j += BATCH) {
             int64_t n = n0 - j < BATCH ? n0 - j : BATCH, at = 0;
-            char *here = base + i * s1 + j * s0;
+            char *here = whi_at(base, i * s1 + j * s0);
             for (int64_t k = 0; k < leaf->n; k++) {
-                whi_field_any(packed + at, leaf->size, here + leaf->off32[k], s0, leaf->len8[k], n,
-                              way);
+                whi_field_any(packed + at, leaf->size, whi_at(here, leaf->off32[k]), s0,
+                              leaf->len8[k], n, way);
                 at += leaf->len8[k];
             }
             packed += n * leaf->size;
@@ -184,7 +190,7 @@ WHI_INLINE void whi_cross_edge(char *packed, int64_t pitch, char *base, int64_t 
                                int64_t rows, int64_t columns, whi_direction way, int bytes) {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) {
-            char *there = base + i * s1 + j * s0, *here = packed + i * pitch + j * bytes;
+            char *there = whi_at(base, i * s1 + j * s0), *here = packed + i * pitch + j * bytes;
             whi_move(way == WHI_PACK ? here : there, way == WHI_PACK ? there : here, bytes);
         }
 }
@@ -201,7 +207,7 @@ WHI_INLINE void whi_cross_tile(char *packed, int64_t pitch, char *base, int64_t 
             whi_move(tile + i * LINE, packed + i * pitch, LINE);
     for (int j = 0; j < n; j++)
         WHI_UNROLL for (int i = 0; i < n; i++) {
-            char *there = base + i * s1 + j * s0, *here = tile + i * LINE + j * bytes;
+            char *there = whi_at(base, i * s1 + j * s0), *here = tile + i * LINE + j * bytes;
             whi_move(way == WHI_PACK ? here : there, way == WHI_PACK ? there : here, bytes);
         }
     if (way == WHI_PACK)
@@ -226,11 +232,12 @@ WHI_INLINE char *whi_cross(char *packed, char *base, int64_t n1, int64_t s1, int
     }
     for (; i + n <= n1; i += n) {
         for (j = 0; j + n <= n0; j += n)
-            tile(packed + i * pitch + j * bytes, pitch, base + i * s1 + j * s0, s1, s0, way, bytes);
-        whi_cross_edge(packed + i * pitch + j * bytes, pitch, base + i * s1 + j * s0, s1, s0, n,
-                       n0 - j, way, bytes);
+            tile(packed + i * pitch + j * bytes, pitch, whi_at(base, i * s1 + j * s0), s1, s0, way,
+                 bytes);
+        whi_cross_edge(packed + i * pitch + j * bytes, pitch, whi_at(base, i * s1 + j * s0), s1, s0,
+                       n, n0 - j, way, bytes);
     }
-    whi_cross_edge(packed + i * pitch, pitch, base + i * s1, s1, s0, n1 - i, n0, way, bytes);
+    whi_cross_edge(packed + i * pitch, pitch, whi_at(base, i * s1), s1, s0, n1 - i, n0, way, bytes);
     return packed + n1 * pitch;
 }
 

@@ -49,11 +49,11 @@ static char *rows_8(const whi_leaf *leaf, char *packed, char *base, int64_t n1, 
     if ((uintptr_t)packed % 8)
         return leaf->move[WHI_PACK](leaf, packed, base, n1, s1, n0, s0);
     for (int64_t i = 0; i < n1; i++) {
-        const char *row = base + i * s1;
-        for (int64_t j = 0; j < n0; j++, row += s0)
+        uintptr_t row = (uintptr_t)base + (uintptr_t)(i * s1);
+        for (int64_t j = 0; j < n0; j++, row += (uintptr_t)s0)
             for (int64_t k = 0; k < len; k += 8, packed += 8) {
                 long long word;
-                memcpy(&word, row + k, sizeof(word));
+                memcpy(&word, (const char *)row + k, sizeof(word));
                 _mm_stream_si64((long long *)(void *)packed, word);
             }
     }
@@ -67,11 +67,11 @@ static char *rows_16(const whi_leaf *leaf, char *packed, char *base, int64_t n1,
     if ((uintptr_t)packed % 16)
         return rows_8(leaf, packed, base, n1, s1, n0, s0);
     for (int64_t i = 0; i < n1; i++) {
-        const char *row = base + i * s1;
-        for (int64_t j = 0; j < n0; j++, row += s0)
+        uintptr_t row = (uintptr_t)base + (uintptr_t)(i * s1);
+        for (int64_t j = 0; j < n0; j++, row += (uintptr_t)s0)
             for (int64_t k = 0; k < len; k += 16, packed += 16)
                 _mm_stream_si128((__m128i *)(void *)packed,
-                                 _mm_loadu_si128((const __m128i *)(const void *)(row + k)));
+                                 _mm_loadu_si128((const __m128i *)((const char *)row + k)));
     }
     return packed;
 }
@@ -79,16 +79,18 @@ static char *rows_16(const whi_leaf *leaf, char *packed, char *base, int64_t n1,
 // Runs of whole lines.
 static char *rows_64(const whi_leaf *leaf, char *packed, char *base, int64_t n1, int64_t s1,
                      int64_t n0, int64_t s0) {
-    int64_t len = leaf->size, ahead = len < AHEAD ? AHEAD / len * s0 : s0;
+    int64_t len = leaf->size;
+    // Unsigned, because a stride may be so long that the distance means nothing.
+    uintptr_t ahead = (uintptr_t)(len < AHEAD ? AHEAD / len : 1) * (uintptr_t)s0;
     if ((uintptr_t)packed % 16)
         return rows_8(leaf, packed, base, n1, s1, n0, s0);
     for (int64_t i = 0; i < n1; i++) {
-        const char *row = base + i * s1;
-        for (int64_t j = 0; j < n0; j++, row += s0)
+        uintptr_t row = (uintptr_t)base + (uintptr_t)(i * s1);
+        for (int64_t j = 0; j < n0; j++, row += (uintptr_t)s0)
             for (int64_t k = 0; k < len; k += LINE, packed += LINE) {
                 // Beyond the last run this asks for a line in vain, or for none: it never faults.
-                __builtin_prefetch((const char *)((uintptr_t)row + (uintptr_t)(ahead + k)));
-                stream_line(packed, row + k);
+                __builtin_prefetch((const char *)(row + ahead + (uintptr_t)k));
+                stream_line(packed, (const char *)row + k);
             }
     }
     return packed;
