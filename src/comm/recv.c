@@ -210,10 +210,16 @@ wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payl
     if (!announced && hdr->cls == WHI_CLASS_TAG && !(hdr->flags & WHI_FLAG_SYNC)) {
         // The way of most messages, without what the others need.
         whi_recv_bind(req, ep);
-        wh_status st = land_here(req, hdr->tag, payload, hdr->size);
         ep->counters.received_messages++;
         ep->counters.received_bytes += hdr->size;
-        finish_landed(req, st);
+        if (__builtin_expect(req->buf.kind == WH_MEM_HOST && hdr->size <= req->buf.size, 1)) {
+            copy_host(req->buf.ptr, payload, hdr->size);
+            req->result.size = hdr->size;
+            req->result.tag = hdr->tag;
+            whi_req_finish(req, WH_OK);
+        } else {
+            finish_landed(req, land_here(req, hdr->tag, payload, hdr->size));
+        }
         whi_ep_give_credit(ep, hdr->size + WHI_MESSAGE_COST);
         return WH_OK;
     }

@@ -184,7 +184,9 @@ int whi_shm_poll(whi_lane *base, int budget) {
     while (events < budget) {
         wh_status status = take(lane);
         if (status == WH_EAGAIN) {
-            if (lane->rx.told != lane->rx.pos)
+            // Behind a message its answer is due first: the next look tells, or arming does.  The sender has three
+            // quarters of the ring meanwhile.
+            if (!events && lane->rx.told != lane->rx.pos)
                 tell(lane);
             break;
         }
