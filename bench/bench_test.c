@@ -91,7 +91,8 @@ static void test_json(void) {
     bench_json_null(&json, NULL);
     bench_json_close(&json, ']');
     fclose(file);
-    const char *want = "[\n  {\"a\\\"\\u000a\": \"x\\\\\", \"n\": 0.5, \"bad\": null},\n  null\n]\n";
+    const char *want =
+        "[\n  {\"a\\\"\\u000a\": \"x\\\\\", \"n\": 0.5, \"bad\": null},\n  null\n]\n";
     EXPECT(strcmp(text, want) == 0);
     free(text);
 }

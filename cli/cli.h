@@ -31,6 +31,9 @@ int cli_recv(int argc, char **argv);
 __attribute__((format(printf, 3, 4))) int cli_complain(const char *command, int code,
                                                        const char *format, ...);
 
+// cli_printable replaces, in place, what would move a terminal's cursor; for text from strangers.
+char *cli_printable(char *text);
+
 // One option of a subcommand.  With `argument` it takes a value and `target` is a const char **;
 // without, it is a switch and `target` is a bool *.
 typedef struct cli_option {

@@ -20,6 +20,14 @@ int cli_complain(const char *command, int code, const char *format, ...) {
     return code;
 }
 
+char *cli_printable(char *text) {
+    for (char *c = text; *c; c++) {
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
+    }
+    return text;
+}
+
 static void print_help(const cli_syntax *syntax) {
     printf("usage: wherry %s %s\n\n%s\n", syntax->command, syntax->usage, syntax->about);
     for (const cli_option *option = syntax->options; option->name; option++) {

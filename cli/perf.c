@@ -131,6 +131,19 @@ static bool parse_pin(const char *text, int cores[2], bench_error *error) {
     return bench_fail(error, "--pin takes two cores such as 0,1, or none");
 }
 
+// The host of HOST:PORT, without the brackets of IPv6.
+static bool split_address(perf_run *run, bench_error *error) {
+    const char *colon = strrchr(opt.connect, ':');
+    if (!colon || colon == opt.connect)
+        return bench_fail(error, "--connect takes HOST:PORT, not '%s'", opt.connect);
+    snprintf(run->address, sizeof run->address, "%s", opt.connect);
+    bool bracket = opt.connect[0] == '[' && colon[-1] == ']';
+    snprintf(run->host, sizeof run->host, "%.*s", (int)(colon - opt.connect) - 2 * bracket,
+             opt.connect + bracket);
+    run->bells.fd[0] = run->bells.fd[1] = -1;
+    return true;
+}
+
 static bool parse_plan(perf_run *run, char **words, int count, bench_error *error) {
     bench_plan *plan = &run->plan;
     uint64_t reps = 5;
@@ -144,6 +157,8 @@ static bool parse_plan(perf_run *run, char **words, int count, bench_error *erro
         return bench_fail(error, "--reps is a number from 1 to %d", BENCH_REPS_MAX);
     if (opt.seconds && !bench_parse_seconds(opt.seconds, &plan->seconds))
         return bench_fail(error, "--time is a time such as 0.3s, not '%s'", opt.seconds);
+    if (opt.connect && !split_address(run, error))
+        return false;
     if (opt.listen && opt.connect)
         return bench_fail(error, "--listen and --connect exclude each other");
     plan->reps = (unsigned)reps;
@@ -193,19 +208,6 @@ static bool start_child(perf_run *run, bench_error *error) {
         return bench_fail(error, "the other process did not come up");
     snprintf(run->host, sizeof run->host, "127.0.0.1");
     snprintf(run->address, sizeof run->address, "127.0.0.1:%d", port);
-    return true;
-}
-
-// The host of HOST:PORT, without the brackets of IPv6.
-static bool split_address(perf_run *run, bench_error *error) {
-    const char *colon = strrchr(opt.connect, ':');
-    if (!colon || colon == opt.connect)
-        return bench_fail(error, "--connect takes HOST:PORT, not '%s'", opt.connect);
-    snprintf(run->address, sizeof run->address, "%s", opt.connect);
-    bool bracket = opt.connect[0] == '[' && colon[-1] == ']';
-    snprintf(run->host, sizeof run->host, "%.*s", (int)(colon - opt.connect) - 2 * bracket,
-             opt.connect + bracket);
-    run->bells.fd[0] = run->bells.fd[1] = -1;
     return true;
 }
 
@@ -287,7 +289,7 @@ static int run_lead(perf_run *run) {
     wh_context *ctx = NULL;
     wh_worker *worker = NULL;
     bench_machine_read(&run->machine);
-    bool good = opt.connect ? split_address(run, &error) : start_child(run, &error);
+    bool good = opt.connect || start_child(run, &error);
     if (good && !bench_pin(run->cores[0]))
         good = bench_fail(&error, "cannot run on core %d", run->cores[0]);
     if (good && !opt.connect && run->cores[0] >= 0 && run->cores[0] == run->cores[1])

@@ -43,7 +43,6 @@ static bool follow(const perf_serve *serve, wh_endpoint *ep, bench_error *error)
 }
 
 static int serve_all(const perf_serve *serve, wh_worker *worker, wh_endpoint **waiting) {
-    int code = CLI_OK;
     while (!cli_interrupted) {
         bench_error error = {""};
         wh_endpoint *ep = *waiting;
@@ -52,15 +51,13 @@ static int serve_all(const perf_serve *serve, wh_worker *worker, wh_endpoint **w
             bench_quiet_step(worker, 1000);
             continue;
         }
-        if (!follow(serve, ep, &error)) {
-            code = CLI_FAILED;
-            if (!serve->quiet)
-                cli_complain("perf", CLI_FAILED, "%s", error.text);
-        }
+        bool good = follow(serve, ep, &error);
+        if (!good && !serve->quiet)
+            cli_complain("perf", CLI_FAILED, "%s", error.text);
         if (serve->once)
-            break;
+            return good ? CLI_OK : CLI_FAILED;
     }
-    return code;
+    return CLI_OK;
 }
 
 int perf_serve_run(const perf_serve *serve) {
@@ -80,9 +77,9 @@ int perf_serve_run(const perf_serve *serve) {
         cli_complain("perf", CLI_FAILED, "cannot listen at %s: %s", serve->address,
                      wh_status_text(status));
     } else {
+        cli_catch_interrupt(worker);
         printf(serve->quiet ? "%d\n" : "listening on port %d\n", wh_listener_port(listener));
         fflush(stdout);
-        cli_catch_interrupt(worker);
         code = serve_all(serve, worker, &waiting);
         cli_catch_interrupt(NULL);
     }

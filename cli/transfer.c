@@ -98,6 +98,8 @@ bool transfer_target_is_safe(const char *name, const char *target) {
     // The top of the tree is what was sent, not the directory that it was put into.
     bool up;
     const char *at = target;
+    while (strncmp(at, "./", 2) == 0)
+        at += 2;
     while (component(at, &up) == 2 && up) {
         if (--depth < 1)
             return false;

@@ -21,12 +21,12 @@
 #define TRANSFER_MAGIC UINT32_C(0x31464857)  // "WHF1": another format gets another digit
 
 enum {
-    TRANSFER_PART = 1 << 20,     // bytes of file data in one object: stays in the cache of both ends
-    TRANSFER_WINDOW = 4,         // objects under way
-    TRANSFER_NAME_MAX = 4095,    // bytes of a name or a target
-    TRANSFER_DIGEST = 32,        // bytes of SHA-256
-    TRANSFER_OBJECT_TAG = 1,     // from the sender
-    TRANSFER_ANSWER_TAG = 2,     // to the sender
+    TRANSFER_PART = 512 << 10,  // bytes of file data in one object: stays in the cache of both ends
+    TRANSFER_WINDOW = 16,       // objects under way; many, because most files are small
+    TRANSFER_NAME_MAX = 4095,   // bytes of a name or a target
+    TRANSFER_DIGEST = 32,       // bytes of SHA-256
+    TRANSFER_OBJECT_TAG = 1,    // from the sender
+    TRANSFER_ANSWER_TAG = 2,    // to the sender
     TRANSFER_ANSWER_MAX = 8192,  // bytes of an answer
 };
 

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// `wherry info`: what this build is, where it runs, and how it is configured.
+//
+// The same facts are gathered once and then written as text or as JSON.
+#include "bench/json.h"
+#include "bench/machine.h"
+#include "bench/text.h"
+#include "cli/cli.h"
+#include "cli/topology.h"
+#include "cli/ucx_found.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define COMMAND "info"
+
+static struct info_options { bool json, config; } opt;
+
+static const cli_option options[] = {
+    {"--json", NULL, &opt.json, "one JSON object instead of text"},
+    {"--config", NULL, &opt.config, "the whole configuration table"},
+    {NULL, NULL, NULL, NULL},
+};
+
+static const cli_syntax syntax = {
+    COMMAND,
+    "[OPTIONS]",
+    "Prints versions, host, lanes, memory kinds, and the settings that are not at their default\n"
+    "(with --config all of them, with their documentation).\n",
+    options,
+};
+
+typedef struct info {
+    wh_context *ctx;
+    bench_machine machine;
+    topology topology;
+    bool ucx;
+    char ucx_version[32], ucx_path[512];
+    bench_json json;  // while JSON is written
+} info;
+
+static void gather(info *self) {
+    bench_machine_read(&self->machine);
+    topology_read(&self->topology);
+    self->ucx = ucx_found_version(self->ucx_version, sizeof self->ucx_version, self->ucx_path,
+                                  sizeof self->ucx_path);
+}
+
+// Text.
+
+static void print_lane(const wh_lane_info *lane, void *arg) {
+    (void)arg;
+    printf("  %-8s %-4s %s\n", lane->name, lane->usable ? "yes" : "no", lane->reason);
+}
+
+static void print_setting(const wh_config_item *item, void *arg) {
+    int *shown = arg;
+    if (strcmp(item->source, "default") == 0)
+        return;
+    printf("  %s = %s (%s)\n", item->key, item->value, item->source);
+    (*shown)++;
+}
+
+static void print_documented(const wh_config_item *item, void *arg) {
+    (void)arg;
+    printf("%s = %s\n    %s\n    %s; default %s; from: %s; type: %s\n", item->key, item->value,
+           item->doc, item->env, *item->default_value ? item->default_value : "(empty)",
+           item->source, item->type);
+}
+
+static void print_host(const info *self) {
+    const bench_machine *machine = &self->machine;
+    const topology *topo = &self->topology;
+    char memory[32];
+    printf("host      %s, %s\n", machine->host, machine->kernel);
+    printf("  cpu      %s, %d usable cores, %s\n", machine->cpu, machine->cores, machine->caches);
+    printf("  topology %d packages, %d NUMA nodes, %d cores, %d threads (%s)\n", topo->packages,
+           topo->numa_nodes, topo->cores, topo->threads, topo->source);
+    printf("  memory   %s\n", bench_format_bytes((double)machine->memory, memory, sizeof memory));
+}
+
+static void print_kinds(void) {
+    printf("memory   ");
+    for (int kind = WH_MEM_HOST; kind <= WH_MEM_SIM; kind++) {
+        if (wh_mem_kinds() & 1u << kind)
+            printf(" %s", wh_mem_kind_name((wh_mem_kind)kind));
+    }
+    printf("\n");
+}
+
+static void print_text(const info *self) {
+    int shown = 0;
+    printf("wherry    %s (headers %s)\n", wh_version(), WH_VERSION_STRING);
+    printf("ucx       built against: none (opened at run time); found: %s%s%s\n",
+           self->ucx ? self->ucx_version : "none", self->ucx ? " as " : "",
+           self->ucx ? self->ucx_path : "");
+    print_host(self);
+    printf("lanes\n");
+    wh_context_lanes(self->ctx, print_lane, NULL);
+    print_kinds();
+    printf("settings\n");
+    wh_context_config(self->ctx, print_setting, &shown);
+    if (shown == 0)
+        printf("  all at their defaults; `wherry info --config` lists them\n");
+}
+
+// JSON.
+
+static void write_lane(const wh_lane_info *lane, void *arg) {
+    bench_json *json = arg;
+    bench_json_open(json, NULL, '{', true);
+    bench_json_string(json, "name", lane->name);
+    bench_json_bool(json, "usable", lane->usable);
+    bench_json_string(json, "reason", lane->reason);
+    bench_json_close(json, '}');
+}
+
+static void write_setting(const wh_config_item *item, void *arg) {
+    bench_json *json = arg;
+    bench_json_open(json, NULL, '{', true);
+    bench_json_string(json, "key", item->key);
+    bench_json_string(json, "env", item->env);
+    bench_json_string(json, "type", item->type);
+    bench_json_string(json, "default", item->default_value);
+    bench_json_string(json, "value", item->value);
+    bench_json_string(json, "source", item->source);
+    bench_json_string(json, "doc", item->doc);
+    bench_json_close(json, '}');
+}
+
+static void write_host(bench_json *json, const info *self) {
+    const bench_machine *machine = &self->machine;
+    const topology *topo = &self->topology;
+    bench_json_open(json, "host", '{', false);
+    bench_json_string(json, "name", machine->host);
+    bench_json_string(json, "kernel", machine->kernel);
+    bench_json_string(json, "cpu", machine->cpu);
+    bench_json_string(json, "caches", machine->caches);
+    bench_json_int(json, "usable_cores", machine->cores);
+    bench_json_int(json, "memory", (int64_t)machine->memory);
+    bench_json_int(json, "packages", topo->packages);
+    bench_json_int(json, "numa_nodes", topo->numa_nodes);
+    bench_json_int(json, "cores", topo->cores);
+    bench_json_int(json, "threads", topo->threads);
+    bench_json_string(json, "topology", topo->source);
+    bench_json_close(json, '}');
+}
+
+static void write_versions(bench_json *json, const info *self) {
+    bench_json_open(json, "versions", '{', false);
+    bench_json_string(json, "wherry", wh_version());
+    bench_json_string(json, "headers", WH_VERSION_STRING);
+    bench_json_string(json, "ucx_built", NULL);
+    bench_json_string(json, "ucx_found", self->ucx ? self->ucx_version : NULL);
+    bench_json_string(json, "ucx_path", self->ucx ? self->ucx_path : NULL);
+    bench_json_close(json, '}');
+}
+
+static void write_json(info *self) {
+    bench_json *json = &self->json;
+    *json = bench_json_to(stdout);
+    bench_json_open(json, NULL, '{', false);
+    write_versions(json, self);
+    write_host(json, self);
+    bench_json_open(json, "lanes", '[', false);
+    wh_context_lanes(self->ctx, write_lane, json);
+    bench_json_close(json, ']');
+    bench_json_open(json, "memory_kinds", '[', true);
+    for (int kind = WH_MEM_HOST; kind <= WH_MEM_SIM; kind++) {
+        if (wh_mem_kinds() & 1u << kind)
+            bench_json_string(json, NULL, wh_mem_kind_name((wh_mem_kind)kind));
+    }
+    bench_json_close(json, ']');
+    bench_json_open(json, "config", '[', false);
+    wh_context_config(self->ctx, write_setting, json);
+    bench_json_close(json, ']');
+    bench_json_close(json, '}');
+}
+
+int cli_info(int argc, char **argv) {
+    info self = {.ucx = false};
+    int rest;
+    int code = cli_parse(&syntax, argc, argv, &rest);
+    if (code != CLI_GO_ON)
+        return code;
+    if (rest > 0)
+        return cli_complain(COMMAND, CLI_USAGE, "it takes no arguments, not '%s'", argv[0]);
+    wh_status status = cli_context_create(NULL, NULL, NULL, &self.ctx);
+    if (status != WH_OK)
+        return cli_complain(COMMAND, CLI_FAILED, "the configuration is not valid: %s",
+                            wh_status_text(status));
+    gather(&self);
+    if (opt.json)
+        write_json(&self);
+    else if (opt.config)
+        wh_context_config(self.ctx, print_documented, NULL);
+    else
+        print_text(&self);
+    wh_context_destroy(self.ctx);
+    return CLI_OK;
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// See sender.h.
+#include "cli/sender.h"
+
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define COMMAND "send"
+
+static void receive_answers(sender *self);
+
+static void note_lost(sender *self, wh_status status) {
+    if (self->lost == WH_OK)
+        self->lost = status;
+}
+
+static void take_answer(sender *self, const wh_result *result) {
+    if (result->status != WH_OK) {
+        note_lost(self, result->status);
+        return;
+    }
+    self->answer[result->size] = '\0';
+    if (strcmp(self->answer, "done") == 0) {
+        self->done = true;
+        return;
+    }
+    self->problems++;
+    bar_clear(&self->bar);
+    cli_complain(COMMAND, CLI_FAILED, "%s", cli_printable(self->answer));
+}
+
+static void on_answer(wh_request *req, const wh_result *result, void *arg) {
+    (void)req;
+    sender *self = arg;
+    self->answering = false;
+    take_answer(self, result);
+    receive_answers(self);
+}
+
+static void receive_answers(sender *self) {
+    wh_op_opts opts = {
+        .size = sizeof opts, .done = on_answer, .arg = self, .result = &self->result};
+    while (!self->answering && !self->done && self->lost == WH_OK) {
+        wh_status status = wh_tag_recv(self->ep, self->answer, TRANSFER_ANSWER_MAX,
+                                       TRANSFER_ANSWER_TAG, WH_TAG_MASK_ALL, &opts, NULL);
+        if (status == WH_OK)
+            take_answer(self, &self->result);
+        else if (status == WH_PENDING)
+            self->answering = true;
+        else
+            note_lost(self, status);
+    }
+}
+
+bool sender_init(sender *self, wh_endpoint *ep, uint64_t total) {
+    memset(self, 0, sizeof *self);
+    self->ep = ep;
+    self->worker = wh_endpoint_worker(ep);
+    self->digest = digest_create();
+    bool good = self->digest != NULL;
+    for (int i = 0; i < TRANSFER_WINDOW; i++) {
+        self->slots[i].sender = self;
+        self->slots[i].data = malloc(TRANSFER_PART);
+        good = good && self->slots[i].data;
+    }
+    if (!good)
+        return false;
+    bar_begin(&self->bar, total);
+    receive_answers(self);
+    return true;
+}
+
+void sender_fini(sender *self) {
+    digest_destroy(self->digest);
+    for (int i = 0; i < TRANSFER_WINDOW; i++)
+        free(self->slots[i].data);
+    bar_clear(&self->bar);
+}
+
+static bool can_go_on(const sender *self) {
+    return self->lost == WH_OK && !cli_interrupted;
+}
+
+static bool step(sender *self) {
+    wh_status status = wh_worker_wait(self->worker, 200);
+    if (status != WH_OK && status != WH_ETIMEDOUT)
+        note_lost(self, status);
+    return can_go_on(self);
+}
+
+// The next free slot, waiting for one; NULL when the transfer cannot go on.
+static sender_slot *free_slot(sender *self) {
+    while (can_go_on(self)) {
+        for (int i = 0; i < TRANSFER_WINDOW; i++) {
+            if (!self->slots[i].busy)
+                return &self->slots[i];
+        }
+        step(self);
+    }
+    return NULL;
+}
+
+static void on_sent(wh_request *req, const wh_result *result, void *arg) {
+    (void)req;
+    sender_slot *slot = arg;
+    slot->busy = false;
+    if (result->status != WH_OK)
+        note_lost(slot->sender, result->status);
+}
+
+// Sends what lies in a slot: `size` bytes of data behind the header of `entry`.
+static bool send_slot(sender *self, sender_slot *slot, const transfer_entry *entry, size_t size) {
+    wh_op_opts opts = {.size = sizeof opts, .mem = WH_MEM_HOST, .done = on_sent, .arg = slot};
+    const wh_frame frame = {.data = slot->data, .size = size, .mem = WH_MEM_HOST};
+    size_t header_size = transfer_encode(entry, slot->header);
+    size_t frames = entry->head.kind == TRANSFER_FILE ? 1 : 0;
+    wh_status status = wh_object_send(self->ep, slot->header, header_size, frames ? &frame : NULL,
+                                      frames, TRANSFER_OBJECT_TAG, &opts, NULL);
+    slot->busy = status == WH_PENDING;
+    if (status != WH_OK && status != WH_PENDING)
+        note_lost(self, status);
+    wh_worker_progress(self->worker);  // so that what is under way moves while the next is read
+    return can_go_on(self);
+}
+
+static size_t read_part(int fd, char *data, size_t size) {
+    size_t have = 0;
+    while (have < size) {
+        ssize_t got = read(fd, data + have, size - have);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        have += (size_t)got;
+    }
+    return have;
+}
+
+// A file that cannot be read to its end stays without a last part, and the receiver drops it.
+static bool give_up_file(sender *self, const char *path, const char *why) {
+    bar_clear(&self->bar);
+    cli_complain(COMMAND, CLI_FAILED, "%s: %s", path, why);
+    self->problems++;
+    return can_go_on(self);
+}
+
+static bool send_part(sender *self, sender_slot *slot, transfer_entry *part, size_t size) {
+    transfer_head *head = &part->head;
+    head->flags = 0;
+    if (head->offset == 0)
+        head->flags |= TRANSFER_FIRST;
+    if (head->offset + size == head->size)
+        head->flags |= TRANSFER_LAST;
+    if (!digest_add(self->digest, slot->data, size) ||
+        ((head->flags & TRANSFER_LAST) && !digest_end(self->digest, head->digest)))
+        return give_up_file(self, part->name, "libcrypto cannot hash it");
+    bool good = send_slot(self, slot, part, size);
+    head->offset += size;
+    self->bytes += size;
+    bar_draw(&self->bar, self->bytes, part->name);
+    return good;
+}
+
+static bool send_data(sender *self, transfer_entry *part, int fd, const char *path) {
+    transfer_head *head = &part->head;
+    if (!digest_begin(self->digest))
+        return give_up_file(self, path, "libcrypto cannot hash it");
+    do {
+        sender_slot *slot = free_slot(self);
+        if (!slot)
+            return false;
+        uint64_t left = head->size - head->offset;
+        size_t size = left < TRANSFER_PART ? (size_t)left : TRANSFER_PART;
+        if (read_part(fd, slot->data, size) != size)
+            return give_up_file(self, path, "it changed or could not be read to its end");
+        if (!send_part(self, slot, part, size))
+            return false;
+    } while (head->offset < head->size);
+    self->files++;
+    return true;
+}
+
+static bool send_file(sender *self, const transfer_entry *entry, const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a fifo in its place must not block
+    if (fd < 0)
+        return give_up_file(self, path, strerror(errno));
+    transfer_entry part = *entry;
+    bool good = send_data(self, &part, fd, path);
+    close(fd);
+    return good;
+}
+
+bool sender_entry(sender *self, const transfer_entry *entry, const char *path) {
+    if (entry->head.kind == TRANSFER_FILE)
+        return send_file(self, entry, path);
+    sender_slot *slot = free_slot(self);
+    return slot && send_slot(self, slot, entry, 0);
+}
+
+bool sender_end(sender *self) {
+    static transfer_entry end;
+    end.head.kind = TRANSFER_END;
+    end.head.size = self->bytes;
+    end.head.offset = self->files;
+    if (!sender_entry(self, &end, ""))
+        return false;
+    while (!self->done && step(self))
+        continue;
+    return self->done;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The sending side of a transfer: entries become objects, a few of them under way at a time.
+//
+// File data is read into the sender's own buffers and not mapped: a file that shrinks while it is read
+// is then a short read and not a SIGBUS, and what was read is hashed while it is still in the cache.
+// The thread that owns the worker uses a sender.
+#ifndef CLI_SENDER_H
+#define CLI_SENDER_H
+
+#include "cli/bar.h"
+#include "cli/digest.h"
+#include "cli/transfer.h"
+
+#include <wherry/wherry.h>
+
+typedef struct sender_slot {
+    struct sender *sender;
+    char *data;  // TRANSFER_PART bytes
+    char header[TRANSFER_HEADER_MAX];
+    bool busy;  // the object is under way
+} sender_slot;
+
+typedef struct sender {
+    wh_worker *worker;  // borrowed
+    wh_endpoint *ep;    // borrowed
+    digest *digest;
+    bar bar;
+    uint64_t files, bytes;  // sent
+    uint64_t problems;      // entries that could not be read, or were refused
+    wh_status lost;         // WH_OK, or why the receiver is gone
+    bool answering;         // the receive of an answer is under way
+    bool done;              // the receiver has everything
+    char answer[TRANSFER_ANSWER_MAX + 1];
+    wh_result result;  // of an answer that was there already
+    sender_slot slots[TRANSFER_WINDOW];
+} sender;
+
+// sender_init makes a sender on a connected endpoint; sender_fini frees its buffers, when the endpoint
+// has been closed or aborted and progressed once.
+bool sender_init(sender *self, wh_endpoint *ep, uint64_t total);
+void sender_fini(sender *self);
+
+// sender_entry sends one entry; a file with all its data, read from `path`.  False when the transfer
+// cannot go on: the receiver is gone, or the user has interrupted.
+bool sender_entry(sender *self, const transfer_entry *entry, const char *path);
+
+// sender_end says that this was all, and waits until the receiver has confirmed it.
+bool sender_end(sender *self);
+
+#endif

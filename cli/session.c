@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// See session.h.
+//
+// An entry that cannot be stored is refused with a reason, and the transfer goes on: one odd name
+// among ten thousand files should not cost the rest.  Only a sender that breaks the format is cut off.
+#include "cli/session.h"
+
+#include "bench/clock.h"
+#include "bench/text.h"
+#include "cli/cli.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define COMMAND "recv"
+
+static bool refuse(session *self, const char *name, const char *why) {
+    char text[TRANSFER_ANSWER_MAX];
+    snprintf(text, sizeof text, "refused %s: %s", name, why);
+    self->refused++;
+    bool told = session_answer(self, text);
+    bar_clear(&self->receiver->bar);
+    cli_complain(COMMAND, CLI_FAILED, "%s, from %s", cli_printable(text), self->peer);
+    return told;
+}
+
+static void drop_incomplete(session *self) {
+    if (self->file.fd < 0)
+        return;
+    store_drop(&self->file);
+    (void)refuse(self, self->now.name, "it came incomplete");
+}
+
+static const char *begin_file(session *self, const transfer_entry *entry) {
+    drop_incomplete(self);
+    self->now = *entry;
+    self->have = 0;
+    const char *why = store_begin(&self->receiver->store, entry, &self->file);
+    if (!why && !digest_begin(self->digest)) {
+        store_drop(&self->file);
+        why = "libcrypto cannot hash it";
+    }
+    if (why) {
+        self->file.fd = -1;
+        (void)refuse(self, entry->name, why);
+    }
+    return NULL;
+}
+
+static void finish_file(session *self, const transfer_entry *entry) {
+    uint8_t sum[TRANSFER_DIGEST];
+    const char *why = NULL;
+    if (!digest_end(self->digest, sum) || memcmp(sum, entry->head.digest, sizeof sum) != 0) {
+        why = "its digest is wrong";
+        store_drop(&self->file);
+    } else {
+        why = store_finish(&self->file, entry);
+    }
+    if (why)
+        (void)refuse(self, entry->name, why);
+    else
+        self->files++;
+}
+
+// A later part must go on where the last one ended, with the same file.  Parts of a file that was
+// refused are passed over.
+static const char *take_part(session *self, const transfer_entry *entry, const wh_frame *frame) {
+    const transfer_head *head = &entry->head;
+    if (head->flags & TRANSFER_FIRST)
+        begin_file(self, entry);
+    else if (strcmp(self->now.name, entry->name) != 0 || head->size != self->now.head.size ||
+             head->offset != self->have)
+        return "parts of a file are out of order";
+    self->have = head->offset + frame->size;
+    self->receiver->bytes += frame->size;
+    self->bytes += frame->size;
+    if (self->file.fd < 0)
+        return NULL;
+    const char *why = store_write(&self->file, frame->data, frame->size);
+    if (!why && !digest_add(self->digest, frame->data, frame->size))
+        why = "libcrypto cannot hash it";
+    if (why) {
+        store_drop(&self->file);
+        (void)refuse(self, entry->name, why);
+    } else if (head->flags & TRANSFER_LAST) {
+        finish_file(self, entry);
+    }
+    return NULL;
+}
+
+static const char *take_end(session *self) {
+    drop_incomplete(self);
+    self->complete = true;
+    return session_answer(self, "done") ? NULL : "it does not take answers";
+}
+
+static const char *handle(session *self, const transfer_entry *entry, const wh_frame *frame) {
+    store *to = &self->receiver->store;
+    const char *why = NULL;
+    switch ((transfer_kind)entry->head.kind) {
+    case TRANSFER_FILE: return frame ? take_part(self, entry, frame) : "a file has no frame";
+    case TRANSFER_END: return take_end(self);
+    case TRANSFER_DIR: why = store_dir(to, entry); break;
+    case TRANSFER_LEAVE: why = store_leave(to, entry); break;
+    case TRANSFER_LINK: why = store_link(to, entry); break;
+    }
+    if (why && !refuse(self, entry->name, why))
+        return "it does not take answers";
+    return NULL;
+}
+
+const char *session_handle(session *self, const wh_object *object) {
+    transfer_entry entry;
+    size_t header_size;
+    const void *header = wh_object_header(object, &header_size);
+    size_t frames = wh_object_count(object);
+    self->began = true;
+    if (self->complete) {
+        self->complete = false;
+        return "it went on after its end";
+    }
+    if (frames > 1)
+        return "an object has too many frames";
+    const wh_frame *frame = frames ? wh_object_frame(object, 0) : NULL;
+    const char *why = transfer_decode(header, header_size, frame ? frame->size : 0, &entry);
+    return why ? why : handle(self, &entry, frame);
+}
+
+static void say_sum(const session *self) {
+    char amount[32], rate[32];
+    double seconds = (double)(bench_ns() - self->start_ns) / (double)BENCH_NS_PER_S;
+    printf("received %" PRIu64 " files, %s in %.2f s (%s/s) from %s", self->files,
+           bench_format_bytes((double)self->bytes, amount, sizeof amount), seconds,
+           bench_format_bytes((double)self->bytes / seconds, rate, sizeof rate), self->peer);
+    if (self->refused)
+        printf("; %" PRIu64 " refused", self->refused);
+    printf("\n");
+    fflush(stdout);
+}
+
+static void say_lost(session *self, const char *why) {
+    char have[32], size[32];
+    if (self->file.fd < 0) {
+        cli_complain(COMMAND, CLI_FAILED, "lost %s after %" PRIu64 " files: %s", self->peer,
+                     self->files, why);
+        return;
+    }
+    cli_complain(COMMAND, CLI_FAILED,
+                 "lost %s after %" PRIu64 " files, in %s at %s of %s (removed): %s", self->peer,
+                 self->files, cli_printable(self->now.name),
+                 bench_format_bytes((double)self->have, have, sizeof have),
+                 bench_format_bytes((double)self->now.head.size, size, sizeof size), why);
+}
+
+void session_end(session *self, const char *why) {
+    if (!why && !self->began)
+        return;
+    bar_clear(&self->receiver->bar);
+    self->receiver->ended++;
+    if (self->complete)
+        say_sum(self);
+    else
+        say_lost(self, why ? why : "it closed before its end");
+    store_drop(&self->file);
+    self->receiver->failed += !self->complete || self->refused;
+}
