@@ -211,7 +211,7 @@ int ucd_type_create_struct(int count, const int *array_of_blocklengths,
     const wh_type **types = NULL;
     (void)info;
     if (count > 0 && array_of_types)
-        types = malloc((size_t)count * sizeof(*types));
+        types = malloc((size_t)count * sizeof(const wh_type *));
     for (int i = 0; i < count && types; i++)
         types[i] = type_of(array_of_types[i]);
     bool failed = lengths.failed || displacements.failed || (count > 0 && array_of_types && !types);

@@ -365,7 +365,7 @@ static void make_room(wh_worker *worker) {
         }
     }
     whi_log_once_per(
-        WHI_WARN, "W-HND-06", 5,
+        WHI_WARN, "W-HND-06", 1,
         "more than handshake_max=%llu connections are in their handshake; the one from "
         "%s makes room",
         (unsigned long long)worker->ctx->config.handshake_max, victim->name);

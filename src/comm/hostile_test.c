@@ -44,10 +44,9 @@ static void attack(void) {
 
 static void give_up(void) {
     close(foe.fd);
-    if (target)
-        wh_endpoint_abort(target);
+    while (victim.accepted_count > 1)  // the first one is the honest client's
+        wh_endpoint_abort(victim.accepted[--victim.accepted_count]);
     target = NULL;
-    victim.accepted_count = 1;  // the honest one
 }
 
 // refused waits until the victim has ended the link, and checks why.
@@ -880,10 +879,8 @@ TEST(rubbish_in_the_shared_ring) {
         }
         ring.shm->ops->close(ring.shm);
         ring.stream->ops->close(ring.stream);
-        foe.fd = -1;
-        wh_endpoint_abort(target);
-        target = NULL;
-        victim.accepted_count = 1;
+        foe.fd = -1;  // it was the lane's
+        give_up();
         munmap(mine, size);
         munmap(theirs, size);
         close(ring.ring_fd);

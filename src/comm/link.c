@@ -70,6 +70,15 @@ void whi_link_set_lane(whi_link *link, whi_lane *lane) {
     whi_link_heat(link);
 }
 
+// socket_ended notes the end of the socket beside a ring.  It may be seen before the ring's last records: those are
+// read first.
+static void socket_ended(whi_link *link, wh_status why) {
+    link->peer_died = true;
+    link->stream_end = why;
+    whi_worker_unwatch(link->worker, &link->watch);
+    whi_link_heat(link);
+}
+
 static void on_socket(whi_watch *watch, uint32_t events) {
     whi_link *link = whi_container_of(watch, whi_link, watch);
     if (link->dead)
@@ -78,11 +87,7 @@ static void on_socket(whi_watch *watch, uint32_t events) {
     if (link->rx != link->stream) {
         int n = link->stream->ops->poll(link->stream, 64);
         if (n < 0) {
-            // The socket's end may be seen before the ring's last records: those are read first.
-            link->peer_died = true;
-            link->stream_end = (wh_status)n;
-            whi_worker_unwatch(link->worker, watch);
-            whi_link_heat(link);
+            socket_ended(link, (wh_status)n);
             return;
         }
         link->worker->counters.doorbells += (unsigned)n;
@@ -181,9 +186,14 @@ void whi_link_want_room(whi_link *link, bool want) {
 }
 
 unsigned whi_link_pass(whi_link *link) {
-    int n = link->rx->ops->poll(link->rx, 64);
+    whi_lane *polled = link->rx;
+    int n = polled->ops->poll(polled, 64);
     if (__builtin_expect(n < 0, 0)) {
-        whi_link_lost(link, (wh_status)n);
+        // The peer may have changed to its ring and left in one go.
+        if (polled != link->rx)
+            socket_ended(link, (wh_status)n);
+        else
+            whi_link_lost(link, (wh_status)n);
         return 1;
     }
     unsigned count = (unsigned)n;

@@ -199,7 +199,8 @@ wh_status wh_message_recv(wh_message *msg, void *buf, size_t size, const wh_op_o
                           wh_request **out) {
     if (!msg || (!buf && size))
         return WH_EINVAL;
-    return WHI_OWNED(msg->ep->worker, message_recv(msg, buf, size, opts, out));
+    wh_worker *worker = msg->ep->worker;  // the message may be gone when the worker is left
+    return WHI_OWNED(worker, message_recv(msg, buf, size, opts, out));
 }
 
 static wh_status message_drop(wh_message *msg) {

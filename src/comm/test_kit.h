@@ -148,6 +148,7 @@ __attribute__((unused)) static void duo_end(duo *d) {
     wh_worker_destroy(d->server);
     wh_context_destroy(d->ctx[0]);
     wh_context_destroy(d->ctx[1]);
+    *d = (duo){.server = NULL};  // so that what is left behind is seen as a leak
     wh_log_set_sink(NULL, NULL);
 }
 

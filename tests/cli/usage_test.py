@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tests of what the command says: help, complaints, exit codes, info, doctor."""
+import json
+import re
+import unittest
+
+import tool
+
+COMMANDS = ["info", "doctor", "perf", "send", "recv"]
+
+WRONG = [  # arguments, and what the complaint must name
+    (["fly"], "'fly'"),
+    (["--fly"], "'--fly'"),
+    (["info", "--fly"], "'--fly'"),
+    (["info", "extra"], "'extra'"),
+    (["info", "--json=1"], "--json takes no value"),
+    (["doctor", "a:1", "b:2"], "one HOST:PORT"),
+    (["perf", "--sizes"], "--sizes needs a value"),
+    (["perf", "--sizes", "8,x"], "'x' is not a size"),
+    (["perf", "--sizes", ","], "--sizes needs one"),
+    (["perf", "--metric", "speed"], "'speed' is not a metric"),
+    (["perf", "--lane", "pigeon"], "not 'pigeon'"),
+    (["perf", "--mode", "sleepy"], "not 'sleepy'"),
+    (["perf", "--reps", "0"], "--reps"),
+    (["perf", "--time", "fast"], "not 'fast'"),
+    (["perf", "--pin", "x"], "--pin"),
+    (["perf", "--listen", "99999"], "--listen takes a port"),
+    (["perf", "--connect", "nowhere"], "HOST:PORT"),
+    (["perf", "--listen", "1", "--connect", "a:1"], "exclude each other"),
+    (["perf", "mail"], "'mail' is not a test"),
+    (["perf", "tag", "tag", "tag", "tag"], "each test once"),
+    (["send", "localhost:1"], "at least one path"),
+    (["send", "file", "nowhere"], "not HOST:PORT"),
+    (["send", "a", "b/a", "h:1"], "would both be called a"),
+    (["send", "a", "h:1", "--secret", "x", "--secret-file", "y"], "exclude each other"),
+    (["recv"], "one directory"),
+    (["recv", "a", "b"], "one directory"),
+    (["recv", "d", "--port", "x"], "not 'x'"),
+    (["recv", "d", "--count", "0"], "--count"),
+    (["recv", "d", "--once", "--count", "2"], "--count"),
+]
+
+
+class Usage(tool.Case):
+    def test_help(self):
+        out, err = self.run_tool(0, "--help")
+        self.assertEqual(err, "")
+        for command in COMMANDS:
+            self.assertRegex(out, rf"(?m)^  {command} +\w")
+            told, err = self.run_tool(0, command, "--help")
+            self.assertEqual(err, "")
+            self.assertTrue(told.startswith(f"usage: wherry {command} "), told)
+            self.assertEqual(told, self.run_tool(0, "help", command)[0])
+            self.assertEqual(told, self.run_tool(0, command, "-h")[0])
+            self.assertLessEqual(max(map(len, told.splitlines())), 100)
+
+    def test_version(self):
+        self.assertRegex(self.run_tool(0, "--version")[0], r"^wherry \d+\.\d+\.\d+\n$")
+
+    def test_nothing_is_wrong_too(self):
+        out, err = self.run_tool(2)
+        self.assertEqual(out, "")
+        self.assertIn("usage: wherry COMMAND", err)
+
+    def test_wrong_arguments(self):
+        for words, names in WRONG:
+            with self.subTest(words=words):
+                out, err = self.run_tool(2, *words)
+                self.assertEqual(out, "")
+                self.assertIn(names, err)
+                self.assertIn("--help", err)
+                self.assertEqual(err.count("\n"), 1, err)
+
+    def test_failures(self):
+        self.run_tool(1, "send", self.folder / "missing", "127.0.0.1:1")
+        _, err = self.run_tool(1, "send", self.folder, "127.0.0.1:1")
+        self.assertIn("cannot connect to 127.0.0.1:1", err)
+        _, err = self.run_tool(1, "recv", "/proc/version/x")
+        self.assertIn("/proc/version/x", err)
+        _, err = self.run_tool(1, "perf", "--connect", "127.0.0.1:1")
+        self.assertIn("cannot connect", err)
+
+
+class Info(tool.Case):
+    def test_text(self):
+        out, _ = self.run_tool(0, "info")
+        for word in ("wherry", "ucx", "host", "lanes", "memory", "settings", "at their defaults"):
+            self.assertIn(word, out)
+        out, _ = self.run_tool(0, "info", WHERRY_SPIN_US="77", WHERRY_SECRET="hush")
+        self.assertIn("spin_us = 77 (environment)", out)
+        self.assertNotIn("hush", out)
+
+    def test_json(self):
+        out, _ = self.run_tool(0, "info", "--json", WHERRY_SPIN_US="77", WHERRY_SECRET="hush")
+        told = json.loads(out)
+        self.assertEqual(set(told), {"versions", "host", "lanes", "memory_kinds", "config"})
+        self.assertEqual(set(told["versions"]),
+                         {"wherry", "headers", "ucx_built", "ucx_found", "ucx_path"})
+        self.assertGreaterEqual(told["host"]["usable_cores"], 1)
+        self.assertLessEqual({"shm", "stream"}, {lane["name"] for lane in told["lanes"]})
+        self.assertIn("host", told["memory_kinds"])
+        config = {row["key"]: row for row in told["config"]}
+        self.assertEqual(config["spin_us"]["value"], "77")
+        self.assertEqual(config["spin_us"]["source"], "environment")
+        self.assertNotIn("hush", out)
+
+    def test_config_documents_all(self):
+        rows = json.loads(self.run_tool(0, "info", "--json")[0])["config"]
+        out, _ = self.run_tool(0, "info", "--config")
+        for row in rows:
+            self.assertRegex(out, rf"(?m)^{row['key']} = ")
+            self.assertIn(row["env"] + ";", out)
+            self.assertIn(row["doc"], out)
+
+    def test_invalid_setting(self):
+        _, err = self.run_tool(1, "info", WHERRY_LANES="pigeon")
+        self.assertIn("pigeon", err)
+
+
+class Doctor(tool.Case):
+    def test_this_host(self):
+        out, _ = self.run_tool(0, "doctor")
+        for where in ("shm", "stream", "memfd", "RLIMIT_NOFILE", "environment", "ports"):
+            self.assertRegex(out, rf"(?m)^(ok  |note)  {where} ")
+        self.assertRegex(out, r"\n0 problems, \d+ notes\n$")
+
+    def test_unknown_variable(self):
+        out, _ = self.run_tool(1, "doctor", WHERRY_LANE="shm")
+        self.assertRegex(out, r"BAD +environment +WHERRY_LANE is not a setting")
+
+    def test_nobody_there(self):
+        out, _ = self.run_tool(1, "doctor", "127.0.0.1:1")
+        self.assertRegex(out, r"BAD +peer +cannot connect to 127.0.0.1:1")
+        self.assertIn("-> nothing listens there", out)
+
+    def test_peer(self):
+        receiver, address = self.start_receiver("--once")
+        out, _ = self.run_tool(0, "doctor", address)
+        self.assertRegex(out, r"ok +peer +connected to \S+.* over shm")
+        self.assertRegex(out, r"ok +round trip +[\d.]+ us")
+        out, _ = self.run_tool(0, "doctor", address, WHERRY_LANES="stream")
+        self.assertRegex(out, r"ok +peer .* over stream")
+        # A look in is no sender: the receiver still waits for one.
+        (self.folder / "file").write_text("x")
+        self.run_tool(0, "send", self.folder / "file", address)
+        _, err = self.finish(receiver, 0)
+        self.assertEqual(err, "")
+
+    def test_wrong_secret(self):
+        _, address = self.start_receiver("--host", "127.0.0.1", "--secret", "right")
+        out, _ = self.run_tool(1, "doctor", address, WHERRY_SECRET="wrong")
+        self.assertRegex(out, re.compile(r"BAD +peer.*secret", re.S))
+        self.assertIn("WHERRY_SECRET", out)
+
+
+if __name__ == "__main__":
+    unittest.main()
