@@ -24,21 +24,24 @@
 
 int bench_socket_listen(const char *host, int *port) {
     struct addrinfo hints = {.ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM}, *found;
-    struct sockaddr_storage name;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } name = {.v6 = {.sin6_family = AF_UNSPEC}};
     socklen_t length = sizeof name;
     if (getaddrinfo(host, "0", &hints, &found) != 0)
         return -1;
     int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool good = fd >= 0 && bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, 8) == 0 &&
-                getsockname(fd, (struct sockaddr *)&name, &length) == 0;
+                getsockname(fd, &name.any, &length) == 0;
     freeaddrinfo(found);
     if (!good) {
         if (fd >= 0)
             close(fd);
         return -1;
     }
-    *port = ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port
-                                             : ((struct sockaddr_in *)&name)->sin_port);
+    *port = ntohs(name.any.sa_family == AF_INET6 ? name.v6.sin6_port : name.v4.sin_port);
     return fd;
 }
 

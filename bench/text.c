@@ -86,8 +86,9 @@ char *bench_format_bytes(double bytes, char *text, size_t text_size) {
         snprintf(text, text_size, "%.0f B", bytes);
         return text;
     }
-    int unit = -1;
-    while (bytes >= 1024 && unit + 1 < (int)strlen(UNITS)) {
+    size_t unit = 0;
+    bytes /= 1024;
+    while (bytes >= 1024 && unit + 1 < strlen(UNITS)) {
         bytes /= 1024;
         unit++;
     }

@@ -136,7 +136,7 @@ static const char *test_of(const char *kind, bench_metric metric) {
     return latency ? "tag_lat" : "tag_bw";
 }
 
-static bool run_client(const bench_ucx *ucx, bench_spawn *spawn, const char *test,
+static bool run_client(const bench_ucx *ucx, const char *const *set, const char *test,
                        const bench_cell *cell, const char *port, bench_run *run) {
     char size[24], count[24], warm[24], text[4096];
     uint64_t warm_up = cell->count / 10 < 10000 ? cell->count / 10 + 1 : 10000;
@@ -146,9 +146,8 @@ static bool run_client(const bench_ucx *ucx, bench_spawn *spawn, const char *tes
     const char *argv[] = {ucx->program, "127.0.0.1", "-p",  port, "-t", test, "-s",
                           size,         "-n",        count, "-w", warm, "-v", NULL};
     bench_child client;
-    spawn->argv = argv;
-    spawn->core = ucx->cores[0];
-    if (!bench_child_start(&client, spawn))
+    bench_spawn spawn = {.argv = argv, .extra = set, .core = ucx->cores[0], .quiet = true};
+    if (!bench_child_start(&client, &spawn))
         return false;
     bool ended = bench_child_output(&client, text, sizeof text, RUN_MS);
     return bench_child_end(&client, ended ? END_MS : 0) == 0 && ended && read_figures(text, run);
@@ -174,7 +173,7 @@ bool bench_ucx_run(const bench_ucx *ucx, const char *kind, const bench_cell *cel
         return bench_fail(error, "cannot start %s", ucx->program);
     const char *test = test_of(kind, cell->metric);
     uint64_t start = bench_ns();
-    bool good = await_server(port) && run_client(ucx, &spawn, test, cell, port_text, run);
+    bool good = await_server(port) && run_client(ucx, set, test, cell, port_text, run);
     run->seconds = (double)(bench_ns() - start) / (double)BENCH_NS_PER_S;
     if (good)
         good = bench_child_output(&server, scrap, sizeof scrap, END_MS);

@@ -34,8 +34,9 @@ int main(int argc, char **argv) {
         must(wh_tag_send_wait(server, numbers, sizeof(numbers), REQUEST, 5000), "ask");
         must(wh_tag_recv_wait(server, &sum, sizeof(sum), REPLY, WH_TAG_MASK_ALL, 5000, NULL),
              "answer");
-        if (sum != 6 * round) {
-            fprintf(stderr, "%lld instead of %lld\n", (long long)sum, (long long)(6 * round));
+        int64_t right = 6 * round;
+        if (sum != right) {
+            fprintf(stderr, "%lld instead of %lld\n", (long long)sum, (long long)right);
             return 1;
         }
     }

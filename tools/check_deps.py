@@ -26,8 +26,8 @@ SEES = {
     "include": [],
     "python": [],
     "tests": ["src/base/test.h"],  # the frame of the unit tests, and nothing else internal
-    # Two kits stand where no user can: a simulated network, and a peer that breaks the protocol.
-    "tests/internal": ["src/base", "src/mem", "src/net", "src/comm"],
+    # It stands where no user can: it joins two workers by a simulated network.
+    "tests/kit_loop.c": ["src/base", "src/net", "src/comm", "tests"],
     "ucd": [],
 }
 LANE = re.compile(r"src/net/\w+/")

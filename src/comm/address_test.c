@@ -31,10 +31,24 @@ TEST(good_texts) {
 }
 
 TEST(bad_texts) {
-    static const char *const bad[] = {"",       "node7",    "node7:",   ":",         "a:65536",
-                                      "a:-1",   "a:+1",     "a: 1",     "a:1x",      "a:0x10",
-                                      "::1:80", "[::1]",    "[]:1",     "[::1:80",   "::1]:80",
-                                      "a:b:1",  "a:18446744073709551617", "[a]b:1"};
+    static const char *const bad[] = {"",
+                                      "node7",
+                                      "node7:",
+                                      ":",
+                                      "a:65536",
+                                      "a:-1",
+                                      "a:+1",
+                                      "a: 1",
+                                      "a:1x",
+                                      "a:0x10",
+                                      "::1:80",
+                                      "[::1]",
+                                      "[]:1",
+                                      "[::1:80",
+                                      "::1]:80",
+                                      "a:b:1",
+                                      "a:18446744073709551617",
+                                      "[a]b:1"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         char host[WHI_HOST_MAX] = "kept";
         uint16_t port = 9;
@@ -128,8 +142,8 @@ TEST(blobs_with_lies) {
     const struct {
         size_t at;
         uint8_t value;
-    } lies[] = {{0, 'w'},         {3, '2'},          {AT_COUNT, 1},     {AT_COUNT, 3},
-                {AT_COUNT, 255},  {AT_FIRST, 0},     {AT_FIRST, 5},     {AT_FIRST, 255}};
+    } lies[] = {{0, 'w'},        {3, '2'},      {AT_COUNT, 1}, {AT_COUNT, 3},
+                {AT_COUNT, 255}, {AT_FIRST, 0}, {AT_FIRST, 5}, {AT_FIRST, 255}};
     for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
         uint8_t good = bytes[lies[i].at];
         bytes[lies[i].at] = lies[i].value;
@@ -168,8 +182,8 @@ TEST(connecting_by_hostile_blobs) {
         for (int n = 0; n < 3; n++)
             bad[whi_rng_below(&rng, 36 + 48 + 8)] = (uint8_t)whi_rng_u64(&rng);
         wh_endpoint *ep = NULL;
-        wh_status st = wh_endpoint_connect_blob(d.client, bad, size,
-                                                WH_ENDPOINT_OPTS(.timeout_ms = 200), &ep);
+        wh_status st =
+            wh_endpoint_connect_blob(d.client, bad, size, WH_ENDPOINT_OPTS(.timeout_ms = 200), &ep);
         if (st != WH_OK)
             continue;
         UNTIL(&d, wh_endpoint_status(ep) != WH_PENDING);

@@ -18,10 +18,12 @@
 // What the user's wh_am is the first member of.
 typedef struct held_am {
     wh_am pub;
-    whi_message *msg;  // the kept message; NULL while the payload still lies in the lane
+    whi_message *
+        msg;  // the kept message; NULL while the payload still lies in the lane, or when it is lost
     uint8_t flags;
     uint32_t send_id;
     bool used;  // wh_am_recv or wh_am_drop has had it
+    bool kept;  // its handler has returned WH_PENDING
 } held_am;
 
 static wh_status worker_set_am_owned(wh_worker *worker, uint16_t id, wh_am_fn fn, void *arg) {
@@ -157,40 +159,44 @@ static void settle(wh_endpoint *ep, uint8_t flags, uint32_t send_id, uint64_t co
 }
 
 // keep copies a message whose handler has answered "later".
-static wh_status keep(held_am *held, const whi_hdr *hdr, const void *payload) {
+static void keep(held_am *held, const whi_hdr *hdr, const void *payload, uint64_t cost) {
     wh_endpoint *ep = held->pub.ep;
+    held->kept = true;
+    whi_ep_retain(ep);
     held->msg = whi_message_new(ep, hdr, payload);
     if (!held->msg) {
-        free_held(held);
-        return WH_ENOMEM;
+        // The user has the handle by now: it stays good for asking and dropping, but holds nothing.
+        whi_log(WHI_ERROR, "E-AM-02", "no memory to keep an active message; it is lost");
+        settle(ep, held->flags, held->send_id, cost);
+        held->pub.header = held->pub.data = NULL;
+        held->pub.header_size = 0;
+        return;
     }
     held->msg->taken = true;
-    whi_ep_retain(ep);
     whi_list_push_back(&ep->taken, &held->msg->ep_link);
     held->pub.header = held->msg->data;
     if (held->pub.data)
         held->pub.data = held->msg->data + held->pub.header_size;
-    return WH_OK;
 }
 
 // after_handler ends or keeps a message as its handler has answered.
-static wh_status after_handler(held_am *held, wh_status answer, const whi_hdr *hdr,
-                               const void *payload, uint64_t cost) {
-    if (!held->used && answer == WH_PENDING)
-        return keep(held, hdr, payload);
+static void after_handler(held_am *held, wh_status answer, const whi_hdr *hdr, const void *payload,
+                          uint64_t cost) {
+    if (!held->used && answer == WH_PENDING) {
+        keep(held, hdr, payload, cost);
+        return;
+    }
     if (!held->used)
         settle(held->pub.ep, held->flags, held->send_id, cost);
     free_held(held);
-    return WH_OK;
 }
 
-static wh_status run_handler(wh_endpoint *ep, const whi_am_handler *handler, held_am *held,
-                             const whi_hdr *hdr, const void *payload, uint64_t cost) {
+static void run_handler(wh_endpoint *ep, const whi_am_handler *handler, held_am *held,
+                        const whi_hdr *hdr, const void *payload, uint64_t cost) {
     whi_ep_retain(ep);  // the handler may close it
-    wh_status st = handler->fn(&held->pub, handler->arg);
-    st = after_handler(held, st, hdr, payload, cost);
+    wh_status answer = handler->fn(&held->pub, handler->arg);
+    after_handler(held, answer, hdr, payload, cost);
     whi_ep_release(ep);
-    return st;
 }
 
 wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
@@ -230,15 +236,18 @@ wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payloa
                         .header_size = hdr->tag,
                         .data = announced ? NULL : bytes + hdr->tag,
                         .size = size};
-    return run_handler(ep, handler, held, hdr, payload, cost);
+    run_handler(ep, handler, held, hdr, payload, cost);
+    return WH_OK;
 }
 
 // release_kept lets go of a kept message and its endpoint.
 static void release_kept(held_am *held) {
     wh_endpoint *ep = held->pub.ep;
-    if (held->msg) {
-        whi_list_remove(&held->msg->ep_link);
-        whi_message_free(held->msg);
+    if (held->kept) {
+        if (held->msg) {
+            whi_list_remove(&held->msg->ep_link);
+            whi_message_free(held->msg);
+        }
         free_held(held);
         whi_ep_release(ep);
     } else {
@@ -247,7 +256,7 @@ static void release_kept(held_am *held) {
 }
 
 static bool gone(const held_am *held) {
-    return held->msg && held->msg->gone;
+    return held->kept && (!held->msg || held->msg->gone);
 }
 
 wh_status wh_am_recv(wh_am *am, void *buf, size_t size, const wh_op_opts *opts, wh_request **out) {

@@ -63,8 +63,8 @@ TEST(random_bytes) {
 
 // A port scanner, a web browser and others who have come to the wrong door are sent away at their first bytes.
 TEST(other_protocols) {
-    static const char *const greetings[] = {"GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02", "SSH-2.0-x\r\n",
-                                            "WHERR1", "W\n"};
+    static const char *const greetings[] = {"GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02",
+                                            "SSH-2.0-x\r\n", "WHERR1", "W\n"};
     begin();
     for (size_t i = 0; i < sizeof(greetings) / sizeof(*greetings); i++) {
         int fd = raw_tcp(port);
@@ -203,12 +203,14 @@ TEST(two_thousand_that_only_offer) {
 // ---- the secret
 
 // dial_fails connects with `secret` from a worker without one of its own; the error must say what `words` are.
-static void dial_fails(const char *secret, wh_status expected, const char *word, const char *word2) {
+static void dial_fails(const char *secret, wh_status expected, const char *word,
+                       const char *word2) {
     wh_context *ctx = kit_context(NULL);
     wh_worker *worker = kit_worker(ctx);
     wh_endpoint *ep = NULL;
-    CHECK_EQ_INT(wh_endpoint_connect(worker, victim.address, WH_ENDPOINT_OPTS(.secret = secret), &ep),
-                 WH_OK);
+    CHECK_EQ_INT(
+        wh_endpoint_connect(worker, victim.address, WH_ENDPOINT_OPTS(.secret = secret), &ep),
+        WH_OK);
     PUMP_UNTIL(&victim, (wh_worker_progress(worker), wh_endpoint_status(ep)) != WH_PENDING);
     CHECK_EQ_INT(wh_endpoint_status(ep), expected);
     if (!strstr(wh_endpoint_error(ep), word) || !strstr(wh_endpoint_error(ep), word2))
@@ -367,9 +369,9 @@ TEST(two_listeners_with_secrets_of_their_own) {
         CHECK_EQ_INT(wh_endpoint_status(eps[i]), WH_OK);
     }
     wh_endpoint *wrong = NULL;
-    CHECK_EQ_INT(wh_endpoint_connect(victim.client, address[1], WH_ENDPOINT_OPTS(.secret = "three"),
-                                     &wrong),
-                 WH_OK);
+    CHECK_EQ_INT(
+        wh_endpoint_connect(victim.client, address[1], WH_ENDPOINT_OPTS(.secret = "three"), &wrong),
+        WH_OK);
     PUMP_UNTIL(&victim, wh_endpoint_status(wrong) != WH_PENDING);
     CHECK_EQ_INT(wh_endpoint_status(wrong), WH_EAUTH);
     wh_endpoint_abort(wrong);
@@ -414,7 +416,8 @@ TEST(no_lane_in_common) {
     CHECK_EQ_INT(wh_endpoint_connect(worker, victim.address, NULL, &ep), WH_OK);
     PUMP_UNTIL(&victim, (wh_worker_progress(worker), wh_endpoint_status(ep)) != WH_PENDING);
     CHECK_EQ_INT(wh_endpoint_status(ep), WH_ENOLANE);
-    CHECK(strstr(wh_endpoint_error(ep), "lanes=shm") && strstr(wh_endpoint_error(ep), "lanes=stream"));
+    CHECK(strstr(wh_endpoint_error(ep), "lanes=shm") &&
+          strstr(wh_endpoint_error(ep), "lanes=stream"));
     wh_endpoint_abort(ep);
     wh_worker_destroy(worker);
     wh_context_destroy(ctx);
@@ -503,6 +506,30 @@ TEST(steps_out_of_turn) {
     CHECK_EQ_INT(last.step, WHI_HELLO_REJECT);
     close(r.fd);
     CHECK(logged("out of turn"));
+    end();
+}
+
+// A peer of this host that says it is somebody else's is sent away, over TCP too.
+TEST(another_user_by_its_own_word) {
+    begin();
+    raw r = {.fd = raw_tcp(port), .me = raw_says(&victim, WHI_HELLO_OFFER)};
+    whi_hello last;
+    r.me.uid++;
+    CHECK(raw_hello_write(&victim, r.fd, &r.me, r.offer));
+    CHECK(raw_hello_read(&victim, r.fd, &last));
+    CHECK_EQ_INT(last.step, WHI_HELLO_REJECT);
+    CHECK_EQ_INT(last.status, WH_EPERM);
+    CHECK(strstr(last.text, "local_uid"));
+    close(r.fd);
+    // On another host the numbers of users mean nothing.
+    r = (raw){.fd = raw_tcp(port), .me = raw_says(&victim, WHI_HELLO_OFFER)};
+    r.me.uid++;
+    r.me.boot_id[0] ^= 1;
+    CHECK(raw_hello_write(&victim, r.fd, &r.me, r.offer));
+    CHECK(raw_hello_read(&victim, r.fd, &last));
+    CHECK_EQ_INT(last.step, WHI_HELLO_ANSWER);
+    CHECK_EQ_STR(last.local_name, "");
+    close(r.fd);
     end();
 }
 

@@ -25,9 +25,9 @@ static wh_status creates(const char *option, const char *option2) {
 }
 
 TEST(options_that_are_wrong) {
-    static const char *const bad[] = {"eager_max",     "=8K",        "eager_max=",  "eager_max=2X",
-                                      "no_such=1",     "",           "eager_max=1", "lanes=tcp",
-                                      "handshake_max=0"};
+    static const char *const bad[] = {
+        "eager_max", "=8K",         "eager_max=", "eager_max=2X",   "no_such=1",
+        "",          "eager_max=1", "lanes=tcp",  "handshake_max=0"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         CHECK_EQ_INT(creates(bad[i], NULL), WH_EINVAL);
         CHECK(logged("E-CFG-01"));

@@ -183,7 +183,7 @@ static bool end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
     bool receives = req->kind >= WHI_REQ_RECV_TAG && req->kind <= WHI_REQ_RECV_AM;
     bool busy = link && !link->dead && (link->mid == req || link->landing == req);
     if (busy || req->asking) {
-        req->fill = busy && link->mid == req;
+        req->last_chunk = busy && link->mid == req;
         req->why = why;
         return false;
     }

@@ -290,7 +290,8 @@ static void take_confirmation(whi_hand *hand, const whi_hello *confirm) {
         return;
     }
     bool only_shm = (met->peer.lanes & hand->worker->ctx->lanes) == WHI_LANE_SHM;
-    if (only_shm && !hand->local) {
+    // A link that exists has its lane: then this handshake was only about the secret.
+    if (only_shm && !hand->local && !whi_link_find(hand->worker, met->peer.uuid)) {
         reject(hand, WH_ENOLANE,
                "lanes=shm, and the two sides do not share a host and network namespace");
         return;

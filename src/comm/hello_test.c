@@ -130,12 +130,9 @@ TEST(versions) {
         unsigned min, max;
         wh_status status;
     } cases[] = {
-        {ours, ours, WH_OK},
-        {least, ours + 5, WH_OK},
-        {0, 0xffff, WH_OK},
-        {ours + 1, ours + 2, WH_EVERSION},
-        {0, least - 1, WH_EVERSION},
-        {ours, ours - 1, WH_EPROTOCOL},
+        {ours, ours, WH_OK},         {least, ours + 5, WH_OK},
+        {0, 0xffff, WH_OK},          {ours + 1, ours + 2, WH_EVERSION},
+        {0, least - 1, WH_EVERSION}, {ours, ours - 1, WH_EPROTOCOL},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         uint8_t bytes[WHI_HELLO_SIZE];
@@ -258,9 +255,9 @@ TEST(a_proof_covers_both_records) {
 // The keyed hash is RFC 4231's: another implementation of the protocol must come to the same bytes.
 TEST(the_proof_is_an_hmac_over_label_offer_and_answer) {
     static const uint8_t expected[WHI_HELLO_MAC_SIZE] = {
-        0xbc, 0x27, 0xaa, 0x43, 0x49, 0x4b, 0xfd, 0x80, 0x6a, 0xdc, 0x04, 0x5e, 0x0b, 0xe9,
-        0x5e, 0xfa, 0xbb, 0x38, 0x36, 0x0c, 0xd8, 0x23, 0x15, 0xf8, 0xa2, 0xa2, 0x6c, 0x2e,
-        0x53, 0x85, 0x8c, 0xfb};
+        0xbc, 0x27, 0xaa, 0x43, 0x49, 0x4b, 0xfd, 0x80, 0x6a, 0xdc, 0x04,
+        0x5e, 0x0b, 0xe9, 0x5e, 0xfa, 0xbb, 0x38, 0x36, 0x0c, 0xd8, 0x23,
+        0x15, 0xf8, 0xa2, 0xa2, 0x6c, 0x2e, 0x53, 0x85, 0x8c, 0xfb};
     uint8_t a[WHI_HELLO_MAC_SIZE];
     for (int i = 0; i < WHI_HELLO_SIZE; i++) {
         offer[i] = (uint8_t)i;

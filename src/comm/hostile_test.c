@@ -141,6 +141,23 @@ TEST(credit_comes_back) {
     end();
 }
 
+// Control records cost no credit: any number of them leaves room for messages.
+TEST(control_is_free) {
+    begin();
+    attack();
+    for (uint32_t i = 1; i <= 2 * CREDIT / WHI_MESSAGE_COST; i++) {
+        CHECK(say((whi_hdr){.cls = i % 2 ? WHI_CLASS_FLUSH : WHI_CLASS_WITHDRAW, .tag = i}, NULL));
+        if (i % 16 == 0)
+            CHECK(!raw_hung_up(foe.fd));  // reads the answers
+    }
+    CHECK(say((whi_hdr){.cls = WHI_CLASS_TAG, .size = 4096, .tag = 5}, bytes));
+    PUMP_UNTIL(&victim, wh_tag_probe(target, 5, WH_TAG_MASK_ALL, NULL) == WH_OK);
+    CHECK_EQ_INT(wh_endpoint_status(target), WH_OK);
+    give_up();
+    PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
+    end();
+}
+
 TEST(more_announcements_than_allowed) {
     begin();
     attack();
@@ -335,8 +352,12 @@ TEST(chunks_beyond_the_grant) {
     static const struct {
         uint32_t segment, size;
         uint64_t offset;
-    } cases[] = {{0, 101, 0},          {0, 1, 100},  {0, 2, 99},
-                 {0, 1, UINT64_MAX},   {1, 10, 0},   {UINT32_MAX, 1, 0},
+    } cases[] = {{0, 101, 0},
+                 {0, 1, 100},
+                 {0, 2, 99},
+                 {0, 1, UINT64_MAX},
+                 {1, 10, 0},
+                 {UINT32_MAX, 1, 0},
                  {0, 50, UINT64_MAX - 20}};
     begin();
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -452,8 +473,8 @@ TEST(any_source_outlives_half_a_payload) {
 static wh_request *post_object(wh_object **object) {
     wh_request *recv = NULL;
     *object = NULL;
-    CHECK_EQ_INT(
-        wh_worker_object_recv(victim.server, NULL, 0, 6, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
+    CHECK_EQ_INT(wh_worker_object_recv(victim.server, NULL, 0, 6, WH_TAG_MASK_ALL, NULL, &recv),
+                 WH_PENDING);
     return recv;
 }
 
@@ -838,8 +859,8 @@ static void attack_locally(uint8_t **mine, uint8_t **theirs, size_t *size) {
 }
 
 static void scribble(uint8_t *memory, size_t size) {
-    uint64_t words[] = {0,          whi_rng_u64(&raw_rng),     UINT64_MAX, 1,
-                        WHI_RING_LIVE, whi_rng_below(&raw_rng, 1 << 16) | WHI_RING_LIVE};
+    uint64_t words[] = {0, whi_rng_u64(&raw_rng), UINT64_MAX,
+                        1, WHI_RING_LIVE,         whi_rng_below(&raw_rng, 1 << 16) | WHI_RING_LIVE};
     for (int i = 0; i < 20; i++) {
         // The words at the beginning, the places of records, and anywhere.
         uint64_t step = whi_rng_below(&raw_rng, size / 64) * 64;

@@ -121,11 +121,16 @@ static unsigned drain_eps(whi_link *link) {
 unsigned whi_link_flush_out(whi_link *link) {
     wh_worker *worker = link->worker;
     link->blocked = false;
-    unsigned count = send_controls(link);
+    unsigned count = 0;
+    if (link->mid)  // until that chunk is whole the lane refuses all else, so it cannot wait behind it
+        count += whi_send_push(link, true);
+    if (!link->dead && !link->mid)
+        count += send_controls(link);
     if (!link->dead && !link->blocked)
         count += drain_eps(link);
-    if (!link->dead && !whi_list_empty(&link->bulks) && whi_queue_empty(&link->controls))
-        count += whi_send_push(link);
+    if (!link->dead && !link->mid && !whi_list_empty(&link->bulks) &&
+        whi_queue_empty(&link->controls))
+        count += whi_send_push(link, false);
     if (link->dead)
         return count + 1;
     bool empty = whi_queue_empty(&link->controls) && whi_list_empty(&link->dirty_eps) &&

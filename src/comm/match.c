@@ -8,6 +8,8 @@
 // fails for want of memory the lists only get longer.
 #include "comm/match.h"
 
+#include <assert.h>
+
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "comm/request.h"
@@ -60,6 +62,12 @@ static wh_request *recv_of(whi_list *node) {
     return whi_container_of(node, wh_request, queue_link);
 }
 
+// append puts an entry at the end of an initialised bucket.
+static void append(whi_list *bucket, whi_list *node) {
+    assert(bucket->prev);
+    whi_list_push_back(bucket, node);
+}
+
 // grow doubles the buckets.  Entries move over from the front, which keeps the order of each list.
 static void grow(whi_match *m) {
     size_t old = m->bucket_mask + 1;
@@ -77,15 +85,15 @@ static void grow(whi_match *m) {
         whi_list *node;
         while ((node = whi_list_pop_front(&m->exact[i]))) {
             wh_request *r = recv_of(node);
-            whi_list_push_back(&bigger.exact[bucket_of(&bigger, r->ep, r->tag)], node);
+            append(&bigger.exact[bucket_of(&bigger, r->ep, r->tag)], node);
         }
         while ((node = whi_list_pop_front(&m->by_ep_tag[i]))) {
             whi_message *msg = whi_container_of(node, whi_message, ep_tag_link);
-            whi_list_push_back(&bigger.by_ep_tag[bucket_of(&bigger, msg->ep, msg->tag)], node);
+            append(&bigger.by_ep_tag[bucket_of(&bigger, msg->ep, msg->tag)], node);
         }
         while ((node = whi_list_pop_front(&m->by_tag[i]))) {
             whi_message *msg = whi_container_of(node, whi_message, tag_link);
-            whi_list_push_back(&bigger.by_tag[bucket_of(&bigger, NULL, msg->tag)], node);
+            append(&bigger.by_tag[bucket_of(&bigger, NULL, msg->tag)], node);
         }
     }
     whi_match_fini(m);

@@ -73,8 +73,8 @@ static uint64_t any_tag(whi_rng *rng) {
 }
 
 static uint64_t any_mask(whi_rng *rng) {
-    static const uint64_t masks[] = {WH_TAG_MASK_ALL, WH_TAG_MASK_ALL, WH_TAG_MASK_ALL, 0,
-                                     3,               ~UINT64_C(3),    UINT64_C(7) << 56};
+    static const uint64_t masks[] = {WH_TAG_MASK_ALL, WH_TAG_MASK_ALL,  WH_TAG_MASK_ALL, 0, 3,
+                                     ~UINT64_C(3),    UINT64_C(7) << 56};
     return masks[whi_rng_below(rng, sizeof(masks) / sizeof(*masks))];
 }
 
@@ -88,8 +88,7 @@ static void post(wh_request *recv) {
     while (at < model.message_count &&
            !accepts(recv, model.messages[at]->ep, model.messages[at]->tag))
         at++;
-    whi_message *found =
-        whi_match_find(&table, side_of(recv->ep), recv->ep, recv->tag, recv->mask);
+    whi_message *found = whi_match_find(&table, side_of(recv->ep), recv->ep, recv->tag, recv->mask);
     if (at < model.message_count) {
         CHECK(found == model.messages[at]);
         whi_match_drop(&table, found);

@@ -71,9 +71,8 @@ __attribute__((unused)) static void pump_for(duo *victim, unsigned ms) {
 
 __attribute__((unused)) static int raw_tcp(uint16_t port) {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons(port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     CHECK(fd >= 0);
     CHECK(connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0);
     CHECK(fcntl(fd, F_SETFL, O_NONBLOCK) == 0);

@@ -296,7 +296,9 @@ static wh_status take(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     if (req->kind == WHI_REQ_RECV_TAG && !(msg->flags & WHI_FLAG_ANNOUNCED)) {
         if (msg->size <= req->buf.size) {
-            // Ends inside the call, without becoming pending.
+            // Ends inside the call, without becoming pending, unless another thread has made it.
+            if (req->foreign)
+                whi_recv_bind(req, ep);
             wh_status st = land_here(req, msg->tag, msg->data, msg->size);
             if (msg->flags & WHI_FLAG_SYNC)
                 whi_recv_answer(ep, msg->send_id, WH_OK);

@@ -169,8 +169,8 @@ static void send_object(size_t frame_size) {
 // allocator_ends receives an object whose allocator cancels or aborts, on an endpoint or from any source.
 static void allocator_ends(bool cancel, bool abort_it, bool any, size_t size, wh_status says) {
     begin();
-    CHECK_EQ_INT(
-        wh_worker_set_allocator(d.server, WH_MEM_HOST, ending_allocator, free_frame, NULL), WH_OK);
+    CHECK_EQ_INT(wh_worker_set_allocator(d.server, WH_MEM_HOST, ending_allocator, free_frame, NULL),
+                 WH_OK);
     wh_request *recv = NULL;
     wh_status st = any ? wh_worker_object_recv(d.server, NULL, 0, 3, WH_TAG_MASK_ALL, NULL, &recv)
                        : wh_object_recv(d.from, NULL, 0, 3, WH_TAG_MASK_ALL, NULL, &recv);
@@ -214,17 +214,17 @@ TEST(allocator_ends_what_it_is_asked_for) {
 TEST(parked_objects_end_with_their_peer) {
     for (int any = 0; any < 2; any++) {
         begin();
-        CHECK_EQ_INT(wh_worker_set_allocator(d.server, WH_MEM_HOST, ending_allocator, free_frame,
-                                             NULL),
-                     WH_OK);
+        CHECK_EQ_INT(
+            wh_worker_set_allocator(d.server, WH_MEM_HOST, ending_allocator, free_frame, NULL),
+            WH_OK);
         answer = WH_PENDING;
         cancelled = NULL;
         aborted = NULL;
         asked = 0;
         wh_request *recv = NULL;
-        wh_status st = any
-                           ? wh_worker_object_recv(d.server, NULL, 0, 3, WH_TAG_MASK_ALL, NULL, &recv)
-                           : wh_object_recv(d.from, NULL, 0, 3, WH_TAG_MASK_ALL, NULL, &recv);
+        wh_status st =
+            any ? wh_worker_object_recv(d.server, NULL, 0, 3, WH_TAG_MASK_ALL, NULL, &recv)
+                : wh_object_recv(d.from, NULL, 0, 3, WH_TAG_MASK_ALL, NULL, &recv);
         CHECK_EQ_INT(st, WH_PENDING);
         send_object(1 << 20);
         UNTIL(&d, asked == 2);
@@ -257,7 +257,9 @@ TEST(sends_into_a_dead_connection) {
                 st = wh_tag_send(d.to, payload, 8, 1, WH_OP_OPTS(.flags = WH_OP_SYNC), &reqs[i]);
                 break;
             case 3: st = wh_object_send(d.to, "h", 1, &frame, 1, 1, NULL, &reqs[i]); break;
-            case 4: st = wh_am_send(d.to, 1, "h", 1, payload, sizeof(payload), NULL, &reqs[i]); break;
+            case 4:
+                st = wh_am_send(d.to, 1, "h", 1, payload, sizeof(payload), NULL, &reqs[i]);
+                break;
             default: st = wh_endpoint_flush(d.to, NULL, &reqs[i]); break;
             }
             CHECK(st == WH_OK || st == WH_PENDING || st == WH_EPEER);

@@ -263,6 +263,8 @@ static void tell(wh_request *req) {
     }
     if (req->done)
         req->done(req->wanted ? req : NULL, &req->result, req->arg);
+    if (req->kind == WHI_REQ_RECV_OBJECT && req->done)
+        whi_object_drop(req);  // one that did not arrive whole; its user has heard of it by now
     publish(req);
 }
 

@@ -70,12 +70,12 @@ struct wh_request {
     wh_result result;
     wh_done_fn done;
     void *arg;
-    char *error;            // one sentence, allocated when the request failed
-    uint8_t sync;           // a send that completes when matched
-    uint8_t foreign;        // from the locked pool
-    uint8_t fill;           // the user's buffer is gone: zeros are sent, or bytes are thrown away
-    uint8_t part;           // WHI_PART_*: what was granted last
-    uint8_t any;            // a receive from any source: it outlives a peer
+    char *error;         // one sentence, allocated when the request failed
+    uint8_t sync;        // a send that completes when matched
+    uint8_t foreign;     // from the locked pool
+    uint8_t last_chunk;  // its endpoint has ended; it ends when the chunk that has begun is whole
+    uint8_t part;        // WHI_PART_*: what was granted last
+    uint8_t any;         // a receive from any source: it outlives a peer
     uint8_t envelope_made;  // of an object that is sent: buf is its envelope, and the request's
     uint8_t no_place;       // a receive of a taken message: it has no place to regain
     uint8_t asking;         // an object whose allocator is being called: it must outlive that

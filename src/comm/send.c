@@ -62,12 +62,6 @@ whi_span whi_buffer_sink(const whi_buffer *buf, uint64_t offset) {
     return span_of(buf, offset, to_device);
 }
 
-static void zeros(void *ctx, uint64_t offset, void *host, size_t size) {
-    (void)ctx;
-    (void)offset;
-    memset(host, 0, size);
-}
-
 // send_ordered puts a record that carries a sequence number on the lane.
 static wh_status send_ordered(wh_endpoint *ep, whi_hdr *hdr, const void *payload) {
     hdr->ep = ep->number;
@@ -399,7 +393,7 @@ static uint64_t current_size(const wh_request *req) {
 // all_moved ends or goes on with a send whose granted part is with the lane.
 static void all_moved(wh_request *req) {
     whi_list_remove(&req->queue_link);
-    if (req->fill) {
+    if (req->last_chunk) {
         // Its endpoint has ended; the link only waited for the chunk to be whole.
         wh_endpoint *ep = req->ep;
         whi_link *link = ep->link;
@@ -420,8 +414,7 @@ static void all_moved(wh_request *req) {
 static wh_status push_one(whi_link *link, wh_request *req) {
     whi_hdr hdr = {
         .cls = WHI_CLASS_CHUNK, .ep = req->grant_id, .seq = req->segment, .arg = req->offset};
-    whi_span src = req->fill ? (whi_span){.move = zeros, .base = 0}
-                             : whi_buffer_source(current(req), req->offset);
+    whi_span src = whi_buffer_source(current(req), req->offset);
     uint64_t left = current_size(req) - req->offset;
     size_t moved = 0;
     wh_status st = link->tx->ops->push(link->tx, &hdr, &src, left, &moved);
@@ -430,7 +423,7 @@ static wh_status push_one(whi_link *link, wh_request *req) {
     link->mid = st == WH_PENDING ? req : NULL;
     req->offset += moved;
     req->moved += moved;
-    if (req->moved == req->accept || (req->fill && st == WH_OK)) {
+    if (req->moved == req->accept || (req->last_chunk && st == WH_OK)) {
         all_moved(req);
     } else {
         if (req->offset == current_size(req))
@@ -444,10 +437,10 @@ static wh_status push_one(whi_link *link, wh_request *req) {
     return st;
 }
 
-unsigned whi_send_push(whi_link *link) {
+unsigned whi_send_push(whi_link *link, bool rest_only) {
     enum { CHUNKS = 8 };  // per pass, so that receiving has its turn
     unsigned count = 0;
-    while (count < CHUNKS && !whi_list_empty(&link->bulks)) {
+    while (count < CHUNKS && !whi_list_empty(&link->bulks) && (link->mid || !rest_only)) {
         wh_request *req = whi_container_of(whi_list_first(&link->bulks), wh_request, queue_link);
         wh_status st = push_one(link, req);
         if (st == WH_EAGAIN || st == WH_PENDING) {

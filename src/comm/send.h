@@ -20,8 +20,9 @@ void whi_send_withdraw(wh_request *req, wh_status why);
 wh_status whi_send_granted(whi_link *link, const whi_hdr *hdr);
 wh_status whi_send_answered(whi_link *link, const whi_hdr *hdr);
 
-// whi_send_push moves chunks of the granted sends, each in turn, and returns how many.
-unsigned whi_send_push(whi_link *link);
+// whi_send_push moves chunks of the granted sends, each in turn, and returns how many; with `rest_only` no more than
+// the rest of the chunk that the lane has announced.
+unsigned whi_send_push(whi_link *link, bool rest_only);
 
 // whi_buffer_resolve fills in the kind of memory; WH_EINVAL for a buffer that cannot be.
 wh_status whi_buffer_resolve(whi_buffer *buf, const void *ptr, uint64_t size, wh_mem_kind kind,

@@ -80,8 +80,8 @@ __attribute__((unused)) static void duo_accept(wh_endpoint *ep, void *arg) {
 }
 
 __attribute__((unused)) static void duo_listen(duo *d, const wh_listener_opts *opts) {
-    CHECK_EQ_INT(
-        wh_listener_open(d->server, "127.0.0.1:0", opts, duo_accept, d, &d->listener), WH_OK);
+    CHECK_EQ_INT(wh_listener_open(d->server, "127.0.0.1:0", opts, duo_accept, d, &d->listener),
+                 WH_OK);
     snprintf(d->address, sizeof(d->address), "127.0.0.1:%u", wh_listener_port(d->listener));
 }
 
