@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Write the seeds of the fuzz targets comm_hello, comm_blob, comm_records and config_env.
+
+    make_corpus.py [FOLDER]     (default: fuzz/corpus)
+
+A seed is a small input that shows the fuzzer what a good one looks like.  Inputs that once broke
+something are put beside them by hand, and are never written here.
+"""
+import pathlib
+import struct
+import sys
+
+TAG, OBJECT, AM, WITHDRAW, FLUSH, CLOSE, GRANT, ACK = range(8)
+CREDIT, ABORT, FLUSH_ACK, CLOSE_ACK, OPEN, ACCEPT, REFUSE, BYE = range(8, 16)
+ANNOUNCED, SYNC, NAMED, ODD_NUMBER = 1, 2, 0x08, 0x10
+OPENED = bytes([2])  # the first byte of a program: endpoints 1 and 3 are there
+PROGRESS = bytes([0xff])
+
+
+def hello(step=1, version=(1, 1), text=b""):
+    """A record of the handshake, as docs/wire.md has it."""
+    out = b"WHERRY\r\n" + struct.pack("<BBHHH", step, 0, 512, *version)
+    out += struct.pack("<IQIi", 0, 0, 3, 0)
+    out += bytes(range(16)) + bytes(range(16, 32)) + bytes(32) + bytes(16)
+    out += struct.pack("<IIIIIQ", 4711, 1000, 8192, 1 << 20, 0, 1)
+    out += b"wherry-00".ljust(48, b"\0") + b"node7".ljust(64, b"\0") + text.ljust(160, b"\0")
+    return out.ljust(480, b"\0") + bytes(32)
+
+
+def blob(addresses):
+    out = b"WHB1" + bytes(range(16)) + bytes(16) + b"wherry-00".ljust(48, b"\0")
+    out += struct.pack("<QB", 1, len(addresses))
+    for family, port in addresses:
+        out += struct.pack("<BH", family, port) + bytes([127, 0, 0, 1]).ljust(16, b"\0")
+    return out
+
+
+def number(value):
+    return bytes([value]) if value < 0xf0 else b"\xf8" + struct.pack(">Q", value)
+
+
+def record(cls, ep=1, tag=0, arg=0, flags=0, mode=0, payload=b"", seq=0):
+    out = bytes([0, cls, flags | mode]) + number(ep) + number(tag) + number(arg)
+    if not TAG <= cls <= CLOSE or mode & ODD_NUMBER:
+        out += number(seq)
+    return out + bytes([len(payload)]) + payload
+
+
+def announce(cls, send_id, arg, tag=0, more=b""):
+    return record(cls, tag=tag, arg=arg, flags=ANNOUNCED,
+                  payload=struct.pack("<II", send_id, 0) + more)
+
+
+def chunk(grant, segment, offset, size):
+    return bytes([0x80, grant, segment]) + number(offset) + number(size)
+
+
+def user(what, which=0, size=100):
+    return bytes([0xa0, what, which]) + number(size)
+
+
+def envelope(sizes, header=b"head", follow=False):
+    out = struct.pack("<HHIQ", 1, 0, len(sizes), len(header))
+    for size in sizes:
+        out += struct.pack("<QBBHI", size, 1, int(follow), 0, 0)
+    return out + header + (b"" if follow else b"".join(b"x" * size for size in sizes))
+
+
+RECV, RECV_ANY, RECV_OBJECT_ANY, CANCEL, ANSWER, DROP, SEND, SEND_OBJECT, RECV_OBJECT, SEND_AM, \
+    DO_FLUSH, DO_ABORT, DO_CLOSE = range(13)
+
+PROGRAMS = {
+    "tag": user(RECV) + record(TAG, payload=b"hello") + PROGRESS,
+    "tag-kept": record(TAG, payload=b"hello") + PROGRESS + user(RECV_ANY),
+    "tag-sync": record(TAG, arg=7, flags=SYNC, payload=b"hello") + PROGRESS + user(RECV),
+    "announced": user(RECV) + announce(TAG, 5, 100) + PROGRESS + chunk(0, 0, 0, 100) + PROGRESS,
+    "announced-any": user(RECV_ANY) + announce(TAG, 5, 100) + PROGRESS + chunk(0, 0, 0, 50)
+                     + PROGRESS + record(WITHDRAW, tag=5) + PROGRESS,
+    "withdrawn": announce(TAG, 5, 100) + PROGRESS + record(WITHDRAW, tag=5) + user(RECV),
+    "object": user(RECV_OBJECT) + record(OBJECT, payload=envelope([5, 0, 3])) + PROGRESS,
+    "object-announced": user(RECV_OBJECT_ANY)
+                        + announce(OBJECT, 5, 52, more=envelope([200, 90], follow=True)) + PROGRESS
+                        + user(ANSWER) + chunk(0, 1, 0, 200) + chunk(0, 2, 0, 90) + PROGRESS,
+    "object-head": user(RECV_OBJECT) + announce(OBJECT, 5, 52) + PROGRESS + chunk(0, 0, 0, 52)
+                   + PROGRESS,
+    "am": record(AM, tag=2, payload=b"hhdata") + PROGRESS,
+    "am-kept": record(AM, mode=4 << 0, tag=2, payload=b"hhdata") + PROGRESS + user(DROP),
+    "am-announced": announce(AM, 5, 100, tag=2, more=b"hh") + PROGRESS,
+    "send": user(SEND, size=20) + PROGRESS,
+    "send-large": user(SEND, size=30000) + PROGRESS + record(GRANT, mode=NAMED, arg=100) + PROGRESS,
+    "send-sync": user(SEND | 0x40, size=20) + PROGRESS + record(ACK, mode=NAMED) + PROGRESS,
+    "send-object": user(SEND_OBJECT, size=30000) + PROGRESS + record(GRANT, mode=NAMED) + PROGRESS,
+    "send-am": user(SEND_AM, size=3000) + PROGRESS + record(ACK, mode=NAMED) + PROGRESS,
+    "flush": user(DO_FLUSH) + PROGRESS + record(FLUSH_ACK, mode=NAMED) + PROGRESS,
+    "flushed": record(FLUSH, tag=3) + PROGRESS,
+    "close": user(DO_CLOSE) + PROGRESS + record(CLOSE_ACK) + PROGRESS,
+    "closed": user(RECV) + record(CLOSE) + PROGRESS + user(SEND) + user(DO_CLOSE) + PROGRESS,
+    "both-close": user(DO_CLOSE) + record(CLOSE) + record(CLOSE_ACK) + PROGRESS,
+    "abort": user(SEND, size=30000) + record(ABORT) + PROGRESS,
+    "aborted": user(RECV) + user(DO_ABORT) + record(TAG, payload=b"late") + PROGRESS,
+    "cancel": user(RECV) + user(CANCEL) + record(TAG, payload=b"x") + PROGRESS,
+    "cancel-granted": user(RECV) + announce(TAG, 5, 100) + PROGRESS + user(CANCEL)
+                      + chunk(0, 0, 0, 100) + PROGRESS,
+    "credit": record(CREDIT, arg=100) + PROGRESS,
+    "open": record(OPEN, ep=5, arg=200, seq=5) + record(TAG, ep=5) + PROGRESS,
+    "bye": record(BYE) + record(TAG) + PROGRESS,
+}
+
+BROKEN = {
+    "bad-sequence": record(TAG, mode=ODD_NUMBER, seq=5) + PROGRESS,
+    "bad-endpoint": record(TAG, ep=7) + PROGRESS,
+    "bad-accept": record(ACCEPT, ep=2) + record(REFUSE, ep=2, payload=b"no") + PROGRESS,
+    "bad-chunk": user(RECV) + announce(TAG, 5, 100) + PROGRESS + chunk(0, 0, 90, 20) + PROGRESS,
+    "bad-object": user(RECV_OBJECT) + record(OBJECT, payload=envelope([5])[:-1]) + PROGRESS,
+    "bad-follow": user(RECV_OBJECT) + record(OBJECT, payload=envelope([5], follow=True)) + PROGRESS,
+}
+
+SEEDS = {
+    "comm_hello": {"offer": hello(), "answer": hello(2), "reject": hello(6, text=b"no \x1b[2J"),
+                   "next-version": hello(1, (2, 9)), "short": hello()[:100]},
+    "comm_blob": {"none": blob([]), "two": blob([(4, 80), (6, 443)]), "port-zero": blob([(4, 0)]),
+                  "family": blob([(9, 80)]), "text": b"[::1]:4711", "name": b"node7:1"},
+    "comm_records": {**{name: OPENED + program for name, program in PROGRAMS.items()},
+                     **{name: OPENED + program for name, program in BROKEN.items()},
+                     "reordered": bytes([3]) + PROGRAMS["tag"] + PROGRAMS["object"]},
+    "config_env": {"good": b"WHERRY_EAGER_MAX=16K\nWHERRY_LANES=shm,stream\nWHERRY_GRACE=3s\n",
+                   "bad": b"WHERRY_EAGER_MAX=lots\nWHERRY_NO_SUCH=1\nWHERRY_LANES=,\n",
+                   "options": b"eager_max=8K\nprogress=spin\nlanes=auto\nsecret=x\nring_size=\n"},
+}
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parent / "corpus"
+    root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else root
+    for target, seeds in SEEDS.items():
+        (root / target).mkdir(parents=True, exist_ok=True)
+        for name, content in seeds.items():
+            (root / target / name).write_bytes(content)
+
+
+if __name__ == "__main__":
+    main()
