@@ -475,8 +475,16 @@ wh_status wh_endpoint_status(const wh_endpoint *ep) {
     return ep ? WHI_OWNED(ep->worker, status_owned(ep)) : WH_EINVAL;
 }
 
+static wh_status error_owned(const wh_endpoint *ep, const char **text) {
+    *text = ep->error ? ep->error : "";
+    return WH_OK;
+}
+
 const char *wh_endpoint_error(const wh_endpoint *ep) {
-    return ep && ep->error ? ep->error : "";
+    const char *text = "";
+    if (ep && WHI_OWNED(ep->worker, error_owned(ep, &text)) == WH_ECLOSED)
+        (void)error_owned(ep, &text);  // its worker is gone, and nothing changes any more
+    return text;
 }
 
 wh_worker *wh_endpoint_worker(const wh_endpoint *ep) {

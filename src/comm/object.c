@@ -180,7 +180,7 @@ wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size
     uint64_t total = header_size;
     for (size_t i = 0; i < count; i++)
         total += frames[i].size;
-    if (total < ep->fast_limit &&
+    if (whi_worker_is_owner(ep->worker) && total < ep->fast_limit &&
         send_at_once(ep, header, header_size, frames, count, tag, opts, total) == WH_OK) {
         if (out)
             *out = NULL;
