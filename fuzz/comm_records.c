@@ -73,8 +73,10 @@ static uint64_t take_number(void) {
 // ---- the victim's callbacks
 
 static void on_done(wh_request *req, const wh_result *result, void *arg) {
-    (void)req, (void)arg;
+    (void)req;
     f.told++;
+    if (arg && result->status != WH_OK)
+        f.parked = NULL;  // an object goes with its receive
     if (result->object)
         wh_object_free(result->object);
 }
@@ -230,6 +232,7 @@ static void answer_parked(bool reject) {
 }
 
 #define TELL WH_OP_OPTS(.done = on_done, .flags = flags)
+#define TELL_OF_OBJECT WH_OP_OPTS(.done = on_done, .arg = &f)
 
 static void user_operation(void) {
     uint8_t what = take_u8(), which = take_u8();
@@ -256,7 +259,9 @@ static void user_operation(void) {
             free(into);
         }
         return;
-    case 2: note(wh_worker_object_recv(f.worker, NULL, 0, tag, mask, TELL, &req), req); return;
+    case 2:
+        note(wh_worker_object_recv(f.worker, NULL, 0, tag, mask, TELL_OF_OBJECT, &req), req);
+        return;
     case 3:
         if (f.op_count)
             wh_request_cancel(f.ops[which % f.op_count]);
@@ -274,7 +279,7 @@ static void user_operation(void) {
     switch (what & 15) {
     case 6: note(wh_tag_send(ep, source, size, tag, TELL, &req), req); return;
     case 7: note(wh_object_send(ep, source, size % 3000, frames, 2, tag, TELL, &req), req); return;
-    case 8: note(wh_object_recv(ep, NULL, 0, tag, mask, TELL, &req), req); return;
+    case 8: note(wh_object_recv(ep, NULL, 0, tag, mask, TELL_OF_OBJECT, &req), req); return;
     case 9: note(wh_am_send(ep, 1, source, size % 1000, source, size, TELL, &req), req); return;
     case 10: note(wh_endpoint_flush(ep, TELL, &req), req); return;
     default: break;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Connecting and closing: who ends up on which link, when both dial, dial twice, dial themselves, or close and come again.
+#include "comm/hand.h"
 #include "comm/test_kit.h"
 
 enum { AT_ONCE = 8 };
@@ -86,6 +87,41 @@ TEST(both_dial_at_once) {
         }
         end();
     }
+}
+
+// step lets one worker go on for some passes.
+static void step(wh_worker *worker, int passes) {
+    while (passes-- > 0)
+        (void)wh_worker_progress(worker);
+}
+
+// Offers that cross: each side has answered the other's before it sees the answer to its own.  One of the two
+// connections must be kept, the same on both sides.
+TEST(offers_cross) {
+    unsigned crossed = 0;
+    for (int round = 0; round < 72; round++) {
+        begin(NULL);
+        wh_endpoint *a = dial(d.client, d.address), *b = dial(d.server, other_address);
+        step(d.server, round % 6);
+        step(d.client, round / 6 % 6);
+        for (int i = 0; i < 50 && !whi_hand_pending(d.server, d.client->uuid); i++)
+            step(d.server, 1);
+        for (int i = 0; i < 50 && !whi_hand_pending(d.client, d.server->uuid); i++)
+            step(d.client, 1);
+        crossed += whi_hand_pending(d.server, d.client->uuid) &&
+                   whi_hand_pending(d.client, d.server->uuid);
+        UNTIL(&d, wh_endpoint_status(a) != WH_PENDING && wh_endpoint_status(b) != WH_PENDING);
+        CHECK_EQ_STR(wh_endpoint_error(a), "");
+        CHECK_EQ_STR(wh_endpoint_error(b), "");
+        CHECK(links(d.client) == 1 && links(d.server) == 1);
+        carries(a, d.server, 5);
+        carries(b, d.client, 6);
+        wh_endpoint_abort(a);
+        wh_endpoint_abort(b);
+        end();
+    }
+    printf("        %u of 72 crossed\n", crossed);
+    CHECK(crossed > 0);
 }
 
 TEST(many_endpoints_share_a_link) {

@@ -63,8 +63,9 @@ static uint32_t read_send_id(const whi_hdr *hdr, const void *payload) {
 // charge takes what a message may cost off what the peer is allowed.
 static wh_status charge(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
     if (hdr->flags & WHI_FLAG_ANNOUNCED) {
-        if (!read_send_id(hdr, payload))
-            return broken(ep->link, hdr, "an announcement without a send id");
+        uint32_t send_id = read_send_id(hdr, payload);
+        if (!send_id || whi_hash_get(&ep->link->announced, send_id))
+            return broken(ep->link, hdr, "an announcement without a send id of its own");
         if (++ep->rx_announced > ep->worker->ctx->config.announce_max)
             return broken(ep->link, hdr, "more announcements than were allowed");
         return WH_OK;

@@ -452,6 +452,9 @@ void whi_ep_run_foreign_aborts(wh_worker *worker) {
     pthread_mutex_lock(&worker->foreign_lock);
     whi_list_append(&mine, &worker->foreign_aborts);
     pthread_mutex_unlock(&worker->foreign_lock);
+    // What a thread has submitted before it gave the endpoint up is in the queue by now: it must find the endpoint.
+    if (!whi_list_empty(&mine))
+        (void)whi_worker_submit_run(worker);
     whi_list *node;
     while ((node = whi_list_pop_front(&mine)))
         abort_now(whi_container_of(node, wh_endpoint, abort_node));

@@ -199,8 +199,53 @@ TEST(announcements_without_a_name) {
     CHECK(announce(WHI_CLASS_OBJECT, 0, 5, 100));
     refused("send id");
     attack();
+    CHECK(announce(WHI_CLASS_TAG, 8, 5, 100) && announce(WHI_CLASS_TAG, 8, 6, 100));
+    refused("send id of its own");
+    attack();
     CHECK(say((whi_hdr){.cls = WHI_CLASS_WITHDRAW}, NULL));
     refused("withdrawal of nothing");
+    end();
+}
+
+// Withdrawals of nothing cost the victim next to nothing, however many announcements it holds.
+TEST(withdrawals_are_cheap) {
+    enum { MANY = 60000 };
+    static const char *const many[] = {"announce_max=60000", NULL};
+    whi_rng_init(&raw_rng, 4);
+    duo_begin(&victim, many, many);
+    duo_connect(&victim);
+    port = wh_listener_port(victim.listener);
+    attack();
+    struct {
+        whi_hdr hdr;
+        whi_announce announcement;
+    } *made = calloc(MANY, sizeof(*made));
+    whi_hdr *unmade = calloc(MANY, sizeof(*unmade));
+    CHECK(made && unmade);
+    for (uint32_t i = 0; i < MANY; i++) {
+        made[i].hdr = (whi_hdr){.cls = WHI_CLASS_TAG,
+                                .flags = WHI_FLAG_ANNOUNCED,
+                                .size = sizeof(made[i].announcement),
+                                .ep = 1,
+                                .seq = seq++};
+        made[i].announcement.send_id = i + 1;
+    }
+    // Half of them name nothing; the others go from the last to the first.
+    for (uint32_t i = 0; i < MANY; i++)
+        unmade[i] = (whi_hdr){.cls = WHI_CLASS_WITHDRAW,
+                              .ep = 1,
+                              .seq = seq++,
+                              .tag = i % 2 ? 2 * MANY + i : MANY - i};
+    CHECK(raw_write(&victim, foe.fd, made, MANY * sizeof(*made)));
+    PUMP_UNTIL(&victim, target->rx_announced == MANY);
+    uint64_t start = whi_clock_ns();
+    CHECK(raw_write(&victim, foe.fd, unmade, MANY * sizeof(*unmade)));
+    PUMP_UNTIL(&victim, target->rx_announced == MANY / 2);
+    CHECK(whi_clock_ns() - start < 2 * WHI_NS_PER_S);
+    free(made);
+    free(unmade);
+    give_up();
+    PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
     end();
 }
 
@@ -520,7 +565,7 @@ enum { AT_VERSION = 0, AT_COUNT = 4, AT_HEADER = 8, AT_FRAME = 16, AT_KIND = 24,
 
 TEST(objects_with_lies_in_their_heads) {
     begin();
-    for (int lie = 0; lie < 12; lie++) {
+    for (int lie = 0; lie < 13; lie++) {
         for (int kept = 0; kept < 2; kept++) {
             attack();
             wh_object *object;
@@ -539,6 +584,7 @@ TEST(objects_with_lies_in_their_heads) {
             case 8: head[AT_KIND] = 200; break;
             case 9: head[AT_LAYOUT] = 1; break;
             case 10: size--; break;
+            case 12: size++; break;
             default: break;  // 11: frames that follow, though nothing was announced
             }
             CHECK(say((whi_hdr){.cls = WHI_CLASS_OBJECT, .size = (uint32_t)size, .tag = 6}, head));

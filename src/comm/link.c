@@ -51,6 +51,7 @@ wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool act
     whi_idmap_init(&link->sends);
     whi_idmap_init(&link->grants);
     whi_hash_init(&link->eps);
+    whi_hash_init(&link->announced);
     // Whoever claims a name that hashes like another link's does not get its place.
     wh_status st = whi_hash_get(&worker->links, key_of(peer_uuid)) ? WH_EREFUSED : WH_OK;
     if (st == WH_OK)
@@ -245,6 +246,7 @@ static void free_link(whi_link *link) {
     whi_idmap_fini(&link->sends);
     whi_idmap_fini(&link->grants);
     whi_hash_fini(&link->eps);
+    whi_hash_fini(&link->announced);
     whi_free(link);
 }
 

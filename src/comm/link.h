@@ -49,6 +49,7 @@ typedef struct whi_link {
     whi_list bulks;      // granted sends, one chunk each in turn
     whi_idmap sends;     // requests that the peer may name
     whi_idmap grants;
+    whi_hash announced;   // messages of the peer that nobody has asked for, by send id
     wh_request *landing;  // the receive that a chunk is being put into
     wh_request *mid;      // the send whose chunk the lane has announced and not got whole
     whi_hash eps;         // by number

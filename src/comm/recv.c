@@ -235,6 +235,28 @@ wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payl
     return meet(req, ep, hdr->cls, hdr->flags, hdr->tag, length, send_id, payload, size);
 }
 
+// name_message notes an announced message under its send id, where a withdrawal finds it however many there are.
+static wh_status name_message(whi_message *msg) {
+    whi_link *link = msg->ep->link;
+    if (link)
+        return whi_hash_put(&link->announced, msg->send_id, msg);
+    msg->gone = true;  // its handler has ended the endpoint
+    return WH_OK;
+}
+
+// unname_message makes an announced message one that cannot be asked for or withdrawn.
+static void unname_message(whi_message *msg) {
+    if (!(msg->flags & WHI_FLAG_ANNOUNCED) || msg->gone)
+        return;
+    (void)whi_hash_remove(&msg->ep->link->announced, msg->send_id);
+    msg->gone = true;
+}
+
+void whi_message_free(whi_message *msg) {
+    unname_message(msg);
+    whi_pool_put(&msg->ep->worker->messages[msg->pool], msg);
+}
+
 whi_message *whi_message_new(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
     wh_worker *worker = ep->worker;
     const void *data = payload;
@@ -264,11 +286,12 @@ whi_message *whi_message_new(wh_endpoint *ep, const whi_hdr *hdr, const void *pa
     whi_list_init(&msg->ep_tag_link);
     if (size)
         memcpy(msg->data, data, size);
+    if (announced && name_message(msg) != WH_OK) {
+        msg->gone = true;
+        whi_message_free(msg);
+        return NULL;
+    }
     return msg;
-}
-
-void whi_message_free(whi_message *msg) {
-    whi_pool_put(&msg->ep->worker->messages[msg->pool], msg);
 }
 
 // settle_message gives back what a message that is done with has cost, and frees it.
@@ -376,30 +399,15 @@ void whi_recv_regain(wh_request *req) {
         refuse_kept(req, st);
 }
 
-// find_announced looks for a kept or taken message by its send id.
-static whi_message *find_announced(whi_list *list, uint32_t send_id) {
-    for (whi_list *node = list->next; node != list; node = node->next) {
-        whi_message *msg = whi_container_of(node, whi_message, ep_link);
-        if ((msg->flags & WHI_FLAG_ANNOUNCED) && msg->send_id == send_id && !msg->gone)
-            return msg;
-    }
-    return NULL;
-}
-
 void whi_recv_withdrawn(wh_endpoint *ep, uint32_t send_id) {
-    for (int i = 0; i < WHI_MATCH_COUNT; i++) {
-        whi_message *msg = find_announced(&ep->match[i].messages, send_id);
-        if (msg) {
-            whi_match_drop(&ep->worker->match[i], msg);
-            ep->rx_announced--;
-            whi_message_free(msg);
-            return;
-        }
-    }
-    whi_message *taken = find_announced(&ep->taken, send_id);
-    if (taken) {
-        taken->gone = true;
+    whi_message *msg = whi_hash_get(&ep->link->announced, send_id);
+    if (msg && msg->ep == ep) {
         ep->rx_announced--;
+        unname_message(msg);
+        if (msg->taken)
+            return;  // its user has it and will find it gone
+        whi_match_drop(&ep->worker->match[match_of_class(msg->cls)], msg);
+        whi_message_free(msg);
         return;
     }
     whi_list_foreach(node, &ep->ops) {
@@ -468,6 +476,6 @@ void whi_recv_drop_messages(wh_endpoint *ep, bool all) {
     }
     whi_list_foreach(node, &ep->taken) {
         whi_message *msg = whi_container_of(node, whi_message, ep_link);
-        msg->gone = msg->gone || (msg->flags & WHI_FLAG_ANNOUNCED);
+        unname_message(msg);
     }
 }
