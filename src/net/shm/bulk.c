@@ -125,13 +125,6 @@ void whi_bulk_free(const whi_bulk_rx *rx, const whi_shm_chunk *chunk) {
     atomic_store_explicit(&rx->shared->done, chunk->end, memory_order_release);
 }
 
-void whi_bulk_read(void *host, const whi_span *src, size_t size) {
-    if (src->ptr)
-        whi_copy(host, src->ptr, size);
-    else
-        src->move(src->ctx, src->base, host, size);
-}
-
 void whi_bulk_write(const whi_span *dst, void *host, size_t size, uint64_t offset) {
     if (!dst->ptr)
         dst->move(dst->ctx, dst->base, host, size);

@@ -72,9 +72,6 @@ unsigned char *whi_bulk_find(const whi_bulk_rx *rx, const whi_shm_chunk *chunk);
 // whi_bulk_free gives the space of that chunk back.
 void whi_bulk_free(const whi_bulk_rx *rx, const whi_shm_chunk *chunk);
 
-// whi_bulk_read copies the first `size` bytes of a source into host memory.
-void whi_bulk_read(void *host, const whi_span *src, size_t size);
-
 // whi_bulk_write copies `size` bytes to the beginning of a sink.  What stands at a large `offset`
 // in its segment goes past the caches: they hold enough of it already.
 void whi_bulk_write(const whi_span *dst, void *host, size_t size, uint64_t offset);

@@ -228,7 +228,7 @@ static int poll_one(uint8_t cls, uint32_t size, const whi_shm_chunk *payload) {
     whi_lane *lane = meet(wires, &region, &tx);
     whi_hdr hdr = {.cls = cls, .size = size};
     memcpy(whi_ring_payload(&tx), payload, sizeof(*payload));
-    whi_ring_publish(&tx, &hdr);
+    whi_ring_publish(&tx, &hdr, false);
     int events = lane->ops->poll(lane, 8);
     part(wires, region, lane);
     return events;
@@ -263,10 +263,10 @@ static int poll_bulk(size_t size, const whi_shm_chunk *chunk, uint32_t record_si
         CHECK(test_wire_send_fd(&wires[1], fd) == WH_OK);
         close(fd);
         whi_region_release(bulk);
-        whi_ring_publish(&tx, &(whi_hdr){.cls = WHI_SHM_BULK});
+        whi_ring_publish(&tx, &(whi_hdr){.cls = WHI_SHM_BULK}, false);
     }
     memcpy(whi_ring_payload(&tx), chunk, sizeof(*chunk));
-    whi_ring_publish(&tx, &(whi_hdr){.cls = WHI_SHM_CHUNK, .size = record_size});
+    whi_ring_publish(&tx, &(whi_hdr){.cls = WHI_SHM_CHUNK, .size = record_size}, false);
     int events = lane->ops->poll(lane, 8);
     part(wires, region, lane);
     return events;
@@ -296,7 +296,7 @@ static int poll_ring(size_t size) {
     CHECK(test_wire_send_fd(&wires[1], fd) == WH_OK);
     close(fd);
     whi_region_release(next);
-    whi_ring_publish(&tx, &(whi_hdr){.cls = WHI_SHM_RING});
+    whi_ring_publish(&tx, &(whi_hdr){.cls = WHI_SHM_RING}, false);
     int events = lane->ops->poll(lane, 8);
     part(wires, region, lane);
     return events;
@@ -318,11 +318,11 @@ TEST(hole_punching_peer) {
     whi_ring_tx tx;
     whi_lane *lane = meet(wires, &region, &tx);
     whi_hdr hdr = {.cls = 0x10, .size = 8};
-    whi_ring_publish(&tx, &hdr);
+    whi_ring_publish(&tx, &hdr, false);
     CHECK(madvise(region->base, region->size, MADV_REMOVE) == 0);
     CHECK_EQ_INT(lane->ops->poll(lane, 8), 0);
     whi_ring_tx_init(&tx, region->base, 4096);
-    whi_ring_publish(&tx, &hdr);
+    whi_ring_publish(&tx, &hdr, false);
     CHECK_EQ_INT(lane->ops->poll(lane, 8), 1);
     part(wires, region, lane);
 }

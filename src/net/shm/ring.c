@@ -70,7 +70,7 @@ wh_status whi_ring_make_room(whi_ring_tx *tx, uint32_t size) {
     if (status != WH_OK || whi_ring_fits(tx, size))
         return status;
     whi_hdr pad = {.size = (uint32_t)(lap_end(tx) - tx->head - sizeof(pad)), .cls = WHI_SHM_PAD};
-    whi_ring_publish(tx, &pad);
+    whi_ring_publish(tx, &pad, false);
     set_limit(tx);
     assert(whi_ring_fits(tx, size));
     return WH_OK;

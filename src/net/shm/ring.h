@@ -22,10 +22,12 @@
 
 #include "net/lane.h"
 
-#define WHI_RING_STEP 64u                  // a cache line: records begin at its multiples
-#define WHI_RING_MIN ((size_t)4096)        // bytes of records in the smallest ring
-#define WHI_RING_MAX ((size_t)256 << 20)   // and in the largest that is accepted from a peer
-#define WHI_RING_LIVE (UINT64_C(1) << 31)  // in the lead word: the record is complete
+#define WHI_RING_STEP 64u                   // a cache line: records begin at its multiples
+#define WHI_RING_MIN ((size_t)4096)         // bytes of records in the smallest ring
+#define WHI_RING_MAX ((size_t)256 << 20)    // and in the largest that is accepted from a peer
+#define WHI_RING_LIVE (UINT64_C(1) << 31)   // in the lead word: the record is complete
+#define WHI_RING_APART (UINT64_C(1) << 30)  // and the next begins WHI_RING_GAP behind its end
+#define WHI_RING_GAP 1024u  // further than processors fetch ahead (docs/design/shm.md)
 
 // Kept free behind all other records, so that a last one without payload, which announces the next
 // ring, can be published at any time.
@@ -56,6 +58,7 @@ typedef struct whi_ring_tx {
 typedef struct whi_ring_rx {
     unsigned char *at;  // the lead word of the next record
     uint64_t pos;       // its position
+    uint64_t gap;       // between the record that was peeked at last and the next
     uint64_t told;      // the tail that the producer knows
     unsigned char *data;
     uint64_t mask;
@@ -96,35 +99,41 @@ static inline unsigned char *whi_ring_payload(const whi_ring_tx *tx) {
     return tx->data + (tx->head & tx->mask) + sizeof(whi_hdr);
 }
 
-// whi_ring_publish makes the record with this header, whose payload is in place, appear.
+// whi_ring_publish makes the record with this header, whose payload is in place, appear.  `apart` leaves a gap
+// behind it, if there is room: worth it where the consumer is about to wait for the next record.
 //
 // The header is read field by field: the caller has just written it so, and a load that spans
 // several stores waits until they have left the store buffer, which doubles the cost of a send.
-static inline void whi_ring_publish(whi_ring_tx *tx, const whi_hdr *hdr) {
+static inline void whi_ring_publish(whi_ring_tx *tx, const whi_hdr *hdr, bool apart) {
     unsigned char *at = tx->data + (tx->head & tx->mask);
     uint64_t lead = hdr->size | WHI_RING_LIVE | (uint64_t)hdr->cls << 32 |
                     (uint64_t)hdr->flags << 40 | (uint64_t)hdr->aux << 48;
     uint64_t second = hdr->ep | (uint64_t)hdr->seq << 32;
+    tx->head += whi_ring_space(hdr->size);
+    if (apart && tx->head + WHI_RING_GAP <= tx->limit) {
+        tx->head += WHI_RING_GAP;
+        lead |= WHI_RING_APART;
+    }
     memcpy(at + 8, &second, 8);
     memcpy(at + 16, &hdr->tag, 8);
     memcpy(at + 24, &hdr->arg, 8);
     atomic_store_explicit((_Atomic uint64_t *)at, lead, memory_order_release);
-    tx->head += whi_ring_space(hdr->size);
 }
 
 // whi_ring_peek copies the header of the next record and checks that the record lies in the ring.
 //
 // WH_OK: *payload holds hdr->size bytes, which the peer may still change.  WH_EAGAIN: there is
 // none. WH_EPROTOCOL: these bytes are no record.
-static inline wh_status whi_ring_peek(const whi_ring_rx *rx, whi_hdr *hdr,
-                                      unsigned char **payload) {
+static inline wh_status whi_ring_peek(whi_ring_rx *rx, whi_hdr *hdr, unsigned char **payload) {
     uint64_t lead = atomic_load_explicit((_Atomic uint64_t *)rx->at, memory_order_acquire);
     if (!lead)
         return WH_EAGAIN;
     uint64_t left = rx->mask + 1 - (rx->pos & rx->mask);
-    uint64_t clean = lead & ~WHI_RING_LIVE;
-    if (!(lead & WHI_RING_LIVE) || whi_ring_space((uint32_t)clean) > left)
+    uint64_t clean = lead & ~(WHI_RING_LIVE | WHI_RING_APART);
+    uint64_t gap = lead & WHI_RING_APART ? WHI_RING_GAP : 0;
+    if (!(lead & WHI_RING_LIVE) || whi_ring_space((uint32_t)clean) + gap > left)
         return WH_EPROTOCOL;
+    rx->gap = gap;
     memcpy(hdr, &clean, sizeof(clean));
     memcpy(&hdr->ep, rx->at + sizeof(clean), sizeof(*hdr) - sizeof(clean));
     *payload = rx->at + sizeof(*hdr);
@@ -141,7 +150,7 @@ static inline void whi_ring_consume(whi_ring_rx *rx, uint32_t size) {
     uint64_t space = whi_ring_space(size);
     for (uint64_t step = 0; step < space; step += WHI_RING_STEP)
         atomic_store_explicit((_Atomic uint64_t *)(rx->at + step), 0, memory_order_relaxed);
-    rx->pos += space;
+    rx->pos += space + rx->gap;
     rx->at = rx->data + (rx->pos & rx->mask);
 }
 

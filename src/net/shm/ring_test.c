@@ -50,7 +50,7 @@ static wh_status put(uint64_t number) {
             return status;
     }
     memset(whi_ring_payload(&tx), byte_of(number), hdr.size);
-    whi_ring_publish(&tx, &hdr);
+    whi_ring_publish(&tx, &hdr, number % 3 == 0);
     return WH_OK;
 }
 
@@ -107,7 +107,7 @@ TEST(what_is_not_published_is_empty) {
         unsigned char *payload;
         CHECK(whi_ring_make_room(&tx, hdr.size) == WH_OK);
         memset(whi_ring_payload(&tx), 0xff, hdr.size);
-        whi_ring_publish(&tx, &hdr);
+        whi_ring_publish(&tx, &hdr, round % 2);
         while (whi_ring_peek(&rx, &hdr, &payload) == WH_OK)
             whi_ring_consume(&rx, hdr.size);
         CHECK(rx.pos == tx.head && whi_ring_empty(&rx));
@@ -119,18 +119,51 @@ TEST(what_is_not_published_is_empty) {
     }
 }
 
+TEST(a_gap_only_where_there_is_room) {
+    begin();
+    whi_hdr hdr = {.size = 8};
+    unsigned char *payload;
+    unsigned apart = 0, count = 0;
+    for (; whi_ring_make_room(&tx, hdr.size) == WH_OK; count++) {
+        uint64_t head = tx.head;
+        whi_ring_publish(&tx, &hdr, true);
+        apart += tx.head - head == 64 + WHI_RING_GAP;
+        CHECK(tx.head + WHI_RING_RESERVE <= SIZE);
+    }
+    CHECK(apart > 0 && count > apart);
+    for (; count; count--) {
+        CHECK(whi_ring_peek(&rx, &hdr, &payload) == WH_OK);
+        whi_ring_consume(&rx, hdr.size);
+    }
+    CHECK(rx.pos == tx.head && whi_ring_empty(&rx));
+}
+
+TEST(a_gap_that_leaves_the_ring_is_none) {
+    begin();
+    for (uint64_t at = 0; at < SIZE; at += WHI_RING_STEP) {
+        whi_hdr hdr;
+        unsigned char *payload;
+        uint64_t lead = WHI_RING_LIVE | WHI_RING_APART;
+        rx.pos = at;
+        rx.at = rx.data + at;
+        memcpy(rx.at, &lead, sizeof(lead));
+        CHECK(whi_ring_peek(&rx, &hdr, &payload) ==
+              (at + WHI_RING_STEP + WHI_RING_GAP <= SIZE ? WH_OK : WH_EPROTOCOL));
+    }
+}
+
 TEST(the_reserve_is_for_the_last_record) {
     begin();
     whi_hdr small = {.size = 1};
     unsigned count = 0;
     for (; whi_ring_make_room(&tx, small.size) == WH_OK; count++)
-        whi_ring_publish(&tx, &small);
+        whi_ring_publish(&tx, &small, false);
     CHECK_EQ_INT(count, SIZE / 64 - 1);
     CHECK(whi_ring_has_room(&tx, 0) == WH_EAGAIN);
     CHECK(!whi_ring_fits(&tx, 0));
     CHECK_EQ_INT(tx.head + WHI_RING_RESERVE, SIZE);
     whi_hdr last = {.cls = 0x99}, hdr = {0};
-    whi_ring_publish(&tx, &last);
+    whi_ring_publish(&tx, &last, false);
     unsigned char *payload;
     for (; count; count--) {
         CHECK(whi_ring_peek(&rx, &hdr, &payload) == WH_OK && hdr.size == 1);
@@ -146,7 +179,7 @@ TEST(the_largest_record_always_fits_once_empty) {
         unsigned char *payload;
         for (unsigned i = 0; i < before; i++) {
             CHECK(whi_ring_make_room(&tx, 0) == WH_OK);
-            whi_ring_publish(&tx, &hdr);
+            whi_ring_publish(&tx, &hdr, false);
             CHECK(whi_ring_peek(&rx, &hdr, &payload) == WH_OK);
             whi_ring_consume(&rx, hdr.size);
             whi_ring_tell(&rx);
@@ -162,7 +195,7 @@ TEST(the_tail_is_told_each_quarter) {
     unsigned char *payload;
     for (unsigned i = 1; i <= 16; i++) {
         CHECK(whi_ring_make_room(&tx, 0) == WH_OK);
-        whi_ring_publish(&tx, &hdr);
+        whi_ring_publish(&tx, &hdr, false);
         CHECK(!whi_ring_untold(&rx));
         CHECK(whi_ring_peek(&rx, &hdr, &payload) == WH_OK);
         whi_ring_consume(&rx, hdr.size);

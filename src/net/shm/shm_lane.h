@@ -12,17 +12,20 @@
 #include "net/shm/region.h"
 #include "net/shm/ring.h"
 #include "net/shm/shm.h"
+#include "net/shm/way.h"
 
 typedef struct whi_shm {
     whi_lane lane;
     whi_ring_rx rx;
     whi_ring_tx tx;
+    uint64_t answered;  // rx.pos when we last sent
     bool asymmetric;
     bool attention;  // poll must look further than the ring: failed, or something was refused
     uint32_t refused_size;  // payload of the record that found no room
     uint32_t refused_bulk;  // and the bulk memory that it needed besides
     uint32_t eager_limit;
     wh_status failed;  // WH_OK, or what every call answers from now on
+    whi_way ring_way, bulk_way;
     whi_bulk_tx out;
     whi_bulk_rx in;
     whi_region *tx_region, *rx_region, *out_region, *in_region;
@@ -61,9 +64,12 @@ wh_status whi_shm_push(whi_lane *base, const whi_hdr *hdr, const whi_span *src, 
 // whi_shm_drop_bulk gives our bulk memory back without a word to the peer.
 void whi_shm_drop_bulk(whi_shm *lane);
 
-// whi_shm_commit publishes a record that was reserved, and wakes the peer if it sleeps.
+// whi_shm_commit publishes a record that was reserved, and wakes the peer if it sleeps.  Whoever answers will
+// be answered: there the peer polls for what comes next, while in a stream its processor should fetch ahead.
 static inline void whi_shm_commit(whi_shm *lane, const whi_hdr *hdr) {
-    whi_ring_publish(&lane->tx, hdr);
+    bool answers = lane->answered != lane->rx.pos;
+    lane->answered = lane->rx.pos;
+    whi_ring_publish(&lane->tx, hdr, answers);
     whi_ring_order(lane->asymmetric);
     if (whi_ring_sleeper(&lane->tx.shared->armed))
         lane->wire->bell(lane->wire_arg);
