@@ -165,6 +165,20 @@ TEST(blobs_with_lies) {
     }
 }
 
+// One address more than there is room for, each of them good.
+TEST(blobs_with_too_many_addresses) {
+    enum { AT_COUNT = 4 + 16 + 16 + 48 + 8, ADDRESS = 1 + 2 + 16 };
+    uint8_t bytes[WH_ADDRESS_MAX + ADDRESS];
+    whi_blob out = sample(WHI_ADDRESSES_MAX), *in = malloc(sizeof(*in));
+    CHECK(in);
+    size_t size = whi_blob_encode(&out, bytes, WH_ADDRESS_MAX);
+    CHECK_EQ_INT(size, AT_COUNT + 1 + WHI_ADDRESSES_MAX * ADDRESS);
+    memcpy(bytes + size, bytes + size - ADDRESS, ADDRESS);
+    bytes[AT_COUNT]++;
+    CHECK_EQ_INT(whi_blob_decode(bytes, size + ADDRESS, in), WH_EADDRESS);
+    free(in);
+}
+
 // The public calls turn hostile blobs down, or fail to connect; the worker goes on.
 TEST(connecting_by_hostile_blobs) {
     duo d;

@@ -4,10 +4,12 @@
 //
 // An honest client is connected all the while and exchanges messages with the victim (raw_peer.h).  Each attack must end
 // in a refusal, cost a bounded number of records and leave a log line that says what it was.
+#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "base/alloc.h"
 #include "comm/raw_peer.h"
 
 enum { HANDSHAKE_MAX = 64, HANDSHAKE_MS = 300 };
@@ -160,6 +162,44 @@ static void newcomer(void) {
     wh_endpoint_abort(victim.accepted[before]);
     wh_endpoint_abort(ep);
     wh_worker_destroy(worker);
+}
+
+// heap_used returns the bytes that this process has from malloc; always 0 under a sanitizer, whose malloc does not tell.
+static size_t heap_used(void) {
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+// Whoever has not finished the handshake costs one small record, silent or with an offer as long as it may be.
+TEST(strangers_cost_a_record) {
+    enum { STRANGERS = 50, RECORD_MAX = 4096 };
+    static const char *const patient[] = {"handshake_timeout=60s", NULL};
+    int fds[STRANGERS];
+    begin_with(patient, patient);
+    size_t before = heap_used();
+    whi_alloc_fail_at(UINT64_MAX);
+    for (unsigned i = 0; i < STRANGERS; i++) {
+        whi_hello hello = raw_says(&victim, WHI_HELLO_OFFER);
+        uint8_t bytes[WHI_HELLO_SIZE];
+        memset(hello.host, 'h', sizeof(hello.host) - 1);
+        whi_hello_encode(&hello, bytes);
+        fds[i] = raw_tcp(port);
+        if (i % 2)
+            CHECK(send(fds[i], bytes, sizeof(bytes), MSG_NOSIGNAL) == sizeof(bytes));
+        while (victim.server->hand_count <= i)
+            (void)wh_worker_progress(victim.server);
+    }
+    for (int i = 1; i < STRANGERS; i += 2) {
+        uint8_t answer[WHI_HELLO_SIZE];
+        while (recv(fds[i], answer, sizeof(answer), MSG_PEEK) != sizeof(answer))
+            (void)wh_worker_progress(victim.server);
+    }
+    CHECK_EQ_INT(whi_alloc_count(), STRANGERS);
+    whi_alloc_fail_at(0);
+    CHECK(heap_used() - before <= (size_t)STRANGERS * RECORD_MAX);
+    for (int i = 0; i < STRANGERS; i++)
+        close(fds[i]);
+    end();
 }
 
 enum { CROWD = 2000 };
@@ -713,6 +753,50 @@ TEST(hostile_listener) {
         int again;  // a dial may have tried more than once
         while ((again = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) >= 0)
             close(again);
+    }
+    close(listener);
+    end();
+}
+
+// A listener that does not know the secret is found out before anything is proven to it.
+TEST(a_listener_without_the_secret) {
+    static const char *const names[] = {"no proof", "another secret", "the wrong role",
+                                        "no secret"};
+    begin_with(secret_options, secret_options);
+    uint16_t there;
+    int listener = bare_listener(&there);
+    char address[64];
+    snprintf(address, sizeof(address), "127.0.0.1:%u", there);
+    for (int what = 0; what < 5; what++) {
+        wh_endpoint *ep = NULL;
+        uint8_t offer[WHI_HELLO_SIZE], answer[WHI_HELLO_SIZE];
+        whi_hello hello = raw_says(&victim, WHI_HELLO_ANSWER);
+        CHECK_EQ_INT(wh_endpoint_connect(victim.client, address, NULL, &ep), WH_OK);
+        int fd = -1;
+        PUMP_UNTIL(&victim, (fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) >= 0);
+        CHECK(raw_read(&victim, fd, offer, sizeof(offer)));
+        hello.flags = what == 3 ? 0 : WHI_HELLO_HAS_SECRET;
+        whi_hello_encode(&hello, answer);
+        if (what == 1 || what == 2 || what == 4)
+            CHECK_EQ_INT(whi_hello_prove(what == 1 ? "wrong" : "right",
+                                         what == 2 ? WHI_ROLE_CONNECTOR : WHI_ROLE_ACCEPTOR, offer,
+                                         answer, hello.mac),
+                         WH_OK);
+        CHECK(raw_hello_write(&victim, fd, &hello, answer));
+        uint8_t proof[WHI_HELLO_SIZE];
+        if (what == 4) {
+            CHECK(raw_read(&victim, fd, proof, sizeof(proof)));
+            wh_endpoint_abort(ep);
+            close(fd);
+            continue;
+        }
+        PUMP_UNTIL(&victim, wh_endpoint_status(ep) != WH_PENDING);
+        if (wh_endpoint_status(ep) != WH_EAUTH)
+            whi_test_end(WHI_TEST_FAILED, __FILE__, __LINE__, "%s: %s", names[what],
+                         wh_endpoint_error(ep));
+        CHECK(!raw_read(&victim, fd, proof, 1));
+        wh_endpoint_abort(ep);
+        close(fd);
     }
     close(listener);
     end();
