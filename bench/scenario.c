@@ -22,16 +22,20 @@ static bool wait_received(bench_side *side, uint64_t count) {
 }
 
 wh_status bench_pingpong_lead(bench_side *side, uint64_t count, bench_hist *hist) {
-    uint64_t before = bench_ticks();
+    uint64_t before = bench_ticks(), took = 0;
     for (uint64_t i = 0; i < count; i++) {
         bench_side_send(side);
         bench_side_post(side);
+        if (i)
+            bench_hist_add(hist, took);  // the last round's, while this one's message flies
         if (!wait_received(side, i + 1))
             return side->failed;
         uint64_t now = bench_ticks();
-        bench_hist_add(hist, now - before);
+        took = now - before;
         before = now;
     }
+    if (count)
+        bench_hist_add(hist, took);
     return drain_sends(side);
 }
 

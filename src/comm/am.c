@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "comm/plain.h"
 #include "comm/recv.h"
 #include "comm/request.h"
 #include "comm/send.h"
@@ -82,18 +83,8 @@ static wh_status send_at_once(wh_endpoint *ep, uint16_t id, const void *header, 
     wh_status st = ep->lane->ops->send(ep->lane, &hdr, payload);
     if (st != WH_OK)
         return st;
-    ep->tx_seq++;
-    ep->credit -= (int64_t)(whole + WHI_MESSAGE_COST);
-    ep->counters.sent_messages++;
-    ep->counters.sent_bytes += size;
+    whi_plain_sent(ep, whole, size);
     return WH_OK;
-}
-
-static bool may_go_at_once(const wh_endpoint *ep, uint64_t size, const wh_op_opts *opts) {
-    return whi_worker_is_owner(ep->worker) && size < ep->fast_limit &&
-           ep->credit >= (int64_t)(size + WHI_MESSAGE_COST) &&
-           whi_queue_empty(&ep->link->controls) &&
-           (!opts || !(opts->flags | (unsigned)opts->mem)) && !whi_mem_devices();
 }
 
 static wh_status fill_request(wh_request *req, uint16_t id, const void *header, size_t header_size,
@@ -115,7 +106,7 @@ wh_status wh_am_send(wh_endpoint *ep, uint16_t id, const void *header, size_t he
                      const void *buf, size_t size, const wh_op_opts *opts, wh_request **out) {
     if (!ep || (!buf && size) || (!header && header_size) || header_size > WH_AM_HEADER_MAX)
         return WH_EINVAL;
-    if (may_go_at_once(ep, header_size + size, opts) &&
+    if (whi_plain_room(ep, header_size + size, opts) && whi_plain_memory(opts) &&
         send_at_once(ep, id, header, header_size, buf, size) == WH_OK) {
         if (out)
             *out = NULL;

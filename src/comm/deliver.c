@@ -12,6 +12,7 @@
 #include "comm/endpoint.h"
 #include "comm/listener.h"
 #include "comm/objects.h"
+#include "comm/plain.h"
 #include "comm/recv.h"
 #include "comm/send.h"
 #include "net/stream/stream.h"
@@ -102,7 +103,11 @@ static wh_status handle(wh_endpoint *ep, const whi_hdr *hdr, const void *payload
     }
     if (hdr->cls == WHI_CLASS_AM)
         return whi_am_arrived(ep, hdr, payload);
-    return whi_recv_message(ep, hdr, payload);
+    bool tag = hdr->cls == WHI_CLASS_TAG;
+    wh_request *req = whi_plain_match(ep, tag ? WHI_MATCH_TAG : WHI_MATCH_OBJECT, hdr->tag);
+    if (req && tag && !hdr->flags && whi_plain_land(req, hdr, payload))
+        return WH_OK;
+    return whi_recv_message(ep, hdr, payload, req);
 }
 
 // keep_early keeps a record that overtook others.  Only lanes that may reorder come here.

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "comm/raw_peer.h"
+#include "mem/mem.h"
 #include "net/shm/ring.h"
 #include "net/shm/shm.h"
 #include "net/stream/stream.h"
@@ -539,8 +540,7 @@ static void gets_object(wh_request *recv) {
 // Puts an envelope together; the caller spoils it.
 static size_t envelope(uint8_t *to, uint32_t frames, uint64_t header, uint64_t frame_size,
                        uint8_t flags) {
-    whi_envelope head = {
-        .version = WHI_OBJECT_VERSION, .frame_count = frames, .header_size = header};
+    whi_envelope head = whi_envelope_of(frames, header);
     size_t size = sizeof(head);
     memcpy(to, &head, sizeof(head));
     for (uint32_t i = 0; i < frames; i++) {
@@ -561,7 +561,7 @@ static void set_u64(uint8_t *at, uint64_t value) {
     memcpy(at, &value, sizeof(value));
 }
 
-enum { AT_VERSION = 0, AT_COUNT = 4, AT_HEADER = 8, AT_FRAME = 16, AT_KIND = 24, AT_LAYOUT = 28 };
+enum { AT_VERSION = 0, AT_COUNT = 1, AT_HEADER = 4, AT_FRAME = 8, AT_KIND = 16, AT_LAYOUT = 20 };
 
 TEST(objects_with_lies_in_their_heads) {
     begin();
@@ -575,9 +575,9 @@ TEST(objects_with_lies_in_their_heads) {
             switch (lie) {
             case 0: head[AT_VERSION]++; break;
             case 1: head[AT_COUNT]++; break;
-            case 2: head[AT_COUNT + 3] = 0x7f; break;
-            case 3: set_u64(head + AT_HEADER, 11); break;
-            case 4: set_u64(head + AT_HEADER, UINT64_MAX); break;
+            case 2: head[AT_COUNT + 2] = 0x7f; break;
+            case 3: head[AT_HEADER] = 11; break;
+            case 4: memset(head + AT_HEADER, 0xff, 4); break;
             case 5: set_u64(head + AT_FRAME, 21); break;
             case 6: set_u64(head + AT_FRAME, UINT64_MAX); break;
             case 7: head[AT_KIND] = WH_MEM_AUTO; break;
@@ -692,6 +692,45 @@ TEST(withdrawal_of_a_parked_object) {
     PUMP_UNTIL(&victim, wh_request_status(recv) != WH_PENDING);
     CHECK_EQ_INT(wh_object_accept(parked, 0, bytes), WH_ECANCELLED);
     CHECK_EQ_INT(done_as(&victim, recv), WH_ECANCELLED);
+    give_up();
+    PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
+    end();
+}
+
+static uint64_t asked_for;
+static wh_status refuse_large(wh_object *object, size_t index, void **ptr, void *arg) {
+    (void)ptr, (void)arg;
+    asked_for = wh_object_frame(object, index)->size;
+    return WH_ENOMEM;
+}
+
+// A frame for a device that is not here comes to the host, and there its user's allocator decides.
+TEST(frames_for_absent_devices) {
+    begin();
+    CHECK_EQ_INT(
+        wh_worker_set_allocator(victim.server, WH_MEM_HOST, refuse_large, free_frame, NULL), WH_OK);
+    attack();
+    for (uint8_t kind = 0; kind < WHI_MEM_KINDS; kind++) {
+        if (kind == WH_MEM_AUTO || whi_mem_ops_of((wh_mem_kind)kind))
+            continue;
+        uint8_t payload[1000];
+        whi_announce announcement = {.send_id = 5u + kind};
+        memcpy(payload, &announcement, sizeof(announcement));
+        size_t size =
+            envelope(payload + sizeof(announcement), 1, 10, UINT64_C(1) << 50, WHI_FRAME_FOLLOWS);
+        payload[sizeof(announcement) + AT_KIND] = kind;
+        wh_request *recv = NULL;
+        asked_for = 0;
+        CHECK_EQ_INT(wh_object_recv(target, NULL, 0, 6, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
+        CHECK(say((whi_hdr){.cls = WHI_CLASS_OBJECT,
+                            .flags = WHI_FLAG_ANNOUNCED,
+                            .size = (uint32_t)(sizeof(announcement) + size),
+                            .tag = 6,
+                            .arg = size},
+                  payload));
+        CHECK_EQ_INT(done_as(&victim, recv), WH_ENOMEM);
+        CHECK(asked_for == UINT64_C(1) << 50);
+    }
     give_up();
     PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
     end();

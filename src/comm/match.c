@@ -16,12 +16,6 @@
 
 enum { BUCKETS_LOG_MIN = 6, BUCKETS_MIN = 1 << BUCKETS_LOG_MIN };
 
-static inline size_t bucket_of(const whi_match *m, const void *ep, uint64_t tag) {
-    // Multiplicative hashing: the high bits of the product depend on all bits of the key.
-    uint64_t key = tag ^ ((uint64_t)(uintptr_t)ep << 17 | (uint64_t)(uintptr_t)ep >> 47);
-    return (key * m->factor) >> m->shift;
-}
-
 static whi_list *buckets_new(size_t count) {
     whi_list *buckets = whi_calloc(count, sizeof(*buckets));
     for (size_t i = 0; buckets && i < count; i++)
@@ -85,15 +79,15 @@ static void grow(whi_match *m) {
         whi_list *node;
         while ((node = whi_list_pop_front(&m->exact[i]))) {
             wh_request *r = recv_of(node);
-            append(&bigger.exact[bucket_of(&bigger, r->ep, r->tag)], node);
+            append(&bigger.exact[whi_match_bucket(&bigger, r->ep, r->tag)], node);
         }
         while ((node = whi_list_pop_front(&m->by_ep_tag[i]))) {
             whi_message *msg = whi_container_of(node, whi_message, ep_tag_link);
-            append(&bigger.by_ep_tag[bucket_of(&bigger, msg->ep, msg->tag)], node);
+            append(&bigger.by_ep_tag[whi_match_bucket(&bigger, msg->ep, msg->tag)], node);
         }
         while ((node = whi_list_pop_front(&m->by_tag[i]))) {
             whi_message *msg = whi_container_of(node, whi_message, tag_link);
-            append(&bigger.by_tag[bucket_of(&bigger, NULL, msg->tag)], node);
+            append(&bigger.by_tag[whi_match_bucket(&bigger, NULL, msg->tag)], node);
         }
     }
     whi_match_fini(m);
@@ -124,7 +118,7 @@ void whi_match_repost(whi_match *m, whi_match_ep *e, wh_request *recv) {
         e->exact++;
     else
         m->exact_any++;
-    insert(&m->exact[bucket_of(m, recv->ep, recv->tag)], recv);
+    insert(&m->exact[whi_match_bucket(m, recv->ep, recv->tag)], recv);
 }
 
 void whi_match_post(whi_match *m, whi_match_ep *e, wh_request *recv) {
@@ -144,7 +138,7 @@ void whi_match_unpost(whi_match *m, whi_match_ep *e, wh_request *recv) {
 }
 
 static wh_request *first_exact(const whi_match *m, const wh_endpoint *ep, uint64_t tag) {
-    whi_list *bucket = &m->exact[bucket_of(m, ep, tag)];
+    whi_list *bucket = &m->exact[whi_match_bucket(m, ep, tag)];
     for (whi_list *node = bucket->next; node != bucket; node = node->next) {
         wh_request *r = recv_of(node);
         if (r->tag == tag && r->ep == ep)
@@ -186,8 +180,8 @@ void whi_match_keep(whi_match *m, whi_match_ep *e, whi_message *msg) {
         grow(m);
     whi_list_push_back(&m->all, &msg->all_link);
     whi_list_push_back(&e->messages, &msg->ep_link);
-    whi_list_push_back(&m->by_tag[bucket_of(m, NULL, msg->tag)], &msg->tag_link);
-    whi_list_push_back(&m->by_ep_tag[bucket_of(m, msg->ep, msg->tag)], &msg->ep_tag_link);
+    whi_list_push_back(&m->by_tag[whi_match_bucket(m, NULL, msg->tag)], &msg->tag_link);
+    whi_list_push_back(&m->by_ep_tag[whi_match_bucket(m, msg->ep, msg->tag)], &msg->ep_tag_link);
 }
 
 void whi_match_drop(whi_match *m, whi_message *msg) {
@@ -201,7 +195,7 @@ void whi_match_drop(whi_match *m, whi_message *msg) {
 // The four ways to look for a message: by endpoint or not, by whole tag or by mask.
 static whi_message *find_exact(const whi_match *m, const wh_endpoint *ep, uint64_t tag) {
     if (ep) {
-        whi_list *bucket = &m->by_ep_tag[bucket_of(m, ep, tag)];
+        whi_list *bucket = &m->by_ep_tag[whi_match_bucket(m, ep, tag)];
         for (whi_list *node = bucket->next; node != bucket; node = node->next) {
             whi_message *msg = whi_container_of(node, whi_message, ep_tag_link);
             if (msg->tag == tag && msg->ep == ep)
@@ -209,7 +203,7 @@ static whi_message *find_exact(const whi_match *m, const wh_endpoint *ep, uint64
         }
         return NULL;
     }
-    whi_list *bucket = &m->by_tag[bucket_of(m, NULL, tag)];
+    whi_list *bucket = &m->by_tag[whi_match_bucket(m, NULL, tag)];
     for (whi_list *node = bucket->next; node != bucket; node = node->next) {
         whi_message *msg = whi_container_of(node, whi_message, tag_link);
         if (msg->tag == tag)

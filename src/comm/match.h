@@ -80,6 +80,13 @@ struct wh_request *whi_match_message(whi_match *m, whi_match_ep *e, struct wh_en
 void whi_match_keep(whi_match *m, whi_match_ep *e, whi_message *msg);
 void whi_match_drop(whi_match *m, whi_message *msg);
 
+// whi_match_bucket returns where a key hashes to.  Multiplicative: the high bits of the product depend on all bits of the
+// key.
+static inline size_t whi_match_bucket(const whi_match *m, const void *ep, uint64_t tag) {
+    uint64_t key = tag ^ ((uint64_t)(uintptr_t)ep << 17 | (uint64_t)(uintptr_t)ep >> 47);
+    return (key * m->factor) >> m->shift;
+}
+
 // whi_match_find returns the first kept message that a receive of (ep or NULL, tag, mask) would get; NULL: none.
 whi_message *whi_match_find(const whi_match *m, const whi_match_ep *e, const struct wh_endpoint *ep,
                             uint64_t tag, uint64_t mask);

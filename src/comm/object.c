@@ -9,26 +9,34 @@
 #include "base/log.h"
 #include "comm/endpoint.h"
 #include "comm/objects.h"
+#include "comm/plain.h"
 #include "comm/send.h"
 #include "comm/wire.h"
 
-wh_status whi_object_new(void *bytes, uint32_t count, uint64_t header_size, uint64_t data,
-                         wh_object **object) {
-    wh_object *o = whi_calloc(1, sizeof(*o) + count * sizeof(o->frames[0]));
+// own_size returns where the copy of an envelope begins: so that the header, behind the table, is at a multiple of 16.
+static size_t own_size(size_t frames) {
+    size_t size = sizeof(wh_object) + frames * sizeof(whi_object_frame) + sizeof(whi_envelope);
+    return ((size + 15) & ~(size_t)15) - sizeof(whi_envelope);
+}
+
+wh_status whi_object_new(const whi_object_plan *plan, wh_object **object) {
+    size_t own = own_size(plan->count);
+    wh_object *o = whi_malloc(own + plan->size);
     if (!o)
         return WH_ENOMEM;
-    const char *at = (const char *)bytes + sizeof(whi_envelope) + count * sizeof(whi_wire_frame);
-    o->bytes = bytes;
-    o->count = count;
-    o->data = data;
+    memset(o, 0, own);
+    char *bytes = memcpy((char *)o + own, plan->bytes, plan->size);
+    const char *table = bytes + sizeof(whi_envelope);
+    char *at = bytes + sizeof(whi_envelope) + plan->count * sizeof(whi_wire_frame);
+    o->count = plan->count;
+    o->data = plan->data;
     o->header = at;
-    o->header_size = header_size;
-    o->total = header_size;
-    at += header_size;
-    for (uint32_t i = 0; i < count; i++) {
+    o->header_size = plan->header_size;
+    o->total = plan->header_size;
+    at += plan->header_size;
+    for (uint32_t i = 0; i < plan->count; i++) {
         whi_wire_frame frame;
-        memcpy(&frame, (const char *)bytes + sizeof(whi_envelope) + i * sizeof(frame),
-               sizeof(frame));
+        memcpy(&frame, table + i * sizeof(frame), sizeof(frame));
         whi_object_frame *f = &o->frames[i];
         f->pub.size = frame.size;
         f->pub.mem = (wh_mem_kind)frame.kind;
@@ -59,7 +67,6 @@ void wh_object_free(wh_object *object) {
         return;  // one that is still being received belongs to its request
     for (size_t i = 0; i < object->count; i++)
         free_frame(object, &object->frames[i]);
-    whi_free(object->bytes);
     whi_free(object);
 }
 
@@ -104,7 +111,7 @@ static wh_status resolve_frames(const wh_frame *frames, size_t count, whi_buffer
 static wh_status copy_frames(wh_request *req, const wh_frame *frames, size_t count) {
     if (!count)
         return WH_OK;
-    whi_buffer *copy = whi_calloc(count, sizeof(*copy));
+    whi_buffer *copy = count == 1 ? &req->frame : whi_calloc(count, sizeof(*copy));
     if (!copy)
         return WH_ENOMEM;
     req->frames = copy;
@@ -112,45 +119,51 @@ static wh_status copy_frames(wh_request *req, const wh_frame *frames, size_t cou
     return resolve_frames(frames, count, copy);
 }
 
-static bool fits_at_once(const wh_endpoint *ep, uint64_t size, const wh_op_opts *opts) {
-    return whi_worker_is_owner(ep->worker) && size < ep->fast_limit &&
-           ep->credit >= (int64_t)(size + WHI_MESSAGE_COST) &&
-           whi_queue_empty(&ep->link->controls) && (!opts || !opts->flags);
+// packed_size returns the bytes of an object whose frames are all in host memory and packed; UINT64_MAX: one is not, or
+// it is larger than `limit` and may be anything.
+static uint64_t packed_size(const wh_frame *frames, size_t count, size_t header_size,
+                            uint64_t limit) {
+    uint64_t size = sizeof(whi_envelope) + header_size;
+    bool devices = whi_mem_devices();
+    for (size_t i = 0; i < count; i++) {
+        const wh_frame *f = &frames[i];
+        bool host = f->mem == WH_MEM_HOST || (f->mem == WH_MEM_AUTO && !devices);
+        if (!host || f->size > limit || (!f->data && f->size) || size > limit)
+            return UINT64_MAX;
+        size += sizeof(whi_wire_frame) + f->size;
+    }
+    return size;
 }
 
-enum { FEW_FRAMES = 16 };  // so many are described on the stack
-
-// send_at_once sends an object that fits into one record, without a request.
-static wh_status send_at_once(wh_endpoint *ep, const void *header, size_t header_size,
-                              const wh_frame *frames, size_t count, uint64_t tag,
-                              const wh_op_opts *opts, uint64_t total) {
-    whi_buffer few[FEW_FRAMES];
-    if (count > FEW_FRAMES || resolve_frames(frames, count, few) != WH_OK)
-        return WH_EAGAIN;
-    wh_request view = {.worker = ep->worker,
-                       .buf = {(void *)(uintptr_t)header, header_size, WH_MEM_HOST, 0},
-                       .frames = few,
-                       .frame_count = count};
-    uint64_t size = whi_object_eager_size(&view);
-    if (size == UINT64_MAX || !fits_at_once(ep, size, opts))
-        return WH_EAGAIN;
-    size_t packed;
-    wh_status st = whi_object_pack(&view, false, ep->worker->scratch, &packed);
-    if (st != WH_OK)
-        return st;
-    whi_hdr hdr = {.size = (uint32_t)packed,
+// send_at_once sends an object that fits into one record, without a request.  False: not now, or not so.
+static bool send_at_once(wh_endpoint *ep, const void *header, size_t header_size,
+                         const wh_frame *frames, size_t count, uint64_t tag, const wh_op_opts *opts,
+                         uint64_t total) {
+    uint64_t size = packed_size(frames, count, header_size, ep->fast_limit);
+    if (size == UINT64_MAX || !whi_plain_room(ep, size, opts))
+        return false;
+    whi_envelope envelope = whi_envelope_of(count, header_size);
+    char *table = memcpy(ep->worker->scratch, &envelope, sizeof(envelope));
+    table += sizeof(envelope);
+    char *at = table + count * sizeof(whi_wire_frame);
+    if (header_size)
+        memcpy(at, header, header_size);
+    at += header_size;
+    for (size_t i = 0; i < count; i++, table += sizeof(whi_wire_frame)) {
+        whi_wire_frame frame = {.size = frames[i].size, .kind = WH_MEM_HOST};
+        memcpy(table, &frame, sizeof(frame));
+        whi_plain_copy(at, frames[i].data, frames[i].size);
+        at += frames[i].size;
+    }
+    whi_hdr hdr = {.size = (uint32_t)size,
                    .cls = WHI_CLASS_OBJECT,
                    .ep = ep->number,
                    .seq = ep->tx_seq,
                    .tag = tag};
-    st = ep->lane->ops->send(ep->lane, &hdr, ep->worker->scratch);
-    if (st != WH_OK)
-        return st;
-    ep->tx_seq++;
-    ep->credit -= (int64_t)(packed + WHI_MESSAGE_COST);
-    ep->counters.sent_messages++;
-    ep->counters.sent_bytes += total;
-    return WH_OK;
+    if (ep->lane->ops->send(ep->lane, &hdr, ep->worker->scratch) != WH_OK)
+        return false;
+    whi_plain_sent(ep, size, total);
+    return true;
 }
 
 // make_envelope turns the request's header into the whole envelope, which it then owns: the header is
@@ -181,7 +194,7 @@ wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size
     for (size_t i = 0; i < count; i++)
         total += frames[i].size;
     if (whi_worker_is_owner(ep->worker) && total < ep->fast_limit &&
-        send_at_once(ep, header, header_size, frames, count, tag, opts, total) == WH_OK) {
+        send_at_once(ep, header, header_size, frames, count, tag, opts, total)) {
         if (out)
             *out = NULL;
         if (opts && opts->result)
@@ -224,7 +237,22 @@ static wh_status recv(wh_worker *worker, wh_endpoint *ep, const wh_frame *frames
 
 wh_status wh_object_recv(wh_endpoint *ep, const wh_frame *frames, size_t count, uint64_t tag,
                          uint64_t mask, const wh_op_opts *opts, wh_request **out) {
-    return ep ? recv(ep->worker, ep, frames, count, tag, mask, opts, out) : WH_EINVAL;
+    if (!ep || (!frames && count))
+        return WH_EINVAL;
+    whi_buffer one;
+    wh_request *req = NULL;
+    if (count <= 1 && resolve_frames(frames, count, &one) == WH_OK)
+        req = whi_plain_post(ep, WHI_REQ_RECV_OBJECT, WHI_MATCH_OBJECT, tag, mask, opts, out);
+    if (!req)
+        return recv(ep->worker, ep, frames, count, tag, mask, opts, out);
+    if (count) {
+        req->frame = one;
+        req->frames = &req->frame;
+        req->frame_count = 1;
+    }
+    if (out)
+        *out = req;
+    return WH_PENDING;
 }
 
 wh_status wh_worker_object_recv(wh_worker *worker, const wh_frame *frames, size_t count,

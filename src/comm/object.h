@@ -35,13 +35,20 @@ struct wh_object {
     wh_request *request;  // while it is being received
     size_t waiting;       // frames that have no memory yet
     bool announced;
-    void *bytes;  // the envelope
     whi_allocator allocators[WHI_MEM_KINDS];
-    whi_object_frame frames[];
+    whi_object_frame frames[];  // behind them a copy of the envelope
 };
 
-// whi_object_new makes the object of a checked envelope, which it owns from a success on.
-wh_status whi_object_new(void *bytes, uint32_t count, uint64_t header_size, uint64_t data,
-                         wh_object **object);
+// What a checked envelope has said.
+typedef struct whi_object_plan {
+    const void *bytes;  // the envelope
+    size_t size;
+    uint32_t count;  // of frames
+    uint64_t header_size;
+    uint64_t data;  // bytes of the frames that follow
+} whi_object_plan;
+
+// whi_object_new makes the object, in one piece of memory.
+wh_status whi_object_new(const whi_object_plan *plan, wh_object **object);
 
 #endif

@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "comm/object.h"
+#include "comm/plain.h"
 #include "comm/send.h"
 #include "mem/mem.h"
 
@@ -78,9 +79,7 @@ wh_status whi_object_pack(const wh_request *req, bool announced, void *to, size_
         return WH_OK;
     }
     char *at = to;
-    whi_envelope envelope = {.version = WHI_OBJECT_VERSION,
-                             .frame_count = (uint32_t)req->frame_count,
-                             .header_size = req->buf.size};
+    whi_envelope envelope = whi_envelope_of(req->frame_count, req->buf.size);
     memcpy(at, &envelope, sizeof(envelope));
     at += sizeof(envelope);
     for (size_t i = 0; i < req->frame_count; i++) {
@@ -111,22 +110,23 @@ static void *default_alloc(wh_mem_kind kind, int device, size_t size) {
     return wh_mem_alloc_kind(kind, device, size, &ptr) == WH_OK ? ptr : NULL;
 }
 
-// check_envelope finds out what an envelope describes: everything is checked here, before it is used.
-static wh_status check_envelope(const void *bytes, size_t size, whi_envelope *out,
-                                uint64_t *follow) {
+// check_envelope finds out what an envelope describes: everything is checked here, before it is used.  The bytes are
+// nobody's but ours: what lay in shared memory was copied before.
+static wh_status check_envelope(const void *bytes, size_t size, whi_object_plan *plan) {
     whi_envelope envelope;
     if (size < sizeof(envelope))
         return WH_EPROTOCOL;
     memcpy(&envelope, bytes, sizeof(envelope));
-    if (envelope.version != WHI_OBJECT_VERSION || envelope.frame_count > WH_OBJECT_FRAMES_MAX ||
+    uint32_t count = envelope.frame_count >> 8;
+    if ((envelope.frame_count & 0xff) != WHI_OBJECT_VERSION || count > WH_OBJECT_FRAMES_MAX ||
         envelope.header_size > WH_OBJECT_HEADER_MAX)
         return WH_EPROTOCOL;
-    uint64_t table = (uint64_t)envelope.frame_count * sizeof(whi_wire_frame);
+    uint64_t table = (uint64_t)count * sizeof(whi_wire_frame);
     if (size - sizeof(envelope) < table || size - sizeof(envelope) - table < envelope.header_size)
         return WH_EPROTOCOL;
     const char *frames = (const char *)bytes + sizeof(envelope);
     uint64_t left = size - sizeof(envelope) - table - envelope.header_size, data = 0;
-    for (uint32_t i = 0; i < envelope.frame_count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         whi_wire_frame frame;
         memcpy(&frame, frames + i * sizeof(frame), sizeof(frame));
         bool follows = frame.flags & WHI_FRAME_FOLLOWS;
@@ -141,27 +141,17 @@ static wh_status check_envelope(const void *bytes, size_t size, whi_envelope *ou
     }
     if (left)
         return WH_EPROTOCOL;
-    *out = envelope;
-    *follow = data;
+    *plan = (whi_object_plan){bytes, size, count, envelope.header_size, data};
     return WH_OK;
 }
 
 // read_envelope makes the object of an envelope.  `announced` says whether frames may follow it.
 static wh_status read_envelope(const void *bytes, size_t size, bool announced, wh_object **object) {
-    // The bytes may lie in memory that the peer can still write: what is checked is a copy.
-    void *copy = whi_memdup(bytes, size);
-    if (!copy)
-        return WH_ENOMEM;
-    whi_envelope envelope;
-    uint64_t follow = 0;
-    wh_status st = check_envelope(copy, size, &envelope, &follow);
-    if (st == WH_OK && follow && !announced)
+    whi_object_plan plan;
+    wh_status st = check_envelope(bytes, size, &plan);
+    if (st == WH_OK && plan.data && !announced)
         st = WH_EPROTOCOL;
-    if (st == WH_OK)
-        st = whi_object_new(copy, envelope.frame_count, envelope.header_size, follow, object);
-    if (st != WH_OK)
-        whi_free(copy);
-    return st;
+    return st == WH_OK ? whi_object_new(&plan, object) : st;
 }
 
 // settle_frame gives a frame its memory: a destination, packed bytes where they lie, or an allocation.
@@ -179,6 +169,9 @@ static wh_status give_memory(wh_request *req, wh_object *object, size_t index) {
         }
         return WH_OK;
     }
+    // A device that this machine has not and nobody answers for: the bytes come to the host.
+    if (!object->allocators[f->pub.mem].alloc && !whi_mem_ops_of(f->pub.mem))
+        f->pub.mem = WH_MEM_HOST;
     if (!f->follows && f->pub.mem == WH_MEM_HOST && !object->allocators[WH_MEM_HOST].alloc) {
         f->pub.data = (void *)(uintptr_t)f->packed;
         f->origin = WHI_FRAME_INSIDE;
@@ -188,8 +181,6 @@ static wh_status give_memory(wh_request *req, wh_object *object, size_t index) {
     f->origin = WHI_FRAME_ALLOCATED;
     if (a->alloc)
         return a->alloc(object, index, &f->pub.data, a->arg);
-    if (!whi_mem_ops_of(f->pub.mem))
-        f->pub.mem = WH_MEM_HOST;  // a device that this machine has not: the bytes come to the host
     f->pub.data = default_alloc(f->pub.mem, f->pub.device, f->pub.size);
     return f->pub.data ? WH_OK : WH_ENOMEM;
 }
@@ -302,6 +293,29 @@ wh_status wh_object_accept(wh_object *object, size_t index, void *data) {
     return WH_OK;
 }
 
+// settle_plain gives every frame its memory and bytes when nobody has to be asked: packed frames of host memory, in the
+// object or in a destination that was given.  False: not so; what it has done will be done again.
+static bool settle_plain(wh_request *req, wh_object *object) {
+    if (object->data || req->worker->allocators[WH_MEM_HOST].alloc)
+        return false;
+    for (size_t i = 0; i < object->count; i++) {
+        whi_object_frame *f = &object->frames[i];
+        const whi_buffer *given = i < req->frame_count ? &req->frames[i] : NULL;
+        if (f->pub.mem != WH_MEM_HOST)
+            return false;
+        f->pub.data = (void *)(uintptr_t)f->packed;
+        f->origin = WHI_FRAME_INSIDE;
+        if (!given || !given->ptr)
+            continue;
+        if (given->kind != WH_MEM_HOST || given->size < f->pub.size)
+            return false;
+        whi_plain_copy(given->ptr, f->packed, f->pub.size);
+        f->pub.data = given->ptr;
+        f->origin = WHI_FRAME_GIVEN;
+    }
+    return true;
+}
+
 static wh_status take_envelope(wh_request *req, const void *bytes, size_t size) {
     wh_object *object = NULL;
     bool announced = req->part != 0 || req->send_id != 0;
@@ -318,7 +332,10 @@ static wh_status take_envelope(wh_request *req, const void *bytes, size_t size) 
     object->announced = announced;
     object->request = req;
     req->object = object;
-    ask_for_memory(req);
+    if (!announced && settle_plain(req, object))
+        hand_over(req);
+    else
+        ask_for_memory(req);
     return WH_OK;
 }
 
@@ -403,7 +420,8 @@ void whi_object_drop(wh_request *req) {
 
 void whi_object_forget(wh_request *req) {
     whi_object_drop(req);
-    whi_free(req->frames);
+    if (req->frames != &req->frame)
+        whi_free(req->frames);
     req->frames = NULL;
     req->frame_count = 0;
 }

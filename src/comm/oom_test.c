@@ -169,6 +169,129 @@ static void flush_and_close(void) {
     IN_TIME(ended == started);
 }
 
+// taken_messages receives, and drops, messages that were taken out of the queue first.
+static void taken_messages(void) {
+    wh_request *reqs[8] = {NULL};
+    for (unsigned i = 0; i < 4; i++)
+        (void)noted(wh_tag_send(d.to, source, 10 << (4 * i), i, TELL, &reqs[i]));
+    duo_for(&d, 2);
+    for (unsigned i = 0; i < 4; i++) {
+        wh_message *msg = NULL;
+        if (wh_tag_peek(d.from, i, WH_TAG_MASK_ALL, NULL, &msg) != WH_OK)
+            continue;
+        // An error leaves the message with its holder.
+        if (i == 0 || noted(wh_message_recv(msg, into[i], sizeof(into[i]), TELL_OF(into[i]),
+                                            &reqs[4 + i])) < 0)
+            wh_message_drop(msg);
+    }
+    settle(reqs, 8);
+}
+
+static wh_object *parked;
+static size_t parked_index;
+
+static wh_status allocate(wh_object *object, size_t index, void **ptr, void *arg) {
+    (void)arg;
+    if (index == 0 && !parked) {
+        parked = object;
+        parked_index = index;
+        return WH_PENDING;
+    }
+    *ptr = malloc(wh_object_frame(object, index)->size + 1);
+    return *ptr ? WH_OK : WH_ENOMEM;
+}
+
+static void free_memory(void *ptr, size_t size, wh_mem_kind kind, int device, void *arg) {
+    (void)size, (void)kind, (void)device, (void)arg;
+    free(ptr);
+}
+
+// objects_with_places receives objects into memory that was given with the receive, or is given later.
+static void objects_with_places(void) {
+    wh_request *reqs[4] = {NULL};
+    wh_frame out[2] = {{.data = source, .size = 200000}, {.data = source, .size = 100}};
+    wh_frame in[2] = {{.data = into[0], .size = sizeof(into[0])},
+                      {.data = into[1], .size = sizeof(into[1])}};
+    parked = NULL;
+    if (wh_worker_set_allocator(d.server, WH_MEM_HOST, allocate, free_memory, NULL) != WH_OK)
+        return;
+    (void)noted(wh_object_send(d.to, "head", 4, out, 2, 1, TELL, &reqs[0]));
+    (void)noted(wh_object_send(d.to, "head", 4, out, 2, 2, TELL, &reqs[1]));
+    (void)noted(wh_object_recv(d.from, in, 2, 1, WH_TAG_MASK_ALL, TELL, &reqs[2]));
+    (void)noted(wh_worker_object_recv(d.server, NULL, 0, 2, WH_TAG_MASK_ALL, TELL, &reqs[3]));
+    duo_for(&d, 2);
+    // The second object may be the only one that asks, and asks when its receive is there.
+    void *memory = parked && reqs[3] && wh_request_status(reqs[3]) == WH_PENDING
+                       ? malloc(sizeof(into[0]))
+                       : NULL;
+    if (memory && wh_object_accept(parked, parked_index, memory) != WH_OK)
+        free(memory);
+    settle(reqs, 4);
+}
+
+static void *device[2];  // memory that the CPU may not touch, made once
+
+static void device_memory(void) {
+    wh_request *reqs[6] = {NULL};
+    static const size_t sizes[] = {100, 100000};
+    for (unsigned i = 0; i < 2; i++) {
+        (void)noted(wh_tag_send(d.to, device[0], sizes[i], i, TELL, &reqs[i]));
+        (void)noted(
+            wh_tag_recv(d.from, device[1], sizes[i], i, WH_TAG_MASK_ALL, TELL, &reqs[2 + i]));
+    }
+    wh_frame frame = {.data = device[0], .size = 100000};
+    (void)noted(wh_object_send(d.to, "h", 1, &frame, 1, 5, TELL, &reqs[4]));
+    (void)noted(wh_object_recv(d.from, NULL, 0, 5, WH_TAG_MASK_ALL, TELL, &reqs[5]));
+    settle(reqs, 6);
+}
+
+// flood fills the ring until it grows, and the socket until it takes no more.
+static void flood(void) {
+    enum { MANY = 200, EACH = 2000 };
+    wh_request *reqs[2 * MANY] = {NULL};
+    for (unsigned i = 0; i < MANY; i++)
+        (void)noted(wh_tag_send(d.to, source, EACH, 1, TELL, &reqs[i]));
+    for (unsigned i = 0; i < MANY; i++)
+        (void)noted(wh_tag_recv(d.from, into[0], EACH, 1, WH_TAG_MASK_ALL, TELL_OF(into[0]),
+                                &reqs[MANY + i]));
+    settle(reqs, 2 * MANY);
+}
+
+// given_up cancels, and lets time out, what is announced, granted and posted.
+static void given_up(void) {
+    wh_request *reqs[6] = {NULL};
+    for (unsigned i = 0; i < 2; i++)
+        (void)noted(wh_tag_send(d.to, source, sizeof(source), i,
+                                WH_OP_OPTS(.done = on_done, .timeout_ms = i ? 2 : 0), &reqs[i]));
+    duo_for(&d, 1);
+    (void)noted(wh_tag_recv(d.from, into[0], sizeof(into[0]), 0, WH_TAG_MASK_ALL, TELL_OF(into[0]),
+                            &reqs[2]));
+    (void)noted(wh_tag_recv(d.from, into[1], 10, 9, WH_TAG_MASK_ALL,
+                            WH_OP_OPTS(.done = on_done, .timeout_ms = 2), &reqs[3]));
+    (void)noted(wh_object_send(d.to, source, 100000, NULL, 0, 3, TELL, &reqs[4]));
+    if (reqs[0])
+        wh_request_cancel(reqs[0]);
+    duo_for(&d, 3);
+    settle(reqs, 6);
+}
+
+// by_name connects where a name must be looked up, and to oneself.
+static void by_name(void) {
+    char address[64];
+    wh_endpoint *eps[2] = {NULL};
+    snprintf(address, sizeof(address), "localhost:%u", wh_listener_port(d.listener));
+    for (int i = 0; i < 2; i++)
+        if (wh_endpoint_connect(i ? d.server : d.client, address,
+                                WH_ENDPOINT_OPTS(.timeout_ms = 1000), &eps[i]) != WH_OK)
+            eps[i] = NULL;
+    for (int i = 0; i < 2; i++) {
+        if (!eps[i])
+            continue;
+        IN_TIME(wh_endpoint_status(eps[i]) != WH_PENDING);
+        wh_endpoint_abort(eps[i]);
+    }
+}
+
 static void more_endpoints(void) {
     wh_endpoint *more[3] = {NULL};
     char address[64];
@@ -228,8 +351,9 @@ static bool run(void (*scenario)(void), const char *const *options, bool connect
 }
 
 static void every_allocation(void (*scenario)(void), bool connect_first) {
-    static const char *const lanes[][3] = {{"lanes=auto", "grace=500ms", NULL},
-                                           {"lanes=stream", "grace=500ms", NULL}};
+    static const char *const lanes[][6] = {
+        {"lanes=auto", "grace=500ms", "ring_size=16K", "ring_max=64K", "eager_max=4K", NULL},
+        {"lanes=stream", "grace=500ms", "secret=one", NULL}};
     kit_log_begin();
     for (size_t i = 0; i < sizeof(source); i++)
         source[i] = (uint8_t)(i * 7);
@@ -273,6 +397,34 @@ TEST(all_kinds_of_active_messages) {
 
 TEST(flushing_and_closing) {
     every_allocation(flush_and_close, true);
+}
+
+TEST(messages_that_were_taken) {
+    every_allocation(taken_messages, true);
+}
+
+TEST(objects_into_given_memory) {
+    every_allocation(objects_with_places, true);
+}
+
+TEST(memory_of_a_device) {
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ_INT(wh_mem_alloc_kind(WH_MEM_SIM, 0, 100000, &device[i]), WH_OK);
+    every_allocation(device_memory, true);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ_INT(wh_mem_free_kind(WH_MEM_SIM, device[i]), WH_OK);
+}
+
+TEST(more_than_the_lane_takes) {
+    every_allocation(flood, true);
+}
+
+TEST(what_is_given_up) {
+    every_allocation(given_up, true);
+}
+
+TEST(names_that_are_looked_up) {
+    every_allocation(by_name, true);
 }
 
 TEST(more_endpoints_on_the_link) {

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "comm/objects.h"
+#include "comm/plain.h"
 #include "comm/send.h"
 #include "mem/mem.h"
 #include "net/copy.h"
@@ -56,14 +57,6 @@ void whi_recv_answer(wh_endpoint *ep, uint32_t send_id, wh_status status) {
     whi_link_control(ep->link, &hdr, NULL);
 }
 
-// copy_host copies a small payload with moves that overlap, since most are a word or two.
-static inline void copy_host(void *to, const void *from, size_t size) {
-    if (size == 8)
-        memcpy(to, from, 8);
-    else if (size)
-        whi_copy(to, from, size);
-}
-
 static void count_received(wh_endpoint *ep, uint64_t size) {
     ep->counters.received_messages++;
     ep->counters.received_bytes += size;
@@ -77,7 +70,7 @@ static wh_status land_here(wh_request *req, uint64_t tag, const void *payload, u
     req->result.tag = tag;
     wh_status st = WH_OK;
     if (buf->kind == WH_MEM_HOST) {
-        copy_host(buf->ptr, payload, fits);
+        whi_plain_copy(buf->ptr, payload, fits);
     } else if (fits) {
         st = whi_mem_copy(whi_mem_ops_of(buf->kind), buf->ptr, &whi_mem_host, payload, fits);
     }
@@ -194,11 +187,12 @@ static void read_announcement(const whi_hdr *hdr, const void **payload, size_t *
     *size = hdr->size - sizeof(announce);
 }
 
-wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
+wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payload,
+                           wh_request *req) {
     int which = match_of_class(hdr->cls);
     wh_worker *worker = ep->worker;
-    bool announced = hdr->flags & WHI_FLAG_ANNOUNCED;
-    wh_request *req = whi_match_message(&worker->match[which], &ep->match[which], ep, hdr->tag);
+    if (!req)
+        req = whi_match_message(&worker->match[which], &ep->match[which], ep, hdr->tag);
     if (!req) {
         ep->counters.unexpected++;
         whi_message *msg = whi_message_new(ep, hdr, payload);
@@ -207,26 +201,10 @@ wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payl
         whi_match_keep(&worker->match[which], &ep->match[which], msg);
         return WH_OK;
     }
-    if (!announced && hdr->cls == WHI_CLASS_TAG && !(hdr->flags & WHI_FLAG_SYNC)) {
-        // The way of most messages, without what the others need.
-        whi_recv_bind(req, ep);
-        ep->counters.received_messages++;
-        ep->counters.received_bytes += hdr->size;
-        if (__builtin_expect(req->buf.kind == WH_MEM_HOST && hdr->size <= req->buf.size, 1)) {
-            copy_host(req->buf.ptr, payload, hdr->size);
-            req->result.size = hdr->size;
-            req->result.tag = hdr->tag;
-            whi_req_finish(req, WH_OK);
-        } else {
-            finish_landed(req, land_here(req, hdr->tag, payload, hdr->size));
-        }
-        whi_ep_give_credit(ep, hdr->size + WHI_MESSAGE_COST);
-        return WH_OK;
-    }
     size_t size = hdr->size;
     uint32_t send_id = (uint32_t)hdr->arg;
     uint64_t length = hdr->size;
-    if (announced) {
+    if (hdr->flags & WHI_FLAG_ANNOUNCED) {
         read_announcement(hdr, &payload, &size, &send_id);
         length = hdr->arg;
     } else {

@@ -12,8 +12,10 @@ wh_status whi_recv_post(wh_request *req);
 // whi_recv_withdraw ends a receive that has not matched.
 void whi_recv_withdraw(wh_request *req, wh_status why);
 
-// whi_recv_message handles an arrived tag or object message, in its turn.
-wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payload);
+// whi_recv_message handles an arrived tag or object message, in its turn.  `req` is the receive that whi_plain_match has
+// found for it, or NULL.
+wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payload,
+                           wh_request *req);
 
 // whi_recv_grant asks the sender of an announced message for `accept` bytes of its data (or its envelope).
 void whi_recv_grant(wh_request *req, int part, uint64_t accept);

@@ -3,6 +3,7 @@
 // Records that overtake each other, on a lane that may let them: they are put right, within a bound.
 //
 // The peer is a bare end of a loop lane, so that the test says what arrives when.
+#include "base/alloc.h"
 #include "base/rng.h"
 #include "comm/test_kit.h"
 #include "comm/wire.h"
@@ -204,6 +205,29 @@ TEST(numbers_wrap) {
         CHECK(got == expected[i]);
     }
     end();
+}
+
+// Without memory for a record that came early the link fails, in order; what came before it can be received.
+TEST(no_memory_for_early_ones) {
+    unsigned failed = 0;
+    for (uint64_t n = 1;; n++) {
+        begin(true, false);
+        whi_alloc_fail_at(n);
+        for (uint32_t i = 0; i < 8; i++)
+            send_number(i ^ 1);
+        progress();
+        bool reached = whi_alloc_count() >= n;
+        whi_alloc_fail_at(0);
+        wh_status st = wh_endpoint_status(ep);
+        CHECK(st == WH_OK || st == WH_ENOMEM);
+        failed += st != WH_OK;
+        if (st == WH_OK)
+            check_order(8);
+        end();
+        if (!reached)
+            break;
+    }
+    CHECK(failed > 0);
 }
 
 TEST_MAIN()

@@ -65,45 +65,14 @@ static void unset_timer(wh_request *req) {
         whi_timers_remove(&req->worker->timers, &req->timer);
 }
 
-enum { LINE = 64, FIRST_LINES = 4 };
-static_assert(offsetof(wh_request, accept) <= FIRST_LINES * LINE &&
-                  offsetof(wh_request, timer) >= FIRST_LINES * LINE,
-              "zero_first_lines");
-
-// zero_first_lines clears what every request needs clear.  In pieces, because for one large block compilers choose the
-// string instruction, which costs more than all the rest of making a request.
-static inline void zero_first_lines(wh_request *req) {
-    char *at = (char *)req;
-    memset(at, 0, LINE);
-    memset(at + LINE, 0, LINE);
-    memset(at + 2 * LINE, 0, LINE);
-    memset(at + 3 * LINE, 0, LINE);
-}
-
 wh_request *whi_req_new(wh_worker *worker, wh_endpoint *ep, whi_req_kind kind,
                         const wh_op_opts *opts, bool wanted) {
     wh_request *req = take(worker);
     if (!req)
         return NULL;
     uint8_t foreign = req->foreign;
-    // Tagged messages need nothing of what lies behind `accept` before they are granted, which sets it.
-    zero_first_lines(req);
-    if (kind != WHI_REQ_RECV_TAG && kind != WHI_REQ_SEND_TAG)
-        memset(&req->accept, 0, offsetof(wh_request, timer) - offsetof(wh_request, accept));
-    whi_completion_init(&req->completion);
+    whi_req_init(req, worker, ep, kind, opts, wanted);
     req->foreign = foreign;
-    req->worker = worker;
-    req->ep = ep;
-    req->kind = (uint8_t)kind;
-    req->wanted = wanted;
-    whi_list_init(&req->op_link);
-    whi_list_init(&req->queue_link);
-    if (opts) {
-        req->sync = (opts->flags & WH_OP_SYNC) != 0;
-        req->done = opts->done;
-        req->arg = opts->arg;
-        req->timeout_ms = opts->timeout_ms;
-    }
     // Endpoints count their requests without a lock: the owner does it when it takes a foreign one over.
     if (ep && !foreign)
         whi_ep_retain(ep);
@@ -180,19 +149,23 @@ void whi_req_discard(wh_request *req) {
     unset_timer(req);
     whi_list_remove(&req->op_link);
     whi_list_remove(&req->queue_link);
+    if (req->foreign)
+        req->ep = NULL;  // the owner would have taken a hold of it, and has never seen this request
     free_now(req, false);
 }
 
 // publish makes the end visible to whoever asks or waits.
 static void publish(wh_request *req) {
     wh_worker *worker = req->worker;
+    if (!req->wanted) {
+        free_now(req, false);
+        return;
+    }
     if (req->ep)
         req->result.source = req->ep->user_gone ? NULL : req->ep;
     whi_completion_set(&req->completion, req->result.status);
     if (atomic_load_explicit(&worker->waiters, memory_order_relaxed))
         whi_event_set(&req->completion.event);
-    if (!req->wanted)
-        free_now(req, false);
 }
 
 static void count_failure(wh_request *req, wh_status status) {

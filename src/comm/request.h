@@ -8,6 +8,10 @@
 #ifndef WHI_COMM_REQUEST_H
 #define WHI_COMM_REQUEST_H
 
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
 #include <wherry/am.h>
 #include <wherry/object.h>
 #include <wherry/request.h>
@@ -93,9 +97,42 @@ struct wh_request {
     wh_object *object;   // being received
     whi_buffer *frames;  // of an object that is sent, or destinations that were given
     size_t frame_count;
+    whi_buffer frame;    // where `frames` points when there is one
     whi_list free_link;  // in the list of those that other threads have let go of
     whi_timer timer;     // the operation's timeout, later its grace; set up when it is first used
 };
+
+enum { WHI_REQ_LINE = 64, WHI_REQ_FIRST_LINES = 4 };
+static_assert(offsetof(wh_request, accept) <= WHI_REQ_FIRST_LINES * WHI_REQ_LINE &&
+                  offsetof(wh_request, timer) >= WHI_REQ_FIRST_LINES * WHI_REQ_LINE,
+              "whi_req_init");
+
+// whi_req_init fills in a request whose memory was just taken: not foreign, posted nowhere, without a hold on `ep`.
+static inline void whi_req_init(wh_request *req, wh_worker *worker, wh_endpoint *ep,
+                                whi_req_kind kind, const wh_op_opts *opts, bool wanted) {
+    // In pieces, because for one large block compilers choose the string instruction, which costs more than all the rest.
+    char *at = (char *)req;
+    memset(at, 0, WHI_REQ_LINE);
+    memset(at + WHI_REQ_LINE, 0, WHI_REQ_LINE);
+    memset(at + 2 * WHI_REQ_LINE, 0, WHI_REQ_LINE);
+    memset(at + 3 * WHI_REQ_LINE, 0, WHI_REQ_LINE);
+    // Tagged messages need nothing of what lies behind `accept` before they are granted, which sets it.
+    if (kind != WHI_REQ_RECV_TAG && kind != WHI_REQ_SEND_TAG)
+        memset(&req->accept, 0, offsetof(wh_request, timer) - offsetof(wh_request, accept));
+    whi_completion_init(&req->completion);
+    req->worker = worker;
+    req->ep = ep;
+    req->kind = (uint8_t)kind;
+    req->wanted = wanted;
+    whi_list_init(&req->op_link);
+    whi_list_init(&req->queue_link);
+    if (opts) {
+        req->sync = (opts->flags & WH_OP_SYNC) != 0;
+        req->done = opts->done;
+        req->arg = opts->arg;
+        req->timeout_ms = opts->timeout_ms;
+    }
+}
 
 // whi_req_new takes a request of the worker, held by the library and, when `wanted`, by the user; NULL when
 // memory is out.  `opts` may be NULL.

@@ -44,7 +44,6 @@ static wh_status submit(wh_request *req, wh_request **out) {
         return WH_PENDING;
     if (out)
         *out = NULL;
-    req->ep = NULL;  // the owner would have taken a hold of it
     whi_req_discard(req);
     return st;
 }

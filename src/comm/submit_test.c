@@ -107,6 +107,32 @@ TEST(sleeping_owners_are_woken) {
     duo_end(&d);
 }
 
+// ---- calls that are refused before they are handed over
+
+static void *call_wrongly(void *arg) {
+    (void)arg;
+    wh_frame nothing = {.data = NULL, .size = 5};
+    for (int i = 0; i < 10; i++) {
+        wh_request *req = NULL;
+        CHECK_EQ_INT(wh_object_send(d.to, "h", 1, &nothing, 1, 1, NULL, &req), WH_EINVAL);
+        CHECK(!req);
+    }
+    return NULL;
+}
+
+// An endpoint counts only the requests that have reached its owner.
+TEST(refused_calls_leave_the_endpoint) {
+    duo_begin(&d, NULL, NULL);
+    duo_connect(&d);
+    pthread_t thread;
+    int64_t refs = d.to->refs;
+    CHECK(pthread_create(&thread, NULL, call_wrongly, NULL) == 0);
+    pthread_join(thread, NULL);
+    duo_for(&d, 1);
+    CHECK_EQ_INT(d.to->refs, refs);
+    duo_end(&d);
+}
+
 // ---- a full queue
 
 static void *fill_queue(void *arg) {

@@ -2,40 +2,15 @@
 //
 // The public calls of tagged messages.
 //
-// A small send on an open endpoint with credit left goes from here straight into its lane: no request, no
-// allocation, no queue.  Everything else takes the way through a request.
+// What is plain (plain.h) takes the short way; everything else is described by a request first.
 #include <wherry/tag.h>
 
 #include "comm/endpoint.h"
+#include "comm/plain.h"
 #include "comm/recv.h"
 #include "comm/request.h"
 #include "comm/send.h"
 #include "mem/mem.h"
-
-// may_go_at_once says whether a send of plain host memory can skip the request.
-static inline bool may_go_at_once(const wh_endpoint *ep, size_t size, const wh_op_opts *opts) {
-    // A full timeline of what is asked: the owner calls, the endpoint is open with an empty queue and size fits
-    // (fast_limit), the peer will hold it (credit), and no control record waits that it must not overtake.
-    return whi_worker_is_owner(ep->worker) && size < ep->fast_limit &&
-           ep->credit >= (int64_t)(size + WHI_MESSAGE_COST) &&
-           whi_queue_empty(&ep->link->controls) && (!opts || !(opts->flags | (unsigned)opts->mem));
-}
-
-static inline wh_status send_at_once(wh_endpoint *ep, const void *buf, size_t size, uint64_t tag) {
-    whi_hdr hdr = {.size = (uint32_t)size,
-                   .cls = WHI_CLASS_TAG,
-                   .ep = ep->number,
-                   .seq = ep->tx_seq,
-                   .tag = tag};
-    wh_status st = ep->lane->ops->send(ep->lane, &hdr, buf);
-    if (__builtin_expect(st != WH_OK, 0))
-        return st;
-    ep->tx_seq++;
-    ep->credit -= (int64_t)(size + WHI_MESSAGE_COST);
-    ep->counters.sent_messages++;
-    ep->counters.sent_bytes += size;
-    return WH_OK;
-}
 
 static wh_status make_request(wh_worker *worker, wh_endpoint *ep, whi_req_kind kind,
                               const void *buf, size_t size, const wh_op_opts *opts, bool wanted,
@@ -58,14 +33,12 @@ wh_status wh_tag_send(wh_endpoint *ep, const void *buf, size_t size, uint64_t ta
                       const wh_op_opts *opts, wh_request **out) {
     if (!ep || (!buf && size))
         return WH_EINVAL;
-    if (__builtin_expect(may_go_at_once(ep, size, opts), 1) && !whi_mem_devices()) {
-        if (send_at_once(ep, buf, size, tag) == WH_OK) {
-            if (out)
-                *out = NULL;
-            if (opts && opts->result)
-                *opts->result = (wh_result){.status = WH_OK, .size = size, .tag = tag};
-            return WH_OK;
-        }
+    if (__builtin_expect(whi_plain_send(ep, buf, size, tag, opts), 1)) {
+        if (out)
+            *out = NULL;
+        if (opts && opts->result)
+            *opts->result = (wh_result){.status = WH_OK, .size = size, .tag = tag};
+        return WH_OK;
     }
     wh_request *req = NULL;
     wh_status st =
@@ -93,7 +66,18 @@ static wh_status recv(wh_worker *worker, wh_endpoint *ep, void *buf, size_t size
 
 wh_status wh_tag_recv(wh_endpoint *ep, void *buf, size_t size, uint64_t tag, uint64_t mask,
                       const wh_op_opts *opts, wh_request **out) {
-    return ep ? recv(ep->worker, ep, buf, size, tag, mask, opts, out) : WH_EINVAL;
+    if (!ep || (!buf && size))
+        return WH_EINVAL;
+    wh_request *req = whi_plain_memory(opts) ? whi_plain_post(ep, WHI_REQ_RECV_TAG, WHI_MATCH_TAG,
+                                                              tag, mask, opts, out)
+                                             : NULL;
+    if (__builtin_expect(!req, 0))
+        return recv(ep->worker, ep, buf, size, tag, mask, opts, out);
+    req->buf = (whi_buffer){buf, size, WH_MEM_HOST, 0};
+    req->length = size;
+    if (out)
+        *out = req;
+    return WH_PENDING;
 }
 
 wh_status wh_worker_tag_recv(wh_worker *worker, void *buf, size_t size, uint64_t tag, uint64_t mask,

@@ -75,12 +75,14 @@ enum { WHI_EAGER_MIN = 2048, WHI_CHUNK_MIN = 4096 };
 // and the packed small frames.
 #define WHI_OBJECT_VERSION 1
 typedef struct whi_envelope {
-    uint16_t version;
-    uint16_t reserved;
-    uint32_t frame_count;
-    uint64_t header_size;
+    uint32_t frame_count;  // shifted left by 8: the version is below
+    uint32_t header_size;
 } whi_envelope;
-static_assert(sizeof(whi_envelope) == 16, "wire layout");
+static_assert(sizeof(whi_envelope) == 8, "an object of one small frame is one cache line");
+
+static inline whi_envelope whi_envelope_of(size_t frames, size_t header_size) {
+    return (whi_envelope){(uint32_t)frames << 8 | WHI_OBJECT_VERSION, (uint32_t)header_size};
+}
 
 enum { WHI_FRAME_FOLLOWS = 1 << 0 };  // the frame is a segment of its own, not packed
 
