@@ -90,7 +90,8 @@ static void pass_over(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) 
 }
 
 // handle takes a record in its turn.  The endpoint may be gone after it: by a CLOSE, or by what a handler did.
-static wh_status handle(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
+static inline __attribute__((always_inline)) wh_status handle(wh_endpoint *ep, const whi_hdr *hdr,
+                                                              const void *payload) {
     ep->rx_seq++;
     if (hdr->cls > WHI_CLASS_AM)
         return handle_withdraw_flush_close(ep, hdr);

@@ -109,6 +109,21 @@ static inline void whi_plain_copy(void *to, const void *from, size_t size) {
         whi_copy(to, from, size);
 }
 
+// whi_plain_finish is whi_req_finish for a receive that has ended well and has nothing but a callback.
+static inline void whi_plain_finish(wh_request *req) {
+    wh_worker *worker = req->worker;
+    wh_endpoint *ep = req->ep;
+    if (__builtin_expect(!req->done || req->timed || ep->close_req || !whi_list_empty(&ep->flushes),
+                         0)) {
+        whi_req_finish(req, WH_OK);
+        return;
+    }
+    req->stage = WHI_STAGE_DONE;
+    worker->counters.pending--;
+    whi_list_remove(&req->op_link);
+    whi_list_push_back(&worker->completed, &req->queue_link);
+}
+
 // whi_plain_land gives a message that is here to the receive that whi_plain_match has found.  False: it does not fit there so.
 static inline bool whi_plain_land(wh_request *req, const whi_hdr *hdr, const void *payload) {
     if (__builtin_expect(req->buf.kind != WH_MEM_HOST || hdr->size > req->buf.size, 0))
@@ -119,7 +134,7 @@ static inline bool whi_plain_land(wh_request *req, const whi_hdr *hdr, const voi
     ep->counters.received_bytes += hdr->size;
     req->result.size = hdr->size;
     req->result.tag = hdr->tag;
-    whi_req_finish(req, WH_OK);
+    whi_plain_finish(req);
     whi_ep_give_credit(ep, hdr->size + WHI_MESSAGE_COST);
     return true;
 }

@@ -227,7 +227,7 @@ void whi_req_fail(wh_request *req, wh_status status, const char *format, ...) {
 }
 
 // tell runs the callback of one finished request.
-static void tell(wh_request *req) {
+static inline void tell(wh_request *req) {
     req->result.source = req->ep && !req->ep->user_gone ? req->ep : NULL;
     if (req->result.object && !req->done && !req->wanted) {
         // Nobody can take the object any more.
