@@ -19,16 +19,18 @@
 #include "comm/send.h"
 #include "mem/mem.h"
 
-enum { PACKED_MAX = 4096 };  // a host frame up to this size rides in the envelope
+// Host frames up to PACKED_MAX ride in the envelope, less when there are so many that it would exceed PACKED_ALL: what a
+// receiver allocates for an envelope must be bounded.
+enum { PACKED_MAX = 4096, PACKED_ALL = 1 << 20 };
 
 // Sending.  req->buf is the user's header until the envelope is made (whi_object_pack), then the envelope.
 
-static bool packs(const whi_buffer *frame, bool announced) {
-    return frame->kind == WH_MEM_HOST && (!announced || frame->size <= PACKED_MAX);
-}
-
 bool whi_object_follows(const wh_request *req, size_t index) {
-    return req->frames[index].size && !packs(&req->frames[index], true);
+    const whi_buffer *frame = &req->frames[index];
+    size_t limit = PACKED_ALL / req->frame_count;
+    if (limit > PACKED_MAX)
+        limit = PACKED_MAX;
+    return frame->size && (frame->kind != WH_MEM_HOST || frame->size > limit);
 }
 
 static uint64_t head_size(const wh_request *req) {
@@ -347,8 +349,8 @@ wh_status whi_object_arrived(wh_request *req, uint8_t flags, uint32_t send_id, u
     if (!announced || size)
         return !announced || size == length ? take_envelope(req, payload, size) : WH_EPROTOCOL;
     if (length < sizeof(whi_envelope) ||
-        length > WH_OBJECT_HEADER_MAX +
-                     (uint64_t)WH_OBJECT_FRAMES_MAX * (sizeof(whi_wire_frame) + PACKED_MAX))
+        length > sizeof(whi_envelope) + WH_OBJECT_HEADER_MAX + PACKED_ALL +
+                     (uint64_t)WH_OBJECT_FRAMES_MAX * sizeof(whi_wire_frame))
         return WH_EPROTOCOL;
     req->buf = (whi_buffer){whi_malloc(length), length, WH_MEM_HOST, 0};
     if (!req->buf.ptr) {
