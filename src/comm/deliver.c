@@ -303,11 +303,7 @@ wh_status whi_link_landed(void *arg, const whi_hdr *hdr) {
         return WH_OK;
     if (req->ep->state == WHI_EP_CLOSED) {
         // The endpoint ended while the chunk was on its way; only now is the buffer free.
-        wh_endpoint *ep = req->ep;
-        whi_ep_retain(ep);
-        whi_req_finish(req, req->why);
-        whi_ep_forget_link(ep);
-        whi_ep_release(ep);
+        whi_ep_let_go(req);
         whi_link_maybe_close(link);
         return WH_OK;
     }

@@ -176,6 +176,24 @@ wh_status wh_endpoint_on_lost(wh_endpoint *ep, wh_lost_fn fn, void *arg) {
     return ep ? WHI_OWNED(ep->worker, endpoint_on_lost_owned(ep, fn, arg)) : WH_EINVAL;
 }
 
+// outlives says whether a matched operation goes on without its endpoint: a receive from any source that has a place to go
+// back to.  It ends there if it was cancelled.  Of a parked object, which an allocator knows, the user must hear.
+static bool outlives(const wh_request *req) {
+    bool receives = req->kind >= WHI_REQ_RECV_TAG && req->kind <= WHI_REQ_RECV_AM;
+    return receives && req->any && !req->no_place && !req->asking && req->stage != WHI_STAGE_PARKED;
+}
+
+void whi_ep_let_go(wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    whi_ep_retain(ep);
+    if (outlives(req))
+        whi_recv_regain(req);
+    else
+        whi_req_finish(req, req->why);
+    whi_ep_forget_link(ep);
+    whi_ep_release(ep);
+}
+
 // end_request completes one pending operation of an endpoint that ends.  False: it must stay, since the lane is in the
 // middle of its buffer.
 static bool end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
@@ -184,15 +202,15 @@ static bool end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
     bool busy = link && !link->dead && (link->mid == req || link->landing == req);
     if (busy || req->asking) {
         req->last_chunk = busy && link->mid == req;
-        req->why = why;
+        if (!outlives(req))
+            req->why = why;
         return false;
     }
     if (receives && req->stage == WHI_STAGE_QUEUED) {
         int which = req->kind == WHI_REQ_RECV_OBJECT ? WHI_MATCH_OBJECT : WHI_MATCH_TAG;
         if (req->kind != WHI_REQ_RECV_AM)
             whi_match_unpost(&ep->worker->match[which], &ep->match[which], req);
-    } else if (receives && req->any && !req->no_place && !req->why &&
-               req->stage != WHI_STAGE_PARKED) {  // a parked object's user must hear of its end
+    } else if (outlives(req)) {
         whi_recv_regain(req);
         return true;
     }

@@ -96,6 +96,9 @@ void whi_ep_end(wh_endpoint *ep, wh_status why, const char *sentence);
 // whi_ep_forget_link lets go of the link of an endpoint that has ended, once no operation of it is left there.
 void whi_ep_forget_link(wh_endpoint *ep);
 
+// whi_ep_let_go completes an operation that the lane had in its hands when its endpoint ended, now that it has not.
+void whi_ep_let_go(wh_request *req);
+
 // whi_ep_drain sends from the queue what can go.  whi_ep_refresh works out fast_limit again.
 unsigned whi_ep_drain(wh_endpoint *ep);
 void whi_ep_refresh(wh_endpoint *ep);

@@ -222,6 +222,14 @@ void whi_link_lost(whi_link *link, wh_status why) {
 
 static void end_doomed(whi_deferred *deferred) {
     whi_link *link = whi_container_of(deferred, whi_link, doom);
+    if (link->dead)
+        return;
+    if (link->doomed == WH_EPEER && link->rx == link->tx) {
+        // The peer takes nothing more.  What it said before it went may be its good-bye: the lane, when it has been read,
+        // will say that this was all.
+        whi_link_heat(link);
+        return;
+    }
     whi_link_lost(link, link->doomed);
 }
 
@@ -273,11 +281,8 @@ static void forget(whi_link *link) {
 static void end_orphan(wh_request *req) {
     if (!req || req->stage == WHI_STAGE_DONE)
         return;
-    wh_endpoint *ep = req->ep;
-    if (ep->state != WHI_EP_CLOSED)
-        return;  // ended with its endpoint
-    whi_req_finish(req, req->why);
-    ep->link = NULL;
+    if (req->ep->state == WHI_EP_CLOSED)  // else it ends with its endpoint
+        whi_ep_let_go(req);
 }
 
 static void end_endpoints(whi_link *link, wh_status why, const char *sentence) {

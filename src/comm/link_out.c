@@ -78,7 +78,7 @@ static unsigned send_controls(whi_link *link) {
             break;
         }
         if (st != WH_OK) {
-            whi_link_lost(link, st);
+            whi_link_doom(link, st);
             break;
         }
         (void)whi_queue_pop(&link->controls);
@@ -119,19 +119,20 @@ static unsigned drain_eps(whi_link *link) {
 }
 
 unsigned whi_link_flush_out(whi_link *link) {
-    wh_worker *worker = link->worker;
+    if (link->doomed)
+        return 0;
     link->blocked = false;
     unsigned count = 0;
     if (link->mid)  // until that chunk is whole the lane refuses all else, so it cannot wait behind it
         count += whi_send_push(link, true);
     if (!link->dead && !link->mid)
         count += send_controls(link);
-    if (!link->dead && !link->blocked)
+    if (!link->dead && !link->blocked && !link->doomed)
         count += drain_eps(link);
     if (!link->dead && !link->mid && !whi_list_empty(&link->bulks) &&
-        whi_queue_empty(&link->controls))
+        whi_queue_empty(&link->controls) && !link->doomed)
         count += whi_send_push(link, false);
-    if (link->dead)
+    if (link->dead || link->doomed)
         return count + 1;
     bool empty = whi_queue_empty(&link->controls) && whi_list_empty(&link->dirty_eps) &&
                  whi_list_empty(&link->bulks);
@@ -147,7 +148,6 @@ unsigned whi_link_flush_out(whi_link *link) {
         if (link->closing)
             whi_link_drop(link);
     }
-    (void)worker;
     return count;
 }
 

@@ -256,12 +256,13 @@ static void ask_for_memory(wh_request *req) {
     memcpy(object->allocators, req->worker->allocators, sizeof(object->allocators));
     object->waiting = 1;  // of our own, so that an answer that comes early does not end the loop
     // An allocator that cancels the receive, or ends its endpoint, is obeyed when all have answered.
+    wh_status before = req->why;
     req->asking = 1;
     whi_ep_retain(ep);
     wh_status st = give_all(req, object);
     req->asking = 0;
     object->waiting--;
-    if (req->why)
+    if (req->why != before || ep->state == WHI_EP_CLOSED)
         reject(req, req->why, wh_status_text(req->why));
     else if (st != WH_OK)
         reject(req, st,
@@ -393,11 +394,7 @@ wh_status whi_object_landed(wh_request *req, const whi_hdr *hdr) {
         hand_over(req);
         return WH_OK;
     }
-    if (req->why) {  // withdrawn while the envelope was on its way
-        whi_recv_answer(req->ep, req->send_id, WH_EREJECTED);
-        whi_req_finish(req, req->why);
-        return WH_OK;
-    }
+    // A cancel that came meanwhile came too late: what has matched completes, within the grace time.
     void *bytes = req->buf.ptr;
     size_t size = req->buf.size;
     wh_status st = take_envelope(req, bytes, size);

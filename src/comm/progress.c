@@ -62,12 +62,16 @@ static unsigned run_timers(wh_worker *worker) {
     return (unsigned)whi_timers_run(&worker->timers, whi_clock_ns());
 }
 
-static void reap(wh_worker *worker) {
+// reap does what was put off to the end of the pass.  It counts: a link that was doomed is to be read to its end.
+static unsigned reap(wh_worker *worker) {
+    unsigned count = 0;
     whi_list *node;
     while ((node = whi_list_pop_front(&worker->dead))) {
         whi_deferred *d = whi_container_of(node, whi_deferred, link);
         d->fn(d);
+        count++;
     }
+    return count;
 }
 
 static unsigned run_slow(wh_worker *worker) {
@@ -153,7 +157,7 @@ unsigned whi_worker_pass(wh_worker *worker) {
     if (!whi_list_empty(&worker->completed))
         count += whi_req_run_completed(worker);
     if (!whi_list_empty(&worker->dead))
-        reap(worker);
+        count += reap(worker);
     worker->in_progress = false;
     return count;
 }

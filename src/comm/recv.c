@@ -325,6 +325,7 @@ wh_status whi_recv_post(wh_request *req) {
     whi_match_ep *side = side_of(req);
     whi_message *msg = whi_match_find(m, side, req->ep, req->tag, req->mask);
     if (msg) {
+        req->post_number = m->next_post++;  // its place, should the message be withdrawn
         whi_match_drop(m, msg);
         return take(req, msg);
     }

@@ -395,12 +395,8 @@ static void all_moved(wh_request *req) {
     whi_list_remove(&req->queue_link);
     if (req->last_chunk) {
         // Its endpoint has ended; the link only waited for the chunk to be whole.
-        wh_endpoint *ep = req->ep;
-        whi_link *link = ep->link;
-        whi_ep_retain(ep);
-        whi_req_finish(req, req->why);
-        whi_ep_forget_link(ep);
-        whi_ep_release(ep);
+        whi_link *link = req->ep->link;
+        whi_ep_let_go(req);
         whi_link_maybe_close(link);
     } else if (req->part == WHI_PART_ENVELOPE) {
         req->stage = WHI_STAGE_ANNOUNCED;  // the grant of the data is to come
@@ -448,7 +444,7 @@ unsigned whi_send_push(whi_link *link, bool rest_only) {
             break;
         }
         if (st != WH_OK) {
-            whi_link_fail(link, st, "sending failed");
+            whi_link_doom(link, st);
             break;
         }
         count++;

@@ -285,6 +285,29 @@ TEST(a_cancel_while_the_head_is_fetched) {
     duo_end(&d);
 }
 
+// A receive that has matched completes: cancelling it while the head is fetched must not throw the message away.
+TEST(a_cancel_too_late_loses_nothing) {
+    begin(NULL);
+    wh_request *send = NULL, *recv = NULL;
+    wh_frame frame = {.data = large, .size = 100000};
+    memset(large, 7, sizeof(large));
+    CHECK_EQ_INT(wh_object_send(d.to, large, 4 << 20, &frame, 1, 1, NULL, &send), WH_PENDING);
+    CHECK_EQ_INT(wh_object_recv(d.from, NULL, 0, 1, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
+    uint64_t end = whi_clock_ns() + 5 * WHI_NS_PER_S;
+    while (recv->stage != WHI_STAGE_MOVING && whi_clock_ns() < end)
+        duo_pass(&d);
+    CHECK_EQ_INT(recv->stage, WHI_STAGE_MOVING);
+    wh_request_cancel(recv);
+    wh_result result;
+    UNTIL(&d, wh_request_result(recv, &result) == WH_OK);
+    CHECK_EQ_INT(result.status, WH_OK);
+    CHECK_MEM(wh_object_frame(result.object, 0)->data, large, frame.size);
+    wh_object_free(result.object);
+    wh_request_free(recv);
+    CHECK_EQ_INT(done_as(&d, send), WH_OK);
+    duo_end(&d);
+}
+
 // ---- waiting
 
 static uint64_t cpu_ms(void) {
