@@ -81,6 +81,8 @@ WH_API WH_CHECK wh_status wh_request_wait(wh_request *req, int timeout_ms);
 // wh_request_cancel asks the operation to end.  It is a request, not a promise: a receive that has
 // not matched and a send that has not been granted end with WH_ECANCELLED; anything later completes.
 // The completion always comes, exactly once.
+// WH_ECANCELLED gives the buffer back.  A synchronous send, or an object that has no large frames, may have been received
+// all the same: its bytes were with the peer before.
 WH_API void wh_request_cancel(wh_request *req);
 
 // wh_request_free gives the handle back.  An operation under way goes on without it.  NULL is allowed.
