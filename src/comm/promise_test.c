@@ -144,4 +144,83 @@ TEST(a_short_receive_is_told) {
     duo_end(&d);
 }
 
+// The receive that was posted first gets the message, whichever of the two tables it is in.
+TEST(the_earliest_receive_wins) {
+    begin(plain);
+    for (int any_first = 0; any_first < 2; any_first++) {
+        wh_request *any = NULL, *one = NULL;
+        char a[8], b[8];
+        for (int i = 0; i < 2; i++) {
+            if (i != any_first)
+                CHECK_EQ_INT(wh_worker_tag_recv(d.server, a, 8, 1, WH_TAG_MASK_ALL, NULL, &any),
+                             WH_PENDING);
+            else
+                CHECK_EQ_INT(wh_tag_recv(d.from, b, 8, 1, WH_TAG_MASK_ALL, NULL, &one), WH_PENDING);
+        }
+        CHECK_EQ_INT(wh_tag_send(d.to, "first..", 8, 1, NULL, NULL), WH_OK);
+        CHECK_EQ_INT(done_as(&d, any_first ? any : one), WH_OK);
+        CHECK_EQ_INT(wh_request_status(any_first ? one : any), WH_PENDING);
+        CHECK_EQ_INT(wh_tag_send(d.to, "second.", 8, 1, NULL, NULL), WH_OK);
+        CHECK_EQ_INT(done_as(&d, any_first ? one : any), WH_OK);
+    }
+    duo_end(&d);
+}
+
+// Whoever does not listen is sent no more than it has given credit for; the rest is announced, in order.
+TEST(credit_is_obeyed) {
+    enum { MANY = 40 };
+    begin(plain);
+    wh_request *sends[MANY];
+    for (int i = 0; i < MANY; i++) {
+        wh_status st = wh_tag_send(d.to, source, SMALL, (uint64_t)i, NULL, &sends[i]);
+        CHECK(st == WH_OK || st == WH_PENDING);
+        CHECK(d.to->credit >= 0);
+        if (st == WH_OK)
+            sends[i] = NULL;
+    }
+    CHECK(d.to->counters.no_credit > 0);
+    for (int i = 0; i < MANY; i++) {
+        wh_request *recv = NULL;
+        wh_result result = {.status = WH_OK};
+        wh_status st = wh_tag_recv(d.from, into, SMALL, 0, 0, WH_OP_OPTS(.result = &result), &recv);
+        if (st == WH_PENDING) {
+            UNTIL(&d, wh_request_result(recv, &result) == WH_OK);
+            wh_request_free(recv);
+        }
+        CHECK_EQ_INT(result.status, WH_OK);
+        CHECK_EQ_INT(result.tag, i);
+    }
+    for (int i = 0; i < MANY; i++)
+        CHECK_EQ_INT(sends[i] ? done_as(&d, sends[i]) : WH_OK, WH_OK);
+    duo_end(&d);
+}
+
+// What has to wait for its endpoint to be open, or for room, is not overtaken by what comes later.
+TEST(nothing_overtakes_the_queue) {
+    enum { MANY = 3000 };
+    static uint32_t words[MANY];
+    duo_begin(&d, plain, plain);
+    CHECK_EQ_INT(wh_endpoint_connect(d.client, d.address, NULL, &d.to), WH_OK);
+    unsigned waited = 0;
+    for (uint32_t i = 0; i < MANY; i++) {
+        words[i] = i;
+        wh_status st = wh_tag_send(d.to, &words[i], sizeof(words[i]), 1, NULL, NULL);
+        CHECK(st == WH_OK || st == WH_PENDING);
+        waited += st == WH_PENDING;
+        if (i % 64 == 63)
+            duo_pass(&d);
+    }
+    CHECK(waited > 0);
+    UNTIL(&d, d.accepted_count == 1);
+    d.from = d.accepted[0];
+    for (uint32_t i = 0; i < MANY; i++) {
+        uint32_t got = UINT32_MAX;
+        wh_request *recv = NULL;
+        wh_status st = wh_tag_recv(d.from, &got, sizeof(got), 1, WH_TAG_MASK_ALL, NULL, &recv);
+        CHECK_EQ_INT(st == WH_PENDING ? done_as(&d, recv) : st, WH_OK);
+        CHECK_EQ_INT(got, i);
+    }
+    duo_end(&d);
+}
+
 TEST_MAIN()

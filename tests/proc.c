@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the test programs of several processes share, see proc.h.
+#include "proc.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+static char context[256];
+static wh_worker *shown;
+
+void proc_context(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(context, sizeof(context), format, args);
+    va_end(args);
+}
+
+void proc_fail(const char *file, int line, const char *format, ...) {
+    const char *name = strrchr(file, '/');
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    fflush(stdout);
+    fprintf(stderr, "FAILED [%d] %s: %s:%d: %s\n", getpid(), context, name ? name + 1 : file, line,
+            text);
+    signal(SIGALRM, SIG_DFL);
+    alarm(5);  // printing may hang, too
+    if (shown)
+        wh_worker_dump(shown, stderr);
+    _exit(1);
+}
+
+uint64_t proc_now_us(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+uint64_t proc_now_ms(void) {
+    return proc_now_us() / 1000;
+}
+
+// splitmix64: any seed will do, also a small one.
+uint64_t proc_random(uint64_t *state) {
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+uint64_t proc_below(uint64_t *state, uint64_t n) {
+    return proc_random(state) % n;
+}
+
+uint64_t proc_seed(uint64_t fallback, bool *given) {
+    const char *text = getenv("WHERRY_SEED");
+    *given = text && *text;
+    return *given ? strtoull(text, NULL, 0) : fallback;
+}
+
+void proc_open(proc_worker *w, const char *lane, const char *mode, const char *const *options) {
+    static const char *const names[] = {"", "wait", "spin", "adaptive"};
+    char lanes[32];
+    const char *all[8] = {lanes};
+    snprintf(lanes, sizeof(lanes), "lanes=%s", lane);
+    for (int i = 1; i < 7 && options && options[i - 1]; i++)
+        all[i] = options[i - 1];
+    wh_progress_mode how = WH_PROGRESS_ADAPTIVE;
+    for (int i = 1; i < 4; i++)
+        if (strcmp(mode, names[i]) == 0)
+            how = (wh_progress_mode)i;
+    w->thread = strcmp(mode, "thread") == 0;
+    CHECK_STATUS(wh_context_create(all, &w->ctx), WH_OK);
+    CHECK_STATUS(wh_worker_create(w->ctx, WH_WORKER_OPTS(.mode = how, .progress_thread = w->thread),
+                                  &w->worker),
+                 WH_OK);
+    shown = w->worker;
+}
+
+void proc_close(proc_worker *w) {
+    if (shown == w->worker)
+        shown = NULL;
+    wh_worker_destroy(w->worker);
+    wh_context_destroy(w->ctx);
+}
+
+void proc_wait(const proc_worker *w, int ms) {
+    if (w->thread)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    else
+        (void)!wh_worker_wait(w->worker, ms);
+}
+
+void *proc_map(size_t size) {
+    void *ptr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(ptr != MAP_FAILED);
+    return ptr;
+}
+
+static void on_alarm(int signal) {
+    (void)signal;
+    // Not allowed in a handler, and all that is left: the process ends here in any case.
+    proc_fail(__FILE__, __LINE__, "it takes too long: some call does not come back");
+}
+
+void proc_alarm(unsigned seconds) {
+    signal(SIGALRM, on_alarm);
+    alarm(seconds);
+}
+
+void proc_fill(void *buf, size_t size, uint64_t seed) {
+    char *at = buf;
+    memset(at, (int)(seed & 0xff), size);
+    if (size < 8)
+        return;
+    uint64_t last = ~seed;
+    memcpy(at + size - 8, &last, 8);
+    if (size >= 16)
+        memcpy(at, &seed, 8);
+}
+
+bool proc_same(const void *buf, size_t size, uint64_t seed) {
+    const char *at = buf;
+    uint64_t first = seed, last = ~seed;
+    if (size >= 16)
+        memcpy(&first, at, 8);
+    if (size >= 8)
+        memcpy(&last, at + size - 8, 8);
+    if (first != seed || last != ~seed)
+        return false;
+    // Each page is looked at, and small messages whole.
+    size_t step = size > 65536 ? 509 : 1;
+    for (size_t i = size >= 16 ? 8 : 0; i + 8 < size; i += step)
+        if ((uint8_t)at[i] != (uint8_t)seed)
+            return false;
+    return size >= 8 || size == 0 || (uint8_t)at[size - 1] == (uint8_t)seed;
+}
+
+int proc_descriptors(void) {
+    DIR *dir = opendir("/proc/self/fd");
+    CHECK(dir);
+    int count = -3;  // ".", ".." and the one of `dir`
+    while (readdir(dir))
+        count++;
+    closedir(dir);
+    return count;
+}
+
+size_t proc_rss(pid_t pid) {
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+    FILE *file = fopen(path, "r");
+    CHECK(file);
+    unsigned long all, resident = 0;
+    CHECK(fscanf(file, "%lu %lu", &all, &resident) == 2);
+    fclose(file);
+    return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t proc_cpu_us(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+           (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+bool proc_raise_descriptors(size_t count) {
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur >= count)
+        return true;
+    limit.rlim_cur = count;
+    if (limit.rlim_max < count)
+        limit.rlim_max = count;  // root may
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
