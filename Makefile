@@ -20,20 +20,21 @@ DEBUG = -Dbuildtype=debugoptimized -Db_lundef=false
 CHECKED = --suite unit --suite conformance --suite fuzz --no-suite nosan --timeout-multiplier 5
 
 .NOTPARALLEL:
-.PHONY: help build demo test bench lint sanitize mutants matrix faults soak fuzz clean install \
-        deps-build deps-test deps-lint deps-sanitize deps-bench
+.PHONY: help build demo test bench bench-types lint sanitize mutants matrix faults soak fuzz clean \
+        install deps-build deps-test deps-lint deps-sanitize deps-bench
 
 help:
 	@echo "make build      the library and the command: build/libwherry.so, build/wherry"
 	@echo "make demo       a short tour on this machine"
 	@echo "make test       build, then all tests that take seconds"
 	@echo "make bench      measure, beside the alternatives"
+	@echo "make bench-types  the datatype engine beside MPICH, Open MPI and the memory"
 	@echo "make lint       format, includes, API list, clang-tidy; builds with gcc and clang"
 	@echo "make sanitize   the tests under address+undefined and under thread"
 	@echo "make mutants    break one line at a time; the named test must notice"
 	@echo "make matrix     all lanes, sizes and memory kinds against each other"
 	@echo "make faults     killed, stopped, slow and hostile peers"
-	@echo "make soak       long runs under load"
+	@echo "make soak       long runs under load, then each fuzzer for ten minutes"
 	@echo "make fuzz       libFuzzer programs in build-fuzz/fuzz"
 	@echo "make install    as meson install does (DESTDIR= is obeyed)"
 	@echo "make clean      remove the build folders"
@@ -63,6 +64,10 @@ test: deps-test build
 bench: deps-bench build
 	@./tools/bench $(ARGS)
 
+# Three runs (hot in segments too, cold, unpack) with tables, JSON and plots below build/bench-types.
+bench-types: deps-bench build
+	@$(PYTHON) bench/types/run.py --build build --all $(ARGS)
+
 # With asserts, because they tell the analyzer what is true.
 lint: deps-lint build
 	@CC=$(CLANG) && export CC && $(call configure,build-clang,-Db_ndebug=false)
@@ -70,6 +75,7 @@ lint: deps-lint build
 	@$(PYTHON) tools/lint.py build-clang $(ARGS)
 
 # Two folders, because a program is either address- or thread-checked; debugoptimized keeps asserts.
+# Long tests of one thread (suite `single`) have nothing to show the thread sanitizer.
 sanitize: deps-sanitize
 	@CC=$(CLANG) && export CC && \
 	  $(call configure,build-asan,$(DEBUG) -Db_sanitize=address$(comma)undefined) && \
@@ -78,11 +84,18 @@ sanitize: deps-sanitize
 	@$(NINJA) -C build-tsan
 	@failed=0; \
 	  echo "== address, undefined"; $(call run_tests,build-asan,$(CHECKED)) || failed=1; \
-	  echo "== thread"; $(call run_tests,build-tsan,$(CHECKED)) || failed=1; \
+	  echo "== thread"; $(call run_tests,build-tsan,$(CHECKED) --no-suite single) || failed=1; \
 	  exit $$failed
 
-matrix faults soak: deps-test build
+matrix faults: deps-test build
 	@$(call run_tests,build,--suite $@)
+
+# The long runs, then each fuzzer for ten minutes.
+soak: deps-test build fuzz
+	@failed=0; \
+	  echo "== long runs"; $(call run_tests,build,--suite soak) || failed=1; \
+	  echo "== fuzzers"; $(call run_tests,build-fuzz,--suite fuzz) || failed=1; \
+	  exit $$failed
 
 mutants: deps-test
 	@MESON="$(MESON)" $(PYTHON) tools/mutants.py $(ARGS)

@@ -5,7 +5,8 @@
     make_corpus.py [FOLDER]     (default: fuzz/corpus)
 
 A seed is a small input that shows the fuzzer what a good one looks like.  Inputs that once broke
-something are put beside them by hand, and are never written here.
+something are put beside them by hand, and so are those named found-..., by which a fuzzer reached
+code that no seed reaches; neither is ever written here.
 """
 import pathlib
 import struct
