@@ -79,6 +79,13 @@ wh_request *whi_req_new(wh_worker *worker, wh_endpoint *ep, whi_req_kind kind,
     return req;
 }
 
+// forget_object frees what an object's request holds, if it is one and holds anything of its own.
+static inline void forget_object(wh_request *req) {
+    bool object = req->kind == WHI_REQ_SEND_OBJECT || req->kind == WHI_REQ_RECV_OBJECT;
+    if (object && (req->object || req->buf.ptr || req->frames != &req->frame))
+        whi_object_forget(req);
+}
+
 // free_now returns all that the request holds.  Owner, or under foreign_lock when the worker is destroyed.
 static void free_now(wh_request *req, bool locked) {
     wh_worker *worker = req->worker;
@@ -86,8 +93,7 @@ static void free_now(wh_request *req, bool locked) {
         whi_free(req->error);
     if (req->kind == WHI_REQ_SEND_AM)
         whi_free(req->am_header);
-    if (req->kind == WHI_REQ_SEND_OBJECT || req->kind == WHI_REQ_RECV_OBJECT)
-        whi_object_forget(req);
+    forget_object(req);
     wh_endpoint *ep = req->ep;
     if (!req->foreign) {
         whi_pool_put(&worker->requests, req);
@@ -236,7 +242,7 @@ static inline void tell(wh_request *req) {
     }
     if (req->done)
         req->done(req->wanted ? req : NULL, &req->result, req->arg);
-    if (req->kind == WHI_REQ_RECV_OBJECT && req->done)
+    if (req->kind == WHI_REQ_RECV_OBJECT && req->object && req->done)
         whi_object_drop(req);  // one that did not arrive whole; its user has heard of it by now
     publish(req);
 }
