@@ -3,7 +3,8 @@
 // bench-types: times every layout with every engine, alternating within one process, and writes one
 // JSON object per layout.  run.py prepares the engines, calls it, and draws tables from its output.
 //
-//   bench-types [--only TEXT] [--rounds N] [--cold] [--segments] [--unpack] [--quick] [PLUGIN.so ...]
+//   bench-types [--only TEXT] [--rounds N] [--threads N] [--cold] [--segments] [--unpack] [--quick]
+//               [PLUGIN.so ...]
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,11 +20,12 @@
 #include "bench/types/layouts.h"
 #include "bench/types/limit.h"
 
-enum { ENGINES = 8, ROUNDS_MAX = 101, COLUMNS = 24, PAGE = 4096 };
+enum { ENGINES = 8, ROUNDS_MAX = 101, COLUMNS = 24, PAGE = 4096, FIRST_SEGMENT = 3333 };
 
 typedef struct options {
     const char *only;
     int rounds;
+    unsigned threads;  // helpers beside the one that measures
     bool cold, segments, unpack, quick;
 } options;
 
@@ -63,16 +65,38 @@ static void run_engine(const column *c) {
         c->engine->pack(r->memory, c->count, c->type, r->packed, r->layout->packed);
 }
 
-// In segments that begin at odd places, as a transport asks for them.
+// In segments that begin at odd places, as a transport asks for them: one message, one cursor.
 static void run_segments(const column *c) {
     run *r = c->run;
-    size_t size = r->layout->packed, actual, at = 0, next = size < 3333 ? size : 3333;
+    size_t size = r->layout->packed, actual, at = 0,
+           next = size < FIRST_SEGMENT ? size : FIRST_SEGMENT;
+    wh_cursor *cursor;
+    if (wh_cursor_create(r->memory, c->count, c->type, 0, &cursor) != WH_OK)
+        abort();
     while (at < size) {
         wh_status status = r->options->unpack
-                               ? wh_unpack(r->packed + at, next - at, r->memory, c->count, c->type,
-                                           at, WH_PACK_CACHED, &actual)
-                               : wh_pack(r->memory, c->count, c->type, at, r->packed + at,
-                                         next - at, WH_PACK_CACHED, &actual);
+                               ? wh_cursor_unpack(cursor, at, r->packed + at, next - at, &actual)
+                               : wh_cursor_pack(cursor, at, r->packed + at, next - at, &actual);
+        if (status != WH_OK)
+            abort();
+        at = next;
+        next = size - at < c->segment ? size : at + c->segment;
+    }
+    if (wh_cursor_flush(cursor) != WH_OK)
+        abort();
+    wh_cursor_destroy(cursor);
+}
+
+// The same without a cursor, each call by itself.
+static void run_calls(const column *c) {
+    run *r = c->run;
+    size_t size = r->layout->packed, actual, at = 0,
+           next = size < FIRST_SEGMENT ? size : FIRST_SEGMENT;
+    while (at < size) {
+        wh_status status =
+            r->options->unpack
+                ? wh_unpack(r->packed + at, next - at, r->memory, c->count, c->type, at, 0, &actual)
+                : wh_pack(r->memory, c->count, c->type, at, r->packed + at, next - at, 0, &actual);
         if (status != WH_OK)
             abort();
         at = next;
@@ -203,11 +227,12 @@ static void measure(const options *o, const bench_layout *layout,
     if (!bench_limit_make(own->type, own->count, r->memory, (int64_t)layout->packed, &r->limit))
         abort();
     check_engines(r);
+    // What is smaller than a segment has none.
     static const size_t segments[] = {8192, 65536};
-    static const char *const segment_names[] = {"seg8K", "seg64K"};
-    for (int i = 0; i < 2 && o->segments; i++) {
-        column *c = add_column(r, segment_names[i], run_segments);
-        c->segment = segments[i];
+    static const char *const names[] = {"seg8K", "seg64K", "calls8K", "calls64K"};
+    for (int i = 0; i < 4 && o->segments && layout->packed > FIRST_SEGMENT; i++) {
+        column *c = add_column(r, names[i], i < 2 ? run_segments : run_calls);
+        c->segment = segments[i % 2];
         c->type = own->type;
         c->count = own->count;
     }
@@ -248,6 +273,8 @@ int main(int argc, char **argv) {
             o.only = argv[++i];
         else if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
             o.rounds = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
+            o.threads = (unsigned)atoi(argv[++i]);
         else if (strcmp(argv[i], "--cold") == 0)
             o.cold = true;
         else if (strcmp(argv[i], "--segments") == 0)
@@ -260,6 +287,8 @@ int main(int argc, char **argv) {
             nengines++;
     }
     o.rounds = o.rounds < 1 ? 1 : o.rounds > ROUNDS_MAX ? ROUNDS_MAX : o.rounds;
+    if (wh_pack_set_threads(o.threads) != WH_OK)
+        abort();
     bench_layout *layouts = bench_layouts(&nlayouts);
     for (int i = 0; i < nlayouts; i++)
         if (strstr(layouts[i].name, o.only) && !(o.quick && layouts[i].large))

@@ -15,7 +15,8 @@
 enum { ROOM = 1 << 20, PACKED = 1 << 18, GUARD = 128 };
 
 static const char *const sets[] = {"base", "avx2", "avx512"};
-static unsigned char memory[ROOM], back[ROOM], packed[PACKED + 2 * GUARD], wanted[PACKED];
+static _Alignas(64) unsigned char memory[ROOM], back[ROOM];
+static unsigned char packed[PACKED + 2 * GUARD], wanted[PACKED];
 static int64_t map[PACKED];
 static int checked;
 
@@ -32,6 +33,21 @@ static void check_stream(const wh_type *type, int64_t count, int64_t total, int6
         CHECK(packed[i] == 0xa5 && packed[GUARD - shift + (size_t)total + i] == 0xa5);
 }
 
+static void check_unpack(const wh_type *type, int64_t count, int64_t total, int64_t low,
+                         int64_t span, unsigned flags) {
+    size_t actual;
+    memset(back, 0x5a, (size_t)span);
+    CHECK_EQ_INT(wh_unpack(wanted, (size_t)total, (void *)((uintptr_t)back - (uintptr_t)low), count,
+                           type, 0, flags, &actual),
+                 WH_OK);
+    for (int64_t i = 0; i < total; i++) {
+        CHECK(back[map[i] - low] == wanted[i]);
+        back[map[i] - low] = 0x5a;
+    }
+    for (int64_t i = 0; i < span; i++)
+        CHECK(back[i] == 0x5a);
+}
+
 // Packs and unpacks a type whose runs do not overlap, and releases it.
 static void check(wh_type *type, int64_t count) {
     int64_t total = count * wh_type_size(type), low, span;
@@ -44,17 +60,8 @@ static void check(wh_type *type, int64_t count) {
         check_stream(type, count, total, low, WH_PACK_CACHED, shift);
         check_stream(type, count, total, low, WH_PACK_STREAM, shift);
     }
-    size_t actual;
-    memset(back, 0x5a, (size_t)span);
-    CHECK_EQ_INT(wh_unpack(wanted, (size_t)total, (void *)((uintptr_t)back - (uintptr_t)low), count,
-                           type, 0, 0, &actual),
-                 WH_OK);
-    for (int64_t i = 0; i < total; i++) {
-        CHECK(back[map[i] - low] == wanted[i]);
-        back[map[i] - low] = 0x5a;
-    }
-    for (int64_t i = 0; i < span; i++)
-        CHECK(back[i] == 0x5a);
+    check_unpack(type, count, total, low, span, WH_PACK_CACHED);
+    check_unpack(type, count, total, low, span, WH_PACK_STREAM);
     checked++;
     wh_type_release(type);
 }
@@ -75,14 +82,18 @@ static wh_type *bytes(int64_t n) {
 }
 
 // Two loops with different strides around a run of `len` bytes.
-static void rows_of(int64_t len, int64_t n1, int64_t n0, int64_t sign) {
+static void rows_apart(int64_t len, int64_t inner, int64_t n1, int64_t n0, int64_t sign) {
     wh_type *run = bytes(len), *type;
-    int64_t inner = len + 5, outer = n0 * inner + 11;
+    int64_t outer = n0 * inner + (inner % 64 ? 11 : 64);
     CHECK_EQ_INT(wh_type_create_strided(2, (int64_t[]){n1, n0}, (int64_t[]){outer, sign * inner},
                                         run, &type),
                  WH_OK);
     wh_type_release(run);
     check(type, 1);
+}
+
+static void rows_of(int64_t len, int64_t n1, int64_t n0, int64_t sign) {
+    rows_apart(len, len + 5, n1, n0, sign);
 }
 
 static void rows(void) {
@@ -100,11 +111,16 @@ TEST(rows) {
     each_set(rows);
 }
 
-// Loops long enough for the streaming kernels, which begin at 64 KiB.
+// Loops long enough for the streaming kernels, runs that are lines of memory, and runs that lie on a
+// page each.
 static void long_rows(void) {
     static const int64_t lengths[] = {1, 8, 24, 64, 96, 128, 1000, 1024, 2048};
     for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
         rows_of(lengths[i], 3, 70000 / lengths[i] / 2, i % 2 ? 1 : -1);
+    for (int64_t len = 64; len <= 1024; len *= 2)
+        rows_apart(len, 2 * len, 2, 50, 1);
+    for (int64_t len = 1; len <= 1024; len = 3 * len + 5)
+        rows_apart(len, 4096 + 64 * (len % 2), 2, 90, len % 3 ? 1 : -1);
 }
 
 TEST(long_rows) {
@@ -190,6 +206,7 @@ static void transposes(void) {
         }
         transpose_of(len, 4, 5, 3);
         transpose_of(len, 300, 9, 0);
+        transpose_of(len, 60, 4200 / len, 0);  // a page from row to row
     }
 }
 

@@ -60,10 +60,11 @@ struct whi_leaf {
     const int64_t *pos;
     // INDEX and SEQ: merged runs that begin before child i.  Ends with the total.
     const int64_t *rpos;
-    const whi_layout *child;  // INDEX: one; SEQ: n, each with its own offset
-    whi_kernel_fn *move[2];   // pack, unpack; chosen when the plan is made
-    whi_kernel_fn *cross[2];  // the same for loops whose inner stride is the larger, or NULL
-    whi_kernel_fn *stream, *cross_stream;  // both for pack, with stores around the cache; or NULL
+    const whi_layout *child;      // INDEX: one; SEQ: n, each with its own offset
+    whi_kernel_fn *move[2];       // pack, unpack; chosen when the plan is made
+    whi_kernel_fn *cross[2];      // the same for loops whose inner stride is the larger, or NULL
+    whi_kernel_fn *stream[2];     // the first with stores around the cache, or NULL
+    whi_kernel_fn *cross_stream;  // the second so, for pack only, or NULL
 };
 
 typedef struct whi_dim {

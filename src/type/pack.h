@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the files behind pack.h share: the checks that all their calls begin with.
+// What the files behind pack.h share: the checks that their calls begin with.
 #ifndef WHI_TYPE_PACK_H
 #define WHI_TYPE_PACK_H
 
 #include <wherry/pack.h>
 
+#include "type/move.h"
 #include "type/plan.h"
 
 // whi_stream_check checks handle, count and buffer of a call and returns the size of the stream.
 WH_CHECK wh_status whi_stream_check(const char *function, const void *buf, int64_t count,
                                     const wh_type *type, int64_t *total);
+
+// whi_order_part completes an order that has its elements and its way: up to `max` bytes of the
+// stream from `offset` on.
+WH_CHECK wh_status whi_order_part(const char *function, whi_order *order, size_t offset,
+                                  const void *packed, size_t max, const size_t *actual);
 
 #endif

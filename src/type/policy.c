@@ -6,7 +6,7 @@
 // be overwritten; streaming stores avoid it, but leave nothing behind for the next reader.  Machines
 // differ: on some the copy of twice the second-level cache is already faster with streaming stores,
 // because the last level is far away; on others the last level is close, and only what does not
-// fit there gains.  One measurement tells the two kinds apart; the cache sizes give the numbers.
+// fit there, source and result together, gains.  One measurement tells the two kinds apart; the cache sizes give the numbers.
 #include "type/policy.h"
 
 #include <stdatomic.h>
@@ -64,8 +64,9 @@ static uint64_t best_of(char *to, const char *from, size_t size, int streaming) 
     return best;
 }
 
+// The footprint from which streaming pays: 1 where it always does.
 static size_t measure(void) {
-    size_t l2 = second_level(), size = 2 * l2, near = last_level() / 4;
+    size_t size = 2 * second_level(), near = last_level() / 2;
     char *memory = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return near;
@@ -73,17 +74,17 @@ static size_t measure(void) {
     uint64_t plain = best_of(memory, memory + size, size, 0);
     uint64_t streamed = best_of(memory, memory + size, size, 1);
     munmap(memory, 2 * size);
-    return streamed + streamed / 20 < plain ? l2 / 2 : near;
+    return streamed + streamed / 20 < plain ? 1 : near;
 }
 
-size_t whi_stream_min(size_t size) {
+bool whi_stream_pays(size_t packed, size_t touched) {
     static _Atomic size_t known;
-    size_t min = atomic_load_explicit(&known, memory_order_relaxed);
-    if (min)
-        return min;
-    if (size < second_level() / 2)
-        return SIZE_MAX;  // too small on any machine
-    min = measure();
-    atomic_store_explicit(&known, min, memory_order_relaxed);
-    return min;
+    if (packed < second_level() / 2)
+        return false;  // the result may stay in this core's cache, on any machine
+    size_t least = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!least) {
+        least = measure();
+        atomic_store_explicit(&known, least, memory_order_relaxed);
+    }
+    return packed + touched > least;
 }

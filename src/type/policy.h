@@ -4,11 +4,13 @@
 #ifndef WHI_TYPE_POLICY_H
 #define WHI_TYPE_POLICY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-// whi_stream_min returns the packed size from which streaming stores are the better default here.
+// whi_stream_pays says whether streaming stores are the better default for `packed` bytes that are
+// gathered from `touched` bytes of lines.
 //
 // The first call for a size that could matter measures it, which takes a few milliseconds, once.
-size_t whi_stream_min(size_t size);
+bool whi_stream_pays(size_t packed, size_t touched);
 
 #endif

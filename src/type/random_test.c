@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Random types against the oracle: bounds, pack, unpack, every way of cutting, iov, flatten.
+// Random types against the oracle: bounds, pack, unpack, every way of cutting, iov, flatten; and what
+// was flattened here packs the same bytes in another process.
 //
 // Every case follows from its seed alone; a failure prints it, and `random_test seed N` repeats it.
 // Argument `cases N` sets how many; the default takes about a minute on one slow core.
 #include <assert.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <wherry/pack.h>
 
@@ -61,6 +64,11 @@ static void map_type(sample *s) {
     s->overlaps = whi_oracle_span(s->map, s->total, &s->low, &s->span);
 }
 
+static void fill_memory(sample *s, size_t size) {
+    for (size_t i = 0; i < size; i++)
+        s->memory[i] = (unsigned char)(i * 167 + (i >> 8) * 13 + s->seed);
+}
+
 static void make_sample(sample *s, uint64_t seed) {
     s->seed = seed;
     s->gen = (whi_gen){.max_size = SIZE_MAX_, .max_span = SPAN_MAX};
@@ -69,8 +77,7 @@ static void make_sample(sample *s, uint64_t seed) {
     s->count = draw(s, 3) ? 1 : (int64_t)draw(s, 4);
     s->total = s->count * s->type->at.size;
     map_type(s);
-    for (size_t i = 0; i < sizeof(s->memory); i++)
-        s->memory[i] = (unsigned char)(i * 167 + (i >> 8) * 13 + seed);
+    fill_memory(s, (size_t)s->span + 2 * GUARD);
     for (int64_t i = 0; i < s->total; i++)
         s->expected[i] = origin(s, s->memory)[s->map[i]];
     s->nruns = 0;
@@ -198,6 +205,94 @@ static void check_iov(sample *s) {
     CHECK(fit == s->nruns || sum + (int64_t)s->runs[fit].iov_len > limit);
 }
 
+// The mirror is this program in another process, at other addresses: it reads flattened types,
+// packs memory that it fills like ours, and sends the stream back.
+typedef struct question {
+    size_t flat;  // bytes of the type that follow
+    uint64_t seed;
+    int64_t count, total, low, span;
+} question;
+
+static struct {
+    pid_t pid;
+    int to, from;
+} mirror;
+
+static bool read_all(int fd, void *data, size_t size) {
+    for (size_t at = 0; at < size;) {
+        ssize_t n = read(fd, (char *)data + at, size - at);
+        if (n <= 0)
+            return false;
+        at += (size_t)n;
+    }
+    return true;
+}
+
+static bool write_all(int fd, const void *data, size_t size) {
+    for (size_t at = 0; at < size;) {
+        ssize_t n = write(fd, (const char *)data + at, size - at);
+        if (n <= 0)
+            return false;
+        at += (size_t)n;
+    }
+    return true;
+}
+
+static int be_mirror(void) {
+    static sample s;
+    static unsigned char flat[1 << 16];
+    question q;
+    size_t actual;
+    while (read_all(STDIN_FILENO, &q, sizeof(q))) {
+        if (q.flat > sizeof(flat) || !read_all(STDIN_FILENO, flat, q.flat) ||
+            wh_type_unflatten(flat, q.flat, &actual, &s.type) != WH_OK)
+            return 1;
+        s.seed = q.seed;
+        s.low = q.low;
+        fill_memory(&s, (size_t)q.span + 2 * GUARD);
+        if (wh_pack(origin(&s, s.memory), q.count, s.type, 0, s.packed, sizeof(s.packed), 0,
+                    &actual) != WH_OK ||
+            actual != (size_t)q.total || !write_all(STDOUT_FILENO, s.packed, actual))
+            return 1;
+        wh_type_release(s.type);
+    }
+    return 0;
+}
+
+static void start_mirror(void) {
+    int there[2], back[2];
+    CHECK(pipe(there) == 0 && pipe(back) == 0);
+    mirror.pid = fork();
+    CHECK(mirror.pid >= 0);
+    if (mirror.pid == 0) {
+        dup2(there[0], STDIN_FILENO);
+        dup2(back[1], STDOUT_FILENO);
+        close(there[1]);
+        close(back[0]);
+        execl("/proc/self/exe", "random_test", "mirror", (char *)NULL);
+        _exit(1);
+    }
+    close(there[0]);
+    close(back[1]);
+    mirror.to = there[1];
+    mirror.from = back[0];
+}
+
+static void stop_mirror(void) {
+    int status;
+    close(mirror.to);
+    close(mirror.from);
+    CHECK_EQ_INT(waitpid(mirror.pid, &status, 0), mirror.pid);
+    CHECK_EQ_INT(status, 0);
+}
+
+static void check_mirror(sample *s, const unsigned char *flat, size_t size) {
+    const question q = {size, s->seed, s->count, s->total, s->low, s->span};
+    CHECK(write_all(mirror.to, &q, sizeof(q)) && write_all(mirror.to, flat, size));
+    CHECK(read_all(mirror.from, s->packed, (size_t)s->total));
+    CHECK_MEM(s->packed, s->expected, (size_t)s->total);
+}
+
 // Flattened and back: the same bytes again, the same type for all that can be asked.
 static void check_flatten(sample *s) {
     static unsigned char flat[1 << 16], again[1 << 16];
@@ -211,6 +306,7 @@ static void check_flatten(sample *s) {
     CHECK_EQ_INT(wh_type_flatten(copy, again, sizeof(again), &size_again), WH_OK);
     CHECK_EQ_INT(size_again, size);
     CHECK_MEM(again, flat, size);
+    check_mirror(s, flat, size);
     bool equal = false;
     CHECK_EQ_INT(wh_type_equal(s->type, copy, &equal), WH_OK);
     CHECK(equal);
@@ -313,6 +409,7 @@ static void run_cases(const char *isa) {
     if (!whi_kernels_use(isa))
         SKIP("this processor has no such kernels");
     tell_seed();
+    start_mirror();
     for (uint64_t i = 0; i < cases; i++) {
         running = first_seed + i;
         make_sample(&s, running);
@@ -320,6 +417,7 @@ static void run_cases(const char *isa) {
         wh_type_release(s.type);
     }
     running = 0;
+    stop_mirror();
     whi_kernels_use(NULL);
 }
 
@@ -338,6 +436,8 @@ TEST(avx2_kernels) {
 }
 
 int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "mirror") == 0)
+        return be_mirror();
     atexit(tell_seed);
     if (argc == 3 && strcmp(argv[1], "cases") == 0)
         cases = strtoull(argv[2], NULL, 0);

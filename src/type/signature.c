@@ -191,9 +191,10 @@ static wh_status same_calls(const wh_type *a, const wh_type *b, bool *same) {
         return status;
     if (n != m)
         return WH_OK;
-    unsigned char *x = whi_malloc(2 * n), *y = x + n;
+    unsigned char *x = whi_malloc(2 * n);
     if (!x)
         return whi_type_fail(WH_ENOMEM, "wh_type_equal: out of memory");
+    unsigned char *y = x + n;
     status = wh_type_flatten(a, x, n, &n);
     if (status == WH_OK)
         status = wh_type_flatten(b, y, n, &n);

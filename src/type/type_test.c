@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Handles, arguments and their errors, contents, ownership, and memory that runs out.
+#include <sys/mman.h>
+
 #include <wherry/pack.h>
 #include <wherry/type.h>
 
@@ -129,7 +131,7 @@ TEST(contents_are_the_arguments) {
     CHECK_EQ_INT(wh_type_create_struct(2, lengths, displacements, types, &type), WH_OK);
     wh_type_kind kind;
     size_t nargs, nchildren;
-    int64_t args[5];
+    int64_t args[5] = {0};
     CHECK_EQ_INT(wh_type_get_envelope(type, &kind, &nargs, &nchildren), WH_OK);
     CHECK_EQ_INT(kind, WH_KIND_STRUCT);
     CHECK_EQ_INT(nargs, 5);
@@ -260,6 +262,33 @@ TEST(more_than_2_31_elements) {
     for (int i = 0; i < 40; i++)
         CHECK(packed[i] == 'w');
     wh_type_release(type);
+}
+
+// A count beyond 2^31 in an address range that is mostly never touched.
+TEST(counts_beyond_2_31) {
+    const int64_t many = ((int64_t)1 << 31) + 77;
+    const size_t span = (size_t)many * 3;
+    wh_type *type;
+    char packed[200];
+    size_t actual;
+    char *memory = mmap(NULL, span, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        SKIP("no address range of 6 GiB");
+    CHECK_EQ_INT(wh_type_create_resized(basic(WH_TYPE_CHAR), 0, 3, &type), WH_OK);
+    for (int64_t i = many - 100; i < many; i++)
+        memory[i * 3] = (char)(i % 100);
+    CHECK_EQ_INT(
+        wh_pack(memory, many, type, (size_t)many - 100, packed, sizeof(packed), 0, &actual), WH_OK);
+    CHECK_EQ_INT(actual, 100);
+    for (int64_t i = 0; i < 100; i++)
+        CHECK_EQ_INT(packed[i], (many - 100 + i) % 100);
+    memset(memory + (many - 100) * 3, 0, 298);
+    CHECK_EQ_INT(wh_unpack(packed, 100, memory, many, type, (size_t)many - 100, 0, &actual), WH_OK);
+    for (int64_t i = many - 100; i < many; i++)
+        CHECK(memory[i * 3] == i % 100 && (i == many - 1 || memory[i * 3 + 1] == 0));
+    wh_type_release(type);
+    CHECK_EQ_INT(munmap(memory, span), 0);
 }
 
 TEST(elements_of_a_cut_stream) {

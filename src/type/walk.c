@@ -52,9 +52,15 @@ static bool loops_whole(whi_visitor *visitor, const whi_leaf *leaf, const whi_di
     return true;
 }
 
-// The run of a list that holds packed position `from`, and where it begins there.
-static int64_t find_run(const whi_leaf *leaf, int64_t from, int64_t *begin) {
-    int64_t low = 0, high = (leaf->n - 1) / WHI_LIST_STEP + 1;
+// The run of a list that holds packed position `from`, and where it begins there.  Run `near` is one
+// not behind it: the search begins there with growing steps, since segments are short.
+static int64_t find_run(const whi_leaf *leaf, int64_t from, int64_t near, int64_t *begin) {
+    int64_t end = (leaf->n - 1) / WHI_LIST_STEP + 1, low = near / WHI_LIST_STEP, high = low + 1;
+    while (high < end && leaf->pos[high] <= from) {
+        int64_t step = 2 * (high - low);
+        low = high;
+        high = step < end - low ? low + step : end;
+    }
     while (high - low > 1) {
         int64_t middle = low + (high - low) / 2;
         if (leaf->pos[middle] <= from)
@@ -106,8 +112,8 @@ static bool table_part(whi_visitor *visitor, const whi_leaf *leaf, uintptr_t at,
         i_begin = i * leaf->len;
         j_begin = j * leaf->len;
     } else {
-        i = find_run(leaf, from, &i_begin);
-        j = to < leaf->size ? find_run(leaf, to, &j_begin) : (j_begin = to, leaf->n);
+        i = find_run(leaf, from, 0, &i_begin);
+        j = to < leaf->size ? find_run(leaf, to, i, &j_begin) : (j_begin = to, leaf->n);
     }
     if (i == j)
         return table_run(visitor, leaf, at, i, from - i_begin, to - j_begin);
@@ -200,18 +206,17 @@ static bool walk_part(whi_visitor *visitor, const whi_layout *layout, uintptr_t 
                       at + (uintptr_t)layout->off, from, to);
 }
 
-// The loops of a layout with `count` as one more, merged where it continues the first.
-static int absorb(const whi_layout *layout, int64_t count, int64_t extent, whi_dim *dims) {
+int whi_walk_loops(const whi_layout *layout, int64_t count, int64_t extent, whi_dim *dims) {
     const whi_dim *dim = layout->dim;
-    int n = layout->ndims;
-    if (n && dim[0].count * dim[0].stride == extent) {
+    int n = layout->ndims, more = count > 1;
+    if (more && n && dim[0].count * dim[0].stride == extent) {
         memcpy(dims, dim, (size_t)n * sizeof(*dim));
         dims[0].count *= count;
         return n;
     }
     dims[0] = (whi_dim){.count = count, .stride = extent, .size = layout->size};
-    memcpy(dims + 1, dim, (size_t)n * sizeof(*dim));
-    return n + 1;
+    memcpy(dims + more, dim, (size_t)n * sizeof(*dim));
+    return n + more;
 }
 
 bool whi_walk(whi_visitor *visitor, const whi_layout *layout, int64_t count, int64_t extent,
@@ -226,7 +231,7 @@ bool whi_walk(whi_visitor *visitor, const whi_layout *layout, int64_t count, int
     if (ndims == 0 && leaf->kind == WHI_RUN && (count == 1 || leaf->size == extent))
         return visitor->bytes(visitor, at + (uintptr_t)from, to - from, leaf->tag);
     if (count > 1) {
-        ndims = absorb(layout, count, extent, absorbed);
+        ndims = whi_walk_loops(layout, count, extent, absorbed);
         dim = absorbed;
     }
     if (from == 0 && to == count * layout->size)

@@ -22,6 +22,10 @@ struct whi_visitor {
     bool (*bytes)(whi_visitor *visitor, uintptr_t at, int64_t size, uint8_t tag);
 };
 
+// whi_walk_loops writes the loops of `count` elements, the count being one more where it does not
+// continue the first, to dims[WHI_DIMS + 1]; returns how many.
+int whi_walk_loops(const whi_layout *layout, int64_t count, int64_t extent, whi_dim *dims);
+
 // whi_walk visits [from, to) of `count` elements, `extent` bytes apart, of `layout`.  Returns false
 // when the visitor ended it.
 bool whi_walk(whi_visitor *visitor, const whi_layout *layout, int64_t count, int64_t extent,

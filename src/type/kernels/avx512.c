@@ -199,10 +199,10 @@ static void tile_8_stream(char *packed, int64_t pitch, char *base, int64_t s1, i
 
 // The same with stores around the cache, for packed rows that are whole lines.  The caller fences.
 WHI_KERNEL(cross_8_stream) {
-    bool lines = (uintptr_t)packed % LINE == 0 && n0 * 8 % LINE == 0;
+    bool lines = s1 == 8 && (uintptr_t)packed % LINE == 0 && n0 * 8 % LINE == 0;
     (void)leaf;
     return whi_cross(packed, base, n1, s1, n0, s0, WHI_PACK, 8,
-                     lines && s1 == 8 ? tile_8_stream : tile_8_cached);
+                     lines ? tile_8_stream : tile_8_cached);
 }
 
 WHI_SIZE_CLASSES(WHI_KERNELS_OF_SIZE)
@@ -212,5 +212,6 @@ WHI_CROSS_OF_SIZE(4, whi_cross_tile)
 WHI_CROSS_OF_SIZE(8, tile_8_cached)
 WHI_CROSS_OF_SIZE(16, whi_cross_tile)
 WHI_WIDE_LISTS
+WHI_COPY
 
 WHI_KERNEL_SET(avx512, cross_8_stream);

@@ -11,5 +11,6 @@ WHI_CROSS_OF_SIZE(8, whi_cross_tile)
 WHI_CROSS_OF_SIZE(16, whi_cross_tile)
 WHI_LISTS
 WHI_WIDE_LISTS
+WHI_COPY
 
 WHI_KERNEL_SET(base, NULL);

@@ -16,6 +16,11 @@
 #define WHI_INLINE static inline __attribute__((always_inline))
 #define WHI_UNROLL _Pragma("GCC unroll 8")
 
+enum {
+    WHI_FAR = 2048,  // bytes; prefetchers of processors see no pattern beyond, or stop at a page
+    WHI_ROWS_AHEAD = 32,  // runs: as many misses as a core keeps in flight, and some
+};
+
 typedef unsigned char whi_v16 __attribute__((vector_size(16), aligned(1), may_alias));
 typedef unsigned char whi_v32 __attribute__((vector_size(32), aligned(1), may_alias));
 typedef unsigned char whi_v64 __attribute__((vector_size(64), aligned(1), may_alias));
@@ -24,6 +29,14 @@ typedef unsigned char whi_v64 __attribute__((vector_size(64), aligned(1), may_al
 // that may lie beyond the address space.
 WHI_INLINE char *whi_at(char *base, int64_t offset) {
     return (char *)((uintptr_t)base + (uintptr_t)offset);
+}
+
+// Asks for a line of the layout's side, to be read or to be written.
+WHI_INLINE void whi_prefetch(const char *at, whi_direction way) {
+    if (way == WHI_PACK)
+        __builtin_prefetch(at, 0);
+    else
+        __builtin_prefetch(at, 1);
 }
 
 // Moves `n` bytes, a constant power of two up to 64.
@@ -51,9 +64,7 @@ WHI_INLINE void whi_move_lines(char *to, const char *from, int64_t len) {
 // Moves a run of `len` bytes, which is of the size class (bytes, exact).
 WHI_INLINE void whi_move_class(char *to, const char *from, int64_t len, whi_size_class size,
                                int bytes, bool exact) {
-    if (size == WHI_SIZE_large) {
-        memcpy(to, from, (size_t)len);
-    } else if (size == WHI_SIZE_lines) {
+    if (size == WHI_SIZE_lines) {
         whi_move_lines(to, from, len);
     } else {
         whi_move(to, from, bytes);
@@ -80,20 +91,39 @@ WHI_INLINE void whi_move_any(char *to, const char *from, int64_t len) {
         *to = *from;
 }
 
-WHI_INLINE char *whi_rows(const whi_leaf *leaf, char *packed, char *base, int64_t n1, int64_t s1,
-                          int64_t n0, int64_t s0, whi_direction way, whi_size_class size, int bytes,
-                          bool exact) {
-    int64_t len = exact ? bytes : leaf->size;
+// `ahead` is how many runs a prefetch goes in front of the move; 0: none.
+WHI_INLINE char *whi_rows_ahead(char *packed, char *base, int64_t n1, int64_t s1, int64_t n0,
+                                int64_t s0, int64_t len, whi_direction way, whi_size_class size,
+                                int bytes, bool exact, int64_t ahead) {
     for (int64_t i = 0; i < n1; i++) {
         char *row = whi_at(base, i * s1);
         WHI_UNROLL for (int64_t j = 0; j < n0; j++) {
             char *to = way == WHI_PACK ? packed : row, *from = way == WHI_PACK ? row : packed;
+            if (ahead)  // beyond the last run it asks in vain, but never faults
+                whi_prefetch(whi_at(row, ahead * s0), way);
             whi_move_class(to, from, len, size, bytes, exact);
             row = whi_at(row, s0);
             packed += len;
         }
     }
     return packed;
+}
+
+// Whether steps of `stride` are so long that the processor does not look ahead by itself.  Then misses,
+// and the walks through page tables, begin early only when a prefetch asks; it need not ask for more
+// than the first line of a run, because the rest follows without gaps.
+WHI_INLINE bool whi_is_far(int64_t stride) {
+    return stride >= WHI_FAR || stride <= -WHI_FAR;
+}
+
+WHI_INLINE char *whi_rows(const whi_leaf *leaf, char *packed, char *base, int64_t n1, int64_t s1,
+                          int64_t n0, int64_t s0, whi_direction way, whi_size_class size, int bytes,
+                          bool exact) {
+    int64_t len = exact ? bytes : leaf->size;
+    const int64_t ahead = size == WHI_SIZE_lines ? 1 : WHI_ROWS_AHEAD;
+    if (whi_is_far(s0) && n0 > ahead)
+        return whi_rows_ahead(packed, base, n1, s1, n0, s0, len, way, size, bytes, exact, ahead);
+    return whi_rows_ahead(packed, base, n1, s1, n0, s0, len, way, size, bytes, exact, 0);
 }
 
 WHI_INLINE char *whi_blocks(const whi_leaf *leaf, char *packed, char *base, int64_t n1, int64_t s1,
@@ -128,10 +158,7 @@ WHI_INLINE char *whi_list(const whi_leaf *leaf, char *packed, char *base, int64_
                 char *run = whi_at(here, wide ? leaf->off[k] : (int64_t)leaf->off32[k]);
                 int64_t len = wide ? leaf->lens[k] : leaf->len8[k];
                 char *to = way == WHI_PACK ? packed : run, *from = way == WHI_PACK ? run : packed;
-                if (wide && len > 512)
-                    memcpy(to, from, (size_t)len);
-                else
-                    whi_move_any(to, from, len);
+                whi_move_any(to, from, len);
                 packed += len;
             }
         }
@@ -185,14 +212,25 @@ WHI_INLINE char *whi_fields(const whi_leaf *leaf, char *packed, char *base, int6
     return packed;
 }
 
-// Moves a part of a transpose, `rows` x `columns` runs, by a copy in the packed order.
+// Moves a part of a transpose, `rows` x `columns` runs, run by run; a few columns at a time, so that
+// their lines are still near when the next row wants them.
 WHI_INLINE void whi_cross_edge(char *packed, int64_t pitch, char *base, int64_t s1, int64_t s0,
                                int64_t rows, int64_t columns, whi_direction way, int bytes) {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++) {
-            char *there = whi_at(base, i * s1 + j * s0), *here = packed + i * pitch + j * bytes;
-            whi_move(way == WHI_PACK ? here : there, way == WHI_PACK ? there : here, bytes);
-        }
+    enum { NEAR = 8 };
+    for (int64_t k = 0; k < columns; k += NEAR)
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = k; j < columns && j < k + NEAR; j++) {
+                char *there = whi_at(base, i * s1 + j * s0), *here = packed + i * pitch + j * bytes;
+                whi_move(way == WHI_PACK ? here : there, way == WHI_PACK ? there : here, bytes);
+            }
+}
+
+// Asks for the lines of a tile some tiles ahead.  Worth it only for columns twice as far apart as rows
+// have to be: the lines of nearer ones stay near from band to band.
+WHI_INLINE void whi_cross_ahead(char *base, int64_t s0, int64_t n, whi_direction way) {
+    enum { TILES = 4 };
+    for (int64_t j = 0; j < n; j++)
+        whi_prefetch(whi_at(base, (TILES * n + j) * s0), way);
 }
 
 // A square tile whose packed rows are one line each, through a buffer: the scattered side is touched
@@ -231,9 +269,12 @@ WHI_INLINE char *whi_cross(char *packed, char *base, int64_t n1, int64_t s1, int
         whi_cross_edge(packed, pitch, base, s1, s0, i, n0, way, bytes);
     }
     for (; i + n <= n1; i += n) {
-        for (j = 0; j + n <= n0; j += n)
-            tile(packed + i * pitch + j * bytes, pitch, whi_at(base, i * s1 + j * s0), s1, s0, way,
-                 bytes);
+        for (j = 0; j + n <= n0; j += n) {
+            char *corner = whi_at(base, i * s1 + j * s0);
+            if (whi_is_far(s0 / 2))
+                whi_cross_ahead(corner, s0, n, way);
+            tile(packed + i * pitch + j * bytes, pitch, corner, s1, s0, way, bytes);
+        }
         whi_cross_edge(packed + i * pitch + j * bytes, pitch, whi_at(base, i * s1 + j * s0), s1, s0,
                        n, n0 - j, way, bytes);
     }
@@ -287,6 +328,14 @@ WHI_INLINE char *whi_cross(char *packed, char *base, int64_t n1, int64_t s1, int
         return whi_fields(leaf, packed, base, n1, s1, n0, s0, WHI_UNPACK);                         \
     }
 
+// The first line overlaps, so that all others are stored where a line of memory begins.
+#define WHI_COPY                                                                                   \
+    static void copy(char *to, const char *from, int64_t size) {                                   \
+        int64_t head = 64 - (int64_t)((uintptr_t)to % 64);                                         \
+        whi_move(to, from, 64);                                                                    \
+        whi_move_lines(to + head, from + head, size - head);                                       \
+    }
+
 #define WHI_WIDE_LISTS                                                                             \
     WHI_KERNEL(list_wide_pack) {                                                                   \
         return whi_list(leaf, packed, base, n1, s1, n0, s0, WHI_PACK, true);                       \
@@ -313,6 +362,7 @@ WHI_INLINE char *whi_cross(char *packed, char *base, int64_t n1, int64_t s1, int
         .blocks = {{WHI_SIZE_CLASSES(WHI_BLOCKS_PACK)}, {WHI_SIZE_CLASSES(WHI_BLOCKS_UNPACK)}},    \
         .cross = {WHI_CROSS_ENTRIES(pack), WHI_CROSS_ENTRIES(unpack)},                             \
         .cross_8_stream = stream_8,                                                                \
+        .copy = copy,                                                                              \
         .list = {list_pack, list_unpack},                                                          \
         .list_wide = {list_wide_pack, list_wide_unpack},                                           \
         .fields = {fields_pack, fields_unpack},                                                    \

@@ -27,8 +27,7 @@
     X(32, 32, true)                                                                                \
     X(33to63, 32, false)                                                                           \
     X(64, 64, true)                                                                                \
-    X(lines, 0, false)                                                                             \
-    X(large, 0, false)
+    X(lines, 0, false)
 
 typedef enum whi_size_class {
 #define WHI_SIZE_ENUM(name, bytes, exact) WHI_SIZE_##name,
@@ -45,7 +44,8 @@ typedef struct whi_kernels {
     whi_kernel_fn *blocks[2][WHI_SIZES];
     whi_kernel_fn *cross[2][WHI_SIZES];  // NULL where rows are as good
     whi_kernel_fn *cross_8_stream;       // packs 8-byte elements around the cache, or NULL
-    whi_kernel_fn *list[2];              // four-byte offsets, one-byte lengths
+    void (*copy)(char *to, const char *from, int64_t size);  // dense, 128 bytes or more
+    whi_kernel_fn *list[2];                                  // four-byte offsets, one-byte lengths
     whi_kernel_fn *list_wide[2];
     whi_kernel_fn *fields[2];  // a short list, many times: one run of all, then the next
 } whi_kernels;
@@ -62,8 +62,9 @@ int whi_kernels_sets(const whi_kernels *sets[WHI_KERNEL_SETS]);
 void whi_stream_copy(char *to, const char *from, int64_t size);
 void whi_stream_fence(void);
 
-// whi_stream_rows returns the kernel that packs rows of runs of `len` bytes around the cache, or NULL.
-whi_kernel_fn *whi_stream_rows(int64_t len);
+// whi_stream_rows returns the kernel that packs or unpacks rows of runs of `len` bytes around the cache,
+// or NULL.
+whi_kernel_fn *whi_stream_rows(whi_direction way, int64_t len);
 
 // whi_kernels_here returns the best set for this processor.
 const whi_kernels *whi_kernels_here(void);

@@ -7,8 +7,7 @@
 #include <string.h>
 
 enum {
-    LARGE_RUN = 1024,  // libc's memcpy knows the processor better than a loop of lines from here on
-    FIELDS_MAX = 16,   // a short list is moved field by field
+    FIELDS_MAX = 16,  // a short list is moved field by field
 };
 
 static _Atomic(const whi_kernels *) chosen;
@@ -49,9 +48,7 @@ whi_size_class whi_size_class_of(int64_t len) {
         [33 ... 63] = WHI_SIZE_33to63,
         [64] = WHI_SIZE_64,
     };
-    if (len <= 64)
-        return (whi_size_class)small[len];
-    return len < LARGE_RUN ? WHI_SIZE_lines : WHI_SIZE_large;
+    return len <= 64 ? (whi_size_class)small[len] : WHI_SIZE_lines;
 }
 
 void whi_kernels_pick(whi_leaf *leaf) {
@@ -62,7 +59,7 @@ void whi_kernels_pick(whi_leaf *leaf) {
         case WHI_RUN:
             leaf->move[way] = set->rows[way][size];
             leaf->cross[way] = set->cross[way][size];
-            leaf->stream = whi_stream_rows(leaf->len);
+            leaf->stream[way] = whi_stream_rows((whi_direction)way, leaf->len);
             leaf->cross_stream = size == WHI_SIZE_8 ? set->cross_8_stream : NULL;
             break;
         case WHI_BLOCKS: leaf->move[way] = set->blocks[way][size]; break;

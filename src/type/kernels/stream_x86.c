@@ -3,9 +3,9 @@
 // Streaming stores for x86: copies and rows that go around the cache.
 //
 // Each run goes from its place straight into non-temporal stores; a window in between, tried first,
-// takes turns between reading and writing and loses a third.  Stores of 8 and 16 bytes are enough,
-// since the processor gathers the stores of a line as long as they are consecutive, and they are: the
-// packed side has no gaps.  For long runs a prefetch follows the stride, because nothing else asks for
+// takes turns between reading and writing and loses a third.  Stores of 16 bytes are enough (of 8 they
+// are not), since the processor gathers the stores of a line as long as they are consecutive, and
+// they are: the packed side has no gaps.  For long runs a prefetch follows the stride, because nothing else asks for
 // the next run while stores drain.
 #include <emmintrin.h>
 #include <string.h>
@@ -14,7 +14,8 @@
 
 enum {
     LINE = 64,
-    AHEAD = 2048,  // packed bytes by which a prefetch runs ahead
+    AHEAD = 2048,         // packed bytes by which a prefetch runs ahead
+    SCATTER_LEAST = 512,  // a shorter run is mostly the lines at its ends
 };
 
 static inline void stream_line(char *to, const char *from) {
@@ -42,6 +43,12 @@ void whi_stream_fence(void) {
     _mm_sfence();
 }
 
+static inline void stream_word(char *to, const char *from) {
+    long long word;
+    memcpy(&word, from, sizeof(word));
+    _mm_stream_si64((long long *)(void *)to, word);
+}
+
 // Runs of a multiple of 8 bytes.
 static char *rows_8(const whi_leaf *leaf, char *packed, char *base, int64_t n1, int64_t s1,
                     int64_t n0, int64_t s0) {
@@ -50,12 +57,46 @@ static char *rows_8(const whi_leaf *leaf, char *packed, char *base, int64_t n1, 
         return leaf->move[WHI_PACK](leaf, packed, base, n1, s1, n0, s0);
     for (int64_t i = 0; i < n1; i++) {
         uintptr_t row = (uintptr_t)base + (uintptr_t)(i * s1);
-        for (int64_t j = 0; j < n0; j++, row += (uintptr_t)s0)
-            for (int64_t k = 0; k < len; k += 8, packed += 8) {
-                long long word;
-                memcpy(&word, (const char *)row + k, sizeof(word));
-                _mm_stream_si64((long long *)(void *)packed, word);
+        for (int64_t j = 0; j < n0; j++, row += (uintptr_t)s0, packed += len) {
+            const char *from = (const char *)row;
+            int64_t k = 0;
+            if ((uintptr_t)packed % 16) {
+                stream_word(packed, from);
+                k = 8;
             }
+            for (; k + 16 <= len; k += 16)
+                _mm_stream_si128((__m128i *)(void *)(packed + k),
+                                 _mm_loadu_si128((const __m128i *)(const void *)(from + k)));
+            if (k < len)
+                stream_word(packed + k, from + k);
+        }
+    }
+    return packed;
+}
+
+// Runs of 8 bytes: two of them make a store, because stores of 8 are what limits the loop.
+static char *rows_of_8(const whi_leaf *leaf, char *packed, char *base, int64_t n1, int64_t s1,
+                       int64_t n0, int64_t s0) {
+    if ((uintptr_t)packed % 8)
+        return leaf->move[WHI_PACK](leaf, packed, base, n1, s1, n0, s0);
+    for (int64_t i = 0; i < n1; i++) {
+        uintptr_t run = (uintptr_t)base + (uintptr_t)(i * s1);
+        int64_t j = 0;
+        if ((uintptr_t)packed % 16) {
+            stream_word(packed, (const char *)run);
+            run += (uintptr_t)s0;
+            packed += 8;
+            j = 1;
+        }
+        for (; j + 2 <= n0; j += 2, run += 2 * (uintptr_t)s0, packed += 16) {
+            __m128d pair = _mm_load_sd((const double *)run);
+            pair = _mm_loadh_pd(pair, (const double *)(run + (uintptr_t)s0));
+            _mm_stream_pd((double *)(void *)packed, pair);
+        }
+        if (j < n0) {
+            stream_word(packed, (const char *)run);
+            packed += 8;
+        }
     }
     return packed;
 }
@@ -96,6 +137,29 @@ static char *rows_64(const whi_leaf *leaf, char *packed, char *base, int64_t n1,
     return packed;
 }
 
-whi_kernel_fn *whi_stream_rows(int64_t len) {
-    return len % LINE == 0 ? rows_64 : len % 16 == 0 ? rows_16 : len % 8 == 0 ? rows_8 : NULL;
+// Unpacks long runs: the lines at their ends, which others share, go through the cache.
+static char *rows_scatter(const whi_leaf *leaf, char *packed, char *base, int64_t n1, int64_t s1,
+                          int64_t n0, int64_t s0) {
+    for (int64_t i = 0; i < n1; i++) {
+        uintptr_t row = (uintptr_t)base + (uintptr_t)(i * s1);
+        for (int64_t j = 0; j < n0; j++, row += (uintptr_t)s0, packed += leaf->size)
+            whi_stream_copy((char *)row, packed, leaf->size);
+    }
+    return packed;
+}
+
+// Unpacks short runs of whole lines, if they are lines of memory too.
+static char *lines_scatter(const whi_leaf *leaf, char *packed, char *base, int64_t n1, int64_t s1,
+                           int64_t n0, int64_t s0) {
+    if (((uintptr_t)base | (uintptr_t)s1 | (uintptr_t)s0) % LINE)
+        return leaf->move[WHI_UNPACK](leaf, packed, base, n1, s1, n0, s0);
+    return rows_scatter(leaf, packed, base, n1, s1, n0, s0);
+}
+
+whi_kernel_fn *whi_stream_rows(whi_direction way, int64_t len) {
+    if (way == WHI_UNPACK)
+        return len >= SCATTER_LEAST ? rows_scatter : len % LINE == 0 ? lines_scatter : NULL;
+    if (len % LINE == 0)
+        return rows_64;
+    return len % 16 == 0 ? rows_16 : len == 8 ? rows_of_8 : len % 8 == 0 ? rows_8 : NULL;
 }
