@@ -32,7 +32,7 @@ help:
 	@echo "make lint       format, includes, API list, clang-tidy; builds with gcc and clang"
 	@echo "make sanitize   the tests under address+undefined and under thread"
 	@echo "make mutants    break one line at a time; the named test must notice"
-	@echo "make matrix     all lanes, sizes and memory kinds against each other"
+	@echo "make matrix     every mode, lane, size, pattern and end of a conversation: none hangs"
 	@echo "make faults     killed, stopped, slow and hostile peers"
 	@echo "make soak       long runs under load, then each fuzzer for ten minutes"
 	@echo "make fuzz       libFuzzer programs in build-fuzz/fuzz"

@@ -15,7 +15,10 @@
 #include "kit_baton.h"
 #include "kit_loop.h"
 
-enum { CASE_SECONDS = 100 };  // the last resort, when a call does not come back at all
+// The last resort, when a call does not come back at all.
+enum { CASE_SECONDS = 100, SOAK_CASE_SECONDS = 1200 };
+
+enum { SOAK_GIB = 10, SKIPPED = 77 };  // memory that the cases of a soak need free
 
 static kit_case *cases, **cases_end = &cases;
 static struct {
@@ -136,7 +139,7 @@ static void finish_case(kit_side *me) {
 static void run_case(kit_side *me, const kit_case *c) {
     uint64_t start = kit_now_ms();
     me->case_name = c->name;
-    alarm(CASE_SECONDS);
+    alarm(chosen.soak ? SOAK_CASE_SECONDS : CASE_SECONDS);
     atomic_store(&me->accepted_count, 0);
     me->taken = 0;
     SYNC();
@@ -155,7 +158,8 @@ static kit_side *alarmed;  // the role of this process that SIGALRM prints
 static void on_alarm(int signal) {
     (void)signal;
     // Not allowed in a handler, and all that is left: the process ends here in any case.
-    kit_fail(alarmed, __FILE__, __LINE__, "a call has not come back within %d s", CASE_SECONDS);
+    kit_fail(alarmed, __FILE__, __LINE__, "a call has not come back within %d s",
+             chosen.soak ? SOAK_CASE_SECONDS : CASE_SECONDS);
 }
 
 static void run_role(kit_side *me) {
@@ -311,6 +315,18 @@ static int list(void) {
     return 0;
 }
 
+static bool have_memory(size_t gib) {
+    unsigned long kib = 0;
+    char line[128];
+    FILE *file = fopen("/proc/meminfo", "r");
+    while (file && fgets(line, sizeof(line), file) &&
+           sscanf(line, "MemAvailable: %lu", &kib) != 1) {
+    }
+    if (file)
+        fclose(file);
+    return kib >> 20 >= gib;
+}
+
 int kit_main(int argc, char **argv) {
     int lane = -1, mode = -1, place = -1;
     for (int i = 1; i < argc; i++) {
@@ -327,6 +343,10 @@ int kit_main(int argc, char **argv) {
             return list();
         else
             chosen.part = argv[i];
+    }
+    if (chosen.soak && !have_memory(SOAK_GIB)) {
+        printf("skipped: less than %d GiB of memory are free\n", SOAK_GIB);
+        return SKIPPED;
     }
     int passed = 0, failed = 0;
     for (int l = 0; l < KIT_LANES; l++)

@@ -223,4 +223,66 @@ TEST(nothing_overtakes_the_queue) {
     duo_end(&d);
 }
 
+// A receive that found an announced message when it was posted has a place in the order like any other, which it
+// regains when the message is withdrawn.
+TEST(a_receive_that_matched_at_once_has_a_place) {
+    begin(plain);
+    wh_request *send = NULL, *first = NULL, *second = NULL;
+    wh_result found;
+    CHECK_EQ_INT(wh_tag_send(d.to, source, LARGE, 1, NULL, &send), WH_PENDING);
+    UNTIL(&d, wh_tag_probe(d.from, 1, WH_TAG_MASK_ALL, &found) == WH_OK);
+    CHECK_EQ_INT(wh_tag_recv(d.from, into, SMALL, 2, WH_TAG_MASK_ALL, NULL, &first), WH_PENDING);
+    CHECK_EQ_INT(wh_tag_recv(d.from, into, LARGE, 0, 0, NULL, &second), WH_PENDING);
+    wh_request_cancel(send);  // the grant is on its way, and comes too late
+    CHECK_EQ_INT(done_as(&d, send), WH_ECANCELLED);
+    UNTIL(&d, second->stage == WHI_STAGE_QUEUED);
+    CHECK_EQ_INT(wh_tag_send(d.to, source, SMALL, 2, NULL, NULL), WH_OK);
+    CHECK_EQ_INT(done_as(&d, first), WH_OK);
+    CHECK_EQ_INT(wh_request_status(second), WH_PENDING);
+    wh_request_cancel(second);
+    CHECK_EQ_INT(done_as(&d, second), WH_ECANCELLED);
+    duo_end(&d);
+}
+
+// A receive from any source never fails because one peer goes: if it was cancelled, that is how it ends.
+TEST(a_cancelled_receive_ends_as_such_when_its_peer_goes) {
+    begin(stream);
+    wh_request *recv = NULL;
+    CHECK_EQ_INT(wh_worker_tag_recv(d.server, into, LARGE, 1, WH_TAG_MASK_ALL, NULL, &recv),
+                 WH_PENDING);
+    CHECK_EQ_INT(wh_tag_send(d.to, source, LARGE, 1, NULL, NULL), WH_PENDING);
+    while (recv->stage != WHI_STAGE_MOVING)
+        only(d.server, 1);
+    wh_request_cancel(recv);
+    wh_endpoint_abort(d.to);
+    d.to = NULL;
+    CHECK_EQ_INT(done_as(&d, recv), WH_ECANCELLED);
+    duo_end(&d);
+}
+
+// Nor when its endpoint is aborted with a chunk half in its buffer: it waits for the chunk, and then for another message.
+TEST(a_receive_from_any_source_outlives_half_a_chunk) {
+    begin(stream);
+    wh_request *recv = NULL;
+    wh_result result;
+    CHECK_EQ_INT(wh_worker_tag_recv(d.server, into, LARGE, 1, WH_TAG_MASK_ALL, NULL, &recv),
+                 WH_PENDING);
+    CHECK_EQ_INT(wh_tag_send(d.to, source, LARGE, 1, NULL, NULL), WH_PENDING);
+    UNTIL(&d, d.from->link->landing == recv);
+    wh_endpoint_abort(d.from);
+    d.from = NULL;
+    CHECK_EQ_INT(recv->stage, WHI_STAGE_MOVING);
+    UNTIL(&d, recv->stage == WHI_STAGE_QUEUED);
+    wh_endpoint_abort(d.to);
+    duo_connect(&d);
+    CHECK_EQ_INT(wh_tag_send(d.to, source, SMALL, 1, NULL, NULL), WH_OK);
+    UNTIL(&d, wh_request_status(recv) != WH_PENDING);
+    CHECK_EQ_INT(wh_request_result(recv, &result), WH_OK);
+    CHECK_EQ_INT(result.status, WH_OK);
+    CHECK_EQ_INT(result.size, SMALL);
+    CHECK(result.source == d.from);
+    wh_request_free(recv);
+    duo_end(&d);
+}
+
 TEST_MAIN()
