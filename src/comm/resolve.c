@@ -4,7 +4,6 @@
 // be given up while the system still looks.
 #include "comm/resolve.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/thread.h"
 
 struct whi_resolve {
     _Atomic int holds;
@@ -50,7 +50,7 @@ wh_status whi_resolve_start(const char *host, uint16_t port, whi_resolve **out, 
     resolve->port = port;
     resolve->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_t thread;
-    if (resolve->fd < 0 || pthread_create(&thread, NULL, look, resolve) != 0) {
+    if (resolve->fd < 0 || whi_thread_start(&thread, look, resolve) != WH_OK) {
         if (resolve->fd >= 0)
             close(resolve->fd);
         whi_free(resolve);

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "base/thread.h"
 #include "comm/am.h"
 #include "comm/dial.h"
 #include "comm/dump.h"
@@ -370,8 +371,9 @@ static void *thread_main(void *arg) {
 static wh_status start_thread(wh_worker *worker) {
     // The owner is set before anybody has the handle, so that no call takes the creator for it.
     atomic_store(&worker->owner, NULL);
-    if (pthread_create(&worker->thread, NULL, thread_main, worker) != 0)
-        return WH_ELIMIT;
+    wh_status st = whi_thread_start(&worker->thread, thread_main, worker);
+    if (st != WH_OK)
+        return st;
     worker->has_thread = true;
     while (!atomic_load(&worker->owner))
         whi_cpu_relax();

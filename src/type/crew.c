@@ -8,12 +8,10 @@
 // forgets those of its parent, lock and all.
 #include "type/crew.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <wherry/pack.h>
 
 #include "base/fork.h"
+#include "base/thread.h"
 #include "type/type.h"
 
 enum {
@@ -157,15 +155,10 @@ static void dismiss(void) {
     stopping = false;
 }
 
-// Helpers take no signals: those belong to the threads of the program.
 static unsigned hire(unsigned count) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     unsigned n = 0;
-    while (n < count && pthread_create(&threads[n], NULL, help, NULL) == 0)
+    while (n < count && whi_thread_start(&threads[n], help, NULL) == WH_OK)
         n++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return n;
 }
 
