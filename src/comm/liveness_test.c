@@ -5,6 +5,7 @@
 // The peer is a child process, forked before the test has made any worker of its own.  It connects, sends one message and
 // then does its fate.  The fate that matters most leaves the socket open: a grandchild, forked past the library's handlers,
 // keeps it, so that only the pidfd tells of the death.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -127,7 +128,8 @@ TEST(a_killed_peer_whose_socket_lives_on) {
         SKIP("no pidfd here");
     close(fd);
     begin(die_and_leave_the_socket);
-    CHECK(read(pid_pipe[0], &orphan, sizeof(orphan)) == sizeof(orphan));
+    CHECK(fcntl(pid_pipe[0], F_SETFL, O_NONBLOCK) == 0);
+    UNTIL(&d, read(pid_pipe[0], &orphan, sizeof(orphan)) == sizeof(orphan));
     ends_all();
     CHECK_EQ_INT(kill(orphan, 0), 0);
     end();
@@ -143,7 +145,7 @@ TEST(a_peer_that_becomes_another_program) {
 TEST(a_stopped_peer) {
     begin(stop);
     int status = 0;
-    CHECK_EQ_INT(waitpid(peer, &status, WUNTRACED), peer);
+    UNTIL(&d, waitpid(peer, &status, WUNTRACED | WNOHANG) == peer);  // its flush needs our progress
     CHECK(WIFSTOPPED(status));
     duo_for(&d, 300);
     CHECK_EQ_INT(wh_endpoint_status(d.from), WH_OK);
