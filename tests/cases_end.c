@@ -173,7 +173,7 @@ CASE(end_timeouts, 0) {
             REQUIRE_STATUS(wh_request_wait(req, 30), WH_ETIMEDOUT);
             REQUIRE_STATUS(wh_request_status(req), WH_PENDING);  // the operation itself goes on
             wh_request_cancel(req);
-            REQUIRE_STATUS(wh_request_wait(req, KIT_HANG_MS), WH_ECANCELLED);
+            REQUIRE_STATUS(wh_request_wait(req, kit_hang_ms), WH_ECANCELLED);
             wh_request_free(req);
         }
         SYNC();
@@ -204,7 +204,7 @@ CASE(end_close_delivers_what_was_sent_before, 0) {
         kit_fill(buf, large, 4);
         const wh_op_opts *opts = kit_opts(&big);
         BEGIN(&big, wh_tag_send(me->ep, buf, large, 2, opts, NULL));
-        opts = kit_opts_with(&close, 0, KIT_HANG_MS);
+        opts = kit_opts_with(&close, 0, (uint32_t)kit_hang_ms);
         BEGIN(&close, wh_endpoint_close(me->ep, opts, &close.req));
         me->ep = NULL;
         END(&close, WH_OK);

@@ -7,7 +7,7 @@
 static wh_object *recv_object(kit_side *me) {
     if (kit_may_block(me) && kit_flip(me, 2)) {
         wh_object *object = NULL;
-        REQUIRE_STATUS(wh_object_recv_wait(me->ep, 1, WH_TAG_MASK_ALL, KIT_HANG_MS, &object),
+        REQUIRE_STATUS(wh_object_recv_wait(me->ep, 1, WH_TAG_MASK_ALL, kit_hang_ms, &object),
                        WH_OK);
         return object;
     }
@@ -28,7 +28,7 @@ static wh_object *recv_object(kit_side *me) {
 static void send_object(kit_side *me, const void *header, size_t size, const wh_frame *frames,
                         size_t count) {
     if (kit_may_block(me) && kit_flip(me, 2)) {
-        REQUIRE_STATUS(wh_object_send_wait(me->ep, header, size, frames, count, 1, KIT_HANG_MS),
+        REQUIRE_STATUS(wh_object_send_wait(me->ep, header, size, frames, count, 1, kit_hang_ms),
                        WH_OK);
         return;
     }

@@ -177,7 +177,7 @@ CASE(tag_any_source_names_the_endpoint, 0) {
                 END(&op, WH_OK);
             } else if (kit_may_block(me)) {
                 REQUIRE_STATUS(wh_worker_tag_recv_wait(me->worker, &value, 8, 0xa0, ~0ull,
-                                                       KIT_HANG_MS, &op.result),
+                                                       kit_hang_ms, &op.result),
                                WH_OK);
             } else {
                 BEGIN(&op, wh_worker_tag_recv(me->worker, &value, 8, 0xa0, ~0ull, opts, &op.req));
@@ -471,7 +471,7 @@ CASE(tag_flush, 0) {
             END(&ops[i], WH_OK);
         atomic_store(&me->shared->values[0], 1);
         if (kit_may_block(me))
-            REQUIRE_STATUS(wh_endpoint_flush_wait(me->ep, KIT_HANG_MS), WH_OK);
+            REQUIRE_STATUS(wh_endpoint_flush_wait(me->ep, kit_hang_ms), WH_OK);
         SYNC();
     } else {
         atomic_store(&me->shared->values[0], 0);

@@ -136,10 +136,10 @@ CASE(thread_wake, KIT_SYNCED | KIT_TWO) {
         while (wh_worker_progress(me->worker) > 0) {
         }
         REQUIRE(pthread_create(&thread, NULL, wake_from_outside, me->worker) == 0);
-        REQUIRE_STATUS(wh_worker_wait(me->worker, KIT_HANG_MS), WH_OK);
+        REQUIRE_STATUS(wh_worker_wait(me->worker, kit_hang_ms), WH_OK);
         pthread_join(thread, NULL);
         wh_worker_wake(me->worker);  // the next wait returns at once, too
-        REQUIRE_STATUS(wh_worker_wait(me->worker, KIT_HANG_MS), WH_OK);
+        REQUIRE_STATUS(wh_worker_wait(me->worker, kit_hang_ms), WH_OK);
     }
 }
 
@@ -249,7 +249,7 @@ static bool loop_once(kit_side *me, int epoll_fd) {
             break;
     }
     struct epoll_event event;
-    int n = epoll_wait(epoll_fd, &event, 1, KIT_HANG_MS);
+    int n = epoll_wait(epoll_fd, &event, 1, kit_hang_ms);
     return n > 0;
 }
 

@@ -21,6 +21,8 @@ const size_t kit_sizes[] = {0,     1,     8,      63,      4096,    8191,    819
                             16384, 65536, 262144, 1000003, 1 << 20, 5000011, 1 << 26};
 const size_t kit_size_count = sizeof(kit_sizes) / sizeof(kit_sizes[0]);
 
+int kit_hang_ms = 20000;
+
 uint64_t kit_now_ms(void) {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
@@ -45,8 +47,8 @@ void kit_fail(kit_side *me, const char *file, int line, const char *format, ...)
 }
 
 static void check_hang(kit_side *me, uint64_t start, const char *file, int line, const char *what) {
-    if (kit_now_ms() - start > KIT_HANG_MS)
-        kit_fail(me, file, line, "%s: not within %d s", what, KIT_HANG_MS / 1000);
+    if (kit_now_ms() - start > (uint64_t)kit_hang_ms)
+        kit_fail(me, file, line, "%s: not within %d s", what, kit_hang_ms / 1000);
 }
 
 bool kit_threaded(const kit_side *me) {
@@ -266,7 +268,7 @@ void kit_send(kit_side *me, wh_endpoint *ep, const void *buf, size_t size, uint6
         }
         REQUIRE_STATUS(st, WH_OK);
     } else {
-        REQUIRE_STATUS(wh_tag_send_wait(ep, buf, size, tag, KIT_HANG_MS), WH_OK);
+        REQUIRE_STATUS(wh_tag_send_wait(ep, buf, size, tag, kit_hang_ms), WH_OK);
     }
 }
 
@@ -274,7 +276,7 @@ void kit_recv(kit_side *me, wh_endpoint *ep, void *buf, size_t size, uint64_t ta
     unsigned way = kit_flip(me, kit_may_block(me) ? 3 : 2);
     if (way == 2) {
         wh_result result;
-        REQUIRE_STATUS(wh_tag_recv_wait(ep, buf, size, tag, WH_TAG_MASK_ALL, KIT_HANG_MS, &result),
+        REQUIRE_STATUS(wh_tag_recv_wait(ep, buf, size, tag, WH_TAG_MASK_ALL, kit_hang_ms, &result),
                        WH_OK);
         REQUIRE_INT(result.size, size);
         REQUIRE_INT(result.tag, tag);
@@ -292,7 +294,7 @@ void kit_recv(kit_side *me, wh_endpoint *ep, void *buf, size_t size, uint64_t ta
 
 void kit_close(kit_side *me, wh_endpoint *ep) {
     kit_op op;
-    const wh_op_opts *opts = kit_opts_with(&op, 0, KIT_HANG_MS);
+    const wh_op_opts *opts = kit_opts_with(&op, 0, (uint32_t)kit_hang_ms);
     BEGIN(&op, wh_endpoint_close(ep, opts, &op.req));
     END(&op, WH_OK);
 }

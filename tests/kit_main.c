@@ -344,6 +344,8 @@ int kit_main(int argc, char **argv) {
         else
             chosen.part = argv[i];
     }
+    if (chosen.soak)
+        kit_hang_ms = SOAK_CASE_SECONDS / 2 * 1000;
     if (chosen.soak && !have_memory(SOAK_GIB)) {
         printf("skipped: less than %d GiB of memory are free\n", SOAK_GIB);
         return SKIPPED;

@@ -25,6 +25,7 @@ enum {
     PASSES_SOCKET = 32,  // the same while a socket is polled directly: a pass is a system call then
     EVENTS = 64,         // of one look at the sockets
     IDLE_PASSES = 20000,  // without an event, after which one of many links is no longer polled
+    IDLE_SOCKET = 100,    // the same for a socket: a poll is a system call, and epoll tells anyway
     EAGER_PASSES = 500,   // of a spin, before it leaves the core's other thread some room
     FEW_LINKS = 4,        // so many are polled for as long as the worker is awake
 };
@@ -110,7 +111,8 @@ static void cool_idle(wh_worker *worker) {
     whi_list_init(&idle);
     whi_list_foreach(node, &worker->hot) {
         whi_link *link = whi_container_of(node, whi_link, hot_link);
-        if (link->idle > IDLE_PASSES && !link->dirty && link->stream) {
+        uint32_t patience = link->rx == link->stream ? IDLE_SOCKET : IDLE_PASSES;
+        if (link->idle > patience && !link->dirty && link->stream) {
             whi_list_remove(node);
             whi_list_push_back(&idle, node);
             link->rx->ops->arm(link->rx, false);
