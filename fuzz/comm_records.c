@@ -139,7 +139,8 @@ static wh_status peer_landed(void *link, const whi_hdr *hdr) {
     return WH_OK;
 }
 
-static const whi_lane_up peer_up = {peer_deliver, peer_sink, peer_landed};
+static const whi_lane_up peer_up = {
+    .deliver = peer_deliver, .sink = peer_sink, .landed = peer_landed};
 
 static void make_link(bool reorders) {
     whi_loop_opts opts = {.window = 256, .eager_limit = EAGER, .reorder = reorders};

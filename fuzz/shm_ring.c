@@ -129,7 +129,7 @@ static int step(whi_shm *lane, peer *self, whi_reader *script) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const whi_shm_wire wire = {on_bell, on_send_fd, on_take_fd};
-    static const whi_lane_up up = {on_deliver, on_sink, on_landed};
+    static const whi_lane_up up = {.deliver = on_deliver, .sink = on_sink, .landed = on_landed};
     whi_log_set_level(WHI_LOG_OFF);
     whi_reader script;
     whi_reader_init(&script, data, size);

@@ -896,7 +896,8 @@ static wh_status ring_landed(void *link, const whi_hdr *hdr) {
     return WH_OK;
 }
 
-static const whi_lane_up ring_up = {ring_deliver, ring_sink, ring_landed};
+static const whi_lane_up ring_up = {
+    .deliver = ring_deliver, .sink = ring_sink, .landed = ring_landed};
 
 static void ring_bell(void *arg) {
     whi_stream_bell(((ring_foe *)arg)->stream);

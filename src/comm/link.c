@@ -19,8 +19,20 @@
 #include "comm/send.h"
 #include "net/stream/stream.h"
 
-const whi_lane_up whi_link_up = {
-    .deliver = whi_link_deliver, .sink = whi_link_sink, .landed = whi_link_landed};
+// unsent has the lane polled until it has sent what it took: a dirty link stays hot, and whoever sleeps asks for room.
+static void unsent(void *arg) {
+    whi_link *link = arg;
+    if (link->dead)
+        return;
+    whi_link_mark(link);
+    whi_link_heat(link);
+    link->blocked = true;
+}
+
+const whi_lane_up whi_link_up = {.deliver = whi_link_deliver,
+                                 .sink = whi_link_sink,
+                                 .landed = whi_link_landed,
+                                 .unsent = unsent};
 
 static uint64_t key_of(const uint8_t uuid[16]) {
     return whi_hash_bytes(uuid, 16);
@@ -215,6 +227,8 @@ void whi_link_lost(whi_link *link, wh_status why) {
         whi_link_drop(link);
     else if (why == WH_EPEER)
         whi_link_fail(link, why, "%s", "the peer died or the connection to it was lost");
+    else if (why == WH_EPROTOCOL)
+        whi_link_fail(link, why, "%s", wh_status_text(why));
     else
         whi_link_fail(link, why, "the %s lane failed: %s", link->rx->ops->name,
                       wh_status_text(why));
@@ -332,7 +346,7 @@ void whi_link_close(whi_link *link) {
     link->closing = true;
     whi_hdr hdr = {.cls = WHI_CLASS_BYE};
     whi_link_control(link, &hdr, NULL);
-    if (!link->dead && whi_queue_empty(&link->controls) && whi_list_empty(&link->bulks))
+    if (!link->dead && !link->dirty && whi_list_empty(&link->bulks))
         whi_link_drop(link);
 }
 

@@ -47,7 +47,7 @@ static void progress(void) {
 
 // begin makes a link whose lane says that it may reorder; the lane itself keeps the order here.
 static void begin(bool reorders, bool active) {
-    static const whi_lane_up up = {hear, sink, landed};
+    static const whi_lane_up up = {.deliver = hear, .sink = sink, .landed = landed};
     whi_loop_opts opts = {.window = 1 << 20, .eager_limit = 2048};
     whi_loop_net *net = NULL;
     whi_link *link = NULL;

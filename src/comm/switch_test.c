@@ -46,7 +46,7 @@ static int take_no_fd(void *arg) {
     return -1;
 }
 
-static const whi_lane_up up = {nothing_comes, no_sink, not_landed};
+static const whi_lane_up up = {.deliver = nothing_comes, .sink = no_sink, .landed = not_landed};
 static const whi_shm_wire wire = {bell, pass_no_fd, take_no_fd};
 
 static void begin(void) {

@@ -9,7 +9,7 @@
 // shared memory or from a socket is copied, then checked, then used: a hostile peer can make a lane
 // fail, nothing more.
 //
-// Upcalls happen inside `poll` only.  An upcall may call `send` and `push` of the same lane; it never
+// Upcalls happen inside `poll` only, save `unsent`.  An upcall may call `send` and `push` of the same lane; it never
 // calls `poll` or `close`: the owner closes a lane outside of polling.
 #ifndef WHI_NET_LANE_H
 #define WHI_NET_LANE_H
@@ -62,6 +62,9 @@ typedef struct whi_lane_up {
     // the lane is closed.  At most one chunk per lane is between the two.
     wh_status (*sink)(void *link, const whi_hdr *hdr, whi_span *span);
     wh_status (*landed)(void *link, const whi_hdr *hdr);
+    // A record that was taken has not left as a whole: the owner polls the lane, or arms it with `want_room`, until it
+    // has.  Called inside `send` too.  Optional.
+    void (*unsent)(void *link);
 } whi_lane_up;
 
 typedef struct whi_lane whi_lane;

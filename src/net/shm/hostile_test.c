@@ -49,7 +49,7 @@ static wh_status on_landed(void *link, const whi_hdr *hdr) {
     return WH_OK;
 }
 
-static const whi_lane_up up = {on_deliver, on_sink, on_landed};
+static const whi_lane_up up = {.deliver = on_deliver, .sink = on_sink, .landed = on_landed};
 
 static whi_lane *make_lane(test_wire *wire, uint64_t seed) {
     whi_shm_opts opts = {.ring_size = 4096,

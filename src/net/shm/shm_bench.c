@@ -62,7 +62,7 @@ static wh_status on_landed(void *link, const whi_hdr *hdr) {
     return WH_OK;
 }
 
-static const whi_lane_up up = {on_deliver, on_sink, on_landed};
+static const whi_lane_up up = {.deliver = on_deliver, .sink = on_sink, .landed = on_landed};
 
 static void progress(end *self) {
     if (self->lane->ops->poll(self->lane, 16) < 0)

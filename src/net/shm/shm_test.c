@@ -136,7 +136,7 @@ static wh_status ear_landed(void *link, const whi_hdr *hdr) {
     return WH_OK;
 }
 
-static const whi_lane_up ear_up = {ear_deliver, ear_sink, ear_landed};
+static const whi_lane_up ear_up = {.deliver = ear_deliver, .sink = ear_sink, .landed = ear_landed};
 
 static ear ears[4];
 

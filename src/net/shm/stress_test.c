@@ -82,7 +82,7 @@ static wh_status on_landed(void *link, const whi_hdr *hdr) {
     return WH_OK;
 }
 
-static const whi_lane_up up = {on_deliver, on_sink, on_landed};
+static const whi_lane_up up = {.deliver = on_deliver, .sink = on_sink, .landed = on_landed};
 
 static void produce(void *ctx, uint64_t offset, void *host, size_t size) {
     side *self = ctx;

@@ -62,7 +62,7 @@ static wh_status not_landed(void *link, const whi_hdr *hdr) {
 }
 
 static const whi_shm_wire wire = {count_bell, refuse_fd, no_fd};
-static const whi_lane_up up = {ignore, no_sink, not_landed};
+static const whi_lane_up up = {.deliver = ignore, .sink = no_sink, .landed = not_landed};
 
 static wh_status send_one(whi_lane *lane) {
     whi_hdr hdr = {.cls = 0x10, .size = 32};

@@ -112,7 +112,7 @@ static int stream_poll(whi_lane *lane, int budget) {
 }
 
 static void stream_arm(whi_lane *lane, bool want_room) {
-    (void)want_room;  // the owner watches the socket, for room too while whi_stream_blocked
+    (void)want_room;  // the owner watches the socket, for room too
     whi_stream_rest(stream_of(lane));
 }
 

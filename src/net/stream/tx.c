@@ -105,6 +105,8 @@ static wh_status keep(whi_stream *stream, const whi_hdr *hdr, const void *payloa
     if (payload)
         memcpy(out->data + out->end, (const char *)payload + taken, size - taken);
     out->end += size - taken;
+    if (stream->lane.up->unsent)
+        stream->lane.up->unsent(stream->lane.link);
     return WH_OK;
 }
 
