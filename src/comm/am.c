@@ -250,17 +250,17 @@ static bool gone(const held_am *held) {
     return held->kept && (!held->msg || held->msg->gone);
 }
 
-wh_status wh_am_recv(wh_am *am, void *buf, size_t size, const wh_op_opts *opts, wh_request **out) {
+static wh_status am_recv_owned(wh_am *am, void *buf, size_t size, const wh_op_opts *opts,
+                               wh_request **out) {
     held_am *held = (held_am *)am;
-    wh_status st = am ? whi_worker_check(am->ep->worker) : WH_EINVAL;
-    if (st != WH_OK || held->used || (!buf && size))
-        return st != WH_OK ? st : WH_EINVAL;
+    if (held->used)
+        return WH_EINVAL;
     wh_endpoint *ep = am->ep;
     wh_request *req = whi_req_new(ep->worker, ep, WHI_REQ_RECV_AM, opts, out != NULL);
     if (!req)
         return WH_ENOMEM;
-    st = whi_buffer_resolve(&req->buf, buf, size, opts ? opts->mem : WH_MEM_AUTO,
-                            opts ? opts->device : 0);
+    wh_status st = whi_buffer_resolve(&req->buf, buf, size, opts ? opts->mem : WH_MEM_AUTO,
+                                      opts ? opts->device : 0);
     bool announced = held->flags & WHI_FLAG_ANNOUNCED;
     if (st == WH_OK && (gone(held) || (announced && ep->state != WHI_EP_OPEN)))
         st = WH_ECANCELLED;  // nobody is there to ask for the payload
@@ -277,12 +277,30 @@ wh_status wh_am_recv(wh_am *am, void *buf, size_t size, const wh_op_opts *opts, 
     return WH_PENDING;
 }
 
-void wh_am_drop(wh_am *am) {
-    held_am *held = (held_am *)am;
-    if (!am || held->used || !whi_worker_is_owner(am->ep->worker))
-        return;
+wh_status wh_am_recv(wh_am *am, void *buf, size_t size, const wh_op_opts *opts, wh_request **out) {
+    if (!am || (!buf && size))
+        return WH_EINVAL;
+    return WHI_OWNED(am->ep->worker, am_recv_owned(am, buf, size, opts, out));
+}
+
+static wh_status am_drop_owned(held_am *held) {
+    wh_am *am = &held->pub;
+    if (held->used)
+        return WH_OK;
     if (!gone(held))
-        settle(am->ep, held->flags, held->send_id,
-               held->pub.header_size + am->size + WHI_MESSAGE_COST);
+        settle(am->ep, held->flags, held->send_id, am->header_size + am->size + WHI_MESSAGE_COST);
     release_kept(held);
+    return WH_OK;
+}
+
+void wh_am_drop(wh_am *am) {
+    if (!am)
+        return;
+    // After the worker's end there is nobody to tell; the message goes with its endpoint's last hold.
+    wh_worker *worker = am->ep->worker;
+    if (WHI_OWNED(worker, am_drop_owned((held_am *)am)) == WH_ECLOSED) {
+        pthread_mutex_lock(&worker->foreign_lock);
+        (void)am_drop_owned((held_am *)am);
+        whi_worker_unlock_or_free(worker);
+    }
 }

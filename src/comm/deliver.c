@@ -102,13 +102,19 @@ static inline __attribute__((always_inline)) wh_status handle(wh_endpoint *ep, c
         pass_over(ep, hdr, payload);
         return WH_OK;
     }
-    if (hdr->cls == WHI_CLASS_AM)
-        return whi_am_arrived(ep, hdr, payload);
+    if (hdr->cls == WHI_CLASS_AM) {
+        whi_link *link = ep->link;
+        st = whi_am_arrived(ep, hdr, payload);
+        return st == WH_EPROTOCOL ? broken(link, hdr, "an active message that makes no sense") : st;
+    }
     bool tag = hdr->cls == WHI_CLASS_TAG;
     wh_request *req = whi_plain_match(ep, tag ? WHI_MATCH_TAG : WHI_MATCH_OBJECT, hdr->tag);
     if (req && tag && !hdr->flags && whi_plain_land(req, hdr, payload))
         return WH_OK;
-    return whi_recv_message(ep, hdr, payload, req);
+    st = whi_recv_message(ep, hdr, payload, req);
+    return st == WH_EPROTOCOL
+               ? broken(ep->link, hdr, "an announcement or envelope that makes no sense")
+               : st;
 }
 
 // keep_early keeps a record that overtook others.  Only lanes that may reorder come here.
@@ -213,6 +219,8 @@ static wh_status deliver_to_ep(whi_link *link, const whi_hdr *hdr) {
         if (hdr->arg > INT64_MAX / 2 || ep->credit > INT64_MAX / 2)
             return broken(link, hdr, "more credit than there is");
         ep->credit += (int64_t)hdr->arg;
+        if (!whi_list_empty(&ep->sendq))
+            whi_ep_mark(ep);
         return WH_OK;
     case WHI_CLASS_CLOSE_ACK:
         if (!ep->close_sent)

@@ -456,6 +456,14 @@ static void on_timer(whi_timer *timer, void *arg) {
     attempt_failed(dial, WH_ETIMEDOUT, "nothing answered in time");
 }
 
+// share_of returns the time that the next attempt may take, so that each address has its turn.
+static uint64_t share_of(const whi_dial *dial) {
+    uint64_t now = whi_clock_ns();
+    uint64_t left = now < dial->deadline_ns ? dial->deadline_ns - now : 0;
+    uint64_t share = left / (dial->count - dial->next + 1);
+    return share > LEAST_TRY_NS ? share : LEAST_TRY_NS;
+}
+
 // try_local begins with the local name of a blob of this host.
 static bool try_local(whi_dial *dial) {
     if (!dial->local_name[0] || dial->local_tried)
@@ -469,6 +477,7 @@ static bool try_local(whi_dial *dial) {
         return false;
     }
     dial->local = true;
+    set_timer(dial, share_of(dial));
     send_offer(dial);
     return true;
 }
@@ -482,10 +491,8 @@ static void try_next(whi_dial *dial) {
         wh_status st = whi_sock_connect(addr, &dial->worker->ctx->config, &dial->fd);
         if (st == WH_OK || st == WH_PENDING) {
             if (whi_worker_watch(dial->worker, &dial->watch, dial->fd, EPOLLOUT) == WH_OK) {
-                uint64_t now = whi_clock_ns(), left = dial->deadline_ns - now;
-                uint64_t share = left / (dial->count - dial->next + 1);
                 dial->state = DIAL_CONNECTING;
-                set_timer(dial, share > LEAST_TRY_NS ? share : LEAST_TRY_NS);
+                set_timer(dial, share_of(dial));
                 return;
             }
             close(dial->fd);

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "comm/endpoint.h"
 #include "comm/link.h"
 #include "comm/request.h"
@@ -16,6 +17,7 @@ enum { WORKERS_MAX = 64, OPS_SHOWN = 16 };
 
 static _Atomic(wh_worker *) listening[WORKERS_MAX];
 static _Atomic uint32_t asked;
+static _Atomic uint32_t handling;  // signal handlers that may be looking at a worker
 
 static const char *const stage_texts[] = {
     [WHI_STAGE_NEW] = "new",
@@ -101,12 +103,14 @@ void wh_worker_dump(const wh_worker *worker, FILE *file) {
 
 static void on_signal(int signal) {
     (void)signal;
+    atomic_fetch_add(&handling, 1);
     atomic_fetch_add(&asked, 1);
     for (int i = 0; i < WORKERS_MAX; i++) {
         wh_worker *worker = atomic_load(&listening[i]);
         if (worker)
             wh_worker_wake(worker);
     }
+    atomic_fetch_sub(&handling, 1);
 }
 
 void whi_dump_on_signal(wh_worker *worker) {
@@ -136,4 +140,7 @@ void whi_dump_forget(wh_worker *worker) {
         wh_worker *self = worker;
         (void)atomic_compare_exchange_strong(&listening[i], &self, NULL);
     }
+    // A handler in another thread may have seen the worker; it is done in no time.
+    while (worker->dumps && atomic_load(&handling))
+        whi_cpu_relax();
 }

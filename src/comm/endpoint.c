@@ -55,7 +55,7 @@ void whi_ep_add_counters(const wh_worker *worker, wh_counters *to) {
 }
 
 void whi_ep_release(wh_endpoint *ep) {
-    if (--ep->refs)
+    if (--ep->refs || atomic_load(&ep->submitted))
         return;
     wh_worker *worker = ep->worker;
     add_counters(&worker->counters, &ep->counters);
@@ -374,7 +374,7 @@ wh_status whi_ep_close_post(wh_request *req) {
     return WH_PENDING;
 }
 
-// give_up_handle takes the handle from the user; false when that was done before.
+// give_up_handle takes the handle from the user.
 static void give_up_handle(wh_endpoint *ep) {
     ep->user_gone = true;
     whi_ep_refresh(ep);
@@ -395,8 +395,8 @@ wh_status wh_endpoint_close(wh_endpoint *ep, const wh_op_opts *opts, wh_request 
     if (!req->timeout_ms)
         req->timeout_ms = (uint32_t)worker->ctx->config.close_timeout;
     wh_status st = whi_req_start(req, opts, out);
-    if (st == WH_EAGAIN)
-        wh_endpoint_abort(ep);  // from another thread, and the queue is full
+    if (st == WH_EAGAIN || st == WH_ECLOSED)
+        wh_endpoint_abort(ep);  // from another thread, and the queue is full or closed
     return st;
 }
 

@@ -52,9 +52,10 @@ struct wh_endpoint {
     bool close_sent;
     bool lost_told;
     bool was_open;
-    uint8_t retried;  // connections that were made again
-    uint8_t state;    // whi_ep_state
-    uint32_t refs;    // the user's, the library's, one per request
+    uint8_t retried;             // connections that were made again
+    uint8_t state;               // whi_ep_state
+    uint32_t refs;               // the user's, the library's, one per request
+    _Atomic uint32_t submitted;  // requests of other threads that the owner has yet to take over
     uint32_t announced, announce_limit;
     uint32_t sends;        // pending sends and flushes
     uint64_t bulk_serial;  // number of the next granted send

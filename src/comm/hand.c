@@ -248,7 +248,8 @@ static void make_link(whi_hand *hand, whi_hand *met) {
         return;
     }
     whi_link_start(link);
-    whi_dial_link_made(worker, link);
+    if (!link->dead)
+        whi_dial_link_made(worker, link);
 }
 
 static whi_hand *find_token(const wh_worker *worker, const uint8_t token[16]) {

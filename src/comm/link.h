@@ -78,7 +78,7 @@ WH_CHECK wh_status whi_link_new(wh_worker *worker, int fd, const whi_hello *peer
 // whi_link_start moves the messages to the best lane that both sides have.
 void whi_link_start(whi_link *link);
 
-// whi_link_of_lane makes a link of an existing lane: loop and self.  whi_link_lane_slot fills it in.
+// whi_link_bare makes a link without a lane, for loop and self; whi_link_set_lane gives it one.
 WH_CHECK wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool active,
                                  const char *name, whi_link **link);
 void whi_link_set_lane(whi_link *link, whi_lane *lane);

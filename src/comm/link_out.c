@@ -105,15 +105,6 @@ static unsigned drain_eps(whi_link *link) {
             continue;
         }
         count += whi_ep_drain(ep);
-        if (link->dead)
-            break;
-        if (ep->state == WHI_EP_OPEN && !whi_list_empty(&ep->sendq) && !ep->dirty &&
-            ep->announced < ep->announce_limit) {
-            // What stopped it was the lane; a bound of announcements ends with the next grant.
-            link->blocked = true;
-            ep->dirty = true;
-            whi_list_push_back(&link->dirty_eps, &ep->dirty_node);
-        }
     }
     return count;
 }

@@ -166,24 +166,6 @@ static bool send_at_once(wh_endpoint *ep, const void *header, size_t header_size
     return true;
 }
 
-// make_envelope turns the request's header into the whole envelope, which it then owns: the header is
-// the user's only until the call returns or the request completes, whichever is first to need it.
-static wh_status make_envelope(wh_request *req) {
-    uint64_t size = whi_object_envelope_size(req);
-    void *envelope = whi_malloc(size);
-    if (!envelope)
-        return WH_ENOMEM;
-    size_t packed;
-    wh_status st = whi_object_pack(req, true, envelope, &packed);
-    if (st != WH_OK) {
-        whi_free(envelope);
-        return st;
-    }
-    req->buf = (whi_buffer){envelope, size, WH_MEM_HOST, 0};
-    req->envelope_made = 1;
-    return WH_OK;
-}
-
 wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size,
                          const wh_frame *frames, size_t count, uint64_t tag, const wh_op_opts *opts,
                          wh_request **out) {
@@ -209,7 +191,7 @@ wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size
     req->buf = (whi_buffer){(void *)(uintptr_t)header, header_size, WH_MEM_HOST, 0};
     wh_status st = copy_frames(req, frames, count);
     if (st == WH_OK)
-        st = make_envelope(req);
+        st = whi_object_make_envelope(req);
     if (st != WH_OK) {
         whi_req_discard(req);
         return st;

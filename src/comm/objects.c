@@ -23,7 +23,7 @@
 // receiver allocates for an envelope must be bounded.
 enum { PACKED_MAX = 4096, PACKED_ALL = 1 << 20 };
 
-// Sending.  req->buf is the user's header until the envelope is made (whi_object_pack), then the envelope.
+// Sending.  req->buf is the user's header until whi_object_make_envelope, then the envelope, which the request owns.
 
 bool whi_object_follows(const wh_request *req, size_t index) {
     const whi_buffer *frame = &req->frames[index];
@@ -31,32 +31,6 @@ bool whi_object_follows(const wh_request *req, size_t index) {
     if (limit > PACKED_MAX)
         limit = PACKED_MAX;
     return frame->size && (frame->kind != WH_MEM_HOST || frame->size > limit);
-}
-
-static uint64_t head_size(const wh_request *req) {
-    return sizeof(whi_envelope) + req->frame_count * sizeof(whi_wire_frame) + req->buf.size;
-}
-
-uint64_t whi_object_eager_size(const wh_request *req) {
-    if (req->envelope_made)
-        return UINT64_MAX;  // the envelope is made: it was announced or will be
-    uint64_t size = head_size(req), limit = req->worker->eager_max;
-    for (size_t i = 0; i < req->frame_count; i++) {
-        if (req->frames[i].kind != WH_MEM_HOST || req->frames[i].size > limit)
-            return UINT64_MAX;
-        size += req->frames[i].size;
-    }
-    return size;
-}
-
-uint64_t whi_object_envelope_size(const wh_request *req) {
-    if (req->envelope_made)
-        return req->buf.size;
-    uint64_t size = head_size(req);
-    for (size_t i = 0; i < req->frame_count; i++)
-        if (!whi_object_follows(req, i))
-            size += req->frames[i].size;
-    return size;
 }
 
 uint64_t whi_object_data_size(const wh_request *req) {
@@ -74,32 +48,41 @@ void whi_object_next_segment(wh_request *req) {
     req->offset = 0;
 }
 
-wh_status whi_object_pack(const wh_request *req, bool announced, void *to, size_t *size) {
-    if (req->envelope_made) {
-        memcpy(to, req->buf.ptr, req->buf.size);
-        *size = req->buf.size;
-        return WH_OK;
-    }
-    char *at = to;
+static uint64_t envelope_size(const wh_request *req) {
+    uint64_t size =
+        sizeof(whi_envelope) + req->frame_count * sizeof(whi_wire_frame) + req->buf.size;
+    for (size_t i = 0; i < req->frame_count; i++)
+        if (!whi_object_follows(req, i))
+            size += req->frames[i].size;
+    return size;
+}
+
+wh_status whi_object_make_envelope(wh_request *req) {
+    uint64_t size = envelope_size(req);
+    char *made = whi_malloc(size);
+    if (!made)
+        return WH_ENOMEM;
     whi_envelope envelope = whi_envelope_of(req->frame_count, req->buf.size);
-    memcpy(at, &envelope, sizeof(envelope));
-    at += sizeof(envelope);
-    for (size_t i = 0; i < req->frame_count; i++) {
-        whi_wire_frame frame = {.size = req->frames[i].size, .kind = (uint8_t)req->frames[i].kind};
-        frame.flags = announced && whi_object_follows(req, i) ? WHI_FRAME_FOLLOWS : 0;
-        memcpy(at, &frame, sizeof(frame));
-        at += sizeof(frame);
-    }
+    memcpy(made, &envelope, sizeof(envelope));
+    char *table = made + sizeof(envelope);
+    char *at = table + req->frame_count * sizeof(whi_wire_frame);
     if (req->buf.size)
         memcpy(at, req->buf.ptr, req->buf.size);
     at += req->buf.size;
-    for (size_t i = 0; i < req->frame_count; i++) {
-        if (!req->frames[i].size || (announced && whi_object_follows(req, i)))
+    for (size_t i = 0; i < req->frame_count; i++, table += sizeof(whi_wire_frame)) {
+        const whi_buffer *buf = &req->frames[i];
+        bool follows = whi_object_follows(req, i);
+        whi_wire_frame frame = {.size = buf->size,
+                                .kind = (uint8_t)buf->kind,
+                                .flags = follows ? WHI_FRAME_FOLLOWS : 0};
+        memcpy(table, &frame, sizeof(frame));
+        if (follows || !buf->size)
             continue;
-        memcpy(at, req->frames[i].ptr, req->frames[i].size);
-        at += req->frames[i].size;
+        memcpy(at, buf->ptr, buf->size);
+        at += buf->size;
     }
-    *size = (size_t)(at - (char *)to);
+    req->buf = (whi_buffer){made, size, WH_MEM_HOST, 0};
+    req->envelope_made = 1;
     return WH_OK;
 }
 
@@ -119,8 +102,8 @@ static wh_status check_envelope(const void *bytes, size_t size, whi_object_plan 
     if (size < sizeof(envelope))
         return WH_EPROTOCOL;
     memcpy(&envelope, bytes, sizeof(envelope));
-    uint32_t count = envelope.frame_count >> 8;
-    if ((envelope.frame_count & 0xff) != WHI_OBJECT_VERSION || count > WH_OBJECT_FRAMES_MAX ||
+    uint32_t count = envelope.count_version >> 8;
+    if ((envelope.count_version & 0xff) != WHI_OBJECT_VERSION || count > WH_OBJECT_FRAMES_MAX ||
         envelope.header_size > WH_OBJECT_HEADER_MAX)
         return WH_EPROTOCOL;
     uint64_t table = (uint64_t)count * sizeof(whi_wire_frame);
@@ -156,7 +139,7 @@ static wh_status read_envelope(const void *bytes, size_t size, bool announced, w
     return st == WH_OK ? whi_object_new(&plan, object) : st;
 }
 
-// settle_frame gives a frame its memory: a destination, packed bytes where they lie, or an allocation.
+// give_memory gives a frame its memory: a destination, packed bytes where they lie, or an allocation.
 static wh_status give_memory(wh_request *req, wh_object *object, size_t index) {
     whi_object_frame *f = &object->frames[index];
     if (index < req->frame_count && req->frames[index].ptr) {
@@ -195,7 +178,7 @@ static wh_status copy_packed(wh_object *object, size_t index) {
                         f->pub.size);
 }
 
-// deliver hands the object over.
+// hand_over completes the receive with its object.
 static void hand_over(wh_request *req) {
     wh_object *object = req->object;
     req->object = NULL;
@@ -276,16 +259,17 @@ static void ask_for_memory(wh_request *req) {
     whi_ep_release(ep);
 }
 
-wh_status wh_object_accept(wh_object *object, size_t index, void *data) {
-    wh_request *req = object ? object->request : NULL;
-    if (!req || index >= object->count || !object->frames[index].waiting)
+static wh_status object_accept_owned(wh_request *req, wh_object *object, size_t index, void *data) {
+    if (object->request != req || !object->frames[index].waiting)
         return WH_EINVAL;
-    wh_status st = whi_worker_check(req->worker);
-    if (st != WH_OK)
-        return st;
     if (req->stage != WHI_STAGE_PARKED && !req->asking)
         return WH_ECANCELLED;  // it has ended meanwhile
     object->frames[index].waiting = false;
+    if (!data && req->asking) {
+        req->why =
+            WH_EREJECTED;  // an allocator says so of another frame: obeyed when all have answered
+        return WH_OK;
+    }
     if (!data) {
         reject(req, WH_EREJECTED, "rejected by its receiver");
         return WH_OK;
@@ -294,6 +278,13 @@ wh_status wh_object_accept(wh_object *object, size_t index, void *data) {
     if (--object->waiting == 0)
         go_on(req);
     return WH_OK;
+}
+
+wh_status wh_object_accept(wh_object *object, size_t index, void *data) {
+    wh_request *req = object ? object->request : NULL;
+    if (!req || index >= object->count)
+        return WH_EINVAL;
+    return WHI_OWNED(req->worker, object_accept_owned(req, object, index, data));
 }
 
 // settle_plain gives every frame its memory and bytes when nobody has to be asked: packed frames of host memory, in the
@@ -395,10 +386,7 @@ wh_status whi_object_landed(wh_request *req, const whi_hdr *hdr) {
         return WH_OK;
     }
     // A cancel that came meanwhile came too late: what has matched completes, within the grace time.
-    void *bytes = req->buf.ptr;
-    size_t size = req->buf.size;
-    wh_status st = take_envelope(req, bytes, size);
-    return st;
+    return take_envelope(req, req->buf.ptr, req->buf.size);
 }
 
 void whi_object_withdraw(wh_request *req, wh_status why) {

@@ -6,14 +6,9 @@
 
 #include "comm/recv.h"
 
-// whi_object_eager_size returns the payload of the object when all of it travels with the header, or UINT64_MAX when it
-// cannot.  whi_object_pack writes that payload, or, with `announced`, the envelope without the frames
-// that follow, and returns its size.
-uint64_t whi_object_eager_size(const wh_request *req);
-WH_CHECK wh_status whi_object_pack(const wh_request *req, bool announced, void *to, size_t *size);
-
-// whi_object_envelope_size returns the size of the envelope of an announced object.
-uint64_t whi_object_envelope_size(const wh_request *req);
+// whi_object_make_envelope turns the request's header into the whole envelope, which it then owns: the header is the
+// user's only until the call returns or the request completes, whichever is first to need it.
+WH_CHECK wh_status whi_object_make_envelope(wh_request *req);
 
 // whi_object_data_size returns the bytes of the frames that follow; whi_object_next_segment moves on to the next of them.
 uint64_t whi_object_data_size(const wh_request *req);

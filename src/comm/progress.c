@@ -181,7 +181,7 @@ static bool all_quiet(const wh_worker *worker) {
     return true;
 }
 
-// wake_worker_links arms the hot links and those that wait for room, and says whether all may sleep.
+// arm_links arms the hot links and those that wait for room, and says whether all may sleep.
 static bool arm_links(wh_worker *worker) {
     whi_list_foreach(node, &worker->hot) {
         whi_link *link = whi_container_of(node, whi_link, hot_link);
@@ -342,7 +342,7 @@ wh_status wh_worker_wait(wh_worker *worker, int timeout_ms) {
 void wh_worker_wake(wh_worker *worker) {
     uint64_t one = 1;
     int saved = errno;
-    if (worker && write(worker->event_fd, &one, sizeof(one)) < 0) {
+    if (worker && worker->event_fd >= 0 && write(worker->event_fd, &one, sizeof(one)) < 0) {
         // The counter is full: the worker is about to wake in any case.
     }
     errno = saved;

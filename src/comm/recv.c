@@ -139,7 +139,7 @@ wh_status whi_recv_chunk_landed(wh_request *req, const whi_hdr *hdr) {
     return WH_OK;
 }
 
-// meet joins a pending receive and a message whose payload is here or announced.  `credit` is what the message has cost.
+// meet joins a pending receive and a message whose payload is here or announced.
 static wh_status meet(wh_request *req, wh_endpoint *ep, uint8_t cls, uint8_t flags, uint64_t tag,
                       uint64_t length, uint32_t send_id, const void *payload, uint64_t size) {
     whi_recv_bind(req, ep);
@@ -296,18 +296,19 @@ static void refuse_kept(wh_request *req, wh_status st) {
 static wh_status take(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     if (req->kind == WHI_REQ_RECV_TAG && !(msg->flags & WHI_FLAG_ANNOUNCED)) {
-        if (msg->size <= req->buf.size) {
+        if (msg->size <= req->buf.size && req->buf.kind == WH_MEM_HOST) {
             // Ends inside the call, without becoming pending, unless another thread has made it.
             if (req->foreign)
                 whi_recv_bind(req, ep);
-            wh_status st = land_here(req, msg->tag, msg->data, msg->size);
+            (void)land_here(req, msg->tag, msg->data,
+                            msg->size);  // host memory that is large enough
             if (msg->flags & WHI_FLAG_SYNC)
                 whi_recv_answer(ep, msg->send_id, WH_OK);
             count_received(ep, msg->size);
             req->result.status = WH_OK;
             req->result.source = ep->user_gone ? NULL : ep;
             settle_message(msg);
-            return st;
+            return WH_OK;
         }
     }
     whi_recv_bind(req, ep);

@@ -110,10 +110,14 @@ static void free_now(wh_request *req, bool locked) {
 
 // give_up takes the handle back: an operation under way goes on, one that has ended goes.  Owner.
 static void give_up(wh_request *req) {
-    if (whi_completion_status(&req->completion) == WH_PENDING)
+    if (whi_completion_status(&req->completion) == WH_PENDING) {
         req->wanted = 0;
-    else
-        free_now(req, false);
+        return;
+    }
+    // It has ended since; nobody can have taken the object that it brought.
+    if (req->abandoned && !req->done)
+        wh_object_free(req->result.object);
+    free_now(req, false);
 }
 
 // give_up_foreign is for other threads: the owner takes it from its list, so that a handle and its
@@ -126,6 +130,7 @@ static void give_up_foreign(wh_request *req) {
         whi_worker_unlock_or_free(worker);
         return;
     }
+    req->abandoned = whi_completion_status(&req->completion) == WH_PENDING;
     whi_list_push_back(&worker->foreign_free, &req->free_link);
     atomic_store_explicit(&worker->foreign_freed, 1, memory_order_relaxed);
     pthread_mutex_unlock(&worker->foreign_lock);

@@ -83,6 +83,7 @@ struct wh_request {
     uint8_t envelope_made;  // of an object that is sent: buf is its envelope, and the request's
     uint8_t no_place;       // a receive of a taken message: it has no place to regain
     uint8_t asking;         // an object whose allocator is being called: it must outlive that
+    uint8_t abandoned;      // another thread gave its handle up before the end
     _Atomic bool cancel;    // asked for by another thread
     uint32_t timeout_ms;    // 0: none
     wh_status why;          // status to end with: ETIMEDOUT when the timer withdrew it

@@ -118,22 +118,13 @@ static whi_hdr header_of(const wh_request *req) {
 
 // eager_size returns the payload of the message when it travels with its header.
 static uint64_t eager_size(const wh_request *req) {
-    if (req->kind == WHI_REQ_SEND_OBJECT)
-        return whi_object_eager_size(req);
     return req->buf.size + (req->kind == WHI_REQ_SEND_AM ? req->am_header_size : 0);
 }
 
 static wh_status send_eager(wh_request *req, uint64_t size) {
     wh_endpoint *ep = req->ep;
-    uint8_t *scratch = req->worker->scratch;
-    const void *payload = scratch;
-    wh_status st = WH_OK;
-    if (req->kind == WHI_REQ_SEND_OBJECT) {
-        size_t packed;
-        st = whi_object_pack(req, false, scratch, &packed);
-    } else {
-        st = payload_of(req, scratch, &payload);
-    }
+    const void *payload;
+    wh_status st = payload_of(req, req->worker->scratch, &payload);
     if (st == WH_OK && req->sync)
         st = name_send(req);
     if (st != WH_OK)
@@ -155,7 +146,7 @@ static wh_status send_eager(wh_request *req, uint64_t size) {
 static wh_status send_announcement(wh_request *req) {
     wh_endpoint *ep = req->ep;
     if (ep->announced >= ep->announce_limit)
-        return WH_EAGAIN;
+        return WH_ELIMIT;
     wh_status st = name_send(req);
     if (st != WH_OK)
         return st;
@@ -170,14 +161,13 @@ static wh_status send_announcement(wh_request *req) {
         more = req->am_header_size;
         if (more)
             memcpy(scratch + sizeof(announce), req->am_header, more);
-    } else if (req->kind == WHI_REQ_SEND_OBJECT) {
-        hdr.arg = whi_object_envelope_size(req);
-        if (sizeof(announce) + hdr.arg <= ep->link->eager_max)
-            st = whi_object_pack(req, true, scratch + sizeof(announce), &more);
+    } else if (req->kind == WHI_REQ_SEND_OBJECT &&
+               sizeof(announce) + req->buf.size <= ep->link->eager_max) {
+        more = req->buf.size;  // the envelope
+        memcpy(scratch + sizeof(announce), req->buf.ptr, more);
     }
     hdr.size = (uint32_t)(sizeof(announce) + more);
-    if (st == WH_OK)
-        st = send_ordered(ep, &hdr, scratch);
+    st = send_ordered(ep, &hdr, scratch);
     if (st != WH_OK) {
         unname_send(req);
         return st;
@@ -214,8 +204,9 @@ static wh_status start_flush(wh_request *req) {
 
 static wh_status start_message(wh_request *req) {
     wh_endpoint *ep = req->ep;
+    // An object that could not go at once has its envelope, which is announced.
     uint64_t size = eager_size(req);
-    bool small = size <= ep->link->eager_max;
+    bool small = req->kind != WHI_REQ_SEND_OBJECT && size <= ep->link->eager_max;
     bool credit = ep->credit >= (int64_t)(size + WHI_MESSAGE_COST);
     wh_status st;
     if (small && credit) {
@@ -266,7 +257,7 @@ wh_status whi_send_post(wh_request *req) {
             whi_req_accept(req, (whi_req_stage)req->stage);
             return WH_PENDING;
         }
-        if (st != WH_EAGAIN && st != WH_EBUSY)
+        if (st != WH_EAGAIN && st != WH_EBUSY && st != WH_ELIMIT)
             return st;
     } else {
         st = WH_EAGAIN;
@@ -276,7 +267,6 @@ wh_status whi_send_post(wh_request *req) {
         keep_waiting(req);
         return WH_PENDING;
     }
-    // A message that has to wait must not need the user's header any more.
     whi_list_push_back(&ep->sendq, &req->queue_link);
     whi_ep_refresh(ep);
     if (ep->state == WHI_EP_OPEN)
@@ -290,7 +280,12 @@ unsigned whi_ep_drain(wh_endpoint *ep) {
     while (ep->state == WHI_EP_OPEN && (node = whi_list_first(&ep->sendq))) {
         wh_request *req = whi_container_of(node, wh_request, queue_link);
         wh_status st = whi_send_start(req);
-        if (st == WH_EAGAIN || ep->link->doomed)
+        if (st == WH_EAGAIN && !ep->link->doomed) {
+            ep->link->blocked = true;
+            whi_ep_mark(ep);
+        }
+        // What waits for the bound of announcements is tried again by what lowers their number, or gives credit.
+        if (st == WH_EAGAIN || st == WH_ELIMIT || ep->link->doomed)
             break;
         count++;
         if (st == WH_PENDING)

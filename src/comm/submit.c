@@ -37,11 +37,17 @@ static wh_status push(wh_worker *worker, void *ptr, unsigned what) {
 static wh_status submit(wh_request *req, wh_request **out) {
     // The owner may complete and free it before this returns, so *out is written first.
     wh_worker *worker = req->worker;
+    wh_endpoint *ep = req->ep;
     if (out)
         *out = req;
+    // The owner may end the endpoint before it sees the request.
+    if (ep)
+        atomic_fetch_add(&ep->submitted, 1);
     wh_status st = push(worker, req, WORK_REQUEST);
     if (st == WH_OK)
         return WH_PENDING;
+    if (ep)
+        atomic_fetch_sub(&ep->submitted, 1);
     if (out)
         *out = NULL;
     whi_req_discard(req);
@@ -96,8 +102,10 @@ wh_status wh_worker_call(wh_worker *worker, void (*fn)(void *arg), void *arg) {
 // post_foreign starts a request that another thread has made.  It was accepted when it was queued, so that even what ends
 // at once is told by a completion.
 static void post_foreign(wh_request *req) {
-    if (req->ep)
+    if (req->ep) {
         whi_ep_retain(req->ep);
+        atomic_fetch_sub(&req->ep->submitted, 1);
+    }
     bool cancelled = atomic_load(&req->cancel) && req->kind != WHI_REQ_CLOSE;
     wh_status st = cancelled ? WH_ECANCELLED : whi_req_post(req);
     if (st == WH_PENDING)
@@ -148,6 +156,10 @@ void whi_worker_cancel_run(wh_worker *worker) {
     atomic_store(&worker->cancel_scan, false);
     whi_ep_run_foreign_aborts(worker);
     cancel_list(&worker->any_source);
-    whi_list_foreach(node, &worker->endpoints)
-        cancel_list(&whi_container_of(node, wh_endpoint, worker_node)->ops);
+    whi_list_foreach(node, &worker->endpoints) {
+        wh_endpoint *ep = whi_container_of(node, wh_endpoint, worker_node);
+        whi_ep_retain(ep);  // it may end with the last of its operations
+        cancel_list(&ep->ops);
+        whi_ep_release(ep);
+    }
 }

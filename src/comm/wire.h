@@ -75,7 +75,7 @@ enum { WHI_EAGER_MIN = 2048, WHI_CHUNK_MIN = 4096 };
 // and the packed small frames.
 #define WHI_OBJECT_VERSION 1
 typedef struct whi_envelope {
-    uint32_t frame_count;  // shifted left by 8: the version is below
+    uint32_t count_version;  // frames << 8 | WHI_OBJECT_VERSION
     uint32_t header_size;
 } whi_envelope;
 static_assert(sizeof(whi_envelope) == 8, "an object of one small frame is one cache line");

@@ -41,6 +41,15 @@ static void in_child(void *arg) {
     close(worker->epoll_fd);
     close(worker->event_fd);
     close(worker->timer_fd);
+    // The numbers will be other files'.
+    worker->epoll_fd = worker->event_fd = worker->timer_fd = -1;
+    // Another thread may have held the lock, and been in the middle of what it guards.  What the parent's threads had is
+    // left alone: each call only needs to get as far as WH_EFORKED.
+    pthread_mutex_init(&worker->foreign_lock, NULL);
+    pthread_mutex_init(&worker->borrow_lock, NULL);
+    whi_pool_init(&worker->foreign, sizeof(wh_request), 64, "request of another thread");
+    whi_list_init(&worker->foreign_free);
+    whi_list_init(&worker->foreign_aborts);
     whi_link_close_fds_in_child(worker);
     whi_dial_close_fds_in_child(worker);
     whi_hand_close_fds_in_child(worker);
@@ -63,10 +72,9 @@ static void on_timer_fd(whi_watch *watch, uint32_t events) {
 }
 
 static void init_lists(wh_worker *w) {
-    whi_list *lists[] = {&w->hot,           &w->dirty,  &w->completed,    &w->dead,
-                         &w->any_source,    &w->parked, &w->foreign_free, &w->endpoints,
-                         &w->listeners,     &w->dials,  &w->hands,        &w->processes,
-                         &w->foreign_aborts};
+    whi_list *lists[] = {&w->hot,        &w->dirty,        &w->completed, &w->dead,
+                         &w->any_source, &w->foreign_free, &w->endpoints, &w->listeners,
+                         &w->dials,      &w->hands,        &w->processes, &w->foreign_aborts};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         whi_list_init(lists[i]);
     whi_hash_init(&w->links);

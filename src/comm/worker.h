@@ -61,12 +61,10 @@ struct wh_worker {
     whi_list dead;  // whi_deferred: called at the end of this pass
     whi_match match[WHI_MATCH_COUNT];
     whi_list any_source;  // receives of the worker that have not matched
-    whi_list parked;      // objects that wait for memory
     whi_pool requests;
     whi_pool messages[WHI_MESSAGE_POOLS];
     whi_pool controls;
     wh_counters counters;
-    uint64_t link_serial;
 
     // Sleeping.
     wh_progress_mode mode;
@@ -138,10 +136,11 @@ void whi_worker_leave(wh_worker *worker);
 // WHI_OWNED evaluates a call that only the owner may make, in between.
 #define WHI_OWNED(worker, call)                                                                    \
     ({                                                                                             \
-        wh_status whi_owned_status = whi_worker_enter(worker);                                     \
+        wh_worker *whi_owned = (worker); /* the call may free what the argument is read from */    \
+        wh_status whi_owned_status = whi_worker_enter(whi_owned);                                  \
         if (whi_owned_status == WH_OK) {                                                           \
             whi_owned_status = (call);                                                             \
-            whi_worker_leave(worker);                                                              \
+            whi_worker_leave(whi_owned);                                                           \
         }                                                                                          \
         whi_owned_status;                                                                          \
     })
