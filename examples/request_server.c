@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Requests from several clients, answered one after the other with blocking calls.
+// Requests from several clients, each answered as it comes.
 //
 //   request_server CLIENTS [HOST:PORT]      ends when so many clients have come and gone
 //
-// A request is a list of numbers, the answer is their sum.  The receive takes from any client; its
-// result says from which.
+// A request is a list of numbers, the answer is their sum.  Each client has a receive of its own: a
+// client that stops in the middle of a request holds nobody up but itself.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,27 +22,83 @@ static void must(wh_status status, const char *what) {
     exit(1);
 }
 
+typedef struct client {
+    wh_endpoint *ep;
+    int holds;  // by its conversation, and by the operation that is under way
+    int64_t numbers[NUMBERS_MAX];
+    int64_t sum;
+} client;
+
+static void expect(client *c);
+
+static void let_go(client *c) {
+    if (--c->holds == 0)
+        free(c);
+}
+
+static void on_answered(wh_request *req, const wh_result *result, void *arg) {
+    (void)req;
+    if (result->status == WH_OK)
+        expect(arg);
+    else
+        let_go(arg);
+}
+
+// Runs inside progress with each request.
+static void on_request(wh_request *req, const wh_result *result, void *arg) {
+    client *c = arg;
+    (void)req;
+    if (result->status == WH_ETRUNCATED) {
+        fprintf(stderr, "a request of %llu bytes is too long\n", (unsigned long long)result->size);
+        expect(c);
+        return;
+    }
+    if (result->status != WH_OK) {  // the client has gone
+        let_go(c);
+        return;
+    }
+    c->sum = 0;
+    for (size_t i = 0; i < result->size / sizeof(c->numbers[0]); i++)
+        c->sum += c->numbers[i];
+    wh_status status = wh_tag_send(c->ep, &c->sum, sizeof(c->sum), REPLY,
+                                   WH_OP_OPTS(.done = on_answered, .arg = c), NULL);
+    if (status == WH_OK)  // done at once: there is no callback
+        expect(c);
+    else if (status != WH_PENDING)
+        let_go(c);
+}
+
+// expect posts the client's next receive.  A request that is here already is answered in the call.
+static void expect(client *c) {
+    wh_result result;
+    wh_status status =
+        wh_tag_recv(c->ep, c->numbers, sizeof(c->numbers), REQUEST, WH_TAG_MASK_ALL,
+                    WH_OP_OPTS(.done = on_request, .arg = c, .result = &result), NULL);
+    if (status == WH_OK)
+        on_request(NULL, &result, c);
+    else if (status != WH_PENDING)
+        let_go(c);
+}
+
 // Runs inside progress, once per client, whether it closes or is killed.
 static void on_lost(wh_endpoint *ep, wh_status why, void *arg) {
-    (void)arg;
     if (why != WH_ECLOSED)
         fprintf(stderr, "a client was lost: %s\n", wh_endpoint_error(ep));
     wh_endpoint_abort(ep);  // the handle is ours to give back; there is nobody to wait for
+    let_go(arg);
     gone++;
 }
 
 static void on_accept(wh_endpoint *ep, void *arg) {
     (void)arg;
-    must(wh_endpoint_on_lost(ep, on_lost, NULL), "on_lost");
-}
-
-static void answer(wh_endpoint *client, const int64_t *numbers, size_t count) {
-    int64_t sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += numbers[i];
-    wh_status status = wh_tag_send_wait(client, &sum, sizeof(sum), REPLY, 1000);
-    if (status != WH_OK)  // that client's misfortune: the others go on
-        fprintf(stderr, "no answer to a client: %s\n", wh_status_text(status));
+    client *c = calloc(1, sizeof(*c));
+    if (!c) {
+        wh_endpoint_abort(ep);
+        return;
+    }
+    *c = (client){.ep = ep, .holds = 2};
+    must(wh_endpoint_on_lost(ep, on_lost, c), "on_lost");
+    expect(c);
 }
 
 int main(int argc, char **argv) {
@@ -58,21 +114,8 @@ int main(int argc, char **argv) {
     printf("listening on port %u\n", wh_listener_port(listener));
     fflush(stdout);
 
-    while (gone < clients) {
-        int64_t numbers[NUMBERS_MAX];
-        wh_result result;
-        wh_status status = wh_worker_tag_recv_wait(worker, numbers, sizeof(numbers), REQUEST,
-                                                   WH_TAG_MASK_ALL, 100, &result);
-        if (status == WH_ETIMEDOUT)
-            continue;  // nobody asked: see whether there is still somebody
-        if (status == WH_ETRUNCATED)
-            fprintf(stderr, "a request of %llu bytes is too long\n",
-                    (unsigned long long)result.size);
-        else
-            must(status, "receive");
-        if (status == WH_OK && result.source)
-            answer(result.source, numbers, result.size / sizeof(numbers[0]));
-    }
+    while (gone < clients)
+        must(wh_worker_wait(worker, -1), "wait");
 
     printf("%d clients served\n", gone);
     wh_listener_close(listener);
