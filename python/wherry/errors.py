@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Status codes as an enum, and the exceptions they become.
+
+One class per status, so that ``except`` can be as exact as an ``if`` in C; each has the base that
+Python programs expect (``ValueError``, ``TimeoutError``, ...) where there is one.  A test compares
+names and numbers with the list in wherry/status.h.
+"""
+import enum
+from typing import ClassVar, Dict, Type
+
+
+class Status(enum.IntEnum):
+    """The result of a call of the engine; numbers never change."""
+
+    OK = 0
+    PENDING = 1
+    EINVAL = -1
+    ENOMEM = -2
+    ETRUNCATED = -3
+    ECANCELLED = -4
+    ETIMEDOUT = -5
+    ECLOSED = -6
+    EPEER = -7
+    EREFUSED = -8
+    EUNREACHABLE = -9
+    EADDRESS = -10
+    EAUTH = -11
+    EVERSION = -12
+    ENOLANE = -13
+    EPROTOCOL = -14
+    EBUSY = -15
+    EAGAIN = -16
+    EFORKED = -17
+    ETHREAD = -18
+    EPERM = -19
+    ELIMIT = -20
+    ENOTSUP = -21
+    ESYSTEM = -22
+    ENOTFOUND = -23
+    EREJECTED = -24
+
+
+class Error(Exception):
+    """What every exception of the engine is; ``status`` says which."""
+
+    status: ClassVar[Status]
+
+
+class InvalidError(Error, ValueError):
+    """An argument is invalid; the text names it."""
+
+    status = Status.EINVAL
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """Out of memory."""
+
+    status = Status.ENOMEM
+
+
+class TruncatedError(Error, ValueError):
+    """The destination is too small."""
+
+    status = Status.ETRUNCATED
+
+
+class CancelledError(Error):
+    """The operation was cancelled."""
+
+    status = Status.ECANCELLED
+
+
+class TimedOutError(Error, TimeoutError):
+    """The operation did not finish in time."""
+
+    status = Status.ETIMEDOUT
+
+
+class ClosedError(Error, ConnectionError):
+    """The endpoint, listener or worker is closed."""
+
+    status = Status.ECLOSED
+
+
+class PeerError(Error, ConnectionResetError):
+    """The peer died or the connection to it was lost."""
+
+    status = Status.EPEER
+
+
+class RefusedError(Error, ConnectionRefusedError):
+    """The peer refused the connection."""
+
+    status = Status.EREFUSED
+
+
+class UnreachableError(Error, ConnectionError):
+    """The peer cannot be reached."""
+
+    status = Status.EUNREACHABLE
+
+
+class AddressError(Error, OSError):
+    """The address cannot be used or does not resolve."""
+
+    status = Status.EADDRESS
+
+
+class AuthError(Error, PermissionError):
+    """The secret is missing or wrong."""
+
+    status = Status.EAUTH
+
+
+class VersionError(Error):
+    """The other side, or the data, is of a version that this one does not know."""
+
+    status = Status.EVERSION
+
+
+class NoLaneError(Error, ConnectionError):
+    """The two sides have no lane in common."""
+
+    status = Status.ENOLANE
+
+
+class ProtocolError(Error):
+    """The bytes that came break the format."""
+
+    status = Status.EPROTOCOL
+
+
+class BusyError(Error):
+    """Not now: there is work to progress first."""
+
+    status = Status.EBUSY
+
+
+class AgainError(Error, BlockingIOError):
+    """A queue is full, try again later."""
+
+    status = Status.EAGAIN
+
+
+class ForkedError(Error, RuntimeError):
+    """The object belongs to the parent of this forked process."""
+
+    status = Status.EFORKED
+
+
+class ThreadError(Error, RuntimeError):
+    """Only the thread that owns the object may do this."""
+
+    status = Status.ETHREAD
+
+
+class DeniedError(Error, PermissionError):
+    """Permission denied."""
+
+    status = Status.EPERM
+
+
+class LimitError(Error):
+    """A limit of this process, this system or the format is reached."""
+
+    status = Status.ELIMIT
+
+
+class NotSupportedError(Error, NotImplementedError):
+    """Not supported here."""
+
+    status = Status.ENOTSUP
+
+
+class SystemCallError(Error, OSError):
+    """A system call failed."""
+
+    status = Status.ESYSTEM
+
+
+class NotFoundError(Error, LookupError):
+    """There is no such thing."""
+
+    status = Status.ENOTFOUND
+
+
+class RejectedError(Error):
+    """The receiver rejected the message."""
+
+    status = Status.EREJECTED
+
+
+# status number -> class
+CLASS_OF: Dict[int, Type[Error]] = {int(made.status): made for made in Error.__subclasses__()}
