@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The shm lane: the kit over three shapes of it, then growth, the budget and falling asleep.
+// The shm lane: the kit over three shapes of it, then growth and the budget.
 #include "net/shm/shm.h"
 
 #include "base/alloc.h"
-#include "base/test.h"
 #include "net/lane_kit.h"
-#include "net/shm/shm_lane.h"
-#include "net/shm/test_wire.h"
+#include "net/shm/test_pair.h"
 
 // ---- the kit
 
@@ -15,78 +13,13 @@ static void kit_fail(const char *file, int line, const char *text) {
     whi_test_end(WHI_TEST_FAILED, file, line, "%s", text);
 }
 
-// How the lanes of a pair are made, and what joins them.
-typedef struct way {
-    whi_shm_opts opts;
-    size_t limit;  // of the budget
-    whi_shm_budget budget;
-    test_wire wires[2];
-} way;
-
-static void hang_up(way *over) {
-    close(over->wires[0].fd);
-    close(over->wires[1].fd);
-}
-
-// Makes one lane; its ring goes to the other end of the wire.
-static wh_status make_lane(way *over, int side, const whi_lane_up *up, void *link,
-                           whi_lane **lane) {
-    whi_shm_opts opts = over->opts;
-    opts.budget = &over->budget;
-    opts.wire = &test_wire_ops;
-    opts.wire_arg = &over->wires[side];
-    int fd = -1;
-    wh_status status = whi_shm_create(&opts, up, link, lane, &fd);
-    if (status != WH_OK)
-        return status;
-    unsigned refuse = over->wires[side].refuse;
-    over->wires[side].refuse = 0;
-    CHECK(test_wire_send_fd(&over->wires[side], fd) == WH_OK);
-    over->wires[side].refuse = refuse;
-    close(fd);
-    return WH_OK;
-}
-
-static wh_status attach(way *over, int side, whi_lane *lane) {
-    int fd = test_wire_take_fd(&over->wires[side]);
-    CHECK(fd >= 0);
-    return whi_shm_attach(lane, fd);
-}
-
-static wh_status kit_open(void *arg, const whi_lane_up *up, void *link_a, whi_lane **a,
-                          void *link_b, whi_lane **b) {
-    way *over = arg;
-    whi_shm_budget_init(&over->budget, over->limit);
-    test_wire_pair(over->wires);
-    *a = *b = NULL;
-    wh_status status = make_lane(over, 0, up, link_a, a);
-    if (status == WH_OK)
-        status = make_lane(over, 1, up, link_b, b);
-    if (status == WH_OK)
-        status = attach(over, 0, *a);
-    if (status == WH_OK)
-        status = attach(over, 1, *b);
-    if (status != WH_OK) {
-        if (*a)
-            (*a)->ops->close(*a);
-        if (*b)
-            (*b)->ops->close(*b);
-        hang_up(over);
-    }
-    return status;
-}
-
-static void kit_done(void *arg) {
-    way *over = arg;
-    CHECK_EQ_INT(over->budget.used, 0);
-    CHECK(whi_list_empty(&over->budget.lanes));
-    hang_up(over);
-}
-
 #define WAY(name, budget_limit, ...)                                                               \
     static way name##_way = {.opts = {__VA_ARGS__}, .limit = (budget_limit)};                      \
-    static const whi_kit name = {                                                                  \
-        .open = kit_open, .done = kit_done, .arg = &name##_way, .deaf = true, .fail = kit_fail};
+    static const whi_kit name = {.open = open_lanes,                                               \
+                                 .done = close_way,                                                \
+                                 .arg = &name##_way,                                               \
+                                 .deaf = true,                                                     \
+                                 .fail = kit_fail};
 // As used; so small that everything is refused and wraps all the time; and growing without bulk
 // memory.
 WAY(usual, 64 << 20, .ring_size = 64 << 10, .ring_max = 256 << 10, .eager_limit = 8192, .slots = 4)
@@ -106,92 +39,6 @@ WAY(poor, 1000, .ring_size = 4096, .ring_max = 16384, .eager_limit = 1024, .slot
 WHI_KIT_TESTS(KIT)
 
 // ---- what is its own
-
-enum { MEMORY = 512 << 10 };
-
-typedef struct ear {
-    whi_lane *lane;
-    unsigned heard;
-    uint64_t landed;
-    unsigned char memory[MEMORY];
-} ear;
-
-static wh_status ear_deliver(void *link, const whi_hdr *hdr, const void *payload) {
-    ear *self = link;
-    (void)payload;
-    CHECK_EQ_INT(hdr->seq, self->heard);
-    self->heard++;
-    return WH_OK;
-}
-
-static wh_status ear_sink(void *link, const whi_hdr *hdr, whi_span *span) {
-    ear *self = link;
-    CHECK(hdr->arg + hdr->size <= MEMORY);
-    *span = (whi_span){.ptr = self->memory + hdr->arg};
-    return WH_OK;
-}
-
-static wh_status ear_landed(void *link, const whi_hdr *hdr) {
-    ((ear *)link)->landed += hdr->size;
-    return WH_OK;
-}
-
-static const whi_lane_up ear_up = {.deliver = ear_deliver, .sink = ear_sink, .landed = ear_landed};
-
-static ear ears[4];
-
-static void open_pair(way *over, ear *a, ear *b) {
-    *a = *b = (ear){0};
-    CHECK(kit_open(over, &ear_up, a, &a->lane, b, &b->lane) == WH_OK);
-}
-
-static void close_pair(way *over, ear *a, ear *b) {
-    a->lane->ops->close(a->lane);
-    b->lane->ops->close(b->lane);
-    kit_done(over);
-}
-
-static wh_status say(ear *self, uint32_t number, uint32_t size) {
-    static unsigned char payload[8192];
-    whi_hdr hdr = {.size = size, .cls = 0x10, .seq = number};
-    return self->lane->ops->send(self->lane, &hdr, payload);
-}
-
-// Says what the lane takes, and returns how many records that were.
-static unsigned say_all(ear *self, uint32_t first, uint32_t size) {
-    unsigned count = 0;
-    while (say(self, first + count, size) == WH_OK)
-        count++;
-    return count;
-}
-
-static int poll_all(ear *self) {
-    int events, sum = 0;
-    while ((events = self->lane->ops->poll(self->lane, 16)) > 0)
-        sum += events;
-    CHECK(events == 0);
-    return sum;
-}
-
-static wh_status push(ear *self, uint64_t offset, uint64_t size, size_t *moved) {
-    static unsigned char bytes[MEMORY];
-    whi_hdr hdr = {.cls = WHI_CLASS_CHUNK, .arg = offset};
-    whi_span src = {.ptr = bytes + offset};
-    return self->lane->ops->push(self->lane, &hdr, &src, size, moved);
-}
-
-static void push_through(ear *from, ear *to, uint64_t size) {
-    uint64_t before = to->landed;
-    for (uint64_t offset = 0; offset < size;) {
-        size_t moved = 0;
-        if (push(from, offset, size - offset, &moved) == WH_OK)
-            offset += moved;
-        else
-            CHECK(poll_all(to) > 0 && poll_all(from) == 1);
-    }
-    (void)poll_all(to);
-    CHECK_EQ_INT(to->landed - before, size);
-}
 
 TEST(grows_when_full) {
     way over = {.opts = {.ring_size = 4096, .ring_max = 65536, .eager_limit = 64}, .limit = 0};
@@ -320,7 +167,7 @@ static void close_shared(shared *two) {
     two->from[1]->lane->ops->close(two->from[1]->lane);
     two->to[1]->lane->ops->close(two->to[1]->lane);
     close_pair(&two->over[0], two->from[0], two->to[0]);
-    kit_done(&two->over[1]);
+    close_way(&two->over[1]);
 }
 
 static size_t bulk_of(const ear *self) {
@@ -358,87 +205,6 @@ TEST(busy_lane_keeps_its_bulk_memory) {
     push_through(two.from[1], two.to[1], 300000);
     CHECK_EQ_INT(bulk_of(two.from[1]), 0);
     close_shared(&two);
-}
-
-// ---- falling asleep
-
-static void fall_asleep(ear *self, bool want_room) {
-    self->lane->ops->arm(self->lane, want_room);
-    whi_shm_barrier();
-}
-
-static void check_bells(bool asymmetric) {
-    way over = {.opts = {.ring_size = 4096,
-                         .eager_limit = 1000,
-                         .slots = 2,
-                         .slot_size = 65536,
-                         .asymmetric = asymmetric},
-                .limit = 1 << 20};
-    ear *a = &ears[0], *b = &ears[1];
-    open_pair(&over, a, b);
-    CHECK(say(a, 0, 8) == WH_OK);
-    CHECK_EQ_INT(over.wires[0].bells, 0);
-    fall_asleep(b, false);
-    CHECK(b->lane->ops->ready(b->lane, false));
-    (void)poll_all(b);
-    fall_asleep(b, false);
-    CHECK(!b->lane->ops->ready(b->lane, false));
-    // One bell per arming.
-    CHECK(say(a, 1, 8) == WH_OK && say(a, 2, 8) == WH_OK);
-    CHECK_EQ_INT(over.wires[0].bells, 1);
-    (void)poll_all(b);
-
-    unsigned count = 3 + say_all(a, 3, 1000);
-    CHECK(!a->lane->ops->ready(a->lane, true));
-    fall_asleep(a, true);
-    CHECK(!a->lane->ops->ready(a->lane, true));
-    CHECK_EQ_INT(over.wires[1].bells, 0);
-    (void)poll_all(b);
-    CHECK_EQ_INT(over.wires[1].bells, 1);
-    CHECK(a->lane->ops->ready(a->lane, true) && !a->lane->ops->ready(a->lane, false));
-    CHECK_EQ_INT(poll_all(a), 1);
-    CHECK(say(a, count, 1000) == WH_OK);
-
-    // Bulk memory that is full waits for a chunk: the announcement, then the first.
-    (void)poll_all(b);
-    size_t moved = 0;
-    while (push(a, 0, MEMORY, &moved) == WH_OK)
-        continue;
-    fall_asleep(a, true);
-    CHECK(!a->lane->ops->ready(a->lane, true));
-    CHECK_EQ_INT(b->lane->ops->poll(b->lane, 1), 1);
-    CHECK_EQ_INT(over.wires[1].bells, 1);
-    CHECK_EQ_INT(b->lane->ops->poll(b->lane, 1), 1);
-    CHECK_EQ_INT(over.wires[1].bells, 2);
-    CHECK(a->lane->ops->ready(a->lane, true));
-    close_pair(&over, a, b);
-}
-
-TEST(bells_fenced) {
-    check_bells(false);
-}
-
-TEST(bells_asymmetric) {
-    if (!whi_shm_barrier_init())
-        SKIP("no membarrier here");
-    check_bells(true);
-}
-
-// A sleeper polls with a budget, so its last records may be consumed and not told of; whatever was
-// refused must fit nevertheless.
-TEST(an_empty_ring_has_room) {
-    way over = {.opts = {.ring_size = 4096, .eager_limit = 1024}, .limit = 0};
-    ear *a = &ears[0], *b = &ears[1];
-    for (uint32_t size = 0; size <= 1024; size += 32) {
-        open_pair(&over, a, b);
-        unsigned count = say_all(a, 0, size);
-        CHECK(say(a, count, 1024) == WH_EAGAIN);
-        CHECK(b->lane->ops->poll(b->lane, (int)count) > 0);
-        while (b->heard < count)
-            CHECK(b->lane->ops->poll(b->lane, 1) == 1);
-        CHECK(a->lane->ops->ready(a->lane, true));
-        close_pair(&over, a, b);
-    }
 }
 
 TEST_MAIN()
