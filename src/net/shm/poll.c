@@ -16,7 +16,7 @@ static void wake_sender(whi_shm *lane) {
         lane->wire->bell(lane->wire_arg);
 }
 
-static void tell(whi_shm *lane) {
+void whi_shm_tell(whi_shm *lane) {
     whi_ring_tell(&lane->rx);
     wake_sender(lane);
 }
@@ -46,7 +46,12 @@ static wh_status take_ring(whi_shm *lane) {
         return whi_shm_broken(lane, "it announced a ring and passed none");
     wh_status status = whi_shm_map_ring(lane, fd);
     close(fd);
-    return status;
+    if (status != WH_OK)
+        return status;
+    // A sender that sleeps over bulk space asks for it in its newest ring, and this side may have
+    // freed that space while it was still looking at the old one.
+    wake_sender(lane);  // if it has asked there
+    return WH_OK;
 }
 
 static wh_status map_bulk(whi_shm *lane, int fd) {
@@ -156,7 +161,7 @@ static inline wh_status take(whi_shm *lane) {
         return whi_shm_fail(lane, status);
     whi_ring_consume(&lane->rx, hdr.size);
     if (whi_ring_untold(&lane->rx))
-        tell(lane);
+        whi_shm_tell(lane);
     return WH_OK;
 }
 
@@ -187,7 +192,7 @@ int whi_shm_poll(whi_lane *base, int budget) {
             // Behind a message its answer is due first: the next look tells, or arming does.  The sender has three
             // quarters of the ring meanwhile.
             if (!events && lane->rx.told != lane->rx.pos)
-                tell(lane);
+                whi_shm_tell(lane);
             break;
         }
         if (status != WH_OK)

@@ -121,8 +121,12 @@ static wh_status shm_send(whi_lane *base, const whi_hdr *hdr, const void *payloa
 
 static void shm_arm(whi_lane *base, bool want_room) {
     whi_shm *lane = (whi_shm *)base;
-    if (lane->rx_region)
+    if (lane->rx_region) {
+        // What poll has kept to itself: whoever sleeps leaves the peer the whole ring.
+        if (lane->rx.told != lane->rx.pos)
+            whi_shm_tell(lane);
         atomic_store_explicit(&lane->rx.shared->armed, 1, memory_order_relaxed);
+    }
     if (want_room)
         atomic_store_explicit(&lane->tx.shared->want, 1, memory_order_relaxed);
     if (!lane->asymmetric)

@@ -56,6 +56,9 @@ wh_status whi_shm_reserve(whi_shm *lane, uint32_t size);
 // whi_shm_map_ring goes over to receiving from this ring.  The descriptor stays the caller's.
 wh_status whi_shm_map_ring(whi_shm *lane, int fd);
 
+// whi_shm_tell tells the sender what is free in its ring, and wakes it if it waits for that.
+void whi_shm_tell(whi_shm *lane);
+
 // whi_shm_poll and whi_shm_push are these members of the vtable.
 int whi_shm_poll(whi_lane *base, int budget);
 wh_status whi_shm_push(whi_lane *base, const whi_hdr *hdr, const whi_span *src, uint64_t size,

@@ -84,4 +84,50 @@ TEST(an_empty_ring_has_room) {
     }
 }
 
+// Poll tells of room by the quarter of the ring; who falls asleep must not keep the rest.
+TEST(a_sleeper_leaves_the_whole_ring) {
+    way over = {.opts = {.ring_size = 4096, .eager_limit = 64}, .limit = 0};
+    ear *a = &ears[0], *b = &ears[1];
+    open_pair(&over, a, b);
+    unsigned first = say_all(a, 0, 32);
+    CHECK_EQ_INT(b->lane->ops->poll(b->lane, 1000), first);
+    (void)poll_all(b);
+    for (unsigned i = 0; i < 10; i++)
+        CHECK(say(a, first + i, 32) == WH_OK);
+    CHECK_EQ_INT(b->lane->ops->poll(b->lane, 1000), 10);
+    fall_asleep(b, false);
+    CHECK(!b->lane->ops->ready(b->lane, false));
+    CHECK_EQ_INT(say_all(a, first + 10, 32), first);
+    close_pair(&over, a, b);
+}
+
+// The sender waits for bulk space and asks for it in the ring that it has just changed to; the
+// receiver frees that space before it has come to the change.
+TEST(bulk_space_freed_before_the_new_ring) {
+    way over = {.opts = {.ring_size = 4096,
+                         .ring_max = 65536,
+                         .eager_limit = 64,
+                         .slots = 2,
+                         .slot_size = 65536},
+                .limit = 1 << 20};
+    ear *a = &ears[0], *b = &ears[1];
+    open_pair(&over, a, b);
+    size_t moved = 0;
+    while (push(a, 0, MEMORY, &moved) == WH_OK)
+        continue;
+    const whi_shm *lane = (const whi_shm *)a->lane;
+    unsigned count = 0;
+    while (lane->ring_max)
+        CHECK(say(a, count++, 32) == WH_OK);
+    CHECK(push(a, 0, MEMORY, &moved) == WH_EAGAIN);
+    fall_asleep(a, true);
+    CHECK(!a->lane->ops->ready(a->lane, true));
+    // One poll, and the receiver sleeps too: it has to ring in that.
+    CHECK(b->lane->ops->poll(b->lane, 1000) > 0);
+    CHECK_EQ_INT(b->heard, count);
+    CHECK(over.wires[1].bells > 0);
+    CHECK(a->lane->ops->ready(a->lane, true));
+    close_pair(&over, a, b);
+}
+
 TEST_MAIN()
