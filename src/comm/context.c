@@ -157,9 +157,10 @@ static size_t power_of_two(size_t size) {
     return power;
 }
 
-// shape_rings rounds sizes up to what rings and slots can have.
+// shape_rings makes sizes such as rings and bulk memory can have.
 static void shape_rings(whi_config *config) {
     const size_t page = 4096, slot_min = 32768, bulk_min = 4 * slot_min;
+    const size_t bulk_max = (size_t)1 << 30;  // what a peer accepts
     config->ring_size = power_of_two(config->ring_size);
     config->ring_max = power_of_two(config->ring_max);
     if (!config->bulk_slot)
@@ -169,6 +170,8 @@ static void shape_rings(whi_config *config) {
         config->bulk_slot = slot_min;
     if (config->bulk_slot * config->bulk_slots < bulk_min)
         config->bulk_slots = bulk_min / config->bulk_slot;
+    if (config->bulk_slots > bulk_max / config->bulk_slot)
+        config->bulk_slots = bulk_max / config->bulk_slot;
 }
 
 static wh_status context_init(wh_context *ctx, const char *const *options) {

@@ -41,6 +41,21 @@ TEST(options_that_are_wrong) {
     CHECK(logged("E-CFG-07"));
 }
 
+// Each of the two is within its limits, and their product is not what a peer would accept.
+TEST(bulk_memory_is_bounded) {
+    static const char *const options[] = {"bulk_slot=1G", "bulk_slots=64", NULL};
+    duo d;
+    duo_begin(&d, options, options);
+    CHECK_EQ_INT(d.ctx[0]->config.bulk_slots, 1);
+    duo_connect(&d);
+    duo_end(&d);
+    wh_context *ctx = NULL;
+    CHECK_EQ_INT(create("bulk_slot=20M", "bulk_slots=64", &ctx), WH_OK);
+    CHECK_EQ_INT(ctx->config.bulk_slot, 20 << 20);
+    CHECK_EQ_INT(ctx->config.bulk_slots, 51);
+    wh_context_destroy(ctx);
+}
+
 TEST(options_win_over_the_environment) {
     wh_context *ctx = NULL;
     CHECK(setenv("WHERRY_EAGER_MAX", "4K", 1) == 0);
