@@ -39,6 +39,7 @@ static void after_in_child(void) {
 }
 
 wh_status whi_fork_register(whi_fork_node *node) {
+    whi_list_init(&node->link);
     pthread_mutex_lock(&lock);
     if (!installed && pthread_atfork(before_fork, after_in_parent, after_in_child)) {
         pthread_mutex_unlock(&lock);

@@ -34,8 +34,8 @@ static inline uint32_t whi_fork_generation(void) {
 
 // whi_fork_register arranges that node->fn runs once in each child that this process forks.
 //
-// Only the first call of the process can fail, with WH_ENOMEM.  The node must stay where it is
-// until whi_fork_unregister.
+// Fails with WH_ENOMEM only, and only until a first call has succeeded; whi_fork_unregister is
+// allowed then too.  The node must stay where it is until whi_fork_unregister.
 WH_CHECK wh_status whi_fork_register(whi_fork_node *node);
 
 // whi_fork_unregister ends that.  In a child, where the callback has run, it does nothing.
