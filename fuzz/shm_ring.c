@@ -55,8 +55,9 @@ static wh_status on_landed(void *link, const whi_hdr *hdr) {
     return WH_OK;
 }
 
-static void on_bell(void *arg) {
+static wh_status on_bell(void *arg) {
     (void)arg;
+    return WH_OK;
 }
 
 static wh_status on_send_fd(void *arg, int fd) {
@@ -68,7 +69,7 @@ static int on_take_fd(void *arg) {
     peer *self = arg;
     int fd = self->passed;
     self->passed = -1;
-    return fd;
+    return fd >= 0 ? fd : WH_EAGAIN;
 }
 
 static void pass(peer *self, uint8_t which) {

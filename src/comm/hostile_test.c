@@ -899,8 +899,8 @@ static wh_status ring_landed(void *link, const whi_hdr *hdr) {
 static const whi_lane_up ring_up = {
     .deliver = ring_deliver, .sink = ring_sink, .landed = ring_landed};
 
-static void ring_bell(void *arg) {
-    whi_stream_bell(((ring_foe *)arg)->stream);
+static wh_status ring_bell(void *arg) {
+    return whi_stream_bell(((ring_foe *)arg)->stream);
 }
 
 static wh_status ring_pass(void *arg, int fd) {
@@ -980,7 +980,7 @@ TEST(rubbish_in_the_shared_ring) {
                 seq += hdr.cls >= WHI_CLASS_TAG && hdr.cls < WHI_CLASS_UNORDERED;
             if (round % 3 != 0 && n > 5)
                 scribble(round % 3 == 1 ? mine : theirs, size);
-            whi_stream_bell(ring.stream);
+            (void)whi_stream_bell(ring.stream);
             pump(&victim);
             (void)!wh_tag_send(target, from, 100, 3, NULL, NULL);
         }

@@ -12,6 +12,7 @@
 #include "comm/endpoint.h"
 #include "comm/link.h"
 #include "comm/send.h"
+#include "net/foreign.h"
 #include "net/shm/shm.h"
 #include "net/stream/stream.h"
 
@@ -146,10 +147,9 @@ static bool have_both(const whi_link *link, uint32_t lane) {
     return (link->worker->ctx->lanes & link->peer.lanes & lane) != 0;
 }
 
-static void bell(void *arg) {
-    whi_link *link = arg;
-    if (link->stream && !link->dead)
-        whi_stream_bell(link->stream);
+static wh_status bell(void *arg) {
+    const whi_link *link = arg;
+    return link->stream && !link->dead ? whi_stream_bell(link->stream) : WH_OK;
 }
 
 static wh_status pass_fd(void *arg, int fd) {
@@ -205,7 +205,7 @@ void whi_link_try_switch(whi_link *link) {
     link->switch_pending = false;
     wh_status st = link->shm ? whi_shm_attach(link->shm, fd) : WH_EPROTOCOL;
     if (!link->shm)
-        close(fd);
+        whi_foreign_close(fd);
     if (st != WH_OK) {
         whi_link_fail(link, st, "the peer's ring cannot be used: %s", wh_status_text(st));
         return;

@@ -30,10 +30,11 @@ static wh_status not_landed(void *link, const whi_hdr *hdr) {
     return WH_EPROTOCOL;
 }
 
-static void bell(void *arg) {
+static wh_status bell(void *arg) {
     (void)arg;
     char byte = 0;
     (void)!send(foe.fd, &byte, 1, MSG_NOSIGNAL);
+    return WH_OK;
 }
 
 static wh_status pass_no_fd(void *arg, int fd) {
@@ -43,7 +44,7 @@ static wh_status pass_no_fd(void *arg, int fd) {
 
 static int take_no_fd(void *arg) {
     (void)arg;
-    return -1;
+    return WH_EAGAIN;
 }
 
 static const whi_lane_up up = {.deliver = nothing_comes, .sink = no_sink, .landed = not_landed};

@@ -62,14 +62,14 @@ typedef struct whi_lane_up {
     // the lane is closed.  At most one chunk per lane is between the two.
     wh_status (*sink)(void *link, const whi_hdr *hdr, whi_span *span);
     wh_status (*landed)(void *link, const whi_hdr *hdr);
-    // A record that was taken has not left as a whole: the owner polls the lane, or arms it with `want_room`, until it
-    // has.  Called inside `send` too.  Optional.
+    // A record that was taken has not left as a whole, or the bell for it could not be rung: the owner polls the lane,
+    // or arms it with `want_room`, until that is done.  Called inside `send` and `arm` too.  Optional.
     void (*unsent)(void *link);
 } whi_lane_up;
 
 typedef struct whi_lane whi_lane;
 
-// What each lane provides.  Members marked optional may be NULL.
+// What each lane provides.
 typedef struct whi_lane_ops {
     const char *name;  // "shm", "stream", "loop", "self"
 
@@ -100,13 +100,6 @@ typedef struct whi_lane_ops {
     // ready returns true when poll, or a send that was refused, would now get further.
     void (*arm)(whi_lane *lane, bool want_room);
     bool (*ready)(whi_lane *lane, bool want_room);
-
-    // put and get move memory that the peer has registered, without its help.  Optional: a lane that
-    // leaves them NULL has its peer serve them.  `key` is the lane's part of a remote key.
-    wh_status (*put)(whi_lane *lane, const void *key, size_t key_size, uint64_t address,
-                     const whi_span *src, uint64_t size, size_t *moved);
-    wh_status (*get)(whi_lane *lane, const void *key, size_t key_size, uint64_t address,
-                     const whi_span *dst, uint64_t size, size_t *moved);
 
     // describe writes what the lane runs over, such as "tcp 10.0.0.1:4711", as a NUL-terminated string.
     void (*describe)(const whi_lane *lane, char *text, size_t size);

@@ -18,6 +18,7 @@
 #include "base/test.h"
 #include "net/shm/shm_lane.h"
 #include "net/shm/test_wire.h"
+#include "net/test_linger.h"
 
 enum { SEEDS = 40, ROUND_MS = 25, EAGER = 1000, LARGEST = 256 << 10 };
 
@@ -309,6 +310,27 @@ TEST(wrong_rings) {
     CHECK_EQ_INT(poll_ring(4096 + 8192 + 64), WH_EPROTOCOL);
     CHECK_EQ_INT(poll_ring(4096), WH_EPROTOCOL);
     CHECK_EQ_INT(poll_ring(4096 + 2 * WHI_RING_MAX), WH_EPROTOCOL);
+}
+
+// What a peer passes as a ring may be a socket that waits when it is closed.
+TEST(lingering_socket_for_a_ring) {
+    static const uint8_t classes[] = {WHI_SHM_RING, WHI_SHM_BULK};
+    whi_log_set_level(WHI_LOG_OFF);
+    for (size_t i = 0; i < sizeof(classes); i++) {
+        test_wire wires[2];
+        int others[2];
+        whi_region *region = NULL;
+        whi_ring_tx tx;
+        whi_lane *lane = meet(wires, &region, &tx);
+        int fd = linger_open(others);
+        CHECK(test_wire_send_fd(&wires[1], fd) == WH_OK);
+        close(fd);
+        whi_ring_publish(&tx, &(whi_hdr){.cls = classes[i]}, false);
+        LINGER_CHECK(CHECK_EQ_INT(lane->ops->poll(lane, 8), WH_EPROTOCOL));
+        part(wires, region, lane);
+        close(others[0]);
+        close(others[1]);
+    }
 }
 
 // A peer that punches holes into what it shares: the pages come back as zeros, never as a signal.

@@ -6,14 +6,13 @@
 // rest by the owner's upcalls.  Any error fails the lane for good, because a ring that was wrong
 // once says nothing about where its next record is.  An empty poll is one load of a line that is in
 // the cache.
-#include <unistd.h>
-
+#include "net/foreign.h"
 #include "net/shm/shm_lane.h"
 
 static void wake_sender(whi_shm *lane) {
     whi_ring_order(lane->asymmetric);
     if (whi_ring_sleeper(&lane->rx.shared->want))
-        lane->wire->bell(lane->wire_arg);
+        whi_shm_ring_bell(lane);
 }
 
 void whi_shm_tell(whi_shm *lane) {
@@ -40,12 +39,21 @@ wh_status whi_shm_map_ring(whi_shm *lane, int fd) {
     return WH_OK;
 }
 
-static wh_status take_ring(whi_shm *lane) {
+// Takes the descriptor that a record has announced, or returns a negative status.  One that was not
+// passed is the peer's fault; why one could not come is the wire's to say.
+static int take_fd(whi_shm *lane, const char *not_passed) {
     int fd = lane->wire->take_fd(lane->wire_arg);
+    if (fd >= 0)
+        return fd;
+    return fd == WH_EAGAIN ? whi_shm_broken(lane, not_passed) : whi_shm_fail(lane, (wh_status)fd);
+}
+
+static wh_status take_ring(whi_shm *lane) {
+    int fd = take_fd(lane, "it announced a ring and passed none");
     if (fd < 0)
-        return whi_shm_broken(lane, "it announced a ring and passed none");
+        return (wh_status)fd;
     wh_status status = whi_shm_map_ring(lane, fd);
-    close(fd);
+    whi_foreign_close(fd);
     if (status != WH_OK)
         return status;
     // A sender that sleeps over bulk space asks for it in its newest ring, and this side may have
@@ -70,11 +78,11 @@ static wh_status map_bulk(whi_shm *lane, int fd) {
 static wh_status take_bulk(whi_shm *lane) {
     if (lane->in.shared)
         return whi_shm_broken(lane, "it announced bulk memory twice");
-    int fd = lane->wire->take_fd(lane->wire_arg);
+    int fd = take_fd(lane, "it announced bulk memory and passed none");
     if (fd < 0)
-        return whi_shm_broken(lane, "it announced bulk memory and passed none");
+        return (wh_status)fd;
     wh_status status = map_bulk(lane, fd);
-    close(fd);
+    whi_foreign_close(fd);
     return status;
 }
 
@@ -169,12 +177,14 @@ static inline wh_status take(whi_shm *lane) {
 static int attend(whi_shm *lane) {
     if (lane->failed != WH_OK)
         return lane->failed;
+    if (lane->bell_owed)
+        whi_shm_ring_bell(lane);
     wh_status status = whi_shm_retry(lane);
     if (status == WH_EAGAIN)
         return 0;
     if (status != WH_OK)
         return whi_shm_broken(lane, "it freed what was never sent");
-    lane->attention = false;
+    lane->attention = lane->bell_owed;
     return 1;
 }
 

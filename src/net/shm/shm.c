@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "net/copy.h"
+#include "net/foreign.h"
 #include "net/shm/shm_lane.h"
 
 wh_status whi_shm_fail(whi_shm *lane, wh_status status) {
@@ -46,6 +47,15 @@ wh_status whi_shm_retry(whi_shm *lane) {
     return status == WH_OK ? whi_ring_has_room(&lane->tx, lane->refused_size) : status;
 }
 
+void whi_shm_ring_bell(whi_shm *lane) {
+    lane->bell_owed = lane->wire->bell(lane->wire_arg) == WH_EAGAIN;
+    if (!lane->bell_owed)
+        return;
+    lane->attention = true;
+    if (lane->lane.up->unsent)
+        lane->lane.up->unsent(lane->lane.link);
+}
+
 // Leaves the full ring for a larger one.  That this fails is no error: the small ring works.
 static bool grow(whi_shm *lane) {
     size_t size = lane->ring_max;
@@ -55,8 +65,8 @@ static bool grow(whi_shm *lane) {
         whi_region_create("wherry-ring", sizeof(whi_ring_shared) + size, &region, &fd);
     if (status != WH_OK) {
         lane->ring_max = 0;
-        whi_log(WHI_INFO, "I-SHM-01", "a ring of %zu KiB stays as it is: %s", lane->tx.mask >> 10,
-                wh_status_text(status));
+        whi_log(WHI_INFO, "I-SHM-02", "a ring of %zu KiB stays as it is: %s",
+                (size_t)(lane->tx.mask + 1) >> 10, wh_status_text(status));
         return false;
     }
     status = lane->wire->send_fd(lane->wire_arg, fd);
@@ -121,6 +131,8 @@ static wh_status shm_send(whi_lane *base, const whi_hdr *hdr, const void *payloa
 
 static void shm_arm(whi_lane *base, bool want_room) {
     whi_shm *lane = (whi_shm *)base;
+    if (lane->bell_owed)
+        whi_shm_ring_bell(lane);
     if (lane->rx_region) {
         // What poll has kept to itself: whoever sleeps leaves the peer the whole ring.
         if (lane->rx.told != lane->rx.pos)
@@ -136,6 +148,8 @@ static void shm_arm(whi_lane *base, bool want_room) {
 static bool shm_ready(whi_lane *base, bool want_room) {
     whi_shm *lane = (whi_shm *)base;
     if (lane->failed != WH_OK || !whi_ring_empty(&lane->rx))
+        return true;
+    if (lane->bell_owed)
         return true;
     return want_room && lane->attention && whi_shm_retry(lane) != WH_EAGAIN;
 }
@@ -227,7 +241,7 @@ wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *
 
 wh_status whi_shm_attach(whi_lane *lane, int fd) {
     wh_status status = whi_shm_map_ring((whi_shm *)lane, fd);
-    close(fd);
+    whi_foreign_close(fd);
     return status;
 }
 

@@ -3,8 +3,8 @@
 // The shm lane: host memory between two processes of one host.
 //
 // Each direction is a ring of one producer and one consumer in a memfd that the producer made and
-// sealed against resizing, and, once bulk is to be moved, a few large slots in a second memfd.  The
-// lane needs a socket beside it for three things, reached through `wire`: its bell, passing
+// sealed against resizing, and, once bulk is to be moved, memory for large chunks in a second memfd
+// (bulk.h).  The lane needs a socket beside it for three things, reached through `wire`: its bell, passing
 // descriptors, and the notice of death (which is the owner's business).
 #ifndef WHI_NET_SHM_H
 #define WHI_NET_SHM_H
@@ -12,32 +12,31 @@
 #include "base/list.h"
 #include "net/lane.h"
 
-// How a lane reaches its peer beside the rings.  bell wakes the peer; it may be lost only when the
-// peer has unread bytes anyway.  send_fd passes a descriptor, in order (WH_EAGAIN: not now).
-// take_fd returns the next descriptor that the peer has passed, which the lane then owns, or -1
-// when none has come.
+// How a lane reaches its peer beside the rings.  bell wakes the peer; WH_OK may be said of one that
+// is lost only when the peer has unread bytes anyway (WH_EAGAIN: not now).  send_fd passes a
+// descriptor, in order (WH_EAGAIN: not now).  take_fd returns the next descriptor that the peer has
+// passed, which the lane then owns, or a negative wh_status: WH_EAGAIN when none has come.
 typedef struct whi_shm_wire {
-    void (*bell)(void *arg);
+    wh_status (*bell)(void *arg);
     wh_status (*send_fd)(void *arg, int fd);
     int (*take_fd)(void *arg);
 } whi_shm_wire;
 
-// The memory that the bulk slots of one worker may take.  Owned by the worker, shared by its lanes;
-// when it is used up, the lane that has been idle longest gives its slots back.
+// The bulk memory that the lanes of one worker may take for what they send.  Owned by the worker,
+// shared by its lanes; when it is used up, the lane that has been idle longest gives its own back.
 typedef struct whi_shm_budget {
     size_t limit;
     size_t used;
-    whi_list lanes;  // lanes that hold slots, least recently used first
+    whi_list lanes;  // lanes that hold bulk memory, least recently used first
 } whi_shm_budget;
 void whi_shm_budget_init(whi_shm_budget *budget, size_t limit);
 
 typedef struct whi_shm_opts {
-    size_t ring_size;  // bytes of the first ring; a power of two
-    size_t
-        ring_max;  // bytes of the ring that replaces it when it was full; 0 or <= ring_size: never
+    size_t ring_size;    // bytes of the first ring; a power of two
+    size_t ring_max;     // bytes of the one that replaces it when full; 0 or <= ring_size: never
     size_t eager_limit;  // payload bytes of a record; from 1 to ring_size / 4
     size_t slot_size;    // the largest chunk; 0: derived from the caches of this machine
-    unsigned slots;      // slots * slot_size bytes of bulk memory per direction; 0: none
+    unsigned slots;      // bulk memory per direction, in chunks of slot_size; 0: none
     bool asymmetric;     // both processes have whi_shm_barrier(): producers need no fence
     whi_shm_budget *budget;
     const whi_shm_wire *wire;

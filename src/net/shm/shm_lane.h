@@ -20,7 +20,8 @@ typedef struct whi_shm {
     whi_ring_tx tx;
     uint64_t answered;  // rx.pos when we last sent
     bool asymmetric;
-    bool attention;  // poll must look further than the ring: failed, or something was refused
+    bool attention;  // poll must look further than the ring: failed, something was refused, or owed
+    bool bell_owed;  // the wire could not ring: the peer may sleep over what we did
     uint32_t refused_size;  // payload of the record that found no room
     uint32_t refused_bulk;  // and the bulk memory that it needed besides
     uint32_t eager_limit;
@@ -56,6 +57,10 @@ wh_status whi_shm_reserve(whi_shm *lane, uint32_t size);
 // whi_shm_map_ring goes over to receiving from this ring.  The descriptor stays the caller's.
 wh_status whi_shm_map_ring(whi_shm *lane, int fd);
 
+// whi_shm_ring_bell wakes the peer.  A bell that the wire cannot ring now is owed: poll and arm try
+// again, and until then the lane does not let its own worker sleep.
+void whi_shm_ring_bell(whi_shm *lane);
+
 // whi_shm_tell tells the sender what is free in its ring, and wakes it if it waits for that.
 void whi_shm_tell(whi_shm *lane);
 
@@ -67,15 +72,19 @@ wh_status whi_shm_push(whi_lane *base, const whi_hdr *hdr, const whi_span *src, 
 // whi_shm_drop_bulk gives our bulk memory back without a word to the peer.
 void whi_shm_drop_bulk(whi_shm *lane);
 
-// whi_shm_commit publishes a record that was reserved, and wakes the peer if it sleeps.  Whoever answers will
-// be answered: there the peer polls for what comes next, while in a stream its processor should fetch ahead.
+// whi_shm_commit publishes a record that was reserved, and wakes the peer if it sleeps.
+//
+// Whoever answers will be answered: there the peer polls for what comes next, so the record gets a
+// gap behind it (docs/design/shm.md); in a stream its processor should fetch ahead.  The price is
+// ring space when both sides stream at once: every record then looks like an answer, and an 8-byte
+// message takes 1,088 bytes instead of 64.
 static inline void whi_shm_commit(whi_shm *lane, const whi_hdr *hdr) {
     bool answers = lane->answered != lane->rx.pos;
     lane->answered = lane->rx.pos;
     whi_ring_publish(&lane->tx, hdr, answers);
     whi_ring_order(lane->asymmetric);
     if (whi_ring_sleeper(&lane->tx.shared->armed))
-        lane->wire->bell(lane->wire_arg);
+        whi_shm_ring_bell(lane);
 }
 
 #endif

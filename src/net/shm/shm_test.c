@@ -4,6 +4,7 @@
 #include "net/shm/shm.h"
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "net/lane_kit.h"
 #include "net/shm/test_pair.h"
 
@@ -88,14 +89,25 @@ TEST(bulk_waits_for_the_wire) {
     close_pair(&over, a, b);
 }
 
+static char said[512];
+
+static void keep_line(const char *level, const char *id, const char *text, void *arg) {
+    (void)arg;
+    size_t used = strlen(said);
+    snprintf(said + used, sizeof(said) - used, "%s %s %s\n", level, id, text);
+}
+
 TEST(descriptors_run_out) {
     way over = {.opts = {.ring_size = 4096, .ring_max = 65536, .eager_limit = 1024, .slots = 4},
                 .limit = 64 << 20};
     ear *a = &ears[0], *b = &ears[1];
     open_pair(&over, a, b);
+    whi_log_set_level(WHI_INFO);
+    whi_log_set_sink(keep_line, NULL);
     whi_alloc_fail_at(1);  // growth does without
     unsigned count = say_all(a, 0, 32);
     whi_alloc_fail_at(0);
+    CHECK(strstr(said, "I-SHM-02 a ring of 4 KiB stays as it is"));
     CHECK(count < 64);
     (void)poll_all(b);
     CHECK_EQ_INT(b->heard, count);
@@ -104,6 +116,8 @@ TEST(descriptors_run_out) {
     CHECK(push(a, 0, 100000, &moved) == WH_OK);
     whi_alloc_fail_at(0);
     CHECK_EQ_INT(moved, 1024);
+    CHECK(strstr(said, "W-SHM-01"));
+    whi_log_set_sink(NULL, NULL);
     close_pair(&over, a, b);
 }
 

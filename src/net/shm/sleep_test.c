@@ -130,4 +130,33 @@ TEST(bulk_space_freed_before_the_new_ring) {
     close_pair(&over, a, b);
 }
 
+// A bell that the system has no memory for is rung later; nobody sleeps over it meanwhile.
+TEST(a_bell_is_owed_until_it_rings) {
+    way over = {.opts = {.ring_size = 4096, .eager_limit = 64}, .limit = 0};
+    ear *a = &ears[0], *b = &ears[1];
+    open_pair(&over, a, b);
+    for (int by_poll = 0; by_poll < 2; by_poll++) {
+        over.wires[0].bells = 0;
+        over.wires[0].mute = 2;
+        fall_asleep(b, false);
+        CHECK(say(a, (unsigned)by_poll, 8) == WH_OK);
+        CHECK(a->unsent);
+        fall_asleep(a, false);
+        CHECK(a->lane->ops->ready(a->lane, false));
+        CHECK_EQ_INT(over.wires[0].bells, 0);
+        if (by_poll)
+            CHECK(a->lane->ops->poll(a->lane, 16) >= 0);
+        else
+            fall_asleep(a, false);
+        CHECK_EQ_INT(over.wires[0].bells, 1);
+        (void)poll_all(a);
+        fall_asleep(a, false);
+        CHECK(!a->lane->ops->ready(a->lane, false));
+        CHECK_EQ_INT(poll_all(b), 1);
+        a->unsent = false;
+    }
+    CHECK_EQ_INT(over.wires[0].bells, 1);
+    close_pair(&over, a, b);
+}
+
 TEST_MAIN()

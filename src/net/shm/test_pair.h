@@ -84,6 +84,7 @@ enum { MEMORY = 512 << 10 };
 typedef struct ear {
     whi_lane *lane;
     unsigned heard;
+    bool unsent;
     uint64_t landed;
     unsigned char memory[MEMORY];
 } ear;
@@ -108,7 +109,12 @@ static wh_status ear_landed(void *link, const whi_hdr *hdr) {
     return WH_OK;
 }
 
-static const whi_lane_up ear_up = {.deliver = ear_deliver, .sink = ear_sink, .landed = ear_landed};
+static void ear_unsent(void *link) {
+    ((ear *)link)->unsent = true;
+}
+
+static const whi_lane_up ear_up = {
+    .deliver = ear_deliver, .sink = ear_sink, .landed = ear_landed, .unsent = ear_unsent};
 
 static ear ears[4];
 

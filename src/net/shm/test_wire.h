@@ -18,6 +18,7 @@ typedef struct test_wire {
     int fd;
     unsigned bells;   // rung by this end
     unsigned refuse;  // so many descriptors are refused with WH_EAGAIN
+    unsigned mute;    // and so many bells
 } test_wire;
 
 __attribute__((unused)) static void test_wire_pair(test_wire wires[2]) {
@@ -28,10 +29,15 @@ __attribute__((unused)) static void test_wire_pair(test_wire wires[2]) {
     wires[1] = (test_wire){.fd = fds[1]};
 }
 
-static void test_wire_bell(void *arg) {
+static wh_status test_wire_bell(void *arg) {
     test_wire *wire = arg;
+    if (wire->mute) {
+        wire->mute--;
+        return WH_EAGAIN;
+    }
     wire->bells++;
     (void)!send(wire->fd, "b", 1, MSG_NOSIGNAL);
+    return WH_OK;
 }
 
 static wh_status test_wire_send_fd(void *arg, int fd) {
@@ -65,7 +71,7 @@ static int test_wire_take_fd(void *arg) {
                              .msg_control = control,
                              .msg_controllen = sizeof(control)};
         if (recvmsg(wire->fd, &msg, MSG_CMSG_CLOEXEC) != 1)
-            return -1;
+            return WH_EAGAIN;
         if (CMSG_FIRSTHDR(&msg))
             memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
     }

@@ -31,9 +31,10 @@ static void write_ballast(uint32_t value) {
         atomic_store_explicit(&ballast[i].word, value, memory_order_relaxed);
 }
 
-static void count_bell(void *arg) {
+static wh_status count_bell(void *arg) {
     (void)arg;
     atomic_fetch_add_explicit(&bells, 1, memory_order_relaxed);
+    return WH_OK;
 }
 
 static wh_status refuse_fd(void *arg, int fd) {
@@ -43,7 +44,7 @@ static wh_status refuse_fd(void *arg, int fd) {
 
 static int no_fd(void *arg) {
     (void)arg;
-    return -1;
+    return WH_EAGAIN;
 }
 
 static wh_status ignore(void *link, const whi_hdr *hdr, const void *payload) {

@@ -11,10 +11,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/list.h"
+#include "base/log.h"
+#include "net/foreign.h"
 #include "net/stream/state.h"
 
 enum {
@@ -24,36 +23,51 @@ enum {
     // time.
     READ_SIZE = 256,
     READS = 16,
+    // Bells that may stand before a descriptor in the socket, far more than a socket's buffer holds
+    // when each was rung by itself: looking for the descriptor ends, however many a peer sends.
+    BELLS_MAX = 1 << 20,
 };
 
-static whi_stream *stream_of(whi_lane *lane) {
-    return whi_container_of(lane, whi_stream, lane);
-}
-
-// adopt takes the descriptors of one control message, and closes those for which there is no room.
-static bool adopt(whi_stream *stream, const struct cmsghdr *cmsg) {
+// adopt takes the descriptors of one control message and returns how many those were.  It closes
+// those for which there is no room.
+static size_t adopt(whi_stream *stream, const struct cmsghdr *cmsg) {
     size_t count = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    bool fits = true;
     for (size_t i = 0; i < count; i++) {
         int fd;
         memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(fd), sizeof(fd));
-        if (stream->fd_count < WHI_STREAM_FDS) {
+        if (stream->fd_count < WHI_STREAM_FDS)
             stream->fds[stream->fd_count++] = fd;
-        } else {
-            close(fd);
-            fits = false;
-        }
+        else
+            whi_foreign_close(fd);
     }
-    return fits;
+    return count;
 }
 
-// adopt_all takes what a message brought; false when those were too many.
-static bool adopt_all(whi_stream *stream, struct msghdr *msg) {
-    bool fits = !(msg->msg_flags & MSG_CTRUNC);
+// ran_out ends the lane because this process has no descriptor left for one that came.
+static wh_status ran_out(whi_stream *stream) {
+    char peer[96];
+    stream->lane.ops->describe(&stream->lane, peer, sizeof(peer));
+    whi_log_once_per(WHI_ERROR, "E-STREAM-05", 5,
+                     "%s: a descriptor of shared memory has come, but this process has none left "
+                     "for it; the connection is dropped; see ulimit -n",
+                     peer);
+    return whi_stream_fail(stream, WH_ELIMIT);
+}
+
+// adopt_all takes what a message brought.
+static wh_status adopt_all(whi_stream *stream, struct msghdr *msg) {
+    size_t came = 0, waited = stream->fd_count;
     for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg); cmsg; cmsg = CMSG_NXTHDR(msg, cmsg))
         if (cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS)
-            fits = adopt(stream, cmsg) && fits;
-    return fits;
+            came += adopt(stream, cmsg);
+    bool cut = msg->msg_flags & MSG_CTRUNC;
+    // The kernel cuts at the room that we gave, or where it has no number for one more.
+    if (cut && came < WHI_STREAM_FDS)
+        return ran_out(stream);
+    if (cut || waited + came > WHI_STREAM_FDS)
+        return whi_stream_violated(stream, "more descriptors at once than are allowed",
+                                   WHI_STREAM_FDS);
+    return WH_OK;
 }
 
 // receive_raw makes the cheapest call that serves.
@@ -83,11 +97,8 @@ ssize_t whi_stream_receive(whi_stream *stream, struct iovec *iov, size_t count) 
         (void)whi_stream_fail(stream, whi_stream_lost(stream, "receive", errno));
         return -1;
     }
-    if (stream->opts.local && !adopt_all(stream, &msg)) {
-        (void)whi_stream_violated(stream, "more descriptors at once than are allowed",
-                                  WHI_STREAM_FDS);
+    if (stream->opts.local && adopt_all(stream, &msg) != WH_OK)
         return -1;
-    }
     if (n == 0) {
         (void)whi_stream_fail(stream, WH_EPEER);
         return -1;
@@ -143,20 +154,24 @@ int whi_stream_read_bytes(whi_stream *stream) {
 }
 
 void whi_stream_rx_bytes(whi_lane *lane) {
-    whi_stream *stream = stream_of(lane);
+    whi_stream *stream = whi_stream_of(lane);
     assert(stream->landing_left == 0);
     stream->rx_bytes = true;
 }
 
-void whi_stream_bell(whi_lane *lane) {
-    whi_stream *stream = stream_of(lane);
+wh_status whi_stream_bell(whi_lane *lane) {
+    const whi_stream *stream = whi_stream_of(lane);
     assert(stream->tx_bytes);
-    // No outcome matters: a full socket rings by itself, and a lost peer is found by receiving.
-    (void)send(stream->fd, &(uint8_t){BYTE_BELL}, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t n;
+    do
+        n = send(stream->fd, &(uint8_t){BYTE_BELL}, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    // A full socket rings by itself, and a lost peer is found by receiving.
+    return n < 0 && (errno == ENOBUFS || errno == ENOMEM) ? WH_EAGAIN : WH_OK;
 }
 
 wh_status whi_stream_pass_fd(whi_lane *lane, int fd) {
-    whi_stream *stream = stream_of(lane);
+    whi_stream *stream = whi_stream_of(lane);
     assert(stream->tx_bytes && stream->opts.local && fd >= 0);
     if (stream->tx_broken != WH_OK)
         return stream->tx_broken;
@@ -167,14 +182,23 @@ wh_status whi_stream_pass_fd(whi_lane *lane, int fd) {
     return n > 0 ? WH_OK : stream->tx_broken;
 }
 
-int whi_stream_take_fd(whi_lane *lane) {
-    whi_stream *stream = stream_of(lane);
-    if (stream->fd_count == 0 && stream->rx_bytes && stream->broken == WH_OK) {
+// find_fd reads until a descriptor has come or the socket is empty.
+static void find_fd(whi_stream *stream) {
+    unsigned before;
+    do {
+        before = stream->unreported;
         int n = whi_stream_read_bytes(stream);
         stream->unreported = n > 0 ? (unsigned)n : 0;
-    }
+    } while (stream->fd_count == 0 && stream->unreported > before &&
+             stream->unreported < BELLS_MAX);
+}
+
+int whi_stream_take_fd(whi_lane *lane) {
+    whi_stream *stream = whi_stream_of(lane);
+    if (stream->fd_count == 0 && stream->rx_bytes && stream->broken == WH_OK)
+        find_fd(stream);
     if (stream->fd_count == 0)
-        return -1;
+        return stream->broken != WH_OK ? (int)stream->broken : WH_EAGAIN;
     int fd = stream->fds[0];
     stream->fd_count--;
     memmove(stream->fds, stream->fds + 1, stream->fd_count * sizeof(fd));

@@ -49,7 +49,7 @@ TEST(a_record_brings_a_descriptor) {
     CHECK(b.fd_taken >= 0 && b.fd_taken != pipe.out);
     CHECK(identity(b.fd_taken) == identity(pipe.out));
     CHECK(fcntl(b.fd_taken, F_GETFD) & FD_CLOEXEC);
-    CHECK_EQ_INT(whi_stream_take_fd(b.lane), -1);
+    CHECK_EQ_INT(whi_stream_take_fd(b.lane), WH_EAGAIN);
     close(b.fd_taken);
     close(pipe.out);
     CHECK(probe_gone(&pipe));
@@ -94,16 +94,16 @@ TEST(a_flood_of_bells_is_bounded) {
 TEST(a_bell_is_one_byte_or_none) {
     peer self;
     go_bytes(&self, false);
-    whi_stream_bell(self.lane);
+    CHECK_EQ_INT(whi_stream_bell(self.lane), WH_OK);
     uint8_t bytes[8];
     CHECK_EQ_INT(read(self.fd, bytes, sizeof(bytes)), 1);
     CHECK_EQ_INT(bytes[0], 1);
     for (int i = 0; i < 20000; i++)
-        whi_stream_bell(self.lane);
+        CHECK_EQ_INT(whi_stream_bell(self.lane), WH_OK);
     CHECK(!whi_stream_blocked(self.lane));
     close(self.fd);
     self.fd = -1;
-    whi_stream_bell(self.lane);
+    CHECK_EQ_INT(whi_stream_bell(self.lane), WH_OK);
     CHECK_EQ_INT(peer_poll(&self), WH_EPEER);
     peer_close(&self);
 }
@@ -156,7 +156,7 @@ TEST(descriptors_pass_in_order) {
     probe pipes[4];
     for (int i = 0; i < 4; i++) {
         pipes[i] = probe_open();
-        whi_stream_bell(a.lane);
+        CHECK_EQ_INT(whi_stream_bell(a.lane), WH_OK);
         CHECK_EQ_INT(whi_stream_pass_fd(a.lane, pipes[i].out), WH_OK);
     }
     for (int i = 0; i < 4; i++) {
@@ -167,7 +167,7 @@ TEST(descriptors_pass_in_order) {
         CHECK(probe_gone(&pipes[i]));
         close(pipes[i].in);
     }
-    CHECK_EQ_INT(whi_stream_take_fd(b.lane), -1);
+    CHECK_EQ_INT(whi_stream_take_fd(b.lane), WH_EAGAIN);
     // Bells that were read on the way to the descriptors are not lost to the poll.
     CHECK(b.lane->ops->ready(b.lane, false));
     CHECK_EQ_INT(peer_poll(&b), 8);

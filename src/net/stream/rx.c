@@ -36,14 +36,13 @@ static size_t fill(whi_stream *stream) {
     return in->size - in->end;
 }
 
-// wake gets the buffer for a lane that was at rest, once there is something to put in.
-//
-// Returns 1, 0 when there is nothing, -1 when the lane has failed.
-static int wake(whi_stream *stream) {
+// wake gets the buffer for a lane that was at rest, once there is something to put in, be it the
+// socket's end; false: there is no buffer.
+static bool wake(whi_stream *stream) {
     char byte;
     ssize_t n = recv(stream->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
+        return false;
     size_t size = 2 * (sizeof(whi_hdr) + stream->opts.eager_limit);
     size = size < IN_MIN ? IN_MIN : size;
     uint8_t *data = whi_malloc(size);
@@ -51,19 +50,16 @@ static int wake(whi_stream *stream) {
         // Nothing is lost: the bytes stay in the socket and the next poll tries again.
         whi_log_once_per(WHI_WARN, "W-STREAM-04", 1, "no memory for a receive buffer of %zu bytes",
                          size);
-        return 0;
+        return false;
     }
     stream->in = (whi_stream_buf){.data = data, .size = size};
-    return 1;
+    return true;
 }
 
 // receive_records reads into `in`; *all tells whether the socket gave all that was asked for.
 static ssize_t receive_records(whi_stream *stream, bool *all) {
-    if (!stream->in.data) {
-        int awake = wake(stream);
-        if (awake <= 0)
-            return awake;
-    }
+    if (!stream->in.data && !wake(stream))
+        return 0;
     size_t room = fill(stream);
     struct iovec iov = {.iov_base = stream->in.data + stream->in.end, .iov_len = room};
     ssize_t n = whi_stream_receive(stream, &iov, 1);

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include "base/list.h"  // whi_container_of
 #include "net/stream/stream.h"
 
 enum {
@@ -56,6 +57,11 @@ typedef struct whi_stream {
     unsigned fd_bytes;    // bytes that have announced one of them
     int fds[WHI_STREAM_FDS];
 } whi_stream;
+
+// whi_stream_of returns the stream lane that a lane is part of.
+static inline whi_stream *whi_stream_of(const whi_lane *lane) {
+    return whi_container_of(lane, whi_stream, lane);
+}
 
 // whi_stream_pending returns how many bytes a buffer holds.
 static inline size_t whi_stream_pending(const whi_stream_buf *buf) {

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/list.h"
 #include "base/log.h"
+#include "net/foreign.h"
 #include "net/stream/state.h"
 
 enum {
@@ -27,14 +27,6 @@ enum {
 };
 
 static_assert(sizeof(whi_stream) < 512, "an idle link must be cheap");
-
-static whi_stream *stream_of(whi_lane *lane) {
-    return whi_container_of(lane, whi_stream, lane);
-}
-
-static const whi_stream *stream_of_const(const whi_lane *lane) {
-    return (const whi_stream *)(const void *)((const char *)lane - offsetof(whi_stream, lane));
-}
 
 wh_status whi_stream_fail(whi_stream *stream, wh_status status) {
     if (stream->broken == WH_OK)
@@ -79,7 +71,7 @@ void whi_stream_rest(whi_stream *stream) {
 }
 
 static size_t stream_eager_limit(const whi_lane *lane) {
-    return stream_of_const(lane)->opts.eager_limit;
+    return whi_stream_of(lane)->opts.eager_limit;
 }
 
 // read_some reads in the mode that the direction is in, which the last record may change midway.
@@ -94,7 +86,7 @@ static int read_some(whi_stream *stream, int budget) {
 }
 
 static int stream_poll(whi_lane *lane, int budget) {
-    whi_stream *stream = stream_of(lane);
+    whi_stream *stream = whi_stream_of(lane);
     if (stream->broken != WH_OK)
         return stream->broken;
     int room = stream->full && whi_stream_flush(stream);
@@ -113,12 +105,12 @@ static int stream_poll(whi_lane *lane, int budget) {
 
 static void stream_arm(whi_lane *lane, bool want_room) {
     (void)want_room;  // the owner watches the socket, for room too
-    whi_stream_rest(stream_of(lane));
+    whi_stream_rest(whi_stream_of(lane));
 }
 
 static bool stream_ready(whi_lane *lane, bool want_room) {
     (void)want_room;
-    const whi_stream *stream = stream_of(lane);
+    const whi_stream *stream = whi_stream_of(lane);
     return stream->broken != WH_OK || stream->tx_broken != WH_OK || stream->unreported > 0 ||
            whi_stream_complete(stream);
 }
@@ -131,7 +123,7 @@ static void describe_unix(int fd, char *text, size_t size) {
 }
 
 static void stream_describe(const whi_lane *lane, char *text, size_t size) {
-    int fd = stream_of_const(lane)->fd;
+    int fd = whi_stream_of(lane)->fd;
     char host[INET6_ADDRSTRLEN] = "?";
     union {
         struct sockaddr any;
@@ -156,9 +148,9 @@ static void stream_describe(const whi_lane *lane, char *text, size_t size) {
 }
 
 static void stream_close(whi_lane *lane) {
-    whi_stream *stream = stream_of(lane);
+    whi_stream *stream = whi_stream_of(lane);
     for (unsigned i = 0; i < stream->fd_count; i++)
-        close(stream->fds[i]);
+        whi_foreign_close(stream->fds[i]);
     close(stream->fd);
     release(&stream->in);
     release(&stream->out);
@@ -216,9 +208,9 @@ wh_status whi_stream_create(int fd, const whi_stream_opts *opts, const whi_lane_
 }
 
 int whi_stream_fd(const whi_lane *lane) {
-    return stream_of_const(lane)->fd;
+    return whi_stream_of(lane)->fd;
 }
 
 bool whi_stream_blocked(const whi_lane *lane) {
-    return stream_of_const(lane)->full;
+    return whi_stream_of(lane)->full;
 }

@@ -37,11 +37,16 @@ wh_status whi_stream_send_fd(whi_lane *lane, const whi_hdr *hdr, int fd);
 wh_status whi_stream_tx_bytes(whi_lane *lane);
 void whi_stream_rx_bytes(whi_lane *lane);
 
-// In byte mode: ring the peer's bell; pass a descriptor; take the next descriptor that has come
-// (-1: none yet; it reads the socket if it must).  A bell that finds the socket full is dropped:
-// the peer has bytes to read.
-void whi_stream_bell(whi_lane *lane);
+// In byte mode: ring the peer's bell.  One that finds the socket full is dropped: the peer has bytes
+// to read.  WH_EAGAIN: the system has no memory for it, and the bell must be rung again.
+wh_status whi_stream_bell(whi_lane *lane);
+
+// In byte mode: pass a descriptor (the caller keeps and closes its own; WH_EAGAIN: not now).
 wh_status whi_stream_pass_fd(whi_lane *lane, int fd);
+
+// whi_stream_take_fd returns the next descriptor that has come, to be closed with
+// whi_foreign_close, or a negative wh_status: WH_EAGAIN when there is none yet.  In byte mode it
+// reads the socket if it must.
 int whi_stream_take_fd(whi_lane *lane);
 
 #endif

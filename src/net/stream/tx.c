@@ -13,7 +13,6 @@
 #include <sys/uio.h>
 
 #include "base/alloc.h"
-#include "base/list.h"
 #include "net/stream/state.h"
 
 enum {
@@ -24,10 +23,6 @@ enum {
     // beside the copies, and it stays in a second-level cache on its way to the socket.
     STAGE_SIZE = 128 * 1024,
 };
-
-static whi_stream *stream_of(whi_lane *lane) {
-    return whi_container_of(lane, whi_stream, lane);
-}
 
 // refused sorts the errno of a send that wrote nothing: 0 to try again later, -1 when sending is
 // over.
@@ -180,12 +175,12 @@ static wh_status send_record(whi_stream *stream, const whi_hdr *hdr, const void 
 }
 
 wh_status whi_stream_send(whi_lane *lane, const whi_hdr *hdr, const void *payload) {
-    return send_record(stream_of(lane), hdr, payload, -1);
+    return send_record(whi_stream_of(lane), hdr, payload, -1);
 }
 
 wh_status whi_stream_send_fd(whi_lane *lane, const whi_hdr *hdr, int fd) {
     assert(hdr->size == 0 && fd >= 0);
-    return send_record(stream_of(lane), hdr, NULL, fd);
+    return send_record(whi_stream_of(lane), hdr, NULL, fd);
 }
 
 // stage has bytes produced into `out`, behind a header if there is one, and writes what it can.
@@ -267,7 +262,7 @@ static wh_status push_moved(whi_stream *stream, const whi_hdr *chunk, const whi_
 
 wh_status whi_stream_push(whi_lane *lane, const whi_hdr *hdr, const whi_span *src, uint64_t size,
                           size_t *moved) {
-    whi_stream *stream = stream_of(lane);
+    whi_stream *stream = whi_stream_of(lane);
     assert(size > 0);
     if (stream->open_left > 0 && stream->tx_broken == WH_OK && stream->broken == WH_OK)
         return resume(stream, hdr, src, size, moved);
@@ -283,7 +278,7 @@ wh_status whi_stream_push(whi_lane *lane, const whi_hdr *hdr, const whi_span *sr
 }
 
 wh_status whi_stream_tx_bytes(whi_lane *lane) {
-    whi_stream *stream = stream_of(lane);
+    whi_stream *stream = whi_stream_of(lane);
     wh_status status = gate(stream);
     if (status == WH_OK)
         stream->tx_bytes = true;
