@@ -114,10 +114,6 @@ static inline size_t whi_writer_size(const whi_writer *writer) {
     return (size_t)(writer->next - writer->begin);
 }
 
-static inline size_t whi_writer_left(const whi_writer *writer) {
-    return writer->failed ? 0 : (size_t)(writer->end - writer->next);
-}
-
 // whi_writer_ok says whether everything has found its place.
 static inline bool whi_writer_ok(const whi_writer *writer) {
     return !writer->failed;

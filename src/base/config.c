@@ -340,18 +340,6 @@ wh_status whi_config_load_env(whi_config *cfg, char *const *env, whi_config_repo
     return result;
 }
 
-wh_status whi_config_get(const whi_config *cfg, const char *key, char *text, size_t size) {
-    const row *r = key ? find_row(key, strlen(key), false) : NULL;
-    if (!r)
-        return WH_ENOTFOUND;
-    char current[WHI_CONFIG_TEXT_MAX];
-    write_value(cfg, r, current);
-    if (strlen(current) >= size)
-        return WH_EINVAL;
-    strcpy(text, current);
-    return WH_OK;
-}
-
 bool whi_config_entry_at(const whi_config *cfg, size_t index, whi_config_entry *entry) {
     if (index >= WHI_CONFIG_COUNT)
         return false;

@@ -84,15 +84,9 @@ WH_CHECK wh_status whi_config_load_env(whi_config *cfg, char *const *env,
 WH_CHECK wh_status whi_config_set(whi_config *cfg, const char *key, const char *value, char *error,
                                   size_t error_size);
 
-// whi_config_get writes a setting as text, in the one form that whi_config_set reads back to the
-// same value; a secret that is set reads "(set)".
-//
-// WH_ENOTFOUND for an unknown key, WH_EINVAL when `size` is too small; WHI_CONFIG_TEXT_MAX never
-// is.
-WH_CHECK wh_status whi_config_get(const whi_config *cfg, const char *key, char *text, size_t size);
-
 // whi_config_entry_at describes setting number `index`; false when index is WHI_CONFIG_COUNT or
-// more.
+// more.  `value` is in the one form that whi_config_set reads back to the same value; a secret that
+// is set reads "(set)".
 bool whi_config_entry_at(const whi_config *cfg, size_t index, whi_config_entry *entry);
 
 #endif

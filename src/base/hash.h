@@ -44,7 +44,7 @@ void whi_hash_init(whi_hash *map);
 
 // whi_hash_put maps `key` to `ptr`, which must not be NULL, and replaces what the key had before.
 //
-// Fails with WH_ENOMEM only, and then the map is unchanged.
+// WH_ENOMEM, or WH_EINVAL when `ptr` is NULL: the map is unchanged.
 WH_CHECK wh_status whi_hash_put(whi_hash *map, uint64_t key, void *ptr);
 
 // whi_hash_get returns the pointer of `key`, or NULL.

@@ -73,17 +73,6 @@ void *whi_idmap_remove(whi_idmap *map, uint32_t id) {
     return ptr;
 }
 
-void *whi_idmap_next(const whi_idmap *map, uint32_t *cursor, uint32_t *id) {
-    for (uint32_t i = *cursor; i < map->capacity; i++) {
-        if (!map->slots[i].ptr)
-            continue;
-        *cursor = i + 1;
-        *id = map->slots[i].id;
-        return map->slots[i].ptr;
-    }
-    return NULL;
-}
-
 void whi_idmap_fini(whi_idmap *map) {
     whi_free(map->slots);
     whi_idmap_init(map);

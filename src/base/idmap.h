@@ -51,15 +51,6 @@ static inline void *whi_idmap_get(const whi_idmap *map, uint32_t id) {
 // whi_idmap_remove ends the use of `id` and returns its pointer, or NULL when it was not in use.
 void *whi_idmap_remove(whi_idmap *map, uint32_t id);
 
-static inline uint32_t whi_idmap_count(const whi_idmap *map) {
-    return map->count;
-}
-
-// whi_idmap_next returns the first pointer from position *cursor on, moves *cursor behind it and
-// writes its id; NULL at the end.  Begin with 0.  The pointers seen so far may be removed
-// meanwhile.
-void *whi_idmap_next(const whi_idmap *map, uint32_t *cursor, uint32_t *id);
-
 // whi_idmap_fini frees the map, whether or not it is empty.
 void whi_idmap_fini(whi_idmap *map);
 

@@ -17,8 +17,8 @@ typedef struct whi_pool_chunk {
 } whi_pool_chunk;
 
 enum {
-    OBJECTS_FIRST = 8,
-    CHUNK_SIZE_MAX = 64 << 10,  // larger ones would only make an idle pool expensive
+    OBJECTS_FIRST = 8,          // in the first chunk, however large they are
+    CHUNK_SIZE_MAX = 64 << 10,  // no doubling beyond: that would only make an idle pool expensive
 };
 
 static size_t round_up(size_t size, size_t align) {

@@ -2,8 +2,8 @@
 //
 // A pool of objects of one size: taking and giving back is a few instructions.
 //
-// Objects come in chunks that double in number up to 64 KiB of memory each; a free object holds the
-// link to the next free one in its own first bytes.  The last given back is the next taken, while
+// Objects come in chunks that begin with eight of them and double as long as that is at most 64 KiB;
+// a free object holds the link to the next free one in its own first bytes.  The last given back is the next taken, while
 // it is still in the cache.  Memory returns to the heap in whi_pool_fini only.  A pool belongs to
 // one thread or one lock.  Under the address sanitizer, free objects are poisoned.
 #ifndef WHI_BASE_POOL_H

@@ -19,10 +19,6 @@ typedef struct whi_queue {
     whi_queue_node **last;  // where the next node's address goes
 } whi_queue;
 
-// whi_queue_foreach visits the nodes in order; the body may not change the queue.
-#define whi_queue_foreach(node, queue)                                                             \
-    for (whi_queue_node *node = (queue)->first; node; node = node->next)
-
 static inline void whi_queue_init(whi_queue *queue) {
     queue->first = NULL;
     queue->last = &queue->first;
@@ -43,14 +39,6 @@ static inline void whi_queue_push(whi_queue *queue, whi_queue_node *node) {
     queue->last = &node->next;
 }
 
-// whi_queue_push_front puts a node back to where whi_queue_pop took it from.
-static inline void whi_queue_push_front(whi_queue *queue, whi_queue_node *node) {
-    node->next = queue->first;
-    if (!queue->first)
-        queue->last = &node->next;
-    queue->first = node;
-}
-
 // whi_queue_pop takes the oldest node out, or returns NULL.
 static inline whi_queue_node *whi_queue_pop(whi_queue *queue) {
     whi_queue_node *node = queue->first;
@@ -61,15 +49,6 @@ static inline whi_queue_node *whi_queue_pop(whi_queue *queue) {
         queue->last = &queue->first;
     node->next = NULL;
     return node;
-}
-
-// whi_queue_append moves all nodes of `from` behind those of `to` and leaves `from` empty.
-static inline void whi_queue_append(whi_queue *to, whi_queue *from) {
-    if (whi_queue_empty(from))
-        return;
-    *to->last = from->first;
-    to->last = from->last;
-    whi_queue_init(from);
 }
 
 #endif

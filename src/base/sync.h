@@ -60,17 +60,6 @@ static inline void whi_event_set(whi_event *event) {
         whi_futex_wake(&event->state, INT32_MAX);
 }
 
-// whi_event_is_set asks without waiting.
-static inline bool whi_event_is_set(whi_event *event) {
-    return atomic_load_explicit(&event->state, memory_order_acquire) == WHI_EVENT_SET;
-}
-
-// whi_event_reset makes a set event wait-able again; one that is not set stays as it is.
-static inline void whi_event_reset(whi_event *event) {
-    uint32_t set = WHI_EVENT_SET;
-    atomic_compare_exchange_strong(&event->state, &set, WHI_EVENT_CLEAR);
-}
-
 // whi_event_wait sleeps until the event is set: WH_OK, or WH_ETIMEDOUT after `timeout_ns`.
 static inline wh_status whi_event_wait(whi_event *event, uint64_t timeout_ns) {
     uint64_t start = timeout_ns == WHI_FOREVER ? 0 : whi_clock_ns();

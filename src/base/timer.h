@@ -55,11 +55,6 @@ void whi_timers_add(whi_timers *timers, whi_timer *timer, uint64_t deadline_ns);
 // whi_timers_remove disarms `timer`; one that is not armed is left alone.
 void whi_timers_remove(whi_timers *timers, whi_timer *timer);
 
-// whi_timer_armed says whether the timer has yet to fire.
-static inline bool whi_timer_armed(const whi_timer *timer) {
-    return timer->state != WHI_TIMER_IDLE;
-}
-
 static inline size_t whi_timers_count(const whi_timers *timers) {
     return timers->count;
 }
