@@ -3,6 +3,8 @@
 // A worker in a forked child: every call is refused, nothing of the parent's conversation is touched, and no descriptor of it
 // is left open in the child.
 #include <dirent.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "comm/raw_peer.h"
@@ -138,6 +140,52 @@ TEST(no_socket_is_inherited) {
         honest(&d);
         duo_end(&d);
     }
+}
+
+// The numbers of the descriptors that the child has closed become other files', which a call must not write to.
+static int old_event_fd;
+
+static void wake_with_a_file_there(void) {
+    int fd;
+    do
+        fd = memfd_create("other", MFD_CLOEXEC);
+    while (fd >= 0 && fd < old_event_fd);
+    wh_worker_wake(d.client);
+    struct stat info;
+    CHECK(fstat(old_event_fd, &info) == 0);
+    CHECK_EQ_INT(info.st_size, 0);
+}
+
+TEST(a_child_writes_to_no_other_file) {
+    duo_begin(&d, NULL, NULL);
+    old_event_fd = d.client->event_fd;
+    in_child(wake_with_a_file_there);
+    duo_end(&d);
+}
+
+static void submit(void) {
+    alarm(5);
+    CHECK_EQ_INT(wh_tag_send(d.to, "x", 1, 1, NULL, NULL), WH_EFORKED);
+    wh_endpoint_abort(d.to);
+}
+
+// A fork while another thread of the parent is in the middle of a submit.
+TEST(a_child_waits_for_no_lock) {
+    duo_begin(&d, NULL, NULL);
+    duo_connect(&d);
+    pthread_mutex_lock(&d.client->foreign_lock);
+    fflush(stdout);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        submit();
+        _exit(0);
+    }
+    pthread_mutex_unlock(&d.client->foreign_lock);
+    int status;
+    CHECK_EQ_INT(waitpid(pid, &status, 0), pid);
+    CHECK_EQ_INT(status, 0);
+    duo_end(&d);
 }
 
 // The end of the parent's side is seen by its peer although the child lives on.
