@@ -21,7 +21,8 @@ typedef struct wh_listener wh_listener;
 
 typedef struct wh_listener_opts {  // zero in any field means its default
     size_t size;                   // of the caller's struct, so that it can grow
-    const char *secret;            // peers must know it; default: config `secret`
+    // Peers must know it.  NULL: config `secret`; "": none, also when the configuration has one.
+    const char *secret;
     int any_user;  // 1: local peers of other users may connect; default: config `local_uid`
 } wh_listener_opts;
 #ifndef __cplusplus

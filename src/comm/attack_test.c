@@ -271,16 +271,34 @@ TEST(wrong_secret) {
 TEST(secret_on_the_listening_side_only) {
     begin_with(secret_options, secret_options);
     listen_to_log();
-    dial_fails("", WH_EAUTH, "this side asks for a secret", "connecting side does not give one");
-    CHECK(logged("W-HND-01") && logged("does not give one"));
+    dial_fails("", WH_EAUTH, "the listener asks for a secret", "connecting side gives none");
+    CHECK(logged("W-HND-01") && logged("gives none"));
     end();
 }
 
 TEST(secret_on_the_connecting_side_only) {
     begin();
     listen_to_log();
-    dial_fails("right", WH_EAUTH, "this side has no secret", "connecting side has one");
+    dial_fails("right", WH_EAUTH, "the listener has no secret", "connecting side has one");
     CHECK(logged("W-HND-01"));
+    end();
+}
+
+// "" means none, which is likely to be a mistake where the configuration has a secret.
+TEST(listener_without_the_configured_secret) {
+    wh_listener *open = NULL;
+    begin_with(secret_options, secret_options);
+    listen_to_log();
+    CHECK_EQ_INT(wh_listener_open(victim.server, "127.0.0.1:0", WH_LISTENER_OPTS(.secret = "own"),
+                                  duo_accept, &victim, &open),
+                 WH_OK);
+    wh_listener_close(open);
+    CHECK(!logged("W-LST-05"));
+    CHECK_EQ_INT(wh_listener_open(victim.server, "127.0.0.1:0", WH_LISTENER_OPTS(.secret = ""),
+                                  duo_accept, &victim, &open),
+                 WH_OK);
+    wh_listener_close(open);
+    CHECK(logged("W-LST-05"));
     end();
 }
 
@@ -291,6 +309,24 @@ static void offer_with_secret(raw *r) {
 static void check_refused(const whi_hello *last) {
     CHECK_EQ_INT(last->step, WHI_HELLO_REJECT);
     CHECK_EQ_INT(last->status, WH_EAUTH);
+}
+
+// The log has a limit for each reason: those who come without a secret hide nobody who guesses.
+TEST(a_flood_of_refusals_hides_no_guess) {
+    begin_with(secret_options, secret_options);
+    listen_to_log();
+    for (int i = 0; i < 20; i++) {
+        raw r;
+        CHECK(!raw_offer(&victim, &r, port, 0));
+        close(r.fd);
+    }
+    raw guess;
+    offer_with_secret(&guess);
+    whi_hello last = raw_confirm(&victim, &guess, "wrong", 0);
+    check_refused(&last);
+    close(guess.fd);
+    CHECK(logged("gives none") && logged("secret of the connecting side is another one"));
+    end();
 }
 
 TEST(forged_proofs) {
@@ -440,7 +476,7 @@ TEST(another_version) {
     CHECK(raw_hello_read(&victim, fd, &last));
     CHECK_EQ_INT(last.step, WHI_HELLO_REJECT);
     CHECK_EQ_INT(last.status, WH_EVERSION);
-    CHECK(strstr(last.text, "versions 1 to 1 here") && strstr(last.text, "7 to 9"));
+    CHECK(strstr(last.text, "versions 1 to 1 at the listener") && strstr(last.text, "7 to 9"));
     CHECK(logged("W-HND-01") && logged("7 to 9"));
     close(fd);
     end();
@@ -658,7 +694,7 @@ TEST(claimed_names) {
             CHECK_EQ_INT(raw_confirm(&victim, &r, "", 0).step, WHI_HELLO_REJECT);
         close(r.fd);
     }
-    CHECK(logged("claims to be this worker"));
+    CHECK(logged("claims to be the listener"));
     CHECK_EQ_INT(whi_hash_count(&victim.server->links), 1);
     end();
 }

@@ -74,10 +74,19 @@ static wh_status send_hello(int fd, const whi_hello *hello, uint8_t bytes[WHI_HE
                : WH_EPEER;
 }
 
-// reject says no, and why, and ends the handshake.
-static void reject(whi_hand *hand, wh_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void reject(whi_hand *hand, wh_status status, const char *format, ...) {
+// reject says no, and why, and ends the handshake.  The sentence is read at both ends, so it names the
+// two sides as the listener and the connecting one.  Each reason has a limit of its own in the log:
+// a flood of one must not hide another, such as guesses of the secret.
+#define reject(hand, status, ...)                                                                  \
+    do {                                                                                           \
+        static whi_log_limiter whi_limiter;                                                        \
+        reject_limited((hand), &whi_limiter, (status), __VA_ARGS__);                               \
+    } while (0)
+
+static void reject_limited(whi_hand *hand, whi_log_limiter *limiter, wh_status status,
+                           const char *format, ...) __attribute__((format(printf, 4, 5)));
+static void reject_limited(whi_hand *hand, whi_log_limiter *limiter, wh_status status,
+                           const char *format, ...) {
     whi_hello hello = {.step = WHI_HELLO_REJECT,
                        .version_min = WHI_PROTOCOL_VERSION_MIN,
                        .version_max = WHI_PROTOCOL_VERSION,
@@ -86,8 +95,9 @@ static void reject(whi_hand *hand, wh_status status, const char *format, ...) {
     va_start(args, format);
     vsnprintf(hello.text, sizeof(hello.text), format, args);
     va_end(args);
-    whi_log_once_per(WHI_WARN, "W-HND-01", 1, "a connection from %s was refused: %s", hand->name,
-                     hello.text);
+    if (whi_log_on(WHI_WARN))
+        whi_log_write_limited(limiter, 1, WHI_WARN, "W-HND-01",
+                              "a connection from %s was refused: %s", hand->name, hello.text);
     uint8_t bytes[WHI_HELLO_SIZE];
     (void)send_hello(hand->fd, &hello, bytes);
     // Unread bytes would turn the close into a reset, which can overtake the answer.
@@ -138,15 +148,16 @@ static bool check_offer(whi_hand *hand) {
     bool want = secret_of(hand)[0] != '\0', has = peer->flags & WHI_HELLO_HAS_SECRET;
     char ours[32], theirs[32];
     if (want != has) {
-        reject(hand, WH_EAUTH, "this side %s and the connecting side %s",
-               want ? "asks for a secret" : "has no secret", has ? "has one" : "does not give one");
+        reject(hand, WH_EAUTH, "the listener %s, the connecting side %s",
+               want ? "asks for a secret" : "has no secret", has ? "has one" : "gives none");
         return false;
     }
     if (!(peer->lanes & hand->worker->ctx->lanes)) {
         whi_context_lane_names(hand->worker->ctx->lanes, ours, sizeof(ours));
         whi_context_lane_names(peer->lanes, theirs, sizeof(theirs));
         reject(hand, WH_ENOLANE,
-               "no lane in common: lanes=%s here, lanes=%s at the connecting side", ours, theirs);
+               "no lane in common: lanes=%s at the listener, lanes=%s at the connecting side", ours,
+               theirs);
         return false;
     }
     uid_t uid = user_of(hand, peer);
@@ -279,7 +290,7 @@ static void take_confirmation(whi_hand *hand, const whi_hello *confirm) {
         return;
     }
     if (whi_self_owns(hand->worker, met->peer.uuid)) {
-        reject(hand, WH_EPROTOCOL, "the connecting side claims to be this worker");
+        reject(hand, WH_EPROTOCOL, "the connecting side claims to be the listener's own worker");
         return;
     }
     const char *secret = secret_of(met);
@@ -304,9 +315,9 @@ static void take_record(whi_hand *hand) {
     whi_hello hello;
     wh_status st = whi_hello_decode(hand->bytes, &hello);
     if (st == WH_EVERSION) {
-        reject(hand, st, "protocol versions %u to %u here, %u to %u at the connecting side",
-               WHI_PROTOCOL_VERSION_MIN, WHI_PROTOCOL_VERSION, hello.version_min,
-               hello.version_max);
+        reject(
+            hand, st, "protocol versions %u to %u at the listener, %u to %u at the connecting side",
+            WHI_PROTOCOL_VERSION_MIN, WHI_PROTOCOL_VERSION, hello.version_min, hello.version_max);
     } else if (st != WH_OK) {
         whi_log_once_per(WHI_WARN, "W-HND-03", 1, "bytes from %s are not a Wherry handshake",
                          hand->name);

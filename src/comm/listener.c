@@ -6,6 +6,7 @@
 // opened over a link that another listener has made.
 #include "comm/listener.h"
 
+#include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -39,6 +40,7 @@ struct wh_listener {
     char *secret;
     bool any_user;
     uint16_t port;
+    int error;  // why the last door could not be opened; 0: the host does not resolve
     char host[64];
     door doors[WHI_ADDRESSES_MAX];
     size_t door_count;
@@ -97,8 +99,10 @@ static wh_status open_door(wh_listener *listener, whi_sockaddr *addr) {
     door *d = &listener->doors[listener->door_count];
     whi_address_set_port(addr, listener->port);
     wh_status st = whi_sock_listen(addr, &listener->worker->ctx->config, &d->fd);
-    if (st != WH_OK)
+    if (st != WH_OK) {
+        listener->error = errno;
         return st;
+    }
     whi_sockaddr bound = {.size = sizeof(bound.addr)};
     if (getsockname(d->fd, (struct sockaddr *)&bound.addr, &bound.size) == 0)
         listener->port = whi_address_port(&bound);
@@ -139,8 +143,22 @@ static wh_status open_doors(wh_listener *listener, const char *host, uint16_t po
     return st;
 }
 
+// why_no_door says what to do about a host and port that cannot be listened at.
+static const char *why_no_door(int error, wh_status status) {
+    switch (error) {
+    case 0:
+        return status == WH_EADDRESS ? "the name does not resolve; write an address, or * for all"
+                                     : wh_status_text(status);
+    case EADDRINUSE: return "the port is in use; choose another (`ss -ltnp` shows by whom)";
+    case EADDRNOTAVAIL:
+        return "that is not an address of this machine; see `ip address`, or write * for all";
+    case EACCES: return "a port below 1024 needs a privilege";
+    default: return strerror(error);
+    }
+}
+
 static wh_status listener_new(wh_worker *worker, const char *host, uint16_t port,
-                              const wh_listener_opts *opts, wh_listener **out) {
+                              const wh_listener_opts *opts, int *error, wh_listener **out) {
     wh_listener *listener = whi_calloc(1, sizeof(*listener));
     if (!listener)
         return WH_ENOMEM;
@@ -153,6 +171,7 @@ static wh_status listener_new(wh_worker *worker, const char *host, uint16_t port
     whi_timer_init(&listener->pause, end_pause, listener);
     wh_status st = listener->secret ? open_doors(listener, host, port) : WH_ENOMEM;
     if (st != WH_OK) {
+        *error = listener->error;
         whi_free(listener->secret);
         whi_free(listener);
         return st;
@@ -179,11 +198,17 @@ static wh_status listener_open_owned(wh_worker *worker, const char *address,
         return st;
     }
     wh_listener *listener = NULL;
-    st = listener_new(worker, host, port, opts, &listener);
+    int error = 0;
+    st = listener_new(worker, host, port, opts, &error, &listener);
     if (st != WH_OK) {
-        whi_log(WHI_ERROR, "E-LST-02", "cannot listen at %s: %s", address, wh_status_text(st));
+        whi_log(WHI_ERROR, "E-LST-02", "cannot listen at %s: %s", address, why_no_door(error, st));
         return st;
     }
+    if (opts->secret && !opts->secret[0] && worker->ctx->config.secret[0])
+        whi_log(WHI_WARN, "W-LST-05",
+                "the listener at %s asks for no secret although the configuration has one, because "
+                "its own is \"\"; leave it NULL to use the configuration's",
+                address);
     listener->accept = accept;
     listener->arg = arg;
     worker->handles++;
@@ -309,10 +334,10 @@ static wh_status why_not(const whi_link *link, const taker *to, const char **tex
         *text = "the link is being closed";
         st = WH_EREFUSED;
     } else if (!whi_link_knows(link, to->secret)) {
-        *text = "this listener asks for a secret that the connecting side has not proven";
+        *text = "the listener asks for a secret that the connecting side has not proven";
         st = WH_EAUTH;
     } else if (whi_link_other_user(link) && !to->any_user) {
-        *text = "this listener is not for processes of other users; see the setting local_uid";
+        *text = "the listener is not for processes of other users; see the setting local_uid";
         st = WH_EPERM;
     } else if (whi_hash_count(&link->eps) >= WHI_LINK_ENDPOINTS) {
         *text = "there are too many endpoints on one link";
@@ -327,9 +352,12 @@ wh_status whi_listener_opened(whi_link *link, const whi_hdr *hdr) {
     const char *text = NULL;
     wh_status st = why_not(link, &to, &text);
     if (st != WH_OK) {
-        if (st != WH_EREFUSED)
-            whi_log_once_per(WHI_WARN, "W-LST-04", 1, "an endpoint from %s was refused: %s",
-                             link->name, text);
+        // A limit per reason: a flood of one must not hide another.
+        static whi_log_limiter limiters[3];
+        int reason = st == WH_EAUTH ? 0 : st == WH_EPERM ? 1 : 2;
+        if (st != WH_EREFUSED && whi_log_on(WHI_WARN))
+            whi_log_write_limited(&limiters[reason], 1, WHI_WARN, "W-LST-04",
+                                  "an endpoint from %s was refused: %s", link->name, text);
         refuse(link, hdr, st, text);
         return WH_OK;
     }
@@ -390,7 +418,8 @@ static wh_status worker_address_owned(wh_worker *worker, void *bytes, size_t *si
         return WH_EINVAL;
     if (!worker->blob_listener) {
         static const wh_listener_opts opts = {.size = sizeof(opts)};
-        wh_status st = listener_new(worker, "", 0, &opts, &worker->blob_listener);
+        int error;
+        wh_status st = listener_new(worker, "", 0, &opts, &error, &worker->blob_listener);
         if (st != WH_OK)
             return st;
     }

@@ -59,7 +59,9 @@ wh_status whi_sock_listen(const whi_sockaddr *addr, const whi_config *config, in
                         listen(fd, BACKLOG) != 0))
         st = whi_sock_status(errno);
     if (st != WH_OK) {
+        int error = errno;  // for the caller, who says what to do about it
         close(fd);
+        errno = error;
         return st;
     }
     *out = fd;
