@@ -27,6 +27,8 @@
       "Unexpected eager bytes that each endpoint holds before its peer announces instead.")        \
     X(announce_max, "WHERRY_ANNOUNCE_MAX", UINT, "65536", "1", "1048576",                          \
       "Announced messages per endpoint beyond which sends stay pending.")                          \
+    X(object_head_max, "WHERRY_OBJECT_HEAD_MAX", SIZE, "128M", "4K", "1G",                         \
+      "Largest head of an arriving object: its header, frame table and small frames.")             \
     X(ring_size, "WHERRY_RING_SIZE", SIZE, "32K", "16K", "256M",                                   \
       "First shared-memory ring of a link, per direction.")                                        \
     X(ring_max, "WHERRY_RING_MAX", SIZE, "256K", "16K", "256M",                                    \

@@ -344,6 +344,12 @@ wh_status whi_object_arrived(wh_request *req, uint8_t flags, uint32_t send_id, u
         length > sizeof(whi_envelope) + WH_OBJECT_HEADER_MAX + PACKED_ALL +
                      (uint64_t)WH_OBJECT_FRAMES_MAX * sizeof(whi_wire_frame))
         return WH_EPROTOCOL;
+    if (length > req->worker->ctx->config.object_head_max) {
+        whi_recv_answer(req->ep, send_id, WH_EREJECTED);
+        whi_req_fail(req, WH_ETRUNCATED,
+                     "object receive: the object's head is larger than object_head_max");
+        return WH_OK;
+    }
     req->buf = (whi_buffer){whi_malloc(length), length, WH_MEM_HOST, 0};
     if (!req->buf.ptr) {
         whi_recv_answer(req->ep, send_id, WH_EREJECTED);
