@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -76,7 +77,8 @@ const char *store_dir(store *self, const transfer_entry *entry) {
         if (!there)
             why = because();
         else if (!S_ISDIR(st.st_mode))
-            why = "something else has that name";
+            why = S_ISLNK(st.st_mode) ? "a link has that name, and nothing goes through links"
+                                      : "something else has that name";
     }
     close(parent);
     return why;
@@ -132,11 +134,14 @@ const char *store_begin(store *self, const transfer_entry *entry, store_file *fi
     name_temporary(self, file->temporary, sizeof file->temporary);
     file->fd =
         openat(file->parent, file->temporary, O_WRONLY | O_CREAT | O_EXCL | FOLLOW_NOTHING, 0600);
-    if (file->fd >= 0)
-        return NULL;
-    why = because();
-    close(file->parent);
-    return why;
+    if (file->fd < 0) {
+        why = because();
+        close(file->parent);
+        return why;
+    }
+    // The lock tells store_sweep, also that of another host or container, that somebody writes here.
+    (void)flock(file->fd, LOCK_EX | LOCK_NB);
+    return NULL;
 }
 
 const char *store_write(store_file *file, const void *bytes, size_t size) {

@@ -31,6 +31,11 @@ const char *store_dir(store *self, const transfer_entry *entry);    // makes it,
 const char *store_leave(store *self, const transfer_entry *entry);  // sets its mode and time
 const char *store_link(store *self, const transfer_entry *entry);
 
+// store_sweep removes what receivers that were killed have left in the directory and below: regular
+// files with the name of a temporary one, which belong to this user and to no process that lives.
+// Returns how many.
+unsigned store_sweep(const store *self);
+
 // store_begin starts a file; store_write appends; then either store_finish gives it its name, mode and
 // time, or store_drop removes what there is.  store_finish drops the file when it fails.
 const char *store_begin(store *self, const transfer_entry *entry, store_file *file);

@@ -96,17 +96,17 @@ bool transfer_target_is_safe(const char *name, const char *target) {
     for (const char *at = strchr(name, '/'); at; at = strchr(at + 1, '/'))
         depth++;
     // The top of the tree is what was sent, not the directory that it was put into.
-    bool up;
-    const char *at = target;
-    while (strncmp(at, "./", 2) == 0)
-        at += 2;
-    while (component(at, &up) == 2 && up) {
-        if (--depth < 1)
+    bool up, below = false;
+    size_t length;
+    if (*target == '/' || *target == '\0')
+        return false;
+    for (const char *at = target; *at; at += length + (at[length] == '/')) {
+        length = component(at, &up);
+        if (length == 0 || (length == 1 && *at == '.'))
+            continue;  // "a//b", "a/.", "a/" lead where "a" leads
+        if (up ? below || --depth < 1 : length > COMPONENT_MAX)
             return false;
-        at += 2;
-        if (*at == '\0')
-            return true;
-        at++;
+        below = below || !up;
     }
-    return transfer_name_is_safe(at);
+    return below || depth >= 1;
 }

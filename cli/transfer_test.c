@@ -82,6 +82,11 @@ static void test_names(void) {
 static void test_targets(void) {
     EXPECT(transfer_target_is_safe("t/l", "x") && transfer_target_is_safe("t/l", "./x/y"));
     EXPECT(transfer_target_is_safe("t/d/l", "../x") && transfer_target_is_safe("t/d/l", ".."));
+    EXPECT(transfer_target_is_safe("t/l", ".") && transfer_target_is_safe("t/l", "./"));
+    EXPECT(transfer_target_is_safe("t/l", "x/") && transfer_target_is_safe("t/d/l", "../"));
+    EXPECT(transfer_target_is_safe("t/l", "x/./y") && transfer_target_is_safe("t/d/l", "./../x"));
+    EXPECT(!transfer_target_is_safe("t/l", "../"));
+    EXPECT(!transfer_target_is_safe("t/l", "x/./..") && !transfer_target_is_safe("l", "."));
     EXPECT(!transfer_target_is_safe("t/l", "../x"));  // beside what was sent
     EXPECT(!transfer_target_is_safe("t/d/l", "../../x"));
     EXPECT(!transfer_target_is_safe("t/d/l", "/etc/passwd"));
