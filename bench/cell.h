@@ -31,6 +31,9 @@ typedef enum bench_metric {
 // number as ucx_perftest's.
 enum { BENCH_WINDOW = 32 };
 
+// The largest message: each side holds two of them.
+#define BENCH_SIZE_MAX (UINT64_C(8) << 30)
+
 typedef struct bench_cell {
     bench_metric metric;
     uint64_t size;   // bytes of a message

@@ -10,9 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-// The largest message that a lead may ask for: a follower holds two of them.
-#define SIZE_LIMIT (UINT64_C(8) << 30)
-
 static bool complain(bench_session *session, const char *why, bench_error *error) {
     return bench_control_send(session, error, "error %s", why);
 }
@@ -29,7 +26,19 @@ static bool greet(bench_session *session, const char *mode, bench_error *error) 
                  mode);
         return complain(session, why, error);
     }
+    session->greeted = true;
     return bench_control_send(session, error, "hello %d", BENCH_SESSION_VERSION);
+}
+
+void bench_session_refuse(wh_endpoint *ep, const char *line) {
+    wh_status ignored = wh_tag_send(ep, line, strlen(line), BENCH_CONTROL_TAG, NULL, NULL);
+    (void)ignored;
+    wh_endpoint_abort(ep);
+}
+
+bool bench_session_has_word(wh_endpoint *ep) {
+    wh_result found;
+    return wh_tag_probe(ep, BENCH_CONTROL_TAG, WH_TAG_MASK_ALL, &found) == WH_OK;
 }
 
 static bool open_socket(bench_session *session, const char *host, bench_error *error) {
@@ -83,7 +92,7 @@ static bool run(bench_session *session, bench_error *error) {
     unsigned long long size, count;
     bench_cell cell;
     if (sscanf(session->text, "run %15s %15s %llu %llu", what, metric, &size, &count) != 4 ||
-        !bench_metric_parse(metric, &cell.metric) || size > SIZE_LIMIT || count == 0)
+        !bench_metric_parse(metric, &cell.metric) || size > BENCH_SIZE_MAX || count == 0)
         return complain(session, "it cannot run that", error);
     cell.size = size;
     cell.count = count;
@@ -94,6 +103,8 @@ static bool run(bench_session *session, bench_error *error) {
 static bool obey(bench_session *session, const char *mode, const char *host, bench_error *error) {
     if (strncmp(session->text, "hello ", 6) == 0)
         return greet(session, mode, error);
+    if (!session->greeted)
+        return bench_fail(error, "what has connected is no `wherry perf`");
     if (strcmp(session->text, "socket") == 0)
         return open_socket(session, host, error);
     if (strncmp(session->text, "run ", 4) == 0)
@@ -104,9 +115,9 @@ static bool obey(bench_session *session, const char *mode, const char *host, ben
 bool bench_session_follow(bench_session *session, const char *mode, const char *host,
                           bench_error *error) {
     for (;;) {
-        wh_status status = bench_control_recv(session, true, 0);
+        wh_status status = bench_control_recv(session, true, BENCH_IDLE_S * 1000);
         if (status != WH_OK)
-            return bench_fail(error, "the lead has gone: %s", wh_status_text(status));
+            return bench_fail(error, "the connecting side has gone: %s", wh_status_text(status));
         if (strcmp(session->text, "bye") == 0)
             return true;
         if (!obey(session, mode, host, error))

@@ -114,6 +114,13 @@ bool bench_pick_cores(int cores[2]) {
     return false;
 }
 
+bool bench_may_use(int core) {
+    cpu_set_t allowed;
+    if (core < 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return core < 0;
+    return core < CPU_SETSIZE && CPU_ISSET(core, &allowed);
+}
+
 bool bench_pin(int core) {
     cpu_set_t set;
     if (core < 0)

@@ -30,6 +30,9 @@ bool bench_read_line(const char *path, char *text, size_t size);
 // With one core only, both are that one and the answer is false.
 bool bench_pick_cores(int cores[2]);
 
+// bench_may_use says whether this process may run on `core`; a negative one stands for any.
+bool bench_may_use(int core);
+
 // bench_pin keeps the calling thread on `core`; a negative one leaves it free.
 bool bench_pin(int core);
 

@@ -10,6 +10,8 @@
 //   lead: run WHAT METRIC SIZE COUNT follower: ready, then done or: error SENTENCE
 //   lead: bye
 //
+// A follower that is busy says so to whoever else connects: error SENTENCE, unasked.
+//
 // WHAT is tag, object, am, socket or bells.  Between runs both sides sleep, whatever their mode, so
 // that a spinning follower disturbs nothing that is measured in between.  One thread owns a session
 // and its worker.
@@ -25,6 +27,7 @@ typedef struct bench_session {
     bench_socket sock;  // fd -1 until asked for
     bench_bells bells;  // fd[0] -1 when the two processes have none
     bench_hist hist;
+    bool greeted;      // the follower has heard a good hello
     bool arrived;      // the control message that is being received
     wh_result result;  // how it ended
     char text[256];    // what it says
@@ -48,7 +51,15 @@ bool bench_session_run(bench_session *session, const char *what, const bench_cel
 // bench_session_bye lets the follower go.
 void bench_session_bye(bench_session *session);
 
-// bench_session_follow obeys until the lead says bye (true) or is lost (false).  `host` is where a
+// bench_session_refuse tells whoever has connected why there is no session, and ends the endpoint.
+// `line` is "error SENTENCE", a literal.
+void bench_session_refuse(wh_endpoint *ep, const char *line);
+
+// bench_session_has_word says whether the endpoint has sent a first line.
+bool bench_session_has_word(wh_endpoint *ep);
+
+// bench_session_follow obeys until the lead says bye (true), is lost, or does not begin with a good
+// hello (false).  `host` is where a
 // bare socket listens, NULL for all addresses.
 bool bench_session_follow(bench_session *session, const char *mode, const char *host,
                           bench_error *error);

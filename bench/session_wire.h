@@ -10,6 +10,7 @@
 enum {
     BENCH_SESSION_VERSION = 1,
     BENCH_CONTROL_TAG = 2,  // data has another one
+    BENCH_IDLE_S = 600,     // between two lines of a lead, which may run other programs meanwhile
     BENCH_ANSWER_S = 20,    // an answer that needs no measuring; large buffers are filled first
     BENCH_RUN_S = 60,       // a run that has not ended by then hangs
 };

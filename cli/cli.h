@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <wherry/wherry.h>
 
@@ -58,9 +59,27 @@ int cli_parse(const cli_syntax *syntax, int argc, char **argv, int *rest);
 int cli_one_of(const char *list, const char *word);
 
 // cli_context_create makes a context with lanes and progress mode as given on the command line (NULL:
-// as configured) and an optional secret file.  The library has said why when it fails.
+// as configured), an optional secret file, and the largest head of an object that it takes (NULL: as
+// configured).  The library has said why when it fails.
 wh_status cli_context_create(const char *lane, const char *mode, const char *secret_file,
-                             wh_context **ctx);
+                             const char *head_max, wh_context **ctx);
+
+// Checks of what several commands are given.  CLI_GO_ON, or CLI_USAGE after a complaint; NULL, where an
+// option was not given, is good.  An empty secret is none: a script whose variable is not set must not
+// open the door that it meant to lock.
+int cli_check_secret(const char *command, const char *secret, const char *secret_file);
+int cli_check_lane(const char *command, const char *lane);
+int cli_check_address(const char *command, const char *address);  // HOST:PORT
+
+// cli_parse_timeout reads "30s" or "500ms" into milliseconds; 0 is no limit.
+bool cli_parse_timeout(const char *text, uint32_t *ms);
+
+// cli_hold_log keeps the library's last warning or error from being printed, so that a command can make
+// it part of its own complaint instead of saying the same twice.  cli_because returns it, once, or the
+// text of `status`.  cli_release_log prints what nobody asked for, and lets the log go its usual way.
+void cli_hold_log(void);
+const char *cli_because(wh_status status);
+void cli_release_log(void);
 
 // cli_catch_interrupt makes SIGINT and SIGTERM set cli_interrupted and wake the worker instead of
 // ending the process; a second one of a kind ends it at once.  NULL undoes it, before the worker is

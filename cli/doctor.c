@@ -185,15 +185,26 @@ static void ignore_endpoint(wh_endpoint *ep, void *arg) {
     wh_endpoint_abort(ep);
 }
 
+static bool few_files(void) {
+    const rlim_t least = 64;
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < least;
+}
+
 // Opens a listener as any program would, and a connection to it from here.
 static void check_port(doctor *self) {
     wh_worker *worker;
     wh_listener *listener;
     wh_endpoint *ep;
     char address[128] = "";
-    const char *fix = "a firewall, a sandbox or WHERRY_INTERFACE forbids sockets here";
+    const char *fix = few_files()
+                          ? "ulimit -n 65536: descriptors are scarce here"
+                          : "a firewall, a sandbox or WHERRY_INTERFACE forbids sockets here";
     if (wh_worker_create(self->ctx, NULL, &worker) != WH_OK) {
-        doctor_find(self, FINDING_BAD, "worker", "the log above says why", "no worker can be made");
+        doctor_find(self, FINDING_BAD, "worker",
+                    few_files() ? "ulimit -n 65536: descriptors are scarce here"
+                                : "the log above says why",
+                    "no worker can be made");
         return;
     }
     wh_status status =
@@ -220,12 +231,16 @@ int cli_doctor(int argc, char **argv) {
         return code;
     if (rest > 1)
         return cli_complain(COMMAND, CLI_USAGE, "it takes one HOST:PORT at most");
-    wh_status status = cli_context_create(NULL, NULL, NULL, &self.ctx);
+    if (rest == 1 && (code = cli_check_address(COMMAND, argv[0])) != CLI_GO_ON)
+        return code;
+    cli_hold_log();
+    wh_status status = cli_context_create(NULL, NULL, NULL, NULL, &self.ctx);
     if (status != WH_OK) {
-        doctor_find(&self, FINDING_BAD, "settings", "the log above names the variable",
-                    "the configuration is not valid: %s", wh_status_text(status));
+        doctor_find(&self, FINDING_BAD, "settings", "`wherry info --config` lists all settings",
+                    "the configuration is not valid: %s", cli_because(status));
         return CLI_FAILED;
     }
+    cli_release_log();
     wh_context_lanes(self.ctx, check_lane, &self);
     check_memfd(&self);
     check_membarrier(&self);
@@ -240,6 +255,7 @@ int cli_doctor(int argc, char **argv) {
     if (rest == 1)
         doctor_peer(&self, argv[0]);
     wh_context_destroy(self.ctx);
-    printf("\n%d problems, %d notes\n", self.bad, self.notes);
+    printf("\n%d %s, %d %s\n", self.bad, self.bad == 1 ? "problem" : "problems", self.notes,
+           self.notes == 1 ? "note" : "notes");
     return self.bad ? CLI_FAILED : CLI_OK;
 }

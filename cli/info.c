@@ -186,10 +186,12 @@ int cli_info(int argc, char **argv) {
         return code;
     if (rest > 0)
         return cli_complain(COMMAND, CLI_USAGE, "it takes no arguments, not '%s'", argv[0]);
-    wh_status status = cli_context_create(NULL, NULL, NULL, &self.ctx);
+    cli_hold_log();
+    wh_status status = cli_context_create(NULL, NULL, NULL, NULL, &self.ctx);
     if (status != WH_OK)
         return cli_complain(COMMAND, CLI_FAILED, "the configuration is not valid: %s",
-                            wh_status_text(status));
+                            cli_because(status));
+    cli_release_log();
     gather(&self);
     if (opt.json)
         write_json(&self);

@@ -3,6 +3,7 @@
 // The `wherry` command: finds the subcommand and lets it do the rest.
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,7 +55,7 @@ static bool is_one_of(const char *word, const char *a, const char *b, const char
     return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
 }
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
     if (argc < 2) {
         print_help(stderr);
         return CLI_USAGE;
@@ -71,4 +72,15 @@ int main(int argc, char **argv) {
     }
     fprintf(stderr, "wherry: there is no command '%s'; see wherry --help\n", argv[1]);
     return CLI_USAGE;
+}
+
+// Results that did not reach their file, for want of space say, are a failure.
+int main(int argc, char **argv) {
+    int code = run(argc, argv);
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    fprintf(stderr, "wherry: standard output could not be written: %s\n",
+            errno ? strerror(errno) : "a write failed");
+    return code == CLI_OK ? CLI_FAILED : code;
 }

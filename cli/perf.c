@@ -25,7 +25,7 @@
 // The options as written; NULL or false: not given.
 static struct perf_options {
     const char *sizes, *lane, *mode, *metric, *reps, *seconds, *pin;
-    const char *listen, *connect, *ucx, *bells;
+    const char *listen, *connect, *host, *secret, *secret_file, *ucx, *bells;
     bool raw, json, once, child;
 } opt;
 
@@ -43,6 +43,10 @@ static const cli_option options[] = {
     {"--ucx", "DIR", &opt.ucx, "take ucx_perftest from an unpacked libucx wheel"},
     {"--listen", "PORT", &opt.listen, "be the other end for --connect, until interrupted"},
     {"--once", NULL, &opt.once, "with --listen: end after the first session"},
+    {"--host", "H", &opt.host,
+     "with --listen: the address (default: 127.0.0.1; with a secret here, all)"},
+    {"--secret", "S", &opt.secret, "of both ends (others can see it in the process list)"},
+    {"--secret-file", "F", &opt.secret_file, "file that holds the secret"},
     {"--connect", "HOST:PORT", &opt.connect, "measure to the other end there"},
     {"--json", NULL, &opt.json, "a list of rows instead of a table"},
     {"--child", NULL, &opt.child, NULL},     // the other end that perf starts itself
@@ -83,6 +87,8 @@ static bool parse_sizes(const char *text, bench_plan *plan, bench_error *error) 
             return bench_fail(error, "at most %d sizes", BENCH_SIZES_MAX);
         if (!bench_parse_size(word, &plan->sizes[plan->size_count++]))
             return bench_fail(error, "'%s' is not a size", word);
+        if (plan->sizes[plan->size_count - 1] > BENCH_SIZE_MAX)
+            return bench_fail(error, "'%s' is too large: a message has at most 8G", word);
     }
     return plan->size_count > 0 || bench_fail(error, "--sizes needs one at least");
 }
@@ -126,22 +132,26 @@ static bool parse_pin(const char *text, int cores[2], bench_error *error) {
         return true;
     char tail;
     int found = sscanf(text, "%d,%d%c", &cores[0], &cores[1], &tail);
-    if ((found == 1 || found == 2) && cores[0] >= 0 && (found == 1 || cores[1] >= 0))
-        return true;
-    return bench_fail(error, "--pin takes two cores such as 0,1, or none");
+    if ((found != 1 && found != 2) || cores[0] < 0 || (found == 2 && cores[1] < 0))
+        return bench_fail(error, "--pin takes two cores such as 0,1, or none");
+    for (int i = 0; i < found; i++) {
+        if (!bench_may_use(cores[i]))
+            return bench_fail(error,
+                              "--pin: core %d is not one that this process may use; `taskset -cp "
+                              "$$` shows which",
+                              cores[i]);
+    }
+    return true;
 }
 
 // The host of HOST:PORT, without the brackets of IPv6.
-static bool split_address(perf_run *run, bench_error *error) {
+static void split_address(perf_run *run) {
     const char *colon = strrchr(opt.connect, ':');
-    if (!colon || colon == opt.connect)
-        return bench_fail(error, "--connect takes HOST:PORT, not '%s'", opt.connect);
     snprintf(run->address, sizeof run->address, "%s", opt.connect);
     bool bracket = opt.connect[0] == '[' && colon[-1] == ']';
     snprintf(run->host, sizeof run->host, "%.*s", (int)(colon - opt.connect) - 2 * bracket,
              opt.connect + bracket);
     run->bells.fd[0] = run->bells.fd[1] = -1;
-    return true;
 }
 
 static bool parse_plan(perf_run *run, char **words, int count, bench_error *error) {
@@ -151,16 +161,16 @@ static bool parse_plan(perf_run *run, char **words, int count, bench_error *erro
     plan->mode = opt.mode ? opt.mode : "spin";
     if (cli_one_of("spin|wait|adaptive", plan->mode) < 0)
         return bench_fail(error, "--mode is spin, wait or adaptive, not '%s'", plan->mode);
-    if (opt.lane && cli_one_of("shm|stream|auto", opt.lane) < 0)
-        return bench_fail(error, "--lane is shm, stream or auto, not '%s'", opt.lane);
     if (opt.reps && !bench_parse_uint(opt.reps, 1, BENCH_REPS_MAX, &reps))
         return bench_fail(error, "--reps is a number from 1 to %d", BENCH_REPS_MAX);
     if (opt.seconds && !bench_parse_seconds(opt.seconds, &plan->seconds))
         return bench_fail(error, "--time is a time such as 0.3s, not '%s'", opt.seconds);
-    if (opt.connect && !split_address(run, error))
-        return false;
     if (opt.listen && opt.connect)
         return bench_fail(error, "--listen and --connect exclude each other");
+    if (opt.host && !opt.listen)
+        return bench_fail(error, "--host goes with --listen");
+    if (opt.connect)
+        split_address(run);
     plan->reps = (unsigned)reps;
     return parse_sizes(opt.sizes ? opt.sizes : "8,1K,64K,1M,64M", plan, error) &&
            parse_metrics(opt.metric, plan, error) && parse_tests(words, count, plan, error) &&
@@ -232,6 +242,8 @@ static void report(const perf_run *run, const bench_row *rows, size_t count,
     bench_load_read(&after, run->child.pid);
     if (run->plan.progress)
         fprintf(stderr, "\r\033[K");
+    if (count == 0 && !opt.json)
+        return;  // the complaint that follows says why
     if (opt.json) {
         bench_report_json(stdout, rows, count);
     } else {
@@ -269,9 +281,11 @@ static bool measure(perf_run *run, wh_endpoint *ep, bench_error *error) {
 // Connects, measures, and takes leave.
 static bool lead(perf_run *run, wh_worker *worker, bench_error *error) {
     wh_endpoint *ep;
-    wh_status status = wh_endpoint_connect_wait(worker, run->address, NULL, &ep);
+    wh_endpoint_opts how = {.size = sizeof how, .secret = opt.secret};
+    wh_status status = wh_endpoint_connect_wait(worker, run->address, &how, &ep);
     if (status != WH_OK)
-        return bench_fail(error, "cannot connect to %s: %s", run->address, wh_status_text(status));
+        return bench_fail(error, "cannot connect to %s: %s", run->address, cli_because(status));
+    cli_release_log();
     bool good = measure(run, ep, error);
     if (!good)
         wh_endpoint_abort(ep);
@@ -296,26 +310,34 @@ static int run_lead(perf_run *run) {
         fprintf(stderr,
                 "warning: both processes share one core: latencies are those of a switch\n");
     if (good) {
-        wh_status status = cli_context_create(opt.lane, run->plan.mode, NULL, &ctx);
+        cli_hold_log();
+        wh_status status =
+            cli_context_create(opt.lane, run->plan.mode, opt.secret_file, NULL, &ctx);
         if (status == WH_OK)
             status = wh_worker_create(ctx, NULL, &worker);
         good = status == WH_OK ? lead(run, worker, &error)
-                               : bench_fail(&error, "no worker: %s", wh_status_text(status));
+                               : bench_fail(&error, "no worker: %s", cli_because(status));
     }
     if (worker)
         wh_worker_destroy(worker);
     if (ctx)
         wh_context_destroy(ctx);
+    cli_release_log();
     bench_child_end(&run->child, good ? 5000 : 500);
     return good ? CLI_OK : cli_complain(COMMAND, CLI_FAILED, "%s", error.text);
 }
 
 static int run_serve(perf_run *run) {
-    char address[64];
+    char address[300];
+    bool secret = opt.secret || opt.secret_file;
+    const char *host = opt.host ? opt.host : secret ? "*" : "127.0.0.1";
+    bool v6 = strchr(host, ':') && host[0] != '[';
     perf_serve serve = {.address = address,
+                        .secret = opt.secret,
+                        .secret_file = opt.secret_file,
                         .lane = opt.lane,
                         .mode = run->plan.mode,
-                        .bare_host = opt.child ? "127.0.0.1" : NULL,
+                        .bare_host = strcmp(host, "*") == 0 ? NULL : host,
                         .bells = {{-1, -1}},
                         .core = opt.pin ? run->cores[0] : -1,
                         .once = opt.once,
@@ -325,7 +347,7 @@ static int run_serve(perf_run *run) {
         return cli_complain(COMMAND, CLI_USAGE, "--listen takes a port, 0 for a free one");
     if (opt.bells && sscanf(opt.bells, "%d,%d", &serve.bells.fd[0], &serve.bells.fd[1]) != 2)
         return cli_complain(COMMAND, CLI_USAGE, "--bells takes two descriptors");
-    snprintf(address, sizeof address, "%s:%d", opt.child ? "127.0.0.1" : "*", (int)port);
+    snprintf(address, sizeof address, v6 ? "[%.255s]:%d" : "%.255s:%d", host, (int)port);
     return perf_serve_run(&serve);
 }
 
@@ -333,6 +355,13 @@ int cli_perf(int argc, char **argv) {
     bench_error error = {""};
     int rest;
     int code = cli_parse(&syntax, argc, argv, &rest);
+    if (code != CLI_GO_ON)
+        return code;
+    code = cli_check_secret(COMMAND, opt.secret, opt.secret_file);
+    if (code == CLI_GO_ON)
+        code = cli_check_lane(COMMAND, opt.lane);
+    if (code == CLI_GO_ON && opt.connect)
+        code = cli_check_address(COMMAND, opt.connect);
     if (code != CLI_GO_ON)
         return code;
     perf_run *run = calloc(1, sizeof *run);

@@ -9,7 +9,8 @@
 #include <stdbool.h>
 
 typedef struct perf_serve {
-    const char *address;  // where to listen
+    const char *address;               // where to listen
+    const char *secret, *secret_file;  // that the other end must know; NULL: as configured
     const char *lane, *mode;
     const char *bare_host;  // where bare sockets listen, NULL: at all addresses
     bench_bells bells;      // fd[0] -1: none

@@ -5,21 +5,118 @@
 // Receives match in the order of the sends but complete in any order, because a large object takes
 // longer than the small one behind it.  So the slots of a session are a ring: what has completed waits
 // until all before it has been handled.  A session is freed when no operation holds its memory.
+//
+// The worker's allocator sees the head of each object before a byte of its frames is taken, so it is
+// the place where too much is turned down.
 #include "cli/receiver.h"
 
 #include "bench/clock.h"
 #include "cli/cli.h"
 #include "cli/session.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Lines that a sender may leave unread before it is cut off.
-enum { ANSWERS_MAX = 4096 };
+enum {
+    ANSWERS_MAX = 4096,          // lines that a sender may leave unread before it is cut off
+    ANSWER_BYTES_MAX = 1 << 20,  // and bytes in them
+    SESSIONS_MAX = 256,          // in total
+    PEER_SESSIONS_MAX = 4,       // of one connection; `wherry send` opens one
+    WINDOWS_MAX = 512,           // receives of all sessions, of 512 KiB; one more for each session
+    FIRST_WORD_MS = 10000,       // from the connection to the first object
+    SPARES_MAX = 32,             // buffers that are kept for the next frame
+    SMALL = 64 << 10,            // frames up to this are left to malloc
+    LINES_PER_SECOND = 50,       // of complaints
+};
+
+typedef struct spare {
+    struct spare *next;
+} spare;
+
+void receiver_complain(receiver *self, const char *format, ...) {
+    char line[TRANSFER_ANSWER_MAX + 256];
+    va_list args;
+    if (!fold_rate_show(&self->lines, LINES_PER_SECOND))
+        return;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    bar_clear(&self->bar);
+    cli_complain("recv", CLI_FAILED, "%s", line);
+}
+
+// Memory of frames.
+
+static wh_status give_memory(wh_object *object, size_t index, void **ptr, void *arg) {
+    receiver *self = arg;
+    size_t header_size, size = wh_object_frame(object, index)->size;
+    (void)wh_object_header(object, &header_size);
+    if (header_size > TRANSFER_HEADER_MAX || wh_object_count(object) > 1 || size > TRANSFER_PART)
+        return WH_ETRUNCATED;
+    spare *kept = size > SMALL ? self->spare : NULL;
+    if (kept) {
+        self->spare = kept->next;
+        self->spares--;
+        *ptr = kept;
+        return WH_OK;
+    }
+    void *made = malloc(size > SMALL ? TRANSFER_PART : size ? size : 1);
+    if (!made)
+        return WH_ENOMEM;
+    *ptr = made;
+    return WH_OK;
+}
+
+static void take_memory(void *ptr, size_t size, wh_mem_kind kind, int device, void *arg) {
+    receiver *self = arg;
+    (void)kind;
+    (void)device;
+    if (size <= SMALL || self->spares == SPARES_MAX) {
+        free(ptr);
+        return;
+    }
+    spare *kept = ptr;
+    kept->next = self->spare;
+    self->spare = kept;
+    self->spares++;
+}
+
+// A file's data has no business in the memory of a device.
+static wh_status give_nothing(wh_object *object, size_t index, void **ptr, void *arg) {
+    (void)object;
+    (void)index;
+    (void)ptr;
+    (void)arg;
+    return WH_ETRUNCATED;
+}
+
+wh_status receiver_begin(receiver *self, wh_worker *worker) {
+    for (int kind = WH_MEM_HOST; kind <= WH_MEM_SIM; kind++) {
+        bool host = kind == WH_MEM_HOST;
+        if (!(wh_mem_kinds() & 1u << kind))
+            continue;
+        wh_status status = wh_worker_set_allocator(
+            worker, (wh_mem_kind)kind, host ? give_memory : give_nothing, take_memory, self);
+        if (status != WH_OK)
+            return status;
+    }
+    return WH_OK;
+}
+
+void receiver_end(receiver *self) {
+    while (self->spare) {
+        spare *kept = self->spare;
+        self->spare = kept->next;
+        free(kept);
+    }
+    self->spares = 0;
+}
 
 typedef struct answer {
     session *session;
+    size_t size;
     char text[];
 } answer;
 
@@ -28,24 +125,29 @@ static void on_answered(wh_request *req, const wh_result *result, void *arg) {
     (void)result;  // a sender that does not hear its answer is told so by its own library
     answer *sent = arg;
     sent->session->answers--;
+    sent->session->answer_bytes -= sent->size;
     free(sent);
 }
 
 bool session_answer(session *self, const char *text) {
     size_t size = strlen(text);
     answer *sent = malloc(sizeof *sent + size + 1);
-    if (!sent || !self->ep || self->answers >= ANSWERS_MAX) {
+    if (!sent || !self->ep || self->answers >= ANSWERS_MAX ||
+        self->answer_bytes + size > ANSWER_BYTES_MAX) {
         free(sent);
         return false;
     }
     sent->session = self;
+    sent->size = size;
     memcpy(sent->text, text, size + 1);
     wh_op_opts opts = {.size = sizeof opts, .done = on_answered, .arg = sent};
     wh_status status = wh_tag_send(self->ep, sent->text, size, TRANSFER_ANSWER_TAG, &opts, NULL);
-    if (status == WH_PENDING)
+    if (status == WH_PENDING) {
         self->answers++;
-    else
+        self->answer_bytes += size;
+    } else {
         free(sent);
+    }
     return status == WH_OK || status == WH_PENDING;
 }
 
@@ -57,15 +159,15 @@ static void on_object(wh_request *req, const wh_result *result, void *arg) {
     slot->posted = false;
     slot->full = true;
     slot->result = *result;
+    slot->session->heard_ns = bench_ns();
     handle_ready(slot->session);
 }
 
 static void post(session_slot *slot) {
-    const wh_frame frame = {.data = slot->data, .size = TRANSFER_PART, .mem = WH_MEM_HOST};
     wh_op_opts opts = {
         .size = sizeof opts, .done = on_object, .arg = slot, .result = &slot->result};
     slot->result = (wh_result){.status = WH_OK};
-    wh_status status = wh_object_recv(slot->session->ep, &frame, 1, TRANSFER_OBJECT_TAG,
+    wh_status status = wh_object_recv(slot->session->ep, NULL, 0, TRANSFER_OBJECT_TAG,
                                       WH_TAG_MASK_ALL, &opts, NULL);
     slot->posted = status == WH_PENDING;
     slot->full = !slot->posted;
@@ -73,26 +175,45 @@ static void post(session_slot *slot) {
         slot->result = (wh_result){.status = status};
 }
 
-// Ends a session: in order when the sender has closed, else at once.
+// Ends a session: in order when the sender has closed, else at once, but not without telling it why:
+// what was sent before an abort still comes.
 static void finish(session *self, const char *why, bool orderly) {
+    char text[256];
     wh_endpoint *ep = self->ep;
+    if (!orderly && why) {
+        snprintf(text, sizeof text, "cut off: %s", why);
+        (void)session_answer(self, text);
+    }
     self->over = true;
     session_end(self, why);
     self->ep = NULL;
     if (!orderly)
         wh_endpoint_abort(ep);
     else if (wh_endpoint_close(ep, NULL, NULL) < WH_OK)
-        cli_complain("recv", CLI_FAILED, "%s could not be closed", self->peer);
+        receiver_complain(self->receiver, "%s could not be closed", self->peer);
 }
 
 static void handle_failure(session *self, wh_status status) {
     const char *why = wh_endpoint_error(self->ep);
+    self->began = self->began || status == WH_ETRUNCATED;  // not in silence
     if (status == WH_ETRUNCATED)
         finish(self, "it sent more than a part at once", false);
     else if (status == WH_ECLOSED)
         finish(self, NULL, true);
     else
         finish(self, *why ? why : wh_status_text(status), false);
+}
+
+// After its first good object a session gets a window, as wide as the others have left.  Receives match
+// in the order in which they are posted, so the slot that was first comes last.
+static void widen(session *self) {
+    receiver *all = self->receiver;
+    unsigned left = all->windows < WINDOWS_MAX ? WINDOWS_MAX - all->windows : 0;
+    unsigned more = left < TRANSFER_WINDOW - 1 ? left : TRANSFER_WINDOW - 1;
+    self->window += more;
+    all->windows += more;
+    for (unsigned i = 1; i < self->window; i++)
+        post(&self->slots[i]);
 }
 
 static void handle_ready(session *self) {
@@ -110,7 +231,9 @@ static void handle_ready(session *self) {
             finish(self, why, false);
             return;
         }
-        self->head = (self->head + 1) % TRANSFER_WINDOW;
+        if (self->window == 1)
+            widen(self);
+        self->head = (self->head + 1) % self->window;
         post(slot);
     }
 }
@@ -119,8 +242,8 @@ static void free_session(session *self) {
     for (int i = 0; i < TRANSFER_WINDOW; i++) {
         if (self->slots[i].full && self->slots[i].result.object)
             wh_object_free(self->slots[i].result.object);
-        free(self->slots[i].data);
     }
+    self->receiver->windows -= self->window;
     digest_destroy(self->digest);
     free(self);
 }
@@ -132,36 +255,69 @@ static session *make_session(receiver *owner, wh_endpoint *ep) {
     self->receiver = owner;
     self->ep = ep;
     self->file.fd = -1;
-    self->start_ns = bench_ns();
-    self->digest = digest_create();
-    bool good = self->digest != NULL;
-    for (int i = 0; i < TRANSFER_WINDOW; i++) {
+    self->start_ns = self->heard_ns = bench_ns();
+    self->window = 1;
+    owner->windows++;
+    for (int i = 0; i < TRANSFER_WINDOW; i++)
         self->slots[i].session = self;
-        self->slots[i].data = malloc(TRANSFER_PART);
-        good = good && self->slots[i].data;
-    }
-    if (good)
+    self->digest = digest_create();
+    if (self->digest)
         return self;
     free_session(self);
     return NULL;
 }
 
+static void turn_away(receiver *self, wh_endpoint *ep, const char *peer, const char *text) {
+    receiver_complain(self, "%s was turned away: %s", peer, strchr(text, ':') + 2);
+    wh_status ignored = wh_tag_send(ep, text, strlen(text), TRANSFER_ANSWER_TAG, NULL, NULL);
+    (void)ignored;
+    wh_endpoint_abort(ep);
+}
+
+// Of those that have not said a word the one that has waited longest makes room: whoever fills all
+// places must not be able to keep them.
+static bool make_room(receiver *self) {
+    session *victim = NULL;
+    for (session *one = self->sessions; one; one = one->next) {
+        if (!one->began && !one->over)
+            victim = one;
+    }
+    if (victim)
+        finish(victim, "there are too many senders", false);
+    return victim != NULL;
+}
+
+// NULL, or why there is no place for one more, as an answer.
+static const char *no_place(receiver *self, const char *peer) {
+    unsigned same = 0, all = 0;
+    for (session *one = self->sessions; one; one = one->next) {
+        same += strcmp(one->peer, peer) == 0;
+        all += !one->over;
+    }
+    if (same >= PEER_SESSIONS_MAX)
+        return "cut off: there are too many transfers over one connection";
+    if (self->open >= 2 * SESSIONS_MAX || (all >= SESSIONS_MAX && !make_room(self)))
+        return "cut off: there are too many senders";
+    return NULL;
+}
+
 void receiver_accept(wh_endpoint *ep, void *arg) {
     receiver *self = arg;
-    session *made = make_session(self, ep);
+    char peer[sizeof((session *)0)->peer];
+    if (wh_endpoint_peer(ep, peer, sizeof peer) != WH_OK)
+        snprintf(peer, sizeof peer, "a sender");
+    cli_printable(peer);
+    const char *why = no_place(self, peer);
+    session *made = why ? NULL : make_session(self, ep);
     if (!made) {
-        cli_complain("recv", CLI_FAILED, "a sender was turned away: out of memory");
-        wh_endpoint_abort(ep);
+        turn_away(self, ep, peer, why ? why : "cut off: out of memory");
         return;
     }
-    if (wh_endpoint_peer(ep, made->peer, sizeof made->peer) != WH_OK)
-        snprintf(made->peer, sizeof made->peer, "a sender");
-    cli_printable(made->peer);
+    memcpy(made->peer, peer, sizeof peer);
     made->next = self->sessions;
     self->sessions = made;
     self->open++;
-    for (int i = 0; i < TRANSFER_WINDOW; i++)
-        post(&made->slots[i]);
+    post(&made->slots[0]);
     handle_ready(made);
 }
 
@@ -172,7 +328,24 @@ static bool can_be_freed(const session *self) {
     return !held;
 }
 
+static void end_if_silent(session *self) {
+    char why[64];
+    uint32_t limit = self->receiver->timeout_ms;
+    if (!self->began && (limit == 0 || limit > FIRST_WORD_MS))
+        limit = FIRST_WORD_MS;
+    uint64_t silent_ms = (bench_ns() - self->heard_ns) / 1000000;
+    if (limit == 0 || silent_ms < limit)
+        return;
+    snprintf(why, sizeof why, "it said nothing for %.3g s", limit / 1000.0);
+    finish(self, why, false);
+}
+
 void receiver_reap(receiver *self) {
+    fold_rate_sum(&self->lines, "recv");
+    for (session *one = self->sessions; one; one = one->next) {
+        if (!one->over)
+            end_if_silent(one);
+    }
     session **at = &self->sessions;
     while (*at) {
         session *one = *at;
@@ -189,6 +362,6 @@ void receiver_reap(receiver *self) {
 void receiver_abort(receiver *self) {
     for (session *one = self->sessions; one; one = one->next) {
         if (!one->over)
-            finish(one, "interrupted here", false);
+            finish(one, "the receiver was interrupted", false);
     }
 }

@@ -12,7 +12,7 @@
 #define COMMAND "recv"
 
 static struct recv_options {
-    const char *port, *host, *count, *secret, *secret_file, *lane;
+    const char *port, *host, *count, *secret, *secret_file, *lane, *timeout;
     bool once, any_user;
 } opt;
 
@@ -23,6 +23,8 @@ static const cli_option options[] = {
     {"--count", "N", &opt.count, "end after N senders (default: go on until interrupted)"},
     {"--secret", "S", &opt.secret, "senders must know it (others can see it in the process list)"},
     {"--secret-file", "F", &opt.secret_file, "file that holds the secret"},
+    {"--timeout", "TIME", &opt.timeout,
+     "drop a sender that says nothing for so long (default 300s; 0: never)"},
     {"--any-user", NULL, &opt.any_user, "other users of this host may send"},
     {"--lane", "LANE", &opt.lane, "shm, stream, or auto (default)"},
     {NULL, NULL, NULL, NULL},
@@ -75,8 +77,9 @@ static int listen_and_serve(receiver *to, wh_worker *worker, const char *host, u
     snprintf(address, sizeof address, v6 ? "[%.255s]:%d" : "%.255s:%d", host, (int)port);
     wh_status status = wh_listener_open(worker, address, &how, receiver_accept, to, &listener);
     if (status != WH_OK)
-        return cli_complain(COMMAND, CLI_FAILED, "cannot listen at %s: %s", address,
-                            wh_status_text(status));
+        return cli_complain(COMMAND, CLI_FAILED, "%s", cli_because(status));
+    cli_release_log();
+    signal(SIGXFSZ, SIG_IGN);     // a file that may not be so large is refused, as on a full disk
     cli_catch_interrupt(worker);  // before anybody can know that there is something to interrupt
     if (wh_listener_address(listener, address, sizeof address) == WH_OK)
         printf("listening at %s\n", address);
@@ -88,34 +91,45 @@ static int listen_and_serve(receiver *to, wh_worker *worker, const char *host, u
     return code;
 }
 
-static int run(const char *directory, const char *host, uint64_t port, uint64_t count) {
-    receiver to = {.open = 0};
+static int run(const char *directory, const char *host, uint64_t port, uint64_t count,
+               uint32_t timeout_ms) {
+    receiver to = {.timeout_ms = timeout_ms};
     wh_context *ctx;
     wh_worker *worker;
     const char *why = store_open(&to.store, directory);
     if (why)
         return cli_complain(COMMAND, CLI_FAILED, "%s: %s", directory, why);
+    unsigned swept = store_sweep(&to.store);
+    if (swept > 0)
+        fprintf(stderr, "wherry recv: removed %u part files that a killed receiver has left\n",
+                swept);
     int code = CLI_FAILED;
-    wh_status status = cli_context_create(opt.lane, NULL, opt.secret_file, &ctx);
+    cli_hold_log();
+    wh_status status = cli_context_create(opt.lane, NULL, opt.secret_file, "64K", &ctx);
     if (status != WH_OK) {
-        code = cli_complain(COMMAND, CLI_FAILED, "%s", wh_status_text(status));
+        code = cli_complain(COMMAND, CLI_FAILED, "%s", cli_because(status));
     } else {
         status = wh_worker_create(ctx, NULL, &worker);
         if (status != WH_OK) {
-            cli_complain(COMMAND, CLI_FAILED, "no worker: %s", wh_status_text(status));
+            cli_complain(COMMAND, CLI_FAILED, "no worker: %s", cli_because(status));
         } else {
-            code = listen_and_serve(&to, worker, host, port, count);
+            status = receiver_begin(&to, worker);
+            code = status == WH_OK ? listen_and_serve(&to, worker, host, port, count)
+                                   : cli_complain(COMMAND, CLI_FAILED, "%s", cli_because(status));
             wh_worker_destroy(worker);
             receiver_reap(&to);
         }
         wh_context_destroy(ctx);
     }
+    cli_release_log();
+    receiver_end(&to);
     store_close(&to.store);
     return code;
 }
 
 int cli_recv(int argc, char **argv) {
     uint64_t port = 0, count = 0;
+    uint32_t timeout_ms = 300000;
     int rest;
     int code = cli_parse(&syntax, argc, argv, &rest);
     if (code != CLI_GO_ON)
@@ -129,9 +143,15 @@ int cli_recv(int argc, char **argv) {
     if (opt.count && (opt.once || !bench_parse_uint(opt.count, 1, UINT32_MAX, &count)))
         return cli_complain(COMMAND, CLI_USAGE,
                             "--count is a number of senders, and excludes --once");
-    if (opt.secret && opt.secret_file)
-        return cli_complain(COMMAND, CLI_USAGE, "--secret and --secret-file exclude each other");
+    if (opt.timeout && !cli_parse_timeout(opt.timeout, &timeout_ms))
+        return cli_complain(COMMAND, CLI_USAGE, "--timeout is a time such as 30s, or 0, not '%s'",
+                            opt.timeout);
+    code = cli_check_secret(COMMAND, opt.secret, opt.secret_file);
+    if (code == CLI_GO_ON)
+        code = cli_check_lane(COMMAND, opt.lane);
+    if (code != CLI_GO_ON)
+        return code;
     bool secret = opt.secret || opt.secret_file;
     const char *host = opt.host ? opt.host : secret ? "*" : "127.0.0.1";
-    return run(argv[0], host, port, count);
+    return run(argv[0], host, port, count, timeout_ms);
 }

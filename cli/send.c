@@ -16,7 +16,7 @@
 #define COMMAND "send"
 
 static struct send_options {
-    const char *secret, *secret_file, *lane;
+    const char *secret, *secret_file, *lane, *timeout;
     bool quiet;
 } opt;
 
@@ -24,6 +24,8 @@ static const cli_option options[] = {
     {"--secret", "S", &opt.secret, "the receiver's secret (others can see it in the process list)"},
     {"--secret-file", "F", &opt.secret_file, "file that holds the receiver's secret"},
     {"--lane", "LANE", &opt.lane, "shm, stream, or auto (default)"},
+    {"--timeout", "TIME", &opt.timeout,
+     "give up on a receiver that takes nothing so long (default 300s; 0: never)"},
     {"--quiet", NULL, &opt.quiet, "no summary"},
     {NULL, NULL, NULL, NULL},
 };
@@ -46,6 +48,8 @@ typedef struct send_job {
     uint64_t skipped;   // because of what they are
     uint64_t problems;  // because they could not be read
     bool told;          // the first walk tells what is skipped, the second would repeat it
+    fold skips;         // what it has told
+    uint32_t timeout_ms;
     sender *sender;
 } send_job;
 
@@ -53,7 +57,9 @@ static void on_skip(const char *path, const char *why, bool failed, void *arg) {
     send_job *job = arg;
     if (job->told)
         return;
-    cli_complain(COMMAND, CLI_FAILED, "%s %s: %s", failed ? "cannot send" : "left out", path, why);
+    if (fold_show(&job->skips, why))
+        cli_complain(COMMAND, CLI_FAILED, "%s %s: %s", failed ? "cannot send" : "left out", path,
+                     why);
     if (failed)
         job->problems++;
     else
@@ -99,12 +105,19 @@ static bool names_differ(const send_job *job) {
     return true;
 }
 
+// What the receiver says that it has stored.
 static void say_sum(const send_job *job, const char *lanes, uint64_t start_ns) {
-    char amount[32], rate[32];
+    char amount[32], rate[32], of[32] = "";
+    const sender *done = job->sender;
     double seconds = (double)(bench_ns() - start_ns) / (double)BENCH_NS_PER_S;
-    printf("sent %" PRIu64 " files, %s in %.2f s (%s/s) over %s\n", job->sender->files,
-           bench_format_bytes((double)job->sender->bytes, amount, sizeof amount), seconds,
-           bench_format_bytes((double)job->sender->bytes / seconds, rate, sizeof rate), lanes);
+    if (done->stored_files != job->files)
+        snprintf(of, sizeof of, " of %" PRIu64, job->files);
+    printf("sent %" PRIu64 "%s files, %s in %.2f s (%s/s) over %s", done->stored_files, of,
+           bench_format_bytes((double)done->stored_bytes, amount, sizeof amount), seconds,
+           bench_format_bytes((double)done->stored_bytes / seconds, rate, sizeof rate), lanes);
+    if (done->refused)
+        printf("; %" PRIu64 " refused", done->refused);
+    printf("\n");
 }
 
 static int say_failure(const send_job *job, wh_endpoint *ep) {
@@ -115,7 +128,14 @@ static int say_failure(const send_job *job, wh_endpoint *ep) {
         return cli_complain(COMMAND, CLI_INTERRUPTED,
                             "interrupted after %" PRIu64 " of %" PRIu64 " files", done->files,
                             job->files);
-    if (!*why)
+    if (*done->cut)
+        return cli_complain(COMMAND, CLI_FAILED,
+                            "the receiver at %s ended it after %" PRIu64 " of %" PRIu64
+                            " files: %s",
+                            job->address, done->files, job->files, done->cut);
+    if (done->lost == WH_ETIMEDOUT && !*why)
+        why = "it has taken nothing for longer than --timeout";
+    else if (!*why)
         why = wh_status_text(done->lost);
     return cli_complain(COMMAND, CLI_FAILED,
                         "lost the receiver at %s after %" PRIu64 " of %" PRIu64 " files: %s",
@@ -130,9 +150,10 @@ static int transfer(send_job *job, wh_endpoint *ep) {
     uint64_t start = bench_ns();
     if (wh_endpoint_lanes(ep, lanes, sizeof lanes) != WH_OK)
         snprintf(lanes, sizeof lanes, "?");
-    bool ready = sender_init(job->sender, ep, job->bytes);
+    bool ready = sender_init(job->sender, ep, job->bytes, job->timeout_ms);
     bool good = ready && walk_all(job, send_entry) && sender_end(job->sender);
     bar_clear(&job->sender->bar);
+    fold_sum(&job->sender->told, COMMAND);
     if (!ready)
         code = cli_complain(COMMAND, CLI_FAILED, "out of memory");
     else if (!good)
@@ -145,7 +166,8 @@ static int transfer(send_job *job, wh_endpoint *ep) {
         code = cli_complain(COMMAND, CLI_FAILED, "the receiver confirmed all but did not close");
     wh_worker_progress(worker);  // what the abort has cancelled ends while its buffers are there
     sender_fini(job->sender);
-    if (code == CLI_OK && (job->problems || job->sender->problems))
+    if (code == CLI_OK &&
+        (job->problems || job->sender->problems || job->sender->stored_files != job->sender->files))
         code = CLI_FAILED;
     return code;
 }
@@ -156,7 +178,8 @@ static int connect_and_send(send_job *job, wh_worker *worker) {
     wh_status status = wh_endpoint_connect_wait(worker, job->address, &ep_opts, &ep);
     if (status != WH_OK)
         return cli_complain(COMMAND, CLI_FAILED, "cannot connect to %s: %s", job->address,
-                            wh_status_text(status));
+                            cli_because(status));
+    cli_release_log();
     cli_catch_interrupt(worker);
     int code = transfer(job, ep);
     cli_catch_interrupt(NULL);
@@ -170,20 +193,23 @@ static int run(send_job *job) {
         return CLI_USAGE;
     walk_all(job, count_entry);
     job->told = true;
+    fold_sum(&job->skips, COMMAND);
     if (job->problems && !job->files)
         return cli_complain(COMMAND, CLI_FAILED, "there is nothing to send");
-    wh_status status = cli_context_create(opt.lane, NULL, opt.secret_file, &ctx);
+    cli_hold_log();
+    wh_status status = cli_context_create(opt.lane, NULL, opt.secret_file, NULL, &ctx);
     if (status != WH_OK)
-        return cli_complain(COMMAND, CLI_FAILED, "%s", wh_status_text(status));
+        return cli_complain(COMMAND, CLI_FAILED, "%s", cli_because(status));
     int code;
     status = wh_worker_create(ctx, NULL, &worker);
     if (status != WH_OK) {
-        code = cli_complain(COMMAND, CLI_FAILED, "no worker: %s", wh_status_text(status));
+        code = cli_complain(COMMAND, CLI_FAILED, "no worker: %s", cli_because(status));
     } else {
         code = connect_and_send(job, worker);
         wh_worker_destroy(worker);
     }
     wh_context_destroy(ctx);
+    cli_release_log();
     return code;
 }
 
@@ -194,11 +220,18 @@ int cli_send(int argc, char **argv) {
         return code;
     if (rest < 2)
         return cli_complain(COMMAND, CLI_USAGE, "it takes at least one path and HOST:PORT");
-    if (opt.secret && opt.secret_file)
-        return cli_complain(COMMAND, CLI_USAGE, "--secret and --secret-file exclude each other");
-    if (!strchr(argv[rest - 1], ':'))
-        return cli_complain(COMMAND, CLI_USAGE, "'%s' is not HOST:PORT", argv[rest - 1]);
-    send_job job = {.paths = argv, .count = rest - 1, .address = argv[rest - 1]};
+    code = cli_check_secret(COMMAND, opt.secret, opt.secret_file);
+    if (code == CLI_GO_ON)
+        code = cli_check_lane(COMMAND, opt.lane);
+    if (code == CLI_GO_ON)
+        code = cli_check_address(COMMAND, argv[rest - 1]);
+    if (code != CLI_GO_ON)
+        return code;
+    send_job job = {
+        .paths = argv, .count = rest - 1, .address = argv[rest - 1], .timeout_ms = 300000};
+    if (opt.timeout && !cli_parse_timeout(opt.timeout, &job.timeout_ms))
+        return cli_complain(COMMAND, CLI_USAGE, "--timeout is a time such as 30s, or 0, not '%s'",
+                            opt.timeout);
     job.sender = malloc(sizeof *job.sender);
     if (!job.sender)
         return cli_complain(COMMAND, CLI_FAILED, "out of memory");

@@ -3,10 +3,12 @@
 // See sender.h.
 #include "cli/sender.h"
 
+#include "bench/clock.h"
 #include "cli/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,19 +23,43 @@ static void note_lost(sender *self, wh_status status) {
         self->lost = status;
 }
 
+// Whether the last refusal was of the entry whose name has this length.
+static bool is_refused(const sender *self, const char *name, size_t length) {
+    return strncmp(self->refusal, name, length) == 0 &&
+           strncmp(self->refusal + length, ": ", 2) == 0;
+}
+
+static void take_refusal(sender *self, char *text) {
+    snprintf(self->refusal, sizeof self->refusal, "%s", text);
+    if (self->now && is_refused(self, self->now, strlen(self->now)))
+        self->now = NULL;
+    self->problems++;
+    self->refused++;
+    const char *why = text;  // behind the name, which may hold a colon too
+    for (const char *at = text; (at = strstr(at, ": "));)
+        why = at += 2;
+    if (!fold_show(&self->told, why))
+        return;
+    bar_clear(&self->bar);
+    cli_complain(COMMAND, CLI_FAILED, "refused %s", cli_printable(text));
+}
+
 static void take_answer(sender *self, const wh_result *result) {
+    char *text = self->answer;
+    self->waits_ns = bench_ns();
     if (result->status != WH_OK) {
         note_lost(self, result->status);
         return;
     }
-    self->answer[result->size] = '\0';
-    if (strcmp(self->answer, "done") == 0) {
+    text[result->size] = '\0';
+    if (sscanf(text, "done %" SCNu64 " %" SCNu64, &self->stored_files, &self->stored_bytes) == 2)
         self->done = true;
-        return;
-    }
-    self->problems++;
-    bar_clear(&self->bar);
-    cli_complain(COMMAND, CLI_FAILED, "%s", cli_printable(self->answer));
+    else if (strncmp(text, "refused ", 8) == 0)
+        take_refusal(self, text + 8);
+    else if (strncmp(text, "cut off: ", 9) == 0)
+        snprintf(self->cut, sizeof self->cut, "%s", cli_printable(text + 9));
+    else
+        note_lost(self, WH_EPROTOCOL);
 }
 
 static void on_answer(wh_request *req, const wh_result *result, void *arg) {
@@ -59,8 +85,9 @@ static void receive_answers(sender *self) {
     }
 }
 
-bool sender_init(sender *self, wh_endpoint *ep, uint64_t total) {
+bool sender_init(sender *self, wh_endpoint *ep, uint64_t total, uint32_t timeout_ms) {
     memset(self, 0, sizeof *self);
+    self->timeout_ms = timeout_ms;
     self->ep = ep;
     self->worker = wh_endpoint_worker(ep);
     self->digest = digest_create();
@@ -90,13 +117,17 @@ static bool can_go_on(const sender *self) {
 
 static bool step(sender *self) {
     wh_status status = wh_worker_wait(self->worker, 200);
+    uint64_t waited_ms = (bench_ns() - self->waits_ns) / 1000000;
     if (status != WH_OK && status != WH_ETIMEDOUT)
         note_lost(self, status);
+    else if (self->timeout_ms > 0 && waited_ms >= self->timeout_ms)
+        note_lost(self, WH_ETIMEDOUT);
     return can_go_on(self);
 }
 
 // The next free slot, waiting for one; NULL when the transfer cannot go on.
 static sender_slot *free_slot(sender *self) {
+    self->waits_ns = bench_ns();
     while (can_go_on(self)) {
         for (int i = 0; i < TRANSFER_WINDOW; i++) {
             if (!self->slots[i].busy)
@@ -111,6 +142,7 @@ static void on_sent(wh_request *req, const wh_result *result, void *arg) {
     (void)req;
     sender_slot *slot = arg;
     slot->busy = false;
+    slot->sender->waits_ns = bench_ns();
     if (result->status != WH_OK)
         note_lost(slot->sender, result->status);
 }
@@ -164,7 +196,7 @@ static bool send_part(sender *self, sender_slot *slot, transfer_entry *part, siz
     bool good = send_slot(self, slot, part, size);
     head->offset += size;
     self->bytes += size;
-    bar_draw(&self->bar, self->bytes, part->name);
+    bar_draw(&self->bar, self->bytes + self->passed, part->name);
     return good;
 }
 
@@ -182,8 +214,9 @@ static bool send_data(sender *self, transfer_entry *part, int fd, const char *pa
             return give_up_file(self, path, "it changed or could not be read to its end");
         if (!send_part(self, slot, part, size))
             return false;
-    } while (head->offset < head->size);
-    self->files++;
+    } while (head->offset < head->size && self->now);
+    self->passed += head->size - head->offset;
+    self->files += head->offset == head->size;
     return true;
 }
 
@@ -192,12 +225,27 @@ static bool send_file(sender *self, const transfer_entry *entry, const char *pat
     if (fd < 0)
         return give_up_file(self, path, strerror(errno));
     transfer_entry part = *entry;
+    self->now = entry->name;
     bool good = send_data(self, &part, fd, path);
+    self->now = NULL;
     close(fd);
     return good;
 }
 
+// Whether the entry lies below a directory that was refused: the receiver would refuse it too.
+static bool is_below_refused(const sender *self, const char *name) {
+    for (const char *slash = name; *self->refusal && (slash = strchr(slash, '/')); slash++) {
+        if (is_refused(self, name, (size_t)(slash - name)))
+            return true;
+    }
+    return false;
+}
+
 bool sender_entry(sender *self, const transfer_entry *entry, const char *path) {
+    if (is_below_refused(self, entry->name)) {
+        self->passed += entry->head.size;
+        return can_go_on(self);
+    }
     if (entry->head.kind == TRANSFER_FILE)
         return send_file(self, entry, path);
     sender_slot *slot = free_slot(self);
@@ -211,6 +259,7 @@ bool sender_end(sender *self) {
     end.head.offset = self->files;
     if (!sender_entry(self, &end, ""))
         return false;
+    self->waits_ns = bench_ns();
     while (!self->done && step(self))
         continue;
     return self->done;

@@ -10,6 +10,7 @@
 
 #include "cli/bar.h"
 #include "cli/digest.h"
+#include "cli/fold.h"
 #include "cli/transfer.h"
 
 #include <wherry/wherry.h>
@@ -26,11 +27,20 @@ typedef struct sender {
     wh_endpoint *ep;    // borrowed
     digest *digest;
     bar bar;
-    uint64_t files, bytes;  // sent
-    uint64_t problems;      // entries that could not be read, or were refused
-    wh_status lost;         // WH_OK, or why the receiver is gone
-    bool answering;         // the receive of an answer is under way
-    bool done;              // the receiver has everything
+    uint64_t files, bytes;                // sent
+    uint64_t passed;                      // bytes that were not sent because their file was refused
+    uint64_t problems;                    // entries that could not be read, or were refused
+    uint64_t refused;                     // of them: by the receiver
+    uint64_t stored_files, stored_bytes;  // as the receiver says, when done
+    wh_status lost;                       // WH_OK, or why the receiver is gone
+    char cut[256];                        // what the receiver has said before it cut us off
+    uint32_t timeout_ms;                  // of a receiver that takes nothing; 0: none
+    uint64_t waits_ns;                    // since when nothing has moved
+    fold told;                            // refusals
+    char refusal[TRANSFER_ANSWER_MAX + 1];  // the last one: "NAME: why"
+    const char *now;  // the file that is being sent; NULL: none, or the rest is not wanted
+    bool answering;   // the receive of an answer is under way
+    bool done;        // the receiver has everything
     char answer[TRANSFER_ANSWER_MAX + 1];
     wh_result result;  // of an answer that was there already
     sender_slot slots[TRANSFER_WINDOW];
@@ -38,7 +48,7 @@ typedef struct sender {
 
 // sender_init makes a sender on a connected endpoint; sender_fini frees its buffers, when the endpoint
 // has been closed or aborted and progressed once.
-bool sender_init(sender *self, wh_endpoint *ep, uint64_t total);
+bool sender_init(sender *self, wh_endpoint *ep, uint64_t total, uint32_t timeout_ms);
 void sender_fini(sender *self);
 
 // sender_entry sends one entry; a file with all its data, read from `path`.  False when the transfer

@@ -16,14 +16,40 @@
 
 #define COMMAND "recv"
 
+// Whether a name lies below the directory that was refused, or is that directory.
+static bool is_blocked(const session *self, const char *name) {
+    size_t length = strlen(self->blocked);
+    return length > 0 && strncmp(name, self->blocked, length) == 0 &&
+           (name[length] == '/' || name[length] == '\0');
+}
+
+// One cause is told once: not again for all that lies below a directory that was refused.
 static bool refuse(session *self, const char *name, const char *why) {
     char text[TRANSFER_ANSWER_MAX];
-    snprintf(text, sizeof text, "refused %s: %s", name, why);
     self->refused++;
+    if (is_blocked(self, name))
+        return true;
+    snprintf(text, sizeof text, "refused %s: %s", name, why);
     bool told = session_answer(self, text);
-    bar_clear(&self->receiver->bar);
-    cli_complain(COMMAND, CLI_FAILED, "%s, from %s", cli_printable(text), self->peer);
+    if (fold_show(&self->refusals, why))
+        receiver_complain(self->receiver, "%s, from %s", cli_printable(text), self->peer);
     return told;
+}
+
+static bool refuse_dir(session *self, const char *name, const char *why) {
+    bool told = refuse(self, name, why);
+    if (!is_blocked(self, name))
+        snprintf(self->blocked, sizeof self->blocked, "%s", name);
+    return told;
+}
+
+// The end of a directory that was refused is not refused once more.
+static const char *leave_dir(session *self, const transfer_entry *entry) {
+    if (!is_blocked(self, entry->name))
+        return store_leave(&self->receiver->store, entry);
+    if (strcmp(self->blocked, entry->name) == 0)
+        self->blocked[0] = '\0';
+    return NULL;
 }
 
 static void drop_incomplete(session *self) {
@@ -58,10 +84,12 @@ static void finish_file(session *self, const transfer_entry *entry) {
     } else {
         why = store_finish(&self->file, entry);
     }
-    if (why)
+    if (why) {
         (void)refuse(self, entry->name, why);
-    else
-        self->files++;
+        return;
+    }
+    self->files++;
+    self->stored += entry->head.size;
 }
 
 // A later part must go on where the last one ended, with the same file.  Parts of a file that was
@@ -91,9 +119,11 @@ static const char *take_part(session *self, const transfer_entry *entry, const w
 }
 
 static const char *take_end(session *self) {
+    char text[64];
     drop_incomplete(self);
     self->complete = true;
-    return session_answer(self, "done") ? NULL : "it does not take answers";
+    snprintf(text, sizeof text, "done %" PRIu64 " %" PRIu64, self->files, self->stored);
+    return session_answer(self, text) ? NULL : "it does not take answers";
 }
 
 static const char *handle(session *self, const transfer_entry *entry, const wh_frame *frame) {
@@ -103,10 +133,11 @@ static const char *handle(session *self, const transfer_entry *entry, const wh_f
     case TRANSFER_FILE: return frame ? take_part(self, entry, frame) : "a file has no frame";
     case TRANSFER_END: return take_end(self);
     case TRANSFER_DIR: why = store_dir(to, entry); break;
-    case TRANSFER_LEAVE: why = store_leave(to, entry); break;
+    case TRANSFER_LEAVE: why = leave_dir(self, entry); break;
     case TRANSFER_LINK: why = store_link(to, entry); break;
     }
-    if (why && !refuse(self, entry->name, why))
+    bool dir = entry->head.kind == TRANSFER_DIR;
+    if (why && !(dir ? refuse_dir : refuse)(self, entry->name, why))
         return "it does not take answers";
     return NULL;
 }
@@ -132,31 +163,45 @@ static void say_sum(const session *self) {
     char amount[32], rate[32];
     double seconds = (double)(bench_ns() - self->start_ns) / (double)BENCH_NS_PER_S;
     printf("received %" PRIu64 " files, %s in %.2f s (%s/s) from %s", self->files,
-           bench_format_bytes((double)self->bytes, amount, sizeof amount), seconds,
-           bench_format_bytes((double)self->bytes / seconds, rate, sizeof rate), self->peer);
+           bench_format_bytes((double)self->stored, amount, sizeof amount), seconds,
+           bench_format_bytes((double)self->stored / seconds, rate, sizeof rate), self->peer);
     if (self->refused)
         printf("; %" PRIu64 " refused", self->refused);
     printf("\n");
     fflush(stdout);
 }
 
+// The library names the peer too: "PEER, over LANE: why".
+static const char *without_peer(const session *self, const char *why) {
+    size_t length = strlen(self->peer);
+    bool names = strncmp(why, self->peer, length) == 0 && strncmp(why + length, ", ", 2) == 0;
+    return names ? why + length + 2 : why;
+}
+
 static void say_lost(session *self, const char *why) {
     char have[32], size[32];
     if (self->file.fd < 0) {
-        cli_complain(COMMAND, CLI_FAILED, "lost %s after %" PRIu64 " files: %s", self->peer,
-                     self->files, why);
+        receiver_complain(self->receiver, "lost %s after %" PRIu64 " files: %s", self->peer,
+                          self->files, why);
         return;
     }
-    cli_complain(COMMAND, CLI_FAILED,
-                 "lost %s after %" PRIu64 " files, in %s at %s of %s (removed): %s", self->peer,
-                 self->files, cli_printable(self->now.name),
-                 bench_format_bytes((double)self->have, have, sizeof have),
-                 bench_format_bytes((double)self->now.head.size, size, sizeof size), why);
+    receiver_complain(self->receiver,
+                      "lost %s after %" PRIu64 " files, in %s at %s of %s (removed): %s",
+                      self->peer, self->files, cli_printable(self->now.name),
+                      bench_format_bytes((double)self->have, have, sizeof have),
+                      bench_format_bytes((double)self->now.head.size, size, sizeof size), why);
 }
 
 void session_end(session *self, const char *why) {
-    if (!why && !self->began)
+    if (why)
+        why = without_peer(self, why);
+    if (!self->began) {
+        if (why)
+            receiver_complain(self->receiver, "dropped %s, which sent nothing: %s", self->peer,
+                              why);
         return;
+    }
+    fold_sum(&self->refusals, COMMAND);
     bar_clear(&self->receiver->bar);
     self->receiver->ended++;
     if (self->complete)

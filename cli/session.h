@@ -7,12 +7,12 @@
 #define CLI_SESSION_H
 
 #include "cli/digest.h"
+#include "cli/fold.h"
 #include "cli/receiver.h"
 #include "cli/transfer.h"
 
 typedef struct session_slot {
     struct session *session;
-    char *data;   // TRANSFER_PART bytes, where frames land
     bool posted;  // its receive is under way
     bool full;    // it holds an object that has not been handled yet
     wh_result result;
@@ -24,8 +24,10 @@ struct session {
     wh_endpoint *ep;  // NULL when it has been closed
     digest *digest;
     session_slot slots[TRANSFER_WINDOW];  // a ring: receives complete in any order
+    unsigned window;                      // slots in use: 1 until a good object has come
     unsigned head;                        // the slot whose object comes next
     unsigned answers;                     // under way
+    size_t answer_bytes;                  // in them
     bool began;                           // an object has come
     bool complete;                        // END has come
     bool over;                            // nothing more is handled
@@ -33,7 +35,10 @@ struct session {
     transfer_entry now;  // the file that is being received, or the entry just handled
     uint64_t have;       // bytes of it
     uint64_t files, bytes, refused;
-    uint64_t start_ns;
+    uint64_t stored;  // bytes of files that are complete
+    uint64_t start_ns, heard_ns;
+    fold refusals;
+    char blocked[TRANSFER_NAME_MAX + 1];  // a directory that was refused: what is in it goes unsaid
     char peer[96];
 };
 
@@ -41,11 +46,15 @@ struct session {
 const char *session_handle(session *self, const wh_object *object);
 
 // session_end reports how it went and removes a file that is not complete; `why` is NULL when the
-// sender has closed in order.  Who came, sent nothing and left in order was no sender: `wherry doctor`
-// looks in like that.
+// sender has closed in order.  Who came, sent nothing and left was no sender, and does not count as one:
+// `wherry doctor` looks in like that, and so do strangers.
 void session_end(session *self, const char *why);
 
 // session_answer sends one line to the sender; in receiver.c.  False when the sender takes none.
 bool session_answer(session *self, const char *text);
+
+// What a session says to the user is bounded over all sessions; in receiver.c.
+__attribute__((format(printf, 2, 3))) void receiver_complain(receiver *self, const char *format,
+                                                             ...);
 
 #endif

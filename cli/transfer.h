@@ -7,7 +7,8 @@
 // more parts in order: the first carries FIRST, the last LAST and the SHA-256 of the whole.  A
 // directory comes before what is in it, and once more (LEAVE) behind it, so that a directory that
 // may not be written to can be filled first.  END comes last.  The receiver answers with tagged
-// messages: a line "refused NAME: why" for each entry that it did not take, and "done" to END.
+// messages: a line "refused NAME: why" for each entry that it did not take, except for what lies below a directory that it
+// did not take; "done FILES BYTES" to END, with what it has stored; and "cut off: why" before it aborts.
 //
 // Numbers are little-endian, as on all machines that Wherry supports.  Pure functions.
 #ifndef CLI_TRANSFER_H

@@ -60,8 +60,9 @@ class Hostile(tool.Case):
         self.sender.send_file(b"planted/evil", b"evil")
         self.sender.send(head(DIR, b"planted/evil"))
         self.sender.send(head(DIR, b"planted"))
+        self.sender.send_file(b"planted/in it", b"evil")  # goes unsaid, with what it lies in
         self.sender.send(head(LEAVE, b"planted", mode=0o777))
-        self.refused(4)
+        self.refused(3)
 
     def test_link_in_place_of_a_file(self):
         # The link itself is replaced; what it points to is not touched.
@@ -126,6 +127,11 @@ class Hostile(tool.Case):
         self.sender.send(b"WHF1")
         self.cut_off()
 
+    def test_header_too_large(self):
+        # It is turned down by its announced size, before there is memory for it.
+        self.sender.send(b"x" * (40 << 20))
+        self.assertEqual(self.sender.answer(), "cut off: it sent more than a part at once")
+
     def test_lying_lengths(self):
         self.sender.send(head(DIR, b"name")[:-2])
         self.cut_off()
@@ -141,12 +147,40 @@ class Hostile(tool.Case):
     def test_goes_on_after_the_end(self):
         self.assertEqual(self.sender.end(), ([], "done"))
         self.sender.send_file(b"late", b"late")
+        self.assertEqual(self.sender.answer(), "cut off: it went on after its end")
         self.assertIsNone(self.sender.answer())
 
     def test_terminal_escapes(self):
         self.sender.send_file(b"../\x1b[2Jevil", b"evil")
         self.refused(1)
         self.addCleanup(lambda: self.assertNotIn("\x1b", self.said))
+
+    def test_crowd_over_one_connection(self):
+        # 3000 transfers that say nothing: they cost little memory and few lines.
+        self.sender.send_file(b"..", b"evil")
+        before = self.memory()
+        eps = self.sender.crowd(3000)
+        self.refused(1)
+        self.assertLess(self.memory() - before, 40 << 10)
+        self.sender.end_crowd(eps)
+        self.addCleanup(lambda: self.assertLess(self.said.count("\n"), 300))
+
+    def memory(self):
+        with open(f"/proc/{self.receiver.pid}/status") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
+
+
+class Silent(tool.Case):
+    def test_says_nothing(self):
+        # Who says nothing is dropped, and is not the sender that --once waits for.
+        receiver, address = self.start_receiver("--once", "--timeout", "500ms")
+        sender = Sender(address)
+        self.assertEqual(sender.answer(), "cut off: it said nothing for 0.5 s")
+        sender.close()
+        (self.folder / "honest").write_text("honest")
+        self.run_tool(0, "send", self.folder / "honest", address)
+        _, err = self.finish(receiver, 0)
+        self.assertIn("which sent nothing: it said nothing for 0.5 s", err)
 
 
 if __name__ == "__main__":

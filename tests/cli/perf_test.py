@@ -4,9 +4,11 @@
 import json
 import shutil
 import signal
+import time
 import unittest
 
 import tool
+from wherry_client import Sender
 
 FIELDS = ["test", "metric", "size", "lane", "mode", "unit", "median", "p99", "min", "raw", "ratio",
           "ucx"]
@@ -72,6 +74,52 @@ class Perf(tool.Case):
         self.assertEqual(len(lines), 3)
         self.assertRegex(lines[1], r"^test +metric +size +lane +mode +unit +median +p99 +min")
         self.assertRegex(lines[2], r"^tag +latency +1K +shm +spin +us +[\d.]+")
+
+    def start_server(self, *words):
+        server = self.start("perf", "--listen", "0", "--mode", "wait", *words)
+        line = server.stdout.readline()
+        self.assertRegex(line, r"^listening on port \d+$")
+        return server, f"127.0.0.1:{line.split()[-1]}"
+
+    def connect(self, address, *words):
+        return self.start("perf", "--connect", address, "--mode", "wait", "--sizes", "8",
+                          "--metric", "latency", *words)
+
+    def test_listens_on_this_host_only(self):
+        server, address = self.start_server()
+        with open("/proc/net/tcp") as table:
+            rows = [line.split()[1] for line in table if line.split()[3] == "0A"]
+        port = f":{int(address.split(':')[1]):04X}"
+        self.assertIn("0100007F" + port, rows)
+        self.assertNotIn("00000000" + port, rows)
+        server.terminate()
+        self.finish(server, 0)
+
+    def test_secret(self):
+        server, address = self.start_server("--secret", "right", "--host", "127.0.0.1", "--once")
+        _, err = self.finish(self.connect(address), 1)
+        self.assertIn("the listener asks for a secret", err)
+        self.assertEqual(err.count("\n"), 1, err)
+        self.finish(self.connect(address, "--secret", "right", *SHORT), 0)
+        self.finish(server, 0)
+
+    def test_one_session_at_a_time(self):
+        server, address = self.start_server("--once")
+        silent = [Sender(address) for _ in range(20)]  # neither ends the server nor holds it
+        stranger = Sender(address)
+        stranger.send_text(b"run tag latency 8 1")
+        first = self.connect(address, "--time", "20")
+        deadline = time.monotonic() + tool.LIMIT
+        while True:
+            _, err = self.finish(self.connect(address, *SHORT), 1)
+            if "another session is running" in err or time.monotonic() > deadline:
+                break
+        self.assertIn("another session is running", err)
+        first.kill()
+        _, err = self.finish(server, 1)
+        self.assertRegex(err, "the connecting side has gone|the peer died")
+        for sender in [*silent, stranger]:
+            sender.close()
 
     def test_two_hosts(self):
         server = self.start("perf", "--listen", "0", "--mode", "adaptive")

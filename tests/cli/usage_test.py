@@ -3,6 +3,7 @@
 """Tests of what the command says: help, complaints, exit codes, info, doctor."""
 import json
 import re
+import subprocess
 import unittest
 
 import tool
@@ -39,6 +40,24 @@ WRONG = [  # arguments, and what the complaint must name
     (["recv", "d", "--port", "x"], "not 'x'"),
     (["recv", "d", "--count", "0"], "--count"),
     (["recv", "d", "--once", "--count", "2"], "--count"),
+    (["recv", "d", "--timeout", "soon"], "not 'soon'"),
+    (["recv", "d", "--lane", "tcp"], "not 'tcp'"),
+    (["recv", "d", "--secret", ""], "--secret is empty"),
+    (["recv", "d", "--secret-file", "/nosuch"], "cannot be read: No such file"),
+    (["recv", "d", "--secret-file", "/dev/null/x"], "'/dev/null/x' cannot be read"),
+    (["send", "a", "h:1", "--secret="], "--secret is empty"),
+    (["send", "a", "h:1", "--secret-file", ""], "cannot be read"),
+    (["send", "a", "h:1", "--timeout", "-1"], "not '-1'"),
+    (["send", "a", "h:1", "--lane", "tcp"], "not 'tcp'"),
+    (["send", "a", "h:abc"], "a port is a number"),
+    (["send", "a", "h:65536"], "a port is a number"),
+    (["send", "a", "fe80::1:5000"], "[fe80::1]:5000"),
+    (["doctor", "h"], "not HOST:PORT"),
+    (["perf", "--sizes", "9T"], "at most 8G"),
+    (["perf", "--pin", "9999,0"], "core 9999 is not"),
+    (["perf", "--secret", ""], "--secret is empty"),
+    (["perf", "--connect", "h:abc"], "a port is a number"),
+    (["perf", "--host", "h"], "--host goes with --listen"),
 ]
 
 
@@ -80,6 +99,36 @@ class Usage(tool.Case):
         self.assertIn("/proc/version/x", err)
         _, err = self.run_tool(1, "perf", "--connect", "127.0.0.1:1")
         self.assertIn("cannot connect", err)
+        self.assertEqual(err.count("\n"), 1, err)
+
+    def test_empty_secret_file(self):
+        for text in ("", "\n", "\r\nsecond line\n"):
+            (self.folder / "key").write_text(text)
+            (self.folder / "key").chmod(0o600)
+            _, err = self.run_tool(2, "recv", self.folder / "out", "--secret-file",
+                                   self.folder / "key")
+            self.assertIn("holds no secret", err)
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_full_output(self):
+        for words in (["info"], ["info", "--json"], ["--version"], ["--help"], ["doctor"]):
+            with open("/dev/full", "w") as full:
+                ended = subprocess.run([tool.WHERRY, *words], stdout=full, stderr=subprocess.PIPE,
+                                       text=True, env=tool.environment({}), timeout=tool.LIMIT)
+            self.assertEqual(ended.returncode, 1, words)
+            self.assertIn("No space left", ended.stderr)
+
+    def test_why_it_cannot_listen(self):
+        receiver, address = self.start_receiver()
+        port = address.rsplit(":", 1)[1]
+        for words, why in ((["--port", port], "ss -ltnp"),
+                           (["--host", "192.0.2.1"], "not an address of this machine"),
+                           (["--host", "no.such.host.invalid"], "does not resolve")):
+            _, err = self.run_tool(1, "recv", self.folder / "out", *words)
+            self.assertIn(why, err)
+            self.assertEqual(err.count("\n"), 1, err)
+        receiver.terminate()
+        self.finish(receiver, 0)
 
 
 class Info(tool.Case):
@@ -116,6 +165,7 @@ class Info(tool.Case):
     def test_invalid_setting(self):
         _, err = self.run_tool(1, "info", WHERRY_LANES="pigeon")
         self.assertIn("pigeon", err)
+        self.assertEqual(err.count("\n"), 1, err)
 
 
 class Doctor(tool.Case):
@@ -123,7 +173,15 @@ class Doctor(tool.Case):
         out, _ = self.run_tool(0, "doctor")
         for where in ("shm", "stream", "memfd", "RLIMIT_NOFILE", "environment", "ports"):
             self.assertRegex(out, rf"(?m)^(ok  |note)  {where} ")
-        self.assertRegex(out, r"\n0 problems, \d+ notes\n$")
+        self.assertRegex(out, r"\n0 problems, (1 note|\d+ notes)\n$")
+
+    def test_few_descriptors(self):
+        told = subprocess.run(["prlimit", "--nofile=8", tool.WHERRY, "doctor"],
+                              env=tool.environment({}), capture_output=True, text=True,
+                              timeout=tool.LIMIT)
+        self.assertEqual(told.returncode, 1)
+        self.assertRegex(told.stdout, r"BAD +(ports|worker) .*\n.*-> ulimit -n")
+        self.assertRegex(told.stdout, r"\n1 problem, ")
 
     def test_unknown_variable(self):
         out, _ = self.run_tool(1, "doctor", WHERRY_LANE="shm")

@@ -14,6 +14,7 @@ FILE, DIR, LEAVE, LINK, END = range(1, 6)
 FIRST, LAST = 1, 2
 OBJECT_TAG, ANSWER_TAG = 1, 2
 ANY = 2**64 - 1
+PENDING = 1
 
 
 class Frame(ctypes.Structure):
@@ -37,6 +38,7 @@ class Sender:
 
     def __init__(self, address):
         self.lib = ctypes.CDLL(tool.LIBRARY)
+        self.address = address.encode()
         self.context, self.worker, self.ep = (ctypes.c_void_p() for _ in range(3))
         assert self.lib.wh_context_create(None, ctypes.byref(self.context)) == 0
         assert self.lib.wh_worker_create(self.context, None, ctypes.byref(self.worker)) == 0
@@ -53,6 +55,11 @@ class Sender:
                                             ctypes.c_size_t(len(frames)),
                                             ctypes.c_uint64(OBJECT_TAG), 5000)
 
+    def send_text(self, text):
+        """Say a line as the two ends of `wherry perf` do."""
+        return self.lib.wh_tag_send_wait(self.ep, text, ctypes.c_size_t(len(text)),
+                                         ctypes.c_uint64(2), 5000)
+
     def send_file(self, name, data, digest=None):
         digest = digest or hashlib.sha256(data).digest()
         return self.send(head(FILE, name, flags=FIRST | LAST, size=len(data), digest=digest), data)
@@ -66,12 +73,29 @@ class Sender:
         return buffer.raw[:result.size].decode() if status == 0 else None
 
     def end(self):
-        """Say END; return the answers up to "done", or those before the connection was cut."""
+        """Say END; return the answers up to "done" (without its numbers), or, with None, those
+        before the connection was cut, of which the last must say why."""
         self.send(head(END))
         answers = []
-        while (line := self.answer()) not in ("done", None):
+        while (line := self.answer()) is not None and not line.startswith("done "):
             answers.append(line)
-        return answers, line
+        if line is None:
+            assert answers and answers.pop().startswith("cut off: "), answers
+        return answers, line and "done"
+
+    def crowd(self, count):
+        """Open more endpoints over the same connection."""
+        eps = [ctypes.c_void_p() for _ in range(count)]
+        for ep in eps:
+            assert self.lib.wh_endpoint_connect(self.worker, self.address, None,
+                                                ctypes.byref(ep)) == 0
+        while any(self.lib.wh_endpoint_status(ep) == PENDING for ep in eps):
+            self.lib.wh_worker_progress(self.worker)
+        return eps
+
+    def end_crowd(self, eps):
+        for ep in eps:
+            self.lib.wh_endpoint_abort(ep)
 
     def close(self):
         self.lib.wh_endpoint_close_wait(self.ep, 2000)
