@@ -3,9 +3,10 @@
 #
 # install-deps.sh SET...: installs the Debian packages of these sets that are missing.
 #
-# It asks dpkg each time (a few milliseconds) instead of keeping a stamp, so the answer is never
-# stale, and with everything in place it needs neither root nor a network.  On a system without dpkg
-# it installs nothing, says what is needed, and lets the build find out.
+# What a package is wanted for is looked for first, wherever it came from: a tool in the PATH, a header
+# or library that the compiler finds.  Then dpkg is asked.  Both take milliseconds, so there is no stamp
+# that could be stale, and with everything in place this needs neither root nor a network.  Where
+# nothing can be installed (no dpkg, no root) it says what it misses, and lets the build find out.
 set -eu
 
 packages_of() {
@@ -25,34 +26,68 @@ packages_of() {
     esac
 }
 
+has() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+# Whether what a package is for is there without it.
+present() {
+    case $1 in
+    gcc) has "${CC:-cc}" || has gcc ;;
+    libc6-dev) echo '#include <stdio.h>' | ${CC:-cc} -E - >/dev/null 2>&1 ;;
+    meson)
+        for tool in /usr/bin/meson meson; do
+            have=$($tool --version 2>/dev/null) || continue
+            [ "$(printf '%s\n' 1.0.1 "$have" | sort -V | head -n 1)" = 1.0.1 ] && return 0
+        done
+        return 1
+        ;;
+    ninja-build) has ninja || has ninja-build ;;
+    libssl-dev) pkg-config --exists libcrypto 2>/dev/null ;;
+    libhwloc-dev) pkg-config --exists hwloc 2>/dev/null ;;
+    iproute2) has ip ;;
+    ucx-utils) has ucx_perftest ;;
+    llvm) has llvm-symbolizer ;;
+    python3 | pkg-config | g++ | clang | clang-tidy | clang-format) has "$1" ;;
+    *) false ;;
+    esac
+}
+
 packages=
 for set in "$@"; do
     packages="$packages $(packages_of "$set")"
 done
 
-if ! command -v dpkg-query >/dev/null 2>&1; then
-    echo "install-deps: not Debian; these packages or their like are needed:$packages" >&2
-    exit 0
-fi
-
 missing=
 for package in $packages; do
+    case " $missing " in
+    *" $package "*) continue ;;
+    esac
+    present "$package" && continue
     # A package counts when it, or another that provides it (pkgconf for pkg-config), is installed.
     status=$(dpkg-query -W -f '${db:Status-Status} ' "$package" 2>/dev/null) || status=
-    case " $missing $status" in
-    *" installed "* | *" $package "*) ;;
+    case " $status" in
+    *" installed "*) ;;
     *) missing="$missing $package" ;;
     esac
 done
 [ -n "$missing" ] || exit 0
 
+if ! has dpkg-query; then
+    echo "install-deps: not Debian; these packages or their like may be needed:$missing" >&2
+    exit 0
+fi
+
 as_root=
 if [ "$(id -u)" -ne 0 ]; then
-    if ! command -v sudo >/dev/null 2>&1; then
-        echo "install-deps: as root: apt-get install$missing" >&2
-        exit 1
-    fi
     as_root="sudo"
+    # Without a terminal nobody can be asked for a password.
+    [ -t 0 ] || as_root="sudo -n"
+    if ! has sudo || ! $as_root true 2>/dev/null; then
+        echo "install-deps: not root, so going on without:$missing" >&2
+        echo "install-deps: as root: apt-get install$missing; else see docs/howto/install.md" >&2
+        exit 0
+    fi
 fi
 
 echo "install-deps: installing$missing (apt-get)"
