@@ -19,7 +19,7 @@ class InstallDeps(unittest.TestCase):
         self.put("id", "echo 1000")
         self.put("sudo", "exit 1")
         self.put("apt-get", f"touch {self.folder}/called")
-        for tool in ("gcc", "cc", "ninja", "python3", "pkg-config"):
+        for tool in ("gcc", "cc", "ninja", "python3", "pkg-config", "cython3"):
             self.put(tool, "exit 0")
 
     def put(self, name, line):

@@ -45,6 +45,12 @@ present() {
     ninja-build) has ninja || has ninja-build ;;
     libssl-dev) pkg-config --exists libcrypto 2>/dev/null ;;
     libhwloc-dev) pkg-config --exists hwloc 2>/dev/null ;;
+    python3-dev)
+        has python3 && python3 -c 'import os, sysconfig, sys
+sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/dev/null
+        ;;
+    python3-numpy) has python3 && python3 -c 'import numpy' 2>/dev/null ;;
+    cython3) has cython3 || has cython ;;
     iproute2) has ip ;;
     ucx-utils) has ucx_perftest ;;
     llvm) has llvm-symbolizer ;;
