@@ -104,20 +104,30 @@ class Perf(tool.Case):
         self.finish(server, 0)
 
     def test_one_session_at_a_time(self):
+        server, address = self.start_server()
+        first = self.connect(address, "--time", "100")
+        err, deadline = "", time.monotonic() + tool.LIMIT
+        while "another session is running" not in err:
+            self.assertLess(time.monotonic(), deadline, err)
+            err = self.connect(address, *SHORT).communicate(timeout=tool.LIMIT)[1]
+        first.kill()
+        first.wait()
+        while "another session is running" in err:  # until the server has noticed
+            self.assertLess(time.monotonic(), deadline, err)
+            err = self.connect(address, *SHORT).communicate(timeout=tool.LIMIT)[1]
+        server.terminate()
+        _, err = self.finish(server, 0)
+        self.assertRegex(err, "the connecting side has gone|the peer died")
+
+    def test_strangers(self):
+        # Who does not speak as a client does neither ends the server nor holds it.
         server, address = self.start_server("--once")
-        silent = [Sender(address) for _ in range(20)]  # neither ends the server nor holds it
+        silent = [Sender(address) for _ in range(20)]
         stranger = Sender(address)
         stranger.send_text(b"run tag latency 8 1")
-        first = self.connect(address, "--time", "20")
-        deadline = time.monotonic() + tool.LIMIT
-        while True:
-            _, err = self.finish(self.connect(address, *SHORT), 1)
-            if "another session is running" in err or time.monotonic() > deadline:
-                break
-        self.assertIn("another session is running", err)
-        first.kill()
-        _, err = self.finish(server, 1)
-        self.assertRegex(err, "the connecting side has gone|the peer died")
+        self.finish(self.connect(address, *SHORT), 0)
+        _, err = self.finish(server, 0)
+        self.assertIn("is no `wherry perf`", err)
         for sender in [*silent, stranger]:
             sender.close()
 
