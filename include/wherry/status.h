@@ -49,7 +49,9 @@ extern "C" {
     X(ENOTSUP, -21, "not supported here")                                                          \
     X(ESYSTEM, -22, "a system call failed")                                                        \
     X(ENOTFOUND, -23, "there is no such thing")                                                    \
-    X(EREJECTED, -24, "the receiver rejected the message")
+    X(EREJECTED, -24, "the receiver rejected the message")                                         \
+    X(EKEY, -25, "the key is none, or its memory is no longer registered")                         \
+    X(EBOUNDS, -26, "outside of the registered memory")
 
 typedef enum wh_status {
 #define WH_STATUS_ENUM(name, number, text) WH_##name = number,

@@ -12,6 +12,7 @@
 #include <wherry/mem.h>
 #include <wherry/object.h>
 #include <wherry/request.h>
+#include <wherry/rma.h>
 #include <wherry/status.h>
 #include <wherry/tag.h>
 #include <wherry/worker.h>

@@ -57,6 +57,9 @@ typedef struct wh_worker_opts {  // zero in any field means its default
 WH_API WH_CHECK wh_status wh_worker_create(wh_context *ctx, const wh_worker_opts *opts,
                                            wh_worker **worker);
 
+// wh_worker_context returns the worker's context, borrowed.  Any thread.
+WH_API wh_context *wh_worker_context(const wh_worker *worker);
+
 // wh_worker_adopt makes the calling thread the owner.  The former owner must not be inside a call.  A
 // worker with a progress thread cannot be adopted: WH_EINVAL.
 WH_API WH_CHECK wh_status wh_worker_adopt(wh_worker *worker);

@@ -38,6 +38,8 @@ class Status(enum.IntEnum):
     ESYSTEM = -22
     ENOTFOUND = -23
     EREJECTED = -24
+    EKEY = -25
+    EBOUNDS = -26
 
 
 class Error(Exception):
@@ -188,6 +190,18 @@ class RejectedError(Error):
     """The receiver rejected the message."""
 
     status = Status.EREJECTED
+
+
+class RemoteKeyError(Error, LookupError):
+    """The key is none, or its memory is no longer registered."""
+
+    status = Status.EKEY
+
+
+class BoundsError(Error, IndexError):
+    """Outside of the registered memory."""
+
+    status = Status.EBOUNDS
 
 
 # status number -> class

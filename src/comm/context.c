@@ -208,6 +208,7 @@ wh_status wh_context_create(const char *const *options, wh_context **ctx) {
         whi_free(made);
         return st;
     }
+    whi_mr_table_init(&made->mrs);
     atomic_store(&made->holds, 1);
     *ctx = made;
     return WH_OK;
@@ -220,6 +221,7 @@ void whi_context_retain(wh_context *ctx) {
 void whi_context_release(wh_context *ctx) {
     if (atomic_fetch_sub(&ctx->holds, 1) != 1)
         return;
+    whi_mr_table_fini(&ctx->mrs);
     explicit_bzero(ctx->config.secret, sizeof(ctx->config.secret));
     whi_free(ctx);
 }

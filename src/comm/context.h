@@ -9,6 +9,7 @@
 #include <wherry/context.h>
 
 #include "base/config.h"
+#include "comm/mr.h"
 
 struct wh_context {
     _Atomic uint32_t holds;
@@ -16,6 +17,7 @@ struct wh_context {
     uint32_t lanes;       // WHI_LANE_* that configuration and machine allow
     uint8_t boot_id[16];  // of this host since it was started; zero when unknown
     bool barrier;         // whi_shm_barrier works in this process
+    whi_mr_table mrs;     // registered memory; changes, under its own lock
 };
 
 void whi_context_retain(wh_context *ctx);

@@ -14,6 +14,7 @@
 #include "comm/objects.h"
 #include "comm/plain.h"
 #include "comm/recv.h"
+#include "comm/rma.h"
 #include "comm/send.h"
 #include "net/stream/stream.h"
 
@@ -39,7 +40,8 @@ static bool known_number(const whi_link *link, uint32_t number) {
     return number && (ours ? number < link->next_number : number <= link->peer_number);
 }
 
-static wh_status handle_withdraw_flush_close(wh_endpoint *ep, const whi_hdr *hdr) {
+// handle_other handles the ordered records that are no messages.
+static wh_status handle_other(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
     whi_hdr ack = {.cls = WHI_CLASS_FLUSH_ACK, .ep = ep->number, .tag = hdr->tag};
     switch (hdr->cls) {
     case WHI_CLASS_WITHDRAW:
@@ -47,8 +49,17 @@ static wh_status handle_withdraw_flush_close(wh_endpoint *ep, const whi_hdr *hdr
             return broken(ep->link, hdr, "a withdrawal of nothing");
         whi_recv_withdrawn(ep, (uint32_t)hdr->tag);
         return WH_OK;
-    case WHI_CLASS_FLUSH: whi_link_control(ep->link, &ack, NULL); return WH_OK;
+    case WHI_CLASS_FLUSH:
+        ep->told_late = false;
+        whi_link_control(ep->link, &ack, NULL);
+        return WH_OK;
     case WHI_CLASS_CLOSE: whi_ep_peer_closed(ep); return WH_OK;
+    case WHI_CLASS_PUT:
+    case WHI_CLASS_GET:
+    case WHI_CLASS_ATOMIC:
+        return whi_serve(ep, hdr, payload) == WH_OK
+                   ? WH_OK
+                   : broken(ep->link, hdr, "a remote access that makes no sense");
     default: return broken(ep->link, hdr, "an unknown class");
     }
 }
@@ -94,7 +105,7 @@ static inline __attribute__((always_inline)) wh_status handle(wh_endpoint *ep, c
                                                               const void *payload) {
     ep->rx_seq++;
     if (hdr->cls > WHI_CLASS_AM)
-        return handle_withdraw_flush_close(ep, hdr);
+        return handle_other(ep, hdr, payload);
     wh_status st = charge(ep, hdr, payload);
     if (st != WH_OK)
         return st;
@@ -203,7 +214,7 @@ static wh_status deliver_accept(whi_link *link, const whi_hdr *hdr, const void *
         if (*c < ' ' || *c > '~')
             *c = '?';
     int64_t status = (int64_t)hdr->arg;
-    bool known = status <= WH_EINVAL && status >= WH_EREJECTED;
+    bool known = status <= WH_EINVAL && status >= WHI_STATUS_LAST;
     whi_ep_end(ep, known ? (wh_status)status : WH_EREFUSED,
                size ? text : "the peer refused the endpoint");
     return WH_OK;
@@ -227,6 +238,7 @@ static wh_status deliver_to_ep(whi_link *link, const whi_hdr *hdr) {
             return broken(link, hdr, "nothing was closed");
         whi_ep_close_acked(ep);
         return WH_OK;
+    case WHI_CLASS_MAP: return whi_serve_map(ep, hdr);
     default: whi_ep_end(ep, WH_EPEER, "the peer has aborted the endpoint"); return WH_OK;
     }
 }
@@ -251,7 +263,16 @@ static wh_status deliver_control(whi_link *link, const whi_hdr *hdr, const void 
     case WHI_CLASS_FLUSH_ACK: return whi_send_answered(link, hdr);
     case WHI_CLASS_CREDIT:
     case WHI_CLASS_CLOSE_ACK:
+    case WHI_CLASS_MAP:
     case WHI_CLASS_ABORT: return deliver_to_ep(link, hdr);
+    case WHI_CLASS_MAPPED:
+        return whi_rma_mapped(link, hdr) == WH_OK
+                   ? WH_OK
+                   : broken(link, hdr, "memory that nobody asked for, or other than promised");
+    case WHI_CLASS_RMA_ANSWER:
+        return whi_rma_answered(link, hdr) == WH_OK
+                   ? WH_OK
+                   : broken(link, hdr, "an answer that does not fit its question");
     case WHI_CLASS_OPEN: return deliver_open(link, hdr);
     case WHI_CLASS_ACCEPT:
     case WHI_CLASS_REFUSE: return deliver_accept(link, hdr, payload);
@@ -262,9 +283,10 @@ static wh_status deliver_control(whi_link *link, const whi_hdr *hdr, const void 
 }
 
 // own_copy returns a payload that the peer can no longer change: what lies in shared memory is copied before it is looked
-// at.  Plain messages need none, because all that is done with their payload is to copy it.
+// at.  Plain messages and puts need none, because all that is done with their payload is to copy it.
 static const void *own_copy(whi_link *link, const whi_hdr *hdr, const void *payload) {
-    bool plain = hdr->cls == WHI_CLASS_TAG && !(hdr->flags & WHI_FLAG_ANNOUNCED);
+    bool bytes = hdr->cls == WHI_CLASS_TAG || hdr->cls == WHI_CLASS_PUT;
+    bool plain = bytes && !(hdr->flags & WHI_FLAG_ANNOUNCED);
     if (plain || !hdr->size || link->rx != link->shm)
         return payload;
     return memcpy(link->worker->arrived, payload, hdr->size);

@@ -371,7 +371,7 @@ static void take_record(whi_dial *dial) {
     } else if (st != WH_OK) {
         give_up(dial, WH_EPROTOCOL, "what listens there is not Wherry");
     } else if (hello.step == WHI_HELLO_REJECT) {
-        bool known = hello.status <= WH_EINVAL && hello.status >= WH_EREJECTED;
+        bool known = hello.status <= WH_EINVAL && hello.status >= WHI_STATUS_LAST;
         give_up(dial, known ? (wh_status)hello.status : WH_EREFUSED, hello.text);
     } else if (hello.step == WHI_HELLO_EXISTING) {
         take_existing(dial, &hello);

@@ -179,7 +179,7 @@ wh_status wh_endpoint_on_lost(wh_endpoint *ep, wh_lost_fn fn, void *arg) {
 // outlives says whether a matched operation goes on without its endpoint: a receive from any source that has a place to go
 // back to.  It ends there if it was cancelled.  Of a parked object, which an allocator knows, the user must hear.
 static bool outlives(const wh_request *req) {
-    bool receives = req->kind >= WHI_REQ_RECV_TAG && req->kind <= WHI_REQ_RECV_AM;
+    bool receives = whi_req_receives(req);
     return receives && req->any && !req->no_place && !req->asking && req->stage != WHI_STAGE_PARKED;
 }
 
@@ -198,7 +198,7 @@ void whi_ep_let_go(wh_request *req) {
 // middle of its buffer.
 static bool end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
     whi_link *link = ep->link;
-    bool receives = req->kind >= WHI_REQ_RECV_TAG && req->kind <= WHI_REQ_RECV_AM;
+    bool receives = whi_req_receives(req);
     bool busy = link && !link->dead && (link->mid == req || link->landing == req);
     if (busy || req->asking) {
         req->last_chunk = busy && link->mid == req;
@@ -284,7 +284,7 @@ void whi_ep_peer_closed(wh_endpoint *ep) {
     // Sends have nobody to take them; receives that have not matched never will.
     whi_list_foreach(node, &ep->ops) {
         wh_request *req = whi_container_of(node, wh_request, op_link);
-        bool receives = req->kind >= WHI_REQ_RECV_TAG && req->kind <= WHI_REQ_RECV_AM;
+        bool receives = whi_req_receives(req);
         if (req->kind == WHI_REQ_CLOSE || (receives && req->stage != WHI_STAGE_QUEUED))
             continue;
         (void)end_request(ep, req, WH_ECLOSED);
@@ -359,7 +359,7 @@ wh_status whi_ep_close_post(wh_request *req) {
     // Receives of our own end at once: nobody is there to look at what they get.
     whi_list_foreach(node, &ep->ops) {
         wh_request *r = whi_container_of(node, wh_request, op_link);
-        bool receives = r->kind >= WHI_REQ_RECV_TAG && r->kind <= WHI_REQ_RECV_AM;
+        bool receives = whi_req_receives(r);
         if (receives && r->stage == WHI_STAGE_QUEUED)
             (void)end_request(ep, r, WH_ECLOSED);
     }

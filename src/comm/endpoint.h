@@ -58,6 +58,12 @@ struct wh_endpoint {
     _Atomic uint32_t submitted;  // requests of other threads that the owner has yet to take over
     uint32_t announced, announce_limit;
     uint32_t sends;        // pending sends and flushes
+    uint32_t rma_active;   // remote accesses of ours that an answer is to end
+    uint32_t fences;       // in the queue
+    uint64_t accesses;     // put and atomic records that were sent
+    uint64_t flushed;      // messages and accesses that the last flush was behind
+    wh_status rma_error;   // of an access that was done already: the next flush ends with it
+    bool told_late;        // the peer was told of such a one since its last flush
     uint64_t bulk_serial;  // number of the next granted send
     wh_status why;         // why it ended
     whi_list sendq;        // requests not yet sent

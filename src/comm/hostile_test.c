@@ -293,8 +293,8 @@ TEST(records_that_are_too_large) {
 TEST(unknown_classes) {
     begin();
     for (unsigned cls = 0; cls < 256; cls++) {
-        bool message = cls >= WHI_CLASS_TAG && cls <= WHI_CLASS_CLOSE;
-        bool control = cls >= WHI_CLASS_GRANT && cls <= WHI_CLASS_SWITCH;
+        bool message = cls >= WHI_CLASS_TAG && cls <= WHI_CLASS_ATOMIC;
+        bool control = cls >= WHI_CLASS_GRANT && cls <= WHI_CLASS_RMA_ANSWER;
         if (message || control || cls == WHI_CLASS_CHUNK)
             continue;
         attack();
@@ -307,7 +307,7 @@ TEST(unknown_classes) {
 
 TEST(control_with_a_payload) {
     begin();
-    for (uint8_t cls = WHI_CLASS_GRANT; cls <= WHI_CLASS_SWITCH; cls++) {
+    for (uint8_t cls = WHI_CLASS_GRANT; cls <= WHI_CLASS_RMA_ANSWER; cls++) {
         if (cls == WHI_CLASS_REFUSE)
             continue;
         attack();

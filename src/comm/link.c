@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "comm/dial.h"
 #include "comm/endpoint.h"
+#include "comm/rma.h"
 #include "comm/send.h"
 #include "net/stream/stream.h"
 
@@ -256,6 +257,7 @@ void whi_link_doom(whi_link *link, wh_status why) {
 }
 
 static void free_link(whi_link *link) {
+    whi_rma_link_ended(link);
     if (link->shm)
         link->shm->ops->close(link->shm);
     if (link->stream)

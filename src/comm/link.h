@@ -11,6 +11,8 @@
 
 #include <sys/types.h>
 
+#include <wherry/rma.h>
+
 #include "base/idmap.h"
 #include "base/queue.h"
 #include "comm/hello.h"
@@ -52,6 +54,7 @@ typedef struct whi_link {
     whi_hash announced;   // messages of the peer that nobody has asked for, by send id
     wh_request *landing;  // the receive that a chunk is being put into
     wh_request *mid;      // the send whose chunk the lane has announced and not got whole
+    wh_rkey *mapping;     // whose memory the peer was asked to pass; held
     whi_hash eps;         // by number
     uint32_t next_number;
     uint32_t peer_number;  // the highest number that the peer has opened

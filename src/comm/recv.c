@@ -134,7 +134,8 @@ wh_status whi_recv_chunk_landed(wh_request *req, const whi_hdr *hdr) {
         return WH_EPROTOCOL;
     if (req->moved < req->accept)
         return WH_OK;
-    count_received(req->ep, req->moved);
+    if (whi_req_receives(req))
+        count_received(req->ep, req->moved);
     finish_landed(req, req->length > req->buf.size ? WH_ETRUNCATED : WH_OK);
     return WH_OK;
 }
@@ -392,11 +393,12 @@ void whi_recv_withdrawn(wh_endpoint *ep, uint32_t send_id) {
     }
     whi_list_foreach(node, &ep->ops) {
         wh_request *req = whi_container_of(node, wh_request, op_link);
-        bool receives = req->kind >= WHI_REQ_RECV_TAG && req->kind <= WHI_REQ_RECV_AM;
-        if (!receives || req->send_id != send_id || req->stage == WHI_STAGE_QUEUED)
+        bool receives = whi_req_receives(req);
+        bool put = req->kind == WHI_REQ_SERVE_PUT;
+        if (!(receives || put) || req->send_id != send_id || req->stage == WHI_STAGE_QUEUED)
             continue;
         // A parked object is in its user's hands, who must hear that it is over.
-        if (req->no_place || req->kind == WHI_REQ_RECV_AM || req->stage == WHI_STAGE_PARKED)
+        if (req->no_place || put || req->kind == WHI_REQ_RECV_AM || req->stage == WHI_STAGE_PARKED)
             whi_req_fail(req, WH_ECANCELLED, "%s: the sender has withdrawn the message",
                          whi_req_text(req));
         else

@@ -16,6 +16,7 @@
 #include "comm/endpoint.h"
 #include "comm/objects.h"
 #include "comm/recv.h"
+#include "comm/rma.h"
 #include "comm/send.h"
 
 enum { SENTENCE_MAX = 384 };
@@ -24,9 +25,15 @@ static const char *const kind_texts[] = {
     [WHI_REQ_SEND_TAG] = "tag send",
     [WHI_REQ_SEND_OBJECT] = "object send",
     [WHI_REQ_SEND_AM] = "active message",
+    [WHI_REQ_PUT] = "put",
+    [WHI_REQ_SERVE_GET] = "peer's get",
+    [WHI_REQ_ATOMIC] = "atomic",
+    [WHI_REQ_FENCE] = "fence",
     [WHI_REQ_RECV_TAG] = "tag receive",
     [WHI_REQ_RECV_OBJECT] = "object receive",
     [WHI_REQ_RECV_AM] = "active message receive",
+    [WHI_REQ_GET] = "get",
+    [WHI_REQ_SERVE_PUT] = "peer's put",
     [WHI_REQ_FLUSH] = "flush",
     [WHI_REQ_CLOSE] = "close",
     [WHI_REQ_CONNECT] = "connect",
@@ -94,6 +101,8 @@ static void free_now(wh_request *req, bool locked) {
     if (req->kind == WHI_REQ_SEND_AM)
         whi_free(req->am_header);
     forget_object(req);
+    if (whi_req_accesses(req) && req->rkey)
+        whi_rkey_release(req->rkey);
     wh_endpoint *ep = req->ep;
     if (!req->foreign) {
         whi_pool_put(&worker->requests, req);
@@ -160,8 +169,11 @@ void whi_req_discard(wh_request *req) {
     unset_timer(req);
     whi_list_remove(&req->op_link);
     whi_list_remove(&req->queue_link);
-    if (req->foreign)
-        req->ep = NULL;  // the owner would have taken a hold of it, and has never seen this request
+    if (req->foreign) {
+        // The owner would have taken a hold of these, and has never seen this request.
+        req->ep = NULL;
+        req->rkey = NULL;
+    }
     free_now(req, false);
 }
 
@@ -192,7 +204,7 @@ static void forget_ids(wh_request *req) {
     whi_link *link = req->ep ? req->ep->link : NULL;
     if (!link)
         return;
-    if (req->kind <= WHI_REQ_SEND_AM || req->kind == WHI_REQ_FLUSH) {
+    if (req->kind <= WHI_REQ_FLUSH) {
         if (req->send_id)
             whi_idmap_remove(&link->sends, req->send_id);
     } else if (req->grant_id) {
@@ -204,6 +216,7 @@ void whi_req_finish(wh_request *req, wh_status status) {
     assert(req->stage != WHI_STAGE_DONE && req->stage != WHI_STAGE_NEW);
     wh_worker *worker = req->worker;
     wh_endpoint *ep = req->ep;
+    whi_req_stage stage = (whi_req_stage)req->stage;
     req->stage = WHI_STAGE_DONE;
     req->result.status = status;
     worker->counters.pending--;
@@ -214,6 +227,8 @@ void whi_req_finish(wh_request *req, wh_status status) {
         forget_ids(req);
     if (__builtin_expect(status < 0, 0))
         count_failure(req, status);
+    if (__builtin_expect(whi_req_accesses(req), 0))
+        whi_rma_ended(req, stage);
     // An open endpoint is held by the library; any other may go with this request.
     bool settle = ep && ep->state == WHI_EP_OPEN;
     if (ep && whi_req_sends(req))
@@ -310,7 +325,7 @@ void whi_req_withdraw(wh_request *req, wh_status why) {
         whi_ep_give_up_close(req->ep, why);
     } else if (req->stage == WHI_STAGE_MOVING) {
         start_grace(req, why);
-    } else if (req->kind <= WHI_REQ_SEND_AM || req->kind == WHI_REQ_FLUSH) {
+    } else if (whi_req_sends(req)) {
         whi_send_withdraw(req, why);
     } else {
         whi_recv_withdraw(req, why);

@@ -15,6 +15,7 @@
 #include <wherry/am.h>
 #include <wherry/object.h>
 #include <wherry/request.h>
+#include <wherry/rma.h>
 #include <wherry/tag.h>
 #include <wherry/worker.h>
 
@@ -23,13 +24,21 @@
 #include "base/timer.h"
 
 typedef enum whi_req_kind {
+    // What may wait in an endpoint's queue, but for WHI_REQ_GET; the first five push chunks.
     WHI_REQ_SEND_TAG,
     WHI_REQ_SEND_OBJECT,
     WHI_REQ_SEND_AM,
+    WHI_REQ_PUT,
+    WHI_REQ_SERVE_GET,  // what a peer gets from our memory
+    WHI_REQ_ATOMIC,
+    WHI_REQ_FENCE,
+    WHI_REQ_FLUSH,
+    // What chunks are received for.
     WHI_REQ_RECV_TAG,
     WHI_REQ_RECV_OBJECT,
     WHI_REQ_RECV_AM,
-    WHI_REQ_FLUSH,
+    WHI_REQ_GET,
+    WHI_REQ_SERVE_PUT,  // what a peer puts into our memory
     WHI_REQ_CLOSE,
     WHI_REQ_CONNECT,
 } whi_req_kind;
@@ -82,6 +91,7 @@ struct wh_request {
     uint8_t any;         // a receive from any source: it outlives a peer
     uint8_t envelope_made;  // of an object that is sent: buf is its envelope, and the request's
     uint8_t no_place;       // a receive of a taken message: it has no place to regain
+    uint8_t counted;        // a fence among those that its endpoint's queue holds
     uint8_t asking;         // an object whose allocator is being called: it must outlive that
     uint8_t abandoned;      // another thread gave its handle up before the end
     _Atomic bool cancel;    // asked for by another thread
@@ -98,9 +108,13 @@ struct wh_request {
     wh_object *object;   // being received
     whi_buffer *frames;  // of an object that is sent, or destinations that were given
     size_t frame_count;
-    whi_buffer frame;    // where `frames` points when there is one
-    whi_list free_link;  // in the list of those that other threads have let go of
-    whi_timer timer;     // the operation's timeout, later its grace; set up when it is first used
+    whi_buffer frame;           // where `frames` points when there is one
+    wh_rkey *rkey;              // of a remote access: the peer's memory, held
+    struct wh_mr *mr;           // of one that we serve: our memory, held
+    uint64_t remote;            // offset there
+    uint64_t operand, compare;  // of an atomic
+    whi_list free_link;         // in the list of those that other threads have let go of
+    whi_timer timer;  // the operation's timeout, later its grace; set up when it is first used
 };
 
 enum { WHI_REQ_LINE = 64, WHI_REQ_FIRST_LINES = 4 };
@@ -180,9 +194,20 @@ WH_CHECK wh_status whi_req_may_wait(const wh_worker *worker);
 // over, and then waits for the completion.  `result` may be NULL.
 WH_CHECK wh_status whi_req_wait_result(wh_request *req, int timeout_ms, wh_result *result);
 
-// whi_req_sends says whether an orderly close has to wait for the request.
+// whi_req_sends says whether the request goes by its endpoint's queue, so that an orderly close has to wait for it.
 static inline bool whi_req_sends(const wh_request *req) {
-    return req->kind <= WHI_REQ_SEND_AM || req->kind == WHI_REQ_FLUSH;
+    return req->kind <= WHI_REQ_FLUSH || req->kind == WHI_REQ_GET;
+}
+
+// whi_req_receives says whether it is a receive: of a message, not of a remote access.
+static inline bool whi_req_receives(const wh_request *req) {
+    return req->kind >= WHI_REQ_RECV_TAG && req->kind <= WHI_REQ_RECV_AM;
+}
+
+// whi_req_accesses says whether it belongs to a remote access, ours or the peer's.
+static inline bool whi_req_accesses(const wh_request *req) {
+    return (req->kind >= WHI_REQ_PUT && req->kind <= WHI_REQ_FENCE) || req->kind == WHI_REQ_GET ||
+           req->kind == WHI_REQ_SERVE_PUT;
 }
 
 // whi_req_text names the kind for people: "tag send".

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "comm/objects.h"
+#include "comm/rma.h"
 #include "mem/mem.h"
 
 wh_status whi_buffer_resolve(whi_buffer *buf, const void *ptr, uint64_t size, wh_mem_kind kind,
@@ -180,10 +181,17 @@ static wh_status send_announcement(wh_request *req) {
 static bool bulk_active(const wh_endpoint *ep, uint64_t before) {
     for (const whi_list *node = ep->ops.next; node != &ep->ops; node = node->next) {
         const wh_request *r = whi_container_of(node, wh_request, op_link);
-        if (r->kind <= WHI_REQ_SEND_AM && r->stage == WHI_STAGE_MOVING && r->serial < before)
+        bool announced_put = r->kind == WHI_REQ_PUT && r->stage == WHI_STAGE_ANNOUNCED;
+        bool moves = r->kind <= WHI_REQ_SERVE_GET && r->stage == WHI_STAGE_MOVING;
+        if ((moves || announced_put) && r->serial < before)
             return true;
     }
     return false;
+}
+
+// to_flush counts all that a flush has to be behind.
+static uint64_t to_flush(const wh_endpoint *ep) {
+    return ep->counters.sent_messages + ep->accesses;
 }
 
 static wh_status start_flush(wh_request *req) {
@@ -192,6 +200,8 @@ static wh_status start_flush(wh_request *req) {
         req->serial = ep->bulk_serial;  // above all granted so far; serials begin at 1
     if (bulk_active(ep, req->serial))
         return WH_EBUSY;
+    if (ep->flushed == to_flush(ep))
+        return WH_OK;  // nothing was sent since the last flush that was answered
     wh_status st = name_send(req);
     if (st != WH_OK)
         return st;
@@ -199,6 +209,7 @@ static wh_status start_flush(wh_request *req) {
     st = send_ordered(ep, &hdr, NULL);
     if (st != WH_OK)
         unname_send(req);
+    req->tag = to_flush(ep);
     return st == WH_OK ? WH_PENDING : st;
 }
 
@@ -232,6 +243,8 @@ wh_status whi_send_start(wh_request *req) {
     // What waits in the link's queue was sent before.
     if (!whi_queue_empty(&ep->link->controls))
         return WH_EAGAIN;
+    if (whi_req_accesses(req))
+        return whi_rma_start(req);
     if (req->kind != WHI_REQ_FLUSH)
         return start_message(req);
     wh_status st = start_flush(req);
@@ -266,6 +279,10 @@ wh_status whi_send_post(wh_request *req) {
     if (st == WH_EBUSY) {
         keep_waiting(req);
         return WH_PENDING;
+    }
+    if (req->kind == WHI_REQ_FENCE) {
+        req->counted = 1;
+        ep->fences++;
     }
     whi_list_push_back(&ep->sendq, &req->queue_link);
     whi_ep_refresh(ep);
@@ -328,7 +345,8 @@ wh_status whi_send_granted(whi_link *link, const whi_hdr *hdr) {
         object && hdr->aux == WHI_PART_DATA ? whi_object_data_size(req) : req->buf.size;
     if (hdr->arg > limit || hdr->aux > WHI_PART_ENVELOPE || (!object && hdr->aux != WHI_PART_DATA))
         return WH_EPROTOCOL;
-    if (object && hdr->arg != limit)
+    bool put = req->kind == WHI_REQ_PUT;
+    if ((object || put) && hdr->arg != limit)
         return WH_EPROTOCOL;
     req->grant_id = (uint32_t)(hdr->tag >> 32);
     req->part = (uint8_t)hdr->aux;
@@ -336,7 +354,7 @@ wh_status whi_send_granted(whi_link *link, const whi_hdr *hdr) {
     req->moved = 0;
     req->offset = 0;
     req->segment = 0;
-    if (hdr->aux == WHI_PART_DATA) {
+    if (hdr->aux == WHI_PART_DATA && !put) {
         req->ep->announced--;
         whi_ep_mark(req->ep);
     }
@@ -347,10 +365,19 @@ wh_status whi_send_granted(whi_link *link, const whi_hdr *hdr) {
     if (object && hdr->aux == WHI_PART_DATA)
         whi_object_next_segment(req);
     req->stage = WHI_STAGE_MOVING;
-    req->serial = req->ep->bulk_serial++;
+    if (!put)  // which has one since it was announced
+        req->serial = req->ep->bulk_serial++;
     whi_list_push_back(&link->bulks, &req->queue_link);
     whi_link_mark(link);
     return WH_OK;
+}
+
+// end_flush_late ends a flush with the error of a remote access before it.
+static void end_flush_late(wh_request *req) {
+    wh_status why = req->ep->rma_error;
+    req->ep->rma_error = WH_OK;
+    whi_req_fail(req, why, "flush: a put or atomic before it has failed at %s: %s",
+                 req->ep->link->name, wh_status_text(why));
 }
 
 wh_status whi_send_answered(whi_link *link, const whi_hdr *hdr) {
@@ -365,7 +392,11 @@ wh_status whi_send_answered(whi_link *link, const whi_hdr *hdr) {
         req->ep->announced--;
         whi_ep_mark(req->ep);
     }
-    if ((int32_t)hdr->arg == WH_EREJECTED)
+    if (flush)
+        req->ep->flushed = req->tag;
+    if (flush && req->ep->rma_error != WH_OK)
+        end_flush_late(req);
+    else if ((int32_t)hdr->arg == WH_EREJECTED)
         whi_req_fail(req, WH_EREJECTED, "%s to %s: the receiver rejected the message",
                      whi_req_text(req), link->name);
     else
@@ -397,7 +428,7 @@ static void all_moved(wh_request *req) {
         req->stage = WHI_STAGE_ANNOUNCED;  // the grant of the data is to come
         if (req->why)
             whi_send_withdraw(req, req->why);
-    } else {
+    } else if (req->kind != WHI_REQ_PUT) {  // whose end is the peer's answer
         whi_req_finish(req, WH_OK);
     }
 }

@@ -10,7 +10,7 @@
 wh_status whi_send_post(wh_request *req);
 
 // whi_send_start tries to put a send on its lane.  WH_OK: done.  WH_PENDING: announced, or an answer is to come.
-// WH_EAGAIN: the lane has no room.  WH_ELIMIT: there are too many announcements.  WH_EBUSY: a flush that has to wait
+// WH_EAGAIN: the lane has no room.  WH_ELIMIT: there are too many announcements, or a fence holds.  WH_EBUSY: a flush that has to wait
 // for granted sends.
 wh_status whi_send_start(wh_request *req);
 

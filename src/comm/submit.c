@@ -7,6 +7,7 @@
 #include "comm/endpoint.h"
 #include "comm/recv.h"
 #include "comm/request.h"
+#include "comm/rma.h"
 #include "comm/send.h"
 #include "comm/worker.h"
 
@@ -106,6 +107,8 @@ static void post_foreign(wh_request *req) {
         whi_ep_retain(req->ep);
         atomic_fetch_sub(&req->ep->submitted, 1);
     }
+    if (whi_req_accesses(req) && req->rkey)
+        req->rkey->refs++;
     bool cancelled = atomic_load(&req->cancel) && req->kind != WHI_REQ_CLOSE;
     wh_status st = cancelled ? WH_ECANCELLED : whi_req_post(req);
     if (st == WH_PENDING)

@@ -14,6 +14,8 @@
 
 #include "net/lane.h"
 
+#define WHI_STATUS_LAST WH_EBOUNDS  // the lowest number that a peer may name
+
 #define WHI_PROTOCOL_VERSION 1u      // what this library speaks
 #define WHI_PROTOCOL_VERSION_MIN 1u  // the oldest that it still understands
 
@@ -25,6 +27,10 @@ enum {
     WHI_CLASS_WITHDRAW = 0x13,  // tag = send id: forget this announcement
     WHI_CLASS_FLUSH = 0x14,     // tag = flush id
     WHI_CLASS_CLOSE = 0x15,     // end of stream
+    // Remote access: tag = key id, arg = offset; the payload is the bytes of a small put, else a whi_access.
+    WHI_CLASS_PUT = 0x16,
+    WHI_CLASS_GET = 0x17,     // the bytes come as chunks of the grant that it names
+    WHI_CLASS_ATOMIC = 0x18,  // aux = operation | bytes of the word << 8
     WHI_CLASS_UNORDERED = 0x20,
     WHI_CLASS_GRANT = 0x20,      // tag = send id | grant id << 32, arg = bytes accepted, aux = part
     WHI_CLASS_ACK = 0x21,        // tag = send id, arg = status: matched, or not wanted
@@ -34,10 +40,13 @@ enum {
     WHI_CLASS_ABORT = 0x25,      // ep
     WHI_CLASS_OPEN =
         0x26,  // ep = the new number, tag = listener, arg = credit, seq = announcements
-    WHI_CLASS_ACCEPT = 0x27,  // ep, arg = credit, seq = announcements
-    WHI_CLASS_REFUSE = 0x28,  // ep, arg = status, payload = text
-    WHI_CLASS_BYE = 0x29,     // the link ends in order
-    WHI_CLASS_SWITCH = 0x2a,  // aux = lane; the last record of this direction on this lane
+    WHI_CLASS_ACCEPT = 0x27,      // ep, arg = credit, seq = announcements
+    WHI_CLASS_REFUSE = 0x28,      // ep, arg = status, payload = text
+    WHI_CLASS_BYE = 0x29,         // the link ends in order
+    WHI_CLASS_SWITCH = 0x2a,      // aux = lane; the last record of this direction on this lane
+    WHI_CLASS_MAP = 0x2b,         // ep, tag = key id: pass the memory's descriptor
+    WHI_CLASS_MAPPED = 0x2c,      // ep, tag = key id: with the descriptor; or aux = 1, arg = status
+    WHI_CLASS_RMA_ANSWER = 0x2d,  // ep, aux = WHI_ANSWER_*, tag = id, arg = value or status
 };
 
 enum {
@@ -46,6 +55,24 @@ enum {
 };
 
 enum { WHI_PART_DATA = 0, WHI_PART_ENVELOPE = 1 };  // aux of a grant
+
+// aux of an RMA_ANSWER.
+enum {
+    WHI_ANSWER_VALUE = 0,       // of an atomic
+    WHI_ANSWER_DONE = 1,        // a large put is there
+    WHI_ANSWER_FAILED = 2,      // a large put or an atomic
+    WHI_ANSWER_GET_FAILED = 3,  // the id is the grant's
+    WHI_ANSWER_LATE = 4,        // a small put, or an atomic that fetches nothing
+};
+
+// What a remote access says of itself when its payload is not its bytes.
+typedef struct whi_access {
+    uint32_t id;  // large put: send id; get: grant id; atomic: send id, 0 when nothing is fetched
+    uint32_t reserved;
+    uint64_t value;  // bytes to move; atomic: the operand
+    uint64_t compare;
+} whi_access;
+static_assert(sizeof(whi_access) == 24, "wire layout");
 
 // The lanes as bits of a handshake and as aux of a SWITCH.
 enum {

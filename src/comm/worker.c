@@ -239,6 +239,10 @@ wh_status wh_worker_adopt(wh_worker *worker) {
     return WH_OK;
 }
 
+wh_context *wh_worker_context(const wh_worker *worker) {
+    return worker ? worker->ctx : NULL;
+}
+
 void wh_worker_uuid(const wh_worker *worker, uint8_t uuid[16]) {
     memcpy(uuid, worker->uuid, 16);
 }

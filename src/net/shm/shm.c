@@ -245,6 +245,18 @@ wh_status whi_shm_attach(whi_lane *lane, int fd) {
     return status;
 }
 
+wh_status whi_shm_pass(whi_lane *base, const whi_hdr *hdr, int fd) {
+    whi_shm *lane = (whi_shm *)base;
+    assert(hdr->size == 0 && hdr->cls < WHI_CLASS_LANE);
+    // Room first: a descriptor that is on its way must not be overtaken by that of a larger ring.
+    wh_status status = whi_ring_fits(&lane->tx, 0) ? WH_OK : whi_shm_reserve(lane, 0);
+    if (status == WH_OK)
+        status = lane->wire->send_fd(lane->wire_arg, fd);
+    if (status == WH_OK)
+        whi_shm_commit(lane, hdr);
+    return status;
+}
+
 bool whi_shm_available(const char **why) {
     whi_region *region = NULL;
     int fd = -1;

@@ -58,6 +58,10 @@ void whi_shm_barrier(void);
 wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *link,
                          whi_lane **lane, int *ring_fd);
 
+// whi_shm_pass sends a record without payload and a descriptor, which stays the caller's; the receiver takes
+// it off the wire when the record is delivered.  WH_EAGAIN: not now, nothing happened.
+wh_status whi_shm_pass(whi_lane *lane, const whi_hdr *hdr, int fd);
+
 // whi_shm_attach maps the peer's sending ring.  It takes `fd` in any case.  WH_EPROTOCOL: not a
 // sealed ring.
 wh_status whi_shm_attach(whi_lane *lane, int fd);

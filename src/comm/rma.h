@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Remote memory access: the side that asks (rma.c) and the side that serves (serve.c).
+//
+// Memory of a peer on this host that the peer's library has allocated is mapped once and then reached
+// directly.  All other accesses are records that the owner's progress serves.  They carry sequence
+// numbers, so that a flush comes behind them; what moves by chunks, a large put or any get, completes
+// by an answer, and a fence waits for those.
+#ifndef WHI_COMM_RMA_H
+#define WHI_COMM_RMA_H
+
+#include "comm/endpoint.h"
+#include "comm/mr.h"
+
+enum { WHI_MAP_UNASKED, WHI_MAP_ASKED, WHI_MAP_DONE, WHI_MAP_NEVER };
+
+struct wh_rkey {
+    wh_endpoint *ep;  // held
+    whi_key key;
+    uint32_t refs;  // the user's and one per request
+    uint8_t map;    // WHI_MAP_*
+    whi_region *region;
+    unsigned char *base;  // of the memory, once mapped
+    whi_mr_shared *shared;
+};
+
+void whi_rkey_release(wh_rkey *rkey);
+
+// whi_rma_start tries to start an access, or a fence, that is the first in its endpoint's queue: WH_OK done,
+// WH_PENDING under way, WH_EAGAIN and WH_ELIMIT as whi_send_start, else it has failed.
+wh_status whi_rma_start(wh_request *req);
+
+// whi_rma_ended follows the end of a request of either side that was at `stage`.
+void whi_rma_ended(wh_request *req, whi_req_stage stage);
+
+// whi_rma_answered and whi_rma_mapped handle RMA_ANSWER and MAPPED.
+wh_status whi_rma_answered(whi_link *link, const whi_hdr *hdr);
+wh_status whi_rma_mapped(whi_link *link, const whi_hdr *hdr);
+
+// whi_rma_link_ended makes the link forget a key whose mapping it waits for.
+void whi_rma_link_ended(whi_link *link);
+
+// whi_serve handles the records of an initiator, in their turn; whi_serve_map a request for a mapping.
+wh_status whi_serve(wh_endpoint *ep, const whi_hdr *hdr, const void *payload);
+wh_status whi_serve_map(wh_endpoint *ep, const whi_hdr *hdr);
+
+// whi_serve_landed tells the initiator of a large put that it is there.
+void whi_serve_landed(wh_request *req);
+
+#endif
