@@ -71,6 +71,30 @@ static bool run_bare(bench_session *session, const char *what, const bench_cell 
     return bench_control_send(session, error, "done");
 }
 
+static bool offer_memory(bench_session *session, bench_error *error) {
+    char kind[8], key[2 * WH_MR_KEY_MAX + 1];
+    unsigned long long size;
+    bench_remote *remote = &session->remote;
+    if (sscanf(session->text, "memory %7s %llu", kind, &size) != 2 || size > SIZE_LIMIT)
+        return complain(session, "it cannot offer that", error);
+    bench_remote_close(remote, session->side.worker);
+    remote->user = strcmp(kind, "user") == 0;
+    wh_status status = bench_remote_offer(remote, session->side.worker, size, key);
+    if (status != WH_OK)
+        return complain(session, wh_status_text(status), error);
+    return bench_control_send(session, error, "memory %s", key);
+}
+
+// Progresses, as the mode waits, until the lead says that its accesses are done.
+static bool serve_remote(bench_session *session, bench_error *error) {
+    if (!bench_control_send(session, error, "ready"))
+        return false;
+    wh_status status = bench_control_recv(session, false, BENCH_RUN_S * 1000);
+    if (status != WH_OK || strcmp(session->text, "end") != 0)
+        return bench_fail(error, "the lead has gone: %s", wh_status_text(status));
+    return bench_control_send(session, error, "done");
+}
+
 static bool run_side(bench_session *session, const bench_kind *kind, const bench_cell *cell,
                      bench_error *error) {
     bench_side *side = &session->side;
@@ -97,7 +121,9 @@ static bool run(bench_session *session, bench_error *error) {
     cell.size = size;
     cell.count = count;
     const bench_kind *kind = bench_kind_find(what);
-    return kind ? run_side(session, kind, &cell, error) : run_bare(session, what, &cell, error);
+    if (!kind)
+        return run_bare(session, what, &cell, error);
+    return kind->remote ? serve_remote(session, error) : run_side(session, kind, &cell, error);
 }
 
 static bool obey(bench_session *session, const char *mode, const char *host, bench_error *error) {
@@ -107,6 +133,8 @@ static bool obey(bench_session *session, const char *mode, const char *host, ben
         return bench_fail(error, "what has connected is no `wherry perf`");
     if (strcmp(session->text, "socket") == 0)
         return open_socket(session, host, error);
+    if (strncmp(session->text, "memory ", 7) == 0)
+        return offer_memory(session, error);
     if (strncmp(session->text, "run ", 4) == 0)
         return run(session, error);
     return complain(session, "it does not understand", error);

@@ -11,7 +11,7 @@
 #include "bench/session.h"
 #include "bench/ucx.h"
 
-enum { BENCH_TESTS_MAX = 3, BENCH_SIZES_MAX = 32, BENCH_REPS_MAX = 101 };
+enum { BENCH_TESTS_MAX = 6, BENCH_SIZES_MAX = 32, BENCH_REPS_MAX = 101 };
 
 typedef struct bench_row {
     const char *test;  // "tag"

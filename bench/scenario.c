@@ -65,3 +65,26 @@ wh_status bench_stream(bench_side *side, uint64_t out) {
     }
     return drain_sends(side);
 }
+
+wh_status bench_access(bench_side *side, uint64_t count, bench_hist *hist) {
+    uint64_t before = bench_ticks();
+    for (uint64_t i = 0; i < count; i++) {
+        bench_side_send(side);
+        if (side->kind->flush)
+            bench_side_flush(side);
+        if (drain_sends(side) != WH_OK)
+            return side->failed;
+        uint64_t now = bench_ticks();
+        bench_hist_add(hist, now - before);
+        before = now;
+    }
+    return side->failed;
+}
+
+wh_status bench_access_stream(bench_side *side, uint64_t count) {
+    wh_status status = bench_stream(side, count);
+    if (status != WH_OK)
+        return status;
+    bench_side_flush(side);
+    return drain_sends(side);
+}

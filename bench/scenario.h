@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The scenarios: ping-pong, and streams in one or both directions.
+// The scenarios: ping-pong, streams in one or both directions, and the same with accesses to the
+// other side's memory.
 //
-// Each is a loop over one side; the other process runs its counterpart.  They return WH_OK or what
+// Each is a loop over one side; the other process runs its counterpart, or only progresses.  They return WH_OK or what
 // ended them.  The thread that owns the worker calls them, after bench_side_begin.
 #ifndef BENCH_SCENARIO_H
 #define BENCH_SCENARIO_H
@@ -20,5 +21,13 @@ wh_status bench_pingpong_follow(bench_side *side, uint64_t count);
 // bench_stream sends `out` messages, a window at a time, while it receives those that
 // bench_side_expect has announced.
 wh_status bench_stream(bench_side *side, uint64_t out);
+
+// bench_access makes `count` accesses, each when the one before has taken effect; the ticks of each
+// go into `hist`.
+wh_status bench_access(bench_side *side, uint64_t count, bench_hist *hist);
+
+// bench_access_stream makes `count` accesses, a window at a time, and waits until all have taken
+// effect.
+wh_status bench_access_stream(bench_side *side, uint64_t count);
 
 #endif

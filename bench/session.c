@@ -23,6 +23,7 @@ bool bench_session_open(bench_session *session, wh_endpoint *ep, const char *mod
 
 void bench_session_close(bench_session *session) {
     bench_socket_close(&session->sock);
+    bench_remote_close(&session->remote, session->side.worker);
     bench_side_fini(&session->side);
 }
 
@@ -81,9 +82,8 @@ wh_status bench_control_recv(bench_session *session, bool quiet, uint32_t timeou
     return WH_OK;
 }
 
-// Receives the answer that begins with `word`; an "error" from the other side is passed on.
-static bool expect(bench_session *session, bool quiet, unsigned timeout_s, const char *word,
-                   bench_error *error) {
+bool bench_control_expect(bench_session *session, bool quiet, unsigned timeout_s, const char *word,
+                          bench_error *error) {
     wh_status status = bench_control_recv(session, quiet, timeout_s * 1000);
     if (status != WH_OK)
         return bench_fail(error, "no answer from the other side: %s", wh_status_text(status));
@@ -97,7 +97,7 @@ static bool expect(bench_session *session, bool quiet, unsigned timeout_s, const
 static bool open_socket(bench_session *session, const char *host, bench_error *error) {
     int port;
     if (!bench_control_send(session, error, "socket") ||
-        !expect(session, true, BENCH_ANSWER_S, "socket ", error))
+        !bench_control_expect(session, true, BENCH_ANSWER_S, "socket ", error))
         return false;
     if (sscanf(session->text, "socket %d", &port) != 1 ||
         !bench_socket_connect(&session->sock, host, port))
@@ -111,7 +111,7 @@ bool bench_session_lead(bench_session *session, const char *mode, const char *ho
     bench_error unsent = {""};
     bool sent = bench_control_send(session, &unsent, "hello %d %s", BENCH_SESSION_VERSION, mode);
     // A busy follower may have answered and gone before it was greeted.
-    bool good = expect(session, true, sent ? BENCH_ANSWER_S : 1, "hello ", error);
+    bool good = bench_control_expect(session, true, sent ? BENCH_ANSWER_S : 1, "hello ", error);
     if (!sent && strncmp(session->text, "error ", 6) != 0)
         *error = unsent;
     return sent && good && (!host || open_socket(session, host, error));
@@ -122,14 +122,22 @@ void bench_session_bye(bench_session *session) {
     (void)bench_control_send(session, &ignored, "bye");
 }
 
-// The lead's part of a run with Wherry.  A stream has ended when the follower says so.
+// The lead's part of a run with Wherry.  A stream has ended when the follower says so; of accesses to
+// its memory the follower sees nothing, and is told afterwards.
 static bool lead_side(bench_session *session, const bench_cell *cell, bench_error *error) {
     bench_side *side = &session->side;
-    wh_status status = cell->metric == BENCH_LATENCY
-                           ? bench_pingpong_lead(side, cell->count, &session->hist)
-                           : bench_stream(side, cell->count);
+    bool latency = cell->metric == BENCH_LATENCY;
+    wh_status status;
+    if (side->kind->remote)
+        status = latency ? bench_access(side, cell->count, &session->hist)
+                         : bench_access_stream(side, cell->count);
+    else
+        status = latency ? bench_pingpong_lead(side, cell->count, &session->hist)
+                         : bench_stream(side, cell->count);
+    if (status == WH_OK && side->kind->remote)
+        return true;
     if (status == WH_OK)
-        return expect(session, false, BENCH_RUN_S, "done", error);
+        return bench_control_expect(session, false, BENCH_RUN_S, "done", error);
     const char *why = wh_endpoint_error(side->ep);
     return bench_fail(error, "%s", *why ? why : wh_status_text(status));
 }
@@ -144,10 +152,32 @@ static bool lead_bare(bench_session *session, const bench_kind *kind, const char
     return good || bench_fail(error, "the bare %s run was cut", what);
 }
 
+// Has the follower offer memory for this cell, unless what is open is enough.
+static bool open_memory(bench_session *session, const bench_cell *cell, bench_error *error) {
+    bench_remote *remote = &session->remote;
+    bench_side *side = &session->side;
+    side->blind = cell->metric != BENCH_LATENCY;
+    if (remote->rkey && wh_rkey_size(remote->rkey) >= cell->size)
+        return true;
+    bench_remote_close(remote, side->worker);
+    side->rkey = NULL;
+    if (!bench_control_send(session, error, "memory %s %llu", remote->user ? "user" : "alloc",
+                            (unsigned long long)cell->size) ||
+        !bench_control_expect(session, true, BENCH_ANSWER_S, "memory ", error))
+        return false;
+    wh_status status = bench_remote_open(remote, side->ep, session->text + strlen("memory "));
+    side->rkey = remote->rkey;
+    return status == WH_OK ||
+           bench_fail(error, "the other side's memory cannot be reached: %s",
+                      wh_status_text(status));
+}
+
 bool bench_session_run(bench_session *session, const char *what, const bench_cell *cell,
                        bench_run *run, bench_error *error) {
     const bench_kind *kind = bench_kind_find(what);
     bench_hist_clear(&session->hist);
+    if (kind && kind->remote && !open_memory(session, cell, error))
+        return false;
     if (kind && bench_side_begin(&session->side, kind, cell->size, BENCH_RUN_S) != WH_OK)
         return bench_fail(error, "no memory for two messages of %llu bytes",
                           (unsigned long long)cell->size);
@@ -156,17 +186,21 @@ bool bench_session_run(bench_session *session, const char *what, const bench_cel
     if (!bench_control_send(session, error, "run %s %s %llu %llu", what,
                             bench_metric_name(cell->metric), (unsigned long long)cell->size,
                             (unsigned long long)cell->count) ||
-        !expect(session, false, BENCH_ANSWER_S, "ready", error))
+        !bench_control_expect(session, false, BENCH_ANSWER_S, "ready", error))
         return false;
 
     uint64_t start = bench_ns();
     if (!lead_bare(session, kind, what, cell, error))
         return false;
     run->seconds = (double)(bench_ns() - start) / (double)BENCH_NS_PER_S;
-    if (!kind && !expect(session, true, BENCH_ANSWER_S, "done", error))
+    if (kind && kind->remote && !bench_control_send(session, error, "end"))
+        return false;
+    if ((!kind || kind->remote) &&
+        !bench_control_expect(session, true, BENCH_ANSWER_S, "done", error))
         return false;
     double messages = (double)cell->count * (cell->metric == BENCH_BIDIR ? 2 : 1);
     run->rate = run->seconds > 0 ? messages / run->seconds : 0;
-    run->us = bench_hist_stats(&session->hist, bench_ns_per_tick() / 2 / 1000);
+    int trips = kind && kind->remote ? 1 : 2;
+    run->us = bench_hist_stats(&session->hist, bench_ns_per_tick() / trips / 1000);
     return true;
 }

@@ -5,14 +5,17 @@
 // They talk in lines of text over the measured endpoint itself, under a tag of their own, so that a
 // session needs nothing but one connection:
 //
-//   lead: hello 1 MODE               follower: hello 1          or: error SENTENCE
+//   lead: hello 2 MODE               follower: hello 2          or: error SENTENCE
 //   lead: socket                     follower: socket PORT      a bare TCP connection beside it
+//   lead: memory KIND SIZE           follower: memory KEY       to reach its memory with, in hex
 //   lead: run WHAT METRIC SIZE COUNT follower: ready, then done or: error SENTENCE
+//   lead: end                        of a run that the follower cannot see the end of
 //   lead: bye
 //
 // A follower that is busy says so to whoever else connects: error SENTENCE, unasked.
 //
-// WHAT is tag, object, am, socket or bells.  Between runs both sides sleep, whatever their mode, so
+// WHAT is tag, object, am, put, get, atomic, socket or bells.  Between runs both sides sleep, whatever
+// their mode, so
 // that a spinning follower disturbs nothing that is measured in between.  One thread owns a session
 // and its worker.
 #ifndef BENCH_SESSION_H
@@ -20,17 +23,19 @@
 
 #include "bench/cell.h"
 #include "bench/raw.h"
+#include "bench/remote.h"
 #include "bench/side.h"
 
 typedef struct bench_session {
     bench_side side;
     bench_socket sock;  // fd -1 until asked for
     bench_bells bells;  // fd[0] -1 when the two processes have none
+    bench_remote remote;
     bench_hist hist;
     bool greeted;      // the follower has heard a good hello
     bool arrived;      // the control message that is being received
     wh_result result;  // how it ended
-    char text[256];    // what it says
+    char text[1024];   // what it says; a key is the longest
 } bench_session;
 
 // bench_session_open makes a session over a connected endpoint, which stays the caller's.  `mode` is

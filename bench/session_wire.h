@@ -8,7 +8,7 @@
 #include "bench/session.h"
 
 enum {
-    BENCH_SESSION_VERSION = 1,
+    BENCH_SESSION_VERSION = 2,
     BENCH_CONTROL_TAG = 2,  // data has another one
     BENCH_IDLE_S = 600,     // between two lines of a lead, which may run other programs meanwhile
     BENCH_ANSWER_S = 20,    // an answer that needs no measuring; large buffers are filled first
@@ -22,5 +22,10 @@ bench_control_send(bench_session *session, bench_error *error, const char *forma
 // bench_control_recv receives one line into session->text, quietly or as the mode waits.
 // timeout_ms 0: no limit.
 wh_status bench_control_recv(bench_session *session, bool quiet, uint32_t timeout_ms);
+
+// bench_control_expect receives the answer that begins with `word`; an "error" from the other side is
+// passed on.
+bool bench_control_expect(bench_session *session, bool quiet, unsigned timeout_s, const char *word,
+                          bench_error *error);
 
 #endif

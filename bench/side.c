@@ -90,10 +90,28 @@ static wh_status on_am(wh_am *am, void *arg) {
     return WH_PENDING;
 }
 
+// Accesses to the other side's memory, always at its start.
+
+static wh_status send_put(bench_side *side) {
+    return wh_put(side->rkey, 0, side->out, side->size, &side->send_opts, NULL);
+}
+
+static wh_status send_get(bench_side *side) {
+    return wh_get(side->rkey, 0, side->in, side->size, &side->send_opts, NULL);
+}
+
+static wh_status send_add(bench_side *side) {
+    return wh_atomic(side->rkey, 0, WH_ATOMIC_ADD, side->size, 1, 0, side->blind ? NULL : side->in,
+                     &side->send_opts, NULL);
+}
+
 static const bench_kind kinds[] = {
-    {"tag", post_tag, send_tag},
-    {"object", post_object, send_object},
-    {"am", NULL, send_am},
+    {.name = "tag", .post = post_tag, .send = send_tag},
+    {.name = "object", .post = post_object, .send = send_object},
+    {.name = "am", .send = send_am},
+    {.name = "put", .send = send_put, .remote = true, .flush = true},
+    {.name = "get", .send = send_get, .remote = true},
+    {.name = "atomic", .send = send_add, .remote = true},
 };
 
 const bench_kind *bench_kind_find(const char *name) {
@@ -184,13 +202,20 @@ void bench_side_post(bench_side *side) {
         note_failed(side, status);
 }
 
-void bench_side_send(bench_side *side) {
+static void note_started(bench_side *side, wh_status status) {
     side->started++;
-    wh_status status = side->kind->send(side);
     if (status == WH_OK)
         side->sent++;
     else if (status != WH_PENDING)
         note_failed(side, status);
+}
+
+void bench_side_send(bench_side *side) {
+    note_started(side, side->kind->send(side));
+}
+
+void bench_side_flush(bench_side *side) {
+    note_started(side, wh_endpoint_flush(side->ep, &side->send_opts, NULL));
 }
 
 bool bench_side_overdue(bench_side *side) {

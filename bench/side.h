@@ -3,8 +3,8 @@
 // One side of a measured conversation: an endpoint, its buffers, and how many messages have come and
 // gone.
 //
-// What is sent (tagged messages, objects, active messages) stands behind bench_kind, so that each
-// scenario is written once.  All messages of a side use one buffer per direction: what is measured is
+// What is sent (tagged messages, objects, active messages, accesses to the other side's memory)
+// stands behind bench_kind, so that each scenario is written once.  All messages of a side use one buffer per direction: what is measured is
 // the transport, and ucx_perftest does the same.  The thread that owns the worker uses a side.
 #ifndef BENCH_SIDE_H
 #define BENCH_SIDE_H
@@ -22,7 +22,9 @@ typedef struct bench_side bench_side;
 typedef struct bench_kind {
     const char *name;
     wh_status (*post)(bench_side *side);  // posts one receive; NULL when messages come unasked
-    wh_status (*send)(bench_side *side);  // sends side->out
+    wh_status (*send)(bench_side *side);  // sends side->out, or gets into side->in
+    bool remote;                          // reaches side->rkey; the other side only progresses
+    bool flush;  // done is too early to stop the clock: the effect may still be on its way
 } bench_kind;
 
 struct bench_side {
@@ -30,6 +32,8 @@ struct bench_side {
     wh_endpoint *ep;    // borrowed
     bool spin;          // never sleep
     const bench_kind *kind;
+    wh_rkey *rkey;  // borrowed; the other side's memory, for remote kinds
+    bool blind;     // of atomics: fetch nothing
     char *out, *in;       // `room` bytes each
     size_t room, size;    // of the buffers, of a message
     uint64_t posted;      // receives
@@ -44,7 +48,7 @@ struct bench_side {
     wh_result inline_result;  // of a receive that was done at once
 };
 
-// bench_kind_find returns the kind named "tag", "object" or "am", or NULL.
+// bench_kind_find returns the kind of that name ("tag", "put"), or NULL.
 const bench_kind *bench_kind_find(const char *name);
 
 // bench_side_init makes a side of an endpoint and sets the worker's handler of active messages.
@@ -65,6 +69,9 @@ void bench_side_post(bench_side *side);
 
 // bench_side_send starts one send.
 void bench_side_send(bench_side *side);
+
+// bench_side_flush starts a flush, which counts as a send.
+void bench_side_flush(bench_side *side);
 
 // bench_side_overdue notes a run that hangs.
 bool bench_side_overdue(bench_side *side);

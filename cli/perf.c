@@ -111,7 +111,7 @@ static bool parse_metrics(const char *text, bench_plan *plan, bench_error *error
 static bool parse_tests(char **words, int count, bench_plan *plan, bench_error *error) {
     static const char *const fallback = "tag";
     for (int i = 0; i < count; i++) {
-        if (cli_one_of("tag|object|am", words[i]) < 0)
+        if (cli_one_of("tag|object|am|put|get|atomic", words[i]) < 0)
             return bench_fail(error, "'%s' is not a test (tag, object, am)", words[i]);
         if (plan->test_count == BENCH_TESTS_MAX)
             return bench_fail(error, "each test once");
