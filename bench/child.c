@@ -16,10 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { EXIT_NO_PROGRAM = 127 };
+
+// The child's ends of what connects it.
+enum { OUT, IN, NONE, ENDS };
 
 // The environment and `extra`, which wins over a former value of the same name.
 static char **environment_with(const char *const *extra) {
@@ -45,13 +49,15 @@ static char **environment_with(const char *const *extra) {
 
 // In the child, which shares the parent's memory until exec: system calls only.
 __attribute__((noreturn)) static void become(const bench_spawn *spawn, char *const *argv,
-                                             char *const *env, int out, int none, pid_t parent) {
+                                             char *const *env, const int *ends, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(EXIT_NO_PROGRAM);
-    dup2(out, STDOUT_FILENO);
+    dup2(ends[OUT], STDOUT_FILENO);
     if (spawn->quiet)
-        dup2(none, STDERR_FILENO);
+        dup2(ends[NONE], STDERR_FILENO);
+    if (spawn->input)
+        dup2(ends[IN], STDIN_FILENO);
     if (bench_pin(spawn->core))
         execvpe(argv[0], argv, env);
     _exit(EXIT_NO_PROGRAM);
@@ -59,36 +65,65 @@ __attribute__((noreturn)) static void become(const bench_spawn *spawn, char *con
 
 // A frame of its own for vfork, because the child runs in it until exec.
 __attribute__((noinline)) static pid_t launch(const bench_spawn *spawn, char *const *argv,
-                                              char *const *env, int out, int none) {
+                                              char *const *env, const int *ends) {
     pid_t parent = getpid();
     pid_t pid = vfork();
     // More than exec is safe here, because `become` makes system calls only and never returns.
     if (pid == 0)
-        become(spawn, argv, env, out, none, parent);  // NOLINT(clang-analyzer-unix.Vfork)
+        become(spawn, argv, env, ends, parent);  // NOLINT(clang-analyzer-unix.Vfork)
     return pid;
 }
 
+static void close_some(const int *fds, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
+}
+
+// Makes both sides' ends.  The input is a socket, because writing to one that nobody reads does not
+// kill.
+static bool connect_ends(bench_child *child, int *ends, bool input) {
+    int pair[2];
+    child->in = child->out = ends[OUT] = ends[IN] = -1;
+    ends[NONE] = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (pipe2(pair, O_CLOEXEC) != 0)
+        return false;
+    child->out = pair[0];
+    ends[OUT] = pair[1];
+    if (!input)
+        return true;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+        return false;
+    child->in = pair[0];
+    ends[IN] = pair[1];
+    return true;
+}
+
 bool bench_child_start(bench_child *child, const bench_spawn *spawn) {
-    int ends[2];
+    int ends[ENDS];
     char *const *argv;
     memcpy(&argv, &spawn->argv, sizeof argv);  // execvpe takes it without const for old times' sake
-    child->pid = 0;
-    child->out = -1;
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return false;
+    bool good = connect_ends(child, ends, spawn->input);
     char **env = environment_with(spawn->extra);
-    int none = open("/dev/null", O_RDWR | O_CLOEXEC);
-    pid_t pid = env ? launch(spawn, argv, env, ends[1], none) : -1;
+    pid_t pid = good && env ? launch(spawn, argv, env, ends) : -1;
     free(env);
-    close(ends[1]);
-    if (none >= 0)
-        close(none);
-    if (pid < 0) {
-        close(ends[0]);
-        return false;
+    close_some(ends, ENDS);
+    child->pid = pid < 0 ? 0 : pid;
+    if (pid > 0)
+        return true;
+    close_some((int[]){child->in, child->out}, 2);
+    return false;
+}
+
+bool bench_child_write(bench_child *child, const char *text, size_t size) {
+    while (size > 0) {
+        ssize_t sent = send(child->in, text, size, MSG_NOSIGNAL);
+        if (sent < 0 && errno != EINTR)
+            return false;
+        text += sent < 0 ? 0 : sent;
+        size -= sent < 0 ? 0 : (size_t)sent;
     }
-    child->pid = pid;
-    child->out = ends[0];
     return true;
 }
 
@@ -159,8 +194,8 @@ int bench_child_end(bench_child *child, int timeout_ms) {
         while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
             ;
     }
-    close(child->out);
+    close_some((int[]){child->in, child->out}, 2);
     child->pid = 0;
-    child->out = -1;
+    child->in = child->out = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }

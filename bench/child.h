@@ -14,6 +14,7 @@
 typedef struct bench_child {
     pid_t pid;  // 0: none
     int out;    // what it writes to standard output
+    int in;     // what it reads from standard input; -1: ours
 } bench_child;
 
 typedef struct bench_spawn {
@@ -21,11 +22,15 @@ typedef struct bench_spawn {
     const char *const *extra;  // "NAME=value" added to the environment, NULL-terminated, or NULL
     int core;                  // to run on; -1: anywhere
     bool quiet;                // its standard error goes nowhere
+    bool input;                // it gets a standard input for bench_child_write
 } bench_spawn;
 
 // bench_child_start starts a process.  False when that failed; a program that does not exist shows
 // later, as exit status 127.
 bool bench_child_start(bench_child *child, const bench_spawn *spawn);
+
+// bench_child_write writes to its standard input; false when it does not read any more.
+bool bench_child_write(bench_child *child, const char *text, size_t size);
 
 // bench_child_line reads one line without its line end; false at the end or when time is up.
 bool bench_child_line(bench_child *child, char *text, size_t size, int timeout_ms);

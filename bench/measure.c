@@ -3,21 +3,29 @@
 // See measure.h.
 #include "bench/measure.h"
 
+#include "bench/raw.h"
+
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    CONTENDERS_MAX = BENCH_TESTS_MAX + 4,
-    COUNT_MIN = 3,  // messages of a run, however long they take
-    SMALL = 4096,   // a rate is of messages up to here,
-    LARGE = 1024,   // a bandwidth of messages from here on
+    CONTENDERS_MAX = BENCH_TESTS_MAX + 4 + 2 * 3 + BENCH_PEERS_MAX,
+    COUNT_MIN = 3,   // messages of a run, however long they take
+    SMALL = 4096,    // a rate is of messages up to here,
+    LARGE = 1024,    // a bandwidth of messages from here on,
+    COPIED = 65536,  // memcpy says something of a put or get from here on
 };
 
 typedef struct bench_contender {
     const char *name;      // for the session, or of the UCX test
-    const char *bare;      // as in bench_row; NULL: it is Wherry
-    const bench_ucx *ucx;  // NULL: it runs in the session
-    uint64_t count;        // messages of one run
+    const char *group;     // who has the same group is compared: "tag" for all kinds of messages
+    const char *bare;      // as in bench_row; NULL: it has rows of its own
+    const char *peer;      // as in bench_row; both NULL: it is Wherry
+    const bench_ucx *ucx;  // who runs it; all three NULL: the session does
+    bench_peer *mpi;
+    bench_copy *copy;
+    uint64_t count;  // messages of one run
     bench_stats runs[BENCH_REPS_MAX];
     double rates[BENCH_REPS_MAX];
 } bench_contender;
@@ -28,40 +36,91 @@ typedef struct bench_cell_run {
     bench_cell cell;
     bench_contender *all;
     size_t count;
+    bench_copy copy;
     bench_error *error;
 } bench_cell_run;
 
-static bool wanted(const bench_plan *plan, bench_metric metric, uint64_t size) {
-    if (!plan->metrics[metric])
-        return false;
-    if (plan->every_cell || metric == BENCH_LATENCY)
-        return true;
-    return metric == BENCH_RATE ? size <= SMALL : size >= LARGE;
+static bool is_remote(const char *test) {
+    return bench_kind_find(test)->remote;
 }
 
-static void add(bench_cell_run *run, const char *name, const char *bare, const bench_ucx *ucx) {
-    bench_contender *one = &run->all[run->count++];
-    one->name = name;
-    one->bare = bare;
-    one->ucx = ucx;
-    one->count = 0;
+// What a test cannot do, it is not asked: an atomic has a word, and accesses go one way.
+static bool applies(const char *test, const bench_cell *cell) {
+    if (strcmp(test, "atomic") == 0)
+        return (cell->size == 4 || cell->size == 8) &&
+               (cell->metric == BENCH_LATENCY || cell->metric == BENCH_RATE);
+    return cell->metric != BENCH_BIDIR || !is_remote(test);
+}
+
+static bool wanted(const bench_plan *plan, const bench_cell *cell) {
+    if (!plan->metrics[cell->metric])
+        return false;
+    bool any = false;
+    for (size_t i = 0; i < plan->test_count; i++)
+        any |= applies(plan->tests[i], cell);
+    if (!any || plan->every_cell || cell->metric == BENCH_LATENCY)
+        return any;
+    return cell->metric == BENCH_RATE ? cell->size <= SMALL : cell->size >= LARGE;
+}
+
+static void add(bench_cell_run *run, const bench_contender *one) {
+    assert(run->count < CONTENDERS_MAX);
+    run->all[run->count++] = *one;
+}
+
+static void add_ucx(bench_cell_run *run, const char *name, const char *group, const char *bare) {
+    bench_contender one = {.name = name, .group = group, .bare = bare, .ucx = run->plan->ucx};
+    if (one.ucx && run->cell.metric != BENCH_BIDIR)
+        add(run, &one);
+}
+
+static void add_beside_messages(bench_cell_run *run) {
+    const bench_plan *plan = run->plan;
+    add_ucx(run, "tag", "tag", "ucx tag");
+    add_ucx(run, "am", "tag", "ucx am");
+    if (plan->socket && run->cell.size > 0)
+        add(run, &(bench_contender){.name = "socket", .group = "tag", .bare = "socket"});
+    if (plan->bells && run->cell.metric == BENCH_LATENCY && run->cell.size <= 8)
+        add(run, &(bench_contender){.name = "bells", .group = "tag", .bare = "eventfd"});
+    for (size_t i = 0; i < plan->peer_count && run->cell.metric != BENCH_BIDIR; i++) {
+        bench_peer *peer = &plan->peers[i];
+        add(run,
+            &(bench_contender){.name = "tag", .group = "tag", .peer = peer->name, .mpi = peer});
+    }
+}
+
+static void add_beside_access(bench_cell_run *run, const char *test) {
+    static const char *const ucx_names[][2] = {
+        {"put", "ucx put"}, {"get", "ucx get"}, {"atomic", "ucx atomic"}};
+    for (size_t i = 0; i < sizeof ucx_names / sizeof *ucx_names; i++) {
+        if (strcmp(test, ucx_names[i][0]) == 0)
+            add_ucx(run, test, test, ucx_names[i][1]);
+    }
+    bench_contender copy = {.name = test, .group = test, .peer = "memcpy", .copy = &run->copy};
+    bool whole = run->cell.metric == BENCH_LATENCY || run->cell.metric == BENCH_BANDWIDTH;
+    if (run->plan->copy && whole && run->cell.size >= COPIED && strcmp(test, "atomic") != 0)
+        add(run, &copy);
 }
 
 // Wherry's tests first, because ucx_perftest, which cannot measure itself first, takes its number of
 // messages from them.
 static void gather(bench_cell_run *run) {
     const bench_plan *plan = run->plan;
+    bool messages = false;
     run->count = 0;
-    for (size_t i = 0; i < plan->test_count; i++)
-        add(run, plan->tests[i], NULL, NULL);
-    if (plan->ucx && run->cell.metric != BENCH_BIDIR) {
-        add(run, "tag", "ucx tag", plan->ucx);
-        add(run, "am", "ucx am", plan->ucx);
+    for (size_t i = 0; i < plan->test_count; i++) {
+        const char *test = plan->tests[i];
+        if (!applies(test, &run->cell))
+            continue;
+        messages |= !is_remote(test);
+        add(run, &(bench_contender){.name = test, .group = is_remote(test) ? test : "tag"});
     }
-    if (plan->socket && run->cell.size > 0)
-        add(run, "socket", "socket", NULL);
-    if (plan->bells && run->cell.metric == BENCH_LATENCY && run->cell.size <= 8)
-        add(run, "bells", "eventfd", NULL);
+    if (messages)
+        add_beside_messages(run);
+    for (size_t i = 0; i < plan->test_count; i++) {
+        if (is_remote(plan->tests[i]) && applies(plan->tests[i], &run->cell))
+            add_beside_access(run, plan->tests[i]);
+    }
 }
 
 static bool run_once(bench_cell_run *run, bench_contender *one, uint64_t count, bench_run *result) {
@@ -69,7 +128,22 @@ static bool run_once(bench_cell_run *run, bench_contender *one, uint64_t count, 
     cell.count = count;
     if (one->ucx)
         return bench_ucx_run(one->ucx, one->name, &cell, result, run->error);
+    if (one->mpi)
+        return bench_peer_run(one->mpi, &cell, result, run->error);
+    if (one->copy)
+        return bench_copy_run(one->copy, &cell, result) ||
+               bench_fail(run->error, "no memory for two buffers of memcpy");
     return bench_session_run(run->session, one->name, &cell, result, run->error);
+}
+
+// Wherry's first test in the group of `one`.
+static bench_contender *first_beside(bench_cell_run *run, const bench_contender *one) {
+    for (size_t i = 0; i < run->count; i++) {
+        bench_contender *first = &run->all[i];
+        if (!first->bare && !first->peer && strcmp(first->group, one->group) == 0)
+            return first;
+    }
+    return NULL;
 }
 
 // Finds how many messages fill a repetition, by running more and more of them; that also warms up.
@@ -78,7 +152,7 @@ static bool calibrate(bench_cell_run *run, bench_contender *one) {
     uint64_t count = 2;
     bench_run result;
     if (one->ucx) {
-        one->count = run->all[0].count;
+        one->count = first_beside(run, one)->count;
         return true;
     }
     for (;;) {
@@ -113,11 +187,13 @@ static bench_stats summary(const bench_cell_run *run, bench_contender *one) {
                                              : bench_stats_of_rates(one->rates, reps);
 }
 
-// The bare contender with the better median: the lower latency, the higher rate.
-static void choose_bare(bench_cell_run *run, bench_row *row) {
+// Sets the bare contender with the better median: the lower latency, the higher rate.
+static void set_bare(bench_cell_run *run, const char *group, bench_row *row) {
     bool low = run->cell.metric == BENCH_LATENCY;
-    for (size_t i = run->plan->test_count; i < run->count; i++) {
+    for (size_t i = 0; i < run->count; i++) {
         bench_contender *one = &run->all[i];
+        if (!one->bare || strcmp(one->group, group) != 0)
+            continue;
         double median = summary(run, one).median;
         if (row->bare && (low ? median >= row->raw : median <= row->raw))
             continue;
@@ -125,9 +201,33 @@ static void choose_bare(bench_cell_run *run, bench_row *row) {
         row->bare = one->bare;
         row->ucx = one->ucx ? one->ucx->version : NULL;
     }
+    row->ratio = row->bare ? row->stats.median / row->raw : 0;
 }
 
-static bool run_cell(bench_cell_run *run, bench_row *rows) {
+// A row for each of Wherry's tests, then for those who are no mere yardstick.
+static size_t write_rows(bench_cell_run *run, bench_row *rows) {
+    size_t count = 0;
+    for (size_t i = 0; i < run->count; i++) {
+        bench_contender *one = &run->all[i];
+        if (one->bare)
+            continue;
+        bench_row *row = &rows[count++];
+        *row = (bench_row){.test = one->name,
+                           .metric = run->cell.metric,
+                           .size = run->cell.size,
+                           .lane = run->plan->lane,
+                           .mode = run->plan->mode,
+                           .stats = summary(run, one),
+                           .peer = one->peer};
+        if (one->peer)
+            row->ratio = summary(run, first_beside(run, one)).median / row->stats.median;
+        else
+            set_bare(run, one->group, row);
+    }
+    return count;
+}
+
+static bool run_cell(bench_cell_run *run, bench_row *rows, size_t *count) {
     gather(run);
     for (size_t i = 0; i < run->count; i++) {
         if (!calibrate(run, &run->all[i]))
@@ -139,16 +239,7 @@ static bool run_cell(bench_cell_run *run, bench_row *rows) {
                 return false;
         }
     }
-    bench_row bare = {.metric = run->cell.metric,
-                      .size = run->cell.size,
-                      .lane = run->plan->lane,
-                      .mode = run->plan->mode};
-    choose_bare(run, &bare);
-    for (size_t i = 0; i < run->plan->test_count; i++) {
-        rows[i] = bare;
-        rows[i].test = run->plan->tests[i];
-        rows[i].stats = summary(run, &run->all[i]);
-    }
+    *count += write_rows(run, rows);
     return true;
 }
 
@@ -156,8 +247,9 @@ static size_t list_cells(const bench_plan *plan, bench_cell *cells) {
     size_t count = 0;
     for (int metric = 0; metric < BENCH_METRIC_COUNT; metric++) {
         for (size_t i = 0; i < plan->size_count; i++) {
-            if (wanted(plan, (bench_metric)metric, plan->sizes[i]))
-                cells[count++] = (bench_cell){(bench_metric)metric, plan->sizes[i], 0};
+            bench_cell cell = {(bench_metric)metric, plan->sizes[i], 0};
+            if (wanted(plan, &cell))
+                cells[count++] = cell;
         }
     }
     return count;
@@ -168,20 +260,22 @@ bool bench_measure(bench_session *session, const bench_plan *plan, bench_row **r
     bench_cell cells[BENCH_METRIC_COUNT * BENCH_SIZES_MAX];
     size_t total = list_cells(plan, cells);
     *count = 0;
-    *rows = calloc(total * plan->test_count + 1, sizeof **rows);
+    *rows = calloc(total * CONTENDERS_MAX + 1, sizeof **rows);
     bench_cell_run run = {.session = session, .plan = plan, .error = error};
     run.all = calloc(CONTENDERS_MAX, sizeof *run.all);
     bool good = *rows && run.all;
     if (!good)
         bench_fail(error, "out of memory");
+    else if (total == 0)
+        good = bench_fail(error, "nothing to measure: no test has these metrics and sizes");
 
     for (size_t i = 0; i < total && good; i++) {
         run.cell = cells[i];
         if (plan->progress)
             plan->progress(i, total, &run.cell, plan->arg);
-        good = run_cell(&run, *rows + *count);
-        *count += good ? plan->test_count : 0;
+        good = run_cell(&run, *rows + *count, count);
     }
+    bench_copy_free(&run.copy);
     free(run.all);
     return good;
 }

@@ -8,6 +8,7 @@
 #define BENCH_MEASURE_H
 
 #include "bench/cell.h"
+#include "bench/peer.h"
 #include "bench/session.h"
 #include "bench/ucx.h"
 
@@ -22,6 +23,8 @@ typedef struct bench_row {
     double raw;         // median of the best bare contender in the same unit; 0: none ran
     const char *bare;   // which: "ucx tag", "socket", "eventfd"; NULL: none
     const char *ucx;    // its version when it was UCX, else NULL
+    const char *peer;   // who else it is that ran, "mpich 5.0.2" or "memcpy"; NULL: Wherry
+    double ratio;       // Wherry's median to raw, or to this peer's; 0: none
 } bench_row;
 
 typedef struct bench_plan {
@@ -37,6 +40,9 @@ typedef struct bench_plan {
     // The bare contenders:
     const bench_ucx *ucx;  // or NULL
     bool socket, bells;
+    bool copy;          // memcpy beside put and get, with a row of its own
+    bench_peer *peers;  // with rows of their own beside tagged messages
+    size_t peer_count;
     // Called as cells begin; may be NULL.
     void (*progress)(size_t done, size_t total, const bench_cell *cell, void *arg);
     void *arg;

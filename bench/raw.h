@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Bare counterparts without Wherry: the same cells over a plain TCP socket, and the ping-pong of two
-// sleeping processes over a pair of eventfds.
+// Bare counterparts without Wherry: the same cells over a plain TCP socket, the ping-pong of two
+// sleeping processes over a pair of eventfds, and memcpy.
 //
 // They run in the same two processes on the same cores as Wherry's side of the comparison.  Blocking
 // calls; one thread per descriptor.
@@ -43,5 +43,17 @@ typedef struct bench_bells {
 // bench_bells_ping is one side of `count` round trips, in which both sleep in epoll until rung.  The
 // lead passes a histogram, the follower NULL.
 bool bench_bells_ping(const bench_bells *bells, uint64_t count, bench_hist *hist);
+
+// Two buffers of one process.  Made by the first run, all zero before; unmade by bench_copy_free.
+typedef struct bench_copy {
+    char *from, *to;
+    size_t room;
+    bench_hist *hist;
+} bench_copy;
+
+// bench_copy_run copies as often as the cell says; its latency is that of one copy.  False without
+// memory.
+bool bench_copy_run(bench_copy *copy, const bench_cell *cell, bench_run *run);
+void bench_copy_free(bench_copy *copy);
 
 #endif

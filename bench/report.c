@@ -7,6 +7,7 @@
 #include "bench/text.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 // Others' share of one core from which figures are doubtful.
 #define BUSY_SHARE 0.05
@@ -27,6 +28,17 @@ static void print_figure(FILE *file, double value) {
     fprintf(file, " %10.*f", decimals, value);
 }
 
+// Of Wherry's row: what ran beside it.  Of a peer's: that it is one, and how Wherry compares.
+static void print_comparison(FILE *file, const bench_row *row) {
+    if (row->peer) {
+        fprintf(file, " %10s %6.2fx  (%s)", "", row->ratio, row->peer);
+    } else if (row->bare) {
+        print_figure(file, row->raw);
+        fprintf(file, " %6.2fx  %s%s%s", row->ratio, row->bare, row->ucx ? " " : "",
+                row->ucx ? row->ucx : "");
+    }
+}
+
 void bench_report_table(FILE *file, const bench_row *rows, size_t count) {
     fprintf(file, "%-7s %-9s %6s %-7s %-9s %-5s %10s %10s %10s %10s %7s  %s\n", "test", "metric",
             "size", "lane", "mode", "unit", "median", "p99", "min", "raw", "ratio", "raw is");
@@ -39,11 +51,7 @@ void bench_report_table(FILE *file, const bench_row *rows, size_t count) {
         print_figure(file, row->stats.median);
         print_figure(file, row->stats.p99);
         print_figure(file, row->stats.min);
-        if (row->bare) {
-            print_figure(file, row->raw);
-            fprintf(file, " %6.2fx  %s%s%s", row->stats.median / row->raw, row->bare,
-                    row->ucx ? " " : "", row->ucx ? row->ucx : "");
-        }
+        print_comparison(file, row);
         fputc('\n', file);
     }
 }
@@ -63,14 +71,10 @@ void bench_report_json(FILE *file, const bench_row *rows, size_t count) {
         bench_json_number(&json, "median", row->stats.median);
         bench_json_number(&json, "p99", row->stats.p99);
         bench_json_number(&json, "min", row->stats.min);
-        if (row->bare) {
-            bench_json_number(&json, "raw", row->raw);
-            bench_json_number(&json, "ratio", row->stats.median / row->raw);
-        } else {
-            bench_json_null(&json, "raw");
-            bench_json_null(&json, "ratio");
-        }
+        bench_json_number(&json, "raw", row->bare ? row->raw : NAN);
+        bench_json_number(&json, "ratio", row->ratio > 0 ? row->ratio : NAN);
         bench_json_string(&json, "ucx", row->ucx);
+        bench_json_string(&json, "peer", row->peer);
         bench_json_close(&json, '}');
     }
     bench_json_close(&json, ']');

@@ -167,9 +167,8 @@ static bool open_memory(bench_session *session, const bench_cell *cell, bench_er
         return false;
     wh_status status = bench_remote_open(remote, side->ep, session->text + strlen("memory "));
     side->rkey = remote->rkey;
-    return status == WH_OK ||
-           bench_fail(error, "the other side's memory cannot be reached: %s",
-                      wh_status_text(status));
+    return status == WH_OK || bench_fail(error, "the other side's memory cannot be reached: %s",
+                                         wh_status_text(status));
 }
 
 bool bench_session_run(bench_session *session, const char *what, const bench_cell *cell,

@@ -32,8 +32,8 @@ struct bench_side {
     wh_endpoint *ep;    // borrowed
     bool spin;          // never sleep
     const bench_kind *kind;
-    wh_rkey *rkey;  // borrowed; the other side's memory, for remote kinds
-    bool blind;     // of atomics: fetch nothing
+    wh_rkey *rkey;        // borrowed; the other side's memory, for remote kinds
+    bool blind;           // of atomics: fetch nothing
     char *out, *in;       // `room` bytes each
     size_t room, size;    // of the buffers, of a message
     uint64_t posted;      // receives

@@ -130,21 +130,32 @@ static bool read_figures(const char *text, bench_run *run) {
 }
 
 static const char *test_of(const char *kind, bench_metric metric) {
-    bool latency = metric == BENCH_LATENCY;
-    if (strcmp(kind, "am") == 0)
-        return latency ? "ucp_am_lat" : "ucp_am_bw";
-    return latency ? "tag_lat" : "tag_bw";
+    static const struct {
+        const char *kind, *latency, *stream;
+    } tests[] = {
+        {"tag", "tag_lat", "tag_bw"},         {"am", "ucp_am_lat", "ucp_am_bw"},
+        {"put", "ucp_put_lat", "ucp_put_bw"}, {"get", "ucp_get", "ucp_get"},
+        {"atomic", "ucp_fadd", "ucp_add"},
+    };
+    size_t i = 0;
+    while (strcmp(tests[i].kind, kind) != 0)
+        i++;
+    return metric == BENCH_LATENCY ? tests[i].latency : tests[i].stream;
 }
 
 static bool run_client(const bench_ucx *ucx, const char *const *set, const char *test,
                        const bench_cell *cell, const char *port, bench_run *run) {
-    char size[24], count[24], warm[24], text[4096];
+    char size[24], count[24], warm[24], window[24], text[4096];
     uint64_t warm_up = cell->count / 10 < 10000 ? cell->count / 10 + 1 : 10000;
     snprintf(size, sizeof size, "%" PRIu64, cell->size);
     snprintf(count, sizeof count, "%" PRIu64, cell->count);
     snprintf(warm, sizeof warm, "%" PRIu64, warm_up);
+    // Some tests serve for latency and for rate; the window tells them which.
+    snprintf(window, sizeof window, "%d", BENCH_WINDOW);
+    bool latency = cell->metric == BENCH_LATENCY;
     const char *argv[] = {ucx->program, "127.0.0.1", "-p",  port, "-t", test, "-s",
-                          size,         "-n",        count, "-w", warm, "-v", NULL};
+                          size,         "-n",        count, "-w", warm, "-v", latency ? NULL : "-O",
+                          window,       NULL};
     bench_child client;
     bench_spawn spawn = {.argv = argv, .extra = set, .core = ucx->cores[0], .quiet = true};
     if (!bench_child_start(&client, &spawn))

@@ -22,7 +22,8 @@ typedef struct bench_ucx {
 // same inside DIR/libucx), or in PATH when it is NULL, and asks for its version.
 bool bench_ucx_find(bench_ucx *ucx, const char *dir, const int cores[2], bench_error *error);
 
-// bench_ucx_run runs a cell with "tag" or "am" messages.  There is no run for both ways at once.
+// bench_ucx_run runs a cell with "tag" or "am" messages, or "put", "get" or "atomic" accesses.  There
+// is no run for both ways at once.  The latency of its put is half of a round trip of two.
 bool bench_ucx_run(const bench_ucx *ucx, const char *kind, const bench_cell *cell, bench_run *run,
                    bench_error *error);
 

@@ -9,6 +9,7 @@
 #include "bench/child.h"
 #include "bench/machine.h"
 #include "bench/measure.h"
+#include "bench/plot.h"
 #include "bench/report.h"
 #include "bench/text.h"
 #include "cli/cli.h"
@@ -25,7 +26,8 @@
 // The options as written; NULL or false: not given.
 static struct perf_options {
     const char *sizes, *lane, *mode, *metric, *reps, *seconds, *pin;
-    const char *listen, *connect, *host, *secret, *secret_file, *ucx, *bells;
+    const char *listen, *connect, *host, *secret, *secret_file, *ucx, *bells, *memory, *peers,
+        *plot;
     bool raw, json, once, child;
 } opt;
 
@@ -41,6 +43,9 @@ static const cli_option options[] = {
      "cores of the two processes, or none (default: two of those allowed)"},
     {"--raw", NULL, &opt.raw, "beside it ucx_perftest, a bare socket, or bare eventfds"},
     {"--ucx", "DIR", &opt.ucx, "take ucx_perftest from an unpacked libucx wheel"},
+    {"--peers", "DIR", &opt.peers, "beside it the MPIs that bench/peers/make.py has put into DIR"},
+    {"--memory", "KIND", &opt.memory, "what put, get and atomic reach: alloc (default) or user"},
+    {"--plot", "FILE", &opt.plot, "draw latency and bandwidth over size as SVG"},
     {"--listen", "PORT", &opt.listen, "be the other end for --connect, until interrupted"},
     {"--once", NULL, &opt.once, "with --listen: end after the first session"},
     {"--host", "H", &opt.host,
@@ -56,7 +61,7 @@ static const cli_option options[] = {
 
 static const cli_syntax syntax = {
     COMMAND,
-    "[tag|object|am]... [OPTIONS]",
+    "[tag|object|am|put|get|atomic]... [OPTIONS]",
     "Measures between two processes: on this host it starts both, over a network one runs with\n"
     "--listen and the other with --connect.  Latency is half of a round trip.  All contenders of\n"
     "a cell take turns, so that their ratio (Wherry / raw) survives a noisy machine.\n",
@@ -68,6 +73,7 @@ typedef struct perf_run {
     bench_plan plan;
     bench_machine machine;
     bench_ucx ucx;
+    bench_peer peers[BENCH_PEERS_MAX];
     bench_child child;  // pid 0: the other end is not ours
     bench_bells bells;
     int cores[2];
@@ -112,7 +118,8 @@ static bool parse_tests(char **words, int count, bench_plan *plan, bench_error *
     static const char *const fallback = "tag";
     for (int i = 0; i < count; i++) {
         if (cli_one_of("tag|object|am|put|get|atomic", words[i]) < 0)
-            return bench_fail(error, "'%s' is not a test (tag, object, am)", words[i]);
+            return bench_fail(error, "'%s' is not a test (tag, object, am, put, get, atomic)",
+                              words[i]);
         if (plan->test_count == BENCH_TESTS_MAX)
             return bench_fail(error, "each test once");
         plan->tests[plan->test_count++] = words[i];
@@ -165,6 +172,10 @@ static bool parse_plan(perf_run *run, char **words, int count, bench_error *erro
         return bench_fail(error, "--reps is a number from 1 to %d", BENCH_REPS_MAX);
     if (opt.seconds && !bench_parse_seconds(opt.seconds, &plan->seconds))
         return bench_fail(error, "--time is a time such as 0.3s, not '%s'", opt.seconds);
+    if (opt.memory && cli_one_of("alloc|user", opt.memory) < 0)
+        return bench_fail(error, "--memory is alloc or user, not '%s'", opt.memory);
+    if (opt.peers && (opt.connect || strcmp(plan->mode, "spin") != 0))
+        return bench_fail(error, "--peers compares processes that spin on this host");
     if (opt.listen && opt.connect)
         return bench_fail(error, "--listen and --connect exclude each other");
     if (opt.host && !opt.listen)
@@ -222,12 +233,20 @@ static bool start_child(perf_run *run, bench_error *error) {
 }
 
 // Which bare contenders suit the lane in use: UCX spins over shared memory; two sleepers on one host
-// are measured by eventfds; a stream by a socket.
+// are measured by eventfds; a stream by a socket.  Peers run over shared memory.
 static bool choose_bare(perf_run *run, bench_error *error) {
     bool shm = strcmp(run->lane, "shm") == 0;
     bool sleeps = strcmp(run->plan.mode, "wait") == 0;
+    if (opt.peers && !shm)
+        return bench_fail(error, "--peers compares over shared memory, and the lane is %s",
+                          run->lane);
+    run->plan.peers = run->peers;
+    if (opt.peers &&
+        !bench_peers_start(run->peers, &run->plan.peer_count, opt.peers, run->cores, error))
+        return false;
     if (!opt.raw)
         return true;
+    run->plan.copy = shm;
     run->plan.socket = !shm;
     run->plan.bells = shm && sleeps && run->bells.fd[0] >= 0;
     if (!shm || sleeps)
@@ -254,6 +273,14 @@ static void report(const perf_run *run, const bench_row *rows, size_t count,
     bench_report_load(stderr, before, &after);
 }
 
+static bool plot(const perf_run *run, const bench_row *rows, size_t count, bench_error *error) {
+    FILE *file = fopen(opt.plot, "we");
+    if (!file)
+        return bench_fail(error, "cannot write %s", opt.plot);
+    bench_plot_svg(file, rows, count, &run->machine);
+    return fclose(file) == 0 || bench_fail(error, "cannot write %s", opt.plot);
+}
+
 static bool measure(perf_run *run, wh_endpoint *ep, bench_error *error) {
     bench_load before;
     bench_row *rows = NULL;
@@ -266,12 +293,18 @@ static bool measure(perf_run *run, wh_endpoint *ep, bench_error *error) {
         run->plan.progress = show_progress;
     bench_load_read(&before, run->child.pid);
     if (!choose_bare(run, error) ||
-        !bench_session_open(&run->session, ep, run->plan.mode, &run->bells, error))
+        !bench_session_open(&run->session, ep, run->plan.mode, &run->bells, error)) {
+        bench_peers_stop(run->peers, run->plan.peer_count);
         return false;
+    }
+    run->session.remote.user = opt.memory && strcmp(opt.memory, "user") == 0;
     const char *host = run->plan.socket ? run->host : NULL;
     bool good = bench_session_lead(&run->session, run->plan.mode, host, error) &&
                 bench_measure(&run->session, &run->plan, &rows, &count, error);
+    bench_peers_stop(run->peers, run->plan.peer_count);
     report(run, rows, count, &before);
+    if (good && opt.plot)
+        good = plot(run, rows, count, error);
     if (good)
         bench_session_bye(&run->session);
     free(rows);
