@@ -75,7 +75,7 @@ static bool offer_memory(bench_session *session, bench_error *error) {
     char kind[8], key[2 * WH_MR_KEY_MAX + 1];
     unsigned long long size;
     bench_remote *remote = &session->remote;
-    if (sscanf(session->text, "memory %7s %llu", kind, &size) != 2 || size > SIZE_LIMIT)
+    if (sscanf(session->text, "memory %7s %llu", kind, &size) != 2 || size > BENCH_SIZE_MAX)
         return complain(session, "it cannot offer that", error);
     bench_remote_close(remote, session->side.worker);
     remote->user = strcmp(kind, "user") == 0;
