@@ -120,8 +120,9 @@ static bool parse_tests(char **words, int count, bench_plan *plan, bench_error *
         if (cli_one_of("tag|object|am|put|get|atomic", words[i]) < 0)
             return bench_fail(error, "'%s' is not a test (tag, object, am, put, get, atomic)",
                               words[i]);
-        if (plan->test_count == BENCH_TESTS_MAX)
-            return bench_fail(error, "each test once");
+        for (size_t k = 0; k < plan->test_count; k++)
+            if (strcmp(plan->tests[k], words[i]) == 0)
+                return bench_fail(error, "each test once");
         plan->tests[plan->test_count++] = words[i];
     }
     if (count == 0)
