@@ -59,22 +59,34 @@ typedef struct whi_lane_up {
     wh_status (*deliver)(void *link, const whi_hdr *hdr, const void *payload);
     // Where the hdr->size bytes of this chunk go; the span begins at the chunk's first byte.  An error
     // fails the lane.  The span stays valid until `landed`, which follows when all bytes are there, or until
-    // the lane is closed.  At most one chunk per lane is between the two.
+    // the lane is closed.  At most one chunk per lane is between the two, unless the lane lends.
     wh_status (*sink)(void *link, const whi_hdr *hdr, whi_span *span);
     wh_status (*landed)(void *link, const whi_hdr *hdr);
     // A record that was taken has not left as a whole, or the bell for it could not be rung: the owner polls the lane,
     // or arms it with `want_room`, until that is done.  Called inside `send` and `arm` too.  Optional.
     void (*unsent)(void *link);
+
+    // Only lanes that lend call the next two, also after they were closed: each chunk that is out then comes back by one of
+    // them, and until it has, `link` must be there and the chunk's memory be left alone.
+    //
+    // The lane no longer reads the memory of this outgoing chunk, whatever became of it.
+    void (*sent)(void *link, const whi_hdr *hdr);
+    // It no longer writes the memory that `sink` gave for this chunk, which will not land.
+    void (*lost)(void *link, const whi_hdr *hdr);
 } whi_lane_up;
 
 typedef struct whi_lane whi_lane;
 
 // What each lane provides.
 typedef struct whi_lane_ops {
-    const char *name;  // "shm", "stream", "loop", "self"
+    const char *name;  // "shm", "stream", "ucx", "loop", "self"
 
     // reorders: records may arrive in another order than they were sent; the owner puts them right.
     bool reorders;
+
+    // lends: the lane may go on reading the memory of a chunk that `push` took as (ptr) until it says `sent`, and several
+    // chunks may be between `sink` and `landed`; records may be delivered meanwhile.  What a `move` produced is copied.
+    bool lends;
 
     // eager_limit returns the largest payload of `send`, fixed for the life of the lane.
     size_t (*eager_limit)(const whi_lane *lane);
@@ -104,7 +116,8 @@ typedef struct whi_lane_ops {
     // describe writes what the lane runs over, such as "tcp 10.0.0.1:4711", as a NUL-terminated string.
     void (*describe)(const whi_lane *lane, char *text, size_t size);
 
-    // close frees the lane at once.  What was taken by send or push and not yet moved is lost.
+    // close frees the lane at once.  What was taken by send or push and not yet moved is lost.  A lane that lends goes when
+    // all its chunks have come back, which is for its maker to drive.
     void (*close)(whi_lane *lane);
 } whi_lane_ops;
 
@@ -119,7 +132,7 @@ static inline void whi_lane_init(whi_lane *lane, const whi_lane_ops *ops, const 
                                  void *link) {
     assert(ops->name && ops->eager_limit && ops->send && ops->push && ops->poll && ops->arm &&
            ops->ready && ops->describe && ops->close);
-    assert(up->deliver && up->sink && up->landed);
+    assert(up->deliver && up->sink && up->landed && (!ops->lends || (up->sent && up->lost)));
     lane->ops = ops;
     lane->up = up;
     lane->link = link;

@@ -23,10 +23,28 @@ enum {
 };
 
 typedef struct whi_kit_inbox {
-    uint8_t *room;  // of a bulk message, with its guards
-    uint64_t got;
+    uint8_t *room;    // of a bulk message, with its guards
+    uint64_t placed;  // bytes whose place was asked for
+    uint64_t got;     // bytes that have landed
     bool done;
 } inbox;
+
+// A chunk between sink and landed.
+typedef struct whi_kit_chunk {
+    struct whi_kit_chunk *next;
+    whi_kit_end *end;
+    whi_hdr hdr;
+    uint64_t consumed;  // bytes that its `move` was given
+} kit_chunk;
+
+// A bulk message of which a lane that lends still reads `out` chunks.
+typedef struct whi_kit_loan {
+    struct whi_kit_loan *next;
+    uint32_t number;
+    unsigned out;
+    bool said;  // wholly: the memory goes with the last chunk
+    uint8_t *bulk;
+} kit_loan;
 
 // digest mixes seed and number into what all fields and bytes of a message come from.
 static uint64_t digest(const whi_kit_plan *plan, unsigned number) {
@@ -138,6 +156,54 @@ static void produce(void *ctx, uint64_t offset, void *host, size_t size) {
     end->produced += size;
 }
 
+// lend notes that the lane goes on reading `bulk`.
+static void lend(whi_kit_end *end) {
+    if (!end->loan) {
+        end->loan = calloc(1, sizeof(*end->loan));
+        MUST(end->loan);
+        *end->loan = (kit_loan){.next = end->loans, .number = end->said, .bulk = end->bulk};
+        end->loans = end->loan;
+    }
+    end->loan->out++;
+}
+
+// repay ends a loan that is over.
+static void repay(whi_kit_end *end, kit_loan *loan) {
+    if (loan->out || !loan->said)
+        return;
+    kit_loan **at = &end->loans;
+    while (*at != loan)
+        at = &(*at)->next;
+    *at = loan->next;
+    free(loan->bulk);
+    free(loan);
+}
+
+static void on_sent(void *link, const whi_hdr *hdr) {
+    whi_kit_end *end = link;
+    MUST(hdr->cls == WHI_CLASS_CHUNK);
+    kit_loan *loan = end->loans;
+    while (loan && loan->number != hdr->ep)
+        loan = loan->next;
+    MUST(loan && loan->out > 0);
+    memset(loan->bulk + hdr->arg, 0xee, hdr->size);
+    loan->out--;
+    repay(end, loan);
+}
+
+// said_bulk lets go of a message that is wholly said.
+static void said_bulk(whi_kit_end *end) {
+    if (end->loan) {
+        end->loan->said = true;
+        repay(end, end->loan);
+    } else {
+        free(end->bulk);
+    }
+    end->loan = NULL;
+    end->bulk = NULL;
+    end->said++;
+}
+
 static bool say_bulk(whi_kit_end *end, uint64_t size) {
     uint64_t key = digest(&end->says, end->said);
     if (!end->bulk) {
@@ -163,14 +229,15 @@ static bool say_bulk(whi_kit_end *end, uint64_t size) {
     }
     end->within = status == WH_PENDING;
     MUST((moved > 0 || end->within) && moved <= size - end->pushed);
-    memset(end->bulk + end->pushed, 0xee, moved);
+    if (direct && end->lane->ops->lends)
+        lend(end);
+    else
+        memset(end->bulk + end->pushed, 0xee, moved);
     end->pushed += moved;
     MUST(direct || end->produced == end->pushed);
     if (end->pushed == size) {
         MUST(!end->within);
-        free(end->bulk);
-        end->bulk = NULL;
-        end->said++;
+        said_bulk(end);
     }
     return true;
 }
@@ -187,7 +254,10 @@ bool whi_kit_say(whi_kit_end *end) {
 // expect finds the place of a message that arrives, and sees that it is its turn.
 static inbox *expect(whi_kit_end *end, const whi_hdr *hdr, bool bulk) {
     MUST(hdr->ep < end->hears.count);
-    MUST(end->lane->ops->reorders || hdr->ep == end->heard);
+    if (!end->lane->ops->reorders) {
+        MUST(hdr->ep == end->begun || (bulk && hdr->ep + 1 == end->begun));
+        end->begun += hdr->ep == end->begun;
+    }
     inbox *place = &end->inbox[hdr->ep];
     whi_kit_message message = end->hears.at(&end->hears, hdr->ep);
     MUST(!place->done && message.bulk == bulk);
@@ -217,7 +287,7 @@ static void hear_record(whi_kit_end *end, const whi_hdr *hdr, const void *payloa
 static wh_status on_deliver(void *link, const whi_hdr *hdr, const void *payload) {
     whi_kit_end *end = link;
     end->upcalls++;
-    MUST(!end->landing || end->lane->ops->reorders);
+    MUST(!end->landing || end->lane->ops->reorders || end->lane->ops->lends);
     if (end->deliver != WH_OK)
         return end->deliver;
     switch (hdr->cls) {
@@ -246,33 +316,56 @@ static uint8_t *room_of(whi_kit_end *end, inbox *place, const whi_hdr *hdr, uint
 }
 
 static void consume(void *ctx, uint64_t offset, void *host, size_t size) {
-    whi_kit_end *end = ctx;
-    const whi_hdr *chunk = &end->chunk;
-    MUST(end->landing && size > 0 && offset >= chunk->arg);
+    kit_chunk *landing = ctx;
+    whi_kit_end *end = landing->end;
+    const whi_hdr *chunk = &landing->hdr;
+    MUST(size > 0 && offset >= chunk->arg);
     MUST(offset - chunk->arg <= chunk->size && size <= chunk->size - (offset - chunk->arg));
     memcpy(end->inbox[chunk->ep].room + GUARD + offset, host, size);
-    end->consumed += size;
+    landing->consumed += size;
+}
+
+static kit_chunk *begin_landing(whi_kit_end *end, const whi_hdr *hdr) {
+    kit_chunk *chunk = calloc(1, sizeof(*chunk));
+    MUST(chunk);
+    *chunk = (kit_chunk){.next = end->chunks, .end = end, .hdr = *hdr};
+    end->chunks = chunk;
+    end->landing++;
+    return chunk;
+}
+
+// end_landing finds the chunk that a lane names and returns what its `move` was given.
+static uint64_t end_landing(whi_kit_end *end, const whi_hdr *hdr) {
+    kit_chunk **at = &end->chunks;
+    while (*at && memcmp(&(*at)->hdr, hdr, sizeof(*hdr)) != 0)
+        at = &(*at)->next;
+    kit_chunk *chunk = *at;
+    MUST(chunk);
+    uint64_t consumed = chunk->consumed;
+    *at = chunk->next;
+    free(chunk);
+    end->landing--;
+    return consumed;
 }
 
 static wh_status on_sink(void *link, const whi_hdr *hdr, whi_span *span) {
     whi_kit_end *end = link;
     end->upcalls++;
-    MUST(!end->landing && hdr->cls == WHI_CLASS_CHUNK);
+    MUST((!end->landing || end->lane->ops->lends) && hdr->cls == WHI_CLASS_CHUNK);
     if (end->sink != WH_OK)
         return end->sink;
     inbox *place = expect(end, hdr, true);
     uint64_t size = end->hears.at(&end->hears, hdr->ep).size;
     MUST(hdr->seq == (uint32_t)digest(&end->hears, hdr->ep));
     MUST(hdr->size > 0 && hdr->arg < size && hdr->size <= size - hdr->arg);
-    MUST(end->lane->ops->reorders || hdr->arg == place->got);
+    MUST(end->lane->ops->reorders || hdr->arg == place->placed);
+    place->placed += hdr->size;
     uint8_t *room = room_of(end, place, hdr, size);
-    end->landing = true;
-    end->chunk = *hdr;
-    end->consumed = 0;
+    kit_chunk *chunk = begin_landing(end, hdr);
     if (whi_rng_chance(&end->rng, 50))
         *span = (whi_span){.ptr = room + hdr->arg};
     else
-        *span = (whi_span){.move = consume, .ctx = end, .base = hdr->arg};
+        *span = (whi_span){.move = consume, .ctx = chunk, .base = hdr->arg};
     return WH_OK;
 }
 
@@ -285,9 +378,8 @@ static void check_bulk(whi_kit_end *end, const inbox *place, const whi_hdr *hdr,
 
 static wh_status on_landed(void *link, const whi_hdr *hdr) {
     whi_kit_end *end = link;
-    MUST(end->landing && memcmp(hdr, &end->chunk, sizeof(*hdr)) == 0);
-    MUST(end->consumed == 0 || end->consumed == hdr->size);
-    end->landing = false;
+    uint64_t consumed = end_landing(end, hdr);
+    MUST(consumed == 0 || consumed == hdr->size);
     if (end->landed != WH_OK)
         return end->landed;
     inbox *place = &end->inbox[hdr->ep];
@@ -304,7 +396,12 @@ static wh_status on_landed(void *link, const whi_hdr *hdr) {
     return WH_OK;
 }
 
-static const whi_lane_up kit_up = {.deliver = on_deliver, .sink = on_sink, .landed = on_landed};
+static void on_lost(void *link, const whi_hdr *hdr) {
+    (void)end_landing(link, hdr);
+}
+
+static const whi_lane_up kit_up = {
+    .deliver = on_deliver, .sink = on_sink, .landed = on_landed, .sent = on_sent, .lost = on_lost};
 
 // ---- turns
 
@@ -389,7 +486,14 @@ void whi_kit_hang_up(whi_kit_end *end) {
     end->lane = NULL;
 }
 
-static void end_fini(whi_kit_end *end) {
+static void end_fini(whi_kit_end *end, bool lends) {
+    // A lane that lends has brought all back; of any other, what was landing when it was closed stays with us.
+    MUST(!lends || !end->landing);
+    while (end->chunks)
+        (void)end_landing(end, &end->chunks->hdr);
+    if (end->loan)
+        said_bulk(end);
+    MUST(!end->loans);
     for (unsigned i = 0; i < end->hears.count; i++)
         free(end->inbox[i].room);
     free(end->inbox);
@@ -399,10 +503,12 @@ static void end_fini(whi_kit_end *end) {
 
 void whi_kit_close(whi_kit_end *a, whi_kit_end *b) {
     const whi_kit *kit = a->kit;
+    const whi_lane *open = a->lane ? a->lane : b->lane;
+    bool lends = open && open->ops->lends;
     whi_kit_hang_up(a);
     whi_kit_hang_up(b);
-    end_fini(a);
-    end_fini(b);
     if (kit->done)
         kit->done(kit->arg);
+    end_fini(a, lends);
+    end_fini(b, lends);
 }

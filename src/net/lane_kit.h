@@ -20,7 +20,7 @@ typedef struct whi_kit {
                       whi_lane **b);
     // step lets time pass in what joins the lanes.  Optional.
     void (*step)(void *arg);
-    // done follows after both lanes were closed.  Optional.
+    // done follows after both lanes were closed; a lane that lends has given all back when it returns.  Optional.
     void (*done)(void *arg);
     void *arg;
     bool deaf;  // the lane does not notice by itself that its peer has gone: its owner watches
@@ -58,21 +58,23 @@ typedef struct whi_kit_end {
     whi_rng rng;
     uint8_t *eager;  // a payload to be sent
 
-    unsigned said;      // messages that are wholly sent
-    unsigned noise;     // records sent between them, at any moment
-    uint8_t *bulk;      // the bulk message under way
-    uint64_t pushed;    // of it
-    uint64_t produced;  // up to where its `move` was asked for
-    bool within;        // a chunk of it is not whole: the lane takes nothing else
+    unsigned said;              // messages that are wholly sent
+    unsigned noise;             // records sent between them, at any moment
+    uint8_t *bulk;              // the bulk message under way
+    struct whi_kit_loan *loan;  // what keeps it, when the lane lends
+    uint64_t pushed;            // of it
+    uint64_t produced;          // up to where its `move` was asked for
+    bool within;                // a chunk of it is not whole: the lane takes nothing else
 
-    unsigned heard;               // messages that have wholly come
-    unsigned noise_heard;         // of the other's noise, the number that comes next
-    unsigned echoes;              // records that came back
-    struct whi_kit_inbox *inbox;  // one per expected message
-    unsigned upcalls;             // records and chunks begun
-    bool landing;                 // between sink and landed
-    whi_hdr chunk;                // that one
-    uint64_t consumed;            // bytes that its `move` was given
+    unsigned begun;        // messages that have begun to come, on a lane that does not reorder
+    unsigned heard;        // messages that have wholly come
+    unsigned noise_heard;  // of the other's noise, the number that comes next
+    unsigned echoes;       // records that came back
+    struct whi_kit_inbox *inbox;   // one per expected message
+    unsigned upcalls;              // records and chunks begun
+    unsigned landing;              // chunks between sink and landed
+    struct whi_kit_chunk *chunks;  // those
+    struct whi_kit_loan *loans;    // memory that the lane still reads (a lane that lends)
 } whi_kit_end;
 
 // whi_kit_try makes a pair of ends that say what is planned; whi_kit_open fails the test when that
