@@ -12,8 +12,8 @@ set -eu
 packages_of() {
     case $1 in
     build)
-        echo gcc libc6-dev meson ninja-build pkg-config libssl-dev libhwloc-dev python3 python3-dev \
-            cython3
+        echo gcc libc6-dev meson ninja-build pkg-config libssl-dev libhwloc-dev libucx-dev \
+            python3 python3-dev cython3
         ;;
     test) echo g++ iproute2 ucx-utils clang python3-numpy ;;
     lint) echo clang clang-tidy clang-format g++ ;;

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The end of a ucx lane: what it has sent goes out, then its endpoint is closed by force.
+//
+// An orderly close of a UCX endpoint waits for the peer, which may be stopped; a forced one throws away what was
+// sent last.  So the lane flushes first, for as long as it may take, and forces then.  The owner hears nothing more of
+// records; of chunks that are out it does, and last that the lane is gone.  Nothing waits here: whi_ucx_progress
+// takes each closing lane further.
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "net/ucx/ucx_lane.h"
+
+#define LINGER_NS (1 * WHI_NS_PER_S)
+
+static void flushed(void *request, ucs_status_t status, void *arg) {
+    (void)status;
+    whi_ucx_lane *lane = arg;
+    lane->flushing = false;
+    whi_ucp.ucp_request_free(request);
+}
+
+static void closed(void *request, ucs_status_t status, void *arg) {
+    (void)status;
+    whi_ucx_lane *lane = arg;
+    lane->ep = NULL;
+    whi_ucp.ucp_request_free(request);
+}
+
+static void flush(whi_ucx_lane *lane) {
+    ucp_request_param_t param = {.op_attr_mask =
+                                     UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
+                                 .cb.send = flushed,
+                                 .user_data = lane};
+    lane->flushing = UCS_PTR_IS_PTR(whi_ucp.ucp_ep_flush_nbx(lane->ep, &param));
+    lane->deadline_ns = whi_clock_ns() + LINGER_NS;
+}
+
+static void force(whi_ucx_lane *lane) {
+    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                                                 UCP_OP_ATTR_FIELD_USER_DATA |
+                                                 UCP_OP_ATTR_FIELD_FLAGS,
+                                 .flags = UCP_EP_CLOSE_FLAG_FORCE,
+                                 .cb.send = closed,
+                                 .user_data = lane};
+    lane->forced = true;
+    if (!UCS_PTR_IS_PTR(whi_ucp.ucp_ep_close_nbx(lane->ep, &param)))
+        lane->ep = NULL;
+}
+
+void whi_ucx_close(whi_lane *base) {
+    whi_ucx_lane *lane = whi_ucx_lane_of(base);
+    bool lost = lane->failing != WH_OK || lane->broken != WH_OK;
+    lane->closed = true;
+    (void)whi_hash_remove(&lane->ucx->lanes, lane->token);
+    whi_ucx_drop_kept(lane);
+    whi_list_push_back(&lane->ucx->closing, &lane->node);
+    if (lane->ep && !lost)
+        flush(lane);
+}
+
+void whi_ucx_lane_end(whi_ucx_lane *lane) {
+    whi_list_remove(&lane->node);
+    // Without UCX (whi_ucx_free) slots may be out that nobody will give back.
+    lane->slot_pool.out = 0;
+    (void)whi_pool_fini(&lane->slot_pool);
+    lane->owner->closed(lane->lane.link);
+    whi_free(lane);
+}
+
+void whi_ucx_close_on(whi_ucx_lane *lane) {
+    if (lane->ep && !lane->forced && (!lane->flushing || whi_clock_ns() >= lane->deadline_ns))
+        force(lane);
+    if (lane->ep || lane->flushing || lane->slots || !whi_list_empty(&lane->out) ||
+        !whi_list_empty(&lane->ended))
+        return;
+    whi_ucx_lane_end(lane);
+}

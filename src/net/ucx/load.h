@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The functions of UCX that the lane uses, opened at run time.  For the files of this folder.
+//
+// One list names them; the table of pointers and the code that fills it expand it.
+#ifndef WHI_NET_UCX_LOAD_H
+#define WHI_NET_UCX_LOAD_H
+
+#include <ucp/api/ucp.h>
+
+// clang-format off
+#define WHI_UCP_CALLS(X)                                                                           \
+    X(ucp_get_version) X(ucp_get_version_string)                                                   \
+    X(ucp_config_read) X(ucp_config_modify) X(ucp_config_release)                                  \
+    X(ucp_init_version) X(ucp_cleanup)                                                             \
+    X(ucp_worker_create) X(ucp_worker_destroy) X(ucp_worker_query)                                 \
+    X(ucp_worker_get_address) X(ucp_worker_release_address)                                        \
+    X(ucp_worker_get_efd) X(ucp_worker_arm) X(ucp_worker_progress)                                 \
+    X(ucp_worker_set_am_recv_handler)                                                              \
+    X(ucp_ep_create) X(ucp_ep_close_nbx) X(ucp_ep_flush_nbx) X(ucp_ep_query) X(ucp_ep_print_info)  \
+    X(ucp_am_send_nbx) X(ucp_am_recv_data_nbx) X(ucp_am_data_release)                              \
+    X(ucp_request_free) X(ucs_status_string)
+// clang-format on
+
+typedef struct whi_ucp_calls {
+#define WHI_UCP_POINTER(name) __typeof__(&(name)) name;
+    WHI_UCP_CALLS(WHI_UCP_POINTER)
+#undef WHI_UCP_POINTER
+} whi_ucp_calls;
+
+// The table; written once, before anything of UCX can be used.
+extern whi_ucp_calls whi_ucp;
+
+#endif

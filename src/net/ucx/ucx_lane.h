@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The inside of the ucx lane, for the files of this folder only.
+//
+// domain.c makes the UCP worker and hands each arriving active message to its lane; lane.c sends and puts
+// records in order; bulk.c moves chunks; end.c closes; describe.c says what is used.  Everything belongs to the
+// thread that the domain belongs to.
+#ifndef WHI_NET_UCX_UCX_LANE_H
+#define WHI_NET_UCX_UCX_LANE_H
+
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/pool.h"
+#include "net/ucx/load.h"
+#include "net/ucx/ucx.h"
+
+enum {
+    WHI_UCX_AM = 0,         // the one active message id that is used
+    WHI_UCX_SLOTS = 64,     // records of a lane that UCX has not taken yet
+    WHI_UCX_CHUNKS = 16,    // chunks of a lane that are out, each way
+    WHI_UCX_AHEAD = 65536,  // a record this far before its turn is not one of ours
+    WHI_UCX_CHUNK = 4 << 20,
+    WHI_UCX_STAGING = 1 << 20,  // a chunk whose bytes have to be produced
+};
+
+// What each active message begins with.  UCX keeps no order between its rails: `seq` does.
+typedef struct whi_ucx_wire {
+    whi_hdr hdr;
+    uint64_t token;  // which lane of the receiver
+    uint32_t seq;    // of the records and chunks of this lane and direction
+} whi_ucx_wire;
+// What of it is sent: four bytes less and up to 48 bytes of payload still fit into one place of UCX's shared memory.
+enum { WHI_UCX_WIRE = offsetof(whi_ucx_wire, seq) + sizeof(uint32_t) };
+static_assert(WHI_UCX_WIRE == 44, "wire layout");
+
+// The fixed part of an offer; the worker address of UCX follows.
+typedef struct whi_ucx_offer {
+    uint32_t format;  // WHI_UCX_FORMAT
+    uint32_t ucx_version;
+    uint64_t token;
+    uint32_t eager_max, chunk_max;  // of what the side takes
+    uint32_t address_size;
+    uint32_t reserved;
+} whi_ucx_offer;
+static_assert(sizeof(whi_ucx_offer) == 32, "wire layout");
+enum { WHI_UCX_FORMAT = 1 };
+
+struct whi_ucx {
+    ucp_context_h context;
+    ucp_worker_h worker;
+    ucp_address_t *address;
+    size_t address_size;
+    int fd;
+    whi_hash lanes;               // by token, those that are not closed
+    whi_list closing;             // those that are
+    whi_pool chunks;              // whi_ucx_chunk
+    struct whi_ucx_lane *polled;  // the one whose upcalls may be made now
+    int budget;                   // upcalls that it may still make
+    int events;                   // of this poll
+    unsigned strays;              // messages without a lane
+};
+
+// A record or the announcement of a chunk that could not be handled when it came.
+typedef struct whi_ucx_kept {
+    whi_list node;  // in the lane's list, ordered by seq
+    whi_ucx_wire wire;
+    void *announced;  // UCX's descriptor of a rendezvous; NULL: the payload is here
+    unsigned char payload[];
+} whi_ucx_kept;
+
+// A record that UCX reads out of when it can.
+typedef struct whi_ucx_slot {
+    struct whi_ucx_lane *lane;
+    whi_ucx_wire wire;
+    unsigned char payload[];
+} whi_ucx_slot;
+
+// A chunk that is out.
+typedef struct whi_ucx_chunk {
+    whi_list node;  // in the lane's list of those that are out, or of those that have ended
+    struct whi_ucx_lane *lane;
+    whi_ucx_wire wire;
+    bool incoming;
+    bool lent;      // outgoing, out of the owner's memory
+    bool good;      // ended, and all bytes have moved
+    void *staging;  // ours, when the owner gave no memory
+    whi_span span;  // incoming: where the bytes go
+} whi_ucx_chunk;
+
+typedef struct whi_ucx_lane {
+    whi_lane lane;
+    whi_ucx *ucx;
+    ucp_ep_h ep;  // NULL until connected
+    uint64_t token, peer_token;
+    uint32_t tx_seq, rx_seq;
+    size_t eager_limit, eager_max, chunk_limit, chunk_max;
+    size_t short_max;    // larger payloads are not worth a try without a slot
+    wh_status failing;   // the peer is lost: to be told when all that came has been read
+    wh_status broken;    // told
+    bool refused, room;  // a sender waits; it may go on
+    unsigned slots, chunks_out, chunks_in;
+    whi_list kept;   // whi_ucx_kept
+    whi_list out;    // whi_ucx_chunk that UCX has
+    whi_list ended;  // whi_ucx_chunk that it has given back
+    whi_pool slot_pool;
+    const whi_ucx_owner *owner;
+    bool same_host;
+    char peer[64];
+    // Closing (end.c).
+    whi_list node;  // in ucx->closing
+    bool closed, flushing, forced;
+    uint64_t deadline_ns;
+} whi_ucx_lane;
+
+static inline whi_ucx_lane *whi_ucx_lane_of(whi_lane *lane) {
+    return (whi_ucx_lane *)lane;
+}
+
+// whi_ucx_wake has the lane polled.  whi_ucx_fail makes it fail for good and returns the status; whi_ucx_violated does
+// that for a peer that sends what it must not.
+static inline void whi_ucx_wake(whi_ucx_lane *lane) {
+    if (!lane->closed && lane != lane->ucx->polled)
+        lane->owner->wake(lane->lane.link);
+}
+wh_status whi_ucx_fail(whi_ucx_lane *lane, wh_status status);
+wh_status whi_ucx_violated(whi_ucx_lane *lane, const char *what);
+
+// whi_ucx_status translates a status of UCX.
+wh_status whi_ucx_status(ucs_status_t status);
+
+// whi_ucx_explain keeps a sentence for the calling thread and returns it.
+const char *whi_ucx_explain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+// whi_ucx_arrived takes an active message for a lane; UCS_INPROGRESS when `data` is kept (a rendezvous).
+ucs_status_t whi_ucx_arrived(whi_ucx_lane *lane, const whi_ucx_wire *wire, void *data, size_t size,
+                             bool announced);
+
+// whi_ucx_room tells a sender that was refused that it may go on.
+static inline void whi_ucx_room(whi_ucx_lane *lane) {
+    if (!lane->refused)
+        return;
+    lane->refused = false;
+    lane->room = true;
+    whi_ucx_wake(lane);
+}
+
+// whi_ucx_refuse remembers one and returns WH_EAGAIN.
+static inline wh_status whi_ucx_refuse(whi_ucx_lane *lane) {
+    lane->refused = true;
+    return WH_EAGAIN;
+}
+
+// whi_ucx_put sends header and payload out of a slot: WH_EAGAIN when none is free.
+wh_status whi_ucx_put(whi_ucx_lane *lane, const whi_hdr *hdr, const whi_span *payload);
+
+// whi_ucx_push is that member of the vtable.  whi_ucx_land begins to receive the announced chunk `kept`, which it frees.
+// whi_ucx_settle tells of the chunks that have ended and returns how many those were.
+wh_status whi_ucx_push(whi_lane *base, const whi_hdr *hdr, const whi_span *src, uint64_t size,
+                       size_t *moved);
+wh_status whi_ucx_land(whi_ucx_lane *lane, whi_ucx_kept *kept);
+int whi_ucx_settle(whi_ucx_lane *lane);
+
+// whi_ucx_drop_kept frees what has come and was not read.
+void whi_ucx_drop_kept(whi_ucx_lane *lane);
+
+// whi_ucx_close is that member.  whi_ucx_close_on takes a closing lane further; the lane may be gone after it.
+void whi_ucx_close(whi_lane *base);
+void whi_ucx_close_on(whi_ucx_lane *lane);
+void whi_ucx_lane_end(whi_ucx_lane *lane);
+
+void whi_ucx_describe(const whi_lane *base, char *text, size_t size);
+
+#endif
