@@ -6,8 +6,7 @@
 // own_worker makes one more worker for a case; options may be NULL.
 static wh_worker *own_worker(kit_side *me, const char *option, wh_accept_fn accept, void *arg,
                              wh_context **ctx) {
-    const char *options[] = {me->config->lane == KIT_SHM ? "lanes=shm" : "lanes=stream", option,
-                             NULL};
+    const char *options[] = {kit_lane_options[me->config->lane], option, NULL};
     wh_worker *worker = NULL;
     REQUIRE_STATUS(wh_context_create(options, ctx), WH_OK);
     REQUIRE_STATUS(wh_worker_create(*ctx,

@@ -498,9 +498,7 @@ CASE(end_worker_goes_with_everything_pending, KIT_TWO | KIT_LISTENS) {
     wh_endpoint *ep = NULL, *theirs = NULL;
     if (me->role == 0) {
         REQUIRE_STATUS(
-            wh_context_create(
-                (const char *[]){me->config->lane == KIT_SHM ? "lanes=shm" : "lanes=stream", NULL},
-                &ctx),
+            wh_context_create((const char *[]){kit_lane_options[me->config->lane], NULL}, &ctx),
             WH_OK);
         REQUIRE_STATUS(
             wh_worker_create(ctx, WH_WORKER_OPTS(.progress_thread = kit_threaded(me)), &worker),

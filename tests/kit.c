@@ -13,7 +13,9 @@
 #include "kit_baton.h"
 #include "kit_loop.h"
 
-const char *const kit_lane_names[] = {"shm", "stream", "loop", "self"};
+const char *const kit_lane_names[] = {"shm", "stream", "ucx", "loop", "self"};
+const char *const kit_lane_options[] = {"lanes=shm", "lanes=stream", "lanes=ucx", "lanes=stream",
+                                        "lanes=stream"};
 const char *const kit_mode_names[] = {"wait", "spin", "adaptive", "thread"};
 const char *const kit_place_names[] = {"processes", "threads", "one"};
 

@@ -93,7 +93,7 @@ static void make_worker(kit_side *me, void *accept_arg) {
     static const wh_progress_mode modes[] = {WH_PROGRESS_WAIT, WH_PROGRESS_SPIN,
                                              WH_PROGRESS_ADAPTIVE, WH_PROGRESS_ADAPTIVE};
     const kit_config *config = me->config;
-    const char *options[8] = {config->lane == KIT_SHM ? "lanes=shm" : "lanes=stream"};
+    const char *options[8] = {kit_lane_options[config->lane]};
     if (config->mode == KIT_WAIT) {
         // Tight limits, so that their edges are met all the time.
         options[1] = "credit=64K";

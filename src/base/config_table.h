@@ -16,7 +16,9 @@
     X(log_level, "WHERRY_LOG_LEVEL", CHOICE, "warn", "error|warn|info|debug|trace", "",            \
       "Least important messages that are logged.")                                                 \
     X(lanes, "WHERRY_LANES", LIST, "auto", "shm|stream|ucx", "",                                   \
-      "Lanes that messages may use: auto, or a comma list of shm and stream (ucx: not yet).")      \
+      "Lanes that messages may use: auto, or a comma list of shm, stream and ucx.")                \
+    X(ucx_dir, "WHERRY_UCX_DIR", STRING, "", "", "",                                               \
+      "Folder with lib/libucp.so.0, as a wheel unpacks it; empty: as the system finds it.")        \
     X(progress, "WHERRY_PROGRESS", CHOICE, "adaptive", "wait|spin|adaptive", "",                   \
       "How a worker waits: sleep at once, never sleep, or spin up to spin_us and then sleep.")     \
     X(spin_us, "WHERRY_SPIN_US", UINT, "50", "", "1000000",                                        \

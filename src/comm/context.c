@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "comm/wire.h"
 #include "net/shm/shm.h"
+#include "net/ucx/ucx.h"
 
 const char *wh_version(void) {
     return WH_VERSION_STRING;
@@ -103,22 +104,29 @@ static bool list_names(const char *list, const char *name) {
     return false;
 }
 
+// check_ucx takes the ucx lane back when there is no UCX to be opened.
+static void check_ucx(wh_context *ctx) {
+    const char *why = NULL;
+    if (!(ctx->lanes & WHI_LANE_UCX) || whi_ucx_load(ctx->config.ucx_dir, &why) == WH_OK)
+        return;
+    snprintf(ctx->ucx_why, sizeof(ctx->ucx_why), "%s", why);
+    ctx->lanes &= ~(uint32_t)WHI_LANE_UCX;
+    // On a machine with fast networks this costs speed; where the setting names the lane, it is an error of its own below, or
+    // the others serve.
+    whi_log(WHI_WARN, "W-CFG-08", "the ucx lane is not used: %s", why);
+}
+
 static wh_status choose_lanes(wh_context *ctx) {
     const char *list = ctx->config.lanes;
+    ctx->rdma = whi_ucx_has_rdma();
     if (strcmp(list, "auto") == 0) {
-        ctx->lanes = WHI_LANE_SHM | WHI_LANE_STREAM;
+        ctx->lanes = WHI_LANE_SHM | WHI_LANE_STREAM | (ctx->rdma ? WHI_LANE_UCX : 0);
     } else {
         for (size_t i = 0; i < LANE_COUNT; i++)
             if (list_names(list, lane_names[i].name))
                 ctx->lanes |= lane_names[i].bit;
-        if (ctx->lanes & WHI_LANE_UCX) {
-            whi_log(WHI_ERROR, "E-CFG-05",
-                    "lanes=%s: this build of Wherry has no ucx lane; use shm "
-                    "and stream",
-                    list);
-            return WH_ENOTSUP;
-        }
     }
+    check_ucx(ctx);
     const char *why = NULL;
     if ((ctx->lanes & WHI_LANE_SHM) && !whi_shm_available(&why)) {
         whi_log(WHI_INFO, "I-SHM-01", "the shm lane is not used: %s", why);
@@ -126,7 +134,9 @@ static wh_status choose_lanes(wh_context *ctx) {
     }
     if (!ctx->lanes) {
         whi_log(WHI_ERROR, "E-CFG-06", "lanes=%s leaves no lane that works here: %s", list,
-                why ? why : "name shm or stream");
+                why             ? why
+                : *ctx->ucx_why ? ctx->ucx_why
+                                : "name shm or stream");
         return WH_ENOLANE;
     }
     return WH_OK;
@@ -247,6 +257,22 @@ void wh_context_config(const wh_context *ctx, void (*fn)(const wh_config_item *i
     }
 }
 
+// describe_ucx says what there is of UCX, and when it is used.
+static void describe_ucx(const wh_context *ctx, char *text, size_t size) {
+    const char *why = ctx->ucx_why;
+    if (!*why && whi_ucx_load(ctx->config.ucx_dir, &why) == WH_OK) {
+        uint32_t version = whi_ucx_version();
+        bool on = ctx->lanes & WHI_LANE_UCX;
+        snprintf(text, size, "UCX %u.%u.%u (%s); %s", version >> 16, version >> 8 & 255,
+                 version & 255, whi_ucx_path(),
+                 ctx->rdma ? "for peers with an RDMA device, as this machine has"
+                 : on      ? "used where no other lane is in the setting lanes"
+                           : "no RDMA device here, and not in the setting lanes");
+        return;
+    }
+    snprintf(text, size, "%s", why);
+}
+
 void wh_context_lanes(const wh_context *ctx, void (*fn)(const wh_lane_info *lane, void *arg),
                       void *arg) {
     const char *why = NULL;
@@ -262,5 +288,7 @@ void wh_context_lanes(const wh_context *ctx, void (*fn)(const wh_lane_info *lane
                        stream_on ? "TCP, and AF_UNIX sockets on this host"
                                  : "not in the setting lanes; used for the handshake only"},
        arg);
-    fn(&(wh_lane_info){"ucx", 0, "not part of this version of Wherry"}, arg);
+    char ucx[640];
+    describe_ucx(ctx, ucx, sizeof(ucx));
+    fn(&(wh_lane_info){"ucx", (ctx->lanes & WHI_LANE_UCX) != 0, ucx}, arg);
 }

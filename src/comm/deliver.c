@@ -16,6 +16,7 @@
 #include "comm/recv.h"
 #include "comm/rma.h"
 #include "comm/send.h"
+#include "comm/ucx.h"
 #include "net/stream/stream.h"
 
 static wh_status broken(whi_link *link, const whi_hdr *hdr, const char *what) {
@@ -244,6 +245,8 @@ static wh_status deliver_to_ep(whi_link *link, const whi_hdr *hdr) {
 }
 
 static wh_status deliver_switch(whi_link *link, const whi_hdr *hdr) {
+    if (hdr->aux == WHI_LANE_UCX && whi_link_ucx_switch(link) == WH_OK)
+        return WH_OK;
     bool allowed = link->local && (link->worker->ctx->lanes & link->peer.lanes & WHI_LANE_SHM);
     if (hdr->aux != WHI_LANE_SHM || !allowed || link->rx != link->stream || link->switch_pending ||
         !link->shm)
@@ -254,8 +257,15 @@ static wh_status deliver_switch(whi_link *link, const whi_hdr *hdr) {
     return link->dead ? WH_EPROTOCOL : WH_OK;
 }
 
+static wh_status deliver_lane(whi_link *link, const whi_hdr *hdr, const void *payload) {
+    wh_status st = whi_link_ucx_lane(link, hdr, payload);
+    return st == WH_EPROTOCOL ? broken(link, hdr, "that lane cannot be opened so") : st;
+}
+
 static wh_status deliver_control(whi_link *link, const whi_hdr *hdr, const void *payload) {
-    if (hdr->size > WHI_CONTROL_MAX || (hdr->size && hdr->cls != WHI_CLASS_REFUSE))
+    bool lane = hdr->cls == WHI_CLASS_LANE_OFFER;
+    if (hdr->size > (lane ? WHI_LANE_PIECE : WHI_CONTROL_MAX) ||
+        (hdr->size && hdr->cls != WHI_CLASS_REFUSE && !lane))
         return broken(link, hdr, "a control record with that payload");
     switch (hdr->cls) {
     case WHI_CLASS_GRANT: return whi_send_granted(link, hdr);
@@ -276,8 +286,13 @@ static wh_status deliver_control(whi_link *link, const whi_hdr *hdr, const void 
     case WHI_CLASS_OPEN: return deliver_open(link, hdr);
     case WHI_CLASS_ACCEPT:
     case WHI_CLASS_REFUSE: return deliver_accept(link, hdr, payload);
-    case WHI_CLASS_BYE: link->closing = true; return WH_OK;
+    case WHI_CLASS_BYE:
+        link->closing = true;
+        if (link->rx == link->ucx)
+            whi_link_ucx_bye(link);
+        return WH_OK;
     case WHI_CLASS_SWITCH: return deliver_switch(link, hdr);
+    case WHI_CLASS_LANE_OFFER: return deliver_lane(link, hdr, payload);
     default: return broken(link, hdr, "an unknown class");
     }
 }
@@ -307,26 +322,81 @@ static void throw_away(void *ctx, uint64_t offset, void *host, size_t size) {
     (void)ctx, (void)offset, (void)host, (void)size;
 }
 
+// hold notes a chunk that a lane that lends has from now on.
+static void hold(whi_link *link, wh_request *req, bool lends) {
+    link->held += lends;
+    if (req)
+        req->held += lends;
+}
+
 wh_status whi_link_sink(void *arg, const whi_hdr *hdr, whi_span *span) {
     whi_link *link = arg;
     if (link->dead)
         return WH_EPEER;
     wh_request *req = whi_idmap_get(&link->grants, hdr->ep);
-    link->landing = req;
-    if (!req) {
+    bool lends = link->rx->ops->lends;
+    link->landing = lends ? NULL : req;
+    if (!req || req->let_go) {
         *span = (whi_span){.move = throw_away};  // granted once, and ended meanwhile
+        hold(link, lends ? req : NULL, lends);
         return WH_OK;
     }
     wh_status st = req->kind == WHI_REQ_RECV_OBJECT ? whi_object_sink(req, hdr, span)
                                                     : whi_recv_chunk_sink(req, hdr, span);
-    if (st == WH_OK)
+    if (st == WH_OK) {
+        hold(link, req, lends);
         return WH_OK;
+    }
     link->landing = NULL;
     return broken(link, hdr, "a chunk that does not fit what was granted");
 }
 
+// unhold takes such a chunk back.  It returns the receive that goes on with it, or NULL; one that has ended meanwhile is let
+// go with its last chunk.
+static wh_request *unhold(whi_link *link, const whi_hdr *hdr) {
+    link->held--;
+    // The id of a receive that holds chunks stays in use, and one that was gone at `sink` never comes back.
+    wh_request *req = whi_idmap_get(&link->grants, hdr->ep);
+    if (req && --req->held == 0 && (req->let_go || req->withdrawn)) {
+        if (req->let_go)
+            whi_ep_let_go(req);
+        else
+            whi_recv_end_withdrawn(req);
+        whi_link_maybe_close(link);
+        return NULL;
+    }
+    return req && !req->let_go ? req : NULL;
+}
+
+void whi_link_lost_chunk(void *arg, const whi_hdr *hdr) {
+    (void)unhold(arg, hdr);
+}
+
+// lent_landed is whi_link_landed for a lane that lends.
+static wh_status lent_landed(whi_link *link, const whi_hdr *hdr) {
+    wh_request *req = unhold(link, hdr);
+    if (!req || link->dead)
+        return link->dead ? WH_EPEER : WH_OK;
+    if (req->held && req->moved + hdr->size >= req->accept)
+        return broken(link, hdr, "chunks beyond what was granted");
+    wh_status st = req->kind == WHI_REQ_RECV_OBJECT ? whi_object_landed(req, hdr)
+                                                    : whi_recv_chunk_landed(req, hdr);
+    return st == WH_OK ? WH_OK : broken(link, hdr, "more bytes than were granted");
+}
+
+void whi_link_sent(void *arg, const whi_hdr *hdr) {
+    whi_link *link = arg;
+    link->held--;
+    wh_request *req = whi_idmap_get(&link->sends, (uint32_t)hdr->tag);
+    assert(req && req->held);
+    if (--req->held == 0)
+        whi_send_back(link, req);
+}
+
 wh_status whi_link_landed(void *arg, const whi_hdr *hdr) {
     whi_link *link = arg;
+    if (link->rx->ops->lends)
+        return lent_landed(link, hdr);
     wh_request *req = link->landing;
     link->landing = NULL;
     if (!req)

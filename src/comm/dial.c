@@ -23,6 +23,7 @@
 #include "comm/hand.h"
 #include "comm/resolve.h"
 #include "comm/sock.h"
+#include "comm/ucx.h"
 
 #define PARK_NS (20 * WHI_NS_PER_MS)        // between two looks of a parked dial
 #define LEAST_TRY_NS (200 * WHI_NS_PER_MS)  // one address gets at least this of the time
@@ -177,6 +178,10 @@ static bool send_record(whi_dial *dial, const uint8_t bytes[WHI_HELLO_SIZE]) {
 static void send_offer(whi_dial *dial) {
     whi_hello hello;
     wh_status st = whi_hello_mine(dial->worker, WHI_HELLO_OFFER, &hello);
+    if (st == WH_OK && !hello.lanes) {
+        give_up(dial, WH_ENOLANE, whi_worker_ucx_why(dial->worker));
+        return;
+    }
     if (dial->secret[0])
         hello.flags |= WHI_HELLO_HAS_SECRET;
     whi_hello_encode(&hello, dial->offer);
@@ -256,16 +261,18 @@ static bool proven(whi_dial *dial) {
 
 // workable says whether what the peer offers can be worked with; it has given up otherwise.
 static bool workable(whi_dial *dial, uint32_t lanes) {
-    char ours[32], theirs[32], text[160];
+    char ours[32], theirs[32], text[400];
     if (dial->peer.eager_max < WHI_EAGER_MIN || dial->peer.chunk_max < WHI_CHUNK_MIN) {
         give_up(dial, WH_EPROTOCOL, "that side has limits that no side can work with");
         return false;
     }
     if (lanes)
         return true;
-    whi_context_lane_names(dial->worker->ctx->lanes, ours, sizeof(ours));
+    const char *why = whi_worker_ucx_why(dial->worker);
+    whi_context_lane_names(whi_worker_lanes(dial->worker), ours, sizeof(ours));
     whi_context_lane_names(dial->peer.lanes, theirs, sizeof(theirs));
-    snprintf(text, sizeof(text), "no lane in common: lanes=%s here, lanes=%s there", ours, theirs);
+    snprintf(text, sizeof(text), "no lane in common: lanes=%s here, lanes=%s there%s%s", ours,
+             theirs, *why ? "; here " : "", why);
     give_up(dial, WH_ENOLANE, text);
     return false;
 }
@@ -301,7 +308,7 @@ static void take_answer(whi_dial *dial) {
         park(dial);
         return;
     }
-    uint32_t lanes = worker->ctx->lanes & dial->peer.lanes;
+    uint32_t lanes = whi_worker_lanes(worker) & dial->peer.lanes;
     if (!workable(dial, lanes))
         return;
     bool here = dial->local;

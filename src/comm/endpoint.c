@@ -186,6 +186,7 @@ static bool outlives(const wh_request *req) {
 void whi_ep_let_go(wh_request *req) {
     wh_endpoint *ep = req->ep;
     whi_ep_retain(ep);
+    req->let_go = 0;
     if (outlives(req))
         whi_recv_regain(req);
     else
@@ -200,8 +201,12 @@ static bool end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
     whi_link *link = ep->link;
     bool receives = whi_req_receives(req);
     bool busy = link && !link->dead && (link->mid == req || link->landing == req);
-    if (busy || req->asking) {
+    if (busy || req->asking || req->held) {
         req->last_chunk = busy && link->mid == req;
+        if (req->held) {
+            req->let_go = 1;  // when the lane has given back what it holds
+            whi_list_remove(&req->queue_link);
+        }
         if (!outlives(req))
             req->why = why;
         return false;
@@ -525,7 +530,7 @@ static wh_status endpoint_lanes_owned(const wh_endpoint *ep, char *text, size_t 
         snprintf(text, size, "none");
         return ep->state == WHI_EP_CONNECTING ? WH_PENDING : WH_ECLOSED;
     }
-    char over[96];
+    char over[160];
     ep->link->tx->ops->describe(ep->link->tx, over, sizeof(over));
     snprintf(text, size, "%s (%s)", ep->link->tx->ops->name, over);
     return WH_OK;

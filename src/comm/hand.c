@@ -24,6 +24,8 @@
 #include "comm/listener.h"
 #include "comm/local.h"
 #include "comm/sock.h"
+#include "comm/ucx.h"
+#include "net/ucx/ucx.h"
 
 typedef struct whi_hand {
     wh_worker *worker;
@@ -110,11 +112,14 @@ static void reject_limited(whi_hand *hand, whi_log_limiter *limiter, wh_status s
 
 wh_status whi_hello_mine(wh_worker *worker, whi_hello_step step, whi_hello *hello) {
     const wh_context *ctx = worker->ctx;
+    uint32_t lanes = whi_worker_lanes(worker);
     *hello = (whi_hello){.step = (uint8_t)step,
                          .version_min = WHI_PROTOCOL_VERSION_MIN,
                          .version_max = WHI_PROTOCOL_VERSION,
-                         .features = ctx->barrier ? WHI_FEATURE_BARRIER : 0,
-                         .lanes = ctx->lanes,
+                         .features = (ctx->barrier ? WHI_FEATURE_BARRIER : 0) |
+                                     (ctx->rdma ? WHI_FEATURE_RDMA : 0),
+                         .lanes = lanes,
+                         .ucx_version = lanes & WHI_LANE_UCX ? whi_ucx_version() : 0,
                          .pid = (uint32_t)getpid(),
                          .uid = (uint32_t)geteuid(),
                          .eager_max = (uint32_t)worker->eager_max,
@@ -152,12 +157,14 @@ static bool check_offer(whi_hand *hand) {
                want ? "asks for a secret" : "has no secret", has ? "has one" : "gives none");
         return false;
     }
-    if (!(peer->lanes & hand->worker->ctx->lanes)) {
-        whi_context_lane_names(hand->worker->ctx->lanes, ours, sizeof(ours));
+    uint32_t lanes = whi_worker_lanes(hand->worker);
+    if (!(peer->lanes & lanes)) {
+        const char *why = whi_worker_ucx_why(hand->worker);
+        whi_context_lane_names(lanes, ours, sizeof(ours));
         whi_context_lane_names(peer->lanes, theirs, sizeof(theirs));
         reject(hand, WH_ENOLANE,
-               "no lane in common: lanes=%s at the listener, lanes=%s at the connecting side", ours,
-               theirs);
+               "no lane in common: lanes=%s at the listener, lanes=%s at the connecting side%s%s",
+               ours, theirs, *why ? "; at the listener " : "", why);
         return false;
     }
     uid_t uid = user_of(hand, peer);
@@ -301,7 +308,7 @@ static void take_confirmation(whi_hand *hand, const whi_hello *confirm) {
         reject(hand, WH_EAUTH, "the secret of the connecting side is another one");
         return;
     }
-    bool only_shm = (met->peer.lanes & hand->worker->ctx->lanes) == WHI_LANE_SHM;
+    bool only_shm = (met->peer.lanes & whi_worker_lanes(hand->worker)) == WHI_LANE_SHM;
     // A link that exists has its lane: then this handshake was only about the secret.
     if (only_shm && !hand->local && !whi_link_find(hand->worker, met->peer.uuid)) {
         reject(hand, WH_ENOLANE,

@@ -18,6 +18,7 @@
 #include "comm/endpoint.h"
 #include "comm/rma.h"
 #include "comm/send.h"
+#include "comm/ucx.h"
 #include "net/stream/stream.h"
 
 // unsent has the lane polled until it has sent what it took: a dirty link stays hot, and whoever sleeps asks for room.
@@ -33,7 +34,9 @@ static void unsent(void *arg) {
 const whi_lane_up whi_link_up = {.deliver = whi_link_deliver,
                                  .sink = whi_link_sink,
                                  .landed = whi_link_landed,
-                                 .unsent = unsent};
+                                 .unsent = unsent,
+                                 .sent = whi_link_sent,
+                                 .lost = whi_link_lost_chunk};
 
 static uint64_t key_of(const uint8_t uuid[16]) {
     return whi_hash_bytes(uuid, 16);
@@ -90,6 +93,8 @@ static void socket_ended(whi_link *link, wh_status why) {
     link->peer_died = true;
     link->stream_end = why;
     whi_worker_unwatch(link->worker, &link->watch);
+    if (link->rx == link->ucx)
+        whi_link_ucx_socket_ended(link);
     whi_link_heat(link);
 }
 
@@ -192,11 +197,24 @@ void whi_link_want_room(whi_link *link, bool want) {
     if (want && link->tx)
         link->tx->ops->arm(link->tx, true);
     // A socket tells of room by itself, if asked.
-    bool out = want && link->tx && link->tx == link->stream;
+    bool out = want && link->tx && link->tx == link->stream && !link->holding;
     if (out == link->watching_out)
         return;
     link->watching_out = out;
     whi_worker_rewatch(link->worker, &link->watch, EPOLLIN | (out ? (uint32_t)EPOLLOUT : 0));
+}
+
+// poll_ucx looks after the side of a ucx lane that the poll of another lane does not: before the peer has switched, our
+// chunks come back and room is made, and what it sends is kept.
+static unsigned poll_ucx(whi_link *link, int events) {
+    if (events)
+        whi_worker_ucx_busy(link->worker);
+    if (link->rx == link->ucx)
+        return 0;
+    int n = link->ucx->ops->poll(link->ucx, 0);
+    if (n < 0)
+        whi_link_lost(link, (wh_status)n);
+    return n < 0 ? 1 : (unsigned)n;
 }
 
 unsigned whi_link_pass(whi_link *link) {
@@ -212,7 +230,12 @@ unsigned whi_link_pass(whi_link *link) {
     }
     unsigned count = (unsigned)n;
     link->idle = n ? 0 : link->idle + 1;
-    if (__builtin_expect(link->peer_died, 0) && !n) {
+    if (__builtin_expect(link->ucx != NULL, 0)) {
+        count += poll_ucx(link, n);
+        if (link->dead)
+            return count;
+    }
+    if (__builtin_expect(link->peer_died, 0) && !n && link->rx != link->ucx) {
         whi_link_lost(link, link->stream_end ? link->stream_end : WH_EPEER);
         return 1;
     }
@@ -256,7 +279,18 @@ void whi_link_doom(whi_link *link, wh_status why) {
     whi_worker_defer(link->worker, &link->doom, end_doomed);
 }
 
+static void free_deferred(whi_deferred *deferred);
+
 static void free_link(whi_link *link) {
+    if (link->ucx) {
+        // The lane gives the users' memory back first, and the socket, which tells the peer that this is the end, follows what
+        // the lane still sends.
+        link->deferred.fn = free_deferred;
+        if (!link->lane_closing)
+            whi_link_ucx_close(link);
+        link->lane_closing = true;
+        return;
+    }
     whi_rma_link_ended(link);
     if (link->shm)
         link->shm->ops->close(link->shm);
@@ -271,6 +305,7 @@ static void free_link(whi_link *link) {
     whi_idmap_fini(&link->grants);
     whi_hash_fini(&link->eps);
     whi_hash_fini(&link->announced);
+    whi_free(link->offer);
     whi_free(link);
 }
 
@@ -290,6 +325,7 @@ static void forget(whi_link *link) {
         whi_list_remove(&link->dirty_link);
     link->dirty = false;
     whi_worker_unwatch(worker, &link->watch);
+    whi_timers_remove(&worker->timers, &link->ucx_timer);
     whi_process_detach(link);
 }
 
@@ -327,6 +363,7 @@ void whi_link_fail(whi_link *link, wh_status why, const char *format, ...) {
     va_end(args);
     snprintf(sentence, sizeof(sentence), "%s, over %s: %s", link->name,
              link->tx ? link->tx->ops->name : "no lane", what);
+    link->failed = true;
     whi_log(why == WH_EPEER ? WHI_INFO : WHI_WARN, why == WH_EPEER ? "I-LNK-01" : "W-LNK-02", "%s",
             sentence);
     forget(link);
@@ -354,7 +391,7 @@ void whi_link_close(whi_link *link) {
 
 void whi_link_maybe_close(whi_link *link) {
     if (link->dead || link->closing || !whi_list_empty(&link->ep_list) || link->mid ||
-        link->landing)
+        link->landing || link->held)
         return;
     whi_link_close(link);
 }

@@ -33,6 +33,7 @@ typedef struct whi_link {
     whi_lane *rx;          // the lane that is polled: the last one that the peer has switched to
     whi_lane *stream;      // the socket; NULL for loop and self
     whi_lane *shm;         // NULL unless it is used or about to be
+    whi_lane *ucx;         // likewise
     wh_endpoint *last_ep;  // of the last message
     uint64_t eager_max;    // payload that may travel with its header
     whi_list hot_link, dirty_link;
@@ -41,6 +42,10 @@ typedef struct whi_link {
     bool switch_pending;  // the peer has switched and its ring has yet to come
     bool local;
     bool watching_out;
+    bool
+        holding;  // nothing but LANE_OFFER and SWITCH is sent until it is known whether there is a ucx lane
+    bool lane_closing;     // its ucx lane is; the link is freed after it
+    bool failed;           // it ended by a failure: nothing more is worth sending
     wh_status stream_end;  // how the socket beside a ring ended
     bool peer_died;        // its process has ended; what it sent before is read first
     bool blocked;          // the last attempt to send found no room
@@ -52,7 +57,11 @@ typedef struct whi_link {
     whi_idmap sends;     // requests that the peer may name
     whi_idmap grants;
     whi_hash announced;   // messages of the peer that nobody has asked for, by send id
-    wh_request *landing;  // the receive that a chunk is being put into
+    wh_request *landing;  // the receive that a chunk is being put into (not of a lane that lends)
+    unsigned held;        // chunks that a lane that lends has in its hands, both ways
+    uint8_t *offer;       // of the peer's ucx lane, as far as it has come
+    uint32_t offer_size, offer_got;
+    whi_timer ucx_timer;  // until the offer has come; at the end, until what is under way has
     wh_request *mid;      // the send whose chunk the lane has announced and not got whole
     wh_rkey *mapping;     // whose memory the peer was asked to pass; held
     whi_hash eps;         // by number
@@ -147,6 +156,8 @@ void whi_link_remove_ep(whi_link *link, wh_endpoint *ep);
 wh_status whi_link_deliver(void *arg, const whi_hdr *hdr, const void *payload);
 wh_status whi_link_sink(void *arg, const whi_hdr *hdr, whi_span *span);
 wh_status whi_link_landed(void *arg, const whi_hdr *hdr);
+void whi_link_sent(void *arg, const whi_hdr *hdr);
+void whi_link_lost_chunk(void *arg, const whi_hdr *hdr);
 
 // What the peer has shown (trust.c): whi_link_learn notes a secret that it has proven, "" being none; whi_link_knows
 // asks for one, "" being known to all.  whi_link_other_user says whether it runs as another user of this host.

@@ -12,6 +12,7 @@
 #include "comm/endpoint.h"
 #include "comm/link.h"
 #include "comm/send.h"
+#include "comm/ucx.h"
 #include "net/foreign.h"
 #include "net/shm/shm.h"
 #include "net/stream/stream.h"
@@ -56,7 +57,7 @@ void whi_link_control(whi_link *link, const whi_hdr *hdr, const void *payload) {
     assert(hdr->size <= WHI_CONTROL_MAX);
     if (link->dead || link->doomed)
         return;
-    if (whi_queue_empty(&link->controls)) {
+    if (whi_queue_empty(&link->controls) && !link->holding) {
         wh_status st = link->tx->ops->send(link->tx, hdr, payload);
         if (st == WH_OK)
             return;
@@ -113,7 +114,9 @@ static unsigned drain_eps(whi_link *link) {
 unsigned whi_link_flush_out(whi_link *link) {
     if (link->doomed)
         return 0;
-    link->blocked = false;
+    link->blocked = link->holding;
+    if (link->holding)
+        return 0;
     unsigned count = 0;
     if (link->mid)  // until that chunk is whole the lane refuses all else, so it cannot wait behind it
         count += whi_send_push(link, true);
@@ -144,7 +147,7 @@ unsigned whi_link_flush_out(whi_link *link) {
 }
 
 static bool have_both(const whi_link *link, uint32_t lane) {
-    return (link->worker->ctx->lanes & link->peer.lanes & lane) != 0;
+    return (whi_worker_lanes(link->worker) & link->peer.lanes & lane) != 0;
 }
 
 static wh_status bell(void *arg) {
@@ -191,6 +194,10 @@ static wh_status switch_to_shm(whi_link *link) {
 }
 
 void whi_link_start(whi_link *link) {
+    if (whi_link_wants_ucx(link)) {
+        whi_link_ucx_start(link);
+        return;
+    }
     if (!link->local || !have_both(link, WHI_LANE_SHM))
         return;
     wh_status st = switch_to_shm(link);

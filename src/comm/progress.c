@@ -18,6 +18,7 @@
 #include "comm/dump.h"
 #include "comm/link.h"
 #include "comm/request.h"
+#include "comm/ucx.h"
 #include "comm/worker.h"
 
 enum {
@@ -78,13 +79,14 @@ static unsigned reap(wh_worker *worker) {
 static unsigned run_slow(wh_worker *worker) {
     unsigned count = run_events(worker, 0, 0);
     count += run_timers(worker);
+    count += whi_worker_ucx_pass(worker);
     whi_req_reap_foreign(worker);
     whi_dump_if_asked(worker);
     return count;
 }
 
 static int next_countdown(const wh_worker *worker) {
-    if (whi_list_empty(&worker->hot))
+    if (whi_list_empty(&worker->hot) || (worker->ucx && whi_ucx_closing(worker->ucx)))
         return 1;
     whi_list_foreach(node, &worker->hot) {
         const whi_link *link = whi_container_of(node, whi_link, hot_link);
@@ -190,7 +192,7 @@ static bool arm_links(wh_worker *worker) {
     whi_list_foreach(node, &worker->dirty)
         whi_link_want_room(whi_container_of(node, whi_link, dirty_link), true);
     whi_shm_barrier();
-    bool quiet = true;
+    bool quiet = !worker->ucx || whi_worker_ucx_arm(worker) == WH_OK;
     whi_list_foreach(node, &worker->hot) {
         whi_link *link = whi_container_of(node, whi_link, hot_link);
         quiet = quiet && !link->rx->ops->ready(link->rx, false);
@@ -221,8 +223,15 @@ static wh_status try_sleep(wh_worker *worker) {
     return WH_OK;
 }
 
-static void set_timer_fd(wh_worker *worker) {
+// next_look returns when the worker has to be awake again, whatever happens.
+static uint64_t next_look(const wh_worker *worker) {
     uint64_t next = whi_timers_next_deadline(&worker->timers);
+    uint64_t nap = worker->ucx ? whi_clock_ns() + worker->ucx_nap_ns : WHI_TIMER_NEVER;
+    return next < nap ? next : nap;
+}
+
+static void set_timer_fd(wh_worker *worker) {
+    uint64_t next = next_look(worker);
     if (next == worker->timer_set_ns)
         return;
     struct itimerspec spec = {.it_value = {0}};
@@ -254,7 +263,7 @@ int wh_worker_fd(const wh_worker *worker) {
 
 // sleep_once blocks until something happens or `deadline_ns` is reached, and returns how many events came.
 static unsigned sleep_once(wh_worker *worker, uint64_t deadline_ns) {
-    uint64_t next = whi_timers_next_deadline(&worker->timers);
+    uint64_t next = next_look(worker);
     uint64_t until = next < deadline_ns ? next : deadline_ns;
     uint64_t ns = WHI_TIMER_NEVER;
     if (until != WHI_TIMER_NEVER) {

@@ -380,6 +380,17 @@ void whi_recv_regain(wh_request *req) {
         refuse_kept(req, st);
 }
 
+void whi_recv_end_withdrawn(wh_request *req) {
+    req->withdrawn = 0;
+    // A parked object is in its user's hands, who must hear that it is over.
+    bool put = req->kind == WHI_REQ_SERVE_PUT;
+    if (req->no_place || put || req->kind == WHI_REQ_RECV_AM || req->stage == WHI_STAGE_PARKED)
+        whi_req_fail(req, WH_ECANCELLED, "%s: the sender has withdrawn the message",
+                     whi_req_text(req));
+    else
+        whi_recv_regain(req);
+}
+
 void whi_recv_withdrawn(wh_endpoint *ep, uint32_t send_id) {
     whi_message *msg = whi_hash_get(&ep->link->announced, send_id);
     if (msg && msg->ep == ep) {
@@ -397,12 +408,10 @@ void whi_recv_withdrawn(wh_endpoint *ep, uint32_t send_id) {
         bool put = req->kind == WHI_REQ_SERVE_PUT;
         if (!(receives || put) || req->send_id != send_id || req->stage == WHI_STAGE_QUEUED)
             continue;
-        // A parked object is in its user's hands, who must hear that it is over.
-        if (req->no_place || put || req->kind == WHI_REQ_RECV_AM || req->stage == WHI_STAGE_PARKED)
-            whi_req_fail(req, WH_ECANCELLED, "%s: the sender has withdrawn the message",
-                         whi_req_text(req));
+        if (req->held)
+            req->withdrawn = 1;
         else
-            whi_recv_regain(req);
+            whi_recv_end_withdrawn(req);
         return;
     }
 }

@@ -213,7 +213,7 @@ static void forget_ids(wh_request *req) {
 }
 
 void whi_req_finish(wh_request *req, wh_status status) {
-    assert(req->stage != WHI_STAGE_DONE && req->stage != WHI_STAGE_NEW);
+    assert(req->stage != WHI_STAGE_DONE && req->stage != WHI_STAGE_NEW && !req->held);
     wh_worker *worker = req->worker;
     wh_endpoint *ep = req->ep;
     whi_req_stage stage = (whi_req_stage)req->stage;

@@ -95,12 +95,15 @@ struct wh_request {
     uint8_t asking;         // an object whose allocator is being called: it must outlive that
     uint8_t abandoned;      // another thread gave its handle up before the end
     _Atomic bool cancel;    // asked for by another thread
-    uint32_t timeout_ms;    // 0: none
-    wh_status why;          // status to end with: ETIMEDOUT when the timer withdrew it
-    uint64_t accept;        // bytes that were granted
-    uint64_t moved;         // of those
-    uint64_t serial;        // order of the bulk transfers of an endpoint
-    uint64_t offset;        // in the segment that is being moved
+    uint8_t held;  // chunks of it that a lane that lends has: it must not end before they are back
+    uint8_t let_go;       // it ends, with `why`, when they are
+    uint8_t withdrawn;    // the sender has withdrawn it meanwhile
+    uint32_t timeout_ms;  // 0: none
+    wh_status why;        // status to end with: ETIMEDOUT when the timer withdrew it
+    uint64_t accept;      // bytes that were granted
+    uint64_t moved;       // of those
+    uint64_t serial;      // order of the bulk transfers of an endpoint
+    uint64_t offset;      // in the segment that is being moved
     uint32_t segment;
     uint16_t am_id;
     uint16_t am_header_size;

@@ -334,11 +334,19 @@ void whi_send_withdraw(wh_request *req, wh_status why) {
     whi_ep_refresh(ep);
 }
 
+// awaits_word says whether the peer has been told of a message and has yet to say what it wants of it.  Also when the
+// envelope of an object is with the peer, and the lane has not said so yet.
+static bool awaits_word(const wh_request *req) {
+    return req->stage == WHI_STAGE_ANNOUNCED ||
+           (req->stage == WHI_STAGE_MOVING && req->held && !req->let_go &&
+            req->part == WHI_PART_ENVELOPE && req->moved == req->accept);
+}
+
 wh_status whi_send_granted(whi_link *link, const whi_hdr *hdr) {
     wh_request *req = whi_idmap_get(&link->sends, (uint32_t)hdr->tag);
     if (!req)
         return WH_OK;  // withdrawn meanwhile; the peer learns of that by the WITHDRAW on its way
-    if (req->stage != WHI_STAGE_ANNOUNCED || req->ep->number != hdr->ep)
+    if (!awaits_word(req) || req->ep->number != hdr->ep)
         return WH_EPROTOCOL;
     bool object = req->kind == WHI_REQ_SEND_OBJECT;
     uint64_t limit =
@@ -386,11 +394,16 @@ wh_status whi_send_answered(whi_link *link, const whi_hdr *hdr) {
         return WH_OK;
     bool flush = hdr->cls == WHI_CLASS_FLUSH_ACK;
     if (flush != (req->kind == WHI_REQ_FLUSH) || req->ep->number != hdr->ep ||
-        (req->stage != WHI_STAGE_ANSWER && req->stage != WHI_STAGE_ANNOUNCED))
+        (req->stage != WHI_STAGE_ANSWER && !awaits_word(req)))
         return WH_EPROTOCOL;
-    if (req->stage == WHI_STAGE_ANNOUNCED) {
+    if (req->stage != WHI_STAGE_ANSWER) {
         req->ep->announced--;
         whi_ep_mark(req->ep);
+    }
+    if (req->held) {
+        req->let_go = 1;
+        req->why = (int32_t)hdr->arg == WH_EREJECTED ? WH_EREJECTED : WH_OK;
+        return WH_OK;
     }
     if (flush)
         req->ep->flushed = req->tag;
@@ -419,6 +432,8 @@ static uint64_t current_size(const wh_request *req) {
 // all_moved ends or goes on with a send whose granted part is with the lane.
 static void all_moved(wh_request *req) {
     whi_list_remove(&req->queue_link);
+    if (req->held)
+        return;  // the lane still reads it: whi_send_back
     if (req->last_chunk) {
         // Its endpoint has ended; the link only waited for the chunk to be whole.
         whi_link *link = req->ep->link;
@@ -433,9 +448,21 @@ static void all_moved(wh_request *req) {
     }
 }
 
+void whi_send_back(whi_link *link, wh_request *req) {
+    if (req->let_go) {
+        whi_ep_let_go(req);
+        whi_link_maybe_close(link);
+    } else if (req->stage == WHI_STAGE_MOVING && req->moved == req->accept) {
+        all_moved(req);
+    }
+}
+
 static wh_status push_one(whi_link *link, wh_request *req) {
-    whi_hdr hdr = {
-        .cls = WHI_CLASS_CHUNK, .ep = req->grant_id, .seq = req->segment, .arg = req->offset};
+    whi_hdr hdr = {.cls = WHI_CLASS_CHUNK,
+                   .ep = req->grant_id,
+                   .seq = req->segment,
+                   .tag = req->send_id,  // for us, when the lane gives the chunk back
+                   .arg = req->offset};
     whi_span src = whi_buffer_source(current(req), req->offset);
     uint64_t left = current_size(req) - req->offset;
     size_t moved = 0;
@@ -445,6 +472,10 @@ static wh_status push_one(whi_link *link, wh_request *req) {
     link->mid = st == WH_PENDING ? req : NULL;
     req->offset += moved;
     req->moved += moved;
+    if (link->tx->ops->lends && src.ptr) {
+        req->held++;
+        link->held++;
+    }
     if (req->moved == req->accept || (req->last_chunk && st == WH_OK)) {
         all_moved(req);
     } else {

@@ -21,6 +21,9 @@ void whi_send_withdraw(wh_request *req, wh_status why);
 wh_status whi_send_granted(whi_link *link, const whi_hdr *hdr);
 wh_status whi_send_answered(whi_link *link, const whi_hdr *hdr);
 
+// whi_send_back goes on with a send that has got the last chunk back that a lane held.
+void whi_send_back(whi_link *link, wh_request *req);
+
 // whi_send_push moves chunks of the granted sends, each in turn, and returns how many; with `rest_only` no more than
 // the rest of the chunk that the lane has announced.
 unsigned whi_send_push(whi_link *link, bool rest_only);

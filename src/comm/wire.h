@@ -47,11 +47,15 @@ enum {
     WHI_CLASS_MAP = 0x2b,         // ep, tag = key id: pass the memory's descriptor
     WHI_CLASS_MAPPED = 0x2c,      // ep, tag = key id: with the descriptor; or aux = 1, arg = status
     WHI_CLASS_RMA_ANSWER = 0x2d,  // ep, aux = WHI_ANSWER_*, tag = id, arg = value or status
+    WHI_CLASS_LANE_OFFER =
+        0x2e,  // aux = lane; a piece of what the peer must know to open it: tag = size of
+               // the whole, arg = offset; or WHI_FLAG_NO_LANE, payload = text
 };
 
 enum {
     WHI_FLAG_ANNOUNCED = 1 << 0,
     WHI_FLAG_SYNC = 1 << 1,
+    WHI_FLAG_NO_LANE = 1 << 0,  // of LANE_OFFER: this side does without
 };
 
 enum { WHI_PART_DATA = 0, WHI_PART_ENVELOPE = 1 };  // aux of a grant
@@ -93,6 +97,9 @@ static_assert(sizeof(whi_announce) == 8, "wire layout");
 
 // The largest payload of a control record: REFUSE's text.
 #define WHI_CONTROL_MAX 128
+
+// The largest payload of a LANE_OFFER, and of all its pieces.
+enum { WHI_LANE_PIECE = 1024, WHI_LANE_OFFER_MAX = 1 << 16 };
 
 // The least limits that a side may have: an announcement with the largest header of an active message must fit into a
 // record, and a chunk must be worth its header.

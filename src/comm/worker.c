@@ -28,6 +28,7 @@
 #include "comm/local.h"
 #include "comm/recv.h"
 #include "comm/request.h"
+#include "comm/ucx.h"
 
 _Thread_local char whi_thread_token __attribute__((tls_model("initial-exec")));
 
@@ -400,11 +401,8 @@ static void stop_thread(wh_worker *worker) {
     atomic_store(&worker->owner, &whi_thread_token);
 }
 
-// end_everything completes what is pending; the callbacks run here, as progress would run them.
-static void end_everything(wh_worker *worker) {
-    worker->in_progress = true;
-    (void)whi_worker_submit_run(worker);
-    whi_worker_empty(worker);
+// run_ends does what ends leave behind, until nothing is left.
+static void run_ends(wh_worker *worker) {
     for (int rounds = 0;
          rounds < 1000 && (!whi_list_empty(&worker->completed) || !whi_list_empty(&worker->dead));
          rounds++) {
@@ -415,6 +413,18 @@ static void end_everything(wh_worker *worker) {
             d->fn(d);
         }
         whi_worker_empty(worker);  // a callback may have started something
+    }
+}
+
+// end_everything completes what is pending; the callbacks run here, as progress would run them.
+static void end_everything(wh_worker *worker) {
+    worker->in_progress = true;
+    (void)whi_worker_submit_run(worker);
+    whi_worker_empty(worker);
+    run_ends(worker);
+    if (worker->ucx) {
+        whi_worker_ucx_end(worker);  // brings back what UCX holds, and with it the links
+        run_ends(worker);
     }
     whi_ep_run_foreign_aborts(worker);
     whi_req_reap_foreign(worker);

@@ -22,6 +22,7 @@
 #include "comm/context.h"
 #include "comm/match.h"
 #include "net/shm/shm.h"
+#include "net/ucx/ucx.h"
 
 enum { WHI_MATCH_TAG, WHI_MATCH_OBJECT, WHI_MATCH_COUNT };
 enum { WHI_MESSAGE_POOLS = 4, WHI_MEM_KINDS = 4 };
@@ -113,6 +114,11 @@ struct wh_worker {
     void *accept_arg;
     uint64_t next_listener_id;
     whi_shm_budget bulk_budget;
+    whi_ucx *ucx;  // NULL until a link needs it (ucx.c)
+    bool ucx_failed;
+    char ucx_why[256];     // and why
+    uint64_t ucx_nap_ns;   // the longest sleep, since UCX loses wake-ups
+    whi_watch ucx_watch;   // armed while the worker sleeps
     whi_hash am_handlers;  // by id
     whi_allocator allocators[WHI_MEM_KINDS];
 };
