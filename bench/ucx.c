@@ -18,14 +18,29 @@
 enum { START_MS = 5000, RUN_MS = 60000, END_MS = 2000 };
 
 // Without its own network and without warnings on standard output that would disturb the reading.
-static const char *const ENVIRONMENT[] = {"UCX_TLS=posix,cma,self", "UCX_WARN_UNUSED_ENV_VARS=n",
-                                          "UCX_LOG_LEVEL=error"};
+static const char *const QUIET[] = {"UCX_WARN_UNUSED_ENV_VARS=n", "UCX_LOG_LEVEL=error"};
+static const char *const MEMORY[] = {"UCX_TLS=posix,cma,self"};
+// What the ucx lane tells UCX.  What the user has set himself goes before it, there and here.
+static const char *const LANE[] = {"UCX_TLS=^cma", "UCX_POSIX_FIFO_SIZE=64",
+                                   "UCX_SYSV_FIFO_SIZE=64"};
+enum { SET_MAX = 8 };
+
+static bool is_set(const char *assignment) {
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(assignment, "="), assignment);
+    return getenv(name) != NULL;
+}
 
 // The environment of a run: `set` holds the pointers, which live as long as `ucx`.
-static void make_environment(const bench_ucx *ucx, const char *set[5]) {
+static void make_environment(const bench_ucx *ucx, const char *set[SET_MAX]) {
     size_t count = 0;
-    for (size_t i = 0; i < sizeof ENVIRONMENT / sizeof *ENVIRONMENT; i++)
-        set[count++] = ENVIRONMENT[i];
+    for (size_t i = 0; i < sizeof QUIET / sizeof *QUIET; i++)
+        set[count++] = QUIET[i];
+    for (size_t i = 0; !ucx->as_lane && i < sizeof MEMORY / sizeof *MEMORY; i++)
+        set[count++] = MEMORY[i];
+    for (size_t i = 0; ucx->as_lane && i < sizeof LANE / sizeof *LANE; i++)
+        if (!is_set(LANE[i]))
+            set[count++] = LANE[i];
     if (*ucx->libraries)
         set[count++] = ucx->libraries;
     set[count] = NULL;
@@ -46,7 +61,7 @@ static bool find_version(const char *text, char *version, size_t size) {
 
 static bool ask_version(bench_ucx *ucx, const char *info, bench_error *error) {
     char text[2048];
-    const char *set[5];
+    const char *set[SET_MAX];
     const char *argv[] = {info, "-v", NULL};
     bench_child child;
     make_environment(ucx, set);
@@ -167,7 +182,7 @@ static bool run_client(const bench_ucx *ucx, const char *const *set, const char 
 bool bench_ucx_run(const bench_ucx *ucx, const char *kind, const bench_cell *cell, bench_run *run,
                    bench_error *error) {
     char port_text[16], scrap[256];
-    const char *set[5];
+    const char *set[SET_MAX];
     int port;
     int holder = bench_socket_listen("127.0.0.1", &port);  // to learn a free port
     if (holder < 0)

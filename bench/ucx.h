@@ -2,7 +2,8 @@
 //
 // The stock ucx_perftest as a measure: a server and a client process per run, on given cores.
 //
-// Nothing of UCX is linked; the program is run as its users run it, over shared memory.  One thread
+// Nothing of UCX is linked; the program is run as its users run it, over shared memory, or as the ucx lane
+// would.  One thread
 // uses a bench_ucx.
 #ifndef BENCH_UCX_H
 #define BENCH_UCX_H
@@ -16,6 +17,7 @@ typedef struct bench_ucx {
     char libraries[600];  // "LD_LIBRARY_PATH=...", empty for the system's
     char version[32];     // "1.13.1"
     int cores[2];         // client, server; -1: anywhere
+    bool as_lane;         // with the settings of Wherry's ucx lane, beside which it is measured
 } bench_ucx;
 
 // bench_ucx_find looks for ucx_perftest in `dir` (an unpacked libucx wheel: DIR/bin, DIR/lib, or the

@@ -35,14 +35,15 @@ static const cli_option options[] = {
     {"--sizes", "LIST", &opt.sizes, "message sizes (default 8,1K,64K,1M,64M)"},
     {"--metric", "LIST", &opt.metric,
      "of latency,bandwidth,bidir,rate (default: where they tell most)"},
-    {"--lane", "LANE", &opt.lane, "shm, stream, or auto (default)"},
+    {"--lane", "LANE", &opt.lane, "shm, stream, ucx, or auto (default)"},
     {"--mode", "MODE", &opt.mode, "progress: spin (default), wait or adaptive"},
     {"--reps", "N", &opt.reps, "repetitions (default 5)"},
     {"--time", "SECONDS", &opt.seconds, "time for all repetitions of a cell (default 0.3s)"},
     {"--pin", "A,B", &opt.pin,
      "cores of the two processes, or none (default: two of those allowed)"},
     {"--raw", NULL, &opt.raw, "beside it ucx_perftest, a bare socket, or bare eventfds"},
-    {"--ucx", "DIR", &opt.ucx, "take ucx_perftest from an unpacked libucx wheel"},
+    {"--ucx", "DIR", &opt.ucx,
+     "the UCX of an unpacked libucx wheel: its ucx_perftest, and for the lane"},
     {"--peers", "DIR", &opt.peers, "beside it the MPIs that bench/peers/make.py has put into DIR"},
     {"--memory", "KIND", &opt.memory, "what put, get and atomic reach: alloc (default) or user"},
     {"--plot", "FILE", &opt.plot, "draw latency and bandwidth over size as SVG"},
@@ -237,6 +238,7 @@ static bool start_child(perf_run *run, bench_error *error) {
 // are measured by eventfds; a stream by a socket.  Peers run over shared memory.
 static bool choose_bare(perf_run *run, bench_error *error) {
     bool shm = strcmp(run->lane, "shm") == 0;
+    bool ucx = strcmp(run->lane, "ucx") == 0;
     bool sleeps = strcmp(run->plan.mode, "wait") == 0;
     if (opt.peers && !shm)
         return bench_fail(error, "--peers compares over shared memory, and the lane is %s",
@@ -248,12 +250,16 @@ static bool choose_bare(perf_run *run, bench_error *error) {
     if (!opt.raw)
         return true;
     run->plan.copy = shm;
-    run->plan.socket = !shm;
+    run->plan.socket = !shm && !ucx;
     run->plan.bells = shm && sleeps && run->bells.fd[0] >= 0;
-    if (!shm || sleeps)
+    if (run->plan.socket || sleeps)
         return true;
     run->plan.ucx = &run->ucx;
-    return bench_ucx_find(&run->ucx, opt.ucx, run->cores, error);
+    const char *dir = opt.ucx ? opt.ucx : ucx ? getenv("WHERRY_UCX_DIR") : NULL;
+    if (!bench_ucx_find(&run->ucx, dir, run->cores, error))
+        return false;
+    run->ucx.as_lane = ucx;
+    return true;
 }
 
 static void report(const perf_run *run, const bench_row *rows, size_t count,
@@ -401,6 +407,9 @@ int cli_perf(int argc, char **argv) {
     perf_run *run = calloc(1, sizeof *run);
     if (!run)
         return cli_complain(COMMAND, CLI_FAILED, "out of memory");
+    // Both ends and the bare contender are to use the same UCX.
+    if (opt.ucx && opt.lane && strcmp(opt.lane, "ucx") == 0)
+        setenv("WHERRY_UCX_DIR", opt.ucx, 1);
     if (!parse_plan(run, argv, rest, &error))
         code = cli_complain(COMMAND, CLI_USAGE, "%s", error.text);
     else
