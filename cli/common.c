@@ -44,9 +44,9 @@ int cli_check_secret(const char *command, const char *secret, const char *secret
 }
 
 int cli_check_lane(const char *command, const char *lane) {
-    if (!lane || cli_one_of("shm|stream|auto", lane) >= 0)
+    if (!lane || cli_one_of("shm|stream|ucx|auto", lane) >= 0)
         return CLI_GO_ON;
-    return cli_complain(command, CLI_USAGE, "--lane is shm, stream or auto, not '%s'", lane);
+    return cli_complain(command, CLI_USAGE, "--lane is shm, stream, ucx or auto, not '%s'", lane);
 }
 
 int cli_check_address(const char *command, const char *address) {

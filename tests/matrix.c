@@ -18,11 +18,11 @@
 enum { HANG_MS = 30000, OPS_MAX = 400 };
 
 static const char *const modes[] = {"wait", "spin", "adaptive", "thread"};
-static const char *const lanes[] = {"shm", "stream", "loop"};
+static const char *const lanes[] = {"shm", "stream", "loop", "ucx"};
 static const size_t sizes[] = {0, 1, 8192, 65536, 262144, 1 << 20, 1 << 26};
 static const char *const patterns[] = {"ping-pong", "flood", "both"};
 static const char *const ends[] = {"close", "cancel", "kill"};
-enum { MODES = 4, LANES = 3, SIZES = 7, PATTERNS = 3, ENDS = 3 };
+enum { MODES = 4, LANES = 4, SIZES = 7, PATTERNS = 3, ENDS = 3 };
 enum { CELLS = MODES * LANES * SIZES * PATTERNS * ENDS };
 enum { PING_PONG, FLOOD, BOTH };
 enum { CLOSE, CANCEL, KILL };
@@ -391,13 +391,16 @@ int main(int argc, char **argv) {
         order[i] = order[other];
         order[other] = swap;
     }
+    // UCX's shared memory does not survive a killed peer in every case, see docs/design/ucx.md; its TCP has to.
+    (void)setenv("UCX_TLS", "tcp", 0);
+    bool ucx = proc_has_lane("ucx");
     int passed = 0, failed = 0;
     uint64_t start_ms = proc_now_ms();
     for (unsigned i = 0, ran = 0; i < CELLS && ran < sample; i++) {
         cell c = cell_at(order[i]);
         char name[96];
         name_cell(&c, name, sizeof(name));
-        if (!strstr(name, part))
+        if (!strstr(name, part) || (!ucx && strcmp(lanes[c.lane], "ucx") == 0))
             continue;
         ran++;
         bool ok = run_cell(&c);

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -64,6 +65,33 @@ uint64_t proc_seed(uint64_t fallback, bool *given) {
     const char *text = getenv("WHERRY_SEED");
     *given = text && *text;
     return *given ? strtoull(text, NULL, 0) : fallback;
+}
+
+static void find_ucx(const wh_lane_info *lane, void *arg) {
+    if (strcmp(lane->name, "ucx") != 0)
+        return;
+    *(bool *)arg = lane->usable;
+    if (!lane->usable)
+        printf("ucx: skipped: %s\n", lane->reason);
+}
+
+bool proc_has_lane(const char *lane) {
+    bool has = false;
+    wh_context *ctx = NULL;
+    if (strcmp(lane, "ucx") != 0)
+        return true;
+    // In a child: what UCX starts in a process does not go well with forking.
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        const char *const options[] = {"lanes=stream,ucx", "log_level=error", NULL};
+        CHECK_STATUS(wh_context_create(options, &ctx), WH_OK);
+        wh_context_lanes(ctx, find_ucx, &has);
+        fflush(NULL);
+        _exit(has ? 0 : 1);
+    }
+    int status = 0;
+    return waitpid(pid, &status, 0) == pid && status == 0;
 }
 
 void proc_open(proc_worker *w, const char *lane, const char *mode, const char *const *options) {

@@ -54,12 +54,15 @@ uint64_t proc_below(uint64_t *state, uint64_t n);
 // proc_seed returns WHERRY_SEED, which asks for one run to be repeated, or `fallback`; *given tells which.
 uint64_t proc_seed(uint64_t fallback, bool *given);
 
-// A worker by its lane ("shm", "stream") and mode ("wait", "spin", "adaptive", "thread").
+// A worker by its lane ("shm", "stream", "ucx") and mode ("wait", "spin", "adaptive", "thread").
 typedef struct proc_worker {
     wh_context *ctx;
     wh_worker *worker;
     bool thread;
 } proc_worker;
+// proc_has_lane says whether this build and machine have a lane, and, when not, prints why.
+bool proc_has_lane(const char *lane);
+
 void proc_open(proc_worker *w, const char *lane, const char *mode, const char *const *options);
 void proc_close(proc_worker *w);
 

@@ -175,6 +175,7 @@ wh_status whi_ucx_create(whi_ucx **out, const char **why) {
     }
     whi_hash_init(&ucx->lanes);
     whi_list_init(&ucx->closing);
+    whi_list_init(&ucx->retired);
     whi_pool_init(&ucx->chunks, sizeof(whi_ucx_chunk), 0, "ucx chunk");
     sigset_t all, before;
     sigfillset(&all);
@@ -222,6 +223,7 @@ unsigned whi_ucx_progress(whi_ucx *ucx) {
 // give_back ends what UCX, which is gone, will never end.
 static void give_back(whi_ucx *ucx) {
     whi_list *node;
+    whi_list_append(&ucx->closing, &ucx->retired);
     while ((node = whi_list_first(&ucx->closing))) {
         whi_ucx_lane *lane = whi_container_of(node, whi_ucx_lane, node);
         whi_list_append(&lane->ended, &lane->out);

@@ -8,9 +8,11 @@
 // takes each closing lane further.
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "net/ucx/ucx_lane.h"
 
 #define LINGER_NS (1 * WHI_NS_PER_S)
+#define FORCED_NS (200 * WHI_NS_PER_MS)  // so long UCX may take to close by force
 
 static void flushed(void *request, ucs_status_t status, void *arg) {
     (void)status;
@@ -43,6 +45,7 @@ static void force(whi_ucx_lane *lane) {
                                  .cb.send = closed,
                                  .user_data = lane};
     lane->forced = true;
+    lane->deadline_ns = whi_clock_ns() + FORCED_NS;
     if (!UCS_PTR_IS_PTR(whi_ucp.ucp_ep_close_nbx(lane->ep, &param)))
         lane->ep = NULL;
 }
@@ -63,15 +66,50 @@ void whi_ucx_lane_end(whi_ucx_lane *lane) {
     // Without UCX (whi_ucx_free) slots may be out that nobody will give back.
     lane->slot_pool.out = 0;
     (void)whi_pool_fini(&lane->slot_pool);
-    lane->owner->closed(lane->lane.link);
+    if (lane->owner)
+        lane->owner->closed(lane->lane.link);
     whi_free(lane);
+}
+
+// write_off gives the owner back the memory of outgoing chunks that UCX keeps after a forced close, which it sometimes does
+// for good when the peer was killed: nothing can make it read them any more.  Chunks that come in are
+// another matter: their memory is only given back when UCX says so, or is gone.
+static void write_off(whi_ucx_lane *lane) {
+    unsigned count = 0;
+    whi_list_foreach(node, &lane->out) {
+        whi_ucx_chunk *chunk = whi_container_of(node, whi_ucx_chunk, node);
+        count++;
+        if (!chunk->incoming && chunk->lent) {
+            chunk->lent = false;
+            lane->lane.up->sent(lane->lane.link, &chunk->wire.hdr);
+        }
+    }
+    lane->written_off = true;
+    whi_log(WHI_INFO, "I-UCX-07", "%s: UCX keeps %u chunks and %u records of a closed connection",
+            lane->peer, count, lane->slots);
+}
+
+// retire reports a lane to its owner of which UCX still has something that is no longer the owner's.
+static void retire(whi_ucx_lane *lane) {
+    if (lane->chunks_in || !whi_list_empty(&lane->ended))
+        return;
+    whi_list_remove(&lane->node);
+    whi_list_push_back(&lane->ucx->retired, &lane->node);
+    lane->owner->closed(lane->lane.link);
+    lane->owner = NULL;
 }
 
 void whi_ucx_close_on(whi_ucx_lane *lane) {
     if (lane->ep && !lane->forced && (!lane->flushing || whi_clock_ns() >= lane->deadline_ns))
         force(lane);
+    bool late = lane->forced && whi_clock_ns() >= lane->deadline_ns;
+    if (late && !lane->written_off)
+        write_off(lane);
     if (lane->ep || lane->flushing || lane->slots || !whi_list_empty(&lane->out) ||
-        !whi_list_empty(&lane->ended))
+        !whi_list_empty(&lane->ended)) {
+        if (lane->written_off)
+            retire(lane);
         return;
+    }
     whi_ucx_lane_end(lane);
 }

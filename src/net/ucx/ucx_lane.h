@@ -53,6 +53,7 @@ struct whi_ucx {
     int fd;
     whi_hash lanes;               // by token, those that are not closed
     whi_list closing;             // those that are
+    whi_list retired;             // those whose owner has all back, while UCX has not let go
     whi_pool chunks;              // whi_ucx_chunk
     struct whi_ucx_lane *polled;  // the one whose upcalls may be made now
     int budget;                   // upcalls that it may still make
@@ -103,12 +104,12 @@ typedef struct whi_ucx_lane {
     whi_list out;    // whi_ucx_chunk that UCX has
     whi_list ended;  // whi_ucx_chunk that it has given back
     whi_pool slot_pool;
-    const whi_ucx_owner *owner;
+    const whi_ucx_owner *owner;  // NULL once retired
     bool same_host;
     char peer[64];
     // Closing (end.c).
     whi_list node;  // in ucx->closing
-    bool closed, flushing, forced;
+    bool closed, flushing, forced, written_off;
     uint64_t deadline_ns;
 } whi_ucx_lane;
 
