@@ -43,7 +43,7 @@ class InstallDeps(unittest.TestCase):
         self.put("meson", "echo 1.3.0")
         self.put("pkg-config", "exit 1")
         err = self.run_script()
-        self.assertIn("not root, so going on without: libssl-dev libhwloc-dev", err)
+        self.assertIn("not root, so going on without: libssl-dev libhwloc-dev libucx-dev", err)
         self.assertNotIn("meson", err)
 
 

@@ -45,6 +45,7 @@ present() {
     ninja-build) has ninja || has ninja-build ;;
     libssl-dev) pkg-config --exists libcrypto 2>/dev/null ;;
     libhwloc-dev) pkg-config --exists hwloc 2>/dev/null ;;
+    libucx-dev) pkg-config --exists ucx 2>/dev/null ;;
     python3-dev)
         has python3 && python3 -c 'import os, sysconfig, sys
 sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/dev/null

@@ -387,10 +387,13 @@ static wh_status lent_landed(whi_link *link, const whi_hdr *hdr) {
 void whi_link_sent(void *arg, const whi_hdr *hdr) {
     whi_link *link = arg;
     link->held--;
-    wh_request *req = whi_idmap_get(&link->sends, (uint32_t)hdr->tag);
+    wh_request *req = whi_idmap_get(&link->loans, (uint32_t)hdr->tag);
     assert(req && req->held);
-    if (--req->held == 0)
-        whi_send_back(link, req);
+    if (--req->held)
+        return;
+    (void)whi_idmap_remove(&link->loans, req->loan_id);
+    req->loan_id = 0;
+    whi_send_back(link, req);
 }
 
 wh_status whi_link_landed(void *arg, const whi_hdr *hdr) {

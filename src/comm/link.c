@@ -66,6 +66,7 @@ wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool act
     whi_queue_init(&link->controls);
     whi_idmap_init(&link->sends);
     whi_idmap_init(&link->grants);
+    whi_idmap_init(&link->loans);
     whi_hash_init(&link->eps);
     whi_hash_init(&link->announced);
     // Whoever claims a name that hashes like another link's does not get its place.
@@ -303,6 +304,7 @@ static void free_link(whi_link *link) {
         whi_link_free_control(link->worker, node);
     whi_idmap_fini(&link->sends);
     whi_idmap_fini(&link->grants);
+    whi_idmap_fini(&link->loans);
     whi_hash_fini(&link->eps);
     whi_hash_fini(&link->announced);
     whi_free(link->offer);

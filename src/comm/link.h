@@ -56,6 +56,7 @@ typedef struct whi_link {
     whi_list bulks;      // granted sends, one chunk each in turn
     whi_idmap sends;     // requests that the peer may name
     whi_idmap grants;
+    whi_idmap loans;      // sends of which a lane that lends has chunks
     whi_hash announced;   // messages of the peer that nobody has asked for, by send id
     wh_request *landing;  // the receive that a chunk is being put into (not of a lane that lends)
     unsigned held;        // chunks that a lane that lends has in its hands, both ways

@@ -204,6 +204,9 @@ static void forget_ids(wh_request *req) {
     whi_link *link = req->ep ? req->ep->link : NULL;
     if (!link)
         return;
+    if (req->loan_id)
+        (void)whi_idmap_remove(&link->loans, req->loan_id);
+    req->loan_id = 0;
     if (req->kind <= WHI_REQ_FLUSH) {
         if (req->send_id)
             whi_idmap_remove(&link->sends, req->send_id);
@@ -223,7 +226,7 @@ void whi_req_finish(wh_request *req, wh_status status) {
     whi_list_remove(&req->op_link);
     whi_list_remove(&req->queue_link);
     unset_timer(req);
-    if (req->send_id | req->grant_id)
+    if (req->send_id | req->grant_id | req->loan_id)
         forget_ids(req);
     if (__builtin_expect(status < 0, 0))
         count_failure(req, status);

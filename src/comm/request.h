@@ -99,6 +99,7 @@ struct wh_request {
     uint8_t let_go;       // it ends, with `why`, when they are
     uint8_t withdrawn;    // the sender has withdrawn it meanwhile
     uint32_t timeout_ms;  // 0: none
+    uint32_t loan_id;     // names it to a lane that lends, while that has chunks of it
     wh_status why;        // status to end with: ETIMEDOUT when the timer withdrew it
     uint64_t accept;      // bytes that were granted
     uint64_t moved;       // of those

@@ -458,10 +458,16 @@ void whi_send_back(whi_link *link, wh_request *req) {
 }
 
 static wh_status push_one(whi_link *link, wh_request *req) {
+    bool lends = link->tx->ops->lends;
+    if (lends && !req->loan_id) {
+        wh_status named = whi_idmap_put(&link->loans, req, &req->loan_id);
+        if (named != WH_OK)
+            return named;
+    }
     whi_hdr hdr = {.cls = WHI_CLASS_CHUNK,
                    .ep = req->grant_id,
                    .seq = req->segment,
-                   .tag = req->send_id,  // for us, when the lane gives the chunk back
+                   .tag = req->loan_id,  // for us, when the lane gives the chunk back
                    .arg = req->offset};
     whi_span src = whi_buffer_source(current(req), req->offset);
     uint64_t left = current_size(req) - req->offset;
@@ -472,7 +478,7 @@ static wh_status push_one(whi_link *link, wh_request *req) {
     link->mid = st == WH_PENDING ? req : NULL;
     req->offset += moved;
     req->moved += moved;
-    if (link->tx->ops->lends && src.ptr) {
+    if (lends && src.ptr) {
         req->held++;
         link->held++;
     }
