@@ -354,6 +354,12 @@ wh_status whi_rma_answered(whi_link *link, const whi_hdr *hdr) {
         fail(req, (wh_status)status);
         return WH_OK;
     }
+    if (req->held) {
+        // There, but the lane has yet to say that it reads our memory no more.
+        req->let_go = 1;
+        req->why = WH_OK;
+        return WH_OK;
+    }
     if (!put)
         store_old(req->buf.ptr, req->buf.size, hdr->arg);
     whi_req_finish(req, WH_OK);
