@@ -218,7 +218,11 @@ wh_status wh_context_create(const char *const *options, wh_context **ctx) {
         whi_free(made);
         return st;
     }
-    whi_mr_table_init(&made->mrs);
+    st = whi_mr_table_init(&made->mrs);
+    if (st != WH_OK) {
+        whi_free(made);
+        return st;
+    }
     atomic_store(&made->holds, 1);
     *ctx = made;
     return WH_OK;

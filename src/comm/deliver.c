@@ -43,7 +43,10 @@ static bool known_number(const whi_link *link, uint32_t number) {
 
 // handle_other handles the ordered records that are no messages.
 static wh_status handle_other(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
-    whi_hdr ack = {.cls = WHI_CLASS_FLUSH_ACK, .ep = ep->number, .tag = hdr->tag};
+    whi_hdr ack = {.cls = WHI_CLASS_FLUSH_ACK,
+                   .ep = ep->number,
+                   .tag = hdr->tag,
+                   .arg = (uint64_t)(int64_t)ep->serve_error};
     switch (hdr->cls) {
     case WHI_CLASS_WITHDRAW:
         if (!(uint32_t)hdr->tag)
@@ -51,7 +54,7 @@ static wh_status handle_other(wh_endpoint *ep, const whi_hdr *hdr, const void *p
         whi_recv_withdrawn(ep, (uint32_t)hdr->tag);
         return WH_OK;
     case WHI_CLASS_FLUSH:
-        ep->told_late = false;
+        ep->serve_error = WH_OK;
         whi_link_control(ep->link, &ack, NULL);
         return WH_OK;
     case WHI_CLASS_CLOSE: whi_ep_peer_closed(ep); return WH_OK;
@@ -224,8 +227,12 @@ static wh_status deliver_accept(whi_link *link, const whi_hdr *hdr, const void *
 // deliver_to_ep handles control records of an endpoint.
 static wh_status deliver_to_ep(whi_link *link, const whi_hdr *hdr) {
     wh_endpoint *ep = find_ep(link, hdr->ep);
+    if (!ep && !known_number(link, hdr->ep))
+        return broken(link, hdr, "there is no such endpoint");
+    if (hdr->cls == WHI_CLASS_MAP)
+        return whi_serve_map(link, ep, hdr);
     if (!ep)
-        return known_number(link, hdr->ep) ? WH_OK : broken(link, hdr, "there is no such endpoint");
+        return WH_OK;
     switch (hdr->cls) {
     case WHI_CLASS_CREDIT:
         if (hdr->arg > INT64_MAX / 2 || ep->credit > INT64_MAX / 2)
@@ -239,7 +246,6 @@ static wh_status deliver_to_ep(whi_link *link, const whi_hdr *hdr) {
             return broken(link, hdr, "nothing was closed");
         whi_ep_close_acked(ep);
         return WH_OK;
-    case WHI_CLASS_MAP: return whi_serve_map(ep, hdr);
     default: whi_ep_end(ep, WH_EPEER, "the peer has aborted the endpoint"); return WH_OK;
     }
 }
@@ -278,7 +284,7 @@ static wh_status deliver_control(whi_link *link, const whi_hdr *hdr, const void 
     case WHI_CLASS_MAPPED:
         return whi_rma_mapped(link, hdr) == WH_OK
                    ? WH_OK
-                   : broken(link, hdr, "memory that nobody asked for, or other than promised");
+                   : broken(link, hdr, "memory that nobody asked for");
     case WHI_CLASS_RMA_ANSWER:
         return whi_rma_answered(link, hdr) == WH_OK
                    ? WH_OK

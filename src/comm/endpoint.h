@@ -57,20 +57,22 @@ struct wh_endpoint {
     uint32_t refs;               // the user's, the library's, one per request
     _Atomic uint32_t submitted;  // requests of other threads that the owner has yet to take over
     uint32_t announced, announce_limit;
-    uint32_t sends;        // pending sends and flushes
-    uint32_t rma_active;   // remote accesses of ours that an answer is to end
-    uint32_t fences;       // in the queue
-    uint64_t accesses;     // put and atomic records that were sent
-    uint64_t flushed;      // messages and accesses that the last flush was behind
-    wh_status rma_error;   // of an access that was done already: the next flush ends with it
-    bool told_late;        // the peer was told of such a one since its last flush
-    uint64_t bulk_serial;  // number of the next granted send
-    wh_status why;         // why it ended
-    whi_list sendq;        // requests not yet sent
-    whi_list ops;          // all pending requests
-    whi_list flushes;      // flushes that wait for granted sends to move
-    whi_list taken;        // messages that wh_tag_peek has taken
-    whi_list early;        // messages that came before their turn (lanes that reorder)
+    uint32_t sends;       // pending sends and flushes
+    uint32_t rma_active;  // remote accesses of ours that an answer is to end
+    uint32_t fences;      // in the queue
+    uint64_t accesses;    // put and atomic records that were sent
+    uint64_t flushed;     // messages and accesses that the last flush was behind
+    uint64_t served;      // of the accesses, those that an answer or flush has shown to be through
+    uint64_t fenced;      // those that were sent before the last fence
+    wh_status rma_error;  // of an access that was done already: the next flush ends with it
+    wh_status serve_error;  // of such a one of the peer's: the answer to its next flush tells
+    uint64_t bulk_serial;   // number of the next granted send
+    wh_status why;          // why it ended
+    whi_list sendq;         // requests not yet sent
+    whi_list ops;           // all pending requests
+    whi_list flushes;       // flushes that wait for granted sends to move
+    whi_list taken;         // messages that wh_tag_peek has taken
+    whi_list early;         // messages that came before their turn (lanes that reorder)
     uint32_t early_count;
     struct whi_dial *dial;  // while connecting
     wh_request *connect_req;

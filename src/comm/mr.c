@@ -11,12 +11,27 @@
 #include "comm/context.h"
 #include "comm/send.h"
 
-void whi_mr_table_init(whi_mr_table *table) {
+// in_child runs in a forked child, which has not got the shared memory, and where a thread that it lacks may hold the lock.
+static void in_child(void *arg) {
+    whi_mr_table *table = arg;
+    pthread_mutex_init(&table->lock, NULL);
+    size_t cursor = 0;
+    uint64_t id;
+    wh_mr *mr;
+    while ((mr = whi_hash_next(&table->mrs, &cursor, &id)))
+        if (mr->fd >= 0)
+            close(mr->fd);
+}
+
+wh_status whi_mr_table_init(whi_mr_table *table) {
     pthread_mutex_init(&table->lock, NULL);
     whi_hash_init(&table->mrs);
+    table->fork_node = (whi_fork_node){.fn = in_child, .arg = table};
+    return whi_fork_register(&table->fork_node);
 }
 
 void whi_mr_table_fini(whi_mr_table *table) {
+    whi_fork_unregister(&table->fork_node);
     whi_hash_fini(&table->mrs);
     pthread_mutex_destroy(&table->lock);
 }
@@ -33,6 +48,7 @@ static wh_status add(wh_context *ctx, wh_mr *mr) {
     if (st != WH_OK)
         return st;
     mr->ctx = ctx;
+    mr->fork_generation = whi_fork_generation();
     whi_context_retain(ctx);
     return WH_OK;
 }
@@ -120,18 +136,21 @@ wh_status wh_mr_key(const wh_mr *mr, void *key, size_t *size) {
 wh_status wh_mr_destroy(wh_mr *mr) {
     if (!mr)
         return WH_OK;
+    if (mr->fork_generation != whi_fork_generation())
+        return WH_EFORKED;
     whi_mr_table *table = &mr->ctx->mrs;
     if (mr->region)
         atomic_store(&((whi_mr_shared *)mr->region->base)->live, 0);
     pthread_mutex_lock(&table->lock);
     (void)whi_hash_remove(&table->mrs, mr->id);
-    bool busy = mr->accesses != 0;
+    bool busy = mr->accesses != 0, ours = mr->region != NULL;
     // Memory of ours outlives its user's handle, if it must; other memory is the user's to free.
-    mr->revoked = !busy || mr->region;
+    mr->revoked = !busy || ours;
     pthread_mutex_unlock(&table->lock);
+    // One that is busy and revoked may be gone by now, with its last access in another thread.
     if (!busy)
         free_mr(mr);
-    return busy && !mr->region ? WH_EBUSY : WH_OK;
+    return busy && !ours ? WH_EBUSY : WH_OK;
 }
 
 wh_status whi_mr_begin(wh_context *ctx, uint64_t id, unsigned access, uint64_t offset,

@@ -4,7 +4,8 @@
 //
 // An id is 64 random bits: knowing it is the right to use it.  A registration belongs to its context, so
 // that all workers of it serve it; the table has a lock of its own.  It lives until its user has
-// destroyed it and the last access under way has ended; revoked, it is found by nobody.
+// destroyed it and the last access under way has ended; revoked, it is found by nobody.  A forked child has
+// none of its parent's.
 #ifndef WHI_COMM_MR_H
 #define WHI_COMM_MR_H
 
@@ -13,6 +14,7 @@
 
 #include <wherry/rma.h>
 
+#include "base/fork.h"
 #include "base/hash.h"
 #include "comm/request.h"
 #include "net/shm/region.h"
@@ -29,6 +31,7 @@ struct wh_mr {
     whi_buffer buf;
     uint64_t id;
     unsigned access;
+    uint32_t fork_generation;
     uint32_t accesses;  // under way; guarded by the table's lock, like the next
     bool revoked;
     whi_region *region;  // of memory that we have allocated; NULL otherwise
@@ -52,8 +55,9 @@ enum { WHI_KEY_SHARED = 1 << 0 };  // a peer on this host may map it
 typedef struct whi_mr_table {
     pthread_mutex_t lock;
     whi_hash mrs;
+    whi_fork_node fork_node;
 } whi_mr_table;
-void whi_mr_table_init(whi_mr_table *table);
+WH_CHECK wh_status whi_mr_table_init(whi_mr_table *table);
 void whi_mr_table_fini(whi_mr_table *table);
 
 // whi_mr_begin finds the registration of an id for an access of `size` bytes at `offset`: it stays until

@@ -171,6 +171,8 @@ void whi_req_discard(wh_request *req) {
     whi_list_remove(&req->queue_link);
     if (req->foreign) {
         // The owner would have taken a hold of these, and has never seen this request.
+        if (whi_req_accesses(req) && req->rkey)
+            atomic_fetch_sub(&req->rkey->submitted, 1);
         req->ep = NULL;
         req->rkey = NULL;
     }

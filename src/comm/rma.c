@@ -5,7 +5,7 @@
 // Arguments are checked here against the key, so that a mistake is told at once; the owner checks again,
 // because it does not trust us.  An access that needs an answer counts as an announcement, whose bound keeps the
 // owner's memory bounded.  An access goes directly when the memory is mapped and nothing of the endpoint
-// waits behind a fence.
+// waits behind a fence; but not while records from before a fence may still be on their way, which it would overtake.
 #include "comm/rma.h"
 
 #include <string.h>
@@ -43,6 +43,9 @@ static wh_status read_key(const void *bytes, size_t size, whi_key *key) {
     memcpy(key, bytes, sizeof(*key));
     bool ok = memcmp(key->magic, "WHK1", 4) == 0 && key->size && key->access &&
               !(key->access & ~WH_MR_ALL) && key->align < 8;
+    if (key->flags &
+        WHI_KEY_SHARED)  // which is ours, and so aligned: a word that is not could crash us
+        ok = ok && !key->align && key->kind == WH_MEM_HOST;
     return ok ? WH_OK : WH_EKEY;
 }
 
@@ -80,11 +83,16 @@ int wh_rkey_direct(const wh_rkey *rkey) {
 }
 
 void whi_rkey_release(wh_rkey *rkey) {
-    if (--rkey->refs)
+    if (--rkey->refs || atomic_load(&rkey->submitted))
         return;
     whi_region_release(rkey->region);
     whi_ep_release(rkey->ep);
     whi_free(rkey);
+}
+
+void whi_rkey_take_over(wh_rkey *rkey) {
+    rkey->refs++;
+    atomic_fetch_sub(&rkey->submitted, 1);
 }
 
 static wh_status rkey_close_owned(wh_rkey *rkey) {
@@ -105,11 +113,12 @@ void wh_rkey_close(wh_rkey *rkey) {
     whi_worker_unlock_or_free(worker);
 }
 
-// map_memory maps what the owner has passed; it must hold what the key said.
+// map_memory maps what the owner has passed.  It must hold what the key said; if not, the key may have been tampered with
+// by whoever has brought it, so that this is no reason to leave the owner.
 static wh_status map_memory(wh_rkey *rkey, int fd) {
-    size_t size = sizeof(whi_mr_shared) + rkey->key.size;
     if (rkey->key.size > SIZE_MAX / 2)
-        return WH_EPROTOCOL;
+        return WH_EKEY;
+    size_t size = sizeof(whi_mr_shared) + rkey->key.size;
     wh_status st = whi_region_attach(fd, size, size, &rkey->region);
     if (st != WH_OK)
         return st;
@@ -135,7 +144,7 @@ wh_status whi_rma_mapped(whi_link *link, const whi_hdr *hdr) {
         whi_log(WHI_INFO, "I-RMA-01", "%s: its memory is not mapped, but served by it: %s",
                 link->name, wh_status_text(st));
     whi_rkey_release(rkey);
-    return st == WH_EPROTOCOL ? st : WH_OK;
+    return WH_OK;
 }
 
 void whi_rma_link_ended(whi_link *link) {
@@ -147,7 +156,8 @@ void whi_rma_link_ended(whi_link *link) {
 // ---- Direct access ----
 
 static bool is_direct(const wh_rkey *rkey) {
-    return rkey->base && rkey->ep->state == WHI_EP_OPEN;
+    const wh_endpoint *ep = rkey->ep;
+    return rkey->base && ep->state == WHI_EP_OPEN && ep->served >= ep->fenced;
 }
 
 static bool is_live(const wh_rkey *rkey) {
@@ -212,6 +222,7 @@ static void started(wh_request *req) {
     wh_endpoint *ep = req->ep;
     ep->announced++;
     ep->rma_active++;
+    req->tag = ep->accesses;
     req->stage = WHI_STAGE_MOVING;
 }
 
@@ -272,11 +283,20 @@ static wh_status start_atomic(wh_request *req) {
     return WH_PENDING;
 }
 
+static wh_status start_fence(wh_endpoint *ep) {
+    if (ep->rma_active)
+        return WH_ELIMIT;
+    // What was done directly is visible before what a lane carries: publishing a record is a release.
+    ep->fenced = ep->accesses;
+    return WH_OK;
+}
+
 wh_status whi_rma_start(wh_request *req) {
     wh_endpoint *ep = req->ep;
-    // What was done directly is visible before what a lane carries: publishing a record is a release.
     if (req->kind == WHI_REQ_FENCE)
-        return ep->rma_active ? WH_ELIMIT : WH_OK;
+        return start_fence(ep);
+    if (!req->buf.size)
+        return WH_OK;  // nothing to move, and no record says so
     if (is_direct(req->rkey))
         return run_direct(req);
     ask_for_map(req->rkey);
@@ -290,6 +310,11 @@ wh_status whi_rma_start(wh_request *req) {
     case WHI_REQ_GET: return start_get(req);
     default: return start_atomic(req);
     }
+}
+
+void whi_rma_served(wh_endpoint *ep, uint64_t count) {
+    if (count > ep->served)
+        ep->served = count;
 }
 
 void whi_rma_ended(wh_request *req, whi_req_stage stage) {
@@ -313,6 +338,8 @@ void whi_rma_ended(wh_request *req, whi_req_stage stage) {
     if (ep->state == WHI_EP_OPEN && stage == WHI_STAGE_MOVING)
         ep->announced--;
     ep->rma_active--;
+    if (req->result.status == WH_OK)
+        whi_rma_served(ep, req->tag);
     if (ep->state == WHI_EP_OPEN && !whi_list_empty(&ep->sendq))
         whi_ep_mark(ep);
 }
@@ -327,14 +354,8 @@ static void fail(wh_request *req, wh_status status) {
 wh_status whi_rma_answered(whi_link *link, const whi_hdr *hdr) {
     int64_t status = (int64_t)hdr->arg;
     bool error = hdr->aux != WHI_ANSWER_VALUE && hdr->aux != WHI_ANSWER_DONE;
-    if (error && (status >= 0 || status < WHI_STATUS_LAST))
+    if (hdr->aux > WHI_ANSWER_GET_FAILED || (error && (status >= 0 || status < WHI_STATUS_LAST)))
         return WH_EPROTOCOL;
-    if (hdr->aux == WHI_ANSWER_LATE) {
-        wh_endpoint *ep = whi_hash_get(&link->eps, hdr->ep);
-        if (ep && ep->rma_error == WH_OK)
-            ep->rma_error = (wh_status)status;
-        return WH_OK;
-    }
     bool get = hdr->aux == WHI_ANSWER_GET_FAILED;
     wh_request *req = whi_idmap_get(get ? &link->grants : &link->sends, (uint32_t)hdr->tag);
     if (!req)
@@ -385,7 +406,7 @@ static wh_status done_now(uint64_t size, const wh_op_opts *opts, wh_request **ou
 
 // may_go_now says whether an access need not be a request: the owner asks, the memory is mapped, and no fence waits.
 static bool may_go_now(const wh_rkey *rkey, const wh_op_opts *opts) {
-    return is_direct(rkey) && whi_worker_is_owner(rkey->ep->worker) && !rkey->ep->fences &&
+    return whi_worker_is_owner(rkey->ep->worker) && is_direct(rkey) && !rkey->ep->fences &&
            whi_ep_usable(rkey->ep) == WH_OK && whi_plain_memory(opts);
 }
 
@@ -393,7 +414,9 @@ static bool may_go_now(const wh_rkey *rkey, const wh_op_opts *opts) {
 static void hold_rkey(wh_request *req, wh_rkey *rkey, uint64_t offset) {
     req->remote = offset;
     req->rkey = rkey;
-    if (!req->foreign)
+    if (req->foreign)
+        atomic_fetch_add(&rkey->submitted, 1);
+    else
         rkey->refs++;
 }
 
@@ -411,10 +434,6 @@ static wh_status move(wh_rkey *rkey, whi_req_kind kind, uint64_t offset, void *b
         whi_copy(put ? (void *)(rkey->base + offset) : buf,
                  put ? buf : (void *)(rkey->base + offset), size);
         return done_now(size, opts, out);
-    }
-    if (!size) {
-        st = whi_ep_usable(rkey->ep);
-        return st == WH_OK ? done_now(0, opts, out) : st;
     }
     wh_request *req = whi_req_new(rkey->ep->worker, rkey->ep, kind, opts, out != NULL);
     if (!req)

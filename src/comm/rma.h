@@ -17,8 +17,9 @@ enum { WHI_MAP_UNASKED, WHI_MAP_ASKED, WHI_MAP_DONE, WHI_MAP_NEVER };
 struct wh_rkey {
     wh_endpoint *ep;  // held
     whi_key key;
-    uint32_t refs;  // the user's and one per request
-    uint8_t map;    // WHI_MAP_*
+    uint32_t refs;               // the user's and one per request
+    _Atomic uint32_t submitted;  // requests of other threads that the owner has yet to take over
+    uint8_t map;                 // WHI_MAP_*
     whi_region *region;
     unsigned char *base;  // of the memory, once mapped
     whi_mr_shared *shared;
@@ -26,9 +27,15 @@ struct wh_rkey {
 
 void whi_rkey_release(wh_rkey *rkey);
 
+// whi_rkey_take_over makes a request of another thread hold its key as the owner's do.
+void whi_rkey_take_over(wh_rkey *rkey);
+
 // whi_rma_start tries to start an access, or a fence, that is the first in its endpoint's queue: WH_OK done,
 // WH_PENDING under way, WH_EAGAIN and WH_ELIMIT as whi_send_start, else it has failed.
 wh_status whi_rma_start(wh_request *req);
+
+// whi_rma_served notes that the peer has served the first `count` accesses of an endpoint.
+void whi_rma_served(wh_endpoint *ep, uint64_t count);
 
 // whi_rma_ended follows the end of a request of either side that was at `stage`.
 void whi_rma_ended(wh_request *req, whi_req_stage stage);
@@ -40,9 +47,10 @@ wh_status whi_rma_mapped(whi_link *link, const whi_hdr *hdr);
 // whi_rma_link_ended makes the link forget a key whose mapping it waits for.
 void whi_rma_link_ended(whi_link *link);
 
-// whi_serve handles the records of an initiator, in their turn; whi_serve_map a request for a mapping.
+// whi_serve handles the records of an initiator, in their turn; whi_serve_map a request for a mapping, which is
+// answered even for an endpoint that has ended (NULL): the initiator waits with all others of the link.
 wh_status whi_serve(wh_endpoint *ep, const whi_hdr *hdr, const void *payload);
-wh_status whi_serve_map(wh_endpoint *ep, const whi_hdr *hdr);
+wh_status whi_serve_map(whi_link *link, wh_endpoint *ep, const whi_hdr *hdr);
 
 // whi_serve_landed tells the initiator of a large put that it is there.
 void whi_serve_landed(wh_request *req);

@@ -2,7 +2,9 @@
 //
 // Remote memory access, what the conformance suite cannot see: peers that break its rules, keys that were made up, memory
 // that goes while it is accessed, and allocations that fail.
+#include <pthread.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
 #include "base/alloc.h"
 #include "comm/raw_peer.h"
@@ -123,13 +125,14 @@ TEST(the_owner_checks) {
     answered(WHI_ANSWER_FAILED, WH_EPERM);
     ask(WHI_CLASS_ATOMIC, mr->id, 4, 7, 1);
     answered(WHI_ANSWER_FAILED, WH_EINVAL);
-    // Without an answer it is told late, and once per flush.
+    // Without an answer it is told when the initiator flushes, and once.
     for (int i = 0; i < 2; i++) {
         say((whi_hdr){.cls = WHI_CLASS_PUT, .size = 8, .tag = mr->id, .arg = SIZE - 4}, bytes);
         ask(WHI_CLASS_ATOMIC, mr->id + 1, 0, 0, 1);
-        answered(WHI_ANSWER_LATE, WH_EBOUNDS);
-        say((whi_hdr){.cls = WHI_CLASS_FLUSH, .tag = 3}, NULL);
-        (void)hear(WHI_CLASS_FLUSH_ACK);
+        for (int flushes = 0; flushes < 2; flushes++) {
+            say((whi_hdr){.cls = WHI_CLASS_FLUSH, .tag = 3}, NULL);
+            CHECK_EQ_INT((int64_t)hear(WHI_CLASS_FLUSH_ACK).arg, flushes ? WH_OK : WH_EBOUNDS);
+        }
     }
     leave();
     for (size_t i = 0; i < SIZE; i++)
@@ -160,7 +163,7 @@ TEST(accesses_that_make_no_sense) {
         }
         case 6: say((whi_hdr){.cls = WHI_CLASS_MAPPED, .tag = mr->id}, NULL); break;
         default:
-            say((whi_hdr){.cls = WHI_CLASS_RMA_ANSWER, .aux = WHI_ANSWER_LATE, .arg = 5}, NULL);
+            say((whi_hdr){.cls = WHI_CLASS_RMA_ANSWER, .aux = WHI_ANSWER_FAILED, .arg = 5}, NULL);
         }
         refused();
     }
@@ -224,6 +227,132 @@ TEST(memory_outlives_its_handle) {
     leave();
     duo_for(&d, 20);
     duo_end(&d);
+}
+
+// ---- a foe that owns the memory
+
+enum { LARGE_PUT, SOME_GET, FETCHING_ADD, ASKS };
+
+// ask_foe starts an access to memory that the foe says it has, and returns the record that asks for it.
+static whi_hdr ask_foe(int what, uint8_t *buf, wh_request **req, whi_access *access) {
+    whi_key key = {.magic = {'W', 'H', 'K', '1'}, .access = WH_MR_ALL, .kind = WH_MEM_HOST};
+    key.id = 4711;
+    key.size = SIZE;
+    wh_rkey *rkey = NULL;
+    wh_endpoint *ep = d.accepted[d.accepted_count - 1];
+    CHECK_EQ_INT(wh_rkey_open(ep, &key, sizeof(key), &rkey), WH_OK);
+    switch (what) {
+    case LARGE_PUT: CHECK_EQ_INT(wh_put(rkey, 0, buf, SIZE, NULL, req), WH_PENDING); break;
+    case SOME_GET: CHECK_EQ_INT(wh_get(rkey, 0, buf, 100, NULL, req), WH_PENDING); break;
+    default: CHECK_EQ_INT(wh_atomic(rkey, 0, WH_ATOMIC_ADD, 8, 1, 0, buf, NULL, req), WH_PENDING);
+    }
+    wh_rkey_close(rkey);
+    static const uint8_t classes[] = {WHI_CLASS_PUT, WHI_CLASS_GET, WHI_CLASS_ATOMIC};
+    whi_hdr hdr;
+    do
+        CHECK(raw_read(&d, foe.fd, &hdr, sizeof(hdr)) &&
+              raw_read(&d, foe.fd, access, hdr.size <= sizeof(*access) ? hdr.size : 0));
+    while (hdr.cls != classes[what]);
+    CHECK_EQ_INT(hdr.size, sizeof(*access));
+    return hdr;
+}
+
+static whi_hdr tell(unsigned what, uint64_t arg) {
+    return (whi_hdr){.cls = WHI_CLASS_RMA_ANSWER, .aux = (uint16_t)what, .arg = arg};
+}
+
+static whi_hdr grant(uint64_t bytes) {
+    return (whi_hdr){.cls = WHI_CLASS_GRANT, .tag = UINT64_C(5) << 32, .arg = bytes};
+}
+
+// An answer that does not fit its question costs the link, and the operation ends once, with that.
+TEST(answers_that_do_not_fit) {
+    static uint8_t buf[SIZE];
+    const uint64_t ekey = (uint64_t)(int64_t)WH_EKEY;
+    const struct {
+        int what;
+        whi_hdr hdr;  // the id of the question is added to its tag
+    } lies[] = {
+        {LARGE_PUT, tell(WHI_ANSWER_VALUE, 5)},
+        {LARGE_PUT, tell(WHI_ANSWER_DONE, 0)},  // nothing has moved
+        {LARGE_PUT, tell(WHI_ANSWER_FAILED, 0)},
+        {LARGE_PUT, tell(WHI_ANSWER_FAILED, 5)},
+        {LARGE_PUT, tell(WHI_ANSWER_FAILED, (uint64_t)(int64_t)(WHI_STATUS_LAST - 1))},
+        {LARGE_PUT, tell(9, ekey)},
+        {LARGE_PUT, grant(SIZE - 1)},
+        {LARGE_PUT, grant(SIZE + 1)},
+        {LARGE_PUT, {.cls = WHI_CLASS_FLUSH_ACK}},
+        {SOME_GET, tell(WHI_ANSWER_GET_FAILED, 0)},
+        {SOME_GET, {.cls = WHI_CLASS_CHUNK, .arg = 90, .size = 20}},
+        {SOME_GET, {.cls = WHI_CLASS_CHUNK, .seq = 1, .size = 20}},
+        {FETCHING_ADD, tell(WHI_ANSWER_DONE, 0)},
+        {FETCHING_ADD, tell(WHI_ANSWER_FAILED, UINT64_MAX << 40)},
+        {FETCHING_ADD, grant(8)},
+        {FETCHING_ADD, {.cls = WHI_CLASS_ACK}},
+        {FETCHING_ADD, {.cls = WHI_CLASS_FLUSH_ACK, .arg = 1}},
+    };
+    begin_with(options);
+    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+        attack();
+        wh_request *req = NULL;
+        whi_access access;
+        (void)ask_foe(lies[i].what, buf, &req, &access);
+        whi_hdr hdr = lies[i].hdr;
+        hdr.ep = hdr.cls == WHI_CLASS_CHUNK ? access.id : 1;
+        hdr.tag |= hdr.cls == WHI_CLASS_CHUNK ? 0 : access.id;
+        CHECK(raw_send(&d, &foe, &hdr, buf));
+        PUMP_UNTIL(&d, raw_hung_up(foe.fd));
+        CHECK_EQ_INT(done_as(&d, req), WH_EPROTOCOL);
+        leave();
+    }
+    end();
+}
+
+// An owner may say no, and the operation ends with its reason; what comes for it later finds nothing.
+TEST(an_owner_that_says_no) {
+    static uint8_t buf[SIZE];
+    begin_with(options);
+    attack();
+    for (int what = 0; what < ASKS; what++) {
+        wh_request *req = NULL;
+        whi_access access;
+        (void)ask_foe(what, buf, &req, &access);
+        unsigned no = what == SOME_GET ? WHI_ANSWER_GET_FAILED : WHI_ANSWER_FAILED;
+        whi_hdr hdr = tell(no, (uint64_t)(int64_t)WH_EBOUNDS);
+        hdr.tag = access.id;
+        say(hdr, NULL);
+        say(hdr, NULL);
+        CHECK_EQ_INT(done_as(&d, req), WH_EBOUNDS);
+    }
+    whi_hdr value = tell(WHI_ANSWER_VALUE, 42);
+    wh_request *req = NULL;
+    whi_access access;
+    (void)ask_foe(FETCHING_ADD, buf, &req, &access);
+    value.tag = access.id;
+    say(value, NULL);
+    CHECK_EQ_INT(done_as(&d, req), WH_OK);
+    CHECK_EQ_INT(buf[0], 42);
+    CHECK(wh_endpoint_status(d.accepted[d.accepted_count - 1]) == WH_OK);
+    leave();
+    end();
+}
+
+// Who asks for memory that cannot be passed is told so, whatever has become of the endpoint.
+TEST(memory_that_cannot_be_passed) {
+    begin_with(options);
+    attack();
+    say((whi_hdr){.cls = WHI_CLASS_MAP, .tag = mr->id}, NULL);
+    whi_hdr hdr = hear(WHI_CLASS_MAPPED);
+    CHECK(hdr.aux == 1 && (int64_t)hdr.arg == WH_ENOTSUP && hdr.tag == mr->id);
+    say((whi_hdr){.cls = WHI_CLASS_MAP, .tag = mr->id + 1}, NULL);
+    CHECK_EQ_INT((int64_t)hear(WHI_CLASS_MAPPED).arg, WH_EKEY);
+    wh_endpoint_abort(d.accepted[d.accepted_count - 1]);
+    say((whi_hdr){.cls = WHI_CLASS_MAP, .tag = mr->id}, NULL);
+    // The link goes with its last endpoint, but not without an answer to what came before.
+    PUMP_UNTIL(&d, raw_hung_up(foe.fd));
+    close(foe.fd);
+    d.accepted_count--;
+    end();
 }
 
 // ---- between honest peers
@@ -315,6 +444,192 @@ TEST(a_fence_holds_what_is_mapped_too) {
     wh_rkey_close(rkey);
     wh_rkey_close(slow);
     CHECK_EQ_INT(wh_mr_destroy(served), WH_OK);
+    end();
+}
+
+// A record from before a fence is not overtaken by what goes directly after it.
+TEST(a_fence_holds_behind_records) {
+    begin_with(options);
+    static char users[64], from[64];
+    wh_mr *served;
+    char key[WH_MR_KEY_MAX];
+    size_t size;
+    CHECK_EQ_INT(wh_mem_register(d.ctx[0], users, sizeof(users), WH_MEM_HOST, WH_MR_ALL, &served),
+                 WH_OK);
+    CHECK_EQ_INT(wh_mr_key(served, key, &size), WH_OK);
+    wh_rkey *rkey = open_key(), *slow;
+    CHECK_EQ_INT(wh_rkey_open(d.to, key, size, &slow), WH_OK);
+    UNTIL(&d, wh_rkey_direct(rkey));
+    memset(users, 0, sizeof(users));
+    memset(from, 7, sizeof(from));
+    CHECK_EQ_INT(wh_put(slow, 0, from, 8, NULL, NULL), WH_OK);
+    CHECK_EQ_INT(wh_put(rkey, 0, from, 8, NULL, NULL), WH_OK);
+    CHECK(memory[0] == 7 && users[0] == 0);  // without a fence there is no order
+    CHECK_EQ_INT(wh_endpoint_fence(d.to), WH_OK);
+    CHECK_EQ_INT(wh_put(rkey, 8, from, 8, NULL, NULL), WH_OK);
+    CHECK(memory[8] == 0);
+    UNTIL(&d, memory[8]);
+    CHECK_EQ_INT(users[0], 7);
+    // Whoever has heard of it goes directly again.
+    wh_request *req = NULL;
+    CHECK_EQ_INT(wh_endpoint_flush(d.to, NULL, &req), WH_PENDING);
+    CHECK_EQ_INT(done_as(&d, req), WH_OK);
+    CHECK_EQ_INT(wh_put(rkey, 16, from, 8, NULL, NULL), WH_OK);
+    CHECK_EQ_INT(memory[16], 7);
+    // So does whoever has got an answer to something later.
+    CHECK_EQ_INT(wh_put(slow, 8, from, 8, NULL, NULL), WH_OK);
+    CHECK_EQ_INT(wh_get(slow, 8, from + 32, 8, NULL, &req), WH_PENDING);
+    CHECK_EQ_INT(done_as(&d, req), WH_OK);
+    CHECK_EQ_INT(wh_endpoint_fence(d.to), WH_OK);
+    CHECK_EQ_INT(wh_put(rkey, 24, from, 8, NULL, NULL), WH_OK);
+    CHECK_EQ_INT(memory[24], 7);
+    CHECK_EQ_INT(wh_endpoint_flush(d.to, NULL, &req), WH_PENDING);
+    CHECK_EQ_INT(done_as(&d, req), WH_OK);
+    CHECK_EQ_INT(wh_endpoint_flush(d.to, NULL, &req), WH_OK);  // nothing since
+    wh_rkey_close(rkey);
+    wh_rkey_close(slow);
+    CHECK_EQ_INT(wh_mr_destroy(served), WH_OK);
+    end();
+}
+
+// A message that was granted after one flush is waited for by the next.
+TEST(a_flush_after_a_grant) {
+    begin_with(options);
+    static char from[SIZE], to[SIZE];
+    wh_request *send = NULL, *recv = NULL, *flush = NULL;
+    memset(from, 9, SIZE);
+    CHECK_EQ_INT(wh_tag_send(d.to, from, 100000, 5, NULL, &send), WH_PENDING);
+    CHECK_EQ_INT(wh_endpoint_flush(d.to, NULL, &flush), WH_PENDING);
+    CHECK_EQ_INT(done_as(&d, flush), WH_OK);  // nobody has asked for it
+    CHECK_EQ_INT(wh_tag_recv(d.from, to, SIZE, 5, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
+    UNTIL(&d, wh_request_status(send) != WH_PENDING);
+    CHECK_EQ_INT(wh_endpoint_flush(d.to, NULL, &flush), WH_PENDING);
+    CHECK_EQ_INT(done_as(&d, flush), WH_OK);
+    CHECK_EQ_INT(wh_request_status(recv), WH_OK);
+    CHECK_EQ_INT(to[99999], 9);
+    wh_request_free(recv);
+    wh_request_free(send);
+    end();
+}
+
+// An endpoint that ends while it waits for a mapping does not keep the others of its link from theirs.
+TEST(a_mapping_for_an_endpoint_that_ends) {
+    begin_with(options);
+    wh_endpoint *theirs, *ep = duo_open(&d, &theirs);
+    char key[WH_MR_KEY_MAX];
+    size_t size;
+    wh_rkey *lost, *rkey;
+    CHECK_EQ_INT(wh_mr_key(mr, key, &size), WH_OK);
+    CHECK_EQ_INT(wh_rkey_open(ep, key, size, &lost), WH_OK);
+    wh_endpoint_abort(theirs);  // before it sees the question
+    duo_for(&d, 20);
+    rkey = open_key();
+    UNTIL(&d, wh_rkey_direct(rkey));
+    CHECK(!wh_rkey_direct(lost));
+    wh_rkey_close(lost);
+    wh_rkey_close(rkey);
+    wh_endpoint_abort(ep);
+    end();
+}
+
+// A key that was tampered with opens nothing, and costs neither the link nor a crash.
+TEST(keys_that_were_tampered_with) {
+    begin_with(options);
+    whi_key key;
+    size_t size;
+    wh_rkey *rkey = NULL;
+    char bytes[WH_MR_KEY_MAX];
+    CHECK_EQ_INT(wh_mr_key(mr, bytes, &size), WH_OK);
+    memcpy(&key, bytes, sizeof(key));
+    whi_key wrong[6] = {key, key, key, key, key, key};
+    wrong[0].magic[3] = '2';
+    wrong[1].size = 0;
+    wrong[2].access = WH_MR_ALL + 1;
+    wrong[3].access = 0;
+    wrong[4].align = 1;  // shared memory begins at a page
+    wrong[5].kind = WH_MEM_SIM;
+    for (int i = 0; i < 6; i++)
+        CHECK_EQ_INT(wh_rkey_open(d.to, &wrong[i], sizeof(key), &rkey), WH_EKEY);
+    // One that lies about the size is found out by the owner, or when the memory comes.
+    const uint64_t sizes[] = {SIZE + 4096, UINT64_MAX, 4096};
+    for (int i = 0; i < 3; i++) {
+        uint64_t word = 0;
+        wh_request *req = NULL;
+        wrong[0] = key;
+        wrong[0].size = sizes[i];
+        CHECK_EQ_INT(wh_rkey_open(d.to, &wrong[0], sizeof(key), &rkey), WH_OK);
+        CHECK(!direct_after(rkey, 20));
+        CHECK_EQ_INT(wh_get(rkey, sizes[i] - 8, &word, 8, NULL, &req), WH_PENDING);
+        CHECK_EQ_INT(done_as(&d, req), sizes[i] > SIZE ? WH_EBOUNDS : WH_OK);
+        wh_rkey_close(rkey);
+    }
+    CHECK_EQ_INT(wh_endpoint_status(d.to), WH_OK);
+    end();
+}
+
+typedef struct foreign_put {
+    wh_rkey *rkey;
+    wh_request *put, *get;
+    char byte, back;
+} foreign_put;
+
+static void *put_from_a_thread(void *arg) {
+    foreign_put *p = arg;
+    CHECK_EQ_INT(wh_put(p->rkey, 5, &p->byte, 1, NULL, &p->put), WH_PENDING);
+    CHECK_EQ_INT(wh_endpoint_fence(d.to), WH_OK);
+    CHECK_EQ_INT(wh_get(p->rkey, 5, &p->back, 1, NULL, &p->get), WH_PENDING);
+    return NULL;
+}
+
+// What another thread has started goes on although its key is closed before the owner sees it.
+TEST(a_key_that_another_thread_has_used) {
+    for (int lanes = 0; lanes < 2; lanes++) {
+        begin_with(lanes ? stream_options : options);
+        foreign_put p = {.rkey = open_key(), .byte = 33};
+        pthread_t thread;
+        CHECK_EQ_INT(pthread_create(&thread, NULL, put_from_a_thread, &p), 0);
+        CHECK_EQ_INT(pthread_join(thread, NULL), 0);
+        wh_rkey_close(p.rkey);
+        CHECK_EQ_INT(done_as(&d, p.put), WH_OK);
+        CHECK_EQ_INT(done_as(&d, p.get), WH_OK);
+        CHECK(p.back == 33 && memory[5] == 33);
+        duo_for(&d, 20);
+        end();
+    }
+}
+
+// A forked child has none of it: each call says so, the descriptors are closed, and the parent goes on.
+TEST(a_forked_child) {
+    begin_with(options);
+    wh_rkey *rkey = open_key();
+    UNTIL(&d, wh_rkey_direct(rkey));
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (!pid) {
+        char word[8];
+        wh_rkey *other;
+        char key[WH_MR_KEY_MAX];
+        size_t size;
+        bool ok = fcntl(mr->fd, F_GETFD) < 0 && wh_mr_destroy(mr) == WH_EFORKED &&
+                  wh_put(rkey, 0, word, 8, NULL, NULL) == WH_EFORKED &&
+                  wh_get(rkey, 0, word, 0, NULL, NULL) == WH_EFORKED &&
+                  wh_atomic(rkey, 0, WH_ATOMIC_ADD, 8, 1, 0, word, NULL, NULL) == WH_EFORKED &&
+                  wh_endpoint_fence(d.to) == WH_EFORKED && wh_mr_key(mr, key, &size) == WH_OK &&
+                  wh_rkey_open(d.to, key, size, &other) == WH_EFORKED;
+        wh_rkey_close(rkey);
+        wh_worker_destroy(d.client);
+        wh_worker_destroy(d.server);
+        wh_context_destroy(d.ctx[0]);
+        wh_context_destroy(d.ctx[1]);
+        _exit(ok ? 0 : 1);
+    }
+    int status = -1;
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK_EQ_INT(status, 0);
+    uint64_t word = 6;
+    CHECK_EQ_INT(wh_put(rkey, 0, &word, 8, NULL, NULL), WH_OK);
+    CHECK_EQ_INT(memory[0], 6);
+    wh_rkey_close(rkey);
     end();
 }
 

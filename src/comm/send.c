@@ -189,9 +189,9 @@ static bool bulk_active(const wh_endpoint *ep, uint64_t before) {
     return false;
 }
 
-// to_flush counts all that a flush has to be behind.
+// to_flush counts all that a flush has to be behind: messages, accesses, and what was granted since.
 static uint64_t to_flush(const wh_endpoint *ep) {
-    return ep->counters.sent_messages + ep->accesses;
+    return ep->counters.sent_messages + ep->accesses + ep->bulk_serial;
 }
 
 static wh_status start_flush(wh_request *req) {
@@ -210,6 +210,7 @@ static wh_status start_flush(wh_request *req) {
     if (st != WH_OK)
         unname_send(req);
     req->tag = to_flush(ep);
+    req->remote = ep->accesses;
     return st == WH_OK ? WH_PENDING : st;
 }
 
@@ -388,11 +389,24 @@ static void end_flush_late(wh_request *req) {
                  req->ep->link->name, wh_status_text(why));
 }
 
+// note_error keeps what a flush has brought home for whoever flushes, this one or, if it was cancelled, the next.
+static wh_status note_error(whi_link *link, const whi_hdr *hdr) {
+    int64_t status = (int64_t)hdr->arg;
+    if (status > 0 || status < WHI_STATUS_LAST)
+        return WH_EPROTOCOL;
+    wh_endpoint *ep = whi_hash_get(&link->eps, hdr->ep);
+    if (ep && ep->rma_error == WH_OK)
+        ep->rma_error = (wh_status)status;
+    return WH_OK;
+}
+
 wh_status whi_send_answered(whi_link *link, const whi_hdr *hdr) {
     wh_request *req = whi_idmap_get(&link->sends, (uint32_t)hdr->tag);
+    bool flush = hdr->cls == WHI_CLASS_FLUSH_ACK;
+    if (flush && note_error(link, hdr) != WH_OK)
+        return WH_EPROTOCOL;
     if (!req)
         return WH_OK;
-    bool flush = hdr->cls == WHI_CLASS_FLUSH_ACK;
     if (flush != (req->kind == WHI_REQ_FLUSH) || req->ep->number != hdr->ep ||
         (req->stage != WHI_STAGE_ANSWER && !awaits_word(req)))
         return WH_EPROTOCOL;
@@ -405,8 +419,10 @@ wh_status whi_send_answered(whi_link *link, const whi_hdr *hdr) {
         req->why = (int32_t)hdr->arg == WH_EREJECTED ? WH_EREJECTED : WH_OK;
         return WH_OK;
     }
-    if (flush)
+    if (flush) {
         req->ep->flushed = req->tag;
+        whi_rma_served(req->ep, req->remote);
+    }
     if (flush && req->ep->rma_error != WH_OK)
         end_flush_late(req);
     else if ((int32_t)hdr->arg == WH_EREJECTED)

@@ -23,13 +23,12 @@ static void answer(wh_endpoint *ep, uint32_t id, unsigned what, uint64_t value) 
     whi_link_control(ep->link, &hdr, NULL);
 }
 
-// refuse tells of an access that failed; of those that are done for the initiator already, of the first until it flushes.
+// refuse tells of an access that failed; of those that are done for the initiator already, of the first when it flushes.
 static void refuse(wh_endpoint *ep, uint32_t id, bool get, wh_status why) {
     if (id)
         answer(ep, id, get ? WHI_ANSWER_GET_FAILED : WHI_ANSWER_FAILED, (uint64_t)(int64_t)why);
-    else if (!ep->told_late)
-        answer(ep, 0, WHI_ANSWER_LATE, (uint64_t)(int64_t)why);
-    ep->told_late |= !id;
+    else if (ep->serve_error == WH_OK)
+        ep->serve_error = why;
 }
 
 static void put_here(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
@@ -155,11 +154,10 @@ void whi_serve_landed(wh_request *req) {
     answer(req->ep, req->send_id, WHI_ANSWER_DONE, 0);
 }
 
-wh_status whi_serve_map(wh_endpoint *ep, const whi_hdr *hdr) {
-    whi_link *link = ep->link;
+wh_status whi_serve_map(whi_link *link, wh_endpoint *ep, const whi_hdr *hdr) {
     wh_mr *mr = NULL;
-    wh_status st = whi_mr_begin(ep->worker->ctx, hdr->tag, 0, 0, 0, &mr);
-    whi_hdr reply = {.cls = WHI_CLASS_MAPPED, .ep = ep->number, .tag = hdr->tag};
+    wh_status st = ep ? whi_mr_begin(ep->worker->ctx, hdr->tag, 0, 0, 0, &mr) : WH_ECLOSED;
+    whi_hdr reply = {.cls = WHI_CLASS_MAPPED, .ep = hdr->ep, .tag = hdr->tag};
     if (st == WH_OK) {
         if (!mr->region || !link->shm || link->tx != link->shm)
             st = WH_ENOTSUP;

@@ -108,7 +108,7 @@ static void post_foreign(wh_request *req) {
         atomic_fetch_sub(&req->ep->submitted, 1);
     }
     if (whi_req_accesses(req) && req->rkey)
-        req->rkey->refs++;
+        whi_rkey_take_over(req->rkey);
     bool cancelled = atomic_load(&req->cancel) && req->kind != WHI_REQ_CLOSE;
     wh_status st = cancelled ? WH_ECANCELLED : whi_req_post(req);
     if (st == WH_PENDING)

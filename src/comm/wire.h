@@ -66,7 +66,6 @@ enum {
     WHI_ANSWER_DONE = 1,        // a large put is there
     WHI_ANSWER_FAILED = 2,      // a large put or an atomic
     WHI_ANSWER_GET_FAILED = 3,  // the id is the grant's
-    WHI_ANSWER_LATE = 4,        // a small put, or an atomic that fetches nothing
 };
 
 // What a remote access says of itself when its payload is not its bytes.
