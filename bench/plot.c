@@ -267,7 +267,8 @@ static void draw_panel(const plot *of, int which) {
 static void draw_legend(const plot *of, int columns) {
     for (int i = 0; i < of->series_count; i++) {
         double x = LEFT + (i % columns) * KEY;
-        double y = TOP + HEIGHT + BELOW + LINE * (i / columns);
+        int row = i / columns;
+        double y = TOP + HEIGHT + BELOW + LINE * row;
         begin_stroke(of, i);
         fprintf(of->file, "M%.1f %.1fh36\"/>\n", x, y);
         draw_mark(of->file, i, x + 18, y);

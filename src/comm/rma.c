@@ -166,7 +166,8 @@ static bool is_live(const wh_rkey *rkey) {
 
 static wh_status copy_direct(void *there, const whi_buffer *here, bool put) {
     if (here->kind == WH_MEM_HOST) {
-        whi_copy(put ? there : here->ptr, put ? here->ptr : there, here->size);
+        if (here->size)
+            whi_copy(put ? there : here->ptr, put ? here->ptr : there, here->size);
         return WH_OK;
     }
     const whi_mem_ops *ops = whi_mem_ops_of(here->kind);
@@ -431,8 +432,10 @@ static wh_status move(wh_rkey *rkey, whi_req_kind kind, uint64_t offset, void *b
     if (may_go_now(rkey, opts)) {
         if (!is_live(rkey))
             return WH_EKEY;
-        whi_copy(put ? (void *)(rkey->base + offset) : buf,
-                 put ? buf : (void *)(rkey->base + offset), size);
+        if (size) {  // else there need be no buffer
+            void *there = rkey->base + offset;
+            whi_copy(put ? there : buf, put ? buf : there, size);
+        }
         return done_now(size, opts, out);
     }
     wh_request *req = whi_req_new(rkey->ep->worker, rkey->ep, kind, opts, out != NULL);

@@ -186,6 +186,8 @@ static void on_sent(void *link, const whi_hdr *hdr) {
     while (loan && loan->number != hdr->ep)
         loan = loan->next;
     MUST(loan && loan->out > 0);
+    if (!loan)
+        return;  // which MUST has not let come to pass
     memset(loan->bulk + hdr->arg, 0xee, hdr->size);
     loan->out--;
     repay(end, loan);
@@ -341,6 +343,8 @@ static uint64_t end_landing(whi_kit_end *end, const whi_hdr *hdr) {
         at = &(*at)->next;
     kit_chunk *chunk = *at;
     MUST(chunk);
+    if (!chunk)
+        return 0;  // which MUST has not let come to pass
     uint64_t consumed = chunk->consumed;
     *at = chunk->next;
     free(chunk);

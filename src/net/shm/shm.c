@@ -245,15 +245,15 @@ wh_status whi_shm_attach(whi_lane *lane, int fd) {
     return status;
 }
 
-wh_status whi_shm_pass(whi_lane *base, const whi_hdr *hdr, int fd) {
-    whi_shm *lane = (whi_shm *)base;
+wh_status whi_shm_pass(whi_lane *lane, const whi_hdr *hdr, int fd) {
+    whi_shm *shm = (whi_shm *)lane;
     assert(hdr->size == 0 && hdr->cls < WHI_CLASS_LANE);
     // Room first: a descriptor that is on its way must not be overtaken by that of a larger ring.
-    wh_status status = whi_ring_fits(&lane->tx, 0) ? WH_OK : whi_shm_reserve(lane, 0);
+    wh_status status = whi_ring_fits(&shm->tx, 0) ? WH_OK : whi_shm_reserve(shm, 0);
     if (status == WH_OK)
-        status = lane->wire->send_fd(lane->wire_arg, fd);
+        status = shm->wire->send_fd(shm->wire_arg, fd);
     if (status == WH_OK)
-        whi_shm_commit(lane, hdr);
+        whi_shm_commit(shm, hdr);
     return status;
 }
 

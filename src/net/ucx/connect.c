@@ -16,17 +16,17 @@
 
 // ---- the offer
 
-size_t whi_ucx_lane_offer(const whi_lane *base, void *bytes, size_t size) {
-    const whi_ucx_lane *lane = (const whi_ucx_lane *)base;
-    const whi_ucx *ucx = lane->ucx;
+size_t whi_ucx_lane_offer(const whi_lane *lane, void *bytes, size_t size) {
+    const whi_ucx_lane *mine = (const whi_ucx_lane *)lane;
+    const whi_ucx *ucx = mine->ucx;
     size_t need = sizeof(whi_ucx_offer) + ucx->address_size;
     if (need > size)
         return need;
     whi_ucx_offer offer = {.format = WHI_UCX_FORMAT,
                            .ucx_version = whi_ucx_version(),
-                           .token = lane->token,
-                           .eager_max = (uint32_t)lane->eager_max,
-                           .chunk_max = (uint32_t)lane->chunk_max,
+                           .token = mine->token,
+                           .eager_max = (uint32_t)mine->eager_max,
+                           .chunk_max = (uint32_t)mine->chunk_max,
                            .address_size = (uint32_t)ucx->address_size};
     memcpy(bytes, &offer, sizeof(offer));
     memcpy((char *)bytes + sizeof(offer), ucx->address, ucx->address_size);

@@ -77,7 +77,7 @@ wh_status whi_ucx_put(whi_ucx_lane *lane, const whi_hdr *hdr, const whi_span *pa
     slot->wire = (whi_ucx_wire){.hdr = *hdr, .token = lane->peer_token, .seq = lane->tx_seq};
     if (hdr->size && payload->ptr)
         memcpy(slot->payload, payload->ptr, hdr->size);
-    else if (hdr->size)
+    else if (hdr->size && payload->move)
         payload->move(payload->ctx, payload->base, slot->payload, hdr->size);
     static const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK |
@@ -324,8 +324,8 @@ wh_status whi_ucx_lane_create(whi_ucx *ucx, const whi_ucx_opts *opts, const whi_
     return WH_OK;
 }
 
-void whi_ucx_lane_abandon(whi_lane *base) {
-    whi_ucx_lane *lane = whi_ucx_lane_of(base);
-    if (lane->failing == WH_OK)
-        lane->failing = WH_EPEER;
+void whi_ucx_lane_abandon(whi_lane *lane) {
+    whi_ucx_lane *mine = whi_ucx_lane_of(lane);
+    if (mine->failing == WH_OK)
+        mine->failing = WH_EPEER;
 }
