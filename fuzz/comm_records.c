@@ -3,9 +3,9 @@
 // Fuzz target: what a peer may send once it has a link.
 //
 // An input is a program of single bytes with arguments: records of every class with nearly right fields, chunks, and, in
-// between, operations of the victim's user.  The link runs over a loop lane whose other end only this file has.  In the
+// between, operations of the victim's user, who has registered memory that the peer knows the ids of.  The link runs over a loop lane whose other end only this file has.  In the
 // end the peer goes; then every operation on its endpoints must have ended, exactly once, what was posted for
-// any source must still be posted, and the match tables must count right.
+// any source must still be posted, the match tables must count right, and no memory must be in use.
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "comm/endpoint.h"
 #include "comm/link.h"
+#include "comm/rma.h"
 #include "comm/worker.h"
 #include "net/loop/loop.h"
 
@@ -22,6 +23,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define MUST(cond) ((cond) ? (void)0 : abort())
 
 enum { EPS = 4, OPS = 64, EAGER = 2048, LARGE = 40000, HEAD_MAX = 1 << 28 };
+enum {
+    MEMORIES = 4,
+    FIRST_ID = 0x20
+};  // the ids of registered memory, so that an input can name them
 
 static struct {
     const uint8_t *at;
@@ -44,6 +49,7 @@ static struct {
 } f;
 
 static uint8_t source[LARGE];
+static wh_mr *mrs[MEMORIES];
 
 // ---- input
 
@@ -168,13 +174,16 @@ static void progress(void) {
 
 static void send_record(void) {
     static const uint8_t classes[] = {
-        WHI_CLASS_TAG,    WHI_CLASS_OBJECT, WHI_CLASS_AM,        WHI_CLASS_WITHDRAW,
-        WHI_CLASS_FLUSH,  WHI_CLASS_CLOSE,  WHI_CLASS_GRANT,     WHI_CLASS_ACK,
-        WHI_CLASS_CREDIT, WHI_CLASS_ABORT,  WHI_CLASS_FLUSH_ACK, WHI_CLASS_CLOSE_ACK,
-        WHI_CLASS_OPEN,   WHI_CLASS_ACCEPT, WHI_CLASS_REFUSE,    WHI_CLASS_BYE};
+        WHI_CLASS_TAG,    WHI_CLASS_OBJECT,    WHI_CLASS_AM,        WHI_CLASS_WITHDRAW,
+        WHI_CLASS_FLUSH,  WHI_CLASS_CLOSE,     WHI_CLASS_GRANT,     WHI_CLASS_ACK,
+        WHI_CLASS_CREDIT, WHI_CLASS_ABORT,     WHI_CLASS_FLUSH_ACK, WHI_CLASS_CLOSE_ACK,
+        WHI_CLASS_OPEN,   WHI_CLASS_ACCEPT,    WHI_CLASS_REFUSE,    WHI_CLASS_BYE,
+        WHI_CLASS_PUT,    WHI_CLASS_GET,       WHI_CLASS_ATOMIC,    WHI_CLASS_MAP,
+        WHI_CLASS_MAPPED, WHI_CLASS_RMA_ANSWER};
     uint8_t payload[EAGER] = {0};
     uint8_t what = take_u8(), mode = take_u8();
-    whi_hdr hdr = {.cls = what & 0x80 ? what % WHI_CLASS_LANE : classes[what & 15],
+    uint8_t which = what < sizeof(classes) ? what : what & 15;
+    whi_hdr hdr = {.cls = what & 0x80 ? what % WHI_CLASS_LANE : classes[which],
                    .flags = mode & 3,
                    .aux = mode >> 2 & 1,
                    .ep = (uint32_t)take_number(),
@@ -185,6 +194,11 @@ static void send_record(void) {
     // A head of gigabytes is refused or only reserved, never touched; the fuzzer would take it for a lack of bounds.
     if (hdr.cls == WHI_CLASS_OBJECT && hdr.arg > HEAD_MAX && hdr.arg <= UINT64_C(1) << 34)
         hdr.arg = HEAD_MAX;
+    if (hdr.cls == WHI_CLASS_ATOMIC || hdr.cls == WHI_CLASS_RMA_ANSWER) {
+        uint8_t aux =
+            take_u8();  // the operation and half the bytes of the word, or what is answered
+        hdr.aux = hdr.cls == WHI_CLASS_ATOMIC ? (aux & 7) | (aux >> 3) << 9 : aux & 7;
+    }
     if (mode & 0x08)  // names of sends and grants: generation and slot
         hdr.tag = (hdr.tag & 0xf) | UINT64_C(1) << 22 | (hdr.tag & 0xf0) << 28 | UINT64_C(1) << 54;
     bool ordered = hdr.cls >= WHI_CLASS_TAG && hdr.cls < WHI_CLASS_UNORDERED;
@@ -230,6 +244,33 @@ static void answer_parked(bool reject) {
         memory = NULL;
     free(memory);
     f.parked = NULL;
+}
+
+// access_peer puts, gets or adds to memory that the peer may or may not have.
+static void access_peer(wh_endpoint *ep, uint8_t id, size_t size) {
+    whi_key key = {.magic = {'W', 'H', 'K', '1'}, .access = WH_MR_ALL, .kind = WH_MEM_HOST};
+    key.id = id;
+    key.size = LARGE;
+    wh_rkey *rkey = NULL;
+    wh_request *req = NULL;
+    const wh_op_opts *opts = WH_OP_OPTS(.done = on_done);
+    if (wh_rkey_open(ep, &key, sizeof(key), &rkey) != WH_OK)
+        return;
+    uint8_t *into = malloc(size + 8);
+    MUST(into);
+    f.memory[f.op_count] = into;
+    memset(into, 0, size + 8);
+    switch (id & 3) {
+    case 0: note(wh_put(rkey, 0, into, size, opts, &req), req); break;
+    case 1: note(wh_get(rkey, LARGE - size, into, size, opts, &req), req); break;
+    case 2: note(wh_atomic(rkey, 8, WH_ATOMIC_ADD, 8, 1, 0, into, opts, &req), req); break;
+    default: note(wh_atomic(rkey, 4, WH_ATOMIC_SWAP, 4, 1, 0, NULL, opts, &req), req);
+    }
+    wh_rkey_close(rkey);
+    if (!req) {
+        f.memory[f.op_count] = NULL;
+        free(into);
+    }
 }
 
 #define TELL WH_OP_OPTS(.done = on_done, .flags = flags)
@@ -283,6 +324,8 @@ static void user_operation(void) {
     case 8: note(wh_object_recv(ep, NULL, 0, tag, mask, TELL_OF_OBJECT, &req), req); return;
     case 9: note(wh_am_send(ep, 1, source, size % 1000, source, size, TELL, &req), req); return;
     case 10: note(wh_endpoint_flush(ep, TELL, &req), req); return;
+    case 13: access_peer(ep, which, size); return;
+    case 14: MUST(wh_endpoint_fence(ep) != WH_ENOMEM); return;
     default: break;
     }
     // The rest gives the endpoint up.
@@ -296,12 +339,29 @@ static void user_operation(void) {
 
 // ---- the whole
 
+// register_memory registers host memory with and without rights, and a device's, each under an id that is known.
+static void register_memory(wh_context *ctx) {
+    static const unsigned rights[MEMORIES] = {WH_MR_ALL, WH_MR_READ, WH_MR_ALL, WH_MR_ALL};
+    for (unsigned i = 0; i < MEMORIES; i++) {
+        size_t size = i % 2 ? LARGE : 100;
+        void *ptr = i == 2 ? NULL : malloc(size);
+        wh_mem_kind kind = i == 2 ? WH_MEM_SIM : WH_MEM_HOST;
+        if (i == 2)
+            MUST(wh_mem_alloc_kind(WH_MEM_SIM, 0, size, &ptr) == WH_OK);
+        MUST(ptr && wh_mem_register(ctx, ptr, size, kind, rights[i], &mrs[i]) == WH_OK);
+        MUST(whi_hash_remove(&ctx->mrs.mrs, mrs[i]->id) == mrs[i]);
+        mrs[i]->id = FIRST_ID + i;
+        MUST(whi_hash_put(&ctx->mrs.mrs, mrs[i]->id, mrs[i]) == WH_OK);
+    }
+}
+
 static void begin(void) {
     static wh_context *ctx;
     if (!ctx) {
         static const char *const options[] = {"credit=64K", "announce_max=20", "eager_max=2K",
                                               "lanes=stream", NULL};
         MUST(wh_log_set_level("off") == WH_OK && wh_context_create(options, &ctx) == WH_OK);
+        register_memory(ctx);
     }
     f.ctx = ctx;
     MUST(wh_worker_create(ctx, WH_WORKER_OPTS(.accept = on_accept), &f.worker) == WH_OK);
@@ -331,6 +391,10 @@ static void end(void) {
         (void)wh_worker_progress(f.worker);
     MUST(!link_lives());
     check_quiet();
+    for (unsigned i = 0; i < MEMORIES; i++)
+        MUST(mrs[i]->accesses == 0);
+    for (unsigned i = 0; i < f.ep_count; i++)
+        MUST(f.eps[i]->rma_active == 0 && f.eps[i]->fences == 0);
     if (f.kept)
         wh_am_drop(f.kept);
     while (f.ep_count)

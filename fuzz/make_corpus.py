@@ -14,6 +14,7 @@ import sys
 
 TAG, OBJECT, AM, WITHDRAW, FLUSH, CLOSE, GRANT, ACK = range(8)
 CREDIT, ABORT, FLUSH_ACK, CLOSE_ACK, OPEN, ACCEPT, REFUSE, BYE = range(8, 16)
+PUT, GET, ATOMIC, MAP, MAPPED, RMA_ANSWER = range(16, 22)
 ANNOUNCED, SYNC, NAMED, ODD_NUMBER = 1, 2, 0x08, 0x10
 OPENED = bytes([2])  # the first byte of a program: endpoints 1 and 3 are there
 PROGRESS = bytes([0xff])
@@ -41,9 +42,11 @@ def number(value):
     return bytes([value]) if value < 0xf0 else b"\xf8" + struct.pack(">Q", value)
 
 
-def record(cls, ep=1, tag=0, arg=0, flags=0, mode=0, payload=b"", seq=0):
+def record(cls, ep=1, tag=0, arg=0, flags=0, mode=0, payload=b"", seq=0, aux=0):
     out = bytes([0, cls, flags | mode]) + number(ep) + number(tag) + number(arg)
-    if not TAG <= cls <= CLOSE or mode & ODD_NUMBER:
+    if cls in (ATOMIC, RMA_ANSWER):
+        out += bytes([aux])
+    if not (cls <= CLOSE or PUT <= cls <= ATOMIC) or mode & ODD_NUMBER:
         out += number(seq)
     return out + bytes([len(payload)]) + payload
 
@@ -51,6 +54,11 @@ def record(cls, ep=1, tag=0, arg=0, flags=0, mode=0, payload=b"", seq=0):
 def announce(cls, send_id, arg, tag=0, more=b""):
     return record(cls, tag=tag, arg=arg, flags=ANNOUNCED,
                   payload=struct.pack("<II", send_id, 0) + more)
+
+
+def access(cls, memory, offset, name, value, flags=0, aux=0):
+    return record(cls, tag=memory, arg=offset, flags=flags, aux=aux,
+                  payload=struct.pack("<IIQQ", name, 0, value, 0))
 
 
 def chunk(grant, segment, offset, size):
@@ -69,7 +77,9 @@ def envelope(sizes, header=b"head", follow=False):
 
 
 RECV, RECV_ANY, RECV_OBJECT_ANY, CANCEL, ANSWER, DROP, SEND, SEND_OBJECT, RECV_OBJECT, SEND_AM, \
-    DO_FLUSH, DO_ABORT, DO_CLOSE = range(13)
+    DO_FLUSH, DO_ABORT, DO_CLOSE, DO_ACCESS, DO_FENCE = range(15)
+HOST, READABLE, DEVICE, LARGE_HOST = range(0x20, 0x24)  # registered memory
+ADD8 = 4 << 3
 
 PROGRAMS = {
     "tag": user(RECV) + record(TAG, payload=b"hello") + PROGRESS,
@@ -105,6 +115,35 @@ PROGRAMS = {
                       + chunk(0, 0, 0, 100) + PROGRESS,
     "credit": record(CREDIT, arg=100) + PROGRESS,
     "open": record(OPEN, ep=5, arg=200, seq=5) + record(TAG, ep=5) + PROGRESS,
+    "put": record(PUT, tag=HOST, arg=50, payload=b"p" * 50) + record(FLUSH, tag=3) + PROGRESS,
+    "put-device": record(PUT, tag=DEVICE, payload=b"p" * 50) + PROGRESS,
+    "put-large": access(PUT, LARGE_HOST, 5, 7, 100, ANNOUNCED) + PROGRESS + chunk(0, 0, 0, 60)
+                 + chunk(0, 0, 60, 40) + PROGRESS,
+    "put-withdrawn": access(PUT, LARGE_HOST, 5, 7, 100, ANNOUNCED) + PROGRESS
+                     + record(WITHDRAW, tag=7) + chunk(0, 0, 0, 60) + PROGRESS,
+    "put-refused": record(PUT, tag=READABLE, payload=b"p") + record(PUT, tag=HOST, arg=99, payload=b"pp")
+                   + record(PUT, tag=9) + access(PUT, READABLE, 0, 7, 9, ANNOUNCED) + PROGRESS,
+    "get": access(GET, READABLE, 3, 1 << 22, 20000) + access(GET, DEVICE, 3, 8, 9) + PROGRESS,
+    "get-refused": access(GET, HOST, 99, 5, 2) + access(GET, 9, 0, 6, 1) + PROGRESS,
+    "atomic": access(ATOMIC, HOST, 8, 3, 1, aux=ADD8) + access(ATOMIC, HOST, 8, 0, 1, aux=2 << 3 | 5)
+              + PROGRESS,
+    "atomic-refused": access(ATOMIC, HOST, 3, 3, 1, aux=ADD8)
+                      + access(ATOMIC, DEVICE, 0, 0, 1, aux=ADD8) + PROGRESS,
+    "map": record(MAP, tag=HOST) + PROGRESS,
+    "put-to-peer": user(DO_ACCESS, 0x40, 30000) + PROGRESS + record(GRANT, mode=NAMED, arg=30000)
+                   + PROGRESS + record(RMA_ANSWER, mode=NAMED, aux=1) + PROGRESS,
+    "put-fails": user(DO_ACCESS, 0x40, 30000) + PROGRESS
+                 + record(RMA_ANSWER, mode=NAMED, arg=2**64 - 1, aux=2) + PROGRESS,
+    "get-from-peer": user(DO_ACCESS, 0x41, 300) + PROGRESS + chunk(0, 0, 0, 300) + PROGRESS,
+    "get-fails": user(DO_ACCESS, 0x41, 300) + PROGRESS
+                 + record(RMA_ANSWER, mode=NAMED, arg=2**64 - 1, aux=3) + PROGRESS,
+    "add-to-peer": user(DO_ACCESS, 0x42) + PROGRESS + record(RMA_ANSWER, mode=NAMED, arg=9)
+                   + PROGRESS,
+    "fence": user(DO_ACCESS, 0x40, 30000) + user(DO_FENCE) + user(DO_ACCESS, 0x43) + user(SEND, size=9)
+             + user(DO_FLUSH) + PROGRESS + record(RMA_ANSWER, mode=NAMED, arg=2**64 - 1, aux=2)
+             + PROGRESS,
+    "late-error": user(DO_ACCESS, 0x43) + user(DO_FLUSH) + PROGRESS
+                  + record(FLUSH_ACK, mode=NAMED, arg=2**64 - 1) + PROGRESS,
     "bye": record(BYE) + record(TAG) + PROGRESS,
 }
 
@@ -112,6 +151,12 @@ BROKEN = {
     "bad-sequence": record(TAG, mode=ODD_NUMBER, seq=5) + PROGRESS,
     "bad-endpoint": record(TAG, ep=7) + PROGRESS,
     "bad-accept": record(ACCEPT, ep=2) + record(REFUSE, ep=2, payload=b"no") + PROGRESS,
+    "bad-access": record(GET, tag=HOST, payload=b"short") + PROGRESS,
+    "bad-word": access(ATOMIC, HOST, 0, 3, 1, aux=3 << 3) + PROGRESS,
+    "bad-put": access(PUT, HOST, 0, 0, 9, ANNOUNCED) + PROGRESS,
+    "bad-mapped": record(MAPPED, tag=HOST) + PROGRESS,
+    "bad-answer": user(DO_ACCESS, 0x40, 30000) + PROGRESS + record(RMA_ANSWER, mode=NAMED, aux=1)
+                  + PROGRESS,
     "bad-chunk": user(RECV) + announce(TAG, 5, 100) + PROGRESS + chunk(0, 0, 90, 20) + PROGRESS,
     "bad-object": user(RECV_OBJECT) + record(OBJECT, payload=envelope([5])[:-1]) + PROGRESS,
     "bad-follow": user(RECV_OBJECT) + record(OBJECT, payload=envelope([5], follow=True)) + PROGRESS,
