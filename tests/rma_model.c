@@ -59,6 +59,8 @@ static struct {
     const char *lane;
     proc_worker owner, other;  // `other` has the initiators' workers, but for the lane to oneself
     wh_listener *listener;
+    wh_endpoint *accepted[INITIATORS];
+    int accepted_count;
     wh_mr *mrs[MEMORIES];
     uint8_t *memory[MEMORIES];
     uint8_t *users;
@@ -406,7 +408,9 @@ static void make_memories(void) {
 }
 
 static void on_accept(wh_endpoint *ep, void *arg) {
-    (void)ep, (void)arg;  // it goes with its worker
+    (void)arg;
+    CHECK(m.accepted_count < INITIATORS);
+    m.accepted[m.accepted_count++] = ep;
 }
 
 static void make_endpoint(initiator *in) {
@@ -482,6 +486,8 @@ static void open_all(void) {
 static void close_all(void) {
     for (int i = 0; i < INITIATORS; i++)
         end_initiator(&m.side[i]);
+    while (m.accepted_count)
+        wh_endpoint_abort(m.accepted[--m.accepted_count]);
     wh_listener_close(m.listener);
     if (m.second)
         wh_worker_destroy(m.second);
