@@ -6,7 +6,7 @@ Python programs expect (``ValueError``, ``TimeoutError``, ...) where there is on
 names and numbers with the list in wherry/status.h.
 """
 import enum
-from typing import ClassVar, Dict, Type
+from typing import ClassVar, Dict, Optional, Type
 
 
 class Status(enum.IntEnum):
@@ -43,9 +43,21 @@ class Status(enum.IntEnum):
 
 
 class Error(Exception):
-    """What every exception of the engine is; ``status`` says which."""
+    """What every exception of the engine is; ``status`` says which.
+
+    The text is one sentence with what failed and where.  Of an operation that failed:
+
+    op: its name, such as ``"recv"``.
+    peer: who is at the other end, such as ``"4711@node7 (10.0.0.7:40112)"``.
+    size: bytes of its buffer; of a truncated message, of the message.
+    hint: what to look at first, or None.
+    """
 
     status: ClassVar[Status]
+    op: Optional[str] = None
+    peer: Optional[str] = None
+    size: Optional[int] = None
+    hint: Optional[str] = None
 
 
 class InvalidError(Error, ValueError):
@@ -64,10 +76,14 @@ class TruncatedError(Error, ValueError):
     """The destination is too small."""
 
     status = Status.ETRUNCATED
+    hint = "receive with a larger buffer, ask probe() for the size first, or use recv_obj()"
 
 
 class CancelledError(Error):
-    """The operation was cancelled."""
+    """The operation was cancelled, by ``abort`` or by the other side.
+
+    A cancelled task sees ``asyncio.CancelledError``, as everywhere.
+    """
 
     status = Status.ECANCELLED
 
@@ -76,6 +92,7 @@ class TimedOutError(Error, TimeoutError):
     """The operation did not finish in time."""
 
     status = Status.ETIMEDOUT
+    hint = "is the peer alive and receiving?  WHERRY_SIGUSR1_DUMP shows what a worker waits for"
 
 
 class ClosedError(Error, ConnectionError):
@@ -88,48 +105,56 @@ class PeerError(Error, ConnectionResetError):
     """The peer died or the connection to it was lost."""
 
     status = Status.EPEER
+    hint = "look at the peer's own log: it has died, has aborted, or cannot be reached any more"
 
 
 class RefusedError(Error, ConnectionRefusedError):
     """The peer refused the connection."""
 
     status = Status.EREFUSED
+    hint = "is the server running, and is that its port?"
 
 
 class UnreachableError(Error, ConnectionError):
     """The peer cannot be reached."""
 
     status = Status.EUNREACHABLE
+    hint = "is there a route to that host, and does a firewall let the port through?"
 
 
 class AddressError(Error, OSError):
     """The address cannot be used or does not resolve."""
 
     status = Status.EADDRESS
+    hint = "write a host name or address and a port; does the name resolve here?"
 
 
 class AuthError(Error, PermissionError):
     """The secret is missing or wrong."""
 
     status = Status.EAUTH
+    hint = "both sides need the same secret (WHERRY_SECRET or secret=)"
 
 
 class VersionError(Error):
     """The other side, or the data, is of a version that this one does not know."""
 
     status = Status.EVERSION
+    hint = "install the same version of wherry on both sides"
 
 
 class NoLaneError(Error, ConnectionError):
     """The two sides have no lane in common."""
 
     status = Status.ENOLANE
+    hint = "compare the setting `lanes` (WHERRY_LANES) of both sides"
 
 
 class ProtocolError(Error):
     """The bytes that came break the format."""
 
     status = Status.EPROTOCOL
+    hint = "what listens there may be another program"
 
 
 class BusyError(Error):
@@ -142,30 +167,35 @@ class AgainError(Error, BlockingIOError):
     """A queue is full, try again later."""
 
     status = Status.EAGAIN
+    hint = "let the owning thread progress, or raise the setting `submit_max`"
 
 
 class ForkedError(Error, RuntimeError):
     """The object belongs to the parent of this forked process."""
 
     status = Status.EFORKED
+    hint = "make a new worker in the child, or start processes with spawn"
 
 
 class ThreadError(Error, RuntimeError):
     """Only the thread that owns the object may do this."""
 
     status = Status.ETHREAD
+    hint = "call from the thread that made the worker, or make a worker for this thread"
 
 
 class DeniedError(Error, PermissionError):
     """Permission denied."""
 
     status = Status.EPERM
+    hint = "processes of other users need the listener's any_user=True"
 
 
 class LimitError(Error):
     """A limit of this process, this system or the format is reached."""
 
     status = Status.ELIMIT
+    hint = "see ulimit -n, and the setting that the text names"
 
 
 class NotSupportedError(Error, NotImplementedError):
@@ -206,3 +236,10 @@ class BoundsError(Error, IndexError):
 
 # status number -> class
 CLASS_OF: Dict[int, Type[Error]] = {int(made.status): made for made in Error.__subclasses__()}
+__all__ = [
+    "AddressError", "AgainError", "AuthError", "BusyError", "CancelledError", "ClosedError",
+    "DeniedError", "ForkedError", "InvalidError", "LimitError", "NoLaneError", "NotFoundError",
+    "NotSupportedError", "OutOfMemoryError", "PeerError", "ProtocolError", "RefusedError",
+    "RejectedError", "SystemCallError", "ThreadError", "TimedOutError", "TruncatedError",
+    "UnreachableError", "VersionError",
+]
