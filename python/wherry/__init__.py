@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Wherry: moves data of any memory and any layout.
+"""Wherry: moves data of any memory and any layout between any two processes.
 
-In this version: :mod:`wherry.types`, descriptions of layouts, and packing.  Importing needs neither
-numpy nor any other package.
+``listen`` and ``connect`` make endpoints; everything that takes time can be awaited, or waited for
+with ``.result(timeout)``.  :mod:`wherry.types` describes and packs layouts.  Importing needs
+neither numpy nor any other package.
 """
-from wherry import types
+from wherry import errors, types
+from wherry._core import ALL, Context, Endpoint, Frame, Listener, Probed, Request, Worker
+from wherry._core import set_log_level
 from wherry._core import version as _version
+from wherry._default import connect, listen, worker
+from wherry.errors import *  # noqa: F403
 from wherry.errors import Error, Status
 
-__all__ = ["Error", "Status", "types"]
+__all__ = [
+    "ALL", "Context", "Endpoint", "Error", "Frame", "Listener", "Probed", "Request", "Status",
+    "Worker", "connect", "errors", "listen", "set_log_level", "types", "worker",
+]
+__all__ += errors.__all__
 __version__: str = _version()

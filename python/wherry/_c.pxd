@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # What the binding uses of the public headers; nothing else is declared to C anywhere.
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdio cimport FILE
 
 cdef extern from "<sys/uio.h>" nogil:
     cdef struct iovec:
@@ -11,10 +12,243 @@ cdef extern from "<sys/uio.h>" nogil:
 cdef extern from "<wherry/status.h>" nogil:
     ctypedef enum wh_status:
         WH_OK
+        WH_PENDING
+        WH_EINVAL
         WH_ETRUNCATED
+        WH_ECANCELLED
+        WH_ETIMEDOUT
+        WH_ECLOSED
+        WH_EBUSY
+        WH_EFORKED
+        WH_ETHREAD
+        WH_ENOTFOUND
+    const char *wh_status_text(wh_status status)
 
 cdef extern from "<wherry/context.h>" nogil:
+    ctypedef struct wh_context:
+        pass
     const char *wh_version()
+    wh_status wh_context_create(const char *const *options, wh_context **ctx)
+    void wh_context_destroy(wh_context *ctx)
+    ctypedef struct wh_config_item:
+        const char *key
+        const char *env
+        const char *type
+        const char *default_value
+        const char *value
+        const char *source
+        const char *doc
+    ctypedef struct wh_lane_info:
+        const char *name
+        int usable
+        const char *reason
+
+# They call back before they return, with the interpreter's lock as it was.
+cdef extern from "<wherry/context.h>":
+    void wh_context_config(const wh_context *ctx,
+                           void (*fn)(const wh_config_item *item, void *arg), void *arg)
+    void wh_context_lanes(const wh_context *ctx,
+                          void (*fn)(const wh_lane_info *lane, void *arg), void *arg)
+
+cdef extern from "<wherry/mem.h>" nogil:
+    ctypedef enum wh_mem_kind:
+        WH_MEM_AUTO
+        WH_MEM_HOST
+        WH_MEM_CUDA
+        WH_MEM_SIM
+    const char *wh_mem_kind_name(wh_mem_kind kind)
+    wh_status wh_mem_kind_parse(const char *name, wh_mem_kind *kind)
+    wh_status wh_mem_alloc_kind(wh_mem_kind kind, int device, size_t size, void **ptr)
+    wh_status wh_mem_free_kind(wh_mem_kind kind, void *ptr)
+    wh_status wh_mem_copy(void *dst, wh_mem_kind dst_kind, const void *src, wh_mem_kind src_kind,
+                          size_t size)
+
+cdef extern from "<wherry/request.h>" nogil:
+    ctypedef struct wh_request:
+        pass
+    ctypedef struct wh_endpoint:
+        pass
+    ctypedef struct wh_object:
+        pass
+    ctypedef struct wh_result:
+        wh_status status
+        uint64_t size
+        uint64_t tag
+        wh_endpoint *source
+        wh_object *object
+    ctypedef void (*wh_done_fn)(wh_request *req, const wh_result *result, void *arg)
+    uint32_t WH_OP_SYNC
+    ctypedef struct wh_op_opts:
+        size_t size
+        uint32_t timeout_ms
+        uint32_t flags
+        wh_mem_kind mem
+        int device
+        wh_done_fn done
+        void *arg
+        wh_result *result
+    wh_status wh_request_wait(wh_request *req, int timeout_ms)
+    const char *wh_request_error(const wh_request *req)
+    void wh_request_cancel(wh_request *req)
+    void wh_request_free(wh_request *req)
+
+cdef extern from "<wherry/worker.h>" nogil:
+    ctypedef struct wh_worker:
+        pass
+    ctypedef enum wh_progress_mode:
+        WH_PROGRESS_DEFAULT
+    ctypedef void (*wh_accept_fn)(wh_endpoint *ep, void *arg)
+    ctypedef struct wh_worker_opts:
+        size_t size
+        wh_progress_mode mode
+        int progress_thread
+        wh_accept_fn accept
+        void *accept_arg
+    enum:
+        WH_ADDRESS_MAX
+    ctypedef struct wh_counters:
+        uint64_t sent_messages, sent_bytes, received_messages, received_bytes
+        uint64_t eager, rendezvous, no_credit, unexpected, cancelled, failed
+        uint64_t doorbells, wakeups, sleeps, links, endpoints, pending
+    wh_status wh_worker_create(wh_context *ctx, const wh_worker_opts *opts, wh_worker **worker)
+    wh_status wh_worker_adopt(wh_worker *worker)
+    unsigned wh_worker_progress(wh_worker *worker)
+    wh_status wh_worker_wait(wh_worker *worker, int timeout_ms)
+    int wh_worker_fd(const wh_worker *worker)
+    wh_status wh_worker_arm(wh_worker *worker)
+    void wh_worker_wake(wh_worker *worker)
+    wh_status wh_worker_address(wh_worker *worker, void *blob, size_t *size)
+    void wh_worker_uuid(const wh_worker *worker, unsigned char *uuid)
+    wh_status wh_worker_counters(const wh_worker *worker, wh_counters *counters)
+    void wh_worker_dump(const wh_worker *worker, FILE *file)
+    void wh_worker_destroy(wh_worker *worker)
+
+cdef extern from "<wherry/endpoint.h>" nogil:
+    ctypedef void (*wh_lost_fn)(wh_endpoint *ep, wh_status why, void *arg)
+    ctypedef struct wh_endpoint_opts:
+        size_t size
+        uint32_t timeout_ms
+        wh_done_fn done
+        void *arg
+        const char *secret
+    wh_status wh_endpoint_connect(wh_worker *worker, const char *address,
+                                  const wh_endpoint_opts *opts, wh_endpoint **ep)
+    wh_status wh_endpoint_connect_blob(wh_worker *worker, const void *blob, size_t size,
+                                       const wh_endpoint_opts *opts, wh_endpoint **ep)
+    wh_status wh_endpoint_status(const wh_endpoint *ep)
+    const char *wh_endpoint_error(const wh_endpoint *ep)
+    wh_status wh_endpoint_on_lost(wh_endpoint *ep, wh_lost_fn fn, void *arg)
+    wh_status wh_endpoint_lanes(const wh_endpoint *ep, char *text, size_t size)
+    wh_status wh_endpoint_peer(const wh_endpoint *ep, char *text, size_t size)
+    wh_status wh_endpoint_counters(const wh_endpoint *ep, wh_counters *counters)
+    wh_status wh_endpoint_flush(wh_endpoint *ep, const wh_op_opts *opts, wh_request **req)
+    wh_status wh_endpoint_close(wh_endpoint *ep, const wh_op_opts *opts, wh_request **req)
+    void wh_endpoint_abort(wh_endpoint *ep)
+
+cdef extern from "<wherry/listener.h>" nogil:
+    ctypedef struct wh_listener:
+        pass
+    ctypedef struct wh_listener_opts:
+        size_t size
+        const char *secret
+        int any_user
+    wh_status wh_listener_open(wh_worker *worker, const char *address,
+                               const wh_listener_opts *opts, wh_accept_fn accept, void *arg,
+                               wh_listener **listener)
+    uint16_t wh_listener_port(const wh_listener *listener)
+    wh_status wh_listener_address(const wh_listener *listener, char *text, size_t size)
+    void wh_listener_close(wh_listener *listener)
+
+cdef extern from "<wherry/tag.h>" nogil:
+    wh_status wh_tag_send(wh_endpoint *ep, const void *buf, size_t size, uint64_t tag,
+                          const wh_op_opts *opts, wh_request **req)
+    wh_status wh_tag_recv(wh_endpoint *ep, void *buf, size_t size, uint64_t tag, uint64_t mask,
+                          const wh_op_opts *opts, wh_request **req)
+    wh_status wh_worker_tag_recv(wh_worker *worker, void *buf, size_t size, uint64_t tag,
+                                 uint64_t mask, const wh_op_opts *opts, wh_request **req)
+    wh_status wh_tag_probe(wh_endpoint *ep, uint64_t tag, uint64_t mask, wh_result *result)
+    wh_status wh_worker_tag_probe(wh_worker *worker, uint64_t tag, uint64_t mask,
+                                  wh_result *result)
+
+cdef extern from "<wherry/object.h>" nogil:
+    ctypedef struct wh_frame:
+        void *data
+        size_t size
+        wh_mem_kind mem
+        int device
+    wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size,
+                             const wh_frame *frames, size_t count, uint64_t tag,
+                             const wh_op_opts *opts, wh_request **req)
+    wh_status wh_object_recv(wh_endpoint *ep, const wh_frame *frames, size_t count, uint64_t tag,
+                             uint64_t mask, const wh_op_opts *opts, wh_request **req)
+    wh_status wh_worker_object_recv(wh_worker *worker, const wh_frame *frames, size_t count,
+                                    uint64_t tag, uint64_t mask, const wh_op_opts *opts,
+                                    wh_request **req)
+    const void *wh_object_header(const wh_object *object, size_t *size)
+    size_t wh_object_count(const wh_object *object)
+    const wh_frame *wh_object_frame(const wh_object *object, size_t index)
+    void wh_object_free(wh_object *object)
+
+cdef extern from "<wherry/am.h>" nogil:
+    enum:
+        WH_AM_HEADER_MAX
+    ctypedef struct wh_am:
+        pass
+    ctypedef wh_status (*wh_am_fn)(wh_am *am, void *arg)
+    wh_status wh_worker_set_am(wh_worker *worker, uint16_t id, wh_am_fn fn, void *arg)
+    wh_status wh_am_send(wh_endpoint *ep, uint16_t id, const void *header, size_t header_size,
+                         const void *buf, size_t size, const wh_op_opts *opts, wh_request **req)
+    wh_status wh_am_recv(wh_am *am, void *buf, size_t size, const wh_op_opts *opts,
+                         wh_request **req)
+    void wh_am_drop(wh_am *am)
+
+cdef extern from "<wherry/log.h>" nogil:
+    wh_status wh_log_set_level(const char *level)
+
+cdef extern from "_park.h" nogil:
+    ctypedef struct park:
+        pass
+    ctypedef struct parked_op:
+        void *request
+        wh_result result
+        uint64_t source
+    ctypedef enum parked_kind:
+        PARKED_ENDPOINT
+        PARKED_LOST
+        PARKED_AM
+    ctypedef struct parked_event:
+        parked_kind kind
+        uint64_t number
+        wh_endpoint *ep
+        wh_status why
+        uint16_t id
+        wh_am *kept
+        size_t header_size, size
+        char *bytes
+    ctypedef struct park_door:
+        park *home
+        uint64_t number
+    void park_init(park *p)
+    uint64_t park_number()
+    uint64_t park_number_of(wh_endpoint *ep)
+    void park_set_number(wh_endpoint *ep)
+    void park_op_init(parked_op *op, park *p, void *request)
+    bint park_op_done(const parked_op *op)
+    void park_op_wait(parked_op *op)
+    parked_op *park_first_waiting(park *p)
+    void park_op_end(parked_op *op)
+    void park_op_leave(parked_op *op)
+    parked_op *park_first(park *p)
+    parked_op *park_next(park *p, parked_op *op)
+    bint park_has_events(const park *p)
+    bint park_empty(const park *p)
+    parked_event *park_pop(park *p)
+    void park_on_done(wh_request *req, const wh_result *result, void *arg)
+    void park_on_accept(wh_endpoint *ep, void *arg)
+    void park_on_lost(wh_endpoint *ep, wh_status why, void *arg)
+    wh_status park_on_am(wh_am *am, void *arg)
+    uint64_t park_clock_ns()
+    bint park_spin(wh_worker *worker, const parked_op *op, uint64_t until_ns)
 
 cdef extern from "<stdbool.h>":
     ctypedef unsigned char cbool "bool"

@@ -4,19 +4,37 @@
 # The extension module: everything that calls C.  A method converts its arguments, calls, checks and
 # returns; one file per concept, included here in the order in which they need each other.  What can
 # be said in Python is in the modules beside it.
+cimport cython
 from cpython.buffer cimport (
-    PyBUF_SIMPLE, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_IsContiguous, PyBuffer_Release,
-    PyObject_CheckBuffer, PyObject_GetBuffer)
+    PyBUF_SIMPLE, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_IsContiguous,
+    PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer)
+from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport int64_t, uint64_t, uintptr_t
-from libc.stdlib cimport free, malloc
+from cpython.exc cimport PyErr_CheckSignals, PyErr_Clear
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.stdio cimport stderr
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
 
 from wherry._c cimport *
 
 from array import array
+from ast import literal_eval
+from asyncio import CancelledError as CancelledTask, Task
+from asyncio import _get_running_loop as get_running_loop
+from collections import deque, namedtuple
+from contextvars import copy_context
+from inspect import iscoroutine
 from operator import index
+from struct import calcsize, pack as struct_pack, unpack as struct_unpack
+from sys import _getframe as getframe
+from traceback import print_exception
+from warnings import warn
+from weakref import WeakSet, WeakValueDictionary
 
-from wherry.errors import CLASS_OF
+from wherry.errors import CLASS_OF, BusyError
 
 
 cdef int check(wh_status status) except -1:
@@ -26,9 +44,29 @@ cdef int check(wh_status status) except -1:
     return 0
 
 
+# Workers of this process, for its end; and tasks of handlers, which a loop holds weakly.
+workers = WeakSet()
+tasks = set()
+
+ALL = 0xffffffffffffffff  # the mask that compares whole tags
+
+Probed = namedtuple("Probed", "size tag source")
+Probed.__doc__ = "A message that has come: its bytes, its tag, and the endpoint that it came from."
+
+
+cdef warn_unclosed(str text):
+    warn(text, ResourceWarning, 2)
+
+
 def version():
     """The version of the engine, such as ``"0.1.0"``."""
     return wh_version().decode()
+
+
+def set_log_level(str level not None):
+    """Shows messages of `level` and above: error, warn, info, debug, trace; off: none."""
+    if wh_log_set_level(level.encode()) != WH_OK:
+        raise ValueError(f"level is {level!r}: error, warn, info, debug, trace or off")
 
 
 def statuses():
@@ -43,3 +81,12 @@ include "_pack.pxi"
 include "_runs.pxi"
 include "_reduce.pxi"
 include "_segments.pxi"
+include "_fail.pxi"
+include "_buffer.pxi"
+include "_request.pxi"
+include "_context.pxi"
+include "_worker.pxi"
+include "_endpoint.pxi"
+include "_listener.pxi"
+include "_fast.pxi"
+include "_frames.pxi"

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tests of conversations share: a pair of endpoints, other processes, loops."""
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+import unittest
+
+import wherry
+
+HOST = "127.0.0.1"
+LIMIT = 30.0  # seconds after which a test counts as hung
+ENV = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"}
+
+
+def loops():
+    """Name -> maker of each kind of event loop that is there."""
+    found = {"asyncio": asyncio.new_event_loop}
+    with contextlib.suppress(ImportError):
+        import uvloop
+        found["uvloop"] = uvloop.new_event_loop
+    return found
+
+
+class LoopCase(unittest.TestCase):
+    """Runs ``async def test_...`` on each kind of loop, none longer than LIMIT."""
+
+    def __init_subclass__(cls, **rest):
+        super().__init_subclass__(**rest)
+        for name, fn in list(vars(cls).items()):
+            if name.startswith("test") and asyncio.iscoroutinefunction(fn):
+                setattr(cls, name, cls._on_loops(fn))
+
+    @staticmethod
+    def _on_loops(fn):
+        def run(self):
+            for name, make in loops().items():
+                with self.subTest(loop=name):
+                    run_on(make, asyncio.wait_for(fn(self), LIMIT))
+        return run
+
+
+def run_on(make, awaitable):
+    """As asyncio.run, on a loop of one kind; an exception nobody looked at fails it, too."""
+    loop = make()
+    wrong = []
+    loop.set_exception_handler(lambda _, what: wrong.append(what))
+
+    async def main():
+        return await awaitable
+    try:
+        result = loop.run_until_complete(main())
+        loop.run_until_complete(end_tasks())
+    finally:
+        loop.close()
+    if wrong:
+        raise AssertionError(f"the loop reports {wrong}")
+    return result
+
+
+async def end_tasks():
+    """Cancels what is left, as asyncio.run does."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def pair(worker_a=None, worker_b=None):
+    """Two connected endpoints in this process, of one worker or of two."""
+    a = worker_a or wherry.worker()
+    b = worker_b or a
+    async with await b.listen(None, HOST) as listener:
+        ours = await a.connect(HOST, listener.port)
+        theirs = await listener.accept()
+    try:
+        yield ours, theirs
+    finally:
+        ours.abort()
+        theirs.abort()
+
+
+class Child:
+    """Another interpreter that runs a program; its lines can be read one by one."""
+
+    def __init__(self, program, *args, **env):
+        self.process = subprocess.Popen(
+            [sys.executable, "-X", "dev", "-W", "error::ResourceWarning", "-c", program,
+             *map(str, args)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**ENV, **env})
+
+    def __enter__(self):
+        return self
+
+    def line(self):
+        text = self.process.stdout.readline().strip()
+        if not text:
+            raise AssertionError(f"the other process said nothing but: {self.end()[1]}")
+        return text
+
+    def end(self):
+        """Waits for its end; what it has said on both streams."""
+        return self.process.communicate(timeout=LIMIT)
+
+    def __exit__(self, *error):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+
+def run_child(program, *args, **env):
+    """Runs a program in another interpreter to its end; its return code, output and errors."""
+    with Child(program, *args, **env) as child:
+        out, err = child.end()
+        return child.process.returncode, out, err

@@ -1,0 +1,648 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Waiting and not waiting for ever: cancels, timeouts, closes, deaths, threads, forks, exits."""
+import asyncio
+import gc
+import os
+import signal
+import sys
+import threading
+import time
+import unittest
+import warnings
+import weakref
+
+import wherry
+from kit import HOST, LIMIT, Child, LoopCase, loops, pair, run_child, run_on
+
+SERVER = """
+import asyncio, sys, wherry
+async def serve(ep):
+    buf = bytearray(1 << 20)
+    async with ep:
+        try:
+            while True:
+                n = await ep.recv(buf, 0, 0)
+                await ep.send(buf[:n])
+        except wherry.ClosedError:
+            pass
+async def main():
+    async with await wherry.listen(serve, "127.0.0.1") as listener:
+        print(listener.port)
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+asyncio.run(main())
+"""
+
+
+SILENT = """
+import time, wherry
+listener = wherry.listen(None, "127.0.0.1").result()
+print(listener.port)
+ep = listener.accept().result()
+ep.recv(bytearray(1), 99).result()
+"""
+
+
+class Awaiting(LoopCase):
+    async def test_what_future_functions_expect(self):
+        async with pair() as (a, b):
+            ops = [b.recv(bytearray(1), i) for i in range(4)]
+            for i in reversed(range(4)):
+                await a.send(b"x", i)
+            self.assertEqual(await asyncio.gather(*ops), [1] * 4)
+            op = b.recv(bytearray(1))
+            done, pending = await asyncio.wait([op], timeout=0.01)
+            self.assertEqual((len(done), len(pending)), (0, 1))
+            await a.send(b"x")
+            self.assertEqual(await asyncio.shield(op), 1)
+            self.assertEqual((op.done(), op.cancelled(), op.exception()), (True, False, None))
+            self.assertEqual(await op, 1)  # as often as one likes
+            called = []
+            op.add_done_callback(called.append)
+            self.assertEqual(called, [])
+            await asyncio.sleep(0)
+            self.assertEqual(called, [op])
+
+    async def test_callbacks_can_be_taken_back(self):
+        async with pair() as (a, b):
+            op, called = b.recv(bytearray(1)), []
+            op.add_done_callback(called.append)
+            op.add_done_callback(called.append)
+            self.assertEqual(op.remove_done_callback(called.append), 2)
+            await a.send(b"x")
+            await op
+            await asyncio.sleep(0.01)
+            self.assertEqual(called, [])
+
+    async def test_contexts(self):
+        import contextvars
+        name = contextvars.ContextVar("name")
+
+        async def waits(value):
+            name.set(value)
+            await b.recv(bytearray(1), value)
+            return name.get()
+        async with pair() as (a, b):
+            waiting = [asyncio.create_task(waits(i)) for i in range(3)]
+            await asyncio.sleep(0)
+            for i in range(3):
+                await a.send(b"x", i)
+            self.assertEqual(await asyncio.gather(*waiting), [0, 1, 2])
+
+    async def test_a_thousand_pending(self):
+        async with pair() as (a, b):
+            got = [bytearray(1) for _ in range(1000)]
+            waiting = [asyncio.ensure_future(b.recv(got[i], i)) for i in range(1000)]
+            before = time.process_time()
+            await asyncio.sleep(0.5)
+            # 0.1 % of a core is the goal, and a machine that does other things is looked at.
+            self.assertLess(time.process_time() - before, 0.02)
+            for i in range(1000):
+                await a.send(b"x", i)
+            self.assertEqual(await asyncio.gather(*waiting), [1] * 1000)
+
+    async def test_tasks_that_never_wait_yield(self):
+        async with pair() as (a, b):
+            turns = 0
+
+            async def other():
+                nonlocal turns
+                while True:
+                    turns += 1
+                    await asyncio.sleep(0)
+            task = asyncio.create_task(other())
+            end = time.monotonic() + 0.2
+            got = bytearray(8)
+            while time.monotonic() < end:
+                await a.send(b"12345678")
+                await b.recv(got)
+            task.cancel()
+            self.assertGreater(turns, 20)
+
+    async def test_many_tasks_are_served_alike(self):
+        async with pair(None, wherry.Worker()) as (a, b):
+            counts = [0] * 20
+
+            async def echo(i):
+                got = bytearray(8)
+                while True:
+                    await b.recv(got, i)
+                    await b.send(got, i)
+
+            async def ask(i):
+                got = bytearray(8)
+                while True:
+                    await a.send(got, i)
+                    await a.recv(got, i)
+                    counts[i] += 1
+            everyone = [asyncio.create_task(fn(i)) for i in range(20) for fn in (echo, ask)]
+            await asyncio.sleep(0.3)
+            for task in everyone:
+                task.cancel()
+            # Jain's index: 1 when all have had the same.
+            self.assertGreater(sum(counts) ** 2 / (20 * sum(c * c for c in counts)), 0.9)
+
+
+class Cancelling(LoopCase):
+    async def test_a_cancelled_receive_takes_no_message(self):
+        async with pair() as (a, b):
+            first, second = bytearray(1), bytearray(1)
+            task = asyncio.ensure_future(waits_for(b.recv(first)))
+            await asyncio.sleep(0.01)
+            task.cancel("enough")
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            await a.send(b"x")
+            self.assertEqual(await b.recv(second), 1)
+            self.assertEqual((first, second), (b"\0", b"x"))
+            first.append(1)  # let go of
+
+    async def test_wait_for(self):
+        async with pair() as (a, b):
+            for wrapped in (False, True):
+                got = bytearray(1)
+                op = b.recv(got)
+                with self.assertRaises(asyncio.TimeoutError):
+                    await asyncio.wait_for(waits_for(op) if wrapped else op, 0.01)
+                self.assertTrue(op.cancelled())
+            await a.send(b"1")
+            self.assertEqual(await asyncio.wait_for(b.recv(got), 5), 1)
+
+    async def test_no_message_is_lost_in_a_race_with_timeouts(self):
+        async with pair(None, wherry.Worker()) as (a, b):
+            count, came, got = 300, [], bytearray(4)
+
+            async def send():
+                for i in range(count):
+                    await a.send(i.to_bytes(4, "little"))
+                    await asyncio.sleep(0.0003 * (i % 4))
+            task = asyncio.create_task(send())
+            while len(came) < count:
+                try:
+                    await asyncio.wait_for(b.recv(got), 0.0003)
+                except asyncio.TimeoutError:
+                    continue
+                came.append(int.from_bytes(got, "little"))
+            self.assertEqual(came, list(range(count)))
+            await task
+
+    async def test_a_cancel_that_comes_late_is_not_forgotten(self):
+        async with pair() as (a, b):
+            steps = []
+
+            async def receives():
+                steps.append(await b.recv(bytearray(1)))
+                steps.append("cancelled next")
+                await asyncio.sleep(10)
+            task = asyncio.create_task(receives())
+            await asyncio.sleep(0.01)
+            await a.send(b"x")
+            b.worker.progress()  # the message is there, and the task does not know it yet
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            self.assertEqual(steps, [1, "cancelled next"])
+
+    async def test_a_coroutine_that_goes_away_withdraws(self):
+        async with pair() as (a, b):
+            first = bytearray(1)
+            coroutine = waits_for(b.recv(first))
+            coroutine.send(None)
+            coroutine.close()
+            await a.send(b"x")
+            self.assertEqual(await b.recv(bytearray(1)), 1)
+            self.assertEqual(first, b"\0")
+
+    async def test_sends_accepts_and_connects_too(self):
+        async with pair() as (a, b):
+            big = bytearray(4 << 20)
+            op = a.send(big)
+            self.assertTrue(op.cancel())
+            with self.assertRaises(asyncio.CancelledError):
+                await op
+            self.assertFalse(op.cancel())
+            big.append(1)
+            await a.send(b"x")
+            self.assertEqual(await b.recv(bytearray(1)), 1)
+        async with await wherry.listen(None, HOST) as listener:
+            op = listener.accept()
+            op.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await op
+            op = wherry.connect(HOST, listener.port)
+            op.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await op
+            ep = await wherry.connect(HOST, listener.port)
+            await ep.close()
+
+    async def test_pending_with_a_stopped_peer(self):
+        with Child(SERVER) as child:
+            ep = await wherry.connect(HOST, int(child.line()))
+            os.kill(child.process.pid, signal.SIGSTOP)
+            got = bytearray(8)
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(ep.recv(got), 0.05)
+            big = bytearray(8 << 20)
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(ep.send(big), 0.05)
+            big.append(1)
+            os.kill(child.process.pid, signal.SIGCONT)
+            await ep.send(b"12345678", 1)
+            await ep.recv(got, 0, 0)
+            await ep.close()
+
+
+async def waits_for(op):
+    return await op
+
+
+class Ends(LoopCase):
+    async def test_close_is_orderly(self):
+        async with pair() as (a, b):
+            await a.send(b"last words")
+            closing = a.close()
+            got = bytearray(32)
+            self.assertEqual(await b.recv(got), 10)
+            with self.assertRaises(wherry.ClosedError) as caught:
+                await b.recv(got)
+            self.assertIsInstance(caught.exception, ConnectionError)
+            await b.close()
+            await closing
+            await a.close()
+            self.assertTrue(a.closed)
+            for call in (lambda: a.send(b""), lambda: a.recv(got), a.flush, lambda: a.lanes):
+                with self.assertRaises(wherry.ClosedError):
+                    call()
+
+    async def test_abort(self):
+        async with pair() as (a, b):
+            op, theirs = a.recv(bytearray(1)), b.recv(bytearray(1))
+            a.abort()
+            with self.assertRaises(wherry.CancelledError):
+                await op
+            with self.assertRaises(wherry.PeerError) as caught:
+                await theirs
+            self.assertIsInstance(caught.exception, ConnectionResetError)
+
+    async def test_on_lost(self):
+        async with pair() as (a, b):
+            lost = asyncio.get_running_loop().create_future()
+            b.on_lost(lost.set_result)
+            await a.close()
+            self.assertIsInstance(await lost, wherry.ClosedError)
+
+    async def test_refusals(self):
+        with self.assertRaises(wherry.RefusedError) as caught:
+            async with await wherry.listen(None, HOST) as listener:
+                port = listener.port
+            await wherry.connect(HOST, port)
+        self.assertIsInstance(caught.exception, ConnectionRefusedError)
+        self.assertIn("connect", str(caught.exception))
+        with self.assertRaises(wherry.AddressError):
+            await wherry.connect("no.such.host.invalid", 1)
+        other = wherry.Worker()
+        async with await wherry.listen(None, HOST, secret="abc") as listener:
+            with self.assertRaises(wherry.AuthError):
+                await other.connect(HOST, listener.port, secret="xyz")
+            with self.assertRaises(wherry.AddressError):
+                wherry.listen(None, HOST, listener.port)
+            await (await other.connect(HOST, listener.port, secret="abc")).close()
+
+    async def test_a_killed_peer_ends_all(self):
+        with Child(SILENT) as child:
+            ep = await wherry.connect(HOST, int(child.line()))
+            ops = [ep.recv(bytearray(1)), ep.recv_obj(3), ep.send(bytes(4 << 20), 1, sync=True)]
+            await asyncio.sleep(0.05)
+            child.process.kill()
+            start = time.monotonic()
+            for op in ops:
+                with self.assertRaises(wherry.PeerError):
+                    await op
+            self.assertLess(time.monotonic() - start, 5)
+            with self.assertRaises(wherry.Error):
+                await ep.send(b"x")
+            await ep.close()
+
+    async def test_worker_close_ends_what_is_pending(self):
+        worker = wherry.Worker()
+        async with pair(None, worker) as (a, b):
+            tasks = [asyncio.create_task(waits_for(b.recv(bytearray(1), i))) for i in range(3)]
+            await asyncio.sleep(0.01)
+            worker.close()
+            for task in tasks:
+                with self.assertRaises(wherry.ClosedError):
+                    await task
+            with self.assertRaises(wherry.ClosedError):
+                b.recv(bytearray(1))
+            with self.assertRaises(wherry.ClosedError):
+                worker.listen()
+
+    async def test_worker_addresses(self):
+        came = asyncio.Queue()
+        worker = wherry.Worker(accept=came.put_nowait)
+        ours = await wherry.connect(address=worker.address)
+        theirs = await came.get()
+        await ours.send(b"x")
+        self.assertEqual(await theirs.recv(bytearray(1)), 1)
+        ours.abort()
+        theirs.abort()
+        with self.assertRaises(wherry.Error):
+            await wherry.connect(address=b"no address")
+        worker.close()
+
+    async def test_a_handler_that_fails_is_reported(self):
+        loop, told = asyncio.get_running_loop(), []
+
+        def fails(ep):
+            ep.abort()
+            raise KeyError("of the handler")
+        loop.set_exception_handler(lambda _, what: told.append(what["exception"]))
+        async with await wherry.listen(fails, HOST) as listener:
+            async with await wherry.connect(HOST, listener.port):
+                while not told:
+                    await asyncio.sleep(0.001)
+        self.assertIsInstance(told[0], KeyError)
+
+
+class Debugging(unittest.TestCase):
+    def test_a_task_shows_what_it_waits_for(self):
+        async def main():
+            asyncio.get_running_loop().set_debug(True)
+            async with pair(wherry.Worker()) as (a, b):
+                task = asyncio.create_task(waits_for(b.recv(bytearray(64), 0xabc)))
+                await asyncio.sleep(0.01)
+                text = repr(task)
+                task.cancel()
+            return text
+        text = asyncio.run(main())
+        self.assertIn("<Request recv tag=0xabc of 64 bytes with", text)
+        self.assertIn(f"started at {__file__}:", text)
+
+    def test_leaks_warn(self):
+        async def main():
+            listener = await wherry.listen(None, HOST)
+            ours = await wherry.connect(HOST, listener.port)
+            theirs = await listener.accept()
+            del ours, theirs, listener
+            gc.collect()
+            await asyncio.sleep(0.01)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            asyncio.run(main())
+        texts = sorted(str(each.message) for each in caught
+                       if issubclass(each.category, ResourceWarning))
+        self.assertEqual(len(texts), 3, texts)
+        self.assertIn("unclosed endpoint with ", texts[0])
+        self.assertIn("unclosed listener, made at ", texts[2])
+        for text in texts:
+            self.assertIn(__file__, text)
+
+
+class Blocking(unittest.TestCase):
+    def setUp(self):
+        self.worker = wherry.Worker()
+        self.addCleanup(self.worker.close)
+
+    def test_without_a_loop(self):
+        with self.worker.listen(None, HOST).result() as listener:
+            connecting = self.worker.connect(HOST, listener.port)
+            theirs = listener.accept().result(LIMIT)
+            with connecting.result(LIMIT) as ours, theirs:
+                for size in (8, 100_000):
+                    got = bytearray(size)
+                    op = theirs.recv(got)
+                    self.assertFalse(op.done())
+                    ours.send(bytes(size)).result(LIMIT)
+                    self.assertEqual(op.result(LIMIT), size)
+                ours.send_obj([b"a", bytearray(20_000)])
+                self.assertEqual(theirs.recv_obj().result(LIMIT)[0], b"a")
+                start = time.monotonic()
+                op = theirs.recv(got)
+                with self.assertRaises(wherry.TimedOutError):
+                    op.result(0.05)
+                self.assertGreater(time.monotonic() - start, 0.04)
+                op.cancel()
+                with self.assertRaises(wherry.CancelledError):
+                    op.result(LIMIT)
+                theirs.close()
+
+    def test_functions_as_callbacks(self):
+        came, calls = [], []
+        self.worker.set_am(1, lambda ep, header, data: calls.append(len(data)))
+        with self.worker.listen(came.append, HOST).result() as listener:
+            with self.worker.connect(HOST, listener.port).result(LIMIT) as ours:
+                ours.am_send(1, b"x")
+                ours.am_send(1, bytes(50_000)).result(LIMIT)
+                end = time.monotonic() + LIMIT
+                while len(calls) < 2 and time.monotonic() < end:
+                    self.worker.progress()
+                came[0].close()
+        self.assertEqual(calls, [1, 50_000])
+
+    def test_not_inside_the_running_loop(self):
+        async def main():
+            async with pair(wherry.Worker()) as (a, b):
+                with self.assertRaisesRegex(RuntimeError, "await it instead"):
+                    b.recv(bytearray(1)).result(1)
+        asyncio.run(main())
+
+    def test_ctrl_c(self):
+        with self.worker.listen(None, HOST).result() as listener:
+            timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            with self.assertRaises(KeyboardInterrupt):
+                listener.accept().result(LIMIT)
+            timer.join()
+
+    def test_other_threads_may_start_and_wait(self):
+        with self.worker.listen(None, HOST).result() as listener:
+            ours = self.worker.connect(HOST, listener.port)
+            theirs = listener.accept().result(LIMIT)
+            ours = ours.result(LIMIT)
+        sums = []
+
+        def asks(i):
+            got = bytearray(8)
+            for n in range(50):
+                ours.send((n * i).to_bytes(8, "little"), i).result(LIMIT)
+                ours.recv(got, i).result(LIMIT)
+                sums.append(int.from_bytes(got, "little") == n * i + 1)
+        threads = [threading.Thread(target=asks, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        got = bytearray(8)
+        for _ in range(200):
+            op = theirs.recv(got, 0, 0)
+            op.result(LIMIT)
+            answer = int.from_bytes(got, "little") + 1
+            theirs.send(answer.to_bytes(8, "little"), op.tag).result(LIMIT)
+        end = time.monotonic() + LIMIT
+        while any(thread.is_alive() for thread in threads) and time.monotonic() < end:
+            self.worker.progress()
+            time.sleep(0)
+        self.assertEqual(sums, [True] * 200)
+        with self.assertRaises(wherry.ThreadError):
+            in_thread(ours.probe)
+        ours.abort()
+        theirs.abort()
+
+
+def in_thread(fn):
+    """What fn returns or raises in another thread."""
+    ended = []
+
+    def run():
+        try:
+            ended.append((fn(), None))
+        except BaseException as error:
+            ended.append((None, error))
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if ended[0][1] is not None:
+        raise ended[0][1]
+    return ended[0][0]
+
+
+class Lives(unittest.TestCase):
+    """Loops that come and go, threads, forks, ends of the interpreter."""
+
+    def test_one_worker_for_loop_after_loop(self):
+        async def once():
+            async with pair() as (a, b):
+                await a.send(b"x")
+                await b.recv(bytearray(1))
+            return wherry.worker()
+        for make in loops().values():
+            self.assertIs(run_on(make, once()), run_on(make, once()))
+
+    def test_loops_in_threads(self):
+        async def talk():
+            async with pair() as (a, b):
+                for _ in range(100):
+                    await asyncio.gather(a.send(b"12345678"), b.recv(bytearray(8)))
+            return id(wherry.worker())
+        found = []
+        threads = [threading.Thread(target=lambda: found.append(asyncio.run(talk())))
+                   for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(LIMIT)
+        self.assertEqual(len(found), 4)
+
+    def test_a_loop_closed_with_operations_pending(self):
+        for make in loops().values():
+            with self.subTest(loop=make):
+                buffers = []
+
+                async def leave():
+                    listener = await wherry.listen(None, HOST)
+                    ours = await wherry.connect(HOST, listener.port)
+                    theirs = await listener.accept()
+                    listener.close()
+                    buffers.extend(bytearray(1) for _ in range(3))
+                    ops = [theirs.recv(buffer) for buffer in buffers]
+                    tasks = [asyncio.ensure_future(waits_for(op)) for op in ops[1:]]
+                    await asyncio.sleep(0.01)
+                    return ours, theirs, ops[0], tasks
+                loop = make()
+                ours, theirs, op, tasks = loop.run_until_complete(leave())
+                loop.close()
+                for task in tasks:
+                    task._log_destroy_pending = False
+                del task, tasks, loop
+                gc.collect()
+
+                # Another loop takes over; what nobody waits for any more was withdrawn.
+                async def go_on():
+                    await ours.send(b"1")
+                    self.assertEqual(await op, 1)
+                    await ours.send(b"2")
+                    got = bytearray(1)
+                    self.assertEqual(await theirs.recv(got), 1)
+                    self.assertEqual(got, b"2")
+                    await asyncio.gather(ours.close(), theirs.close())
+                run_on(make, go_on())
+                self.assertEqual(buffers, [b"1", b"\0", b"\0"])
+
+    def test_workers_end(self):
+        def one():
+            worker = wherry.Worker()
+            with worker.listen(None, HOST).result() as listener:
+                ours = worker.connect(HOST, listener.port)
+                theirs = listener.accept().result(LIMIT)
+                ours.result(LIMIT).abort()
+                theirs.abort()
+            return weakref.ref(worker)
+        refs = [one() for _ in range(3)]
+        gc.collect()
+        self.assertEqual([ref() for ref in refs], [None] * 3)
+
+    def test_fork(self):
+        worker = wherry.Worker()
+        with worker.listen(None, HOST).result():
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    try:
+                        worker.listen(None, HOST)
+                    except wherry.ForkedError:
+                        with wherry.listen(None, HOST).result():  # one of its own
+                            code = 0
+                finally:
+                    os._exit(code)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+        worker.close()
+
+    def test_exit_with_operations_pending(self):
+        program = """
+import asyncio, sys, threading, wherry
+async def main():
+    listener = await wherry.listen(None, "127.0.0.1")
+    ours = await wherry.connect("127.0.0.1", listener.port)
+    theirs = await listener.accept()
+    kept = [theirs.recv(bytearray(100)) for _ in range(10)] + [ours.send(bytes(1 << 20), 5)]
+    sys.modules["keep"] = (listener, ours, theirs, kept)
+    if sys.argv[1] == "raise":
+        raise ValueError("mine")
+    if sys.argv[1] == "exit":
+        sys.exit(3)
+    if sys.argv[1] == "thread":
+        other = wherry.Worker.__new__(wherry.Worker)
+loop = asyncio.new_event_loop()
+if sys.argv[1] == "thread":
+    thread = threading.Thread(target=lambda: asyncio.run(main()))
+    thread.start()
+    thread.join()
+else:
+    loop.run_until_complete(main())
+"""
+        for how, code in (("return", 0), ("raise", 1), ("exit", 3), ("thread", 0)):
+            with self.subTest(how=how):
+                returned, out, err = run_child(program, how)
+                self.assertEqual(returned, code, err)
+
+    def test_subinterpreters_are_refused(self):
+        try:
+            import _xxsubinterpreters as interpreters
+        except ImportError:
+            self.skipTest("no way to make a subinterpreter here")
+        code, out, err = run_child("""
+import _xxsubinterpreters as interpreters, sys, wherry
+made = interpreters.create()
+interpreters.run_string(made, '''
+import sys
+sys.path[:] = %r
+try:
+    import wherry
+except ImportError as error:
+    print("refused", flush=True)
+''' % (sys.path,))
+""")
+        self.assertIn("refused", out, err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Buffers of messages: contiguous memory of any object that can say where it is, held until the
+# operation has ended.  Asked in this order: the buffer protocol (PEP 3118), memory of GPUs by
+# __cuda_array_interface__, then __array_interface__ and DLPack for what has no buffer protocol.
+
+cdef extern from "Python.h":
+    # As the C function is: the error stays set, for the caller to look at.
+    int get_buffer "PyObject_GetBuffer"(object obj, Py_buffer *view, int flags)
+    void *PyCapsule_GetPointer(object capsule, const char *name) except NULL
+
+cdef extern from *:
+    """
+    /* DLPack's ABI, as far as it is read here: https://dmlc.github.io/dlpack/latest/c_api.html */
+    typedef struct {
+        void *data;
+        struct { int32_t type, id; } device;
+        int32_t ndim;
+        struct { uint8_t code, bits; uint16_t lanes; } dtype;
+        int64_t *shape, *strides;
+        uint64_t byte_offset;
+    } dl_tensor;
+    """
+    ctypedef struct dl_device:
+        int type
+        int id
+    ctypedef struct dl_dtype:
+        unsigned char bits
+        uint16_t lanes
+    ctypedef struct dl_tensor:
+        void *data
+        dl_device device
+        int ndim
+        dl_dtype dtype
+        int64_t *shape
+        int64_t *strides
+        uint64_t byte_offset
+
+
+cdef class Hold:
+    """A buffer that is held; let go by ``release`` or with the last reference."""
+
+    cdef Py_buffer view
+    cdef bint exported
+    cdef object keep
+    cdef char *data
+    cdef size_t size
+    cdef object typestr, shape  # of an array; None: plain bytes
+
+    def __dealloc__(self):
+        self.release()
+
+    cdef void release(self):
+        if self.exported:
+            self.exported = False
+            PyBuffer_Release(&self.view)
+        self.keep = None
+
+
+cdef refuse_message(object obj, bint writable):
+    """Finds out why an object with the buffer protocol did not give its buffer, and raises that."""
+    refuse(obj, "buf", PyBUF_SIMPLE | (PyBUF_WRITABLE if writable else 0))
+
+
+cdef int dense(object shape, object strides, Py_ssize_t itemsize) except -1:
+    """Whether an array with these strides is contiguous in C order."""
+    if strides is None:
+        return 1
+    cdef Py_ssize_t expected = itemsize
+    for n, stride in zip(reversed(shape), reversed(strides)):
+        if n == 0:
+            return 1
+        if n != 1 and stride != expected:
+            return 0
+        expected *= n
+    return 1
+
+
+cdef int hold_interface(Hold made, object obj, str name, bint writable) except -1:
+    """Memory by ``__cuda_array_interface__`` or ``__array_interface__``."""
+    cdef Py_ssize_t count = 1, itemsize
+    told = getattr(obj, name)
+    kind = type(obj).__name__
+    address, readonly = told["data"]
+    if writable and readonly:
+        raise TypeError(f"buf: '{kind}' is read-only")
+    if told.get("mask") is not None:
+        raise ValueError(f"buf: '{kind}' has a mask, which a message cannot carry")
+    shape, typestr = tuple(told["shape"]), told["typestr"]
+    itemsize = int(typestr[2:])
+    if not dense(shape, told.get("strides"), itemsize):
+        raise ValueError(f"buf: '{kind}' is not contiguous (C order)")
+    for n in shape:
+        count *= n
+    made.data = <char *><uintptr_t>address
+    made.size = count * itemsize
+    made.keep = obj
+    made.typestr = typestr
+    made.shape = shape
+    return 0
+
+
+cdef int hold_dlpack(Hold made, object obj) except -1:
+    """Memory by DLPack.  The capsule keeps it; it is the producer's to delete."""
+    cdef Py_ssize_t count = 1
+    cdef Py_ssize_t expected = 1
+    cdef int i
+    kind = type(obj).__name__
+    capsule = obj.__dlpack__()
+    cdef dl_tensor *tensor = <dl_tensor *>PyCapsule_GetPointer(capsule, "dltensor")
+    for i in range(tensor.ndim - 1, -1, -1):
+        if tensor.strides != NULL and tensor.shape[i] != 1 and tensor.strides[i] != expected:
+            raise ValueError(f"buf: '{kind}' is not contiguous (C order)")
+        expected *= tensor.shape[i]
+        count *= tensor.shape[i]
+    made.data = <char *>tensor.data + tensor.byte_offset
+    made.size = count * ((tensor.dtype.bits * tensor.dtype.lanes + 7) // 8)
+    made.keep = (capsule, obj)
+    return 0
+
+
+cdef Hold hold_message(object obj, bint writable):
+    """The memory of a message.  Raises TypeError or ValueError that say what is wrong with it."""
+    cdef Hold made = Hold.__new__(Hold)
+    if PyObject_CheckBuffer(obj):
+        if get_buffer(obj, &made.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE) < 0:
+            PyErr_Clear()
+            refuse_message(obj, writable)
+            raise ValueError(f"buf: '{type(obj).__name__}' does not give its buffer")
+        made.exported = True
+        made.data = <char *>made.view.buf
+        made.size = made.view.len
+        if hasattr(obj, "__array_interface__"):
+            made.shape, made.typestr = tuple(obj.shape), obj.dtype.str
+        return made
+    if hasattr(obj, "__cuda_array_interface__"):
+        hold_interface(made, obj, "__cuda_array_interface__", writable)
+    elif hasattr(obj, "__array_interface__"):
+        hold_interface(made, obj, "__array_interface__", writable)
+    elif hasattr(obj, "__dlpack__"):
+        hold_dlpack(made, obj)
+    else:
+        raise TypeError(f"buf: '{type(obj).__name__}' has no memory to send or fill; give bytes, "
+                        "bytearray, memoryview, a numpy array, or an object with "
+                        "__cuda_array_interface__ or __dlpack__")
+    return made

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+
+cdef class Context:
+    """Configuration: options, then ``WHERRY_*`` variables, then defaults.  Never changes.
+
+    Options are the settings of the reference: ``Context(eager_max="16K", lanes="stream")``.
+    Numbers and booleans are taken as well as text.  Raises InvalidError when one is not valid.
+    """
+
+    cdef wh_context *c
+
+    def __cinit__(self, **options):
+        texts = [f"{key}={option_text(value)}".encode() for key, value in options.items()]
+        cdef const char **list = <const char **>malloc((len(texts) + 1) * sizeof(char *))
+        if list == NULL:
+            raise MemoryError
+        for i in range(len(texts)):
+            list[i] = texts[i]
+        list[len(texts)] = NULL
+        cdef wh_status status = wh_context_create(list, &self.c)
+        free(list)
+        must(status, "Context", f"Context: {', '.join(options) or 'the environment'}: a setting is "
+                                "not known or not valid; the log has named it")
+
+    def __dealloc__(self):
+        wh_context_destroy(self.c)
+
+    @property
+    def config(self):
+        """All settings: name -> (value, where it comes from), as text."""
+        found = {}
+        wh_context_config(self.c, add_config, <void *>found)
+        return found
+
+    @property
+    def lanes(self):
+        """All lanes: name -> (whether this process can use it, why or why not)."""
+        found = {}
+        wh_context_lanes(self.c, add_lane, <void *>found)
+        return found
+
+
+cdef str option_text(value):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+cdef void add_config(const wh_config_item *item, void *found):
+    (<dict>found)[item.key.decode()] = (item.value.decode(), item.source.decode())
+
+
+cdef void add_lane(const wh_lane_info *lane, void *found):
+    (<dict>found)[lane.name.decode()] = (bool(lane.usable), lane.reason.decode())

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The worker that a program gets without making one: one per thread and running event loop.
+
+A worker whose loop is closed goes to the next loop of its thread, with its endpoints: programs that
+call ``asyncio.run`` again and again have one worker.
+"""
+import asyncio
+import atexit
+import os
+import threading
+from typing import Any, Callable, List, Optional, Union
+
+from wherry._core import Endpoint, Listener, Request, Worker, workers
+
+
+class _Workers:
+    """Those of one thread.  They end with it."""
+
+    def __init__(self) -> None:
+        self.all: List[Worker] = []
+
+    def __del__(self) -> None:
+        for worker in self.all:
+            worker.close()
+
+
+class _Here(threading.local):
+    def __init__(self) -> None:
+        self.workers = _Workers()
+
+
+_here = _Here()
+
+
+def worker() -> Worker:
+    """The default worker: of the running event loop, or of this thread when none runs."""
+    loop = asyncio._get_running_loop()
+    mine = _here.workers.all
+    for made in mine:
+        if not made.closed and (made.loop is loop or loop is None):
+            return made
+    for made in mine:
+        if not made.closed and (made.loop is None or made.loop.is_closed()):
+            return made
+    mine[:] = [made for made in mine if not made.closed]
+    mine.append(Worker())
+    return mine[-1]
+
+
+def connect(
+    host: Optional[str] = None, port: Optional[int] = None, *, address: Any = None,
+    timeout: Optional[float] = None, secret: Union[str, bytes, None] = None,
+) -> "Request[Endpoint]":
+    """``Worker.connect`` of the default worker."""
+    return worker().connect(host, port, address=address, timeout=timeout, secret=secret)
+
+
+def listen(
+    callback: Optional[Callable[[Endpoint], Any]] = None, host: Optional[str] = None,
+    port: int = 0, *, secret: Union[str, bytes, None] = None, any_user: bool = False,
+) -> "Request[Listener]":
+    """``Worker.listen`` of the default worker."""
+    return worker().listen(callback, host, port, secret=secret, any_user=any_user)
+
+
+@atexit.register
+def _close_all() -> None:
+    # Before the interpreter takes the memory away that operations under way may still write to.
+    for made in list(workers):
+        if made.owned:
+            made.close()
+
+
+def _in_child() -> None:
+    # The workers are the parent's.  They are kept: ending them here would mean to end them.
+    _inherited.append(_here.workers)
+    _here.workers = _Workers()
+    for made in list(workers):
+        workers.discard(made)
+
+
+_inherited: List[_Workers] = []
+os.register_at_fork(after_in_child=_in_child)

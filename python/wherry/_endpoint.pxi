@@ -1,0 +1,399 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Endpoints: the calls of tag.h, object.h, am.h and endpoint.h on one conversation.
+#
+# A call converts, starts the operation, and returns it; what was done at once and has no result is
+# one shared object, DONE.
+
+cdef Request DONE  # made below: an operation of no worker in particular
+
+cdef enum:
+    NAME_MAX = 256  # bytes of a peer's name or of the lanes
+
+
+@cython.no_gc_clear
+cdef class Endpoint:
+    """One ordered conversation with a peer, from ``connect`` or a listener.
+
+    Messages with the same tag arrive in the order of their sends.  All calls that may take time
+    return a Request: ``await`` it, or ask for its ``result(timeout)``.  Any thread may start
+    operations; the others are for the thread that owns the worker.
+
+    ``async with endpoint:`` (or ``with``, without a loop) closes it at the end.
+    """
+
+    cdef wh_endpoint *c
+    cdef uint64_t number
+    cdef readonly Worker worker
+    cdef str peer_name, made_at
+    cdef object lost_fn
+    cdef bint closing
+    cdef object __weakref__
+
+    def __init__(self):
+        raise TypeError("endpoints come from connect() or a listener")
+
+    def __dealloc__(self):
+        if self.c == NULL:
+            return
+        made_at = self.made_at
+        try:
+            warn_unclosed(f"unclosed endpoint with {self.peer_name or 'its peer'}, {made_at}")
+        finally:
+            # In order all the same: what was sent shall arrive.
+            wh_endpoint_close(self.c, NULL, NULL)
+            self.c = NULL
+            self.worker.touch()
+
+    cdef wh_endpoint *open(self) except NULL:
+        if self.c == NULL:
+            raise failure(WH_ECLOSED, "the endpoint is closed", None, self.peer_name)
+        return self.c
+
+    cdef str sentence(self):
+        return wh_endpoint_error(self.c).decode() if self.c != NULL else ""
+
+    cdef introduce(self):
+        """Learns the peer's name, for messages: after the end there is nobody to ask any more."""
+        cdef char text[NAME_MAX]
+        if wh_endpoint_peer(self.c, text, sizeof(text)) == WH_OK:
+            self.peer_name = text.decode()
+
+    cdef void drop(self):
+        if self.c != NULL:
+            wh_endpoint_abort(self.c)
+            self.c = NULL
+
+    def send(self, buf, uint64_t tag=0, *, bint sync=False, timeout=None):
+        """Sends the bytes of `buf` as one message.
+
+        buf: bytes, bytearray, memoryview, numpy array, or anything with contiguous memory: the
+            buffer protocol, ``__cuda_array_interface__``, ``__array_interface__`` or DLPack.
+        sync: done only when a receive has matched it; otherwise when `buf` may be changed again.
+        timeout: seconds after which it ends with TimedOutError.
+
+        Gives None.  Raises TypeError or ValueError for a buffer that cannot be sent, ClosedError,
+        PeerError.
+        """
+        return self.start_send(buf, tag, WH_OP_SYNC if sync else 0, milliseconds(timeout))
+
+    cdef Request start_send(self, object buf, uint64_t tag, uint32_t flags, uint32_t timeout_ms):
+        cdef Worker w = self.worker
+        cdef wh_endpoint *c = self.open()
+        cdef Request op = w.begin(OP_SEND)
+        cdef wh_status status
+        w.opts.flags = flags
+        w.opts.timeout_ms = timeout_ms
+        hold_into(op, buf, False)
+        status = wh_tag_send(c, op.view.buf, op.view.len, tag, &w.opts, &op.handle)
+        if status == WH_OK and not w.must_yield():
+            # The operation was not needed; the next one takes it.
+            PyBuffer_Release(&op.view)
+            op.held = False
+            if op.keep is not None:
+                op.keep = None
+            w.spare = op
+            w.touch()
+            return DONE
+        op.tag = tag
+        return w.started(op, status, self)
+
+    def recv(self, buf, uint64_t tag=0, uint64_t mask=ALL, *, timeout=None):
+        """Receives the next message whose tag fits into `buf`, which must be writable.
+
+        A message fits when ``message.tag & mask == tag & mask``: by default, when the tag is `tag`.
+
+        Gives the bytes of the message, which may be fewer than `buf` holds.  Raises TruncatedError
+        when they are more (``size`` says how many; `buf` holds the beginning), ClosedError when
+        the peer has closed, PeerError when it was lost, TimedOutError after `timeout` seconds.
+        """
+        return self.start_recv(buf, tag, mask, milliseconds(timeout))
+
+    cdef Request start_recv(self, object buf, uint64_t tag, uint64_t mask, uint32_t timeout_ms):
+        cdef Worker w = self.worker
+        cdef wh_endpoint *c = self.open()
+        cdef Request op = w.begin(OP_RECV)
+        w.opts.timeout_ms = timeout_ms
+        hold_into(op, buf, True)
+        op.tag = tag
+        return w.started(op, wh_tag_recv(c, op.view.buf, op.view.len, tag, mask, &w.opts,
+                                         &op.handle), self)
+
+    def send_obj(self, obj, uint64_t tag=0, *, timeout=None):
+        """Sends an object, or a list or tuple of them, as one message for ``recv_obj``.
+
+        obj: what ``send`` takes.  What arrives is of the same kind: bytes as bytes, a numpy array
+            as a numpy array of the same type and shape, other memory as a memoryview.
+
+        Gives None.
+        """
+        return send_object(self, obj, tag, timeout)
+
+    def recv_obj(self, uint64_t tag=0, uint64_t mask=ALL, *, into=None, timeout=None):
+        """Receives the next object whose tag fits, and allocates what it needs.
+
+        into: a writable buffer, or a list of them, for the object's parts; None among them:
+            allocate.  A given buffer is returned as that part.
+
+        Gives what was sent: an object, or a list of them.  Raises TruncatedError when a given
+        buffer is too small, and what ``recv`` does.
+        """
+        return recv_object(self.worker, self, into, tag, mask, timeout)
+
+    def am_send(self, uint16_t id, buf=b"", header=b"", *, timeout=None):
+        """Sends an active message: the handler that the peer's worker has for `id` is called.
+
+        header: at most 1,024 bytes.
+
+        Gives None, when `buf` may be changed again.
+        """
+        cdef Worker w = self.worker
+        cdef wh_endpoint *c = self.open()
+        cdef const unsigned char[::1] head = header
+        cdef Request op = w.begin(OP_AM_SEND)
+        w.opts.timeout_ms = milliseconds(timeout)
+        hold_into(op, buf, False)
+        return w.started(op, wh_am_send(c, id, &head[0] if len(head) else NULL, len(head),
+                                        op.view.buf, op.view.len, &w.opts, &op.handle), self)
+
+    def probe(self, uint64_t tag=0, uint64_t mask=ALL):
+        """The first message that has come and that such a receive would get, or None.
+
+        Gives ``(size, tag, source)``; the message stays where it is.  Owner only.
+        """
+        cdef wh_endpoint *c = self.open()
+        self.worker.must_own()
+        wh_worker_progress(self.worker.c)
+        self.worker.touch()
+        return probed(self.worker, wh_tag_probe(c, tag, mask, &self.worker.result))
+
+    def flush(self, *, timeout=None):
+        """Done when the peer's library holds all earlier small messages, and the payloads of large
+        ones that a receive has matched have moved.
+
+        Gives None.
+        """
+        cdef Worker w = self.worker
+        cdef wh_endpoint *c = self.open()
+        cdef Request op = w.begin(OP_FLUSH)
+        w.opts.timeout_ms = milliseconds(timeout)
+        return w.started(op, wh_endpoint_flush(c, &w.opts, &op.handle), self)
+
+    def close(self, *, timeout=None):
+        """Ends the conversation in order: what was sent arrives, then the peer sees ClosedError.
+
+        The endpoint cannot be used from now on, and receives that wait end with ClosedError.
+        timeout: seconds; default: the setting `close_timeout`.
+
+        Gives None once the peer has acknowledged; a second close gives None at once.
+        """
+        return self.end(timeout, False)
+
+    cdef Request end(self, object timeout, bint quiet):
+        cdef Worker w = self.worker
+        cdef wh_endpoint *c = self.c
+        if c == NULL:
+            return DONE
+        cdef Request op = w.begin(OP_CLOSE)
+        w.opts.timeout_ms = milliseconds(timeout)
+        op.quiet = quiet
+        if self.peer_name is None:
+            self.introduce()
+        # The handle is given up with the call, and with it the way to ask for the lost peer.
+        self.c = NULL
+        return w.started(op, wh_endpoint_close(c, &w.opts, &op.handle), self)
+
+    def abort(self):
+        """Ends it at once: operations end with CancelledError, the peer sees PeerError."""
+        self.drop()
+        self.worker.touch()
+
+    def on_lost(self, fn):
+        """Calls ``fn(error)``, once, when the peer has closed or was lost (ClosedError, PeerError).
+
+        A coroutine function becomes a task.
+        """
+        must(wh_endpoint_on_lost(self.open(), park_on_lost, &self.worker.parked), "on_lost")
+        self.lost_fn = fn
+        self.worker.touch()
+
+    cdef tell_lost(self, wh_status why):
+        fn, self.lost_fn = self.lost_fn, None
+        if fn is not None:
+            self.worker.run(fn, (failure(why, self.sentence(), None, self.peer_name),))
+
+    @property
+    def closed(self):
+        """Whether ``close`` or ``abort`` has been called."""
+        return self.c == NULL
+
+    @property
+    def connected(self):
+        """Whether the peer is there: connected, and neither closed nor lost."""
+        return self.c != NULL and wh_endpoint_status(self.c) == WH_OK
+
+    @property
+    def peer(self):
+        """Who is at the other end: ``"pid@host (address)"``; None before it is connected."""
+        if self.peer_name is None and self.c != NULL:
+            self.introduce()
+        return self.peer_name
+
+    @property
+    def lanes(self):
+        """What its messages go over: ``"shm (shm ring 32 KiB)"``; None when not connected."""
+        cdef char text[NAME_MAX]
+        if wh_endpoint_lanes(self.open(), text, sizeof(text)) != WH_OK:
+            return None
+        return text.decode()
+
+    def counters(self):
+        """What the endpoint has done so far: name -> number."""
+        cdef wh_counters counters
+        must(wh_endpoint_counters(self.open(), &counters), "counters")
+        return {name: value for name, value in counters.items()
+                if name not in ("doorbells", "wakeups", "sleeps", "links", "endpoints", "pending")}
+
+    async def __aenter__(self):
+        return self
+
+    def __aexit__(self, kind, error, trace):
+        # A failure that is on its way already says more than the one of the close.
+        return self.end(None, kind is not None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.end(None, kind is not None).result()
+
+    def __repr__(self):
+        state = "closed" if self.c == NULL else "" if self.connected else "not connected"
+        return f"<Endpoint with {self.peer or 'its peer'}{', ' if state else ''}{state}>"
+
+
+DONE = Request.__new__(Request)
+DONE.finished = True
+
+
+cdef int hold_into(Request op, object buf, bint writable) except -1:
+    """Gives an operation its buffer: in `view`, whatever it came by."""
+    if get_buffer(buf, &op.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE) == 0:
+        op.held = True
+        return 0
+    PyErr_Clear()
+    cdef Hold other = hold_message(buf, writable)
+    op.keep = other
+    # Released like a plain one: of a view without an object that does nothing.
+    memset(&op.view, 0, sizeof(op.view))
+    op.view.buf = other.data
+    op.view.len = other.size
+    op.held = True
+    return 0
+
+
+cdef Endpoint new_endpoint(Worker worker):
+    cdef Endpoint ep = Endpoint.__new__(Endpoint)
+    ep.worker = worker
+    ep.made_at = f"made at {place()}"
+    return ep
+
+
+cdef Endpoint adopt_endpoint(Worker worker, wh_endpoint *c, str listener_at):
+    """The Endpoint of one that a peer has opened."""
+    cdef Endpoint ep = Endpoint.__new__(Endpoint)
+    ep.worker = worker
+    ep.made_at = f"accepted by the listener made at {listener_at}" if listener_at else "accepted"
+    ep.c = c
+    ep.number = park_number_of(c)
+    ep.introduce()
+    worker.endpoints[ep.number] = ep
+    return ep
+
+
+cdef str address_text(object host, object port):
+    host = "" if host is None else str(host)
+    number = index(port)
+    if not 0 <= number <= 65535:
+        raise ValueError(f"port is {number}: 0 to 65535")
+    if ":" in host and not host.startswith("["):
+        host = f"[{host}]"
+    return f"{host}:{number}"
+
+
+cdef Request connect(Worker w, object host, object port, object address, object timeout,
+                     object secret):
+    cdef wh_endpoint_opts opts
+    cdef wh_status status
+    cdef const unsigned char[::1] blob
+    w.must_be_open()
+    if (address is None) == (host is None or port is None):
+        raise TypeError("connect: give a host and a port, or an address")
+    secret_bytes = None if secret is None else to_bytes(secret)
+    memset(&opts, 0, sizeof(opts))
+    opts.size = sizeof(opts)
+    opts.timeout_ms = milliseconds(timeout)
+    opts.done = park_on_done
+    if secret_bytes is not None:
+        opts.secret = secret_bytes
+    cdef Endpoint ep = new_endpoint(w)
+    cdef Request op = w.begin(OP_CONNECT)
+    opts.arg = &op.c
+    if address is not None:
+        where = "that worker"
+        blob = address
+        status = wh_endpoint_connect_blob(w.c, &blob[0] if len(blob) else NULL, len(blob), &opts,
+                                          &ep.c)
+    else:
+        where = address_text(host, port)
+        status = wh_endpoint_connect(w.c, where.encode(), &opts, &ep.c)
+    if status != WH_OK:
+        must(status, "connect", f"connect to {where}: {wh_status_text(status).decode()}")
+    park_set_number(ep.c)
+    ep.number = park_number_of(ep.c)
+    w.endpoints[ep.number] = ep
+    return w.started(op, WH_PENDING, ep)
+
+
+cdef bytes to_bytes(object secret):
+    made = secret.encode() if isinstance(secret, str) else bytes(secret)
+    if b"\0" in made:
+        raise ValueError("secret: it has a zero byte")
+    return made
+
+
+cdef object probed(Worker w, wh_status status):
+    if status == WH_ENOTFOUND:
+        return None
+    must(status, "probe")
+    cdef uint64_t number = park_number_of(w.result.source) if w.result.source != NULL else 0
+    return Probed(w.result.size, w.result.tag, w.endpoints.get(number) if number else None)
+
+
+class AmCall:
+    """The call of an active message's handler once its payload is here."""
+
+    def __init__(self, worker, fn, ep, header, payload):
+        self.all = (worker, fn, ep, header, payload)
+
+    def __call__(self, op):
+        worker, fn, ep, header, payload = self.all
+        if op.exception() is None:
+            worker.run(fn, (ep, header, payload))
+
+
+cdef int receive_am(Worker w, parked_event *event, object ep, bytes header, object fn) except -1:
+    """Receives the payload of a large active message, then calls the handler."""
+    payload = PyByteArray_FromStringAndSize(NULL, event.size)
+    cdef Request op = w.begin(OP_AM_RECV)
+    hold_into(op, payload, True)
+    cdef wh_status status = wh_am_recv(event.kept, op.view.buf, op.view.len, &w.opts, &op.handle)
+    if status < 0:
+        wh_am_drop(event.kept)
+    then = AmCall(w, fn, ep, header, payload)
+    w.started(op, status, w)
+    if op.finished:
+        then(op)
+    else:
+        op.then = then
+    return 0

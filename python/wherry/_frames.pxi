@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Objects: one message of any number of parts, each of a kind that the receiver gets back.
+#
+# The header says what the parts are (all numbers little-endian):
+#
+#   "WPY\1"  flags: 1 byte, bit 0: a list (else there is one part)  then for each part
+#   kind: 1 byte  "b" bytes, "m" other memory, "a" an array, followed by
+#     size of the type's text: 2 bytes, text; dimensions: 1 byte, 8 bytes for each
+#
+# What comes from a peer is checked before it is believed; the text of a type is read as a literal.
+
+MAGIC = b"WPY\1"
+
+cdef enum:
+    DIMS_MAX = 64
+
+
+cdef class ObjectHold:
+    """A received object; its frames live as long."""
+
+    cdef wh_object *c
+
+    def __dealloc__(self):
+        wh_object_free(self.c)
+
+
+cdef ObjectHold take_object(wh_object *c):
+    cdef ObjectHold made = ObjectHold.__new__(ObjectHold)
+    made.c = c
+    return made
+
+
+cdef class Frame:
+    """Memory of one received part: a buffer, or on a device ``__cuda_array_interface__``."""
+
+    cdef ObjectHold owner
+    cdef const wh_frame *c
+    cdef object typestr, shape
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        if self.c.mem != WH_MEM_HOST:
+            raise BufferError("this memory is on a device")
+        PyBuffer_FillInfo(view, self, self.c.data, self.c.size, 0, flags)
+
+    def __len__(self):
+        return self.c.size
+
+    @property
+    def __cuda_array_interface__(self):
+        if self.c.mem == WH_MEM_HOST:
+            raise AttributeError("this memory is not on a device")
+        return {"version": 3, "data": (<uintptr_t>self.c.data, False), "strides": None,
+                "typestr": self.typestr or "|u1", "stream": None,
+                "shape": self.shape if self.typestr else (self.c.size,)}
+
+
+cdef bytes describe(object obj, Hold hold):
+    """A part's entry in the header."""
+    if type(obj) is bytes:
+        return b"b"
+    if hold.typestr is None:
+        return b"m"
+    text = hold.typestr
+    dtype = getattr(obj, "dtype", None)
+    if text[1:2] == "V" and getattr(dtype, "fields", None):
+        text = repr(dtype.descr)
+    if getattr(dtype, "hasobject", False) or text[1:2] == "O":
+        raise TypeError("an array of Python objects cannot be sent; its memory has only pointers")
+    encoded = text.encode()
+    if len(encoded) > 0xffff:
+        raise ValueError("the array's type takes more than 64 KiB to describe")
+    shape = hold.shape
+    return (b"a" + struct_pack("<H", len(encoded)) + encoded
+            + struct_pack(f"<B{len(shape)}Q", len(shape), *shape))
+
+
+cdef Request send_object(Endpoint ep, object obj, uint64_t tag, object timeout):
+    cdef Worker w = ep.worker
+    cdef wh_endpoint *c = ep.open()
+    cdef Hold hold
+    cdef wh_status status
+    cdef bint many = isinstance(obj, (list, tuple))
+    parts = list(obj) if many else [obj]
+    holds = [hold_message(part, False) for part in parts]
+    cdef bytes header = MAGIC + (b"\1" if many else b"\0") + b"".join(
+        [describe(part, part_hold) for part, part_hold in zip(parts, holds)])
+    cdef Request op = w.begin(OP_SEND_OBJ)
+    op.keep = holds
+    op.tag = tag
+    w.opts.timeout_ms = milliseconds(timeout)
+    cdef size_t count = len(holds), i
+    cdef wh_frame *frames = <wh_frame *>calloc(count + 1, sizeof(wh_frame))
+    if frames == NULL:
+        raise MemoryError
+    for i in range(count):
+        hold = holds[i]
+        frames[i].data = hold.data
+        frames[i].size = hold.size
+    status = wh_object_send(c, PyBytes_AS_STRING(header), len(header), frames, count, tag, &w.opts,
+                            &op.handle)
+    free(frames)
+    return w.started(op, status, ep)
+
+
+cdef Request recv_object(Worker w, Endpoint ep, object into, uint64_t tag, uint64_t mask,
+                         object timeout):
+    cdef wh_endpoint *c = ep.open() if ep is not None else NULL
+    cdef Hold hold
+    cdef wh_status status
+    w.must_be_open()
+    places = list(into) if isinstance(into, (list, tuple)) else [] if into is None else [into]
+    holds = [None if place is None else hold_message(place, True) for place in places]
+    cdef Request op = w.begin(OP_RECV_OBJ)
+    op.keep = (places, holds)
+    op.tag = tag
+    w.opts.timeout_ms = milliseconds(timeout)
+    cdef size_t count = len(holds), i
+    cdef wh_frame *frames = <wh_frame *>calloc(count + 1, sizeof(wh_frame))
+    if frames == NULL:
+        raise MemoryError
+    for i in range(count):
+        if holds[i] is not None:
+            hold = holds[i]
+            frames[i].data = hold.data
+            frames[i].size = hold.size
+    if ep is not None:
+        status = wh_object_recv(c, frames, count, tag, mask, &w.opts, &op.handle)
+    else:
+        status = wh_worker_object_recv(w.c, frames, count, tag, mask, &w.opts, &op.handle)
+    free(frames)
+    return w.started(op, status, w if ep is None else ep)
+
+
+cdef object unpack_object(ObjectHold object, tuple keep):
+    """What the receiver gets: the parts as their kinds say, or as the buffers that he gave."""
+    cdef size_t size = 0, i, count = wh_object_count(object.c)
+    cdef const char *start = <const char *>wh_object_header(object.c, &size)
+    cdef bytes header = start[:size] if size else b""
+    places = keep[0]
+    if not header.startswith(MAGIC):
+        # A sender in C: his header, then his frames.
+        return [header] + [memoryview(frame_of(object, i)) if on_host(object, i)
+                           else frame_of(object, i) for i in range(count)]
+    reader = Reader(header, len(MAGIC))
+    many = reader.number("<B") & 1
+    if not many and count != 1:
+        raise bad_header()
+    parts = [part_of_object(object, i, reader, places[i] if i < <size_t>len(places) else None)
+             for i in range(count)]
+    return parts if many else parts[0]
+
+
+cdef Frame frame_of(ObjectHold object, size_t i):
+    cdef Frame made = Frame.__new__(Frame)
+    made.owner = object
+    made.c = wh_object_frame(object.c, i)
+    return made
+
+
+cdef bint on_host(ObjectHold object, size_t i):
+    return wh_object_frame(object.c, i).mem in (WH_MEM_HOST, WH_MEM_AUTO)
+
+
+cdef bad_header():
+    return failure(<wh_status>-14, "recv_obj: the object's header is not what send_obj writes",
+                   "recv_obj")
+
+
+class Reader:
+    """Reads a header that a peer has sent, and does not run over its end."""
+
+    def __init__(self, data, at):
+        self.data, self.at = data, at
+
+    def take(self, size):
+        self.at += size
+        if self.at > len(self.data):
+            raise bad_header()
+        return self.data[self.at - size:self.at]
+
+    def number(self, format):
+        return struct_unpack(format, self.take(calcsize(format)))[0]
+
+
+cdef object part_of_object(ObjectHold object, size_t i, reader, place):
+    cdef Frame frame = frame_of(object, i)
+    kind = reader.take(1)
+    text = shape = None
+    if kind == b"a":
+        text = reader.take(reader.number("<H"))
+        shape = tuple([reader.number("<Q") for _ in range(min(reader.number("<B"), DIMS_MAX))])
+    elif kind not in (b"b", b"m"):
+        raise bad_header()
+    if place is not None:
+        return place
+    if not on_host(object, i):
+        if text is not None and text[:1] != b"[":
+            frame.typestr, frame.shape = text.decode("ascii", "replace"), shape
+        return frame
+    if kind == b"b":
+        return (<const char *>frame.c.data)[:frame.c.size] if frame.c.size else b""
+    if kind == b"m":
+        return memoryview(frame)
+    return array_of(frame, text, shape)
+
+
+cdef object array_of(Frame frame, bytes text, tuple shape):
+    """A numpy array over the frame's memory; without numpy the memory as it is."""
+    try:
+        import numpy
+    except ImportError:
+        return memoryview(frame)
+    try:
+        dtype = text.decode("ascii")
+        dtype = numpy.dtype(literal_eval(dtype) if dtype.startswith("[") else dtype)
+        if dtype.hasobject:
+            raise ValueError("an array of pointers")
+        return numpy.ndarray(shape, dtype, buffer=frame)
+    except (ValueError, TypeError, SyntaxError, OverflowError, MemoryError,
+            RecursionError) as error:
+        raise bad_header() from error

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+
+cdef class Listener:
+    """A host and port where peers connect; from ``listen``.
+
+    ``async with listener:`` (or ``with``) closes it at the end; endpoints that it accepted live on.
+    """
+
+    cdef wh_listener *c
+    cdef park_door door
+    cdef readonly Worker worker
+    cdef object callback, made_at
+    cdef object waiters, waiting  # of accept: operations, and endpoints that nobody has taken
+    cdef object __weakref__
+
+    def __init__(self):
+        raise TypeError("listeners are made by listen()")
+
+    def __dealloc__(self):
+        if self.c == NULL:
+            return
+        try:
+            warn_unclosed(f"unclosed listener, made at {self.made_at}")
+        finally:
+            wh_listener_close(self.c)
+
+    cdef deliver(self, Endpoint ep):
+        if self.callback is not None:
+            self.worker.run(self.callback, (ep,))
+            return
+        if self.waiters:
+            (<Request>self.waiters.popleft()).end_here(ep, WH_OK)
+        else:
+            self.waiting.append(ep)
+
+    def accept(self):
+        """The next endpoint, of a listener without a callback: gives an Endpoint."""
+        if self.callback is not None:
+            raise ValueError("accept: this listener gives its endpoints to its callback")
+        if self.c == NULL:
+            raise failure(WH_ECLOSED, "the listener is closed", "accept")
+        if self.waiting:
+            return settled(self.worker, OP_ACCEPT, self.waiting.popleft())
+        cdef Request op = self.worker.begin(OP_ACCEPT)
+        op.target = self
+        self.waiters.append(op)
+        self.worker.touch()
+        return op
+
+    @property
+    def port(self):
+        """The port that it listens on."""
+        return self.must_be_open() and wh_listener_port(self.c)
+
+    @property
+    def address(self):
+        """``"host:port"``, with the host as it was given (``*`` for all)."""
+        cdef char text[NAME_MAX]
+        self.must_be_open()
+        must(wh_listener_address(self.c, text, sizeof(text)), "address")
+        return text.decode()
+
+    cdef int must_be_open(self) except -1:
+        if self.c == NULL:
+            raise failure(WH_ECLOSED, "the listener is closed")
+        return 1
+
+    @property
+    def closed(self):
+        """Whether ``close`` has been called."""
+        return self.c == NULL
+
+    def close(self):
+        """Stops listening.  Endpoints that nobody has taken are aborted; ``accept`` ends."""
+        if self.c == NULL:
+            return
+        wh_listener_close(self.c)
+        self.c = NULL
+        while self.waiters:
+            (<Request>self.waiters.popleft()).end_here(None, WH_ECLOSED)
+        while self.waiting:
+            self.waiting.popleft().abort()
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *error):
+        self.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+    def __repr__(self):
+        return "<Listener closed>" if self.c == NULL else f"<Listener at {self.address}>"
+
+
+cdef Request listen(Worker w, object callback, object host, object port, object secret,
+                    bint any_user):
+    cdef wh_listener_opts opts
+    cdef Listener listener
+    w.must_be_open()
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback: {callback!r} cannot be called")
+    secret_bytes = None if secret is None else to_bytes(secret)
+    memset(&opts, 0, sizeof(opts))
+    opts.size = sizeof(opts)
+    opts.any_user = any_user
+    if secret_bytes is not None:
+        opts.secret = secret_bytes
+    listener = Listener.__new__(Listener)
+    listener.worker = w
+    listener.callback = callback
+    listener.waiters = deque()
+    listener.waiting = deque()
+    listener.made_at = place()
+    listener.door.home = &w.parked
+    listener.door.number = park_number()
+    where = address_text(host, port)
+    cdef wh_status status = wh_listener_open(w.c, where.encode(), &opts, park_on_accept,
+                                             &listener.door, &listener.c)
+    if status != WH_OK:
+        must(status, "listen", f"listen at {where}: {wh_status_text(status).decode()}")
+    w.listeners[listener.door.number] = listener
+    w.touch()
+    return settled(w, OP_ACCEPT, listener)

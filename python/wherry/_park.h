@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What happens inside progress, parked until Python looks.
+//
+// The engine's callbacks run wherever progress runs, which for a sleeping wait is without the interpreter's lock.
+// So none of them touches Python: each puts a node into the worker's park, and the thread that owns the worker takes
+// the nodes out later, with the lock.  Only that thread reads and writes a park; `done` alone is read by others.
+#ifndef WHERRY_PYTHON_PARK_H
+#define WHERRY_PYTHON_PARK_H
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <wherry/wherry.h>
+
+typedef struct park park;
+
+// An operation; it lies in its Request, which the engine holds from the call to the moment it leaves the park.
+typedef struct parked_op {
+    struct parked_op *prev,
+        *next;  // among those that tasks wait for, then among those that are done
+    park *home;
+    void *request;  // the Request around it
+    atomic_int done;
+    wh_result result;
+    uint64_t source;  // the number of the endpoint that the message came from, 0: none
+} parked_op;
+
+typedef enum parked_kind { PARKED_ENDPOINT, PARKED_LOST, PARKED_AM } parked_kind;
+
+// Anything else.
+typedef struct parked_event {
+    struct parked_event *next;
+    parked_kind kind;
+    uint64_t number;  // of the listener, or of the endpoint
+    wh_endpoint *ep;  // PARKED_ENDPOINT: a new one, to be closed by whoever takes the event
+    wh_status why;    // PARKED_LOST
+    uint16_t id;      // PARKED_AM, with what follows
+    wh_am *kept;      // payload still to be received, else NULL
+    size_t header_size, size;
+    char bytes[];  // header, then the payload unless it is kept
+} parked_event;
+
+struct park {
+    parked_op ops;      // the head of a ring: those that are done
+    parked_op waiting;  // another: those that are not, and that somebody waits for
+    parked_event *events, **events_end;
+};
+
+// Who accepts: a listener's number and where its worker's events go.
+typedef struct park_door {
+    park *home;
+    uint64_t number;
+} park_door;
+
+static inline void park_init(park *p) {
+    p->ops.prev = p->ops.next = &p->ops;
+    p->waiting.prev = p->waiting.next = &p->waiting;
+    p->events = NULL;
+    p->events_end = &p->events;
+}
+
+static inline void park_op_init(parked_op *op, park *p, void *request) {
+    op->home = p;
+    op->request = request;
+}
+
+static inline int park_op_done(const parked_op *op) {
+    return atomic_load_explicit(&((parked_op *)op)->done, memory_order_acquire);
+}
+
+static inline void park_link(parked_op *head, parked_op *op) {
+    op->prev = head->prev;
+    op->next = head;
+    head->prev->next = op;
+    head->prev = op;
+}
+
+// park_op_leave takes it out of the ring that it is in, if any.
+static inline void park_op_leave(parked_op *op) {
+    if (!op->next)
+        return;
+    op->prev->next = op->next;
+    op->next->prev = op->prev;
+    op->prev = op->next = NULL;
+}
+
+// park_op_wait notes that somebody waits for it.
+static inline void park_op_wait(parked_op *op) {
+    if (!op->next)
+        park_link(&op->home->waiting, op);
+}
+
+// park_op_end puts an operation that has ended into its park.
+static inline void park_op_end(parked_op *op) {
+    park_op_leave(op);
+    park_link(&op->home->ops, op);
+    atomic_store_explicit(&op->done, 1, memory_order_release);
+}
+
+static inline parked_op *park_first_waiting(park *p) {
+    return p->waiting.next == &p->waiting ? NULL : p->waiting.next;
+}
+
+static inline parked_op *park_first(park *p) {
+    return p->ops.next == &p->ops ? NULL : p->ops.next;
+}
+
+// park_next goes through the park without taking anything out; NULL: that was the last.
+static inline parked_op *park_next(park *p, parked_op *op) {
+    return op->next == &p->ops ? NULL : op->next;
+}
+
+static inline int park_has_events(const park *p) {
+    return p->events != NULL;
+}
+
+static inline int park_empty(const park *p) {
+    return p->ops.next == &p->ops && !p->events;
+}
+
+static inline void park_push(park *p, parked_event *event) {
+    event->next = NULL;
+    *p->events_end = event;
+    p->events_end = &event->next;
+}
+
+static inline parked_event *park_pop(park *p) {
+    parked_event *event = p->events;
+    if (event && !(p->events = event->next))
+        p->events_end = &p->events;
+    return event;
+}
+
+// park_number names the next endpoint or listener of this process; never 0.
+static inline uint64_t park_number(void) {
+    static atomic_ullong last;
+    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
+static inline uint64_t park_number_of(wh_endpoint *ep) {
+    return (uint64_t)(uintptr_t)wh_endpoint_data(ep);
+}
+
+static inline void park_set_number(wh_endpoint *ep) {
+    wh_endpoint_set_data(ep, (void *)(uintptr_t)park_number());
+}
+
+static void park_on_done(wh_request *req, const wh_result *result, void *arg) {
+    (void)req;
+    parked_op *op = (parked_op *)arg;
+    op->result = *result;
+    op->source = result->source ? park_number_of(result->source) : 0;
+    park_op_end(op);
+}
+
+static void park_on_accept(wh_endpoint *ep, void *arg) {
+    park_door *door = (park_door *)arg;
+    parked_event *event = (parked_event *)calloc(1, sizeof(*event));
+    if (!event) {
+        wh_endpoint_abort(ep);
+        return;
+    }
+    event->kind = PARKED_ENDPOINT;
+    event->number = door->number;
+    event->ep = ep;
+    park_set_number(ep);  // now, so that messages which come before Python looks have a source
+    park_push(door->home, event);
+}
+
+static void park_on_lost(wh_endpoint *ep, wh_status why, void *arg) {
+    parked_event *event = (parked_event *)calloc(1, sizeof(*event));
+    if (!event)
+        return;  // the operations on the endpoint tell of it, too
+    event->kind = PARKED_LOST;
+    event->number = park_number_of(ep);
+    event->why = why;
+    park_push((park *)arg, event);
+}
+
+static wh_status park_on_am(wh_am *am, void *arg) {
+    size_t payload = am->data ? am->size : 0;
+    parked_event *event = (parked_event *)calloc(1, sizeof(*event) + am->header_size + payload);
+    if (!event)
+        return WH_ENOMEM;
+    event->kind = PARKED_AM;
+    event->number = park_number_of(am->ep);
+    event->id = am->id;
+    event->header_size = am->header_size;
+    event->size = am->size;
+    if (am->header_size)
+        memcpy(event->bytes, am->header, am->header_size);
+    if (payload)
+        memcpy(event->bytes + am->header_size, am->data, payload);
+    if (am->size && !am->data)
+        event->kept = am;
+    park_push((park *)arg, event);
+    return event->kept ? WH_PENDING : WH_OK;
+}
+
+static inline uint64_t park_clock_ns(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static inline void park_relax(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+// park_spin progresses until the operation has ended or `until_ns` has come, and says whether it has ended.
+static inline int park_spin(wh_worker *worker, const parked_op *op, uint64_t until_ns) {
+    enum { EAGER = 500 };  // passes before the core's other thread is left some room
+    for (unsigned i = 1;; i++) {
+        wh_worker_progress(worker);
+        if (park_op_done(op))
+            return 1;
+        if (i > EAGER)
+            park_relax();
+        if ((i & 15) == 0 && park_clock_ns() >= until_ns)
+            return 0;
+    }
+}
+
+#endif

@@ -1,0 +1,442 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# An operation: what every call that may take time returns.
+#
+# It is the awaited object itself.  A task that awaits it gets the operation as if it were a future
+# (_asyncio_future_blocking, add_done_callback, cancel, result), and is stepped by whoever takes the
+# operation out of the park: no Future, no coroutine, no loop turn in between.
+#
+# The engine holds a reference from the call until the operation leaves the park, and the buffer is
+# held as long; so nothing that Python drops is written to later.
+
+cdef enum:
+    OP_SEND
+    OP_RECV
+    OP_SEND_OBJ
+    OP_RECV_OBJ
+    OP_AM_SEND
+    OP_AM_RECV
+    OP_FLUSH
+    OP_CLOSE
+    OP_CONNECT
+    OP_ACCEPT
+
+OP_NAMES = ("send", "recv", "send_obj", "recv_obj", "am_send", "am_recv", "flush", "close",
+            "connect", "accept")
+
+cdef extern from *:
+    """
+    /* The awaited object answers without raising StopIteration: half the price of __next__. */
+    static int wherry_send_slot(PyObject *type, void *slot) {
+    #if PY_VERSION_HEX >= 0x030a0000
+        PyTypeObject *t = (PyTypeObject *)type;
+        t->tp_as_async->am_send = (sendfunc)slot;
+        PyType_Modified(t);
+    #endif
+        return 0;
+    }
+    """
+    int wherry_send_slot(object type, void *slot)
+
+cdef extern from "Python.h":
+    int PyContext_Enter(object context)
+    int PyContext_Exit(object context) except -1
+    unsigned long PyThread_get_thread_ident() nogil
+
+
+@cython.no_gc_clear
+cdef class Request:
+    """An operation under way, or done: ``await`` it, or ask for its ``result(timeout)``.
+
+    Awaiting gives what the operation is for: None for sends, the bytes of the message for receives,
+    the object for ``recv_obj``, the endpoint for ``connect``.  Inside a coroutine it can be given
+    to ``asyncio.gather``, ``wait``, ``wait_for`` and ``shield`` like a future.
+
+    Cancelling, by ``cancel`` or by cancelling the task that awaits it, is a request: an operation
+    that has not begun to move data is withdrawn, and then ``asyncio.CancelledError`` is raised; one
+    that has, completes.  A message is then delivered as if nothing had been, and the task sees its
+    cancellation at its next ``await``.  In both cases the buffer is free when ``await`` returns.
+    """
+
+    cdef parked_op c
+    cdef wh_request *handle
+    cdef Worker worker
+    cdef object target        # the endpoint or worker that it was started on
+    cdef Py_buffer view       # of a plain buffer; `held` says whether there is one
+    cdef object keep          # whatever else must live until the end
+    cdef object value, error  # how it ended
+    cdef object done_fn, done_context, more_done  # callbacks, usually one
+    cdef object then          # called once it has ended, with or without a loop
+    cdef object place         # where it was started, in debug mode
+    cdef uint64_t size, tag
+    cdef int kind, sleepers   # other threads that wait for it
+    cdef bint held, in_engine, finished, cancel_asked, waited, yields, quiet
+    cdef public bint _asyncio_future_blocking
+
+    def __init__(self):
+        raise TypeError("requests are made by operations, such as Endpoint.send()")
+
+    def __dealloc__(self):
+        if self.handle != NULL:
+            wh_request_free(self.handle)
+        if self.held:
+            PyBuffer_Release(&self.view)
+
+    def __await__(self):
+        return self
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef PyObject *out = NULL
+        cdef int going = self.advance(&out)
+        result = <object>out
+        Py_DECREF(result)
+        if going:
+            return result
+        if result is None:
+            raise StopIteration
+        raise StopIteration(result)
+
+    def throw(self, kind, value=None, trace=None):
+        """For ``await``: what is thrown into a task while it waits here."""
+        self.abandon()
+        if value is None:
+            value = kind() if isinstance(kind, type) else kind
+        raise value
+
+    def close(self):
+        """For ``await``: the coroutine that waits here goes away."""
+        self.abandon()
+
+    cdef abandon(self):
+        # Nobody will look at the buffer any more; a receive must not take a message with it.
+        if not self.finished and not park_op_done(&self.c):
+            self.cancel()
+
+    # advance is one step of an await: 0 with the result, 1 with what to yield, -1: an exception.
+    cdef int advance(self, PyObject **out) except -1:
+        cdef Worker w = self.worker
+        cdef bint done = self.finished
+        if not done:
+            done = park_op_done(&self.c)
+            if not done and self.handle != NULL:
+                done = w.spin(self)
+            if not done:
+                w.join_loop()
+                w.touch()
+                self._asyncio_future_blocking = True
+                Py_INCREF(self)
+                out[0] = <PyObject *>self
+                return 1
+            self.settle()
+        if self.yields and w.must_yield():
+            self.yields = False
+            w.touch()
+            Py_INCREF(None)
+            out[0] = <PyObject *>None
+            return 1
+        result = self.outcome(True)
+        Py_INCREF(result)
+        out[0] = <PyObject *>result
+        return 0
+
+    # settle finishes an operation that has ended.  It leaves the park, unless somebody else waits
+    # for it, who is told from there.
+    cdef int settle(self) except -1:
+        self.finish()
+        if self.done_fn is None and self.worker.is_owner():
+            self.leave()
+        return 0
+
+    cdef void leave(self):
+        park_op_leave(&self.c)
+        if self.in_engine:
+            self.in_engine = False
+            Py_DECREF(self)
+
+    # finish gives back what the operation held, and works out what came of it.
+    cdef int finish(self) except -1:
+        if self.finished:
+            return 0
+        self.finished = True
+        self.size = self.c.result.size
+        self.tag = self.c.result.tag
+        if self.waited:
+            self.waited = False
+            self.worker.waiting -= self.kind != OP_ACCEPT
+        keep, self.keep = self.keep, None
+        try:
+            if self.c.result.status != WH_OK:
+                self.error = self.make_error()
+                if self.kind == OP_CONNECT:
+                    (<Endpoint>self.target).drop()
+            elif self.kind == OP_RECV_OBJ:
+                self.value = unpack_object(take_object(self.c.result.object), keep)
+            elif self.kind == OP_CONNECT:
+                (<Endpoint>self.target).introduce()
+                self.value = self.target
+            elif self.kind == OP_AM_RECV:
+                self.value = keep
+        except Exception as error:
+            self.error = error
+        self.free_handle()
+        if self.held:
+            self.held = False
+            PyBuffer_Release(&self.view)
+        return 0
+
+    cdef void free_handle(self):
+        # Not under a thread that sleeps on it; the last of them does it.
+        if self.handle != NULL and self.sleepers == 0:
+            wh_request_free(self.handle)
+            self.handle = NULL
+
+    cdef make_error(self):
+        cdef str text = ""
+        if self.handle != NULL:
+            text = wh_request_error(self.handle).decode()
+        elif isinstance(self.target, Endpoint):
+            text = (<Endpoint>self.target).sentence()
+        if self.quiet:
+            return None
+        return failure(self.c.result.status, text, OP_NAMES[self.kind], self.peer(),
+                       self.c.result.size if self.c.result.size else None)
+
+    cdef str peer(self):
+        return (<Endpoint>self.target).peer_name if isinstance(self.target, Endpoint) else None
+
+    cdef bint was_cancelled(self):
+        return (self.cancel_asked and self.error is not None
+                and self.c.result.status == WH_ECANCELLED)
+
+    # outcome returns or raises how it ended; each time with a traceback of its own.
+    cdef object outcome(self, bint in_task):
+        if self.error is not None:
+            if in_task and self.was_cancelled():
+                raise CancelledTask()
+            raise self.error.with_traceback(None)
+        if self.kind == OP_RECV:
+            return self.size
+        return self.value
+
+    # end_here ends an operation that the engine knows nothing of (accept), from Python.
+    cdef end_here(self, value, wh_status status):
+        self.value = value
+        self.c.result.status = status
+        Py_INCREF(self)
+        self.in_engine = True
+        park_op_end(&self.c)
+        self.worker.touch()
+
+    def result(self, timeout=None):
+        """How it ended: returns or raises what ``await`` would.  Waits for it, `timeout` seconds.
+
+        TimedOutError: not within `timeout`; the operation goes on.  The thread that owns the worker
+        progresses it meanwhile; another thread sleeps, and the owner must progress.  Inside the
+        running event loop of that worker it raises RuntimeError if there is something to wait for.
+        """
+        if not self.finished:
+            if not park_op_done(&self.c):
+                self.worker.wait(self, timeout)
+            self.settle()
+        return self.outcome(get_running_loop() is not None)
+
+    def exception(self):
+        """The exception that it ended with, or None."""
+        try:
+            self.result()
+        except Exception as error:
+            return error
+        return None
+
+    def done(self):
+        """Whether it has ended."""
+        return self.finished or park_op_done(&self.c)
+
+    def cancelled(self):
+        """Whether it has ended by ``cancel``."""
+        if self.finished or park_op_done(&self.c):
+            self.finish()
+            return self.was_cancelled()
+        return False
+
+    def cancel(self, msg=None):
+        """Asks it to end.  False when it has ended already.  See the class for what comes of it."""
+        if self.finished and self.done_fn is None:
+            return False
+        if self.finished or park_op_done(&self.c):
+            # It has ended, and whoever waits has not been told yet: he gets the result first.
+            self.cancel_asked = self.done_fn is not None
+            return bool(self.cancel_asked)
+        self.cancel_asked = True
+        if self.handle != NULL:
+            wh_request_cancel(self.handle)
+        elif self.kind == OP_CONNECT:
+            (<Endpoint>self.target).drop()
+        elif self.kind == OP_ACCEPT:
+            (<Listener>self.target).waiters.remove(self)
+            self.end_here(None, WH_ECANCELLED)
+        self.worker.touch()
+        return True
+
+    def add_done_callback(self, fn, *, context=None):
+        """Calls ``fn(self)`` in the loop once it has ended, as a future would."""
+        if context is None:
+            context = copy_context()
+        if self.worker is None:
+            get_running_loop().call_soon(fn, self, context=context)
+            return
+        self.worker.join_loop()
+        if self.done_fn is None and not (self.finished and not self.in_engine):
+            self.done_fn = fn
+            self.done_context = context
+            if not self.finished and not self.waited and self.worker.is_owner():
+                self.waited = True
+                self.worker.waiting += self.kind != OP_ACCEPT
+                if not park_op_done(&self.c):
+                    park_op_wait(&self.c)
+        elif self.done_fn is None:
+            self.worker.loop.call_soon(fn, self, context=context)
+        else:
+            self.more_done = (self.more_done or []) + [(fn, context)]
+
+    def remove_done_callback(self, fn):
+        """Takes such a callback back; returns how many there were."""
+        left = [pair for pair in self.all_callbacks() if pair[0] != fn]
+        removed = len(self.all_callbacks()) - len(left)
+        self.done_fn, self.done_context = left[0] if left else (None, None)
+        self.more_done = left[1:] or None
+        return removed
+
+    cdef list all_callbacks(self):
+        if self.done_fn is None:
+            return []
+        return [(self.done_fn, self.done_context)] + (self.more_done or [])
+
+    # orphan withdraws an operation whose waiter will never run again.
+    cdef orphan(self):
+        park_op_leave(&self.c)
+        self.done_fn = None
+        self.more_done = None
+        self.cancel()
+
+    # tell runs the callbacks, which step the waiting task.  Only from the loop, outside of tasks.
+    cdef int tell(self) except -1:
+        if self.done_fn is None:
+            return 0
+        fn, context, more = self.done_fn, self.done_context, self.more_done
+        self.done_fn = None
+        self.more_done = None
+        run_in(self.worker, context, fn, self)
+        if more is not None:
+            for fn_too, context_too in more:
+                run_in(self.worker, context_too, fn_too, self)
+        if self.cancel_asked and self.error is None:
+            cancel_late(fn)
+        return 0
+
+    def get_loop(self):
+        """The event loop of its worker, or None."""
+        if self.worker is None:
+            return get_running_loop()
+        self.worker.join_loop()
+        return self.worker.loop
+
+    @property
+    def _loop(self):
+        return self.get_loop()
+
+    @property
+    def size(self):
+        """Bytes of the message once it has ended, also of one that was truncated."""
+        self.must_have_ended("size")
+        return self.size
+
+    @property
+    def tag(self):
+        """The tag of the message that was received."""
+        self.must_have_ended("tag")
+        return self.tag
+
+    @property
+    def source(self):
+        """The endpoint that the message came from; None when it is not open any more."""
+        self.must_have_ended("source")
+        if self.worker is None or not self.c.source:
+            return None
+        return self.worker.endpoints.get(self.c.source)
+
+    cdef int must_have_ended(self, str what) except -1:
+        if not self.finished:
+            if not park_op_done(&self.c):
+                raise BusyError(f"{OP_NAMES[self.kind]}: no {what} while it is under way")
+            self.finish()
+        return 0
+
+    def __repr__(self):
+        cdef str text = f"<Request {OP_NAMES[self.kind]}"
+        peer = self.peer()
+        if self.kind in (OP_SEND, OP_RECV, OP_SEND_OBJ, OP_RECV_OBJ):
+            text += f" tag=0x{self.tag:x}"
+        if self.held:
+            text += f" of {self.view.len} bytes"
+        if peer:
+            text += f" with {peer}"
+        if not self.done():
+            text += " pending" + (" (cancel asked)" if self.cancel_asked else "")
+        else:
+            self.finish()
+            text += " done" if self.error is None else f" failed: {self.error}"
+        if self.place:
+            text += f" started at {self.place}"
+        return text + ">"
+
+
+cdef int run_in(Worker worker, object context, object fn, Request op) except -1:
+    """Calls a callback of an operation in the context that it came with."""
+    if PyContext_Enter(context) < 0:
+        # Whoever runs in this very context is below us: from the loop, then.
+        PyErr_Clear()
+        worker.loop.call_soon(fn, op, context=context)
+        return 0
+    try:
+        fn(op)
+    except Exception as error:
+        worker.loop.call_exception_handler(
+            {"message": f"callback {fn!r} of {op!r} failed", "exception": error})
+    finally:
+        PyContext_Exit(context)
+    return 0
+
+
+cdef cancel_late(object fn):
+    """Tells a task of a cancellation that came when its operation could not be withdrawn."""
+    task = getattr(fn, "__self__", None)
+    if not isinstance(task, Task) or task.done():
+        return
+    cancelling = getattr(task, "cancelling", None)  # from Python 3.11 on
+    if cancelling is None:
+        task.cancel()
+    elif cancelling():
+        # It was counted when it was asked for; who asked may have taken it back (asyncio.timeout).
+        task.cancel()
+        task.uncancel()
+
+
+cdef int send_slot(object self, object value, PyObject **out) except -1:
+    return (<Request>self).advance(out)
+
+
+wherry_send_slot(Request, <void *>send_slot)
+
+
+cdef Request settled(Worker worker, int kind, object value):
+    """An operation that was done at once."""
+    cdef Request op = Request.__new__(Request)
+    op.worker = worker
+    op.kind = kind
+    op.value = value
+    op.finished = True
+    return op
