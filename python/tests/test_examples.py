@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The programs of examples/python, run as their first lines say; and `wherry.perf`."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from kit import ENV, LIMIT
+
+EXAMPLES = pathlib.Path(__file__).parents[2] / "examples" / "python"
+
+
+def start(name, *args):
+    return subprocess.Popen([sys.executable, EXAMPLES / name, *map(str, args)],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+
+
+class Examples(unittest.TestCase):
+    def run_one(self, name, *args):
+        process = start(name, *args)
+        out, err = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0, err)
+        return out
+
+    def serve(self, name, *args):
+        """The port of a server that ends with the test."""
+        process = start(name, *args)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return int(process.stdout.readline())
+
+    def test_hello(self):
+        self.assertEqual(self.run_one("hello.py", self.serve("hello.py")), "hello, client\n")
+
+    def test_echo_and_blocking_client(self):
+        out = self.run_one("blocking_client.py", self.serve("echo_server.py"))
+        self.assertIn("answers in", out)
+        self.assertIn("recv: not within 0.1 s", out)
+
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "shared").mkdir()
+            content = bytes(range(256)) * 10_000
+            (folder / "mine").write_bytes(content)
+            port = self.serve("files.py", "serve", folder / "shared")
+            self.run_one("files.py", "put", port, folder / "mine", "theirs")
+            self.assertEqual((folder / "shared" / "theirs").read_bytes(), content)
+            self.run_one("files.py", "get", port, "theirs", folder / "back")
+            self.assertEqual((folder / "back").read_bytes(), content)
+            for wrong in ("nothing", "../mine"):
+                process = start("files.py", "get", port, wrong, folder / "no")
+                process.communicate(timeout=LIMIT)
+                self.assertEqual(process.returncode, 1)
+
+    def test_parameter_server(self):
+        try:
+            import numpy  # noqa: F401
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        self.assertRegex(self.run_one("parameter_server.py", 2), r"y = (2.9|3.0)\d x \+ -(1.9|2.0)")
+
+    def test_pipeline(self):
+        self.assertIn("20 results", self.run_one("pipeline.py"))
+
+    def test_perf(self):
+        out = subprocess.run(
+            [sys.executable, "-m", "wherry.perf", "--json", "--sizes", "8", "--rounds", "100",
+             "--repeat", "1", "--tasks", "3"], check=True, capture_output=True, text=True, env=ENV,
+            timeout=LIMIT).stdout
+        results = json.loads(out)["results"]
+        self.assertGreater(results["async 8 B"][0], 0)
+        self.assertGreater(results["3 tasks"]["jain"], 0.5)
+
+
+if __name__ == "__main__":
+    unittest.main()
