@@ -8,6 +8,19 @@
 
 enum { MEMORY = 3 << 20, KEY_TAG = 900, MARK_TAG = 901 };
 
+static void nothing(void *arg) {
+    (void)arg;
+}
+
+// MEET is SYNC for memory that a progress thread serves: what was written here before is there before the other role goes on.
+// That the roles meet shows so too, but only to who sees both processes, which the thread sanitizer does not.
+#define MEET()                                                                                     \
+    do {                                                                                           \
+        kit_owned(me, nothing, NULL);                                                              \
+        SYNC();                                                                                    \
+        kit_owned(me, nothing, NULL);                                                              \
+    } while (0)
+
 // The memory of role 1: our allocation or the user's.
 typedef struct owned {
     wh_mr *mr;
@@ -105,15 +118,15 @@ static void put_and_get_sizes(kit_side *me, bool ours) {
         send_key(me, &o);
         for (size_t i = 0; i < kit_size_count; i++) {
             size_t size = kit_sizes[i] < MEMORY - 8 ? kit_sizes[i] : MEMORY - 8;
-            SYNC();  // flushed
+            MEET();  // flushed
             SAME(o.bytes + 3, size, i);
             REQUIRE(o.bytes[3 + size] == 0 && o.bytes[2] == 0);
             memset(o.bytes, 0, MEMORY);
             kit_fill(o.bytes + 5, size, i + 1000);
-            SYNC();
-            SYNC();  // read
+            MEET();
+            MEET();  // read
             memset(o.bytes, 0, MEMORY);
-            SYNC();
+            MEET();
         }
         disown(me, &o);
         return;
@@ -127,12 +140,12 @@ static void put_and_get_sizes(kit_side *me, bool ours) {
         put(me, rkey, 3, buf, size);
         memset(buf, 0xee, size);  // a put that is done needs its buffer no more
         flush(me, WH_OK);
-        SYNC();
-        SYNC();
+        MEET();
+        MEET();
         get(me, rkey, 5, buf, size, WH_OK);
         SAME(buf, size, i + 1000);
-        SYNC();
-        SYNC();
+        MEET();
+        MEET();
     }
     free(buf);
     wh_rkey_close(rkey);
@@ -156,7 +169,7 @@ CASE(rma_atomics_add_up, 0) {
             send_key(me, &o);
             for (int i = 0; i < ADDS; i++)
                 atomic_fetch_add((_Atomic uint64_t *)(void *)o.bytes, 1);
-            SYNC();
+            MEET();
             REQUIRE_INT(*(uint64_t *)(void *)o.bytes, 3 * ADDS);
             REQUIRE_INT(*(uint32_t *)(void *)(o.bytes + 12), ADDS);
             REQUIRE_INT(*(uint32_t *)(void *)(o.bytes + 8), 0);
@@ -175,7 +188,7 @@ CASE(rma_atomics_add_up, 0) {
             END(&op, WH_OK);
         }
         flush(me, WH_OK);
-        SYNC();
+        MEET();
         wh_rkey_close(rkey);
     }
 }
@@ -184,7 +197,7 @@ CASE(rma_atomic_operations, 0) {
     if (me->role == 1) {
         owned o = own(me, kit_flip(me, 2), 16, WH_MR_ALL);
         send_key(me, &o);
-        SYNC();
+        MEET();
         disown(me, &o);
         return;
     }
@@ -200,7 +213,7 @@ CASE(rma_atomic_operations, 0) {
         REQUIRE(atomic(me, rkey, 8, WH_ATOMIC_CSWAP, size, 77, 0x0c) == 0x0c);
         REQUIRE(atomic(me, rkey, 8, WH_ATOMIC_SWAP, size, 0, 0) == 77);
     }
-    SYNC();
+    MEET();
     wh_rkey_close(rkey);
 }
 
@@ -216,7 +229,7 @@ CASE(rma_arguments, 0) {
                        WH_EINVAL);
         send_key(me, &all);
         send_key(me, &readable);
-        SYNC();
+        MEET();
         disown(me, &all);
         disown(me, &readable);
         return;
@@ -238,7 +251,7 @@ CASE(rma_arguments, 0) {
     REQUIRE_STATUS(wh_rkey_open(me->ep, buf, 3, &none), WH_EKEY);
     get(me, readable, 0, buf, 64, WH_OK);
     put(me, all, 64, buf, 0);
-    SYNC();
+    MEET();
     wh_rkey_close(all);
     wh_rkey_close(readable);
     wh_rkey_close(NULL);
@@ -251,10 +264,10 @@ CASE(rma_stale_key, 0) {
         for (int ours = 0; ours < 2; ours++) {
             owned o = own(me, ours, sizeof(buf), WH_MR_ALL);
             send_key(me, &o);
-            SYNC();
+            MEET();
             disown(me, &o);
-            SYNC();
-            SYNC();
+            MEET();
+            MEET();
         }
         return;
     }
@@ -263,8 +276,8 @@ CASE(rma_stale_key, 0) {
         put(me, rkey, 0, buf, sizeof(buf));
         if (kit_flip(me, 2))  // or it is mapped for the first time now
             flush(me, WH_OK);
-        SYNC();
-        SYNC();
+        MEET();
+        MEET();
         kit_op op;
         const wh_op_opts *opts = kit_opts(&op);
         wh_status st;
@@ -294,7 +307,7 @@ CASE(rma_stale_key, 0) {
             kit_begun(me, &op, st, __FILE__, __LINE__);
             END(&op, WH_EKEY);
         }
-        SYNC();
+        MEET();
         wh_rkey_close(rkey);
     }
 }
@@ -314,9 +327,9 @@ CASE(rma_fence, 0) {
             kit_recv(me, me->ep, &mark, sizeof(mark), MARK_TAG);
             SAME(o.bytes, SIZE, 2 * i + 1);
             REQUIRE_INT(mark, i);
-            SYNC();
+            MEET();
         }
-        SYNC();
+        MEET();
         disown(me, &o);
         return;
     }
@@ -340,12 +353,12 @@ CASE(rma_fence, 0) {
         for (int k = 0; k < 4; k++)
             END(&ops[k], WH_OK);
         SAME(back, SIZE, 2 * i);
-        SYNC();
+        MEET();
     }
     free(first);
     free(second);
     free(back);
-    SYNC();
+    MEET();
     wh_rkey_close(rkey);
 }
 
@@ -359,7 +372,7 @@ CASE(rma_many, 0) {
             uint64_t mark;
             kit_recv(me, me->ep, &mark, sizeof(mark), MARK_TAG);
         }
-        SYNC();
+        MEET();
         disown(me, &o);
         return;
     }
@@ -386,7 +399,7 @@ CASE(rma_many, 0) {
         END(&ops[i], WH_OK);
         SAME(back + i * SLOT, sizes[i], i);
     }
-    SYNC();
+    MEET();
     free(bytes);
     free(back);
     wh_rkey_close(rkey);
@@ -398,7 +411,7 @@ CASE(rma_cancel, 0) {
     if (me->role == 1) {
         owned o = own(me, kit_flip(me, 2), MEMORY, WH_MR_ALL);
         send_key(me, &o);
-        SYNC();
+        MEET();
         disown(me, &o);
         return;
     }
@@ -423,7 +436,7 @@ CASE(rma_cancel, 0) {
     memset(bytes, 1, MEMORY);
     free(bytes);
     flush(me, WH_OK);
-    SYNC();
+    MEET();
     wh_rkey_close(rkey);
 }
 
@@ -439,10 +452,10 @@ CASE(rma_device, 0) {
                        WH_OK);
         owned o = {.mr = mr, .ours = true};
         send_key(me, &o);
-        SYNC();
+        MEET();
         REQUIRE_STATUS(wh_mem_copy(here, WH_MEM_HOST, device, WH_MEM_SIM, SIZE), WH_OK);
         SAME(here, SIZE, 4);
-        SYNC();
+        MEET();
         disown(me, &o);
         REQUIRE_STATUS(wh_mem_free_kind(WH_MEM_SIM, device), WH_OK);
         return;
@@ -458,8 +471,8 @@ CASE(rma_device, 0) {
     get(me, rkey, 0, here, SIZE, WH_OK);
     SAME(here, SIZE, 4);
     get(me, rkey, 7, here, 10, WH_OK);
-    SYNC();
-    SYNC();
+    MEET();
+    MEET();
     wh_rkey_close(rkey);
 }
 
@@ -469,10 +482,10 @@ CASE(rma_owner_leaves, KIT_TWO) {
     if (me->role == 1) {
         owned o = own(me, kit_flip(me, 2), MEMORY, WH_MR_ALL);
         send_key(me, &o);
-        SYNC();
+        MEET();
         wh_endpoint_abort(me->ep);
         me->ep = NULL;
-        SYNC();
+        MEET();
         disown(me, &o);
         return;
     }
@@ -480,7 +493,7 @@ CASE(rma_owner_leaves, KIT_TWO) {
     static kit_op ops[OPS];
     char *bytes = kit_alloc(me, MEMORY);
     bool begun[OPS] = {false};
-    SYNC();
+    MEET();
     for (int i = 0; i < OPS; i++) {
         const wh_op_opts *opts = kit_opts(&ops[i]);
         wh_status st;
@@ -502,6 +515,6 @@ CASE(rma_owner_leaves, KIT_TWO) {
         END(&ops[i], lost ? WH_EPEER : WH_OK);
     }
     free(bytes);
-    SYNC();
+    MEET();
     wh_rkey_close(rkey);
 }

@@ -400,7 +400,11 @@ int main(int argc, char **argv) {
         cell c = cell_at(order[i]);
         char name[96];
         name_cell(&c, name, sizeof(name));
-        if (!strstr(name, part) || (!ucx && strcmp(lanes[c.lane], "ucx") == 0))
+        bool over_ucx = strcmp(lanes[c.lane], "ucx") == 0;
+        if (!strstr(name, part) || (!ucx && over_ucx))
+            continue;
+        // A UCX that is built with assertions aborts in some of these: only when asked for.
+        if (over_ucx && strstr(name, "kill") && !strstr(part, "ucx"))
             continue;
         ran++;
         bool ok = run_cell(&c);
