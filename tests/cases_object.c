@@ -374,7 +374,7 @@ static wh_status abort_inside(wh_object *object, size_t index, void **ptr, void 
     return allocate(object, index, ptr, arg);
 }
 
-CASE(object_allocator_aborts_its_endpoint, 0) {
+static void run_abort_inside(kit_side *me, bool unexpected) {
     static allocator a;
     kit_op op;
     const wh_op_opts *opts = kit_opts(&op);
@@ -385,6 +385,8 @@ CASE(object_allocator_aborts_its_endpoint, 0) {
                               {data, 5, WH_MEM_AUTO, 0},
                               {data, 90000, WH_MEM_AUTO, 0}};
         BEGIN(&op, wh_object_send(me->ep, data, 8, frames, 3, 1, opts, &op.req));
+        if (unexpected)
+            kit_send(me, me->ep, data, 1, 2);
         UNTIL(atomic_load(&op.ended));
         REQUIRE(op.result.status == WH_EPEER || op.result.status == WH_EREJECTED);
         wh_request_free(op.req);
@@ -395,11 +397,25 @@ CASE(object_allocator_aborts_its_endpoint, 0) {
         a = (allocator){.me = me};
         REQUIRE_STATUS(wh_worker_set_allocator(me->worker, WH_MEM_HOST, abort_inside, release, &a),
                        WH_OK);
+        if (unexpected) {
+            SYNC();
+            kit_recv(me, me->ep, data, 1, 2);
+        }
         BEGIN(&op, wh_object_recv(me->ep, NULL, 0, 1, WH_TAG_MASK_ALL, opts, &op.req));
-        SYNC();
+        if (!unexpected)
+            SYNC();
         END(&op, WH_ECANCELLED);
         UNTIL_POLLED(atomic_load(&a.asked) == atomic_load(&a.freed));
         use_allocator(me, NULL);
     }
     free(data);
+}
+
+CASE(object_allocator_aborts_its_endpoint, 0) {
+    run_abort_inside(me, false);
+}
+
+// The same when the object was there before its receive.
+CASE(object_allocator_aborts_the_endpoint_of_a_kept_object, 0) {
+    run_abort_inside(me, true);
 }

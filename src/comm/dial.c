@@ -345,7 +345,7 @@ static void take_ready(whi_dial *dial) {
         (void)whi_sock_peer_of(fd, &pid, &link->uid);
     whi_link_start(link);
     if (link->dead) {
-        attempt_failed(dial, WH_ESYSTEM, "the link could not be set up");
+        attempt_failed(dial, WH_EPEER, "the connection was lost while the link was set up");
         return;
     }
     bind_to(dial, link);

@@ -59,4 +59,18 @@ TEST(link_that_fails_in_its_making) {
     }
 }
 
+// A peer that dials again at once meets the link that was closing and could not say so yet, because its lane was full.
+TEST(link_made_anew_while_the_old_one_closes) {
+    duo_begin(&d, NULL, NULL);
+    duo_connect(&d);
+    whi_link *old = d.from->link, *link = NULL;
+    CHECK_EQ_INT(whi_link_bare(d.server, old->uuid, false, "a name that is taken", &link),
+                 WH_EREFUSED);
+    old->closing = true;
+    CHECK_EQ_INT(whi_link_bare(d.server, old->uuid, false, "made anew", &link), WH_OK);
+    CHECK(old->dead && whi_link_find(d.server, link->uuid) == link);
+    whi_link_drop(link);
+    duo_end(&d);
+}
+
 TEST_MAIN()

@@ -50,6 +50,7 @@ whi_link *whi_link_find(const wh_worker *worker, const uint8_t uuid[16]) {
 wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool active,
                         const char *name, whi_link **out) {
     whi_link *link = whi_calloc(1, sizeof(*link));
+    wh_status st = WH_OK;
     if (!link)
         return WH_ENOMEM;
     link->worker = worker;
@@ -69,8 +70,12 @@ wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool act
     whi_idmap_init(&link->loans);
     whi_hash_init(&link->eps);
     whi_hash_init(&link->announced);
-    // Whoever claims a name that hashes like another link's does not get its place.
-    wh_status st = whi_hash_get(&worker->links, key_of(peer_uuid)) ? WH_EREFUSED : WH_OK;
+    whi_link *old = whi_hash_get(&worker->links, key_of(peer_uuid));
+    // A peer that begins anew has nothing left to hear on a link that was closing and could not say so yet.
+    if (old && old->closing && memcmp(old->uuid, peer_uuid, 16) == 0)
+        whi_link_drop(old);
+    else if (old)  // whoever claims a name that hashes like another link's does not get its place
+        st = WH_EREFUSED;
     if (st == WH_OK)
         st = whi_hash_put(&worker->links, key_of(peer_uuid), link);
     if (st != WH_OK) {

@@ -293,6 +293,19 @@ static void refuse_kept(wh_request *req, wh_status st) {
     }
 }
 
+// meet_kept joins a receive with a message that was kept, and frees that.
+static void meet_kept(wh_request *req, whi_message *msg) {
+    wh_endpoint *ep = msg->ep;
+    whi_ep_retain(ep);    // an allocator that is asked for an object's memory may end it,
+    unname_message(msg);  // and with it the link that knows the message's name
+    wh_status st = meet(req, ep, msg->cls, msg->flags, msg->tag, msg->length, msg->send_id,
+                        msg->data, msg->size);
+    settle_message(msg);
+    if (st != WH_OK)
+        refuse_kept(req, st);
+    whi_ep_release(ep);
+}
+
 // take joins a receive that is just posted with a message that was kept.
 static wh_status take(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
@@ -314,11 +327,7 @@ static wh_status take(wh_request *req, whi_message *msg) {
     }
     whi_recv_bind(req, ep);
     whi_req_accept(req, WHI_STAGE_QUEUED);
-    wh_status st = meet(req, ep, msg->cls, msg->flags, msg->tag, msg->length, msg->send_id,
-                        msg->data, msg->size);
-    settle_message(msg);
-    if (st != WH_OK)
-        refuse_kept(req, st);
+    meet_kept(req, msg);
     return WH_PENDING;
 }
 
@@ -372,12 +381,7 @@ void whi_recv_regain(wh_request *req) {
         return;
     }
     whi_match_drop(m, msg);
-    wh_endpoint *ep = msg->ep;
-    wh_status st = meet(req, ep, msg->cls, msg->flags, msg->tag, msg->length, msg->send_id,
-                        msg->data, msg->size);
-    settle_message(msg);
-    if (st != WH_OK)
-        refuse_kept(req, st);
+    meet_kept(req, msg);
 }
 
 void whi_recv_end_withdrawn(wh_request *req) {
