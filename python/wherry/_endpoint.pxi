@@ -220,7 +220,7 @@ cdef class Endpoint:
     cdef tell_lost(self, wh_status why):
         fn, self.lost_fn = self.lost_fn, None
         if fn is not None:
-            self.worker.run(fn, (failure(why, self.sentence(), None, self.peer_name),))
+            self.worker._run(fn, (failure(why, self.sentence(), None, self.peer_name),))
 
     @property
     def closed(self):
@@ -379,7 +379,7 @@ class AmCall:
     def __call__(self, op):
         worker, fn, ep, header, payload = self.all
         if op.exception() is None:
-            worker.run(fn, (ep, header, payload))
+            worker._run(fn, (ep, header, payload))
 
 
 cdef int receive_am(Worker w, parked_event *event, object ep, bytes header, object fn) except -1:

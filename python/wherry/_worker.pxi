@@ -2,8 +2,8 @@
 #
 # The worker, and how an event loop drives it.
 #
-# The loop sleeps on the engine's descriptor, so before each sleep the worker must be armed, and again
-# after any call that may have given it work.  `touch` sees to that: the first call of a loop turn
+# The loop sleeps on the engine's descriptor, so before each sleep the worker must be armed, and
+# again after any call that may have given it work.  `touch` sees to that: the first call of a turn
 # schedules `_turn`, which pumps: progress, step the tasks whose operations have ended, and arm once
 # nothing moves.  The reader of the descriptor pumps too.
 #
@@ -13,8 +13,9 @@
 # slice of time; beyond it they yield until the loop has turned.
 
 cdef enum:
-    SLICE_NS = 200000     # what a turn of the loop may cost all others
-    SPIN_NS = 100000      # longest spin; below one wake-up, two peers would both stay asleep
+    SLICE_NS = 400000     # what tasks may do in a turn of the loop without waiting
+    PUMP_NS = 100000      # after so much of a turn no more tasks are stepped
+    SPIN_NS = 250000      # longest spin: a round of 1 MiB; below a wake-up peers would stay asleep
     PASSES = 64           # of progress in one pump
     CLOCK_EVERY = 16      # operations between two looks at the clock
     LUCK_MAX = 8
@@ -150,6 +151,7 @@ cdef class Worker:
             return op
         if status == WH_OK:
             op.c.result = self.result
+            op.c.result.status = WH_OK
             op.c.source = park_number_of(self.result.source) if self.result.source != NULL else 0
             op.yields = True
             op.finish()
@@ -235,7 +237,7 @@ cdef class Worker:
                     if status != WH_EBUSY:
                         self.leave_loop()
                         must(status, "progress")
-                if self.c == NULL or park_clock_ns() - self.turn_start > SLICE_NS:
+                if self.c == NULL or park_clock_ns() - self.turn_start > PUMP_NS:
                     break
         finally:
             self.pumping = False
@@ -257,7 +259,8 @@ cdef class Worker:
             if op.done_fn is not None and not self.loop.is_closed():
                 op.tell()
             self.count += 1
-            if self.count % CLOCK_EVERY == 0 and self.slice_over():
+            if (self.count % CLOCK_EVERY == 0
+                    and park_clock_ns() - self.turn_start > PUMP_NS):
                 break
             ended = park_first(&self.parked)
         return 0
@@ -294,7 +297,8 @@ cdef class Worker:
             self.luck += self.luck < LUCK_MAX
             return True
         self.spin_blocked = True
-        self.luck -= 1
+        if until <= end:  # else it was cut short, which says nothing
+            self.luck -= 1
         return False
 
     cdef bint spins(self):
@@ -416,7 +420,7 @@ cdef class Worker:
             listener = self.listeners.get(event.number)
             ep = adopt_endpoint(self, event.ep, "" if listener is None else listener.made_at)
             if event.number == 0:
-                self.run(self.accept, (ep,))
+                self._run(self.accept, (ep,))
                 return
             if listener is None:
                 ep.abort()
@@ -435,14 +439,14 @@ cdef class Worker:
         fn = self.handlers.get(event.id)
         if event.kept == NULL:
             if fn is not None:
-                self.run(fn, (ep, header,
+                self._run(fn, (ep, header,
                               event.bytes[event.header_size:event.header_size + event.size]))
         elif fn is None:
             wh_am_drop(event.kept)
         else:
             receive_am(self, event, ep, header, fn)
 
-    def run(self, fn, args):
+    def _run(self, fn, args):
         """Calls a handler; of what a coroutine function returns a task is made."""
         made = fn(*args)
         if not iscoroutine(made):
