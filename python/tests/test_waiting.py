@@ -138,6 +138,7 @@ class Awaiting(LoopCase):
             await asyncio.sleep(0.3)
             for task in everyone:
                 task.cancel()
+            await asyncio.wait(everyone)
             # Jain's index: 1 when all have had the same.
             self.assertGreater(sum(counts) ** 2 / (20 * sum(c * c for c in counts)), 0.9)
 

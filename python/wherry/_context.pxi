@@ -46,9 +46,9 @@ cdef str option_text(value):
     return str(value)
 
 
-cdef void add_config(const wh_config_item *item, void *found):
+cdef void add_config(const wh_config_item *item, void *found) noexcept:
     (<dict>found)[item.key.decode()] = (item.value.decode(), item.source.decode())
 
 
-cdef void add_lane(const wh_lane_info *lane, void *found):
+cdef void add_lane(const wh_lane_info *lane, void *found) noexcept:
     (<dict>found)[lane.name.decode()] = (bool(lane.usable), lane.reason.decode())
