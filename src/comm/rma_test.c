@@ -368,7 +368,9 @@ TEST(mapped_where_it_can_be) {
     UNTIL(&d, wh_rkey_direct(rkey));
     uint64_t word = 42;
     CHECK_EQ_INT(wh_put(rkey, 8, &word, sizeof(word), NULL, NULL), WH_OK);
-    CHECK_EQ_INT(*(uint64_t *)(void *)(memory + 8), 42);  // without any progress
+    CHECK_EQ_INT(*(uint64_t *)(void *)(memory + 8), 42);           // without any progress
+    CHECK_EQ_INT(wh_put(rkey, SIZE, NULL, 0, NULL, NULL), WH_OK);  // nothing, and from nowhere
+    CHECK_EQ_INT(wh_get(rkey, SIZE, NULL, 0, NULL, NULL), WH_OK);
     // Several keys of one memory, each asked for when the one before it has come.
     wh_rkey *more[6];
     for (int i = 0; i < 6; i++)
@@ -384,6 +386,8 @@ TEST(mapped_where_it_can_be) {
     begin_with(stream_options);
     rkey = open_key();
     CHECK(!direct_after(rkey, 50));
+    CHECK_EQ_INT(wh_put(rkey, SIZE, NULL, 0, NULL, NULL), WH_OK);
+    CHECK_EQ_INT(wh_get(rkey, SIZE, NULL, 0, NULL, NULL), WH_OK);
     wh_rkey_close(rkey);
     end();
 }
