@@ -61,6 +61,7 @@ static inline __attribute__((always_inline)) void run(const bench_limit *limit, 
     const line_bytes *from = (const void *)memory;
     line_bytes *to = (void *)packed;
     line_bytes sum = {0};
+    (void)stream;  // needs instructions that not every processor has
     int64_t done = 0, lines = limit->lines, stores = limit->stores;
     // Lines per store as a fixed-point number: no division inside.
     uint64_t step = ((uint64_t)lines << 24) / (uint64_t)stores, due = 0;

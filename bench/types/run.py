@@ -4,7 +4,7 @@
 
     bench/types/run.py --build build [--only TEXT] [--quick] [--cold] [--segments] [--unpack]
                        [--threads N] [--json FILE] [--plot FILE.svg] [--no-peers]
-    bench/types/run.py --build build --all    (hot with segments, cold, unpack: what `make
+    bench/types/run.py --build build --all    (hot with segments, cold, unpack, calls: what `make
                        bench-types` does; .json and .svg of each in BUILD/bench-types)
 
 MPICH and Open MPI come from PyPI, each into a virtual environment of its own below the build folder
@@ -130,6 +130,17 @@ def plot(rows, path):
         file.write("\n".join(out) + "\n</svg>\n")
 
 
+def report_calls(program):
+    """What single calls cost, from the program beside bench-types."""
+    print("\n== calls")
+    calls = subprocess.run([os.path.join(os.path.dirname(program), "bench-type-calls")],
+                           stdout=subprocess.PIPE, text=True)
+    for line in calls.stdout.splitlines():
+        row = json.loads(line)
+        print(f"{row['call']:32}{row['ns']:8.2f} ns{'*' if row['ns'] > row['mark'] else ' '}")
+    return calls.returncode
+
+
 def report(program, arguments, plugins, json_path, plot_path):
     """One run: its table, and what is asked for beside it."""
     print_head()
@@ -177,6 +188,7 @@ def main():
         print(f"\n== {name}")
         path = os.path.join(results, name)
         code |= report(program, arguments + flags, plugins, path + ".json", path + ".svg")
+    code |= report_calls(program)
     print(f"\nJSON and plots are in {results}")
     return code
 

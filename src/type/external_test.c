@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // external32: bytes as the standard has them, and every type there and back.
+#include <float.h>
+
 #include <wherry/pack.h>
 
 #include "type/gen.h"
@@ -21,7 +23,8 @@ static void check_bytes(wh_type_id id, const void *value, size_t size, const cha
     memset(back, 0, sizeof(back));
     memset(same, 0, sizeof(same));
     CHECK_EQ_INT(wh_external_unpack(packed, size, back, 1, wh_type_basic(id), &actual), WH_OK);
-    memcpy(same, value, id == WH_TYPE_LONG_DOUBLE ? 10 : width);
+    // The long double of x86 has 10 bytes of value.
+    memcpy(same, value, id == WH_TYPE_LONG_DOUBLE && LDBL_MANT_DIG == 64 ? 10 : width);
     CHECK_MEM(back, same, width);
 }
 

@@ -215,7 +215,7 @@ TEST(transposes) {
 }
 
 TEST(nothing_was_left_out) {
-    CHECK(checked > 500);
+    CHECK(checked > 150);  // in the one set that every processor has
     CHECK(!whi_kernels_use("vax"));
     CHECK(whi_kernels_use(NULL));
 }
