@@ -112,23 +112,42 @@ static void count_stray(whi_ucx *ucx, const char *what) {
             what);
 }
 
+static whi_ucx_lane *find_lane(whi_ucx *ucx, uint64_t token) {
+    whi_ucx_lane *polled = ucx->polled;
+    return polled && polled->token == token ? polled : whi_hash_get(&ucx->lanes, token);
+}
+
+// expand writes the brief form of a record out.
+static void expand(const whi_ucx_lane *lane, const whi_ucx_brief *brief, size_t size,
+                   whi_ucx_wire *wire) {
+    uint16_t ahead = (uint16_t)(brief->seq - (uint16_t)lane->rx_seq);
+    *wire = (whi_ucx_wire){.hdr = {.size = (uint32_t)size,
+                                   .cls = brief->cls,
+                                   .ep = brief->ep,
+                                   .seq = brief->ep_seq,
+                                   .tag = brief->tag},
+                           .token = brief->token,
+                           .seq = lane->rx_seq + ahead};
+}
+
 static ucs_status_t on_message(void *arg, const void *header, size_t header_size, void *data,
                                size_t size, const ucp_am_recv_param_t *param) {
     whi_ucx *ucx = arg;
+    whi_ucx_brief brief;
     whi_ucx_wire wire;
-    if (__builtin_expect(header_size != WHI_UCX_WIRE, 0)) {
+    bool is_brief = header_size == WHI_UCX_BRIEF;
+    if (__builtin_expect(!is_brief && header_size != WHI_UCX_WIRE, 0)) {
         count_stray(ucx, "that is not ours");
         return UCS_OK;
     }
-    memcpy(&wire, header, WHI_UCX_WIRE);
-    whi_ucx_lane *lane = ucx->polled;
-    if (!lane || lane->token != wire.token) {
-        lane = whi_hash_get(&ucx->lanes, wire.token);
-        if (!lane) {
-            count_stray(ucx, "for a lane that is not there");
-            return UCS_OK;
-        }
+    memcpy(is_brief ? (void *)&brief : &wire, header, header_size);
+    whi_ucx_lane *lane = find_lane(ucx, is_brief ? brief.token : wire.token);
+    if (!lane) {
+        count_stray(ucx, "for a lane that is not there");
+        return UCS_OK;
     }
+    if (is_brief)
+        expand(lane, &brief, size, &wire);
     return whi_ucx_arrived(lane, &wire, data, size,
                            (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0);
 }

@@ -93,6 +93,19 @@ wh_status whi_ucx_put(whi_ucx_lane *lane, const whi_hdr *hdr, const whi_span *pa
                                         slot->payload, hdr->size, &with));
 }
 
+// abbreviate says whether the brief form holds all of a record, and writes it.
+static inline bool abbreviate(const whi_ucx_lane *lane, const whi_hdr *hdr, whi_ucx_brief *brief) {
+    if (hdr->flags | hdr->aux | hdr->arg | hdr->tag >> 32 | hdr->ep >> 8)
+        return false;
+    *brief = (whi_ucx_brief){.token = lane->peer_token,
+                             .seq = (uint16_t)lane->tx_seq,
+                             .ep = (uint8_t)hdr->ep,
+                             .cls = hdr->cls,
+                             .ep_seq = hdr->seq,
+                             .tag = (uint32_t)hdr->tag};
+    return true;
+}
+
 // send_short asks UCX to take a record at once, out of the caller's memory, or not at all: WH_EAGAIN.
 static wh_status send_short(whi_ucx_lane *lane, const whi_hdr *hdr, const void *payload) {
     static const ucp_request_param_t at_once = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS |
@@ -100,8 +113,16 @@ static wh_status send_short(whi_ucx_lane *lane, const whi_hdr *hdr, const void *
                                                                 UCP_OP_ATTR_FIELD_MEMORY_TYPE,
                                                 .flags = UCP_AM_SEND_FLAG_EAGER,
                                                 .memory_type = UCS_MEMORY_TYPE_HOST};
-    whi_ucx_wire wire = {.hdr = *hdr, .token = lane->peer_token, .seq = lane->tx_seq};
-    ucs_status_ptr_t request = whi_ucp.ucp_am_send_nbx(lane->ep, WHI_UCX_AM, &wire, WHI_UCX_WIRE,
+    union {
+        whi_ucx_wire wire;
+        whi_ucx_brief brief;
+    } header;
+    size_t header_size = WHI_UCX_BRIEF;
+    if (!abbreviate(lane, hdr, &header.brief)) {
+        header.wire = (whi_ucx_wire){.hdr = *hdr, .token = lane->peer_token, .seq = lane->tx_seq};
+        header_size = WHI_UCX_WIRE;
+    }
+    ucs_status_ptr_t request = whi_ucp.ucp_am_send_nbx(lane->ep, WHI_UCX_AM, &header, header_size,
                                                        payload, hdr->size, &at_once);
     if (__builtin_expect(!request, 1)) {
         lane->tx_seq++;

@@ -18,7 +18,7 @@ enum {
     WHI_UCX_AM = 0,         // the one active message id that is used
     WHI_UCX_SLOTS = 64,     // records of a lane that UCX has not taken yet
     WHI_UCX_CHUNKS = 16,    // chunks of a lane that are out, each way
-    WHI_UCX_AHEAD = 65536,  // a record this far before its turn is not one of ours
+    WHI_UCX_AHEAD = 65536,  // a record this far before its turn is not ours; what 16 bits tell
     WHI_UCX_CHUNK = 4 << 20,
     WHI_UCX_STAGING = 1 << 20,  // a chunk whose bytes have to be produced
 };
@@ -33,6 +33,17 @@ typedef struct whi_ucx_wire {
 enum { WHI_UCX_WIRE = offsetof(whi_ucx_wire, seq) + sizeof(uint32_t) };
 static_assert(WHI_UCX_WIRE == 44, "wire layout");
 
+// The same for most small messages, whose other fields are zero: header and 8 bytes of payload then go in one cache line of
+// UCX's shared memory.  `seq` has the low bits of what they continue.
+typedef struct whi_ucx_brief {
+    uint64_t token;
+    uint16_t seq;
+    uint8_t ep, cls;
+    uint32_t ep_seq, tag;
+} whi_ucx_brief;
+enum { WHI_UCX_BRIEF = offsetof(whi_ucx_brief, tag) + sizeof(uint32_t) };
+static_assert(WHI_UCX_BRIEF == 20, "wire layout");
+
 // The fixed part of an offer; the worker address of UCX follows.
 typedef struct whi_ucx_offer {
     uint32_t format;  // WHI_UCX_FORMAT
@@ -43,7 +54,7 @@ typedef struct whi_ucx_offer {
     uint32_t reserved;
 } whi_ucx_offer;
 static_assert(sizeof(whi_ucx_offer) == 32, "wire layout");
-enum { WHI_UCX_FORMAT = 1 };
+enum { WHI_UCX_FORMAT = 2 };
 
 struct whi_ucx {
     ucp_context_h context;
