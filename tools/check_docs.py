@@ -81,16 +81,17 @@ def squeeze(text):
 
 
 def check_snippets():
-    """A line "// ..." in a snippet stands for lines that were left out."""
+    """A line "// ..." or "# ..." in a snippet stands for lines that were left out."""
     for page in PAGES:
         text = page.read_text()
-        for match in re.finditer(r"((?:^<!-- from (\S+) -->\n)?)^```c\n(.*?)^```", text, re.M | re.S):
+        for match in re.finditer(r"^(<!-- from (\S+) -->\n)?```(?:c|python)\n(.*?)^```", text, re.M | re.S):
             where = f"{page.relative_to(ROOT)}:{text.count(chr(10), 0, match.start(3))}"
             if not match[2]:
-                yield f"{where}: a C block that does not say <!-- from FILE -->"
+                if text.startswith("```c", match.start()):
+                    yield f"{where}: a C block that does not say <!-- from FILE -->"
                 continue
             source, at = squeeze(read(match[2])), 0
-            for part in re.split(r"^\s*// \.\.\.\n", match[3], flags=re.M):
+            for part in re.split(r"^\s*(?://|#) \.\.\.\n", match[3], flags=re.M):
                 found = source.find(squeeze(part), at)
                 if found < 0:
                     yield f"{where}: not in {match[2]}: {part.strip().splitlines()[0]}"
