@@ -125,6 +125,7 @@ static wh_status choose_lanes(wh_context *ctx) {
         for (size_t i = 0; i < LANE_COUNT; i++)
             if (list_names(list, lane_names[i].name))
                 ctx->lanes |= lane_names[i].bit;
+        ctx->ucx_named = (ctx->lanes & WHI_LANE_UCX) != 0;
     }
     check_ucx(ctx);
     const char *why = NULL;

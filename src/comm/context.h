@@ -14,8 +14,10 @@
 struct wh_context {
     _Atomic uint32_t holds;
     whi_config config;
-    uint32_t lanes;       // WHI_LANE_* that configuration and machine allow
-    bool rdma;            // the machine has an RDMA device
+    uint32_t lanes;  // WHI_LANE_* that configuration and machine allow
+    bool rdma;       // the machine has an RDMA device
+    bool
+        ucx_named;  // the setting names the ucx lane: else it is for peers that have proven a secret
     char ucx_why[256];    // why there is no ucx lane; "" when there is, or nobody wants it
     uint8_t boot_id[16];  // of this host since it was started; zero when unknown
     bool barrier;         // whi_shm_barrier works in this process

@@ -343,7 +343,8 @@ wh_status whi_link_sink(void *arg, const whi_hdr *hdr, whi_span *span) {
     bool lends = link->rx->ops->lends;
     link->landing = lends ? NULL : req;
     if (!req || req->let_go) {
-        *span = (whi_span){.move = throw_away};  // granted once, and ended meanwhile
+        // Granted once, and ended meanwhile; without a context it is nobody's.
+        *span = (whi_span){.move = throw_away, .ctx = req};
         hold(link, lends ? req : NULL, lends);
         return WH_OK;
     }

@@ -171,18 +171,22 @@ bool whi_dial_committed(const wh_worker *worker, const uint8_t uuid[16]) {
     return false;
 }
 
+static bool has_secret(const whi_dial *dial) {
+    return dial->secret[0] != '\0';
+}
+
 static bool send_record(whi_dial *dial, const uint8_t bytes[WHI_HELLO_SIZE]) {
     return send(dial->fd, bytes, WHI_HELLO_SIZE, MSG_NOSIGNAL | MSG_DONTWAIT) == WHI_HELLO_SIZE;
 }
 
 static void send_offer(whi_dial *dial) {
     whi_hello hello;
-    wh_status st = whi_hello_mine(dial->worker, WHI_HELLO_OFFER, &hello);
+    wh_status st = whi_hello_mine(dial->worker, WHI_HELLO_OFFER, has_secret(dial), &hello);
     if (st == WH_OK && !hello.lanes) {
         give_up(dial, WH_ENOLANE, whi_worker_ucx_why(dial->worker));
         return;
     }
-    if (dial->secret[0])
+    if (has_secret(dial))
         hello.flags |= WHI_HELLO_HAS_SECRET;
     whi_hello_encode(&hello, dial->offer);
     if (st != WH_OK || !send_record(dial, dial->offer)) {
@@ -197,12 +201,12 @@ static void send_offer(whi_dial *dial) {
 static void confirm(whi_dial *dial) {
     whi_hello hello;
     uint8_t bytes[WHI_HELLO_SIZE];
-    wh_status st = whi_hello_mine(dial->worker, WHI_HELLO_CONFIRM, &hello);
+    wh_status st = whi_hello_mine(dial->worker, WHI_HELLO_CONFIRM, has_secret(dial), &hello);
     if (dial->tcp_fd >= 0) {  // the offer went over the socket that the local one replaces
         hello.flags |= WHI_HELLO_LOCAL;
         memcpy(hello.token, dial->peer.token, sizeof(hello.token));
     }
-    if (st == WH_OK && dial->secret[0])
+    if (st == WH_OK && has_secret(dial))
         st =
             whi_hello_prove(dial->secret, WHI_ROLE_CONNECTOR, dial->offer, dial->answer, hello.mac);
     whi_hello_encode(&hello, bytes);
@@ -244,7 +248,7 @@ static bool upgrade(whi_dial *dial) {
 static bool proven(whi_dial *dial) {
     bool has = dial->peer.flags & WHI_HELLO_HAS_SECRET;
     uint8_t mac[WHI_HELLO_MAC_SIZE];
-    if (has != (dial->secret[0] != '\0')) {
+    if (has != has_secret(dial)) {
         give_up(dial, WH_EAUTH,
                 has ? "that side asks for a secret and this side has none"
                     : "this side has a secret and that side has none");
@@ -269,7 +273,7 @@ static bool workable(whi_dial *dial, uint32_t lanes) {
     if (lanes)
         return true;
     const char *why = whi_worker_ucx_why(dial->worker);
-    whi_context_lane_names(whi_worker_lanes(dial->worker), ours, sizeof(ours));
+    whi_context_lane_names(whi_worker_lanes(dial->worker, has_secret(dial)), ours, sizeof(ours));
     whi_context_lane_names(dial->peer.lanes, theirs, sizeof(theirs));
     snprintf(text, sizeof(text), "no lane in common: lanes=%s here, lanes=%s there%s%s", ours,
              theirs, *why ? "; here " : "", why);
@@ -308,7 +312,7 @@ static void take_answer(whi_dial *dial) {
         park(dial);
         return;
     }
-    uint32_t lanes = whi_worker_lanes(worker) & dial->peer.lanes;
+    uint32_t lanes = whi_worker_lanes(worker, has_secret(dial)) & dial->peer.lanes;
     if (!workable(dial, lanes))
         return;
     bool here = dial->local;

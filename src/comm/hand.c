@@ -50,6 +50,10 @@ static const char *secret_of(const whi_hand *hand) {
     return hand->listener ? whi_listener_secret(hand->listener) : hand->worker->ctx->config.secret;
 }
 
+static bool has_secret(const whi_hand *hand) {
+    return secret_of(hand)[0] != '\0';
+}
+
 static void free_hand(whi_deferred *deferred) {
     whi_free(whi_container_of(deferred, whi_hand, deferred));
 }
@@ -110,9 +114,9 @@ static void reject_limited(whi_hand *hand, whi_log_limiter *limiter, wh_status s
     drop(hand, false);
 }
 
-wh_status whi_hello_mine(wh_worker *worker, whi_hello_step step, whi_hello *hello) {
+wh_status whi_hello_mine(wh_worker *worker, whi_hello_step step, bool secret, whi_hello *hello) {
     const wh_context *ctx = worker->ctx;
-    uint32_t lanes = whi_worker_lanes(worker);
+    uint32_t lanes = whi_worker_lanes(worker, secret);
     *hello = (whi_hello){.step = (uint8_t)step,
                          .version_min = WHI_PROTOCOL_VERSION_MIN,
                          .version_max = WHI_PROTOCOL_VERSION,
@@ -150,14 +154,14 @@ static bool any_user(const whi_hand *hand) {
 // check_offer says whether the peer may go on; it has rejected it otherwise.
 static bool check_offer(whi_hand *hand) {
     const whi_hello *peer = &hand->peer;
-    bool want = secret_of(hand)[0] != '\0', has = peer->flags & WHI_HELLO_HAS_SECRET;
+    bool want = has_secret(hand), has = peer->flags & WHI_HELLO_HAS_SECRET;
     char ours[32], theirs[32];
     if (want != has) {
         reject(hand, WH_EAUTH, "the listener %s, the connecting side %s",
                want ? "asks for a secret" : "has no secret", has ? "has one" : "gives none");
         return false;
     }
-    uint32_t lanes = whi_worker_lanes(hand->worker);
+    uint32_t lanes = whi_worker_lanes(hand->worker, want);
     if (!(peer->lanes & lanes)) {
         const char *why = whi_worker_ucx_why(hand->worker);
         whi_context_lane_names(lanes, ours, sizeof(ours));
@@ -184,7 +188,7 @@ static bool check_offer(whi_hand *hand) {
 static void send_existing(whi_hand *hand) {
     whi_hello hello;
     uint8_t bytes[WHI_HELLO_SIZE];
-    if (whi_hello_mine(hand->worker, WHI_HELLO_EXISTING, &hello) == WH_OK) {
+    if (whi_hello_mine(hand->worker, WHI_HELLO_EXISTING, has_secret(hand), &hello) == WH_OK) {
         hello.listener = hand->listener ? whi_listener_id(hand->listener) : 0;
         (void)send_hello(hand->fd, &hello, bytes);
         shutdown(hand->fd, SHUT_WR);
@@ -205,18 +209,18 @@ static void take_offer(whi_hand *hand) {
         return;
     }
     whi_hello answer;
-    wh_status st = whi_hello_mine(worker, WHI_HELLO_ANSWER, &answer);
+    wh_status st = whi_hello_mine(worker, WHI_HELLO_ANSWER, has_secret(hand), &answer);
     if (st == WH_OK)
         st = whi_random_bytes(hand->token, sizeof(hand->token));
     answer.listener = hand->listener ? whi_listener_id(hand->listener) : 0;
-    answer.flags = secret_of(hand)[0] ? WHI_HELLO_HAS_SECRET : 0;
+    answer.flags = has_secret(hand) ? WHI_HELLO_HAS_SECRET : 0;
     if (!hand->local && same_host(worker, &hand->peer)) {
         memcpy(answer.token, hand->token, sizeof(answer.token));
         snprintf(answer.local_name, sizeof(answer.local_name), "%s", whi_local_name(worker));
     }
     memcpy(hand->offer, hand->bytes, WHI_HELLO_SIZE);
     whi_hello_encode(&answer, hand->answer);
-    if (st == WH_OK && secret_of(hand)[0])
+    if (st == WH_OK && has_secret(hand))
         st = whi_hello_prove(secret_of(hand), WHI_ROLE_ACCEPTOR, hand->offer, hand->answer,
                              answer.mac);
     if (st != WH_OK || send_hello(hand->fd, &answer, hand->answer) != WH_OK) {
@@ -240,7 +244,7 @@ static void make_link(whi_hand *hand, whi_hand *met) {
     }
     whi_hello ready;
     uint8_t bytes[WHI_HELLO_SIZE];
-    if (whi_hello_mine(worker, WHI_HELLO_READY, &ready) != WH_OK ||
+    if (whi_hello_mine(worker, WHI_HELLO_READY, has_secret(met), &ready) != WH_OK ||
         send_hello(hand->fd, &ready, bytes) != WH_OK) {
         drop(hand, false);
         return;
@@ -308,7 +312,8 @@ static void take_confirmation(whi_hand *hand, const whi_hello *confirm) {
         reject(hand, WH_EAUTH, "the secret of the connecting side is another one");
         return;
     }
-    bool only_shm = (met->peer.lanes & whi_worker_lanes(hand->worker)) == WHI_LANE_SHM;
+    uint32_t lanes = met->peer.lanes & whi_worker_lanes(hand->worker, has_secret(met));
+    bool only_shm = lanes == WHI_LANE_SHM;
     // A link that exists has its lane: then this handshake was only about the secret.
     if (only_shm && !hand->local && !whi_link_find(hand->worker, met->peer.uuid)) {
         reject(hand, WH_ENOLANE,

@@ -18,7 +18,8 @@ void whi_hand_drop_all(wh_worker *worker, const wh_listener *listener);
 
 void whi_hand_close_fds_in_child(wh_worker *worker);
 
-// whi_hello_mine fills in what this worker says of itself, with a fresh nonce.
-WH_CHECK wh_status whi_hello_mine(wh_worker *worker, whi_hello_step step, whi_hello *hello);
+// whi_hello_mine fills in what this worker says of itself, with a fresh nonce; `secret`: the handshake has one.
+WH_CHECK wh_status whi_hello_mine(wh_worker *worker, whi_hello_step step, bool secret,
+                                  whi_hello *hello);
 
 #endif

@@ -147,7 +147,7 @@ unsigned whi_link_flush_out(whi_link *link) {
 }
 
 static bool have_both(const whi_link *link, uint32_t lane) {
-    return (whi_worker_lanes(link->worker) & link->peer.lanes & lane) != 0;
+    return (whi_worker_lanes(link->worker, link->secret_count > 0) & link->peer.lanes & lane) != 0;
 }
 
 static wh_status bell(void *arg) {

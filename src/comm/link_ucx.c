@@ -19,7 +19,7 @@
 #define DRAIN_NS (20 * WHI_NS_PER_MS)
 
 static uint32_t common_lanes(const whi_link *link) {
-    return whi_worker_lanes(link->worker) & link->peer.lanes;
+    return whi_worker_lanes(link->worker, link->secret_count > 0) & link->peer.lanes;
 }
 
 bool whi_link_wants_ucx(const whi_link *link) {

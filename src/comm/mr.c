@@ -14,7 +14,11 @@
 // in_child runs in a forked child, which has not got the shared memory, and where a thread that it lacks may hold the lock.
 static void in_child(void *arg) {
     whi_mr_table *table = arg;
+    // Whoever holds the lock may be in the middle of the table: then its descriptors stay until an exec.
+    bool whole = pthread_mutex_trylock(&table->lock) == 0;
     pthread_mutex_init(&table->lock, NULL);
+    if (!whole)
+        return;
     size_t cursor = 0;
     uint64_t id;
     wh_mr *mr;

@@ -165,7 +165,25 @@ void whi_req_free_foreign(wh_worker *worker) {
         free_now(whi_container_of(node, wh_request, free_link), true);
 }
 
+// forget_ids makes late records about the operation find nothing.
+static void forget_ids(wh_request *req) {
+    whi_link *link = req->ep ? req->ep->link : NULL;
+    if (!link)
+        return;
+    if (req->loan_id)
+        (void)whi_idmap_remove(&link->loans, req->loan_id);
+    req->loan_id = 0;
+    if (req->kind <= WHI_REQ_FLUSH) {
+        if (req->send_id)
+            whi_idmap_remove(&link->sends, req->send_id);
+    } else if (req->grant_id) {
+        whi_idmap_remove(&link->grants, req->grant_id);
+    }
+}
+
 void whi_req_discard(wh_request *req) {
+    if (req->send_id | req->grant_id)
+        forget_ids(req);  // it had a name already when its lane failed
     unset_timer(req);
     whi_list_remove(&req->op_link);
     whi_list_remove(&req->queue_link);
@@ -199,22 +217,6 @@ static void count_failure(wh_request *req, wh_status status) {
         c->cancelled++;
     else if (status != WH_ETRUNCATED)
         c->failed++;
-}
-
-// forget_ids makes late records about the operation find nothing.
-static void forget_ids(wh_request *req) {
-    whi_link *link = req->ep ? req->ep->link : NULL;
-    if (!link)
-        return;
-    if (req->loan_id)
-        (void)whi_idmap_remove(&link->loans, req->loan_id);
-    req->loan_id = 0;
-    if (req->kind <= WHI_REQ_FLUSH) {
-        if (req->send_id)
-            whi_idmap_remove(&link->sends, req->send_id);
-    } else if (req->grant_id) {
-        whi_idmap_remove(&link->grants, req->grant_id);
-    }
 }
 
 void whi_req_finish(wh_request *req, wh_status status) {

@@ -289,6 +289,8 @@ static wh_status start_fence(wh_endpoint *ep) {
         return WH_ELIMIT;
     // What was done directly is visible before what a lane carries: publishing a record is a release.
     ep->fenced = ep->accesses;
+    // What is reached directly is ordered by the processor, if it is told to.
+    atomic_thread_fence(memory_order_seq_cst);
     return WH_OK;
 }
 
@@ -367,6 +369,9 @@ wh_status whi_rma_answered(whi_link *link, const whi_hdr *hdr) {
                       : req->kind == WHI_REQ_ATOMIC && hdr->aux != WHI_ANSWER_DONE;
     // "Done" is for what has moved; a put that moves is still the lane's.
     bool moved = put && req->stage == WHI_STAGE_MOVING && req->moved == req->accept;
+    // An owner that gives nothing has sent nothing.
+    if (error && req->held)
+        return WH_EPROTOCOL;
     if (!fits || req->ep->number != hdr->ep || (hdr->aux == WHI_ANSWER_DONE && !moved) ||
         (put && error && req->stage != WHI_STAGE_ANNOUNCED))
         return WH_EPROTOCOL;

@@ -52,8 +52,15 @@ bool whi_worker_ucx_ready(wh_worker *worker) {
     return need(worker) == WH_OK;
 }
 
-uint32_t whi_worker_lanes(wh_worker *worker) {
+uint32_t whi_worker_lanes(wh_worker *worker, bool secret) {
     uint32_t lanes = worker->ctx->lanes;
+    if ((lanes & WHI_LANE_UCX) && !worker->ctx->ucx_named && !secret) {
+        whi_log_once_per(
+            WHI_WARN, "W-LNK-05", 3600,
+            "this machine has an RDMA device, which the ucx lane would use: for that, set "
+            "a secret, or name the lane in the setting lanes");
+        lanes &= ~(uint32_t)WHI_LANE_UCX;
+    }
     bool must = (lanes & WHI_LANE_UCX) && !(lanes & WHI_LANE_STREAM);
     if ((must && need(worker) != WH_OK) || worker->ucx_failed)
         lanes &= ~(uint32_t)WHI_LANE_UCX;

@@ -8,9 +8,11 @@
 
 #include "comm/link.h"
 
-// whi_worker_lanes returns the lanes that this worker can use.  Where ucx has to serve alone, its domain is made
-// here, so that a peer does not hear of a lane that does not work; whi_worker_ucx_why says why it does not, "" otherwise.
-uint32_t whi_worker_lanes(wh_worker *worker);
+// whi_worker_lanes returns the lanes that this worker can use with a peer.  UCX takes what a peer says of itself as it is, and
+// may abort the process over it: unless the setting names the lane, it is for peers of whom a secret is asked.  Where
+// ucx has to serve alone, its domain is made here, so that a peer does not hear of a lane that does not work;
+// whi_worker_ucx_why says why it does not, "" otherwise.
+uint32_t whi_worker_lanes(wh_worker *worker, bool secret);
 const char *whi_worker_ucx_why(const wh_worker *worker);
 
 // whi_worker_ucx_ready makes the domain, if that has not been done, and says whether there is one.

@@ -153,6 +153,9 @@ wh_status whi_ucx_land(whi_ucx_lane *lane, whi_ucx_kept *kept) {
         (void)no_memory(lane, kept);
         return status;
     }
+    // Its id may be given out while it lands: what is nobody's now stays so (0 is never an id).
+    if (!chunk->span.ptr && !chunk->span.ctx)
+        chunk->wire.hdr.ep = 0;
     void *to = chunk->span.ptr;
     if (!to)
         to = chunk->staging = whi_malloc(size);

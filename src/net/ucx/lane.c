@@ -193,9 +193,16 @@ static ucs_status_t keep(whi_ucx_lane *lane, const whi_ucx_wire *wire, void *dat
     if (!announced && size)
         memcpy(kept->payload, data, size);
     whi_list *before = lane->kept.prev;
+    int32_t after = -1;
     while (before != &lane->kept &&
-           (int32_t)(whi_container_of(before, whi_ucx_kept, node)->wire.seq - wire->seq) > 0)
+           (after = (int32_t)(wire->seq - whi_container_of(before, whi_ucx_kept, node)->wire.seq)) <
+               0)
         before = before->prev;
+    if (before != &lane->kept && after == 0) {
+        whi_free(kept);
+        (void)whi_ucx_violated(lane, "it sent one number twice");
+        return UCS_OK;
+    }
     whi_list_insert(before, &kept->node);
     whi_ucx_wake(lane);
     return announced ? UCS_INPROGRESS : UCS_OK;
