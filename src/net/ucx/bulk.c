@@ -11,33 +11,31 @@
 #include "base/log.h"
 #include "net/ucx/ucx_lane.h"
 
-static whi_ucx_chunk *chunk_new(whi_ucx_lane *lane, bool incoming) {
+whi_ucx_chunk *whi_ucx_chunk_new(whi_ucx_lane *lane, bool incoming, unsigned *count) {
     whi_ucx_chunk *chunk = whi_pool_get(&lane->ucx->chunks);
     if (!chunk)
         return NULL;
-    *chunk = (whi_ucx_chunk){.lane = lane, .incoming = incoming};
+    *chunk = (whi_ucx_chunk){.lane = lane, .incoming = incoming, .count = count};
     whi_list_push_back(&lane->out, &chunk->node);
-    *(incoming ? &lane->chunks_in : &lane->chunks_out) += 1;
+    ++*count;
     return chunk;
 }
 
-static void chunk_free(whi_ucx_chunk *chunk) {
-    whi_ucx_lane *lane = chunk->lane;
-    *(chunk->incoming ? &lane->chunks_in : &lane->chunks_out) -= 1;
+void whi_ucx_chunk_free(whi_ucx_chunk *chunk) {
+    --*chunk->count;
     whi_list_remove(&chunk->node);
     whi_free(chunk->staging);
-    whi_pool_put(&lane->ucx->chunks, chunk);
+    whi_pool_put(&chunk->lane->ucx->chunks, chunk);
 }
 
-// ended notes that UCX has let go of a chunk.
-static void ended(whi_ucx_chunk *chunk, ucs_status_t status) {
+void whi_ucx_ended(whi_ucx_chunk *chunk, ucs_status_t status) {
     whi_ucx_lane *lane = chunk->lane;
     chunk->good = status == UCS_OK;
     whi_list_remove(&chunk->node);
     whi_list_push_back(&lane->ended, &chunk->node);
     if (!chunk->good && !lane->closed) {
-        whi_log_once_per(WHI_INFO, "I-UCX-05", 1, "%s: a chunk was lost: %s", lane->peer,
-                         whi_ucp.ucs_status_string(status));
+        whi_log_once_per(WHI_INFO, "I-UCX-05", 1, "%s: %s was lost: %s", lane->peer,
+                         chunk->done ? "an access" : "a chunk", whi_ucp.ucs_status_string(status));
         if (lane->failing == WH_OK)
             lane->failing = WH_EPEER;
     }
@@ -47,13 +45,13 @@ static void ended(whi_ucx_chunk *chunk, ucs_status_t status) {
 // ---- out
 
 static void chunk_sent(void *request, ucs_status_t status, void *arg) {
-    ended(arg, status);
+    whi_ucx_ended(arg, status);
     whi_ucp.ucp_request_free(request);
 }
 
 static wh_status push_small(whi_ucx_lane *lane, whi_hdr *hdr, const whi_span *src, size_t *moved) {
     // Copied at once, but told of like any other.
-    whi_ucx_chunk *chunk = src->ptr ? chunk_new(lane, false) : NULL;
+    whi_ucx_chunk *chunk = src->ptr ? whi_ucx_chunk_new(lane, false, &lane->chunks_out) : NULL;
     if (src->ptr && !chunk) {
         lane->room = true;
         return WH_EAGAIN;
@@ -61,14 +59,14 @@ static wh_status push_small(whi_ucx_lane *lane, whi_hdr *hdr, const whi_span *sr
     wh_status status = whi_ucx_put(lane, hdr, src);
     if (status != WH_OK) {
         if (chunk)
-            chunk_free(chunk);
+            whi_ucx_chunk_free(chunk);
         return status;
     }
     *moved = hdr->size;
     if (chunk) {
         chunk->wire.hdr = *hdr;
         chunk->lent = true;
-        ended(chunk, UCS_OK);
+        whi_ucx_ended(chunk, UCS_OK);
     }
     return WH_OK;
 }
@@ -82,13 +80,13 @@ static void *fill_staging(whi_ucx_chunk *chunk, const whi_span *src, size_t size
 
 static wh_status push_chunk(whi_ucx_lane *lane, const whi_hdr *hdr, const whi_span *src,
                             size_t *moved) {
-    whi_ucx_chunk *chunk = chunk_new(lane, false);
+    whi_ucx_chunk *chunk = whi_ucx_chunk_new(lane, false, &lane->chunks_out);
     void *from = chunk ? src->ptr : NULL;
     if (chunk && !from)
         from = fill_staging(chunk, src, hdr->size);
     if (!from) {
         if (chunk)
-            chunk_free(chunk);
+            whi_ucx_chunk_free(chunk);
         lane->room = true;
         return WH_EAGAIN;
     }
@@ -106,7 +104,7 @@ static wh_status push_chunk(whi_ucx_lane *lane, const whi_hdr *hdr, const whi_sp
     ucs_status_ptr_t request = whi_ucp.ucp_am_send_nbx(lane->ep, WHI_UCX_AM, &chunk->wire,
                                                        WHI_UCX_WIRE, from, hdr->size, &param);
     if (!UCS_PTR_IS_PTR(request))
-        ended(chunk, UCS_PTR_STATUS(request));
+        whi_ucx_ended(chunk, UCS_PTR_STATUS(request));
     return WH_OK;
 }
 
@@ -131,7 +129,7 @@ wh_status whi_ucx_push(whi_lane *base, const whi_hdr *hdr, const whi_span *src, 
 
 static void chunk_landed(void *request, ucs_status_t status, size_t size, void *arg) {
     (void)size;
-    ended(arg, status);
+    whi_ucx_ended(arg, status);
     whi_ucp.ucp_request_free(request);
 }
 
@@ -142,14 +140,14 @@ static wh_status no_memory(whi_ucx_lane *lane, whi_ucx_kept *kept) {
 }
 
 wh_status whi_ucx_land(whi_ucx_lane *lane, whi_ucx_kept *kept) {
-    whi_ucx_chunk *chunk = chunk_new(lane, true);
+    whi_ucx_chunk *chunk = whi_ucx_chunk_new(lane, true, &lane->chunks_in);
     if (!chunk)
         return no_memory(lane, kept);
     chunk->wire = kept->wire;
     size_t size = kept->wire.hdr.size;
     wh_status status = lane->lane.up->sink(lane->lane.link, &chunk->wire.hdr, &chunk->span);
     if (status != WH_OK) {
-        chunk_free(chunk);
+        whi_ucx_chunk_free(chunk);
         (void)no_memory(lane, kept);
         return status;
     }
@@ -160,7 +158,8 @@ wh_status whi_ucx_land(whi_ucx_lane *lane, whi_ucx_kept *kept) {
     if (!to)
         to = chunk->staging = whi_malloc(size);
     if (!to) {
-        ended(chunk, UCS_ERR_NO_MEMORY);  // the owner, who has heard of it, will hear of its end
+        whi_ucx_ended(chunk,
+                      UCS_ERR_NO_MEMORY);  // the owner, who has heard of it, will hear of its end
         return no_memory(lane, kept);
     }
     ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
@@ -173,7 +172,7 @@ wh_status whi_ucx_land(whi_ucx_lane *lane, whi_ucx_kept *kept) {
         whi_ucp.ucp_am_recv_data_nbx(lane->ucx->worker, kept->announced, to, size, &param);
     whi_free(kept);
     if (!UCS_PTR_IS_PTR(request))
-        ended(chunk, UCS_PTR_STATUS(request));
+        whi_ucx_ended(chunk, UCS_PTR_STATUS(request));
     return WH_OK;
 }
 
@@ -200,15 +199,17 @@ int whi_ucx_settle(whi_ucx_lane *lane) {
     while ((node = whi_list_first(&batch))) {
         whi_ucx_chunk *chunk = whi_container_of(node, whi_ucx_chunk, node);
         wh_status status = WH_OK;
-        if (chunk->incoming)
+        if (chunk->done)
+            chunk->done(chunk->arg, chunk->good);
+        else if (chunk->incoming)
             status = tell_landed(lane, chunk);
         else if (chunk->lent)
             lane->lane.up->sent(lane->lane.link, &chunk->wire.hdr);
         if (status != WH_OK)
             (void)whi_ucx_fail(lane, status);
-        bool out = !chunk->incoming;
-        chunk_free(chunk);
-        if (out)
+        bool room = chunk->count != &lane->chunks_in;
+        whi_ucx_chunk_free(chunk);
+        if (room)
             whi_ucx_room(lane);
         count++;
     }

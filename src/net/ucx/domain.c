@@ -174,6 +174,7 @@ static ucs_status_t open_worker(whi_ucx *ucx) {
 }
 
 static void close_ucp(whi_ucx *ucx) {
+    whi_ucx_let_go(ucx);
     if (ucx->address)
         whi_ucp.ucp_worker_release_address(ucx->worker, ucx->address);
     if (ucx->worker)
@@ -195,6 +196,8 @@ wh_status whi_ucx_create(whi_ucx **out, const char **why) {
     whi_hash_init(&ucx->lanes);
     whi_list_init(&ucx->closing);
     whi_list_init(&ucx->retired);
+    whi_list_init(&ucx->memories);
+    whi_list_init(&ucx->keys);
     whi_pool_init(&ucx->chunks, sizeof(whi_ucx_chunk), 0, "ucx chunk");
     sigset_t all, before;
     sigfillset(&all);

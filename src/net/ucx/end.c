@@ -71,6 +71,17 @@ void whi_ucx_lane_end(whi_ucx_lane *lane) {
     whi_free(lane);
 }
 
+// give_back tells the owner of an outgoing chunk that UCX will not end.  Nobody hears of it a second time.
+static void give_back(whi_ucx_chunk *chunk) {
+    whi_ucx_lane *lane = chunk->lane;
+    if (chunk->done)
+        chunk->done(chunk->arg, false);
+    else if (chunk->lent)
+        lane->lane.up->sent(lane->lane.link, &chunk->wire.hdr);
+    chunk->done = NULL;
+    chunk->lent = false;
+}
+
 // write_off gives the owner back the memory of outgoing chunks that UCX keeps after a forced close, which it sometimes does
 // for good when the peer was killed: nothing can make it read them any more.  Chunks that come in are
 // another matter: their memory is only given back when UCX says so, or is gone.
@@ -79,10 +90,8 @@ static void write_off(whi_ucx_lane *lane) {
     whi_list_foreach(node, &lane->out) {
         whi_ucx_chunk *chunk = whi_container_of(node, whi_ucx_chunk, node);
         count++;
-        if (!chunk->incoming && chunk->lent) {
-            chunk->lent = false;
-            lane->lane.up->sent(lane->lane.link, &chunk->wire.hdr);
-        }
+        if (!chunk->incoming)
+            give_back(chunk);
     }
     lane->written_off = true;
     whi_log(WHI_INFO, "I-UCX-07", "%s: UCX keeps %u chunks and %u records of a closed connection",
@@ -91,8 +100,12 @@ static void write_off(whi_ucx_lane *lane) {
 
 // retire reports a lane to its owner of which UCX still has something that is no longer the owner's.
 static void retire(whi_ucx_lane *lane) {
-    if (lane->chunks_in || !whi_list_empty(&lane->ended))
+    if (!whi_list_empty(&lane->ended))
         return;
+    whi_list_foreach(node, &lane->out) {
+        if (whi_container_of(node, whi_ucx_chunk, node)->incoming)
+            return;
+    }
     whi_list_remove(&lane->node);
     whi_list_push_back(&lane->ucx->retired, &lane->node);
     lane->owner->closed(lane->lane.link);

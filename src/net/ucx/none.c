@@ -71,3 +71,49 @@ wh_status whi_ucx_lane_connect(whi_lane *lane, const void *bytes, size_t size, c
 void whi_ucx_lane_abandon(whi_lane *lane) {
     (void)lane;
 }
+
+bool whi_ucx_guards(const whi_lane *lane) {
+    (void)lane;
+    return false;
+}
+
+wh_status whi_ucx_memory_map(whi_ucx *ucx, void *ptr, size_t size, whi_ucx_memory **memory) {
+    (void)ucx, (void)ptr, (void)size, (void)memory;
+    return WH_ENOLANE;
+}
+
+void whi_ucx_memory_unmap(whi_ucx_memory *memory) {
+    (void)memory;
+}
+
+const void *whi_ucx_memory_key(const whi_ucx_memory *memory, size_t *size) {
+    (void)memory;
+    *size = 0;
+    return NULL;
+}
+
+wh_status whi_ucx_key_open(whi_lane *lane, const void *bytes, size_t size, whi_ucx_key **key) {
+    (void)lane, (void)bytes, (void)size, (void)key;
+    return WH_ENOLANE;
+}
+
+void whi_ucx_key_close(whi_ucx_key *key) {
+    (void)key;
+}
+
+wh_status whi_ucx_write(whi_lane *lane, const whi_ucx_key *key, uint64_t address, const void *buf,
+                        size_t size, whi_ucx_done_fn done, void *arg) {
+    (void)lane, (void)key, (void)address, (void)buf, (void)size, (void)done, (void)arg;
+    return WH_ENOLANE;
+}
+
+wh_status whi_ucx_read(whi_lane *lane, const whi_ucx_key *key, uint64_t address, void *buf,
+                       size_t size, whi_ucx_done_fn done, void *arg) {
+    (void)lane, (void)key, (void)address, (void)buf, (void)size, (void)done, (void)arg;
+    return WH_ENOLANE;
+}
+
+wh_status whi_ucx_settled(whi_lane *lane, whi_ucx_done_fn done, void *arg) {
+    (void)lane, (void)done, (void)arg;
+    return WH_ENOLANE;
+}

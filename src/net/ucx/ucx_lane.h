@@ -3,8 +3,8 @@
 // The inside of the ucx lane, for the files of this folder only.
 //
 // domain.c makes the UCP worker and hands each arriving active message to its lane; lane.c sends and puts
-// records in order; bulk.c moves chunks; end.c closes; describe.c says what is used.  Everything belongs to the
-// thread that the domain belongs to.
+// records in order; bulk.c moves chunks; access.c reaches into memory; end.c closes; connect.c exchanges addresses and
+// says what is used.  Everything belongs to the thread that the domain belongs to.
 #ifndef WHI_NET_UCX_UCX_LANE_H
 #define WHI_NET_UCX_UCX_LANE_H
 
@@ -18,6 +18,7 @@ enum {
     WHI_UCX_AM = 0,         // the one active message id that is used
     WHI_UCX_SLOTS = 64,     // records of a lane that UCX has not taken yet
     WHI_UCX_CHUNKS = 16,    // chunks of a lane that are out, each way
+    WHI_UCX_ACCESSES = 64,  // one-sided accesses of a lane that are out
     WHI_UCX_AHEAD = 65536,  // a record this far before its turn is not ours; what 16 bits tell
     WHI_UCX_CHUNK = 4 << 20,
     WHI_UCX_STAGING = 1 << 20,  // a chunk whose bytes have to be produced
@@ -65,6 +66,7 @@ struct whi_ucx {
     whi_hash lanes;               // by token, those that are not closed
     whi_list closing;             // those that are
     whi_list retired;             // those whose owner has all back, while UCX has not let go
+    whi_list memories, keys;      // those that UCX has; they go before it does
     whi_pool chunks;              // whi_ucx_chunk
     struct whi_ucx_lane *polled;  // the one whose upcalls may be made now
     int budget;                   // upcalls that it may still make
@@ -87,16 +89,19 @@ typedef struct whi_ucx_slot {
     unsigned char payload[];
 } whi_ucx_slot;
 
-// A chunk that is out.
+// Memory that UCX has for a while: a chunk that is out, or a one-sided access, which has `done`.
 typedef struct whi_ucx_chunk {
     whi_list node;  // in the lane's list of those that are out, or of those that have ended
     struct whi_ucx_lane *lane;
+    unsigned *count;  // of the lane, where it counts
     whi_ucx_wire wire;
-    bool incoming;
+    bool incoming;  // UCX writes the memory; else it reads it
     bool lent;      // outgoing, out of the owner's memory
     bool good;      // ended, and all bytes have moved
     void *staging;  // ours, when the owner gave no memory
     whi_span span;  // incoming: where the bytes go
+    whi_ucx_done_fn done;
+    void *arg;
 } whi_ucx_chunk;
 
 typedef struct whi_ucx_lane {
@@ -110,7 +115,7 @@ typedef struct whi_ucx_lane {
     wh_status failing;   // the peer is lost: to be told when all that came has been read
     wh_status broken;    // told
     bool refused, room;  // a sender waits; it may go on
-    unsigned slots, chunks_out, chunks_in;
+    unsigned slots, chunks_out, chunks_in, accesses, flushes;
     whi_list kept;   // whi_ucx_kept
     whi_list out;    // whi_ucx_chunk that UCX has
     whi_list ended;  // whi_ucx_chunk that it has given back
@@ -171,6 +176,15 @@ wh_status whi_ucx_push(whi_lane *base, const whi_hdr *hdr, const whi_span *src, 
                        size_t *moved);
 wh_status whi_ucx_land(whi_ucx_lane *lane, whi_ucx_kept *kept);
 int whi_ucx_settle(whi_ucx_lane *lane);
+
+// whi_ucx_chunk_new takes one that counts among *count, whi_ucx_chunk_free gives it back.  whi_ucx_ended notes that UCX has
+// let go of it.
+whi_ucx_chunk *whi_ucx_chunk_new(whi_ucx_lane *lane, bool incoming, unsigned *count);
+void whi_ucx_chunk_free(whi_ucx_chunk *chunk);
+void whi_ucx_ended(whi_ucx_chunk *chunk, ucs_status_t status);
+
+// whi_ucx_let_go ends all that the domain has registered or opened, before UCX goes.
+void whi_ucx_let_go(whi_ucx *ucx);
 
 // whi_ucx_drop_kept frees what has come and was not read.
 void whi_ucx_drop_kept(whi_ucx_lane *lane);

@@ -115,4 +115,148 @@ static const whi_kit plain = KIT_OF(plain_way), small = KIT_OF(small_way);
     }
 WHI_KIT_TESTS(KIT)
 
+// ---- one-sided access
+
+enum { SIZE = 300000, OPS = 30 };
+
+static wh_status no_record(void *link, const whi_hdr *hdr, const void *payload) {
+    (void)link, (void)hdr, (void)payload;
+    return WH_EPROTOCOL;
+}
+
+static wh_status no_chunk(void *link, const whi_hdr *hdr, whi_span *span) {
+    (void)link, (void)hdr, (void)span;
+    return WH_EPROTOCOL;
+}
+
+static wh_status not_landed(void *link, const whi_hdr *hdr) {
+    (void)link, (void)hdr;
+    return WH_EPROTOCOL;
+}
+
+static void not_lent(void *link, const whi_hdr *hdr) {
+    (void)link, (void)hdr;
+}
+
+static const whi_lane_up quiet = {.deliver = no_record,
+                                  .sink = no_chunk,
+                                  .landed = not_landed,
+                                  .sent = not_lent,
+                                  .lost = not_lent};
+
+typedef struct reach {
+    way over;
+    whi_lane *owner, *initiator;
+    unsigned char there[SIZE], here[SIZE];
+    whi_ucx_memory *memory;
+    whi_ucx_key *key;
+} reach;
+
+static reach r;
+
+// reach_begin connects two lanes and lets the second one reach the memory of the first.
+static void reach_begin(void) {
+    const void *bytes;
+    size_t size;
+    r = (reach){.over = plain_way};
+    CHECK_EQ_INT(kit_open(&r.over, &quiet, NULL, &r.owner, NULL, &r.initiator), WH_OK);
+    CHECK_EQ_INT(whi_ucx_memory_map(r.over.ucx[0], r.there, SIZE, &r.memory), WH_OK);
+    bytes = whi_ucx_memory_key(r.memory, &size);
+    CHECK_EQ_INT(whi_ucx_key_open(r.initiator, bytes, size, &r.key), WH_OK);
+}
+
+static void both_go_on(void) {
+    CHECK(r.owner->ops->poll(r.owner, 64) >= 0);
+    CHECK(r.initiator->ops->poll(r.initiator, 64) >= 0);
+}
+
+// Ends of accesses: how many, and how many of these were good.
+typedef struct ends {
+    int all, good;
+} ends;
+
+static void count_end(void *arg, bool good) {
+    ends *e = arg;
+    e->all++;
+    e->good += good;
+}
+
+// over waits for the end of what was started with `e`.
+static void over(wh_status st, ends *e) {
+    for (int i = 0; st == WH_PENDING && i < 1000000 && !e->all; i++)
+        both_go_on();
+    CHECK(st == WH_OK ? !e->all : st == WH_PENDING && e->all == 1 && e->good == 1);
+    *e = (ends){.all = 0};
+}
+
+static uint64_t address_of(const void *ptr) {
+    return (uint64_t)(uintptr_t)ptr;
+}
+
+TEST(written_and_read) {
+    static const size_t sizes[] = {1, 8, 5000, SIZE};
+    ends e = {.all = 0};
+    reach_begin();
+    CHECK(!whi_ucx_guards(r.initiator));  // there is no such hardware where tests run
+    for (int i = 0; i < 4; i++) {
+        size_t size = sizes[i];
+        uint64_t at = address_of(r.there + SIZE - size);
+        memset(r.here, i + 1, size);
+        over(whi_ucx_write(r.initiator, r.key, at, r.here, size, count_end, &e), &e);
+        over(whi_ucx_settled(r.initiator, count_end, &e), &e);
+        CHECK(memcmp(r.there + SIZE - size, r.here, size) == 0);
+        memset(r.there + SIZE - size, 50 + i, size);
+        over(whi_ucx_read(r.initiator, r.key, at, r.here, size, count_end, &e), &e);
+        CHECK(memcmp(r.there + SIZE - size, r.here, size) == 0);
+    }
+    whi_ucx_key_close(r.key);
+    whi_ucx_memory_unmap(r.memory);
+    r.owner->ops->close(r.owner);
+    r.initiator->ops->close(r.initiator);
+    kit_done(&r.over);
+}
+
+// A lane that closes gives each buffer back, once; key and registration may be given up when UCX is gone.
+TEST(closed_with_accesses_out) {
+    ends e = {.all = 0};
+    int out = 0;
+    reach_begin();
+    for (int i = 0; i < OPS; i++) {
+        uint64_t at = address_of(r.there);
+        wh_status st = i % 2 ? whi_ucx_read(r.initiator, r.key, at, r.here, SIZE, count_end, &e)
+                             : whi_ucx_write(r.initiator, r.key, at, r.here, SIZE, count_end, &e);
+        CHECK(st == WH_OK || st == WH_PENDING);
+        out += st == WH_PENDING;
+    }
+    CHECK(out > 0 && e.all == 0);
+    whi_ucx_lane_abandon(r.initiator);
+    r.owner->ops->close(r.owner);
+    r.initiator->ops->close(r.initiator);
+    kit_done(&r.over);
+    CHECK_EQ_INT(e.all, out);
+    whi_ucx_key_close(r.key);
+    whi_ucx_memory_unmap(r.memory);
+}
+
+// No more are out than a lane has places for; whoever was refused is told when there is room.
+TEST(refused_accesses) {
+    ends e = {.all = 0};
+    int out = 0;
+    wh_status st;
+    reach_begin();
+    while ((st = whi_ucx_read(r.initiator, r.key, address_of(r.there), r.here, 8, count_end, &e)) ==
+           WH_PENDING)
+        out++;
+    CHECK_EQ_INT(st, WH_EAGAIN);
+    CHECK(out > 1 && !r.initiator->ops->ready(r.initiator, true));
+    while (e.all < out)
+        both_go_on();
+    CHECK_EQ_INT(e.good, out);
+    whi_ucx_key_close(r.key);
+    whi_ucx_memory_unmap(r.memory);
+    r.owner->ops->close(r.owner);
+    r.initiator->ops->close(r.initiator);
+    kit_done(&r.over);
+}
+
 TEST_MAIN()
