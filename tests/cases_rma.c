@@ -112,6 +112,31 @@ static uint64_t atomic(kit_side *me, wh_rkey *rkey, uint64_t offset, wh_atomic_o
     return old;
 }
 
+// Whether the owner's help is needed, which memory and setting decide where a lane can do without; all other cases hold both
+// ways.
+CASE(rma_without_the_owner, 0) {
+    const char *setting = getenv("WHERRY_UCX_RMA");
+    bool native = setting && strcmp(setting, "native") == 0;
+    for (int ours = 0; ours < 2; ours++) {
+        if (me->role == 1) {
+            owned o = own(me, ours, 64, WH_MR_ALL);
+            send_key(me, &o);
+            MEET();
+            disown(me, &o);
+            continue;
+        }
+        bool direct = me->config->lane == KIT_UCX ? native : me->config->lane == KIT_SHM && ours;
+        char bytes[8];
+        wh_rkey *rkey = recv_key(me);
+        if (direct)  // what was not asked for when the key was opened is when it is used
+            UNTIL_POLLED((get(me, rkey, 0, bytes, sizeof(bytes), WH_OK), wh_rkey_direct(rkey)));
+        get(me, rkey, 0, bytes, sizeof(bytes), WH_OK);
+        REQUIRE_INT(wh_rkey_direct(rkey) != 0, direct);
+        MEET();
+        wh_rkey_close(rkey);
+    }
+}
+
 static void put_and_get_sizes(kit_side *me, bool ours) {
     if (me->role == 1) {
         owned o = own(me, ours, MEMORY, WH_MR_ALL);

@@ -2,7 +2,9 @@
 //
 // Random one-sided operations, and a model that knows what the memory must be after them.
 //
-//     rma_model [--programs N | --seconds S] [--lane shm|stream|self|loop] [--verbose]
+//     rma_model [--programs N | --seconds S] [--lane shm|stream|self|loop|ucx] [--verbose]
+//
+// Without --lane all but ucx, whose connections cost more than a program.
 //
 // A worker owns several memories, of the library's and of the user's; two initiators with workers of their own put, get, add,
 // swap, fence, flush and cancel, each with several operations under way.  All are one thread, so that
@@ -362,6 +364,20 @@ static void step_reopen(initiator *in) {
     open_key(in, memory);
 }
 
+// is_direct says whether a memory is reached without its owner's help; what is not is asked for when it is used.
+static bool is_direct(initiator *in, int memory) {
+    uint64_t word;
+    wh_request *req = NULL;
+    wh_status st = wh_get(in->rkeys[memory], 8, &word, sizeof(word), NULL, &req);
+    if (st == WH_PENDING) {
+        UNTIL(wh_request_status(req) != WH_PENDING);
+        st = wh_request_status(req);
+        wh_request_free(req);
+    }
+    CHECK_STATUS(st, WH_OK);
+    return wh_rkey_direct(in->rkeys[memory]);
+}
+
 static void step(initiator *in) {
     switch (draw(19)) {
     case 0:
@@ -461,7 +477,7 @@ static void end_initiator(initiator *in) {
 static void open_all(void) {
     bool self = strcmp(m.lane, "self") == 0, loop = strcmp(m.lane, "loop") == 0;
     const char *lane = self || loop ? "stream" : m.lane;
-    static const char *const options[] = {"eager_max=8K", NULL};
+    static const char *const options[] = {"eager_max=8K", "ucx_rma=native", NULL};
     proc_open(&m.owner, lane, "spin", options);
     if (loop) {  // whose endpoints come without a listener
         wh_worker_destroy(m.owner.worker);
@@ -493,9 +509,9 @@ static void close_all(void) {
         wh_worker_destroy(m.second);
     if (m.other.ctx)
         proc_close(&m.other);
+    m.second = m.other.worker = NULL;
     for (int k = 0; k < MEMORIES; k++)
         UNTIL(wh_mr_destroy(m.mrs[k]) != WH_EBUSY);
-    m.second = m.other.worker = NULL;
     proc_close(&m.owner);
     for (int i = 0; i < INITIATORS; i++)
         kit_loop_free(m.loop[i]);
@@ -510,8 +526,12 @@ static void run(const char *lane, uint64_t seed) {
     open_all();
     for (int i = 0; i < STEPS; i++)
         step(&m.side[draw(INITIATORS)]);
-    for (int i = 0; i < INITIATORS; i++)
+    for (int i = 0; i < INITIATORS; i++) {
         step_flush(&m.side[i]);
+        // If that were not so, all this would have been about records only.
+        for (int k = 0; k < MEMORIES && strcmp(lane, "ucx") == 0; k++)
+            UNTIL(is_direct(&m.side[i], k));
+    }
     for (int k = 0; k < MEMORIES; k++) {
         uint64_t sum;
         memcpy(&sum, m.memory[k] + 8, 8);
@@ -521,7 +541,7 @@ static void run(const char *lane, uint64_t seed) {
 }
 
 int main(int argc, char **argv) {
-    static const char *const lanes[] = {"shm", "stream", "self", "loop"};
+    static const char *const lanes[] = {"shm", "stream", "self", "loop", "ucx"};
     const char *lane = NULL;
     uint64_t programs = 200, seconds = 0;
     for (int i = 1; i < argc; i++) {
@@ -541,8 +561,8 @@ int main(int argc, char **argv) {
     uint64_t first = proc_seed(seconds ? proc_now_us() : 1, &given), done = 0;
     uint64_t end = proc_now_ms() + seconds * 1000;
     do {
-        for (int i = 0; i < 4; i++)
-            if (!lane || strcmp(lane, lanes[i]) == 0)
+        for (int i = 0; i < 5; i++)
+            if (lane ? strcmp(lane, lanes[i]) == 0 : i < 4)
                 run(lanes[i], first + done);
         done++;
     } while (!given && (seconds ? proc_now_ms() < end : done < programs));

@@ -66,10 +66,11 @@ WH_API size_t wh_mr_size(const wh_mr *mr);
 #define WH_MR_KEY_MAX 256
 WH_API WH_CHECK wh_status wh_mr_key(const wh_mr *mr, void *key, size_t *size);
 
-// wh_mr_destroy revokes the key: from the return on no access begins.  WH_OK: the handle is given
+// wh_mr_destroy revokes the key.  WH_OK: no access begins from the return on, and the handle is given
 // up, memory of wh_mem_alloc with it.  WH_EBUSY: a worker of the context is in the middle of an
-// access that a peer began before; progress it and call again.  That is never answered for memory
-// of wh_mem_alloc.  WH_EFORKED: it is the memory of a forked child's parent.  Any thread.
+// access that a peer began before, which is never answered for memory of wh_mem_alloc; or a peer
+// that reaches the memory through UCX has yet to give it back.  Progress the workers and call
+// again.  WH_EFORKED: it is the memory of a forked child's parent.  Any thread.
 WH_API WH_CHECK wh_status wh_mr_destroy(wh_mr *mr);
 
 // wh_rkey_open makes a key usable over `ep`, which must lead to a worker of the context that made
@@ -79,8 +80,8 @@ WH_API WH_CHECK wh_status wh_rkey_open(wh_endpoint *ep, const void *key, size_t 
                                        wh_rkey **rkey);
 
 // wh_rkey_size returns the bytes of the memory.  wh_rkey_direct says whether it is reached directly,
-// without the owner's help, as of now: a peer's memory on this host becomes so soon after the key
-// was opened or, when others were asked for at that time, used.  Owner only.
+// or through UCX, without the help of the owner's library, as of now: a peer's memory becomes so
+// soon after the key was opened or, when others were asked for at that time, used.  Owner only.
 WH_API uint64_t wh_rkey_size(const wh_rkey *rkey);
 WH_API int wh_rkey_direct(const wh_rkey *rkey);
 

@@ -19,6 +19,8 @@
       "Lanes that messages may use: auto, or a comma list of shm, stream and ucx.")                \
     X(ucx_dir, "WHERRY_UCX_DIR", STRING, "", "", "",                                               \
       "Folder with lib/libucp.so.0, as a wheel unpacks it; empty: as the system finds it.")        \
+    X(ucx_rma, "WHERRY_UCX_RMA", CHOICE, "auto", "auto|native|served", "",                         \
+      "Put and get over ucx: by UCX (native), by the owner, or by UCX where hardware guards.")     \
     X(progress, "WHERRY_PROGRESS", CHOICE, "adaptive", "wait|spin|adaptive", "",                   \
       "How a worker waits: sleep at once, never sleep, or spin up to spin_us and then sleep.")     \
     X(spin_us, "WHERRY_SPIN_US", UINT, "50", "", "1000000",                                        \

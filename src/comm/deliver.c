@@ -11,6 +11,7 @@
 #include "comm/am.h"
 #include "comm/endpoint.h"
 #include "comm/listener.h"
+#include "comm/native.h"
 #include "comm/objects.h"
 #include "comm/plain.h"
 #include "comm/recv.h"
@@ -268,10 +269,17 @@ static wh_status deliver_lane(whi_link *link, const whi_hdr *hdr, const void *pa
     return st == WH_EPROTOCOL ? broken(link, hdr, "that lane cannot be opened so") : st;
 }
 
+static wh_status deliver_recall(whi_link *link, const whi_hdr *hdr) {
+    wh_status st = hdr->cls == WHI_CLASS_RECALL ? whi_native_recalled(link, hdr)
+                                                : whi_share_returned(link, hdr);
+    return st == WH_OK ? WH_OK : broken(link, hdr, "memory that was not lent");
+}
+
 static wh_status deliver_control(whi_link *link, const whi_hdr *hdr, const void *payload) {
     bool lane = hdr->cls == WHI_CLASS_LANE_OFFER;
-    if (hdr->size > (lane ? WHI_LANE_PIECE : WHI_CONTROL_MAX) ||
-        (hdr->size && hdr->cls != WHI_CLASS_REFUSE && !lane))
+    bool mapped = hdr->cls == WHI_CLASS_MAPPED && link->rx == link->ucx;
+    bool pays = lane || mapped || hdr->cls == WHI_CLASS_REFUSE;
+    if (hdr->size > (lane ? WHI_LANE_PIECE : WHI_CONTROL_MAX) || (hdr->size && !pays))
         return broken(link, hdr, "a control record with that payload");
     switch (hdr->cls) {
     case WHI_CLASS_GRANT: return whi_send_granted(link, hdr);
@@ -282,9 +290,11 @@ static wh_status deliver_control(whi_link *link, const whi_hdr *hdr, const void 
     case WHI_CLASS_MAP:
     case WHI_CLASS_ABORT: return deliver_to_ep(link, hdr);
     case WHI_CLASS_MAPPED:
-        return whi_rma_mapped(link, hdr) == WH_OK
+        return whi_rma_mapped(link, hdr, payload) == WH_OK
                    ? WH_OK
                    : broken(link, hdr, "memory that nobody asked for");
+    case WHI_CLASS_RECALL:
+    case WHI_CLASS_RECALLED: return deliver_recall(link, hdr);
     case WHI_CLASS_RMA_ANSWER:
         return whi_rma_answered(link, hdr) == WH_OK
                    ? WH_OK

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "comm/dial.h"
+#include "comm/native.h"
 #include "comm/recv.h"
 #include "comm/send.h"
 
@@ -312,7 +313,7 @@ void whi_ep_settle(wh_endpoint *ep) {
         whi_ep_refresh(ep);
         whi_ep_mark(ep);
     }
-    if (!ep->close_req || ep->close_sent || ep->sends)
+    if (!ep->close_req || ep->close_sent || ep->sends || !whi_native_settled(ep, ep->native))
         return;
     ep->close_sent = true;
     whi_hdr hdr = {.cls = WHI_CLASS_CLOSE, .ep = ep->number, .seq = ep->tx_seq++};

@@ -64,15 +64,18 @@ struct wh_endpoint {
     uint64_t flushed;     // messages and accesses that the last flush was behind
     uint64_t served;      // of the accesses, those that an answer or flush has shown to be through
     uint64_t fenced;      // those that were sent before the last fence
-    wh_status rma_error;  // of an access that was done already: the next flush ends with it
-    wh_status serve_error;  // of such a one of the peer's: the answer to its next flush tells
-    uint64_t bulk_serial;   // number of the next granted send
-    wh_status why;          // why it ended
-    whi_list sendq;         // requests not yet sent
-    whi_list ops;           // all pending requests
-    whi_list flushes;       // flushes that wait for granted sends to move
-    whi_list taken;         // messages that wh_tag_peek has taken
-    whi_list early;         // messages that came before their turn (lanes that reorder)
+    uint64_t native;      // puts and gets that went through UCX
+    uint64_t native_settled;  // those that are there, as a flush of UCX has shown
+    uint64_t native_asked;    // those that the flush under way is behind; 0: none is
+    wh_status rma_error;      // of an access that was done already: the next flush ends with it
+    wh_status serve_error;    // of such a one of the peer's: the answer to its next flush tells
+    uint64_t bulk_serial;     // number of the next granted send
+    wh_status why;            // why it ended
+    whi_list sendq;           // requests not yet sent
+    whi_list ops;             // all pending requests
+    whi_list flushes;         // flushes that wait for granted sends to move
+    whi_list taken;           // messages that wh_tag_peek has taken
+    whi_list early;           // messages that came before their turn (lanes that reorder)
     uint32_t early_count;
     struct whi_dial *dial;  // while connecting
     wh_request *connect_req;

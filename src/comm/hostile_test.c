@@ -294,7 +294,7 @@ TEST(unknown_classes) {
     begin();
     for (unsigned cls = 0; cls < 256; cls++) {
         bool message = cls >= WHI_CLASS_TAG && cls <= WHI_CLASS_ATOMIC;
-        bool control = cls >= WHI_CLASS_GRANT && cls <= WHI_CLASS_LANE_OFFER;
+        bool control = cls >= WHI_CLASS_GRANT && cls <= WHI_CLASS_RECALLED;
         if (message || control || cls == WHI_CLASS_CHUNK)
             continue;
         attack();
@@ -307,7 +307,7 @@ TEST(unknown_classes) {
 
 TEST(control_with_a_payload) {
     begin();
-    for (uint8_t cls = WHI_CLASS_GRANT; cls <= WHI_CLASS_LANE_OFFER; cls++) {
+    for (uint8_t cls = WHI_CLASS_GRANT; cls <= WHI_CLASS_RECALLED; cls++) {
         if (cls == WHI_CLASS_REFUSE)
             continue;
         attack();
@@ -809,7 +809,7 @@ static whi_hdr random_record(void) {
         raw_hdr[i] = (uint8_t)whi_rng_u64(&raw_rng);
     // Mostly nearly right, so that it gets past the first checks.
     if (whi_rng_chance(&raw_rng, 90))
-        hdr.cls = (uint8_t)whi_rng_between(&raw_rng, 0x10, 0x2f);
+        hdr.cls = (uint8_t)whi_rng_between(&raw_rng, 0x10, WHI_CLASS_RECALLED);
     if (whi_rng_chance(&raw_rng, 20))
         hdr.cls = WHI_CLASS_CHUNK;
     hdr.size = sizes[whi_rng_below(&raw_rng, 7)];

@@ -70,6 +70,8 @@ wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool act
     whi_idmap_init(&link->loans);
     whi_hash_init(&link->eps);
     whi_hash_init(&link->announced);
+    whi_hash_init(&link->natives);
+    whi_hash_init(&link->leases);
     whi_link *old = whi_hash_get(&worker->links, key_of(peer_uuid));
     // A peer that begins anew has nothing left to hear on a link that was closing and could not say so yet.
     if (old && old->closing && memcmp(old->uuid, peer_uuid, 16) == 0)

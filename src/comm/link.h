@@ -65,6 +65,8 @@ typedef struct whi_link {
     whi_timer ucx_timer;  // until the offer has come; at the end, until what is under way has
     wh_request *mid;      // the send whose chunk the lane has announced and not got whole
     wh_rkey *mapping;     // whose memory the peer was asked to pass; held
+    whi_hash natives;     // memory of the peer's that UCX reaches, by key id (native.c)
+    whi_hash leases;      // memory of ours that the peer reaches so, by key id (share.c)
     whi_hash eps;         // by number
     uint32_t next_number;
     uint32_t peer_number;  // the highest number that the peer has opened

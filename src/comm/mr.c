@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "comm/context.h"
+#include "comm/native.h"
 #include "comm/send.h"
 
 // in_child runs in a forked child, which has not got the shared memory, and where a thread that it lacks may hold the lock.
@@ -78,6 +79,7 @@ wh_status wh_mem_register(wh_context *ctx, void *ptr, size_t size, wh_mem_kind k
     if (!mr)
         return WH_ENOMEM;
     mr->fd = -1;
+    whi_list_init(&mr->shares);
     mr->access = access;
     wh_status st = whi_buffer_resolve(&mr->buf, ptr, size, kind, 0);
     if (st == WH_OK)
@@ -97,6 +99,7 @@ wh_status wh_mem_alloc(wh_context *ctx, size_t size, unsigned access, wh_mr **ou
     if (!mr)
         return WH_ENOMEM;
     mr->fd = -1;
+    whi_list_init(&mr->shares);
     mr->access = access;
     wh_status st =
         whi_region_create("wherry-mem", sizeof(whi_mr_shared) + size, &mr->region, &mr->fd);
@@ -147,14 +150,14 @@ wh_status wh_mr_destroy(wh_mr *mr) {
         atomic_store(&((whi_mr_shared *)mr->region->base)->live, 0);
     pthread_mutex_lock(&table->lock);
     (void)whi_hash_remove(&table->mrs, mr->id);
-    bool busy = mr->accesses != 0, ours = mr->region != NULL;
-    // Memory of ours outlives its user's handle, if it must; other memory is the user's to free.
-    mr->revoked = !busy || ours;
-    pthread_mutex_unlock(&table->lock);
-    // One that is busy and revoked may be gone by now, with its last access in another thread.
-    if (!busy)
-        free_mr(mr);
-    return busy && !ours ? WH_EBUSY : WH_OK;
+    whi_share_recall(mr);
+    // A peer that reaches the memory through UCX may begin accesses until it has answered.  One that is served cannot, and
+    // memory of ours outlives its user's handle until those under way have ended; other memory is the user's to free.
+    bool ours = mr->region != NULL;
+    mr->revoked = whi_list_empty(&mr->shares) && (!mr->accesses || ours);
+    wh_status st = mr->revoked ? WH_OK : WH_EBUSY;
+    whi_mr_unlock_or_free(mr);
+    return st;
 }
 
 wh_status whi_mr_begin(wh_context *ctx, uint64_t id, unsigned access, uint64_t offset,
@@ -176,13 +179,18 @@ wh_status whi_mr_begin(wh_context *ctx, uint64_t id, unsigned access, uint64_t o
     return st;
 }
 
+void whi_mr_unlock_or_free(wh_mr *mr) {
+    bool last = mr->revoked && !mr->accesses && whi_list_empty(&mr->shares);
+    pthread_mutex_unlock(&mr->ctx->mrs.lock);
+    if (last)
+        free_mr(mr);
+}
+
 void whi_mr_end(wh_mr *mr) {
     whi_mr_table *table = &mr->ctx->mrs;
     pthread_mutex_lock(&table->lock);
-    bool last = --mr->accesses == 0 && mr->revoked;
-    pthread_mutex_unlock(&table->lock);
-    if (last)
-        free_mr(mr);
+    mr->accesses--;
+    whi_mr_unlock_or_free(mr);
 }
 
 #define APPLY(word, operand, compare)                                                              \

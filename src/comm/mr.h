@@ -34,6 +34,8 @@ struct wh_mr {
     uint32_t fork_generation;
     uint32_t accesses;  // under way; guarded by the table's lock, like the next
     bool revoked;
+    bool recalled;       // nobody is to begin anything; also guarded by the lock, like the next
+    whi_list shares;     // with which workers' UCX it is registered (share.c)
     whi_region *region;  // of memory that we have allocated; NULL otherwise
     int fd;              // its descriptor, or -1
 };
@@ -65,6 +67,10 @@ void whi_mr_table_fini(whi_mr_table *table);
 WH_CHECK wh_status whi_mr_begin(wh_context *ctx, uint64_t id, unsigned access, uint64_t offset,
                                 uint64_t size, wh_mr **mr);
 void whi_mr_end(wh_mr *mr);
+
+// whi_mr_unlock_or_free frees a registration whose user has given it up and that nothing uses.  The caller holds the
+// table's lock, which is given up.
+void whi_mr_unlock_or_free(wh_mr *mr);
 
 // whi_mr_atomic changes a word of host memory, aligned to its size, and returns what it was.
 uint64_t whi_mr_atomic(void *word, wh_atomic_op op, size_t size, uint64_t operand,

@@ -98,6 +98,7 @@ struct wh_request {
     uint8_t held;  // chunks of it that a lane that lends has: it must not end before they are back
     uint8_t let_go;       // it ends, with `why`, when they are
     uint8_t withdrawn;    // the sender has withdrawn it meanwhile
+    uint8_t native;       // an access that UCX has
     uint32_t timeout_ms;  // 0: none
     uint32_t loan_id;     // names it to a lane that lends, while that has chunks of it
     wh_status why;        // status to end with: ETIMEDOUT when the timer withdrew it

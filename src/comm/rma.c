@@ -4,8 +4,9 @@
 //
 // Arguments are checked here against the key, so that a mistake is told at once; the owner checks again,
 // because it does not trust us.  An access that needs an answer counts as an announcement, whose bound keeps the
-// owner's memory bounded.  An access goes directly when the memory is mapped and nothing of the endpoint
-// waits behind a fence; but not while records from before a fence may still be on their way, which it would overtake.
+// owner's memory bounded.  An access goes directly, or through UCX, when the memory is there for it and nothing of the
+// endpoint waits behind a fence; but not while records from before a fence may still be on their way, which it would
+// overtake.
 #include "comm/rma.h"
 
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "comm/native.h"
 #include "comm/plain.h"
 #include "comm/send.h"
 #include "mem/mem.h"
@@ -20,14 +22,26 @@
 
 // ---- Keys ----
 
-// ask_for_map asks the owner for its memory if it may be had.  One at a time per link: each passes a descriptor.
+// is_to_be_had says whether the memory can be reached without its owner's help over the lane that is used.
+static bool is_to_be_had(const wh_rkey *rkey) {
+    const whi_link *link = rkey->ep->link;
+    if (link->shm && link->tx == link->shm)
+        return rkey->key.flags & WHI_KEY_SHARED;
+    return rkey->key.kind == WH_MEM_HOST && whi_native_may(link);
+}
+
+// ask_for_map asks the owner for its memory if it may be had and the link has not got it.  One at a time per link: over
+// shared memory each passes a descriptor.
 static void ask_for_map(wh_rkey *rkey) {
     wh_endpoint *ep = rkey->ep;
     whi_link *link = ep->link;
     if (rkey->map != WHI_MAP_UNASKED || ep->state != WHI_EP_OPEN || link->mapping)
         return;
-    if (!(rkey->key.flags & WHI_KEY_SHARED) || !link->shm || link->tx != link->shm) {
-        rkey->map = WHI_MAP_NEVER;
+    bool known = whi_hash_get(&link->natives, rkey->key.id) != NULL;
+    if (known)
+        rkey->native = whi_native_find(link, &rkey->key);
+    if (known || !is_to_be_had(rkey)) {
+        rkey->map = rkey->native ? WHI_MAP_DONE : WHI_MAP_NEVER;
         return;
     }
     rkey->map = WHI_MAP_ASKED;
@@ -79,13 +93,15 @@ uint64_t wh_rkey_size(const wh_rkey *rkey) {
 }
 
 int wh_rkey_direct(const wh_rkey *rkey) {
-    return rkey && rkey->base;
+    return rkey && (rkey->base || (rkey->native && whi_native_allows(rkey->native, 0)));
 }
 
 void whi_rkey_release(wh_rkey *rkey) {
     if (--rkey->refs || atomic_load(&rkey->submitted))
         return;
     whi_region_release(rkey->region);
+    if (rkey->native)
+        whi_native_release(rkey->native);
     whi_ep_release(rkey->ep);
     whi_free(rkey);
 }
@@ -127,18 +143,34 @@ static wh_status map_memory(wh_rkey *rkey, int fd) {
     return WH_OK;
 }
 
-wh_status whi_rma_mapped(whi_link *link, const whi_hdr *hdr) {
+static wh_status take_fd(wh_rkey *rkey) {
+    int fd = whi_stream_take_fd(rkey->ep->link->stream);
+    if (fd < 0)
+        return WH_EPROTOCOL;
+    wh_status st = map_memory(rkey, fd);
+    close(fd);
+    return st == WH_EPROTOCOL ? WH_EKEY : st;
+}
+
+static wh_status take_native(wh_rkey *rkey, const void *payload, size_t size) {
+    whi_link *link = rkey->ep->link;
+    wh_status st = whi_native_open(link, rkey->key.id, payload, size);
+    if (st == WH_OK)
+        rkey->native = whi_native_find(link, &rkey->key);
+    return st == WH_OK && !rkey->native ? WH_EKEY : st;
+}
+
+wh_status whi_rma_mapped(whi_link *link, const whi_hdr *hdr, const void *payload) {
     wh_rkey *rkey = link->mapping;
-    bool refused = hdr->aux != 0;
-    if (!rkey || hdr->tag != rkey->key.id || link->rx != link->shm)
+    bool shm = link->rx == link->shm, ucx = link->rx == link->ucx;
+    if (!rkey || hdr->tag != rkey->key.id || !(shm || ucx))
         return WH_EPROTOCOL;
-    int fd = refused ? -1 : whi_stream_take_fd(link->stream);
-    if (!refused && fd < 0)
-        return WH_EPROTOCOL;
+    wh_status st = hdr->aux ? (wh_status)(int32_t)hdr->arg
+                   : shm    ? take_fd(rkey)
+                            : take_native(rkey, payload, hdr->size);
+    if (st == WH_EPROTOCOL && !hdr->aux)
+        return st;
     link->mapping = NULL;
-    wh_status st = refused ? (wh_status)(int32_t)hdr->arg : map_memory(rkey, fd);
-    if (fd >= 0)
-        close(fd);
     rkey->map = st == WH_OK ? WHI_MAP_DONE : st == WH_EAGAIN ? WHI_MAP_UNASKED : WHI_MAP_NEVER;
     if (st != WH_OK && st != WH_EAGAIN)
         whi_log(WHI_INFO, "I-RMA-01", "%s: its memory is not mapped, but served by it: %s",
@@ -151,6 +183,8 @@ void whi_rma_link_ended(whi_link *link) {
     if (link->mapping)
         whi_rkey_release(link->mapping);
     link->mapping = NULL;
+    whi_native_link_ended(link);
+    whi_share_link_ended(link);
 }
 
 // ---- Direct access ----
@@ -158,6 +192,16 @@ void whi_rma_link_ended(whi_link *link) {
 static bool is_direct(const wh_rkey *rkey) {
     const wh_endpoint *ep = rkey->ep;
     return rkey->base && ep->state == WHI_EP_OPEN && ep->served >= ep->fenced;
+}
+
+// is_native says whether UCX does the access: as a direct one, save that both ends must be host memory.
+static bool is_native(const wh_request *req) {
+    const wh_rkey *rkey = req->rkey;
+    bool put = req->kind == WHI_REQ_PUT;
+    return rkey->native && (put || req->kind == WHI_REQ_GET) &&
+           whi_native_allows(rkey->native, put ? WH_MR_WRITE : WH_MR_READ) &&
+           req->buf.kind == WH_MEM_HOST && rkey->ep->state == WHI_EP_OPEN &&
+           rkey->ep->served >= rkey->ep->fenced;
 }
 
 static bool is_live(const wh_rkey *rkey) {
@@ -285,7 +329,7 @@ static wh_status start_atomic(wh_request *req) {
 }
 
 static wh_status start_fence(wh_endpoint *ep) {
-    if (ep->rma_active)
+    if (ep->rma_active || !whi_native_settled(ep, ep->native))
         return WH_ELIMIT;
     // What was done directly is visible before what a lane carries: publishing a record is a release.
     ep->fenced = ep->accesses;
@@ -302,6 +346,8 @@ wh_status whi_rma_start(wh_request *req) {
         return WH_OK;  // nothing to move, and no record says so
     if (is_direct(req->rkey))
         return run_direct(req);
+    if (is_native(req))
+        return whi_native_start(req, req->rkey->native);
     ask_for_map(req->rkey);
     bool small = req->kind == WHI_REQ_PUT && req->buf.size <= ep->link->eager_max;
     if (small)
@@ -335,7 +381,7 @@ void whi_rma_ended(wh_request *req, whi_req_stage stage) {
         req->mr = NULL;
         return;
     }
-    if (stage != WHI_STAGE_ANNOUNCED && stage != WHI_STAGE_MOVING)
+    if (req->native || (stage != WHI_STAGE_ANNOUNCED && stage != WHI_STAGE_MOVING))
         return;
     // An endpoint that ends has set `announced` to zero.
     if (ep->state == WHI_EP_OPEN && stage == WHI_STAGE_MOVING)

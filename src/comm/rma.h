@@ -3,7 +3,7 @@
 // Remote memory access: the side that asks (rma.c) and the side that serves (serve.c).
 //
 // Memory of a peer on this host that the peer's library has allocated is mapped once and then reached
-// directly.  All other accesses are records that the owner's progress serves.  They carry sequence
+// directly; over the ucx lane UCX may do it (native.h).  All other accesses are records that the owner's progress serves.  They carry sequence
 // numbers, so that a flush comes behind them; what moves by chunks, a large put or any get, completes
 // by an answer, and a fence waits for those.
 #ifndef WHI_COMM_RMA_H
@@ -21,7 +21,8 @@ struct wh_rkey {
     _Atomic uint32_t submitted;  // requests of other threads that the owner has yet to take over
     uint8_t map;                 // WHI_MAP_*
     whi_region *region;
-    unsigned char *base;  // of the memory, once mapped
+    unsigned char *base;        // of the memory, once mapped
+    struct whi_native *native;  // how UCX reaches it (native.h), held; NULL: not that way
     whi_mr_shared *shared;
 };
 
@@ -40,11 +41,12 @@ void whi_rma_served(wh_endpoint *ep, uint64_t count);
 // whi_rma_ended follows the end of a request of either side that was at `stage`.
 void whi_rma_ended(wh_request *req, whi_req_stage stage);
 
-// whi_rma_answered and whi_rma_mapped handle RMA_ANSWER and MAPPED.
+// whi_rma_answered and whi_rma_mapped handle RMA_ANSWER and MAPPED, which comes with a descriptor over shared memory, with
+// a whi_native_head and UCX's key over ucx.
 wh_status whi_rma_answered(whi_link *link, const whi_hdr *hdr);
-wh_status whi_rma_mapped(whi_link *link, const whi_hdr *hdr);
+wh_status whi_rma_mapped(whi_link *link, const whi_hdr *hdr, const void *payload);
 
-// whi_rma_link_ended makes the link forget a key whose mapping it waits for.
+// whi_rma_link_ended makes a link that is over, with all its lanes, forget what it knows of memory.
 void whi_rma_link_ended(whi_link *link);
 
 // whi_serve handles the records of an initiator, in their turn; whi_serve_map a request for a mapping, which is

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "comm/native.h"
 #include "comm/objects.h"
 #include "comm/rma.h"
 #include "mem/mem.h"
@@ -182,7 +183,7 @@ static bool bulk_active(const wh_endpoint *ep, uint64_t before) {
     for (const whi_list *node = ep->ops.next; node != &ep->ops; node = node->next) {
         const wh_request *r = whi_container_of(node, wh_request, op_link);
         bool announced_put = r->kind == WHI_REQ_PUT && r->stage == WHI_STAGE_ANNOUNCED;
-        bool moves = r->kind <= WHI_REQ_SERVE_GET && r->stage == WHI_STAGE_MOVING;
+        bool moves = r->kind <= WHI_REQ_SERVE_GET && r->stage == WHI_STAGE_MOVING && !r->native;
         if ((moves || announced_put) && r->serial < before)
             return true;
     }
@@ -196,9 +197,11 @@ static uint64_t to_flush(const wh_endpoint *ep) {
 
 static wh_status start_flush(wh_request *req) {
     wh_endpoint *ep = req->ep;
-    if (!req->serial)
+    if (!req->serial) {
         req->serial = ep->bulk_serial;  // above all granted so far; serials begin at 1
-    if (bulk_active(ep, req->serial))
+        req->operand = ep->native;
+    }
+    if (bulk_active(ep, req->serial) || !whi_native_settled(ep, req->operand))
         return WH_EBUSY;
     if (ep->flushed == to_flush(ep))
         return WH_OK;  // nothing was sent since the last flush that was answered

@@ -8,6 +8,7 @@
 // them as it ends any other.
 #include <string.h>
 
+#include "comm/native.h"
 #include "comm/recv.h"
 #include "comm/rma.h"
 #include "comm/send.h"
@@ -154,17 +155,28 @@ void whi_serve_landed(wh_request *req) {
     answer(req->ep, req->send_id, WHI_ANSWER_DONE, 0);
 }
 
+// pass_memory answers with what makes the memory reachable over the lane that is used.
+static wh_status pass_memory(whi_link *link, wh_mr *mr, whi_hdr *reply) {
+    uint8_t payload[WHI_CONTROL_MAX];
+    bool shm = link->shm && link->tx == link->shm, ucx = link->ucx && link->tx == link->ucx;
+    if (!(shm && mr->region) && !ucx)
+        return WH_ENOTSUP;
+    if (whi_link_other_user(link))
+        return WH_EPERM;
+    if (shm)
+        return whi_shm_pass(link->shm, reply, mr->fd);
+    wh_status st = whi_share_answer(link, mr, payload, &reply->size);
+    if (st == WH_OK)
+        whi_link_control(link, reply, payload);
+    return st;
+}
+
 wh_status whi_serve_map(whi_link *link, wh_endpoint *ep, const whi_hdr *hdr) {
     wh_mr *mr = NULL;
     wh_status st = ep ? whi_mr_begin(ep->worker->ctx, hdr->tag, 0, 0, 0, &mr) : WH_ECLOSED;
     whi_hdr reply = {.cls = WHI_CLASS_MAPPED, .ep = hdr->ep, .tag = hdr->tag};
     if (st == WH_OK) {
-        if (!mr->region || !link->shm || link->tx != link->shm)
-            st = WH_ENOTSUP;
-        else if (whi_link_other_user(link))
-            st = WH_EPERM;
-        else
-            st = whi_shm_pass(link->shm, &reply, mr->fd);
+        st = pass_memory(link, mr, &reply);
         whi_mr_end(mr);
     }
     if (st == WH_OK)

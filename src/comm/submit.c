@@ -5,6 +5,7 @@
 // The low bits of a queued pointer say what it is.  A full queue refuses, and then nothing has happened.
 #include "base/alloc.h"
 #include "comm/endpoint.h"
+#include "comm/native.h"
 #include "comm/recv.h"
 #include "comm/request.h"
 #include "comm/rma.h"
@@ -158,6 +159,7 @@ static void cancel_list(whi_list *list) {
 void whi_worker_cancel_run(wh_worker *worker) {
     atomic_store(&worker->cancel_scan, false);
     whi_ep_run_foreign_aborts(worker);
+    whi_share_run(worker);
     cancel_list(&worker->any_source);
     whi_list_foreach(node, &worker->endpoints) {
         wh_endpoint *ep = whi_container_of(node, wh_endpoint, worker_node);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "comm/native.h"
 
 #define NAP_MIN_NS (1 * WHI_NS_PER_MS)
 #define NAP_MAX_NS (100 * WHI_NS_PER_MS)
@@ -98,4 +99,5 @@ void whi_worker_ucx_end(wh_worker *worker) {
     whi_ucx_free(worker->ucx);
     worker->ucx = NULL;
     worker->ucx_failed = true;
+    whi_share_worker_ended(worker);
 }

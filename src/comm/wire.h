@@ -45,11 +45,13 @@ enum {
     WHI_CLASS_BYE = 0x29,         // the link ends in order
     WHI_CLASS_SWITCH = 0x2a,      // aux = lane; the last record of this direction on this lane
     WHI_CLASS_MAP = 0x2b,         // ep, tag = key id: pass the memory's descriptor
-    WHI_CLASS_MAPPED = 0x2c,      // ep, tag = key id: with the descriptor; or aux = 1, arg = status
+    WHI_CLASS_MAPPED = 0x2c,      // ep, tag = key id: here it is (rma.h); or aux = 1, arg = status
     WHI_CLASS_RMA_ANSWER = 0x2d,  // ep, aux = WHI_ANSWER_*, tag = id, arg = value or status
     WHI_CLASS_LANE_OFFER =
         0x2e,  // aux = lane; a piece of what the peer must know to open it: tag = size of
                // the whole, arg = offset; or WHI_FLAG_NO_LANE, payload = text
+    WHI_CLASS_RECALL = 0x2f,    // tag = key id: use what MAPPED told over ucx no more
+    WHI_CLASS_RECALLED = 0x30,  // tag = key id: and that is done
 };
 
 enum {
@@ -94,7 +96,7 @@ static_assert(sizeof(whi_announce) == 8, "wire layout");
 // A message costs this much credit beyond its payload, so that a flood of empty ones is bounded too.
 #define WHI_MESSAGE_COST 64
 
-// The largest payload of a control record: REFUSE's text.
+// The largest payload of a control record: REFUSE's text, and MAPPED over ucx.
 #define WHI_CONTROL_MAX 128
 
 // The largest payload of a LANE_OFFER, and of all its pieces.

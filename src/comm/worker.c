@@ -75,7 +75,8 @@ static void on_timer_fd(whi_watch *watch, uint32_t events) {
 static void init_lists(wh_worker *w) {
     whi_list *lists[] = {&w->hot,        &w->dirty,        &w->completed, &w->dead,
                          &w->any_source, &w->foreign_free, &w->endpoints, &w->listeners,
-                         &w->dials,      &w->hands,        &w->processes, &w->foreign_aborts};
+                         &w->dials,      &w->hands,        &w->processes, &w->foreign_aborts,
+                         &w->shares};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         whi_list_init(lists[i]);
     whi_hash_init(&w->links);

@@ -79,8 +79,8 @@ struct wh_worker {
 
     // Other threads.
     whi_mpsc submit;
-    _Atomic uint32_t waiters;      // threads that sleep on some request
-    _Atomic bool cancel_scan;      // a request somewhere has its cancel flag set
+    _Atomic uint32_t waiters;  // threads that sleep on some request
+    _Atomic bool cancel_scan;  // a request somewhere has its cancel flag set, or memory is recalled
     pthread_mutex_t foreign_lock;  // guards the next two
     whi_pool foreign;              // requests made by other threads
     whi_list foreign_free;         // requests of the owner's pool that others have let go of
@@ -119,6 +119,7 @@ struct wh_worker {
     char ucx_why[256];     // and why
     uint64_t ucx_nap_ns;   // the longest sleep, since UCX loses wake-ups
     whi_watch ucx_watch;   // armed while the worker sleeps
+    whi_list shares;       // memory that UCX has registered for peers (share.c)
     whi_hash am_handlers;  // by id
     whi_allocator allocators[WHI_MEM_KINDS];
 };
