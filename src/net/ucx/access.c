@@ -4,7 +4,7 @@
 //
 // UCX has the buffer of an access as it has that of a chunk, so both end in the same way (bulk.c, end.c).  A write that has
 // ended has left its buffer; that it is in the peer's memory only a flush of the endpoint tells.  There are no atomics
-// here: docs/design/ucx.md says why.  Invariant: what UCX has registered or opened is in a list of the domain and goes before
+// here: docs/design/rma.md says why.  Invariant: what UCX has registered or opened is in a list of the domain and goes before
 // UCX does, however long its owner keeps the handle.
 #include <string.h>
 
