@@ -155,6 +155,22 @@ TEST(served_where_it_must_be) {
     }
 }
 
+// One release of UCX does not read the keys of another, whichever side finds out.
+TEST(served_between_releases) {
+    for (int i = 0; i < 2; i++) {
+        begin();
+        (i ? d.to : d.from)->link->peer.ucx_version ^= 1 << 8;
+        char bytes[SMALL] = {5};
+        wh_rkey *rkey = open_bytes(key_of(mr));
+        CHECK_EQ_INT(put(rkey, 0, bytes, sizeof(bytes)), WH_OK);
+        duo_for(&d, 20);
+        CHECK(!wh_rkey_direct(rkey));
+        wh_rkey_close(rkey);
+        CHECK_EQ_INT(wh_mr_destroy(mr), WH_OK);
+        duo_end(&d);
+    }
+}
+
 // Who has the memory gives it back before it is gone, and hears from then on that the key is of no use.
 TEST(memory_that_is_recalled) {
     begin();
