@@ -5,6 +5,8 @@
 // What UCX is told to do differently from its defaults stands in `settings`, with reasons; whatever the user has set in
 // the environment (UCX_...) goes before it.  The environment itself is never written.  UCX starts a
 // thread of its own for its timers: it gets no signals.
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,18 +24,25 @@
 static const struct {
     const char *key, *value;
     uint32_t since;  // version of UCX, as of whi_ucx_version
-    bool memory;     // of shared memory
+    enum {
+        ALWAYS,
+        MEMORY,
+        NETWORK
+    } with;  // only where there is shared memory, or a network beside the loopback
 } settings[] = {
     // Without this, endpoints that have to survive their peer's death use no shared memory at all, but TCP on the loopback.
-    {"MM_ERROR_HANDLING", "y", 0, true},
+    {"MM_ERROR_HANDLING", "y", 0, MEMORY},
     // Reads the peer's memory while the peer may be giving it back; and it was slower here.
-    {"TLS", "^cma", 0, false},
+    {"TLS", "^cma", 0, ALWAYS},
     // The link's socket tells of the peer's death, at once; UCX's own checks come late and now and then for nothing.
-    {"KEEPALIVE_INTERVAL", "inf", 0, false},
+    {"KEEPALIVE_INTERVAL", "inf", 0, ALWAYS},
     // Two UCX whose shared-memory queues differ in length crash each other.  1.13 has 64 places and does not let itself
     // be told otherwise.
-    {"POSIX_FIFO_SIZE", "64", 1 << 16 | 14 << 8, true},
-    {"SYSV_FIFO_SIZE", "64", 1 << 16 | 14 << 8, true},
+    {"POSIX_FIFO_SIZE", "64", 1 << 16 | 14 << 8, MEMORY},
+    {"SYSV_FIFO_SIZE", "64", 1 << 16 | 14 << 8, MEMORY},
+    // 1.13 aborts when a 1.22 of its host connects to it by the loopback: their addresses of it have different forms.  Older
+    // ones than 1.21 cannot be told to leave out a device.
+    {"NET_DEVICES", "^lo", 1 << 16 | 21 << 8, NETWORK},
 };
 
 const char *whi_ucx_explain(const char *format, ...) {
@@ -76,12 +85,26 @@ static bool without_memory(void) {
     return list != NULL;
 }
 
+// without_network says whether this machine has no other interface than its loopback.
+static bool without_network(void) {
+    struct ifaddrs *all;
+    bool none = true;
+    if (getifaddrs(&all) != 0)
+        return true;
+    for (struct ifaddrs *at = all; at; at = at->ifa_next)
+        if (at->ifa_addr && (at->ifa_flags & (IFF_UP | IFF_LOOPBACK)) == IFF_UP &&
+            (at->ifa_addr->sa_family == AF_INET || at->ifa_addr->sa_family == AF_INET6))
+            none = false;
+    freeifaddrs(all);
+    return none;
+}
+
 static void configure(ucp_config_t *config) {
-    bool bare = without_memory();
+    bool without[] = {[ALWAYS] = false, [MEMORY] = without_memory(), [NETWORK] = without_network()};
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
         char name[64];
         snprintf(name, sizeof(name), "UCX_%s", settings[i].key);
-        if (getenv(name) || whi_ucx_version() < settings[i].since || (bare && settings[i].memory))
+        if (getenv(name) || whi_ucx_version() < settings[i].since || without[settings[i].with])
             continue;
         ucs_status_t status = whi_ucp.ucp_config_modify(config, settings[i].key, settings[i].value);
         if (status != UCS_OK)
