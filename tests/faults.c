@@ -2,7 +2,7 @@
 //
 // Faults: senders that die or stop in the middle of a flood harm nobody but themselves.
 //
-//     faults [--trials N] [--seed S] [--lane shm|stream|ucx] [--senders N]
+//     faults [--trials N] [--seed S] [--lane shm|stream|ucx] [--senders N] [--ucx DIR,DIR]
 //
 // A trial: so many sender processes flood one receiver.  In the middle one of them is killed, or stopped for a while and
 // continued.  Every message carries its sender's number, a sequence number and a checksum.  The receiver must see
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "proc.h"
+#include "ucx_choice.h"
 
 enum { SENDERS_MAX = 16, LATE_MS = 10000, HANG_MS = 60000, WINDOW = 8, ENTRY_OPS = 4 };
 
@@ -373,6 +374,8 @@ static pid_t start(const trial *t, int number, common *shared, outcome *out) {
                  (unsigned long long)t->seed, t->lane, t->mode, t->size, t->kills ? "kill" : "stop",
                  t->victim, t->senders, t->strike_at, number < 0 ? "receiver" : "sender");
     proc_alarm(2 * HANG_MS / 1000);
+    // Where two UCX are chosen, senders of both meet, and in turns a receiver of either.
+    proc_role(number < 0 ? (int)(t->seed / 12 % 2) : number % 2);
     if (number < 0)
         atomic_store(&out->us, run_receiver(t, shared));
     else
@@ -451,6 +454,8 @@ int main(int argc, char **argv) {
             only = argv[i + 1];
         else if (!strcmp(argv[i], "--senders"))
             senders = atoi(argv[i + 1]);
+        else if (!strcmp(argv[i], "--ucx"))
+            ucx_choose(argv[i + 1]);
     }
     CHECK(senders >= 1 && senders <= SENDERS_MAX);
     bool ok = true;

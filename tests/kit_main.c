@@ -2,8 +2,9 @@
 //
 // Runs the cases of the conformance suite over the configurations that the arguments select.
 //
-//     conformance [--lane L] [--mode M] [--place P] [--soak] [--list] [part of a case's name]
+//     conformance [--lane L] [--mode M] [--place P] [--ucx DIR,DIR] [--soak] [--list] [part of a case's name]
 //
+// --ucx names the UCX of either role; different ones meet between processes only.
 // Each configuration runs in processes of its own, so that what goes wrong in one cannot reach the next, and the
 // parent stays without threads.  WHERRY_SEED varies which of the equivalent calls a case uses.
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include "kit.h"
 #include "kit_baton.h"
 #include "kit_loop.h"
+#include "ucx_choice.h"
 
 // The last resort, when a call does not come back at all.
 enum { CASE_SECONDS = 100, SOAK_CASE_SECONDS = 1200 };
@@ -102,6 +104,8 @@ static void make_worker(kit_side *me, void *accept_arg) {
         options[4] = "ring_max=32K";
         options[5] = "stream_chunk=8K";
     }
+    if (config->lane == KIT_UCX)
+        options[config->mode == KIT_WAIT ? 6 : 1] = ucx_option(me->role);
     REQUIRE_STATUS(wh_context_create(options, &me->ctx), WH_OK);
     REQUIRE_STATUS(wh_worker_create(me->ctx,
                                     WH_WORKER_OPTS(.mode = modes[config->mode],
@@ -298,6 +302,8 @@ static bool run_config(const kit_config *config) {
 
 static bool exists(const kit_config *config) {
     bool within = config->lane == KIT_LOOP || config->lane == KIT_SELF;
+    if (config->lane == KIT_UCX && ucx_mixed() && config->place != KIT_PROCESSES)
+        return false;
     return within == (config->place == KIT_ONE);
 }
 
@@ -337,6 +343,8 @@ int kit_main(int argc, char **argv) {
             mode = index_of(argv[++i], kit_mode_names, KIT_MODES);
         else if (!strcmp(argv[i], "--place") && more)
             place = index_of(argv[++i], kit_place_names, KIT_PLACES);
+        else if (!strcmp(argv[i], "--ucx") && more)
+            ucx_choose(argv[++i]);
         else if (!strcmp(argv[i], "--soak"))
             chosen.soak = true;
         else if (!strcmp(argv[i], "--list"))
@@ -350,13 +358,16 @@ int kit_main(int argc, char **argv) {
         printf("skipped: less than %d GiB of memory are free\n", SOAK_GIB);
         return SKIPPED;
     }
+    bool ucx = (lane < 0 || lane == KIT_UCX) && ucx_usable();
+    if (lane == KIT_UCX && !ucx)
+        return SKIPPED;
     int passed = 0, failed = 0;
     for (int l = 0; l < KIT_LANES; l++)
         for (int p = 0; p < KIT_PLACES; p++)
             for (int m = 0; m < KIT_MODES; m++) {
                 kit_config config = {(kit_lane)l, (kit_mode)m, (kit_place)p};
                 if ((lane >= 0 && l != lane) || (mode >= 0 && m != mode) ||
-                    (place >= 0 && p != place) || !exists(&config))
+                    (place >= 0 && p != place) || !exists(&config) || (l == KIT_UCX && !ucx))
                     continue;
                 bool ok = run_config(&config);
                 passed += ok;

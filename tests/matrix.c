@@ -2,7 +2,7 @@
 //
 // No hang: every combination of mode, lane, size, pattern and end comes to the right end.
 //
-//     matrix [--sample N] [--seed S] [part of a cell's name]
+//     matrix [--sample N] [--seed S] [--ucx DIR,DIR] [part of a cell's name]
 //
 // A cell is two actors.  Each has a list of sends and receives, starts so many of them as its window allows, and must see
 // each end once and as the cell's end says: all done; done after every second one was cancelled once and
@@ -14,6 +14,7 @@
 
 #include "kit_loop.h"
 #include "proc.h"
+#include "ucx_choice.h"
 
 enum { HANG_MS = 30000, OPS_MAX = 400 };
 
@@ -281,6 +282,7 @@ static void run_process(const cell *c, int role, meeting *m) {
     proc_worker w;
     wh_listener *listener = NULL;
     static actor a;
+    proc_role(role);
     proc_open(&w, lanes[c->lane], modes[c->mode], NULL);
     make_actor(&a, c, role, meet(&w, role, m, &listener));
     run(&a, 1, &w, NULL);
@@ -378,6 +380,8 @@ int main(int argc, char **argv) {
             sample = (unsigned)atoi(argv[++i]);
         else if (!strcmp(argv[i], "--seed") && i + 1 < argc)
             seed = strtoull(argv[++i], NULL, 0);
+        else if (!strcmp(argv[i], "--ucx") && i + 1 < argc)
+            ucx_choose(argv[++i]);
         else
             part = argv[i];
     }

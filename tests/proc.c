@@ -8,11 +8,13 @@
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "ucx_choice.h"
+
 static char context[256];
+static int role;
 static wh_worker *shown;
 
 void proc_context(const char *format, ...) {
@@ -67,40 +69,24 @@ uint64_t proc_seed(uint64_t fallback, bool *given) {
     return *given ? strtoull(text, NULL, 0) : fallback;
 }
 
-static void find_ucx(const wh_lane_info *lane, void *arg) {
-    if (strcmp(lane->name, "ucx") != 0)
-        return;
-    *(bool *)arg = lane->usable;
-    if (!lane->usable)
-        printf("ucx: skipped: %s\n", lane->reason);
+bool proc_has_lane(const char *lane) {
+    return strcmp(lane, "ucx") != 0 || ucx_usable();
 }
 
-bool proc_has_lane(const char *lane) {
-    bool has = false;
-    wh_context *ctx = NULL;
-    if (strcmp(lane, "ucx") != 0)
-        return true;
-    // In a child: what UCX starts in a process does not go well with forking.
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        const char *const options[] = {"lanes=stream,ucx", "log_level=error", NULL};
-        CHECK_STATUS(wh_context_create(options, &ctx), WH_OK);
-        wh_context_lanes(ctx, find_ucx, &has);
-        fflush(NULL);
-        _exit(has ? 0 : 1);
-    }
-    int status = 0;
-    return waitpid(pid, &status, 0) == pid && status == 0;
+void proc_role(int number) {
+    role = number;
 }
 
 void proc_open(proc_worker *w, const char *lane, const char *mode, const char *const *options) {
     static const char *const names[] = {"", "wait", "spin", "adaptive"};
     char lanes[32];
     const char *all[8] = {lanes};
+    int count = 1;
     snprintf(lanes, sizeof(lanes), "lanes=%s", lane);
-    for (int i = 1; i < 7 && options && options[i - 1]; i++)
-        all[i] = options[i - 1];
+    if (ucx_option(role))
+        all[count++] = ucx_option(role);
+    for (int i = 0; count < 7 && options && options[i]; i++)
+        all[count++] = options[i];
     wh_progress_mode how = WH_PROGRESS_ADAPTIVE;
     for (int i = 1; i < 4; i++)
         if (strcmp(mode, names[i]) == 0)

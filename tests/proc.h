@@ -63,6 +63,9 @@ typedef struct proc_worker {
 // proc_has_lane says whether this build and machine have a lane, and, when not, prints why.
 bool proc_has_lane(const char *lane);
 
+// proc_role says which role this process plays, 0 or 1, which decides on its UCX (ucx_choice.h).  Role 0 unless said.
+void proc_role(int number);
+
 void proc_open(proc_worker *w, const char *lane, const char *mode, const char *const *options);
 void proc_close(proc_worker *w);
 
