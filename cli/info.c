@@ -8,7 +8,6 @@
 #include "bench/text.h"
 #include "cli/cli.h"
 #include "cli/topology.h"
-#include "cli/ucx_found.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,16 +34,24 @@ typedef struct info {
     wh_context *ctx;
     bench_machine machine;
     topology topology;
-    bool ucx;
-    char ucx_version[32], ucx_path[512];
+    // Of the UCX that the library has opened; "": none.
+    char ucx_version[32], ucx_path[512], ucx_transports[512];
     bench_json json;  // while JSON is written
 } info;
+
+static void keep_ucx(const wh_lane_info *lane, void *arg) {
+    info *self = arg;
+    if (!lane->version)
+        return;
+    snprintf(self->ucx_version, sizeof self->ucx_version, "%s", lane->version);
+    snprintf(self->ucx_path, sizeof self->ucx_path, "%s", lane->path);
+    snprintf(self->ucx_transports, sizeof self->ucx_transports, "%s", lane->transports);
+}
 
 static void gather(info *self) {
     bench_machine_read(&self->machine);
     topology_read(&self->topology);
-    self->ucx = ucx_found_version(self->ucx_version, sizeof self->ucx_version, self->ucx_path,
-                                  sizeof self->ucx_path);
+    wh_context_lanes(self->ctx, keep_ucx, self);
 }
 
 // Text.
@@ -92,9 +99,11 @@ static void print_kinds(void) {
 static void print_text(const info *self) {
     int shown = 0;
     printf("wherry    %s (headers %s)\n", wh_version(), WH_VERSION_STRING);
-    printf("ucx       built against: none (opened at run time); found: %s%s%s\n",
-           self->ucx ? self->ucx_version : "none", self->ucx ? " as " : "",
-           self->ucx ? self->ucx_path : "");
+    if (*self->ucx_version)
+        printf("ucx       %s (%s), over %s\n", self->ucx_version, self->ucx_path,
+               *self->ucx_transports ? self->ucx_transports : "no transport");
+    else
+        printf("ucx       none\n");
     print_host(self);
     printf("lanes\n");
     wh_context_lanes(self->ctx, print_lane, NULL);
@@ -151,9 +160,10 @@ static void write_versions(bench_json *json, const info *self) {
     bench_json_open(json, "versions", '{', false);
     bench_json_string(json, "wherry", wh_version());
     bench_json_string(json, "headers", WH_VERSION_STRING);
-    bench_json_string(json, "ucx_built", NULL);
-    bench_json_string(json, "ucx_found", self->ucx ? self->ucx_version : NULL);
-    bench_json_string(json, "ucx_path", self->ucx ? self->ucx_path : NULL);
+    bool ucx = *self->ucx_version;
+    bench_json_string(json, "ucx", ucx ? self->ucx_version : NULL);
+    bench_json_string(json, "ucx_path", ucx ? self->ucx_path : NULL);
+    bench_json_string(json, "ucx_transports", ucx ? self->ucx_transports : NULL);
     bench_json_close(json, '}');
 }
 
@@ -179,7 +189,7 @@ static void write_json(info *self) {
 }
 
 int cli_info(int argc, char **argv) {
-    info self = {.ucx = false};
+    info self = {.ctx = NULL};
     int rest;
     int code = cli_parse(&syntax, argc, argv, &rest);
     if (code != CLI_GO_ON)

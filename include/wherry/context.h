@@ -56,9 +56,13 @@ typedef struct wh_lane_info {
     const char *name;    // "shm", "stream", "ucx"
     int usable;          // whether this process can use it
     const char *reason;  // why not, or what it rests on; one sentence
+    // Of the library that a lane opens at run time, which is UCX: its version, the file that it came from, and the transports
+    // that it finds on this machine, such as "tcp/eth0, posix/memory".  NULL for other lanes, and when it cannot be opened.
+    const char *version, *path, *transports;
 } wh_lane_info;
 
-// wh_context_lanes calls `fn` for each lane that this library knows.
+// wh_context_lanes calls `fn` for each lane that this library knows.  It opens UCX, and asks it for its transports, which
+// takes milliseconds.  The strings live during the call.
 WH_API void wh_context_lanes(const wh_context *ctx, void (*fn)(const wh_lane_info *lane, void *arg),
                              void *arg);
 

@@ -262,20 +262,29 @@ void wh_context_config(const wh_context *ctx, void (*fn)(const wh_config_item *i
     }
 }
 
-// describe_ucx says what there is of UCX, and when it is used.
-static void describe_ucx(const wh_context *ctx, char *text, size_t size) {
+// tell_ucx says what there is of UCX, and when it is used.
+static void tell_ucx(const wh_context *ctx, void (*fn)(const wh_lane_info *lane, void *arg),
+                     void *arg) {
     const char *why = ctx->ucx_why;
+    bool on = ctx->lanes & WHI_LANE_UCX;
+    char text[640], release[32], transports[512];
+    wh_lane_info info = {.name = "ucx", .usable = on};
     if (!*why && whi_ucx_load(ctx->config.ucx_dir, &why) == WH_OK) {
         uint32_t version = whi_ucx_version();
-        bool on = ctx->lanes & WHI_LANE_UCX;
-        snprintf(text, size, "UCX %u.%u.%u (%s); %s", version >> 16, version >> 8 & 255,
-                 version & 255, whi_ucx_path(),
+        snprintf(release, sizeof(release), "%u.%u.%u", version >> 16, version >> 8 & 255,
+                 version & 255);
+        whi_ucx_transports(transports, sizeof(transports));
+        info.version = release;
+        info.path = whi_ucx_path();
+        info.transports = transports;
+        snprintf(text, sizeof(text), "UCX %s (%s); %s", release, info.path,
                  ctx->rdma ? "for peers with an RDMA device, as this machine has"
                  : on      ? "used where no other lane is in the setting lanes"
                            : "no RDMA device here, and not in the setting lanes");
-        return;
+        why = text;
     }
-    snprintf(text, size, "%s", why);
+    info.reason = why;
+    fn(&info, arg);
 }
 
 void wh_context_lanes(const wh_context *ctx, void (*fn)(const wh_lane_info *lane, void *arg),
@@ -283,17 +292,18 @@ void wh_context_lanes(const wh_context *ctx, void (*fn)(const wh_lane_info *lane
     const char *why = NULL;
     bool shm = whi_shm_available(&why);
     bool shm_on = (ctx->lanes & WHI_LANE_SHM) != 0;
-    fn(&(wh_lane_info){"shm", shm && shm_on,
-                       !shm     ? why
-                       : shm_on ? "memfd rings between processes of this host"
-                                : "not in the setting lanes"},
+    fn(&(wh_lane_info){.name = "shm",
+                       .usable = shm && shm_on,
+                       .reason = !shm     ? why
+                                 : shm_on ? "memfd rings between processes of this host"
+                                          : "not in the setting lanes"},
        arg);
     bool stream_on = (ctx->lanes & WHI_LANE_STREAM) != 0;
-    fn(&(wh_lane_info){"stream", stream_on,
-                       stream_on ? "TCP, and AF_UNIX sockets on this host"
-                                 : "not in the setting lanes; used for the handshake only"},
+    fn(&(wh_lane_info){.name = "stream",
+                       .usable = stream_on,
+                       .reason = stream_on
+                                     ? "TCP, and AF_UNIX sockets on this host"
+                                     : "not in the setting lanes; used for the handshake only"},
        arg);
-    char ucx[640];
-    describe_ucx(ctx, ucx, sizeof(ucx));
-    fn(&(wh_lane_info){"ucx", (ctx->lanes & WHI_LANE_UCX) != 0, ucx}, arg);
+    tell_ucx(ctx, fn, arg);
 }

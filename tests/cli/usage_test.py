@@ -145,7 +145,7 @@ class Info(tool.Case):
         told = json.loads(out)
         self.assertEqual(set(told), {"versions", "host", "lanes", "memory_kinds", "config"})
         self.assertEqual(set(told["versions"]),
-                         {"wherry", "headers", "ucx_built", "ucx_found", "ucx_path"})
+                         {"wherry", "headers", "ucx", "ucx_path", "ucx_transports"})
         self.assertGreaterEqual(told["host"]["usable_cores"], 1)
         self.assertLessEqual({"shm", "stream"}, {lane["name"] for lane in told["lanes"]})
         self.assertIn("host", told["memory_kinds"])

@@ -19,6 +19,11 @@ const char *whi_ucx_path(void) {
     return "";
 }
 
+void whi_ucx_transports(char *text, size_t size) {
+    (void)size;
+    *text = '\0';
+}
+
 wh_status whi_ucx_create(whi_ucx **ucx, const char **why) {
     (void)ucx;
     *why = absent;

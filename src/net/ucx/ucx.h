@@ -23,6 +23,10 @@ wh_status whi_ucx_load(const char *dir, const char **why);
 uint32_t whi_ucx_version(void);
 const char *whi_ucx_path(void);
 
+// whi_ucx_transports writes those that UCX finds on this machine, with commas between; "" when it cannot be set up.  It
+// makes a domain for that.  Any thread.
+void whi_ucx_transports(char *text, size_t size);
+
 // whi_ucx_has_rdma says whether this machine has an RDMA device.  It asks the kernel, not UCX.
 bool whi_ucx_has_rdma(void);
 

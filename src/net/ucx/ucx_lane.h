@@ -4,7 +4,7 @@
 //
 // domain.c makes the UCP worker and hands each arriving active message to its lane; lane.c sends and puts
 // records in order; bulk.c moves chunks; access.c reaches into memory; end.c closes; connect.c exchanges addresses and
-// says what is used.  Everything belongs to the thread that the domain belongs to.
+// says what is used; transports.c says what could be.  Everything belongs to the thread that the domain belongs to.
 #ifndef WHI_NET_UCX_UCX_LANE_H
 #define WHI_NET_UCX_UCX_LANE_H
 
