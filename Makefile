@@ -40,7 +40,7 @@ help:
 	@echo "make test       build, then all tests that take seconds"
 	@echo "make bench      measure, beside the alternatives"
 	@echo "make bench-types  the datatype engine beside MPICH, Open MPI and the memory"
-	@echo "make lint       format, includes, API list, clang-tidy; builds with gcc and clang"
+	@echo "make lint       format, includes, API list, clang-tidy; builds with gcc, clang and no UCX"
 	@echo "make sanitize   the tests under address+undefined and under thread"
 	@echo "make mutants    break one line at a time; the named test must notice"
 	@echo "make matrix     every mode, lane, size, pattern and end of a conversation: none hangs"
@@ -79,11 +79,14 @@ bench: deps-bench build
 bench-types: deps-bench build
 	@$(PYTHON) bench/types/run.py --build build --all $(ARGS)
 
-# With asserts, because they tell the analyzer what is true.
+# With asserts, because they tell the analyzer what is true.  And a build without all that is optional, of which no
+# other target compiles the files that say so.
 lint: deps-lint build
 	@CC=$(CLANG) && export CC && $(call configure,build-clang,-Db_ndebug=false)
 	@$(NINJA) -C build-clang
-	@$(PYTHON) tools/lint.py build-clang $(ARGS)
+	@$(call configure,build-plain,-Ducx=disabled -Dhwloc=disabled -Dpython=disabled)
+	@$(NINJA) -C build-plain wherry tests/conformance
+	@MESON="$(MESON)" $(PYTHON) tools/lint.py build-clang $(ARGS)
 
 # Two folders, because a program is either address- or thread-checked; debugoptimized keeps asserts.
 # Long tests of one thread (suite `single`) have nothing to show the thread sanitizer.
@@ -120,4 +123,4 @@ install: build
 	@$(MESON) install -C build --no-rebuild $(ARGS)
 
 clean:
-	rm -rf build build-clang build-asan build-tsan build-fuzz
+	rm -rf build build-clang build-plain build-asan build-tsan build-fuzz

@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run the static checks and close with one line: N passed, N failed, N skipped.
 
-    lint.py BUILD_CLANG [CHECK...]     (format, spdx, includes, api, tidy; all without a name)
+    lint.py BUILD_CLANG [CHECK...]     (format, spdx, includes, api, plain, tidy; all without a name)
 
-BUILD_CLANG is a configured folder made by clang; its compile database drives clang-tidy.
+BUILD_CLANG is a configured folder made by clang; its compile database drives clang-tidy.  build-plain beside it
+was built without UCX and whatever else is optional (`make lint` does both).
 """
 import concurrent.futures
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 
@@ -58,6 +60,13 @@ def check_includes():
 
 def check_api():
     return run(sys.executable, "tools/check_api.py", "--library", BUILD / "libwherry.so")
+
+
+def check_plain():
+    """A build without the headers of UCX works, and says what it lacks."""
+    return run(*shlex.split(os.environ.get("MESON", "meson")), "test", "-C", ROOT / "build-plain",
+               "--no-rebuild", "--print-errorlogs", "cli-ucx", "cli-usage", "conformance-shm-adaptive",
+               "conformance-stream-adaptive")
 
 
 def check_tidy():
