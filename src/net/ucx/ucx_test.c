@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The ucx lane: the kit between two domains of this process, then what is its own: several lanes on one domain,
-// strangers' messages, kept records, closing.
+// The ucx lane: the kit between two domains of this process, then what the UCX of a test machine does not do: records
+// that come out of order, or twice.
 //
 // WHERRY_UCX_DIR names another UCX than the system's; without any, all is skipped.
 #include "net/ucx/ucx.h"
@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/test.h"
 #include "net/lane_kit.h"
+#include "net/ucx/ucx_lane.h"
 
 static void kit_fail(const char *file, int line, const char *text) {
     whi_test_end(WHI_TEST_FAILED, file, line, "%s", text);
@@ -257,6 +258,83 @@ TEST(refused_accesses) {
     r.owner->ops->close(r.owner);
     r.initiator->ops->close(r.initiator);
     kit_done(&r.over);
+}
+
+// ---- the order of records
+
+enum { RECORDS = 5 };
+
+typedef struct inbox {
+    uint64_t got[RECORDS];
+    unsigned count;
+} inbox;
+
+static wh_status deliver(void *link, const whi_hdr *hdr, const void *payload) {
+    inbox *in = link;
+    CHECK(in->count < RECORDS && hdr->size == sizeof(uint64_t));
+    memcpy(&in->got[in->count++], payload, sizeof(uint64_t));
+    return WH_OK;
+}
+
+static void no_lending(void *link, const whi_hdr *hdr) {
+    (void)link, (void)hdr;
+    CHECK(false);
+}
+
+// A lane without a peer, to which messages are handed as UCX would.
+typedef struct alone {
+    inbox in;
+    whi_ucx *ucx;
+    whi_lane *lane;
+} alone;
+
+static void open_alone(alone *it) {
+    static const whi_lane_up up = {.deliver = deliver, .sent = no_lending, .lost = no_lending};
+    const char *why = NULL;
+    need_ucx();
+    CHECK(whi_ucx_create(&it->ucx, &why) == WH_OK);
+    CHECK(whi_ucx_lane_create(it->ucx, &plain_way.opts, &up, &quiet_owner, &it->in, &it->lane) ==
+          WH_OK);
+}
+
+static void close_alone(alone *it) {
+    it->lane->ops->close(it->lane);
+    whi_ucx_free(it->ucx);
+}
+
+static void arrive(alone *it, uint32_t seq) {
+    uint64_t payload = seq;
+    whi_ucx_wire wire = {.hdr = {.size = sizeof(payload), .cls = WHI_CLASS_CHUNK + 1}, .seq = seq};
+    CHECK(whi_ucx_arrived((whi_ucx_lane *)it->lane, &wire, &payload, sizeof(payload), false) ==
+          UCS_OK);
+}
+
+TEST(records_of_several_rails_are_put_in_order) {
+    static const uint32_t order[RECORDS] = {3, 1, 4, 2, 0};
+    alone it = {0};
+    open_alone(&it);
+    for (unsigned i = 0; i < RECORDS - 1; i++)
+        arrive(&it, order[i]);
+    CHECK(it.lane->ops->poll(it.lane, 64) == 0 && it.in.count == 0);  // the first is missing
+    arrive(&it, order[RECORDS - 1]);
+    CHECK(it.lane->ops->poll(it.lane, 2) == 2 && it.in.count == 2);  // no more than were asked for
+    CHECK(it.lane->ops->poll(it.lane, 64) == RECORDS - 2);
+    for (unsigned i = 0; i < RECORDS; i++)
+        CHECK(it.in.got[i] == i);
+    close_alone(&it);
+}
+
+TEST(records_far_from_their_turn_are_a_violation) {
+    static const uint32_t wrong[] = {UINT32_MAX, WHI_UCX_AHEAD, 0};
+    for (unsigned i = 0; i < 3; i++) {
+        alone it = {0};
+        open_alone(&it);
+        arrive(&it, 0);
+        CHECK(it.lane->ops->poll(it.lane, 64) == 1);
+        arrive(&it, i == 1 ? wrong[i] + 1 : wrong[i]);  // the last one: once more
+        CHECK(it.lane->ops->poll(it.lane, 64) == WH_EPROTOCOL && it.in.count == 1);
+        close_alone(&it);
+    }
 }
 
 TEST_MAIN()
