@@ -2,7 +2,7 @@
 //
 // What connected but silent peers cost: CPU while they rest, memory, and the latency of the one that talks.
 //
-//     idle [--links N] [--seconds S] [--lane shm|stream]
+//     idle [--links N] [--seconds S] [--lane shm|stream|ucx]
 //
 // One child process hosts N workers that each connect to this process, which has a receive pending on every link.  For each
 // way to wait that sleeps: the CPU time of so many seconds of it, and then a message on every link, which must
@@ -67,6 +67,12 @@ static void join(pid_t pid) {
 static proc_worker hosts[LINKS_MAX];
 static wh_endpoint *host_eps[LINKS_MAX];
 
+static void progress_hosts(unsigned links, useconds_t pause_us) {
+    for (unsigned i = 0; i < links; i++)
+        (void)wh_worker_progress(hosts[i].worker);
+    usleep(pause_us);
+}
+
 static void host_peers(const char *lane, unsigned links) {
     proc_context("idle over %s, the %u peers", lane, links);
     while (!atomic_load(&shared->port))
@@ -81,17 +87,17 @@ static void host_peers(const char *lane, unsigned links) {
         CHECK_STATUS(wh_endpoint_status(host_eps[i]), WH_OK);
         atomic_fetch_add(&shared->connected, 1);
     }
-    for (int pass = 0; pass < 3; pass++)  // the last of the handshakes
-        for (unsigned i = 0; i < links; i++)
-            (void)wh_worker_progress(hosts[i].worker);
+    // The last of the handshakes; that of UCX goes on after the endpoint can be used.
+    for (int pass = 0; pass < 100; pass++)
+        progress_hosts(links, 1000);
     shared->host_rss[1] = proc_rss(getpid());
     while (!atomic_load(&shared->speak) && !atomic_load(&shared->leave))
         usleep(5000);
     for (uint64_t i = 0; i < links && atomic_load(&shared->speak); i++)
         CHECK_STATUS(wh_tag_send_wait(host_eps[i], &i, 8, 1, HANG_MS), WH_OK);
     atomic_store(&shared->spoken, true);
-    while (!atomic_load(&shared->leave))
-        usleep(5000);
+    while (!atomic_load(&shared->leave))  // UCX may still hold what has been sent
+        progress_hosts(links, 5000);
     for (unsigned i = 0; i < links; i++) {
         wh_endpoint_abort(host_eps[i]);
         proc_close(&hosts[i]);
@@ -303,6 +309,8 @@ int main(int argc, char **argv) {
         else if (!strcmp(argv[i], "--lane"))
             lane = argv[i + 1];
     }
+    if (!proc_has_lane(lane))
+        return 77;
     CHECK(links >= 1 && links <= LINKS_MAX - 2 && seconds >= 1);
     if (!proc_raise_descriptors(links * DESCRIPTORS_PER_WORKER + 200)) {
         printf("skipped: not enough descriptors are allowed for %u workers\n", links);
