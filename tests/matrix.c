@@ -16,7 +16,7 @@
 #include "proc.h"
 #include "ucx_choice.h"
 
-enum { HANG_MS = 30000, OPS_MAX = 400 };
+enum { HANG_MS = 30000, OPS_MAX = 400, ABORTS_PER_KILLS = 20 };
 
 static const char *const modes[] = {"wait", "spin", "adaptive", "thread"};
 static const char *const lanes[] = {"shm", "stream", "loop", "ucx"};
@@ -346,15 +346,18 @@ static pid_t start_process(const cell *c, int role, meeting *m) {
     exit(0);
 }
 
-// run_cell returns whether both processes ended as they should.
-static bool run_cell(const cell *c) {
+// How a cell ended.  UCX_ABORTED: over ucx, with a killed peer, the survivor ended by SIGABRT, which builds of UCX with
+// assertions do (docs/design/ucx.md).  It is counted apart, and only so many are accepted.
+typedef enum outcome { GOOD, BAD, UCX_ABORTED } outcome;
+
+static outcome run_cell(const cell *c) {
     meeting *m = proc_map(sizeof(*m));
     atomic_store(&m->port, 0);
     int count = lanes[c->lane][0] == 'l' ? 1 : 2;
     pid_t pids[2] = {-1, -1};
     for (int i = 0; i < count; i++)
         pids[i] = start_process(c, i, m);
-    bool ok = true;
+    outcome how = GOOD;
     for (int left = count; left > 0; left--) {
         int status;
         pid_t pid = wait(&status);
@@ -362,12 +365,14 @@ static bool run_cell(const cell *c) {
             c->end == KILL && pid == pids[1] && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
         if (status == 0 || dies)
             continue;
-        ok = false;
+        bool by_ucx = c->end == KILL && strcmp(lanes[c->lane], "ucx") == 0 && WIFSIGNALED(status) &&
+                      WTERMSIG(status) == SIGABRT;
+        how = by_ucx && how == GOOD ? UCX_ABORTED : BAD;
         for (int i = 0; i < count; i++)
             if (pids[i] != pid)
                 kill(pids[i], SIGKILL);
     }
-    return ok;
+    return how;
 }
 
 int main(int argc, char **argv) {
@@ -398,7 +403,7 @@ int main(int argc, char **argv) {
     // UCX's shared memory does not survive a killed peer in every case, see docs/design/ucx.md; its TCP has to.
     (void)setenv("UCX_TLS", "tcp", 0);
     bool ucx = proc_has_lane("ucx");
-    int passed = 0, failed = 0;
+    int ended[3] = {0}, killed_over_ucx = 0;
     uint64_t start_ms = proc_now_ms();
     for (unsigned i = 0, ran = 0; i < CELLS && ran < sample; i++) {
         cell c = cell_at(order[i]);
@@ -411,14 +416,15 @@ int main(int argc, char **argv) {
         if (over_ucx && strstr(name, "kill") && !strstr(part, "ucx"))
             continue;
         ran++;
-        bool ok = run_cell(&c);
-        passed += ok;
-        failed += !ok;
-        if (!ok)
-            printf("FAILED  %s\n", name);
+        killed_over_ucx += over_ucx && c.end == KILL;
+        outcome how = run_cell(&c);
+        ended[how]++;
+        if (how != GOOD)
+            printf("%s  %s\n", how == BAD ? "FAILED" : "UCX aborted", name);
         fflush(stdout);
     }
-    printf("%d cells ended as they should, %d did not; seed %llu, %.1f s\n", passed, failed,
-           (unsigned long long)seed, (double)(proc_now_ms() - start_ms) / 1000);
-    return failed != 0;
+    printf("%d cells ended as they should, %d did not, in %d UCX aborted; seed %llu, %.1f s\n",
+           ended[GOOD], ended[BAD], ended[UCX_ABORTED], (unsigned long long)seed,
+           (double)(proc_now_ms() - start_ms) / 1000);
+    return ended[BAD] || ended[UCX_ABORTED] > 1 + killed_over_ucx / ABORTS_PER_KILLS;
 }
