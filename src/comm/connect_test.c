@@ -163,6 +163,44 @@ TEST(to_oneself) {
     end();
 }
 
+// A listener's own secret must be given by its own worker, too.
+TEST(to_oneself_with_a_secret) {
+    begin(NULL);
+    wh_listener *guarded[2];
+    static const char *const secrets[] = {"one", "two"};
+    char address[2][64];
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ_INT(wh_listener_open(d.server, "127.0.0.1:0",
+                                      WH_LISTENER_OPTS(.secret = secrets[i]), duo_accept, &d,
+                                      &guarded[i]),
+                     WH_OK);
+        CHECK_EQ_INT(wh_listener_address(guarded[i], address[i], sizeof(address[i])), WH_OK);
+    }
+    // The second pair goes over the link that the first has made; the wrong pairs come in between.
+    static const struct {
+        int listener;
+        const char *secret;
+        wh_status ends;
+    } tries[] = {{0, "one", WH_OK}, {1, "one", WH_EAUTH}, {1, NULL, WH_EAUTH}, {1, "two", WH_OK}};
+    for (unsigned i = 0; i < 4; i++) {
+        wh_endpoint *ep = NULL;
+        unsigned before = d.accepted_count;
+        CHECK_EQ_INT(wh_endpoint_connect(d.server, address[tries[i].listener],
+                                         WH_ENDPOINT_OPTS(.secret = tries[i].secret), &ep),
+                     WH_OK);
+        UNTIL(&d, wh_endpoint_status(ep) != WH_PENDING);
+        CHECK_EQ_INT(wh_endpoint_status(ep), tries[i].ends);
+        if (tries[i].ends == WH_OK) {
+            UNTIL(&d, d.accepted_count == before + 1);
+            carries(ep, d.server, 5 + i);
+        }
+        wh_endpoint_abort(ep);
+    }
+    wh_listener_close(guarded[0]);
+    wh_listener_close(guarded[1]);
+    end();
+}
+
 // A link that closes while the same peer dials again, at every offset.
 TEST(close_and_come_again) {
     begin(NULL);
@@ -220,6 +258,23 @@ TEST(the_end_comes_last) {
         CHECK_EQ_INT(wh_tag_send(d.from, in, 1, 5, NULL, NULL), WH_ECLOSED);
         duo_end(&d);
     }
+}
+
+// A receive that the peer's close ends says so.
+TEST(the_end_is_told) {
+    duo_begin(&d, NULL, NULL);
+    duo_connect(&d);
+    uint8_t byte;
+    wh_request *recv = NULL, *closing = NULL;
+    CHECK_EQ_INT(wh_tag_recv(d.from, &byte, 1, 0, 0, NULL, &recv), WH_PENDING);
+    CHECK_EQ_INT(wh_endpoint_close(d.to, NULL, &closing), WH_PENDING);
+    d.to = NULL;
+    UNTIL(&d, wh_request_status(recv) != WH_PENDING);
+    CHECK_EQ_STR(wh_request_error(recv), "tag receive: the peer has closed the endpoint");
+    CHECK_EQ_STR(wh_endpoint_error(d.from), "the peer has closed the endpoint");
+    CHECK_EQ_INT(done_as(&d, recv), WH_ECLOSED);
+    CHECK_EQ_INT(done_as(&d, closing), WH_OK);
+    duo_end(&d);
 }
 
 TEST(addresses_that_cannot_be) {

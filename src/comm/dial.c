@@ -291,7 +291,7 @@ static void take_answer(whi_dial *dial) {
     int order = memcmp(worker->uuid, uuid, 16);
     whi_link *link = whi_link_find(worker, uuid);
     if (order == 0) {
-        wh_status st = whi_self_link(worker, &link);
+        wh_status st = whi_self_link(worker, dial->secret, &link);
         if (st != WH_OK) {
             give_up(dial, st, "no link of the worker to itself");
             return;

@@ -88,7 +88,9 @@ wh_status whi_ep_usable(const wh_endpoint *ep) {
 }
 
 const char *whi_ep_sentence(const wh_endpoint *ep) {
-    return ep->error ? ep->error : wh_status_text(ep->why);
+    if (ep->error)
+        return ep->error;
+    return ep->eos ? "the peer has closed the endpoint" : wh_status_text(ep->why);
 }
 
 void whi_ep_bind(wh_endpoint *ep, whi_link *link) {
@@ -503,7 +505,7 @@ wh_status wh_endpoint_status(const wh_endpoint *ep) {
 }
 
 static wh_status error_owned(const wh_endpoint *ep, const char **text) {
-    *text = ep->error ? ep->error : "";
+    *text = ep->error || ep->eos ? whi_ep_sentence(ep) : "";
     return WH_OK;
 }
 

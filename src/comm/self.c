@@ -27,9 +27,20 @@ static void close_lane_of_self(whi_link *link) {
     whi_link_fail(link, WH_ENOMEM, "no memory for the link to itself");
 }
 
-wh_status whi_self_link(wh_worker *worker, whi_link **out) {
+// The listener asks the other end's link, and the answer that has proven the secret was the worker's own.
+static void learn(const wh_worker *worker, whi_link *ours, const char *secret) {
+    uint8_t other[16];
+    name_other_end(worker, other);
+    whi_link *theirs = whi_link_find(worker, other);
+    whi_link_learn(ours, secret);
+    if (theirs)
+        whi_link_learn(theirs, secret);
+}
+
+wh_status whi_self_link(wh_worker *worker, const char *secret, whi_link **out) {
     whi_link *ours = whi_link_find(worker, worker->uuid), *theirs = NULL;
     if (ours) {
+        learn(worker, ours, secret);
         *out = ours;
         return WH_OK;
     }
@@ -56,6 +67,7 @@ wh_status whi_self_link(wh_worker *worker, whi_link **out) {
     }
     whi_link_set_lane(ours, a);
     whi_link_set_lane(theirs, b);
+    learn(worker, ours, secret);
     *out = ours;
     return WH_OK;
 }
