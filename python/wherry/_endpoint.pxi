@@ -220,7 +220,7 @@ cdef class Endpoint:
     cdef tell_lost(self, wh_status why):
         fn, self.lost_fn = self.lost_fn, None
         if fn is not None:
-            self.worker._run(fn, (failure(why, self.sentence(), None, self.peer_name),))
+            run_handler(self.worker, fn, (failure(why, self.sentence(), None, self.peer_name),))
 
     @property
     def closed(self):
@@ -368,32 +368,3 @@ cdef object probed(Worker w, wh_status status):
     must(status, "probe")
     cdef uint64_t number = park_number_of(w.result.source) if w.result.source != NULL else 0
     return Probed(w.result.size, w.result.tag, w.endpoints.get(number) if number else None)
-
-
-class AmCall:
-    """The call of an active message's handler once its payload is here."""
-
-    def __init__(self, worker, fn, ep, header, payload):
-        self.all = (worker, fn, ep, header, payload)
-
-    def __call__(self, op):
-        worker, fn, ep, header, payload = self.all
-        if op.exception() is None:
-            worker._run(fn, (ep, header, payload))
-
-
-cdef int receive_am(Worker w, parked_event *event, object ep, bytes header, object fn) except -1:
-    """Receives the payload of a large active message, then calls the handler."""
-    payload = PyByteArray_FromStringAndSize(NULL, event.size)
-    cdef Request op = w.begin(OP_AM_RECV)
-    hold_into(op, payload, True)
-    cdef wh_status status = wh_am_recv(event.kept, op.view.buf, op.view.len, &w.opts, &op.handle)
-    if status < 0:
-        wh_am_drop(event.kept)
-    then = AmCall(w, fn, ep, header, payload)
-    w.started(op, status, w)
-    if op.finished:
-        then(op)
-    else:
-        op.then = then
-    return 0

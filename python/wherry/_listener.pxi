@@ -26,7 +26,7 @@ cdef class Listener:
 
     cdef deliver(self, Endpoint ep):
         if self.callback is not None:
-            self.worker._run(self.callback, (ep,))
+            run_handler(self.worker, self.callback, (ep,))
             return
         if self.waiters:
             (<Request>self.waiters.popleft()).end_here(ep, WH_OK)

@@ -239,7 +239,7 @@ cdef class Request:
         """
         if not self.finished:
             if not park_op_done(&self.c):
-                self.worker.wait(self, timeout)
+                wait_for(self.worker, self, timeout)
             self.settle()
         return self.outcome(get_running_loop() is not None)
 

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# How an event loop drives a worker.
+#
+# The loop sleeps on the engine's descriptor, so before each sleep the worker must be armed, and
+# again after any call that may have given it work.  `touch` sees to that: the first call of a turn
+# schedules `_turn`, which pumps: progress, step the tasks whose operations have ended, and arm once
+# nothing moves.  The reader of the descriptor pumps too.
+#
+# An await may spin, because a peer that is awake answers sooner than a loop turns.  So that nobody
+# starves: it does not while another task waits for us, not again in a turn in which it was in vain,
+# and only while such waits have lately paid.  What tasks do without a loop turn is limited to a
+# slice of time; beyond it they yield until the loop has turned.
+
+cdef enum:
+    SLICE_NS = 400000     # what tasks may do in a turn of the loop without waiting
+    PUMP_NS = 100000      # after so much of a turn no more tasks are stepped
+    SPIN_NS = 250000      # longest spin: a round of 1 MiB; below a wake-up peers would stay asleep
+    PASSES = 64           # of progress in one pump
+    CLOCK_EVERY = 16      # operations between two looks at the clock
+    LUCK_MAX = 8
+    LUCK_RETRY = -8       # waits without a spin before one is tried again
+
+
+@cython.no_gc_clear
+cdef class LoopLink:
+    """What a loop calls when the descriptor is readable.  Only the loop has it, so it goes with the
+    loop's close, and tells the worker."""
+
+    cdef Driven worker
+
+    def __call__(self):
+        self.worker.pump()
+
+    def __dealloc__(self):
+        self.worker.lose_loop()
+
+
+cdef class Driven:
+    """What a worker is to the loop that drives it."""
+
+    cdef wh_worker *c
+    cdef park parked
+    cdef readonly object loop
+    cdef object on_turn
+    cdef unsigned long thread
+    cdef bint scheduled, pumping, due, spin_blocked, debug, destroyed
+    cdef int waiting          # tasks that wait for our operations
+    cdef int luck
+    cdef unsigned count
+    cdef uint64_t turn_start, spin_ns
+
+    cdef inline bint is_owner(self):
+        return PyThread_get_thread_ident() == self.thread
+
+    cdef int join_loop(self) except -1:
+        """Joins the running loop, unless it has one that is not closed."""
+        if self.loop is not None and not self.loop.is_closed():
+            return 0
+        if self.c == NULL or not self.is_owner():
+            return 0
+        loop = get_running_loop()
+        if loop is None:
+            return 0
+        self.loop = loop
+        self.debug = loop.get_debug()
+        cdef LoopLink link = LoopLink.__new__(LoopLink)
+        link.worker = self
+        loop.add_reader(wh_worker_fd(self.c), link)
+        self.touch()
+        return 0
+
+    cdef void lose_loop(self):
+        """The loop was closed: what its tasks waited for must not take messages from others."""
+        cdef parked_op *op
+        if self.destroyed:
+            return
+        self.loop = None
+        self.scheduled = False
+        self.pumping = False
+        op = park_first_waiting(&self.parked)
+        while op != NULL:
+            (<Request>op.request).orphan()
+            op = park_first_waiting(&self.parked)
+
+    cdef inline int touch(self) except -1:
+        if self.scheduled or self.pumping or self.loop is None:
+            return 0
+        return self.schedule()
+
+    cdef int schedule(self) except -1:
+        # The engine wakes its owner by itself when another thread has given it work.
+        if not self.is_owner() or self.c == NULL:
+            return 0
+        if self.loop.is_closed():
+            return 0
+        self.loop.call_soon(self.on_turn)
+        self.scheduled = True
+        self.turn_start = park_clock_ns()
+        return 0
+
+    def _turn(self):
+        self.scheduled = False
+        self.pump()
+
+    cdef int pump(self) except -1:
+        """One turn: progress and step tasks within a slice; then arm, or go on in the next turn."""
+        cdef int passes
+        cdef unsigned events
+        cdef wh_status status
+        if self.pumping or self.c == NULL:
+            return 0
+        self.pumping = True
+        self.due = False
+        self.spin_blocked = False
+        self.turn_start = park_clock_ns()
+        try:
+            for passes in range(PASSES):
+                events = wh_worker_progress(self.c)
+                if not park_empty(&self.parked):
+                    self.drain()
+                elif events == 0:
+                    status = wh_worker_arm(self.c)
+                    if status == WH_OK:
+                        return 0
+                    if status != WH_EBUSY:
+                        self.leave_loop()
+                        must(status, "progress")
+                if self.c == NULL or park_clock_ns() - self.turn_start > PUMP_NS:
+                    break
+        finally:
+            self.pumping = False
+        self.touch()
+        return 0
+
+    cdef int drain(self) except -1:
+        """Takes operations and events out of the park and tells whoever waits for them."""
+        cdef parked_op *ended
+        cdef Request op
+        handle_events(<Worker>self)
+        ended = park_first(&self.parked)
+        while ended != NULL:
+            op = <Request>ended.request
+            op.finish()
+            op.leave()
+            if op.then is not None:
+                run_then(<Worker>self, op)
+            if op.done_fn is not None and not self.loop.is_closed():
+                op.tell()
+            self.count += 1
+            if (self.count % CLOCK_EVERY == 0
+                    and park_clock_ns() - self.turn_start > PUMP_NS):
+                break
+            ended = park_first(&self.parked)
+        return 0
+
+    cdef inline bint slice_over(self):
+        """Whether tasks have had their time of this turn; they yield until it is over."""
+        if self.due:
+            return True
+        if not self.scheduled and not self.pumping:
+            return False  # no turn is under way
+        if park_clock_ns() - self.turn_start < SLICE_NS:
+            return False
+        self.due = True
+        return True
+
+    cdef inline bint must_yield(self):
+        """The same for an operation that was done at once; the clock is read now and then."""
+        self.count += 1
+        return self.due or (self.count % CLOCK_EVERY == 0 and self.slice_over())
+
+    cdef bint spin(self, Request op):
+        """Progresses for an operation that a task is about to wait for; True when it has ended."""
+        cdef uint64_t until, end
+        if self.c == NULL or not self.is_owner():
+            return False
+        if self.waiting > 0 or self.spin_blocked or self.due or not self.spins():
+            wh_worker_progress(self.c)
+            return park_op_done(&op.c)
+        if not self.scheduled and not self.pumping:
+            self.touch()
+        until = park_clock_ns() + self.spin_ns
+        end = self.turn_start + SLICE_NS
+        if park_spin(self.c, &op.c, until if until < end else end):
+            self.luck += self.luck < LUCK_MAX
+            return True
+        self.spin_blocked = True
+        if until <= end:  # else it was cut short, which says nothing
+            self.luck -= 1
+        return False
+
+    cdef bint spins(self):
+        if self.luck > 0:
+            return self.spin_ns != 0
+        self.luck -= 1
+        if self.luck <= LUCK_RETRY:
+            self.luck = 1
+        return False
+
+    cdef int leave_loop(self) except -1:
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.remove_reader(wh_worker_fd(self.c))
+        self.loop = None
+        return 0
