@@ -5,7 +5,7 @@ import asyncio
 import unittest
 
 import wherry
-from kit import HOST, LoopCase, pair
+from kit import HOST, LIMIT, LoopCase, pair
 
 SIZES = (0, 1, 8, 1000, 8192, 8193, 65536, 1 << 20, 5_000_001)
 
@@ -165,6 +165,24 @@ class Buffers(LoopCase):
             await op
             got.append(1)
             self.assertEqual(got, b"1234\1")
+
+
+    async def test_a_buffer_that_starts_operations_when_it_is_asked(self):
+        class Nosy:
+            @property
+            def __array_interface__(self):
+                other.append(a.send(b"other", 2, timeout=LIMIT))
+                return {"version": 3, "data": (own.buffer_info()[0], False), "shape": (3,),
+                        "typestr": "|u1"}
+
+        async with pair(None, wherry.Worker()) as (a, b):
+            own, other, got = array.array("B", b"own"), [], bytearray(8)
+            own_op = a.send(Nosy(), 1, sync=True)
+            self.assertEqual(got[:await b.recv(got, 2)], b"other")
+            await other[0]
+            self.assertFalse(own_op.done())
+            self.assertEqual(got[:await b.recv(got, 1)], b"own")
+            await own_op
 
 
 class Objects(LoopCase):

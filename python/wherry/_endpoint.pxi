@@ -79,13 +79,11 @@ cdef class Endpoint:
 
     cdef Request start_send(self, object buf, uint64_t tag, uint32_t flags, uint32_t timeout_ms):
         cdef Worker w = self.worker
-        cdef wh_endpoint *c = self.open()
         cdef Request op = w.begin(OP_SEND)
         cdef wh_status status
-        w.opts.flags = flags
-        w.opts.timeout_ms = timeout_ms
         hold_into(op, buf, False)
-        status = wh_tag_send(c, op.view.buf, op.view.len, tag, &w.opts, &op.handle)
+        status = wh_tag_send(self.open(), op.view.buf, op.view.len, tag,
+                             w.options(op, timeout_ms, flags), &op.handle)
         if status == WH_OK and not w.must_yield():
             # The operation was not needed; the next one takes it.
             PyBuffer_Release(&op.view)
@@ -111,13 +109,11 @@ cdef class Endpoint:
 
     cdef Request start_recv(self, object buf, uint64_t tag, uint64_t mask, uint32_t timeout_ms):
         cdef Worker w = self.worker
-        cdef wh_endpoint *c = self.open()
         cdef Request op = w.begin(OP_RECV)
-        w.opts.timeout_ms = timeout_ms
         hold_into(op, buf, True)
         op.tag = tag
-        return w.started(op, wh_tag_recv(c, op.view.buf, op.view.len, tag, mask, &w.opts,
-                                         &op.handle), self)
+        return w.started(op, wh_tag_recv(self.open(), op.view.buf, op.view.len, tag, mask,
+                                         w.options(op, timeout_ms, 0), &op.handle), self)
 
     def send_obj(self, obj, uint64_t tag=0, *, timeout=None):
         """Sends an object, or a list or tuple of them, as one message for ``recv_obj``.
@@ -148,13 +144,14 @@ cdef class Endpoint:
         Gives None, when `buf` may be changed again.
         """
         cdef Worker w = self.worker
-        cdef wh_endpoint *c = self.open()
         cdef const unsigned char[::1] head = header
+        cdef const unsigned char *first = &head[0] if len(head) else NULL
+        cdef size_t size = len(head)
+        cdef uint32_t timeout_ms = milliseconds(timeout)
         cdef Request op = w.begin(OP_AM_SEND)
-        w.opts.timeout_ms = milliseconds(timeout)
         hold_into(op, buf, False)
-        return w.started(op, wh_am_send(c, id, &head[0] if len(head) else NULL, len(head),
-                                        op.view.buf, op.view.len, &w.opts, &op.handle), self)
+        return w.started(op, wh_am_send(self.open(), id, first, size, op.view.buf, op.view.len,
+                                        w.options(op, timeout_ms, 0), &op.handle), self)
 
     def probe(self, uint64_t tag=0, uint64_t mask=ALL):
         """The first message that has come and that such a receive would get, or None.
@@ -174,10 +171,10 @@ cdef class Endpoint:
         Gives None.
         """
         cdef Worker w = self.worker
-        cdef wh_endpoint *c = self.open()
+        cdef uint32_t timeout_ms = milliseconds(timeout)
         cdef Request op = w.begin(OP_FLUSH)
-        w.opts.timeout_ms = milliseconds(timeout)
-        return w.started(op, wh_endpoint_flush(c, &w.opts, &op.handle), self)
+        return w.started(op, wh_endpoint_flush(self.open(), w.options(op, timeout_ms, 0),
+                                               &op.handle), self)
 
     def close(self, *, timeout=None):
         """Ends the conversation in order: what was sent arrives, then the peer sees ClosedError.
@@ -191,17 +188,17 @@ cdef class Endpoint:
 
     cdef Request end(self, object timeout, bint quiet):
         cdef Worker w = self.worker
+        cdef uint32_t timeout_ms = milliseconds(timeout)
         cdef wh_endpoint *c = self.c
         if c == NULL:
             return DONE
         cdef Request op = w.begin(OP_CLOSE)
-        w.opts.timeout_ms = milliseconds(timeout)
         op.quiet = quiet
         if self.peer_name is None:
             self.introduce()
         # The handle is given up with the call, and with it the way to ask for the lost peer.
         self.c = NULL
-        return w.started(op, wh_endpoint_close(c, &w.opts, &op.handle), self)
+        return w.started(op, wh_endpoint_close(c, w.options(op, timeout_ms, 0), &op.handle), self)
 
     def abort(self):
         """Ends it at once: operations end with CancelledError, the peer sees PeerError."""

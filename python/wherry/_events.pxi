@@ -95,7 +95,8 @@ cdef int receive_am(Worker w, parked_event *event, object ep, bytes header, obje
     payload = PyByteArray_FromStringAndSize(NULL, event.size)
     cdef Request op = w.begin(OP_AM_RECV)
     hold_into(op, payload, True)
-    cdef wh_status status = wh_am_recv(event.kept, op.view.buf, op.view.len, &w.opts, &op.handle)
+    cdef wh_status status = wh_am_recv(event.kept, op.view.buf, op.view.len,
+                                       w.options(op, 0, 0), &op.handle)
     if status < 0:
         wh_am_drop(event.kept)
     cdef AmCall then = AmCall.__new__(AmCall)

@@ -77,7 +77,7 @@ cdef bytes describe(object obj, Hold hold):
 
 cdef Request send_object(Endpoint ep, object obj, uint64_t tag, object timeout):
     cdef Worker w = ep.worker
-    cdef wh_endpoint *c = ep.open()
+    cdef uint32_t timeout_ms = milliseconds(timeout)
     cdef Hold hold
     cdef wh_status status
     cdef bint many = isinstance(obj, (list, tuple))
@@ -88,7 +88,7 @@ cdef Request send_object(Endpoint ep, object obj, uint64_t tag, object timeout):
     cdef Request op = w.begin(OP_SEND_OBJ)
     op.keep = holds
     op.tag = tag
-    w.opts.timeout_ms = milliseconds(timeout)
+    cdef wh_endpoint *c = ep.open()
     cdef size_t count = len(holds), i
     cdef wh_frame *frames = <wh_frame *>calloc(count + 1, sizeof(wh_frame))
     if frames == NULL:
@@ -97,24 +97,24 @@ cdef Request send_object(Endpoint ep, object obj, uint64_t tag, object timeout):
         hold = holds[i]
         frames[i].data = hold.data
         frames[i].size = hold.size
-    status = wh_object_send(c, PyBytes_AS_STRING(header), len(header), frames, count, tag, &w.opts,
-                            &op.handle)
+    status = wh_object_send(c, PyBytes_AS_STRING(header), len(header), frames, count, tag,
+                            w.options(op, timeout_ms, 0), &op.handle)
     free(frames)
     return w.started(op, status, ep)
 
 
 cdef Request recv_object(Worker w, Endpoint ep, object into, uint64_t tag, uint64_t mask,
                          object timeout):
-    cdef wh_endpoint *c = ep.open() if ep is not None else NULL
+    cdef uint32_t timeout_ms = milliseconds(timeout)
     cdef Hold hold
     cdef wh_status status
-    w.must_be_open()
     places = list(into) if isinstance(into, (list, tuple)) else [] if into is None else [into]
     holds = [None if place is None else hold_message(place, True) for place in places]
     cdef Request op = w.begin(OP_RECV_OBJ)
     op.keep = (places, holds)
     op.tag = tag
-    w.opts.timeout_ms = milliseconds(timeout)
+    w.must_be_open()
+    cdef wh_endpoint *c = ep.open() if ep is not None else NULL
     cdef size_t count = len(holds), i
     cdef wh_frame *frames = <wh_frame *>calloc(count + 1, sizeof(wh_frame))
     if frames == NULL:
@@ -125,9 +125,11 @@ cdef Request recv_object(Worker w, Endpoint ep, object into, uint64_t tag, uint6
             frames[i].data = hold.data
             frames[i].size = hold.size
     if ep is not None:
-        status = wh_object_recv(c, frames, count, tag, mask, &w.opts, &op.handle)
+        status = wh_object_recv(c, frames, count, tag, mask, w.options(op, timeout_ms, 0),
+                                &op.handle)
     else:
-        status = wh_worker_object_recv(w.c, frames, count, tag, mask, &w.opts, &op.handle)
+        status = wh_worker_object_recv(w.c, frames, count, tag, mask,
+                                       w.options(op, timeout_ms, 0), &op.handle)
     free(frames)
     return w.started(op, status, w if ep is None else ep)
 

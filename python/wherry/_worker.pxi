@@ -73,7 +73,7 @@ cdef class Worker(Driven):
 
     # ---- operations
 
-    # begin returns the operation to be started; `opts` and its handle are ready for the engine.
+    # begin returns the operation to be started.
     cdef Request begin(self, int kind):
         cdef Request op = self.spare
         if op is None:
@@ -83,10 +83,15 @@ cdef class Worker(Driven):
         else:
             self.spare = None
         op.kind = kind
-        self.opts.arg = &op.c
-        self.opts.timeout_ms = 0
-        self.opts.flags = 0
         return op
+
+    # options are the engine's, for the call in which they are asked for: before it, objects are asked
+    # for their memory, and they or another thread may start operations meanwhile.
+    cdef inline wh_op_opts *options(self, Request op, uint32_t timeout_ms, uint32_t flags):
+        self.opts.arg = &op.c
+        self.opts.timeout_ms = timeout_ms
+        self.opts.flags = flags
+        return &self.opts
 
     # started sees to an operation that the engine has been told of; `status` is what it said.
     cdef Request started(self, Request op, wh_status status, object target):
@@ -182,13 +187,14 @@ cdef class Worker(Driven):
 
         ``source`` of the Request says from which.
         """
-        self.must_be_open()
         cdef Request op = self.begin(OP_RECV)
         hold_into(op, buf, True)
         op.tag = tag
-        self.opts.timeout_ms = milliseconds(timeout)
+        cdef uint32_t timeout_ms = milliseconds(timeout)
+        self.must_be_open()
         return self.started(op, wh_worker_tag_recv(
-            self.c, op.view.buf, op.view.len, tag, mask, &self.opts, &op.handle), self)
+            self.c, op.view.buf, op.view.len, tag, mask, self.options(op, timeout_ms, 0),
+            &op.handle), self)
 
     def recv_obj(self, uint64_t tag=0, uint64_t mask=ALL, *, into=None, timeout=None):
         """Receives the next object from any endpoint; otherwise as ``Endpoint.recv_obj``."""
