@@ -5,6 +5,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import threading
 import unittest
 
 import wherry
@@ -116,3 +117,20 @@ def run_child(program, *args, **env):
     with Child(program, *args, **env) as child:
         out, err = child.end()
         return child.process.returncode, out, err
+
+
+def in_thread(fn):
+    """What fn returns or raises in another thread."""
+    ended = []
+
+    def run():
+        try:
+            ended.append((fn(), None))
+        except BaseException as error:
+            ended.append((None, error))
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if ended[0][1] is not None:
+        raise ended[0][1]
+    return ended[0][0]

@@ -11,6 +11,21 @@ from wherry import _core
 
 HERE = pathlib.Path(__file__).parents[2]
 PACKAGE = HERE / "python" / "wherry"
+CLASSES = [wherry.Context, wherry.Endpoint, wherry.Listener, wherry.RegisteredMemory,
+           wherry.RemoteMemory, wherry.Request, wherry.Worker, wherry.Frame, _core.Type,
+           _core.Cursor, _core.Accumulator]
+# Attributes that are stored, which the class's own docstring names.
+FIELDS = {"context", "endpoint", "loop", "worker"}
+
+
+def public_members(cls):
+    """Those of the class and its bases, without stored attributes."""
+    return {name for each in cls.__mro__[:-1] for name in vars(each)
+            if not name.startswith("_")} - FIELDS
+
+
+def inherited(cls, name):
+    return next(vars(each)[name] for each in cls.__mro__ if name in vars(each))
 
 
 class Stubs(unittest.TestCase):
@@ -19,11 +34,23 @@ class Stubs(unittest.TestCase):
         members = {node.name: {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
                    | {part.target.id for part in node.body if isinstance(part, ast.AnnAssign)}
                    for node in tree.body if isinstance(node, ast.ClassDef)}
-        for cls in (wherry.Context, wherry.Endpoint, wherry.Listener, wherry.Request,
-                    wherry.Worker, _core.Type):
-            public = {name for name in vars(cls) if not name.startswith("_")}
+        for cls in CLASSES:
+            public = public_members(cls)
             # What only `await` calls is no part of the interface.
-            self.assertEqual(public - members[cls.__name__] - {"throw", "close"}, set(), cls)
+            if cls is wherry.Request:
+                public -= {"throw", "close"}
+            told = {name for each in cls.__mro__ for name in members.get(each.__name__, ())
+                    if not name.startswith("_")}
+            self.assertEqual(public ^ told - FIELDS, set(), cls)
+
+    def test_all_public_members_say_what_they_are(self):
+        for cls in CLASSES:
+            self.assertTrue(cls.__doc__, cls)
+            for name in public_members(cls):
+                self.assertTrue(inherited(cls, name).__doc__, (cls, name))
+        for name in wherry.__all__:
+            if name != "ALL":
+                self.assertTrue(getattr(wherry, name).__doc__, name)
 
     def test_mypy(self):
         try:

@@ -12,7 +12,7 @@ import warnings
 import weakref
 
 import wherry
-from kit import HOST, LIMIT, Child, LoopCase, loops, pair, run_child, run_on
+from kit import HOST, LIMIT, Child, LoopCase, in_thread, loops, pair, run_child, run_on
 
 SERVER = """
 import asyncio, sys, wherry
@@ -486,23 +486,6 @@ class Blocking(unittest.TestCase):
             in_thread(ours.probe)
         ours.abort()
         theirs.abort()
-
-
-def in_thread(fn):
-    """What fn returns or raises in another thread."""
-    ended = []
-
-    def run():
-        try:
-            ended.append((fn(), None))
-        except BaseException as error:
-            ended.append((None, error))
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if ended[0][1] is not None:
-        raise ended[0][1]
-    return ended[0][0]
 
 
 class Lives(unittest.TestCase):

@@ -6,16 +6,28 @@ with ``.result(timeout)``.  :mod:`wherry.types` describes and packs layouts.  Im
 neither numpy nor any other package.
 """
 from wherry import errors, types
-from wherry._core import ALL, Context, Endpoint, Frame, Listener, Probed, Request, Worker
-from wherry._core import set_log_level
+from wherry._core import (
+    ALL,
+    Context,
+    Endpoint,
+    Frame,
+    Listener,
+    Probed,
+    RegisteredMemory,
+    RemoteMemory,
+    Request,
+    Worker,
+    set_log_level,
+)
 from wherry._core import version as _version
-from wherry._default import connect, listen, worker
+from wherry._default import alloc, connect, listen, register, worker
 from wherry.errors import *  # noqa: F403
 from wherry.errors import Error, Status
 
 __all__ = [
-    "ALL", "Context", "Endpoint", "Error", "Frame", "Listener", "Probed", "Request", "Status",
-    "Worker", "connect", "errors", "listen", "set_log_level", "types", "worker",
+    "ALL", "Context", "Endpoint", "Error", "Frame", "Listener", "Probed", "RegisteredMemory",
+    "RemoteMemory", "Request", "Status", "Worker", "alloc", "connect", "errors", "listen",
+    "register", "set_log_level", "types", "worker",
 ]
 __all__ += errors.__all__
 __version__: str = _version()

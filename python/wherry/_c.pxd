@@ -117,6 +117,7 @@ cdef extern from "<wherry/worker.h>" nogil:
     int wh_worker_fd(const wh_worker *worker)
     wh_status wh_worker_arm(wh_worker *worker)
     void wh_worker_wake(wh_worker *worker)
+    wh_status wh_worker_call(wh_worker *worker, void (*fn)(void *arg), void *arg)
     wh_status wh_worker_address(wh_worker *worker, void *blob, size_t *size)
     void wh_worker_uuid(const wh_worker *worker, unsigned char *uuid)
     wh_status wh_worker_counters(const wh_worker *worker, wh_counters *counters)
@@ -201,6 +202,43 @@ cdef extern from "<wherry/am.h>" nogil:
     wh_status wh_am_recv(wh_am *am, void *buf, size_t size, const wh_op_opts *opts,
                          wh_request **req)
     void wh_am_drop(wh_am *am)
+
+cdef extern from "<wherry/rma.h>" nogil:
+    enum:
+        WH_MR_READ
+        WH_MR_WRITE
+        WH_MR_ATOMIC
+        WH_MR_KEY_MAX
+    ctypedef struct wh_mr:
+        pass
+    ctypedef struct wh_rkey:
+        pass
+    ctypedef enum wh_atomic_op:
+        WH_ATOMIC_ADD
+        WH_ATOMIC_AND
+        WH_ATOMIC_OR
+        WH_ATOMIC_XOR
+        WH_ATOMIC_SWAP
+        WH_ATOMIC_CSWAP
+    wh_status wh_mem_register(wh_context *ctx, void *ptr, size_t size, wh_mem_kind kind,
+                              unsigned access, wh_mr **mr)
+    wh_status wh_mem_alloc(wh_context *ctx, size_t size, unsigned access, wh_mr **mr)
+    void *wh_mr_address(const wh_mr *mr)
+    size_t wh_mr_size(const wh_mr *mr)
+    wh_status wh_mr_key(const wh_mr *mr, void *key, size_t *size)
+    wh_status wh_mr_destroy(wh_mr *mr)
+    wh_status wh_rkey_open(wh_endpoint *ep, const void *key, size_t size, wh_rkey **rkey)
+    uint64_t wh_rkey_size(const wh_rkey *rkey)
+    bint wh_rkey_direct(const wh_rkey *rkey)
+    void wh_rkey_close(wh_rkey *rkey)
+    wh_status wh_put(wh_rkey *rkey, uint64_t offset, const void *buf, size_t size,
+                     const wh_op_opts *opts, wh_request **req)
+    wh_status wh_get(wh_rkey *rkey, uint64_t offset, void *buf, size_t size,
+                     const wh_op_opts *opts, wh_request **req)
+    wh_status wh_atomic(wh_rkey *rkey, uint64_t offset, wh_atomic_op op, size_t size,
+                        uint64_t operand, uint64_t compare, void *old, const wh_op_opts *opts,
+                        wh_request **req)
+    wh_status wh_endpoint_fence(wh_endpoint *ep)
 
 cdef extern from "<wherry/log.h>" nogil:
     wh_status wh_log_set_level(const char *level)

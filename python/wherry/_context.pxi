@@ -25,6 +25,24 @@ cdef class Context:
     def __dealloc__(self):
         wh_context_destroy(self.c)
 
+    def alloc(self, size_t size, str access not None="rwa"):
+        """Allocates zeroed memory of `size` > 0 bytes that peers may use: a RegisteredMemory.
+
+        access: letters of "rwa": they may read (get), write (put), use atomics.
+
+        Its key can be opened over endpoints that lead to workers of this context.  Peers on this
+        host map the whole of it: only `access` of their library then keeps them from writing.
+        """
+        return alloc_memory(self, size, access)
+
+    def register(self, buf, str access not None="rwa"):
+        """Lets peers use the memory of `buf`, which is held meanwhile: a RegisteredMemory.
+
+        buf: what ``Endpoint.recv`` takes; of access "r" it may be read-only.
+        access: letters of "rwa": they may read (get), write (put), use atomics.
+        """
+        return register_memory(self, buf, access)
+
     @property
     def config(self):
         """All settings: name -> (value, where it comes from), as text."""

@@ -10,7 +10,7 @@ import os
 import threading
 from typing import Any, Callable, List, Optional, Union
 
-from wherry._core import Endpoint, Listener, Request, Worker, workers
+from wherry._core import Endpoint, Listener, RegisteredMemory, Request, Worker, workers
 
 
 class _Workers:
@@ -61,6 +61,16 @@ def listen(
 ) -> "Request[Listener]":
     """``Worker.listen`` of the default worker."""
     return worker().listen(callback, host, port, secret=secret, any_user=any_user)
+
+
+def alloc(size: int, access: str = "rwa") -> RegisteredMemory:
+    """``Context.alloc`` of the default worker's context."""
+    return worker().context.alloc(size, access)
+
+
+def register(buf: Any, access: str = "rwa") -> RegisteredMemory:
+    """``Context.register`` of the default worker's context."""
+    return worker().context.register(buf, access)
 
 
 @atexit.register

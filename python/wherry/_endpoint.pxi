@@ -164,9 +164,25 @@ cdef class Endpoint:
         self.worker.touch()
         return probed(self.worker, wh_tag_probe(c, tag, mask, &self.worker.result))
 
+    def open_key(self, key):
+        """Opens memory of the peer by its key (``RegisteredMemory.key``): a RemoteMemory.
+
+        The endpoint must lead to a worker of the context that made the key.  Owner only.  Raises
+        RemoteKeyError when these bytes are no key.
+        """
+        return open_key(self, key)
+
+    def fence(self):
+        """What this thread starts here from now on, messages too, takes effect at the peer after
+        all remote accesses that it has started before.  Does not wait.
+        """
+        must(wh_endpoint_fence(self.open()), "fence")
+        self.worker.touch()
+
     def flush(self, *, timeout=None):
-        """Done when the peer's library holds all earlier small messages, and the payloads of large
-        ones that a receive has matched have moved.
+        """Done when the peer's library holds all earlier small messages, the payloads of large ones
+        that a receive has matched have moved, and puts and atomics are visible to the peer.  Raises
+        the error of any of these that has failed since.
 
         Gives None.
         """

@@ -20,9 +20,12 @@ cdef enum:
     OP_CLOSE
     OP_CONNECT
     OP_ACCEPT
+    OP_PUT
+    OP_GET
+    OP_ATOMIC
 
 OP_NAMES = ("send", "recv", "send_obj", "recv_obj", "am_send", "am_recv", "flush", "close",
-            "connect", "accept")
+            "connect", "accept", "put", "get", "atomic")
 
 cdef extern from *:
     """
@@ -69,7 +72,9 @@ cdef class Request:
     cdef object then          # called once it has ended, with or without a loop
     cdef object place         # where it was started, in debug mode
     cdef uint64_t size, tag
-    cdef int kind, sleepers   # other threads that wait for it
+    cdef uint64_t word        # that an atomic has found, of `fetches` bytes; 0: not asked for
+    cdef int kind, fetches
+    cdef int sleepers         # other threads that wait for it
     cdef bint held, in_engine, finished, cancel_asked, waited, yields, quiet
     cdef public bint _asyncio_future_blocking
 
@@ -179,6 +184,8 @@ cdef class Request:
                 self.value = self.target
             elif self.kind == OP_AM_RECV:
                 self.value = keep
+            elif self.kind == OP_ATOMIC and self.fetches:
+                self.value = self.word if self.fetches == 8 else (<uint32_t *>&self.word)[0]
         except Exception as error:
             self.error = error
         self.free_handle()
@@ -201,8 +208,8 @@ cdef class Request:
             text = (<Endpoint>self.target).sentence()
         if self.quiet:
             return None
-        return failure(self.c.result.status, text, OP_NAMES[self.kind], self.peer(),
-                       self.c.result.size if self.c.result.size else None)
+        size = self.c.result.size or (self.view.len if self.held else 0)
+        return failure(self.c.result.status, text, OP_NAMES[self.kind], self.peer(), size or None)
 
     cdef str peer(self):
         return (<Endpoint>self.target).peer_name if isinstance(self.target, Endpoint) else None

@@ -16,7 +16,7 @@ cdef class Worker(Driven):
     one per thread and running loop.
     """
 
-    cdef Context ctx
+    cdef readonly Context context
     cdef park_door door
     cdef wh_op_opts opts      # of the operation that is being started
     cdef wh_result result     # of one that was done at once
@@ -30,14 +30,14 @@ cdef class Worker(Driven):
         cdef wh_worker_opts opts
         memset(&opts, 0, sizeof(opts))
         opts.size = sizeof(opts)
-        self.ctx = context if context is not None else Context()
+        self.context = context if context is not None else Context()
         park_init(&self.parked)
         self.door.home = &self.parked
         self.accept = accept
         if accept is not None:
             opts.accept = park_on_accept
             opts.accept_arg = &self.door
-        must(wh_worker_create(self.ctx.c, &opts, &self.c), "Worker")
+        must(wh_worker_create(self.context.c, &opts, &self.c), "Worker")
         self.thread = PyThread_get_thread_ident()
         self.endpoints = WeakValueDictionary()
         self.listeners = WeakValueDictionary()
@@ -46,7 +46,7 @@ cdef class Worker(Driven):
         self.opts.done = park_on_done
         self.opts.result = &self.result
         self.luck = 1
-        config = self.ctx.config
+        config = self.context.config
         if config["progress"][0] != "wait" and int(config["spin_us"][0]):
             self.spin_ns = max(<int>SPIN_NS, 1000 * int(config["spin_us"][0]))
 

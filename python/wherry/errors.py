@@ -237,9 +237,9 @@ class BoundsError(Error, IndexError):
 # status number -> class
 CLASS_OF: Dict[int, Type[Error]] = {int(made.status): made for made in Error.__subclasses__()}
 __all__ = [
-    "AddressError", "AgainError", "AuthError", "BusyError", "CancelledError", "ClosedError",
-    "DeniedError", "ForkedError", "InvalidError", "LimitError", "NoLaneError", "NotFoundError",
-    "NotSupportedError", "OutOfMemoryError", "PeerError", "ProtocolError", "RefusedError",
-    "RejectedError", "SystemCallError", "ThreadError", "TimedOutError", "TruncatedError",
-    "UnreachableError", "VersionError",
+    "AddressError", "AgainError", "AuthError", "BoundsError", "BusyError", "CancelledError",
+    "ClosedError", "DeniedError", "ForkedError", "InvalidError", "LimitError", "NoLaneError",
+    "NotFoundError", "NotSupportedError", "OutOfMemoryError", "PeerError", "ProtocolError",
+    "RefusedError", "RejectedError", "RemoteKeyError", "SystemCallError", "ThreadError",
+    "TimedOutError", "TruncatedError", "UnreachableError", "VersionError",
 ]
