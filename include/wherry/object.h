@@ -61,6 +61,10 @@ WH_API const wh_frame *wh_object_frame(const wh_object *object, size_t index);
 // wh_object_tag returns the tag that it was sent with.
 WH_API uint64_t wh_object_tag(const wh_object *object);
 
+// wh_object_arg returns the `arg` of the options of the receive that the object is for, so that an
+// allocator knows whom it works for; NULL once the receive has ended.
+WH_API void *wh_object_arg(const wh_object *object);
+
 // wh_object_take_frame gives the memory of frame `index` to the caller, who frees it as its allocator says
 // (free() by default); NULL when it lies in the object itself or was the caller's already.
 WH_API void *wh_object_take_frame(wh_object *object, size_t index);

@@ -62,6 +62,22 @@ class Awaiting(LoopCase):
             await asyncio.sleep(0)
             self.assertEqual(called, [op])
 
+    async def test_gather_with_one_that_is_cancelled(self):
+        async with pair() as (a, b):
+            for tolerant in (True, False):
+                ops = [b.recv(bytearray(1), 1), b.recv(bytearray(1), 2)]
+                both = asyncio.gather(*ops, return_exceptions=tolerant)
+                ops[0].cancel("no more")
+                await a.send(b"x", 2)
+                if tolerant:
+                    error, size = await both
+                    self.assertIsInstance(error, asyncio.CancelledError)
+                    self.assertEqual((error.args, size), (("no more",), 1))
+                else:
+                    with self.assertRaises(asyncio.CancelledError):
+                        await both
+                    await ops[1]
+
     async def test_callbacks_can_be_taken_back(self):
         async with pair() as (a, b):
             op, called = b.recv(bytearray(1)), []

@@ -9,14 +9,17 @@ from wherry import errors, types
 from wherry._core import (
     ALL,
     Context,
+    DeviceMemory,
     Endpoint,
     Frame,
+    Incoming,
     Listener,
     Probed,
     RegisteredMemory,
     RemoteMemory,
     Request,
     Worker,
+    copy_memory,
     set_log_level,
 )
 from wherry._core import version as _version
@@ -25,9 +28,9 @@ from wherry.errors import *  # noqa: F403
 from wherry.errors import Error, Status
 
 __all__ = [
-    "ALL", "Context", "Endpoint", "Error", "Frame", "Listener", "Probed", "RegisteredMemory",
-    "RemoteMemory", "Request", "Status", "Worker", "alloc", "connect", "errors", "listen",
-    "register", "set_log_level", "types", "worker",
+    "ALL", "Context", "DeviceMemory", "Endpoint", "Error", "Frame", "Incoming", "Listener",
+    "Probed", "RegisteredMemory", "RemoteMemory", "Request", "Status", "Worker", "alloc", "connect",
+    "copy_memory", "errors", "listen", "register", "set_log_level", "types", "worker",
 ]
 __all__ += errors.__all__
 __version__: str = _version()

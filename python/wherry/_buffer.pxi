@@ -37,12 +37,17 @@ cdef extern from *:
         uint64_t byte_offset
 
 
+# kDLCPU, kDLCUDA, kDLCUDAHost, kDLCUDAManaged
+DL_DEVICES = (1, 2, 3, 13)
+
+
 cdef class Hold:
     """A buffer that is held; let go by ``release`` or with the last reference."""
 
     cdef Py_buffer view
-    cdef bint exported
+    cdef bint exported, device  # device: perhaps not the CPU's memory
     cdef object keep
+    cdef object made  # of an allocator: what it has returned
     cdef char *data
     cdef size_t size
     cdef object typestr, shape  # of an array; None: plain bytes
@@ -81,6 +86,9 @@ cdef int hold_interface(Hold made, object obj, str name, bint writable) except -
     cdef Py_ssize_t count = 1, itemsize
     told = getattr(obj, name)
     kind = type(obj).__name__
+    for key in ("data", "shape", "typestr"):
+        if told.get(key) is None:
+            raise TypeError(f"buf: '{kind}' has no {key!r} in its {name}")
     address, readonly = told["data"]
     if writable and readonly:
         raise TypeError(f"buf: '{kind}' is read-only")
@@ -92,6 +100,7 @@ cdef int hold_interface(Hold made, object obj, str name, bint writable) except -
         raise ValueError(f"buf: '{kind}' is not contiguous (C order)")
     for n in shape:
         count *= n
+    made.device = name != "__array_interface__"
     made.data = <char *><uintptr_t>address
     made.size = count * itemsize
     made.keep = obj
@@ -101,18 +110,26 @@ cdef int hold_interface(Hold made, object obj, str name, bint writable) except -
 
 
 cdef int hold_dlpack(Hold made, object obj) except -1:
-    """Memory by DLPack.  The capsule keeps it; it is the producer's to delete."""
+    """Memory by DLPack.  The capsule keeps it; it is the producer's to delete.
+
+    What may be written to is not said by the first version of DLPack; a producer of read-only
+    memory refuses to give it.
+    """
     cdef Py_ssize_t count = 1
     cdef Py_ssize_t expected = 1
     cdef int i
     kind = type(obj).__name__
     capsule = obj.__dlpack__()
     cdef dl_tensor *tensor = <dl_tensor *>PyCapsule_GetPointer(capsule, "dltensor")
+    if tensor.device.type not in DL_DEVICES:
+        raise TypeError(f"buf: '{kind}' is on a device of DLPack's type {tensor.device.type}; "
+                        "memory of the CPU and of CUDA can be sent")
     for i in range(tensor.ndim - 1, -1, -1):
         if tensor.strides != NULL and tensor.shape[i] != 1 and tensor.strides[i] != expected:
             raise ValueError(f"buf: '{kind}' is not contiguous (C order)")
         expected *= tensor.shape[i]
         count *= tensor.shape[i]
+    made.device = tensor.device.type != DL_DEVICES[0]
     made.data = <char *>tensor.data + tensor.byte_offset
     made.size = count * ((tensor.dtype.bits * tensor.dtype.lanes + 7) // 8)
     made.keep = (capsule, obj)
@@ -125,6 +142,10 @@ cdef Hold hold_message(object obj, bint writable):
     if PyObject_CheckBuffer(obj):
         if get_buffer(obj, &made.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE) < 0:
             PyErr_Clear()
+            # Of a class that has both, one object may be on a device.
+            if hasattr(obj, "__cuda_array_interface__"):
+                hold_interface(made, obj, "__cuda_array_interface__", writable)
+                return made
             refuse_message(obj, writable)
             raise ValueError(f"buf: '{type(obj).__name__}' does not give its buffer")
         made.exported = True

@@ -56,6 +56,9 @@ cdef extern from "<wherry/mem.h>" nogil:
         WH_MEM_HOST
         WH_MEM_CUDA
         WH_MEM_SIM
+    ctypedef struct wh_mem_info:
+        wh_mem_kind kind
+    wh_status wh_mem_query(const void *ptr, wh_mem_info *info)
     const char *wh_mem_kind_name(wh_mem_kind kind)
     wh_status wh_mem_kind_parse(const char *name, wh_mem_kind *kind)
     wh_status wh_mem_alloc_kind(wh_mem_kind kind, int device, size_t size, void **ptr)
@@ -106,6 +109,10 @@ cdef extern from "<wherry/worker.h>" nogil:
         void *accept_arg
     enum:
         WH_ADDRESS_MAX
+    ctypedef wh_status (*wh_alloc_fn)(wh_object *object, size_t index, void **ptr, void *arg)
+    ctypedef void (*wh_free_fn)(void *ptr, size_t size, wh_mem_kind kind, int device, void *arg)
+    wh_status wh_worker_set_allocator(wh_worker *worker, wh_mem_kind kind, wh_alloc_fn alloc,
+                                      wh_free_fn free_fn, void *arg)
     ctypedef struct wh_counters:
         uint64_t sent_messages, sent_bytes, received_messages, received_bytes
         uint64_t eager, rendezvous, no_credit, unexpected, cancelled, failed
@@ -188,6 +195,7 @@ cdef extern from "<wherry/object.h>" nogil:
     const void *wh_object_header(const wh_object *object, size_t *size)
     size_t wh_object_count(const wh_object *object)
     const wh_frame *wh_object_frame(const wh_object *object, size_t index)
+    wh_status wh_object_accept(wh_object *object, size_t index, void *data)
     void wh_object_free(wh_object *object)
 
 cdef extern from "<wherry/am.h>" nogil:
@@ -250,6 +258,7 @@ cdef extern from "_park.h" nogil:
         void *request
         wh_result result
         uint64_t source
+        wh_object *object
     ctypedef enum parked_kind:
         PARKED_ENDPOINT
         PARKED_LOST
@@ -285,6 +294,10 @@ cdef extern from "_park.h" nogil:
     void park_on_accept(wh_endpoint *ep, void *arg)
     void park_on_lost(wh_endpoint *ep, wh_status why, void *arg)
     wh_status park_on_am(wh_am *am, void *arg)
+    void park_unask(parked_op *op)
+    parked_op *park_first_asking(park *p)
+    wh_status park_on_alloc(wh_object *object, size_t index, void **ptr, void *arg)
+    void park_on_free(void *ptr, size_t size, wh_mem_kind kind, int device, void *arg)
     uint64_t park_clock_ns()
     bint park_spin(wh_worker *worker, const parked_op *op, uint64_t until_ns)
 

@@ -34,7 +34,7 @@ from traceback import print_exception
 from warnings import warn
 from weakref import WeakSet, WeakValueDictionary
 
-from wherry.errors import CLASS_OF, BusyError
+from wherry.errors import CLASS_OF, BusyError, Error
 
 
 cdef int check(wh_status status) except -1:
@@ -52,6 +52,13 @@ ALL = 0xffffffffffffffff  # the mask that compares whole tags
 
 Probed = namedtuple("Probed", "size tag source")
 Probed.__doc__ = "A message that has come: its bytes, its tag, and the endpoint that it came from."
+
+Incoming = namedtuple("Incoming", "size memory typestr shape")
+Incoming.__doc__ = """A part of an object that has come, for an allocator.
+
+Its bytes, the kind of memory that it was sent from ("host", "cuda", "sim"), and of an array its
+type, such as "<f8" (or a list of fields, as ``numpy.dtype`` takes it), and shape; else None.
+"""
 
 
 cdef warn_unclosed(str text):
@@ -92,5 +99,6 @@ include "_endpoint.pxi"
 include "_listener.pxi"
 include "_events.pxi"
 include "_rma.pxi"
+include "_device.pxi"
 include "_fast.pxi"
 include "_frames.pxi"

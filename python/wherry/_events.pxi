@@ -14,6 +14,11 @@ cdef int handle_events(Worker w) except -1:
         finally:
             free(event)
         event = park_pop(&w.parked)
+    cdef parked_op *asking = park_first_asking(&w.parked)
+    while asking != NULL:
+        park_unask(asking)
+        (<Request>asking.request).give_memory()
+        asking = park_first_asking(&w.parked)
     return 0
 
 

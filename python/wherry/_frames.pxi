@@ -75,10 +75,15 @@ cdef bytes describe(object obj, Hold hold):
             + struct_pack(f"<B{len(shape)}Q", len(shape), *shape))
 
 
+cdef void set_frame(wh_frame *frame, Hold hold):
+    frame.data = hold.data
+    frame.size = hold.size
+    frame.mem = WH_MEM_AUTO if hold.device else WH_MEM_HOST
+
+
 cdef Request send_object(Endpoint ep, object obj, uint64_t tag, object timeout):
     cdef Worker w = ep.worker
     cdef uint32_t timeout_ms = milliseconds(timeout)
-    cdef Hold hold
     cdef wh_status status
     cdef bint many = isinstance(obj, (list, tuple))
     parts = list(obj) if many else [obj]
@@ -94,9 +99,7 @@ cdef Request send_object(Endpoint ep, object obj, uint64_t tag, object timeout):
     if frames == NULL:
         raise MemoryError
     for i in range(count):
-        hold = holds[i]
-        frames[i].data = hold.data
-        frames[i].size = hold.size
+        set_frame(&frames[i], holds[i])
     status = wh_object_send(c, PyBytes_AS_STRING(header), len(header), frames, count, tag,
                             w.options(op, timeout_ms, 0), &op.handle)
     free(frames)
@@ -106,7 +109,6 @@ cdef Request send_object(Endpoint ep, object obj, uint64_t tag, object timeout):
 cdef Request recv_object(Worker w, Endpoint ep, object into, uint64_t tag, uint64_t mask,
                          object timeout):
     cdef uint32_t timeout_ms = milliseconds(timeout)
-    cdef Hold hold
     cdef wh_status status
     places = list(into) if isinstance(into, (list, tuple)) else [] if into is None else [into]
     holds = [None if place is None else hold_message(place, True) for place in places]
@@ -121,9 +123,7 @@ cdef Request recv_object(Worker w, Endpoint ep, object into, uint64_t tag, uint6
         raise MemoryError
     for i in range(count):
         if holds[i] is not None:
-            hold = holds[i]
-            frames[i].data = hold.data
-            frames[i].size = hold.size
+            set_frame(&frames[i], holds[i])
     if ep is not None:
         status = wh_object_recv(c, frames, count, tag, mask, w.options(op, timeout_ms, 0),
                                 &op.handle)
@@ -134,23 +134,83 @@ cdef Request recv_object(Worker w, Endpoint ep, object into, uint64_t tag, uint6
     return w.started(op, status, w if ep is None else ep)
 
 
-cdef object unpack_object(ObjectHold object, tuple keep):
+cdef object unpack_object(ObjectHold object, tuple keep, dict given):
     """What the receiver gets: the parts as their kinds say, or as the buffers that he gave."""
     cdef size_t size = 0, i, count = wh_object_count(object.c)
     cdef const char *start = <const char *>wh_object_header(object.c, &size)
     cdef bytes header = start[:size] if size else b""
-    places = keep[0]
+    places = dict(enumerate(keep[0]))
+    if given:
+        places.update({part: (<Hold>hold).made for part, hold in given.items()})
     if not header.startswith(MAGIC):
         # A sender in C: his header, then his frames.
-        return [header] + [memoryview(frame_of(object, i)) if on_host(object, i)
-                           else frame_of(object, i) for i in range(count)]
+        return [header] + [plain_part(object, i, places.get(i)) for i in range(count)]
     reader = Reader(header, len(MAGIC))
     many = reader.number("<B") & 1
     if not many and count != 1:
         raise bad_header()
-    parts = [part_of_object(object, i, reader, places[i] if i < <size_t>len(places) else None)
-             for i in range(count)]
+    parts = [part_of_object(object, i, reader, places.get(i)) for i in range(count)]
     return parts if many else parts[0]
+
+
+cdef object plain_part(ObjectHold object, size_t i, place):
+    if place is not None:
+        return place
+    return memoryview(frame_of(object, i)) if on_host(object, i) else frame_of(object, i)
+
+
+cdef dict incoming_parts(wh_object *object, dict allocators):
+    """Number -> what the allocators are told, of the parts that wait for one of them."""
+    cdef size_t size = 0, i
+    cdef const char *start = <const char *>wh_object_header(object, &size)
+    cdef const wh_frame *frame
+    cdef bytes header = start[:size] if size else b""
+    reader = None
+    if header.startswith(MAGIC):
+        reader = Reader(header, len(MAGIC) + 1)
+    waiting = {}
+    for i in range(wh_object_count(object)):
+        frame = wh_object_frame(object, i)
+        typestr = shape = None
+        if reader is not None:
+            typestr, shape = described(reader)[1:]
+        memory = wh_mem_kind_name(frame.mem).decode()
+        if frame.data == NULL and memory in allocators:
+            waiting[i] = Incoming(frame.size, memory,
+                                  None if typestr is None else typestr.decode("ascii", "replace"),
+                                  shape)
+    return waiting
+
+
+cdef size_t next_without_memory(wh_object *object):
+    cdef size_t i = 0
+    while wh_object_frame(object, i).data != NULL:
+        i += 1
+    return i
+
+
+cdef int check_memory(Hold hold, part) except -1:
+    """Whether what an allocator has returned is fit for a part."""
+    cdef wh_mem_info info
+    if hold.size < <size_t>part.size:
+        raise ValueError(f"the allocator has returned {hold.size} bytes for {part.size}")
+    must(wh_mem_query(hold.data, &info), "recv_obj")
+    found = wh_mem_kind_name(info.kind).decode()
+    if part.size and found != part.memory:
+        raise ValueError(f"the allocator has returned {found} memory for {part.memory} memory")
+    return 0
+
+
+cdef tuple described(reader):
+    """A part's entry in the header: its kind, and of an array the type's text and the shape."""
+    kind = reader.take(1)
+    if kind == b"a":
+        text = reader.take(reader.number("<H"))
+        shape = tuple([reader.number("<Q") for _ in range(min(reader.number("<B"), DIMS_MAX))])
+        return kind, text, shape
+    if kind not in (b"b", b"m"):
+        raise bad_header()
+    return kind, None, None
 
 
 cdef Frame frame_of(ObjectHold object, size_t i):
@@ -187,13 +247,7 @@ class Reader:
 
 cdef object part_of_object(ObjectHold object, size_t i, reader, place):
     cdef Frame frame = frame_of(object, i)
-    kind = reader.take(1)
-    text = shape = None
-    if kind == b"a":
-        text = reader.take(reader.number("<H"))
-        shape = tuple([reader.number("<Q") for _ in range(min(reader.number("<B"), DIMS_MAX))])
-    elif kind not in (b"b", b"m"):
-        raise bad_header()
+    kind, text, shape = described(reader)
     if place is not None:
         return place
     if not on_host(object, i):

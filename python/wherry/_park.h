@@ -21,6 +21,8 @@ typedef struct park park;
 typedef struct parked_op {
     struct parked_op *prev,
         *next;  // among those that tasks wait for, then among those that are done
+    struct parked_op *next_asking, **link_asking;  // among those whose object needs memory, if linked
+    wh_object *object;                             // that needs it
     park *home;
     void *request;  // the Request around it
     atomic_int done;
@@ -47,6 +49,7 @@ struct park {
     parked_op ops;      // the head of a ring: those that are done
     parked_op waiting;  // another: those that are not, and that somebody waits for
     parked_event *events, **events_end;
+    parked_op *asking;  // receives whose object needs memory that only Python can give
 };
 
 // Who accepts: a listener's number and where its worker's events go.
@@ -60,6 +63,7 @@ static inline void park_init(park *p) {
     p->waiting.prev = p->waiting.next = &p->waiting;
     p->events = NULL;
     p->events_end = &p->events;
+    p->asking = NULL;
 }
 
 static inline void park_op_init(parked_op *op, park *p, void *request) {
@@ -114,11 +118,37 @@ static inline parked_op *park_next(park *p, parked_op *op) {
 }
 
 static inline int park_has_events(const park *p) {
-    return p->events != NULL;
+    return p->events || p->asking;
 }
 
 static inline int park_empty(const park *p) {
-    return p->ops.next == &p->ops && !p->events;
+    return p->ops.next == &p->ops && !p->events && !p->asking;
+}
+
+// park_ask notes that an operation's object needs memory; park_unask that it does not any more.
+static inline void park_ask(parked_op *op, wh_object *object) {
+    park *p = op->home;
+    op->object = object;
+    if (op->link_asking)
+        return;
+    op->next_asking = p->asking;
+    op->link_asking = &p->asking;
+    if (p->asking)
+        p->asking->link_asking = &op->next_asking;
+    p->asking = op;
+}
+
+static inline void park_unask(parked_op *op) {
+    if (op->link_asking) {
+        *op->link_asking = op->next_asking;
+        if (op->next_asking)
+            op->next_asking->link_asking = op->link_asking;
+        op->link_asking = NULL;
+    }
+}
+
+static inline parked_op *park_first_asking(park *p) {
+    return p->asking;
 }
 
 static inline void park_push(park *p, parked_event *event) {
@@ -151,6 +181,8 @@ static inline void park_set_number(wh_endpoint *ep) {
 static void park_on_done(wh_request *req, const wh_result *result, void *arg) {
     (void)req;
     parked_op *op = (parked_op *)arg;
+    park_unask(op);
+    op->object = NULL;
     op->result = *result;
     op->source = result->source ? park_number_of(result->source) : 0;
     park_op_end(op);
@@ -198,6 +230,18 @@ static wh_status park_on_am(wh_am *am, void *arg) {
         event->kept = am;
     park_push((park *)arg, event);
     return event->kept ? WH_PENDING : WH_OK;
+}
+
+// park_on_alloc puts an object's frame off until Python is asked; all of its frames are asked for in one pass.
+static wh_status park_on_alloc(wh_object *object, size_t index, void **ptr, void *arg) {
+    (void)index, (void)ptr, (void)arg;
+    park_ask((parked_op *)wh_object_arg(object), object);
+    return WH_PENDING;
+}
+
+// The memory is the Request's, which lets go of it.
+static void park_on_free(void *ptr, size_t size, wh_mem_kind kind, int device, void *arg) {
+    (void)ptr, (void)size, (void)kind, (void)device, (void)arg;
 }
 
 static inline uint64_t park_clock_ns(void) {

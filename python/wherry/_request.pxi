@@ -70,6 +70,8 @@ cdef class Request:
     cdef object value, error  # how it ended
     cdef object done_fn, done_context, more_done  # callbacks, usually one
     cdef object then          # called once it has ended, with or without a loop
+    cdef dict given           # of recv_obj: part -> Hold, from allocators
+    cdef object reason        # what an allocator has raised
     cdef object place         # where it was started, in debug mode
     cdef uint64_t size, tag
     cdef uint64_t word        # that an atomic has found, of `fetches` bytes; 0: not asked for
@@ -77,6 +79,7 @@ cdef class Request:
     cdef int sleepers         # other threads that wait for it
     cdef bint held, in_engine, finished, cancel_asked, waited, yields, quiet
     cdef public bint _asyncio_future_blocking
+    cdef public object _cancel_message  # gather asks a cancelled future for both
 
     def __init__(self):
         raise TypeError("requests are made by operations, such as Endpoint.send()")
@@ -178,7 +181,7 @@ cdef class Request:
                 if self.kind == OP_CONNECT:
                     (<Endpoint>self.target).drop()
             elif self.kind == OP_RECV_OBJ:
-                self.value = unpack_object(take_object(self.c.result.object), keep)
+                self.value = unpack_object(take_object(self.c.result.object), keep, self.given)
             elif self.kind == OP_CONNECT:
                 (<Endpoint>self.target).introduce()
                 self.value = self.target
@@ -188,11 +191,49 @@ cdef class Request:
                 self.value = self.word if self.fetches == 8 else (<uint32_t *>&self.word)[0]
         except Exception as error:
             self.error = error
+        self.given = None
         self.free_handle()
         if self.held:
             self.held = False
             PyBuffer_Release(&self.view)
         return 0
+
+    # give_memory asks the allocators for the memory of an object that has come.  They may do anything
+    # meanwhile, also end this very receive, and with it the object.
+    cdef int give_memory(self) except -1:
+        cdef wh_object *object = self.c.object
+        cdef Worker w = self.worker
+        cdef Hold hold
+        self.given = {}
+        try:
+            incoming = incoming_parts(object, w.allocators)
+        except Error as error:
+            self.reason = error
+            incoming = {next_without_memory(object): None}
+        for i, part in incoming.items():
+            hold = self.memory_of(part) if part is not None else None
+            if self.c.object != object:
+                return 0  # it has ended meanwhile
+            self.given[i] = hold
+            if (wh_object_accept(object, i, hold.data if hold is not None else NULL) != WH_OK
+                    or hold is None):
+                break
+        self.c.object = NULL
+        w.touch()
+        return 0
+
+    cdef Hold memory_of(self, object part):
+        """The memory that an allocator gives for a part; None: it has failed, see `reason`."""
+        cdef Hold hold
+        try:
+            made = self.worker.allocators[part.memory](part)
+            hold = hold_message(made, True)
+            check_memory(hold, part)
+        except Exception as error:
+            self.reason = error
+            return None
+        hold.made = made
+        return hold
 
     cdef void free_handle(self):
         # Not under a thread that sleeps on it; the last of them does it.
@@ -209,7 +250,9 @@ cdef class Request:
         if self.quiet:
             return None
         size = self.c.result.size or (self.view.len if self.held else 0)
-        return failure(self.c.result.status, text, OP_NAMES[self.kind], self.peer(), size or None)
+        error = failure(self.c.result.status, text, OP_NAMES[self.kind], self.peer(), size or None)
+        error.__cause__ = self.reason
+        return error
 
     cdef str peer(self):
         return (<Endpoint>self.target).peer_name if isinstance(self.target, Endpoint) else None
@@ -222,7 +265,7 @@ cdef class Request:
     cdef object outcome(self, bint in_task):
         if self.error is not None:
             if in_task and self.was_cancelled():
-                raise CancelledTask()
+                raise self._make_cancelled_error()
             raise self.error.with_traceback(None)
         if self.kind == OP_RECV:
             return self.size
@@ -278,6 +321,7 @@ cdef class Request:
             self.cancel_asked = self.done_fn is not None
             return bool(self.cancel_asked)
         self.cancel_asked = True
+        self._cancel_message = msg
         if self.handle != NULL:
             wh_request_cancel(self.handle)
         elif self.kind == OP_CONNECT:
@@ -287,6 +331,10 @@ cdef class Request:
             self.end_here(None, WH_ECANCELLED)
         self.worker.touch()
         return True
+
+    def _make_cancelled_error(self):
+        return CancelledTask() if self._cancel_message is None else CancelledTask(
+            self._cancel_message)
 
     def add_done_callback(self, fn, *, context=None):
         """Calls ``fn(self)`` in the loop once it has ended, as a future would."""

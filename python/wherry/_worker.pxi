@@ -23,6 +23,7 @@ cdef class Worker(Driven):
     cdef Request spare        # the next operation: not made anew for a send that is done at once
     cdef object endpoints, listeners  # number -> the open ones
     cdef dict handlers                # of active messages: id -> function
+    cdef dict allocators              # of objects: name of the memory -> function
     cdef object accept
     cdef object __weakref__
 
@@ -42,6 +43,7 @@ cdef class Worker(Driven):
         self.endpoints = WeakValueDictionary()
         self.listeners = WeakValueDictionary()
         self.handlers = {}
+        self.allocators = {}
         self.opts.size = sizeof(self.opts)
         self.opts.done = park_on_done
         self.opts.result = &self.result
@@ -91,6 +93,8 @@ cdef class Worker(Driven):
         self.opts.arg = &op.c
         self.opts.timeout_ms = timeout_ms
         self.opts.flags = flags
+        # A plain buffer is the CPU's; of others the engine finds out, which costs where devices are.
+        self.opts.mem = WH_MEM_HOST if op.keep is None else WH_MEM_AUTO
         return &self.opts
 
     # started sees to an operation that the engine has been told of; `status` is what it said.
@@ -222,6 +226,30 @@ cdef class Worker(Driven):
         else:
             must(wh_worker_set_am(self.c, id, park_on_am, &self.parked), "set_am")
             self.handlers[id] = handler
+
+    def set_allocator(self, str memory not None, allocator):
+        """Sets who gives the memory for objects that ``recv_obj`` receives.
+
+        memory: the kind that it was sent from: "host", "cuda", "sim".
+        allocator: ``allocator(part)`` returns a writable object of that kind of memory with at
+            least ``part.size`` bytes, which ``recv_obj`` then gives as it is.  `part` is an
+            Incoming: its ``typestr`` and ``shape`` tell how to make an array.  What it raises ends
+            the receive with RejectedError, which has it as its cause.  None: as at first.
+
+        By default host memory becomes bytes, memoryviews and numpy arrays, and device memory
+        a Frame.
+        """
+        cdef wh_mem_kind kind
+        self.must_be_open()
+        if wh_mem_kind_parse(memory.encode(), &kind) != WH_OK or kind == WH_MEM_AUTO:
+            raise ValueError(f"memory is {memory!r}: host, cuda or sim")
+        if allocator is None:
+            must(wh_worker_set_allocator(self.c, kind, NULL, NULL, NULL), "set_allocator")
+            self.allocators.pop(memory, None)
+        else:
+            must(wh_worker_set_allocator(self.c, kind, park_on_alloc, park_on_free, NULL),
+                 "set_allocator")
+            self.allocators[memory] = allocator
 
     def counters(self):
         """What the worker has done so far: name -> number."""

@@ -14,10 +14,12 @@ static duo d;
 static wh_status answer;  // for the second frame
 static unsigned allocated, freed, told;
 static wh_status told_status;
+static void *asked_for;  // the receive, by its arg
 
 // Puts the first frame off, and rejects it when asked for the second.
 static wh_status reject_first(wh_object *object, size_t index, void **data, void *arg) {
     (void)arg;
+    asked_for = wh_object_arg(object);
     if (index == 0)
         return WH_PENDING;
     CHECK_EQ_INT(wh_object_accept(object, 0, NULL), WH_OK);
@@ -50,17 +52,18 @@ static void receive(receiver who, wh_status expected) {
     duo_connect(&d);
     CHECK_EQ_INT(wh_worker_set_allocator(d.server, WH_MEM_HOST, reject_first, free_frame, NULL),
                  WH_OK);
-    CHECK_EQ_INT(wh_object_recv(d.from, NULL, 0, 1, WH_TAG_MASK_ALL,
-                                who == BY_CALLBACK ? WH_OP_OPTS(.done = on_done) : NULL,
-                                who == BY_REQUEST ? &received : NULL),
-                 WH_PENDING);
+    CHECK_EQ_INT(
+        wh_object_recv(d.from, NULL, 0, 1, WH_TAG_MASK_ALL,
+                       who == BY_CALLBACK ? WH_OP_OPTS(.done = on_done, .arg = &told) : NULL,
+                       who == BY_REQUEST ? &received : NULL),
+        WH_PENDING);
     CHECK_EQ_INT(wh_object_send(d.to, "h", 1, frames, 2, 1, NULL, &sent), WH_PENDING);
     CHECK_EQ_INT(done_as(&d, sent), WH_EREJECTED);
     if (who == BY_REQUEST)
         CHECK_EQ_INT(done_as(&d, received), expected);
     duo_for(&d, 5);
     if (who == BY_CALLBACK)
-        CHECK(told == 1 && told_status == expected);
+        CHECK(told == 1 && told_status == expected && asked_for == &told);
     CHECK_EQ_INT(freed, allocated);
     CHECK_EQ_INT(d.server->counters.pending, 0);
     duo_end(&d);

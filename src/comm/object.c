@@ -88,6 +88,10 @@ uint64_t wh_object_tag(const wh_object *object) {
     return object->tag;
 }
 
+void *wh_object_arg(const wh_object *object) {
+    return object->request ? object->request->arg : NULL;
+}
+
 void *wh_object_take_frame(wh_object *object, size_t index) {
     if (index >= object->count || object->frames[index].origin != WHI_FRAME_ALLOCATED)
         return NULL;

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Memory of devices, for programs without a library of their own for it.
+
+@cython.no_gc_clear
+cdef class DeviceMemory:
+    """Memory of a device: `size` bytes, as ``__cuda_array_interface__`` tells of them.
+
+    memory: "cuda", or "sim": a device without hardware, whose memory faults when the CPU touches
+        it, for tests.
+    device: its number.
+
+    It is freed with the last reference.  ``wherry.copy_memory`` fills it and reads it.  Raises
+    NotSupportedError when this machine has no such device, OutOfMemoryError.
+    """
+
+    cdef void *data
+    cdef wh_mem_kind kind
+    cdef readonly size_t size
+    cdef readonly str memory
+    cdef object __weakref__
+
+    def __cinit__(self, size_t size, str memory not None="cuda", int device=0):
+        if wh_mem_kind_parse(memory.encode(), &self.kind) != WH_OK or self.kind in (
+                WH_MEM_AUTO, WH_MEM_HOST):
+            raise ValueError(f"memory is {memory!r}: cuda or sim")
+        cdef wh_status status = wh_mem_alloc_kind(self.kind, device, size if size else 1, &self.data)
+        must(status, "DeviceMemory", f"DeviceMemory: {size} bytes of {memory} device {device}: "
+                                     f"{wh_status_text(status).decode()}")
+        self.size, self.memory = size, memory
+
+    def __dealloc__(self):
+        if self.data != NULL and wh_mem_free_kind(self.kind, self.data) != WH_OK:
+            pass  # the log has said why
+
+    def __len__(self):
+        return self.size
+
+    @property
+    def __cuda_array_interface__(self):
+        return {"version": 3, "data": (<uintptr_t>self.data, False), "strides": None,
+                "typestr": "|u1", "stream": None, "shape": (self.size,)}
+
+    def __repr__(self):
+        return f"<DeviceMemory {self.memory}, {self.size} bytes>"
+
+
+def copy_memory(to, source):
+    """Copies the bytes of `source` to the beginning of `to`, between any two kinds of memory.
+
+    Both are what ``Endpoint.send`` takes; `to` must be writable.  Returns their number, when they
+    are there.  Raises ValueError when `to` is too small.  Any thread.
+    """
+    cdef Hold held_to = hold_message(to, True), held_source = hold_message(source, False)
+    if held_source.size > held_to.size:
+        raise ValueError(f"copy_memory: {held_source.size} bytes do not fit into {held_to.size}")
+    cdef wh_status status
+    with nogil:
+        status = wh_mem_copy(held_to.data, WH_MEM_AUTO, held_source.data, WH_MEM_AUTO,
+                             held_source.size)
+    must(status, "copy_memory")
+    return held_source.size
