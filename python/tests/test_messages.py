@@ -5,7 +5,7 @@ import asyncio
 import unittest
 
 import wherry
-from kit import HOST, LIMIT, LoopCase, pair
+from kit import HOST, LIMIT, LoopCase, in_thread, pair
 
 SIZES = (0, 1, 8, 1000, 8192, 8193, 65536, 1 << 20, 5_000_001)
 
@@ -88,6 +88,38 @@ class Tagged(LoopCase):
             self.assertEqual(b.worker.probe(0, 0).size, 5)
             await b.recv(bytearray(5), 3)
             self.assertIsNone(b.probe(3))
+
+    async def test_peek(self):
+        async with pair(None, wherry.Worker()) as (a, b):
+            self.assertIsNone(b.peek(3))
+            for i in range(4):
+                await a.send(b"%d" % i * 5, 3)
+            await a.flush()
+            first, second = b.peek(3), b.worker.peek(0, 0)
+            self.assertEqual((first.size, first.tag, first.source), (5, 3, b))
+            got = bytearray(5)
+            await b.recv(got, 3)  # what was taken is no other receive's
+            self.assertEqual(got, b"22222")
+            self.assertEqual(await second.recv(got), 5)
+            self.assertEqual(got, b"11111")
+            first.drop()
+            for gone in (first, second):
+                gone.drop()
+                with self.assertRaises(wherry.ClosedError):
+                    gone.recv(got)
+            with self.assertRaises(wherry.TruncatedError):
+                await b.peek(3).recv(bytearray(1))
+            # A large one is still with its sender, who hears that it was dropped with the object.
+            sending = a.send(bytes(100_000), 4)
+            while (large := b.peek(4)) is None:
+                await asyncio.sleep(0)
+            self.assertFalse(sending.done())
+            held = [large]
+            del large
+            with self.assertRaises(wherry.ThreadError):
+                in_thread(held[0].drop)
+            in_thread(held.clear)
+            await sending
 
     async def test_sync_send_waits_for_the_match(self):
         async with pair() as (a, b):

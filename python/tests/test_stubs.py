@@ -12,8 +12,8 @@ from wherry import _core
 HERE = pathlib.Path(__file__).parents[2]
 PACKAGE = HERE / "python" / "wherry"
 CLASSES = [wherry.Context, wherry.Endpoint, wherry.Listener, wherry.RegisteredMemory,
-           wherry.RemoteMemory, wherry.Request, wherry.Worker, wherry.Frame, _core.Type,
-           _core.Cursor, _core.Accumulator]
+           wherry.RemoteMemory, wherry.Request, wherry.Worker, wherry.Frame, wherry.Message,
+           wherry.DeviceMemory, _core.Type, _core.Cursor, _core.Accumulator]
 # Attributes that are stored, which the class's own docstring names.
 FIELDS = {"context", "endpoint", "loop", "worker"}
 

@@ -14,6 +14,7 @@ from wherry._core import (
     Frame,
     Incoming,
     Listener,
+    Message,
     Probed,
     RegisteredMemory,
     RemoteMemory,
@@ -29,8 +30,8 @@ from wherry.errors import Error, Status
 
 __all__ = [
     "ALL", "Context", "DeviceMemory", "Endpoint", "Error", "Frame", "Incoming", "Listener",
-    "Probed", "RegisteredMemory", "RemoteMemory", "Request", "Status", "Worker", "alloc", "connect",
-    "copy_memory", "errors", "listen", "register", "set_log_level", "types", "worker",
+    "Message", "Probed", "RegisteredMemory", "RemoteMemory", "Request", "Status", "Worker", "alloc",
+    "connect", "copy_memory", "errors", "listen", "register", "set_log_level", "types", "worker",
 ]
 __all__ += errors.__all__
 __version__: str = _version()

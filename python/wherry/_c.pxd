@@ -178,6 +178,16 @@ cdef extern from "<wherry/tag.h>" nogil:
     wh_status wh_worker_tag_probe(wh_worker *worker, uint64_t tag, uint64_t mask,
                                   wh_result *result)
 
+    ctypedef struct wh_message:
+        pass
+    wh_status wh_tag_peek(wh_endpoint *ep, uint64_t tag, uint64_t mask, wh_result *result,
+                          wh_message **msg)
+    wh_status wh_worker_tag_peek(wh_worker *worker, uint64_t tag, uint64_t mask,
+                                 wh_result *result, wh_message **msg)
+    wh_status wh_message_recv(wh_message *msg, void *buf, size_t size, const wh_op_opts *opts,
+                              wh_request **req)
+    void wh_message_drop(wh_message *msg)
+
 cdef extern from "<wherry/object.h>" nogil:
     ctypedef struct wh_frame:
         void *data

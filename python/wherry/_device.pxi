@@ -16,8 +16,8 @@ cdef class DeviceMemory:
 
     cdef void *data
     cdef wh_mem_kind kind
-    cdef readonly size_t size
-    cdef readonly str memory
+    cdef size_t bytes
+    cdef str kind_name
     cdef object __weakref__
 
     def __cinit__(self, size_t size, str memory not None="cuda", int device=0):
@@ -27,22 +27,32 @@ cdef class DeviceMemory:
         cdef wh_status status = wh_mem_alloc_kind(self.kind, device, size if size else 1, &self.data)
         must(status, "DeviceMemory", f"DeviceMemory: {size} bytes of {memory} device {device}: "
                                      f"{wh_status_text(status).decode()}")
-        self.size, self.memory = size, memory
+        self.bytes, self.kind_name = size, memory
 
     def __dealloc__(self):
         if self.data != NULL and wh_mem_free_kind(self.kind, self.data) != WH_OK:
             pass  # the log has said why
 
     def __len__(self):
-        return self.size
+        return self.bytes
+
+    @property
+    def size(self):
+        """Its bytes."""
+        return self.bytes
+
+    @property
+    def memory(self):
+        """Its kind: "cuda" or "sim"."""
+        return self.kind_name
 
     @property
     def __cuda_array_interface__(self):
         return {"version": 3, "data": (<uintptr_t>self.data, False), "strides": None,
-                "typestr": "|u1", "stream": None, "shape": (self.size,)}
+                "typestr": "|u1", "stream": None, "shape": (self.bytes,)}
 
     def __repr__(self):
-        return f"<DeviceMemory {self.memory}, {self.size} bytes>"
+        return f"<DeviceMemory {self.kind_name}, {self.bytes} bytes>"
 
 
 def copy_memory(to, source):

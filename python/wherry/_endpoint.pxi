@@ -164,6 +164,16 @@ cdef class Endpoint:
         self.worker.touch()
         return probed(self.worker, wh_tag_probe(c, tag, mask, &self.worker.result))
 
+    def peek(self, uint64_t tag=0, uint64_t mask=ALL):
+        """Takes the message that ``probe`` would tell of: a Message, or None.  Owner only."""
+        cdef wh_endpoint *c = self.open()
+        cdef wh_message *message = NULL
+        self.worker.must_own()
+        wh_worker_progress(self.worker.c)
+        self.worker.touch()
+        cdef wh_status status = wh_tag_peek(c, tag, mask, &self.worker.result, &message)
+        return taken(self.worker, status, message)
+
     def open_key(self, key):
         """Opens memory of the peer by its key (``RegisteredMemory.key``): a RemoteMemory.
 

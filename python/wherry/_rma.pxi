@@ -181,14 +181,8 @@ cdef class RemoteMemory:
         raise TypeError("remote memory comes from Endpoint.open_key()")
 
     def __dealloc__(self):
-        cdef Worker w
-        if self.c == NULL:
-            return
-        w = self.endpoint.worker
-        if w.is_owner() or w.c == NULL:
-            wh_rkey_close(self.c)
-        elif wh_worker_call(w.c, close_rkey, self.c) != WH_OK:
-            pass  # its queue is full: the few bytes stay until the end
+        if self.c != NULL:
+            let_go(self.endpoint.worker, close_rkey, self.c)
 
     cdef wh_rkey *open(self) except NULL:
         if self.c == NULL:

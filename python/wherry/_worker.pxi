@@ -212,6 +212,16 @@ cdef class Worker(Driven):
         self.touch()
         return probed(self, wh_worker_tag_probe(self.c, tag, mask, &self.result))
 
+    def peek(self, uint64_t tag=0, uint64_t mask=ALL):
+        """Takes the message that ``probe`` would tell of: a Message, or None.  Owner only."""
+        cdef wh_message *message = NULL
+        self.must_be_open()
+        self.must_own()
+        wh_worker_progress(self.c)
+        self.touch()
+        cdef wh_status status = wh_worker_tag_peek(self.c, tag, mask, &self.result, &message)
+        return taken(self, status, message)
+
     def set_am(self, uint16_t id, handler):
         """Sets the handler of active messages of `id`; None takes it away.
 
