@@ -283,6 +283,7 @@ class Ends(LoopCase):
             with self.assertRaises(wherry.ClosedError) as caught:
                 await b.recv(got)
             self.assertIsInstance(caught.exception, ConnectionError)
+            self.assertIn("the peer has closed the endpoint", str(caught.exception))
             await b.close()
             await closing
             await a.close()
@@ -324,6 +325,10 @@ class Ends(LoopCase):
             with self.assertRaises(wherry.AddressError):
                 wherry.listen(None, HOST, listener.port)
             await (await other.connect(HOST, listener.port, secret="abc")).close()
+            # Its own worker is asked for it, too.
+            with self.assertRaises(wherry.AuthError):
+                await wherry.connect(HOST, listener.port, secret="xyz")
+            await (await wherry.connect(HOST, listener.port, secret="abc")).close()
 
     async def test_a_killed_peer_ends_all(self):
         with Child(SILENT) as child:
