@@ -91,7 +91,7 @@ async def waits(op):
 
 async def one_end(end, name):
     """All kinds of operations on one connection with a stopped peer; all end soon."""
-    # A peer may be in the middle of a buffer: such an operation waits for him so long, and no longer.
+    # An operation whose buffer the peer may be touching waits for him so long, and no longer.
     worker = wherry.Worker(wherry.Context(grace="300ms", close_timeout="300ms"))
     with Child(PEER) as child:
         port, key = child.line().split()

@@ -5,7 +5,7 @@ import asyncio
 import unittest
 
 import wherry
-from kit import HOST, LIMIT, LoopCase, in_thread, pair
+from kit import LIMIT, LoopCase, in_thread, pair
 
 SIZES = (0, 1, 8, 1000, 8192, 8193, 65536, 1 << 20, 5_000_001)
 

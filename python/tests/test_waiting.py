@@ -4,7 +4,6 @@ import asyncio
 import gc
 import os
 import signal
-import sys
 import threading
 import time
 import unittest

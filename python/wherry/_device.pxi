@@ -24,14 +24,13 @@ cdef class DeviceMemory:
         if wh_mem_kind_parse(memory.encode(), &self.kind) != WH_OK or self.kind in (
                 WH_MEM_AUTO, WH_MEM_HOST):
             raise ValueError(f"memory is {memory!r}: cuda or sim")
-        cdef wh_status status = wh_mem_alloc_kind(self.kind, device, size if size else 1, &self.data)
+        cdef wh_status status = wh_mem_alloc_kind(self.kind, device, size or 1, &self.data)
         must(status, "DeviceMemory", f"DeviceMemory: {size} bytes of {memory} device {device}: "
                                      f"{wh_status_text(status).decode()}")
         self.bytes, self.kind_name = size, memory
 
     def __dealloc__(self):
-        if self.data != NULL and wh_mem_free_kind(self.kind, self.data) != WH_OK:
-            pass  # the log has said why
+        wh_mem_free_kind(self.kind, self.data)  # if it fails, the log has said why
 
     def __len__(self):
         return self.bytes

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What happens to a worker without having been asked for: new endpoints, lost peers, active messages.
-# The engine's callbacks have parked it (_park.h); here the handlers are called.
+# What happens to a worker without having been asked for: new endpoints, lost peers, active
+# messages, objects that need memory.  The engine's callbacks have parked it (_park.h); here the
+# handlers are called.
 
 
 cdef int handle_events(Worker w) except -1:

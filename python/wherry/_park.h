@@ -21,8 +21,9 @@ typedef struct park park;
 typedef struct parked_op {
     struct parked_op *prev,
         *next;  // among those that tasks wait for, then among those that are done
-    struct parked_op *next_asking, **link_asking;  // among those whose object needs memory, if linked
-    wh_object *object;                             // that needs it
+    struct parked_op *next_asking,
+        **link_asking;  // among those whose object needs memory, if linked
+    wh_object *object;  // that needs it
     park *home;
     void *request;  // the Request around it
     atomic_int done;

@@ -198,8 +198,8 @@ cdef class Request:
             PyBuffer_Release(&self.view)
         return 0
 
-    # give_memory asks the allocators for the memory of an object that has come.  They may do anything
-    # meanwhile, also end this very receive, and with it the object.
+    # give_memory asks the allocators for the memory of an object that has come.  They may do
+    # anything meanwhile, also end this very receive, and with it the object.
     cdef int give_memory(self) except -1:
         cdef wh_object *object = self.c.object
         cdef Worker w = self.worker

@@ -87,13 +87,13 @@ cdef class Worker(Driven):
         op.kind = kind
         return op
 
-    # options are the engine's, for the call in which they are asked for: before it, objects are asked
-    # for their memory, and they or another thread may start operations meanwhile.
+    # options are the engine's, for the call in which they are asked for: before it, objects are
+    # asked for their memory, and they or another thread may start operations meanwhile.
     cdef inline wh_op_opts *options(self, Request op, uint32_t timeout_ms, uint32_t flags):
         self.opts.arg = &op.c
         self.opts.timeout_ms = timeout_ms
         self.opts.flags = flags
-        # A plain buffer is the CPU's; of others the engine finds out, which costs where devices are.
+        # A plain buffer is the CPU's; of others the engine finds out, which has its price.
         self.opts.mem = WH_MEM_HOST if op.keep is None else WH_MEM_AUTO
         return &self.opts
 
