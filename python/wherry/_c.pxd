@@ -268,7 +268,6 @@ cdef extern from "_park.h" nogil:
         void *request
         wh_result result
         uint64_t source
-        wh_object *object
     ctypedef enum parked_kind:
         PARKED_ENDPOINT
         PARKED_LOST
@@ -304,7 +303,8 @@ cdef extern from "_park.h" nogil:
     void park_on_accept(wh_endpoint *ep, void *arg)
     void park_on_lost(wh_endpoint *ep, wh_status why, void *arg)
     wh_status park_on_am(wh_am *am, void *arg)
-    void park_unask(parked_op *op)
+    wh_object *park_asks(const parked_op *op)
+    void park_end_ask(parked_op *op)
     parked_op *park_first_asking(park *p)
     wh_status park_on_alloc(wh_object *object, size_t index, void **ptr, void *arg)
     void park_on_free(void *ptr, size_t size, wh_mem_kind kind, int device, void *arg)

@@ -17,7 +17,6 @@ cdef int handle_events(Worker w) except -1:
         event = park_pop(&w.parked)
     cdef parked_op *asking = park_first_asking(&w.parked)
     while asking != NULL:
-        park_unask(asking)
         (<Request>asking.request).give_memory()
         asking = park_first_asking(&w.parked)
     return 0
@@ -78,7 +77,7 @@ cdef report(Worker w, str message, error):
 
 
 cdef run_then(Worker w, Request op):
-    then, op.then = op.then, None
+    then, op.rare.then = op.rare.then, None
     try:
         then(op)
     except Exception as error:
@@ -111,5 +110,5 @@ cdef int receive_am(Worker w, parked_event *event, object ep, bytes header, obje
     if op.finished:
         then(op)
     else:
-        op.then = then
+        op.more().then = then
     return 0

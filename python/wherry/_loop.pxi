@@ -143,7 +143,7 @@ cdef class Driven:
             op = <Request>ended.request
             op.finish()
             op.leave()
-            if op.then is not None:
+            if op.rare is not None and op.rare.then is not None:
                 run_then(<Worker>self, op)
             if op.done_fn is not None and not self.loop.is_closed():
                 op.tell()

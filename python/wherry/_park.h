@@ -20,16 +20,22 @@ typedef struct park park;
 // An operation; it lies in its Request, which the engine holds from the call to the moment it leaves the park.
 typedef struct parked_op {
     struct parked_op *prev,
-        *next;  // among those that tasks wait for, then among those that are done
-    struct parked_op *next_asking,
-        **link_asking;  // among those whose object needs memory, if linked
-    wh_object *object;  // that needs it
+        *next;               // among those that tasks wait for, then among those that are done
+    struct parked_ask *ask;  // its object that needs memory, until it has got it or is gone
     park *home;
     void *request;  // the Request around it
     atomic_int done;
     wh_result result;
     uint64_t source;  // the number of the endpoint that the message came from, 0: none
 } parked_op;
+
+// A receive whose object needs memory that only Python can give.
+typedef struct parked_ask {
+    struct parked_ask *next,
+        **link;  // among those that Python has not looked at; link NULL: it has
+    parked_op *op;
+    wh_object *object;
+} parked_ask;
 
 typedef enum parked_kind { PARKED_ENDPOINT, PARKED_LOST, PARKED_AM } parked_kind;
 
@@ -50,7 +56,7 @@ struct park {
     parked_op ops;      // the head of a ring: those that are done
     parked_op waiting;  // another: those that are not, and that somebody waits for
     parked_event *events, **events_end;
-    parked_op *asking;  // receives whose object needs memory that only Python can give
+    parked_ask *asking;
 };
 
 // Who accepts: a listener's number and where its worker's events go.
@@ -126,30 +132,36 @@ static inline int park_empty(const park *p) {
     return p->ops.next == &p->ops && !p->events && !p->asking;
 }
 
-// park_ask notes that an operation's object needs memory; park_unask that it does not any more.
-static inline void park_ask(parked_op *op, wh_object *object) {
-    park *p = op->home;
-    op->object = object;
-    if (op->link_asking)
+// park_asks finds what an operation asks for; NULL: nothing, or it does not any more.
+static inline wh_object *park_asks(const parked_op *op) {
+    return op->ask ? op->ask->object : NULL;
+}
+
+// park_take_ask takes it out of those that Python has to look at.
+static inline void park_take_ask(parked_ask *ask) {
+    if (!ask->link)
         return;
-    op->next_asking = p->asking;
-    op->link_asking = &p->asking;
-    if (p->asking)
-        p->asking->link_asking = &op->next_asking;
-    p->asking = op;
+    *ask->link = ask->next;
+    if (ask->next)
+        ask->next->link = ask->link;
+    ask->link = NULL;
 }
 
-static inline void park_unask(parked_op *op) {
-    if (op->link_asking) {
-        *op->link_asking = op->next_asking;
-        if (op->next_asking)
-            op->next_asking->link_asking = op->link_asking;
-        op->link_asking = NULL;
-    }
+static inline void park_end_ask(parked_op *op) {
+    if (!op->ask)
+        return;
+    park_take_ask(op->ask);
+    free(op->ask);
+    op->ask = NULL;
 }
 
+// park_first_asking returns the operation that Python is to look at next; it is taken out.
 static inline parked_op *park_first_asking(park *p) {
-    return p->asking;
+    parked_ask *ask = p->asking;
+    if (!ask)
+        return NULL;
+    park_take_ask(ask);
+    return ask->op;
 }
 
 static inline void park_push(park *p, parked_event *event) {
@@ -182,8 +194,7 @@ static inline void park_set_number(wh_endpoint *ep) {
 static void park_on_done(wh_request *req, const wh_result *result, void *arg) {
     (void)req;
     parked_op *op = (parked_op *)arg;
-    park_unask(op);
-    op->object = NULL;
+    park_end_ask(op);
     op->result = *result;
     op->source = result->source ? park_number_of(result->source) : 0;
     park_op_end(op);
@@ -236,7 +247,19 @@ static wh_status park_on_am(wh_am *am, void *arg) {
 // park_on_alloc puts an object's frame off until Python is asked; all of its frames are asked for in one pass.
 static wh_status park_on_alloc(wh_object *object, size_t index, void **ptr, void *arg) {
     (void)index, (void)ptr, (void)arg;
-    park_ask((parked_op *)wh_object_arg(object), object);
+    parked_op *op = (parked_op *)wh_object_arg(object);
+    if (op->ask && op->ask->link && op->ask->object == object)
+        return WH_PENDING;
+    park_end_ask(op);
+    parked_ask *ask = (parked_ask *)calloc(1, sizeof(*ask));
+    if (!ask)
+        return WH_ENOMEM;
+    park *p = op->home;
+    *ask = (parked_ask){.next = p->asking, .link = &p->asking, .op = op, .object = object};
+    if (p->asking)
+        p->asking->link = &ask->next;
+    p->asking = ask;
+    op->ask = ask;
     return WH_PENDING;
 }
 

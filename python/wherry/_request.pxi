@@ -47,6 +47,17 @@ cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() nogil
 
 
+cdef class Rare:
+    """What few operations need: kept apart, so that all others are made quickly."""
+
+    cdef object then            # called once it has ended, with or without a loop
+    cdef dict given             # of recv_obj: part -> Hold, from allocators
+    cdef object reason          # what an allocator has raised
+    cdef object cancel_message
+    cdef uint64_t word          # that an atomic has found, of `fetches` bytes; 0: not asked for
+    cdef int fetches
+
+
 @cython.no_gc_clear
 cdef class Request:
     """An operation under way, or done: ``await`` it, or ask for its ``result(timeout)``.
@@ -69,17 +80,12 @@ cdef class Request:
     cdef object keep          # whatever else must live until the end
     cdef object value, error  # how it ended
     cdef object done_fn, done_context, more_done  # callbacks, usually one
-    cdef object then          # called once it has ended, with or without a loop
-    cdef dict given           # of recv_obj: part -> Hold, from allocators
-    cdef object reason        # what an allocator has raised
+    cdef Rare rare            # what few operations need
     cdef object place         # where it was started, in debug mode
     cdef uint64_t size, tag
-    cdef uint64_t word        # that an atomic has found, of `fetches` bytes; 0: not asked for
-    cdef int kind, fetches
-    cdef int sleepers         # other threads that wait for it
+    cdef int kind, sleepers   # other threads that wait for it
     cdef bint held, in_engine, finished, cancel_asked, waited, yields, quiet
     cdef public bint _asyncio_future_blocking
-    cdef public object _cancel_message  # gather asks a cancelled future for both
 
     def __init__(self):
         raise TypeError("requests are made by operations, such as Endpoint.send()")
@@ -181,17 +187,19 @@ cdef class Request:
                 if self.kind == OP_CONNECT:
                     (<Endpoint>self.target).drop()
             elif self.kind == OP_RECV_OBJ:
-                self.value = unpack_object(take_object(self.c.result.object), keep, self.given)
+                self.value = unpack_object(take_object(self.c.result.object), keep,
+                                           None if self.rare is None else self.rare.given)
             elif self.kind == OP_CONNECT:
                 (<Endpoint>self.target).introduce()
                 self.value = self.target
             elif self.kind == OP_AM_RECV:
                 self.value = keep
-            elif self.kind == OP_ATOMIC and self.fetches:
-                self.value = self.word if self.fetches == 8 else (<uint32_t *>&self.word)[0]
+            elif self.kind == OP_ATOMIC:
+                self.value = fetched(self.rare)
         except Exception as error:
             self.error = error
-        self.given = None
+        if self.rare is not None:
+            self.rare.given = None
         self.free_handle()
         if self.held:
             self.held = False
@@ -201,24 +209,25 @@ cdef class Request:
     # give_memory asks the allocators for the memory of an object that has come.  They may do
     # anything meanwhile, also end this very receive, and with it the object.
     cdef int give_memory(self) except -1:
-        cdef wh_object *object = self.c.object
+        cdef wh_object *object = park_asks(&self.c)
         cdef Worker w = self.worker
         cdef Hold hold
-        self.given = {}
+        cdef Rare rare = self.more()
+        rare.given = {}
         try:
             incoming = incoming_parts(object, w.allocators)
         except Error as error:
-            self.reason = error
+            rare.reason = error
             incoming = {next_without_memory(object): None}
         for i, part in incoming.items():
             hold = self.memory_of(part) if part is not None else None
-            if self.c.object != object:
+            if park_asks(&self.c) != object:
                 return 0  # it has ended meanwhile
-            self.given[i] = hold
+            rare.given[i] = hold
             if (wh_object_accept(object, i, hold.data if hold is not None else NULL) != WH_OK
                     or hold is None):
                 break
-        self.c.object = NULL
+        park_end_ask(&self.c)
         w.touch()
         return 0
 
@@ -230,10 +239,15 @@ cdef class Request:
             hold = hold_message(made, True)
             check_memory(hold, part)
         except Exception as error:
-            self.reason = error
+            self.rare.reason = error
             return None
         hold.made = made
         return hold
+
+    cdef Rare more(self):
+        if self.rare is None:
+            self.rare = Rare.__new__(Rare)
+        return self.rare
 
     cdef void free_handle(self):
         # Not under a thread that sleeps on it; the last of them does it.
@@ -251,7 +265,8 @@ cdef class Request:
             return None
         size = self.c.result.size or (self.view.len if self.held else 0)
         error = failure(self.c.result.status, text, OP_NAMES[self.kind], self.peer(), size or None)
-        error.__cause__ = self.reason
+        if self.rare is not None:
+            error.__cause__ = self.rare.reason
         return error
 
     cdef str peer(self):
@@ -321,7 +336,8 @@ cdef class Request:
             self.cancel_asked = self.done_fn is not None
             return bool(self.cancel_asked)
         self.cancel_asked = True
-        self._cancel_message = msg
+        if msg is not None:
+            self.more().cancel_message = msg
         if self.handle != NULL:
             wh_request_cancel(self.handle)
         elif self.kind == OP_CONNECT:
@@ -332,9 +348,14 @@ cdef class Request:
         self.worker.touch()
         return True
 
+    # gather asks a cancelled future for these two.
+    @property
+    def _cancel_message(self):
+        return None if self.rare is None else self.rare.cancel_message
+
     def _make_cancelled_error(self):
-        return CancelledTask() if self._cancel_message is None else CancelledTask(
-            self._cancel_message)
+        message = self._cancel_message
+        return CancelledTask() if message is None else CancelledTask(message)
 
     def add_done_callback(self, fn, *, context=None):
         """Calls ``fn(self)`` in the loop once it has ended, as a future would."""
@@ -447,6 +468,13 @@ cdef class Request:
         if self.place:
             text += f" started at {self.place}"
         return text + ">"
+
+
+cdef object fetched(Rare rare):
+    """The word that an atomic has found."""
+    if not rare.fetches:
+        return None
+    return rare.word if rare.fetches == 8 else (<uint32_t *>&rare.word)[0]
 
 
 cdef int run_in(Worker worker, object context, object fn, Request op) except -1:

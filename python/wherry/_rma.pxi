@@ -238,10 +238,10 @@ cdef class RemoteMemory:
         cdef uint64_t expected = word_of(compare, size, "compare")
         cdef wh_atomic_op what = ATOMICS[kind]
         cdef Request op = w.begin(OP_ATOMIC)
-        op.word = 0
-        op.fetches = size if fetch else 0
+        cdef Rare rare = op.more()
+        rare.fetches = size if fetch else 0
         return w.started(op, wh_atomic(self.open(), offset, what, size, value, expected,
-                                       &op.word if fetch else NULL, w.options(op, timeout_ms, 0),
+                                       &rare.word if fetch else NULL, w.options(op, timeout_ms, 0),
                                        &op.handle), self.endpoint)
 
     @property

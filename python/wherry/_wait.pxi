@@ -65,7 +65,7 @@ cdef int drain_without_tasks(Worker w) except -1:
         op.finish()
         if op.done_fn is None:
             op.leave()
-            if op.then is not None:
+            if op.rare is not None and op.rare.then is not None:
                 # It may start operations and so take others out.
                 run_then(w, op)
                 following = park_first(&w.parked)
