@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a type checker must find out about the interface; test_stubs.py lets mypy read it."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Optional
+
+import wherry
+
+if TYPE_CHECKING:
+    from typing_extensions import assert_type
+
+
+async def conversations(ep: wherry.Endpoint) -> None:
+    assert_type(await ep.send(b"x"), None)
+    assert_type(await ep.recv(bytearray(1), 1, wherry.ALL, timeout=0.5), int)
+    assert_type(await ep.recv_obj(into=[bytearray(1), None]), Any)
+    assert_type(ep.recv(bytearray(1)).result(1.0), int)
+    assert_type(ep.recv(bytearray(1)).source, Optional[wherry.Endpoint])
+    assert_type(ep.probe(), Optional[wherry.Probed])
+    message = ep.peek(0, 0)
+    if message is not None:
+        assert_type(await message.recv(bytearray(message.size)), int)
+
+
+async def connecting(worker: wherry.Worker) -> None:
+    async with await wherry.listen(conversations, "127.0.0.1") as listener:
+        assert_type(await listener.accept(), wherry.Endpoint)
+        async with await worker.connect("127.0.0.1", listener.port, secret=b"s") as ep:
+            assert_type(ep, wherry.Endpoint)
+    worker.set_allocator("host", lambda part: bytearray(part.size))
+
+
+async def one_sided(ep: wherry.Endpoint) -> None:
+    with wherry.alloc(8) as memory, ep.open_key(memory.key) as remote:
+        memoryview(memory)[0] = 1
+        assert_type(await remote.get(bytearray(8)), None)
+        assert_type(await remote.atomic("add", 0, 1), int)
+        assert_type(await remote.atomic("add", 0, 1, fetch=False), None)
+    device = wherry.DeviceMemory(8, "sim")
+    assert_type(wherry.copy_memory(device, b"x"), int)
+    await ep.send(device)
