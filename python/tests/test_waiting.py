@@ -527,13 +527,13 @@ class Lives(unittest.TestCase):
                     await asyncio.gather(a.send(b"12345678"), b.recv(bytearray(8)))
             return id(wherry.worker())
         found = []
-        threads = [threading.Thread(target=lambda: found.append(asyncio.run(talk())))
-                   for _ in range(4)]
+        threads = [threading.Thread(target=lambda make=make: found.append(run_on(make, talk())))
+                   for _ in range(2) for make in loops().values()]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(LIMIT)
-        self.assertEqual(len(found), 4)
+        self.assertEqual(len(found), len(threads))
 
     def test_a_loop_closed_with_operations_pending(self):
         for make in loops().values():
@@ -585,7 +585,7 @@ class Lives(unittest.TestCase):
 
     def test_fork(self):
         worker = wherry.Worker()
-        with worker.listen(None, HOST).result():
+        with worker.listen(None, HOST).result(), worker.context.alloc(100) as memory:
             child = os.fork()
             if child == 0:
                 code = 1
@@ -593,6 +593,12 @@ class Lives(unittest.TestCase):
                     try:
                         worker.listen(None, HOST)
                     except wherry.ForkedError:
+                        with self.assertRaises(wherry.ForkedError):
+                            memory.key
+                        with self.assertRaises(wherry.ForkedError):
+                            memoryview(memory)
+                        with self.assertRaises(wherry.ForkedError):
+                            memory.close()
                         with wherry.listen(None, HOST).result():  # one of its own
                             code = 0
                 finally:

@@ -17,6 +17,7 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.stdio cimport stderr
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
+from posix.unistd cimport getpid
 
 from wherry._c cimport *
 

@@ -45,7 +45,7 @@ cdef class RegisteredMemory:
     cdef wh_mr *c
     cdef readonly Context context
     cdef Hold hold       # of the user's memory; None: the engine's
-    cdef int views
+    cdef int views, pid
     cdef str made_at
     cdef object __weakref__
 
@@ -66,6 +66,8 @@ cdef class RegisteredMemory:
     cdef int must_be_open(self) except -1:
         if self.c == NULL:
             raise failure(WH_ECLOSED, "the registered memory is closed")
+        if self.pid != getpid():
+            raise failure(WH_EFORKED, "")  # which has not got the memory
         return 0
 
     def __getbuffer__(self, Py_buffer *view, int flags):
@@ -131,13 +133,14 @@ cdef class RegisteredMemory:
                 raise
 
     def __repr__(self):
-        state = "closed" if self.c == NULL else f"of {self.size} bytes"
+        state = "closed" if self.c == NULL else f"of {wh_mr_size(self.c)} bytes"
         return f"<RegisteredMemory {state}, made at {self.made_at}>"
 
 
 cdef RegisteredMemory new_memory(Context ctx):
     cdef RegisteredMemory made = RegisteredMemory.__new__(RegisteredMemory)
     made.context = ctx
+    made.pid = getpid()
     made.made_at = place()
     return made
 
