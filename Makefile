@@ -32,10 +32,11 @@ test bench lint sanitize mutants matrix faults soak fuzz: WERROR = -Dwerror=true
 
 .NOTPARALLEL:
 .PHONY: help build demo test bench bench-types lint sanitize mutants matrix faults soak fuzz clean \
-        install deps-build deps-test deps-lint deps-sanitize deps-bench
+        wheels install deps-build deps-test deps-lint deps-sanitize deps-bench
 
 help:
-	@echo "make build      the library and the command: build/libwherry.so, build/wherry"
+	@echo "make build      the library and the command: build/libwherry.so, build/wherry;"
+	@echo "                the Python package: .venv/bin/python -c 'import wherry'"
 	@echo "make demo       a short tour on this machine"
 	@echo "make test       build, then all tests that take seconds"
 	@echo "make bench      measure, beside the alternatives"
@@ -45,6 +46,7 @@ help:
 	@echo "make mutants    break one line at a time; the named test must notice"
 	@echo "make matrix     every mode, lane, size, pattern and end of a conversation: none hangs"
 	@echo "make faults     killed, stopped, slow and hostile peers"
+	@echo "make wheels     build wheels for every Python that is here, and try them in empty environments"
 	@echo "make soak       long runs under load, then each fuzzer for ten minutes"
 	@echo "make fuzz       libFuzzer programs in build-fuzz/fuzz"
 	@echo "make install    as meson install does (DESTDIR= is obeyed)"
@@ -65,6 +67,7 @@ deps-bench:
 build: deps-build
 	@$(call configure,build,)
 	@$(NINJA) -C build
+	@$(PYTHON) tools/make_venv.py build
 
 demo: build
 	@./tools/demo $(ARGS)
@@ -111,6 +114,10 @@ soak: deps-test build fuzz
 	  echo "== fuzzers"; $(call run_tests,build-fuzz,--suite fuzz) || failed=1; \
 	  exit $$failed
 
+# ARGS=PYTHON... for interpreters that are not in the PATH.
+wheels: deps-build
+	@$(PYTHON) tools/check_wheel.py --ucx libucx-cu12 $(ARGS)
+
 mutants: deps-test
 	@MESON="$(MESON)" $(PYTHON) tools/mutants.py $(ARGS)
 
@@ -123,4 +130,4 @@ install: build
 	@$(MESON) install -C build --no-rebuild $(ARGS)
 
 clean:
-	rm -rf build build-clang build-plain build-asan build-tsan build-fuzz
+	rm -rf build build-clang build-plain build-asan build-tsan build-fuzz .venv

@@ -13,12 +13,12 @@ packages_of() {
     case $1 in
     build)
         echo gcc libc6-dev meson ninja-build pkg-config libssl-dev libhwloc-dev libucx-dev \
-            python3 python3-dev cython3
+            python3 python3-dev python3-venv python3-numpy cython3
         ;;
-    test) echo g++ iproute2 ucx-utils clang python3-numpy python3-venv ;;
+    test) echo g++ iproute2 ucx-utils clang ;;
     lint) echo clang clang-tidy clang-format g++ ;;
     sanitize) echo clang libclang-rt-dev llvm ;;
-    bench) echo ucx-utils python3-venv ;;
+    bench) echo ucx-utils ;;
     *)
         echo "install-deps.sh: unknown set '$1' (build, test, lint, sanitize, bench)" >&2
         exit 2

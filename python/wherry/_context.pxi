@@ -3,14 +3,20 @@
 cdef class Context:
     """Configuration: options, then ``WHERRY_*`` variables, then defaults.  Never changes.
 
-    Options are the settings of the reference: ``Context(eager_max="16K", lanes="stream")``.
+    Options are the settings of the reference: ``Context(credit="1M", lanes="stream")``.
     Numbers and booleans are taken as well as text.  Raises InvalidError when one is not valid.
+    The default of ``ucx_dir`` is the package ``libucx-cu12`` or ``libucx-cu13`` if one is
+    installed; empty it is the system's.
     """
 
     cdef wh_context *c
 
     def __cinit__(self, **options):
         texts = [f"{key}={option_text(value)}".encode() for key, value in options.items()]
+        if "ucx_dir" not in options and "WHERRY_UCX_DIR" not in environ:
+            folder = ucx_package()
+            if folder is not None:
+                texts.append(f"ucx_dir={folder}".encode())
         cdef const char **list = <const char **>malloc((len(texts) + 1) * sizeof(char *))
         if list == NULL:
             raise MemoryError

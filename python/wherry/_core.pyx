@@ -29,12 +29,14 @@ from collections import deque, namedtuple
 from contextvars import copy_context
 from inspect import iscoroutine
 from operator import index
+from os import environ
 from struct import calcsize, pack as struct_pack, unpack as struct_unpack
 from sys import _getframe as getframe
 from traceback import print_exception
 from warnings import warn
 from weakref import WeakSet, WeakValueDictionary
 
+from wherry._ucx import ucx_package
 from wherry.errors import CLASS_OF, BusyError, Error
 
 

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Build the wheel, install it into an empty virtual environment, and try it out there.
+
+    tools/check_wheel.py [--folder FOLDER] [--ucx PACKAGE]... [PYTHON...]
+
+For each interpreter (default: all of `python3.10` to `python3.14t` that start): messages over shared
+memory and over a socket; over UCX where there is one; and the same once more with the system's UCX
+out of reach.  --ucx installs a package that brings UCX, such as libucx-cu12, and demands that
+Wherry finds it.  What is built and the tools for it stay in FOLDER, so that the next time is short.
+
+Exit code 1 when something did not hold, 77 when nothing could be tried: the tools come from PyPI.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SKIPPED = 77
+NAMES = [f"python3.{minor}{kind}" for minor in range(10, 15) for kind in ("", "t") if minor > 12 or not kind]
+# What meson.build needs besides a C compiler and the engine's libraries.
+TOOLS = ["meson-python>=0.15", "Cython>=3", "meson>=1.0.1", "ninja"]
+OWN = {"wherry/" + name for name in ("__init__.py", "_core.pyi", "py.typed", "types.py")}
+
+# Runs in the empty environment: what is there, and a round trip over each lane that it is told.
+TRY = """
+import asyncio, json, sys, wherry
+
+async def talk(lane):
+    ours, theirs = (wherry.Worker(wherry.Context(lanes=lane)) for _ in range(2))
+    async with await theirs.listen(None, "127.0.0.1") as listener:
+        a = await ours.connect("127.0.0.1", listener.port)
+        b = await listener.accept()
+    for size in (8, 1 << 20):
+        data, buf = bytes(range(256)) * (size // 256) or b"8 bytes.", bytearray(size)
+        await asyncio.gather(a.send(data), b.recv(buf))
+        assert buf == data
+    used = a.lanes
+    await asyncio.gather(a.close(), b.close())
+    return used
+
+used = {}
+for lane in sys.argv[1:]:
+    try:
+        used[lane] = asyncio.run(talk(lane))
+    except wherry.Error as error:
+        used[lane] = f"{type(error).__name__}: {error}"
+gil = getattr(sys, "_is_gil_enabled", lambda: True)()
+print(json.dumps({"used": used, "file": wherry.__file__, "gil": gil, **wherry.info()}))
+"""
+
+
+class Failure(Exception):
+    """What did not hold."""
+
+
+class NoTools(Exception):
+    """There is nothing to build with."""
+
+
+def demand(truth, text):
+    if not truth:
+        raise Failure(text)
+
+
+def run(*command, failure=Failure, **how):
+    done = subprocess.run([str(word) for word in command], text=True, capture_output=True,
+                          stdin=subprocess.DEVNULL, **how)
+    if done.returncode != 0:
+        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
+        raise failure(f"{' '.join(map(str, command[:6]))} ...\n{tail}")
+    return done.stdout
+
+
+def tag_of(python):
+    """Such as cp311 or cp313t; None when it does not start or is too old."""
+    try:
+        said = run(python, "-c", "import sys, sysconfig; print(*sys.version_info[:2], "
+                                 "sysconfig.get_config_var('Py_GIL_DISABLED') or 0)").split()
+    except (OSError, Failure):
+        return None
+    major, minor, free = map(int, said)
+    return f"cp{major}{minor}{'t' * free}" if (major, minor) >= (3, 10) else None
+
+
+def build(python, folder):
+    """The wheel of one interpreter."""
+    tools, dist = folder / "tools", folder / "dist"
+    if not (tools / "bin" / "cython").exists():
+        run(python, "-m", "venv", "--clear", tools, failure=NoTools)
+        run(tools / "bin" / "pip", "install", "--quiet", *TOOLS, failure=NoTools)
+    shutil.rmtree(dist, ignore_errors=True)
+    env = {**os.environ, "PATH": f"{tools / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    run(tools / "bin" / "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index",
+        f"--config-settings=build-dir={folder / 'build'}", "-w", dist, ROOT, env=env)
+    wheel, = dist.glob("wherry-*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    demand(OWN <= set(names), f"{wheel.name} lacks {OWN - set(names)}")
+    demand(not [name for name in names if name.startswith("wherry-") and ".data/" in name],
+           f"{wheel.name} brings more than the package: {names}")
+    return wheel
+
+
+def attempt(home, lanes, **more):
+    """What TRY says in the environment."""
+    env = {key: value for key, value in os.environ.items()
+           if not key.startswith(("PYTHON", "WHERRY"))}
+    said = json.loads(run(home / "bin" / "python", "-X", "dev", "-c", TRY, *lanes, cwd=home,
+                          env={**env, **more}, timeout=120))
+    demand(pathlib.Path(said["file"]).is_relative_to(home), f"another one was tried: {said['file']}")
+    for lane in ("shm", "stream"):
+        demand(said["used"][lane].startswith(lane), f"{lane}: {said['used'][lane]}")
+    return said
+
+
+def without_ucx(folder):
+    """Variables with which libucp.so.0 is found but cannot be opened."""
+    hidden = folder / "hidden"
+    hidden.mkdir(exist_ok=True)
+    (hidden / "libucp.so.0").touch()
+    return {"LD_LIBRARY_PATH": str(hidden)}
+
+
+def check(python, folder, packages):
+    folder.mkdir(parents=True, exist_ok=True)
+    wheel = build(python, folder)
+    home = folder / "empty"
+    run(python, "-m", "venv", "--clear", home)
+    run(home / "bin" / "pip", "install", "--quiet", "--no-index", wheel)
+    lanes = ["shm", "stream", "ucx"]
+    said = attempt(home, lanes)
+    print(f"   {said['python']}, {wheel.name}, {wheel.stat().st_size / 1e6:.1f} MB"
+          + ("" if said["gil"] else ", without the GIL"))
+    print(f"   ucx here: {said['lanes']['ucx'][1]}")
+    demand(said["used"]["ucx"].startswith("ucx") == bool(re.match(r"UCX \d", said["lanes"]["ucx"][1])),
+           f"what info() says is not what happens: {said}")
+    hidden = without_ucx(folder)
+    said = attempt(home, lanes, **hidden)
+    demand(said["used"]["ucx"].startswith("NoLaneError"), f"UCX was to be hidden: {said}")
+    print("   without UCX: shared memory and sockets work")
+    for package in packages:
+        run(home / "bin" / "pip", "install", "--quiet", "--no-deps", package)
+        said = attempt(home, lanes, **hidden)
+        why = said["lanes"]["ucx"][1]
+        demand(said["used"]["ucx"].startswith("ucx") and str(home) in why, f"{package}: {why}")
+        print(f"   with {package}: {why.split(';')[0]}")
+        run(home / "bin" / "pip", "uninstall", "--quiet", "-y", package)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tools/check_wheel.py", usage=__doc__.split("\n\n")[1].strip())
+    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "wheels")
+    parser.add_argument("--ucx", action="append", default=[])
+    parser.add_argument("python", nargs="*")
+    options = parser.parse_args()
+    passed = failed = skipped = 0
+    for python in options.python or NAMES:
+        tag = tag_of(python)
+        print(f"== {python}" if tag else f"== {python}: it does not start, or is too old", flush=True)
+        try:
+            if tag:
+                check(python, options.folder.resolve() / tag, options.ucx)
+            passed, skipped = passed + bool(tag), skipped + (not tag)
+        except NoTools as error:
+            print(f"   skipped: {error}")
+            skipped += 1
+        except (Failure, subprocess.TimeoutExpired) as error:
+            print(f"   FAILED: {error}")
+            failed += 1
+    print(f"\n{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0 if passed else SKIPPED
+
+
+if __name__ == "__main__":
+    sys.exit(main())
