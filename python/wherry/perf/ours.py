@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What Wherry costs: each function measures once and gives rows."""
+import asyncio
+import contextlib
+import time
+from typing import List, Optional
+
+import wherry
+from wherry._core import time_sends
+from wherry.perf.figures import Row, flow, rounds_of, timed, window_of, windows_of
+from wherry.perf.serve import ECHO, HOST, ONE_WAY, WINDOW_END
+
+BURST = 64           # sends of `cost`: few enough that none waits for credit
+PENDING = 1000       # receives of `idle`
+IDLE_SECONDS = 0.5
+TICK = 0.001         # the timer of `tasks`
+
+
+async def latency(ep: wherry.Endpoint, size: int, count: int, test: str = "async") -> List[Row]:
+    out, into, times = bytes(size), bytearray(size), []
+    for _ in range(count):
+        start = time.perf_counter()
+        await ep.send(out, ECHO)
+        await ep.recv(into, ECHO)
+        times.append(time.perf_counter() - start)
+    return [timed(test, "latency", size, times)]
+
+
+def latency_blocking(ep: wherry.Endpoint, size: int, rounds: int) -> List[Row]:
+    out, into, times = bytes(size), bytearray(size), []
+    for _ in range(rounds_of(size, rounds)):
+        start = time.perf_counter()
+        ep.send(out, ECHO).result()
+        ep.recv(into, ECHO).result()
+        times.append(time.perf_counter() - start)
+    return [timed("blocking", "latency", size, times)]
+
+
+async def bandwidth(ep: wherry.Endpoint, size: int, rounds: int) -> List[Row]:
+    """Windows of messages; one answer for each, so that the sender does not run away."""
+    out, answer = bytes(size), bytearray(1)
+    windows, window = windows_of(size, rounds), window_of(size)
+    for at in range(windows + 1):
+        if at < 2:  # the first window is the warm-up
+            start = time.perf_counter()
+        await asyncio.gather(*[ep.send(out, ONE_WAY) for _ in range(window)])
+        await ep.send(b"?", WINDOW_END)
+        await ep.recv(answer, WINDOW_END)
+    return flow("async", size, windows * window, time.perf_counter() - start)
+
+
+def bandwidth_blocking(ep: wherry.Endpoint, size: int, rounds: int) -> List[Row]:
+    out, answer = bytes(size), bytearray(1)
+    windows, window = windows_of(size, rounds), window_of(size)
+    for at in range(windows + 1):
+        if at < 2:  # the first window is the warm-up
+            start = time.perf_counter()
+        for sent in [ep.send(out, ONE_WAY) for _ in range(window)]:
+            sent.result()
+        ep.send(b"?", WINDOW_END).result()
+        ep.recv(answer, WINDOW_END).result()
+    return flow("blocking", size, windows * window, time.perf_counter() - start)
+
+
+async def cost(ep: wherry.Endpoint, bursts: int) -> List[Row]:
+    """Nanoseconds of ``await ep.send`` of 8 bytes, and of the engine's own call; the peer throws them
+    away.  Bursts of the two take turns, and the median of each counts."""
+    out, answer = bytes(8), bytearray(1)
+    python: List[float] = []
+    engine: List[float] = []
+    for _ in range(bursts):
+        start = time.perf_counter_ns()
+        for _ in range(BURST):
+            await ep.send(out, ONE_WAY)
+        python.append((time.perf_counter_ns() - start) / BURST)
+        await ep.send(b"?", WINDOW_END)
+        await ep.recv(answer, WINDOW_END)
+        engine.append(time_sends(ep, out, ONE_WAY, BURST) / BURST)
+        await ep.send(b"?", WINDOW_END)
+        await ep.recv(answer, WINDOW_END)
+    return [Row("send", "cost", 8, sorted(python)[bursts // 2], min=min(python)),
+            Row("send", "cost", 8, sorted(engine)[bursts // 2], min=min(engine), peer="C call")]
+
+
+def of_tasks(counts: List[int], late: List[float], seconds: float, peer: Optional[str] = None,
+             ) -> List[Row]:
+    """What tasks that ask and get 8 bytes come to: their messages in both directions, Jain's index of
+    how evenly they got on (1: all alike), and how late a timer of 1 ms came meanwhile."""
+    jain = sum(counts) ** 2 / (len(counts) * sum(count * count for count in counts))
+    test = f"tasks x{len(counts)}"
+    return [Row(test, "rate", 8, 2 * sum(counts) / seconds / 1e6, peer=peer),
+            Row(test, "fairness", 8, jain, peer=peer),
+            timed(test, "lateness", 8, late, peer, share=1)]
+
+
+async def timer(until: float) -> List[float]:
+    """How many seconds late each tick came."""
+    late = []
+    while (now := time.perf_counter()) < until:
+        await asyncio.sleep(TICK)
+        late.append(time.perf_counter() - now - TICK)
+    return late
+
+
+async def tasks(worker: wherry.Worker, port: int, number: int, seconds: float) -> List[Row]:
+    counts = [0] * number
+    eps = [await worker.connect(HOST, port) for _ in range(number)]
+    until = time.perf_counter() + seconds
+
+    async def ask(at: int) -> None:
+        out, into = bytes(8), bytearray(8)
+        while time.perf_counter() < until:
+            await eps[at].send(out, ECHO)
+            await eps[at].recv(into, ECHO)
+            counts[at] += 1
+    asking = [asyncio.ensure_future(ask(at)) for at in range(number)]
+    late = await timer(until)
+    await asyncio.gather(*asking)
+    for ep in eps:
+        await ep.close()
+    return of_tasks(counts, late, seconds)
+
+
+async def idle(worker: wherry.Worker, port: int) -> List[Row]:
+    """Share of a core that receives cost which nobody answers."""
+    async with await worker.connect(HOST, port) as ep:
+        buffers = [bytearray(8) for _ in range(PENDING)]
+        ops = [ep.recv(buf, ECHO) for buf in buffers]
+        await asyncio.sleep(0.05)
+        start, used = time.perf_counter(), time.process_time()
+        await asyncio.sleep(IDLE_SECONDS)
+        share = (time.process_time() - used) / (time.perf_counter() - start)
+        for op in ops:
+            op.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await op
+    return [Row(f"idle x{PENDING}", "cpu", 0, share * 100)]
