@@ -4,8 +4,8 @@
 
     tools/check_wheel.py [--folder FOLDER] [--ucx PACKAGE]... [PYTHON...]
 
-For each interpreter (default: all of `python3.10` to `python3.14t` that start): messages over shared
-memory and over a socket; over UCX where there is one; and the same once more with the system's UCX
+For each interpreter (default: all of `python3.10` to `python3.14t` that start): messages over
+shared memory and over a socket; over UCX where there is one; and the same once more with the system's UCX
 out of reach.  --ucx installs a package that brings UCX, such as libucx-cu12, and demands that
 Wherry finds it.  What is built and the tools for it stay in FOLDER, so that the next time is short.
 
@@ -23,7 +23,7 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SKIPPED = 77
-NAMES = [f"python3.{minor}{kind}" for minor in range(10, 15) for kind in ("", "t") if minor > 12 or not kind]
+NAMES = [f"python3.{minor}" for minor in range(10, 15)] + ["python3.13t", "python3.14t"]
 # What meson.build needs besides a C compiler and the engine's libraries.
 TOOLS = ["meson-python>=0.15", "Cython>=3", "meson>=1.0.1", "ninja"]
 OWN = {"wherry/" + name for name in ("__init__.py", "_core.pyi", "py.typed", "types.py")}
@@ -111,8 +111,9 @@ def attempt(home, lanes, **more):
     """What TRY says in the environment."""
     env = {key: value for key, value in os.environ.items()
            if not key.startswith(("PYTHON", "WHERRY"))}
-    said = json.loads(run(home / "bin" / "python", "-X", "dev", "-c", TRY, *lanes, cwd=home,
-                          env={**env, **more}, timeout=120))
+    out = run(home / "bin" / "python", "-X", "dev", "-c", TRY, *lanes, cwd=home,
+              env={**env, **more}, timeout=120)
+    said = json.loads(out.splitlines()[-1])  # UCX may have written lines of its own before
     demand(pathlib.Path(said["file"]).is_relative_to(home), f"another one was tried: {said['file']}")
     for lane in ("shm", "stream"):
         demand(said["used"][lane].startswith(lane), f"{lane}: {said['used'][lane]}")
@@ -138,8 +139,8 @@ def check(python, folder, packages):
     print(f"   {said['python']}, {wheel.name}, {wheel.stat().st_size / 1e6:.1f} MB"
           + ("" if said["gil"] else ", without the GIL"))
     print(f"   ucx here: {said['lanes']['ucx'][1]}")
-    demand(said["used"]["ucx"].startswith("ucx") == bool(re.match(r"UCX \d", said["lanes"]["ucx"][1])),
-           f"what info() says is not what happens: {said}")
+    found = re.match(r"UCX \d", said["lanes"]["ucx"][1])
+    demand(said["used"]["ucx"].startswith("ucx") == bool(found), f"what info() says is not what happens: {said}")
     hidden = without_ucx(folder)
     said = attempt(home, lanes, **hidden)
     demand(said["used"]["ucx"].startswith("NoLaneError"), f"UCX was to be hidden: {said}")
@@ -154,7 +155,7 @@ def check(python, folder, packages):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="tools/check_wheel.py", usage=__doc__.split("\n\n")[1].strip())
+    parser = argparse.ArgumentParser(prog="tools/check_wheel.py")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "wheels")
     parser.add_argument("--ucx", action="append", default=[])
     parser.add_argument("python", nargs="*")
@@ -162,7 +163,7 @@ def main():
     passed = failed = skipped = 0
     for python in options.python or NAMES:
         tag = tag_of(python)
-        print(f"== {python}" if tag else f"== {python}: it does not start, or is too old", flush=True)
+        print(f"== {python}{'' if tag else ': it does not start, or is too old'}", flush=True)
         try:
             if tag:
                 check(python, options.folder.resolve() / tag, options.ucx)
