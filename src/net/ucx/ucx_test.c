@@ -289,7 +289,11 @@ typedef struct alone {
 } alone;
 
 static void open_alone(alone *it) {
-    static const whi_lane_up up = {.deliver = deliver, .sent = no_lending, .lost = no_lending};
+    static const whi_lane_up up = {.deliver = deliver,
+                                   .sink = no_chunk,
+                                   .landed = not_landed,
+                                   .sent = no_lending,
+                                   .lost = no_lending};
     const char *why = NULL;
     need_ucx();
     CHECK(whi_ucx_create(&it->ucx, &why) == WH_OK);
