@@ -68,9 +68,9 @@ WH_API WH_CHECK wh_status wh_mr_key(const wh_mr *mr, void *key, size_t *size);
 
 // wh_mr_destroy revokes the key.  WH_OK: no access begins from the return on, and the handle is given
 // up, memory of wh_mem_alloc with it.  WH_EBUSY: a worker of the context is in the middle of an
-// access that a peer began before, which is never answered for memory of wh_mem_alloc; or a peer
-// that reaches the memory through UCX has yet to give it back.  Progress the workers and call
-// again.  WH_EFORKED: it is the memory of a forked child's parent.  Any thread.
+// access that a peer began before, which is never answered for memory of wh_mem_alloc, and ends it
+// in its next progress; or a peer that reaches the memory through UCX has yet to give it back.
+// Progress the workers and call again.  WH_EFORKED: it is the memory of a forked child's parent.  Any thread.
 WH_API WH_CHECK wh_status wh_mr_destroy(wh_mr *mr);
 
 // wh_rkey_open makes a key usable over `ep`, which must lead to a worker of the context that made

@@ -7,6 +7,7 @@
 // removal.  The invariant: free slots form one list from free_first to free_last, oldest first.
 #include "base/idmap.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -71,6 +72,11 @@ void *whi_idmap_remove(whi_idmap *map, uint32_t id) {
     map->free_last = index;
     map->count--;
     return ptr;
+}
+
+void whi_idmap_replace(whi_idmap *map, uint32_t id, void *ptr) {
+    assert(ptr && whi_idmap_get(map, id));
+    map->slots[id & (WHI_IDMAP_SLOTS_MAX - 1)].ptr = ptr;
 }
 
 void whi_idmap_fini(whi_idmap *map) {

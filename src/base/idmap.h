@@ -48,6 +48,9 @@ static inline void *whi_idmap_get(const whi_idmap *map, uint32_t id) {
     return map->slots[index].ptr;
 }
 
+// whi_idmap_replace has `id`, which must be in use, name `ptr` from now on.
+void whi_idmap_replace(whi_idmap *map, uint32_t id, void *ptr);
+
 // whi_idmap_remove ends the use of `id` and returns its pointer, or NULL when it was not in use.
 void *whi_idmap_remove(whi_idmap *map, uint32_t id);
 

@@ -29,6 +29,19 @@ TEST(put_get_remove) {
     CHECK(!whi_idmap_get(&map, ids[1]));
 }
 
+TEST(replace) {
+    whi_idmap map;
+    whi_idmap_init(&map);
+    int a, b;
+    uint32_t id;
+    CHECK_EQ_INT(whi_idmap_put(&map, &a, &id), WH_OK);
+    whi_idmap_replace(&map, id, &b);
+    CHECK(whi_idmap_get(&map, id) == &b);
+    CHECK(whi_idmap_remove(&map, id) == &b);
+    CHECK(!whi_idmap_get(&map, id));
+    whi_idmap_fini(&map);
+}
+
 TEST(stale_and_invented_ids) {
     whi_idmap map;
     whi_idmap_init(&map);

@@ -361,6 +361,8 @@ wh_status whi_link_sink(void *arg, const whi_hdr *hdr, whi_span *span) {
     wh_status st = req->kind == WHI_REQ_RECV_OBJECT ? whi_object_sink(req, hdr, span)
                                                     : whi_recv_chunk_sink(req, hdr, span);
     if (st == WH_OK) {
+        if (req->disowned)
+            *span = (whi_span){.move = throw_away, .ctx = req};
         hold(link, req, lends);
         return WH_OK;
     }

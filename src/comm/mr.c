@@ -79,6 +79,7 @@ wh_status wh_mem_register(wh_context *ctx, void *ptr, size_t size, wh_mem_kind k
     if (!mr)
         return WH_ENOMEM;
     mr->fd = -1;
+    whi_list_init(&mr->transfers);
     whi_list_init(&mr->shares);
     mr->access = access;
     wh_status st = whi_buffer_resolve(&mr->buf, ptr, size, kind, 0);
@@ -99,6 +100,7 @@ wh_status wh_mem_alloc(wh_context *ctx, size_t size, unsigned access, wh_mr **ou
     if (!mr)
         return WH_ENOMEM;
     mr->fd = -1;
+    whi_list_init(&mr->transfers);
     whi_list_init(&mr->shares);
     mr->access = access;
     wh_status st =
@@ -140,6 +142,20 @@ wh_status wh_mr_key(const wh_mr *mr, void *key, size_t *size) {
     return WH_OK;
 }
 
+// recall asks the owner of a transfer's worker to end it, as a cancel does.
+static void recall(wh_request *req) {
+    atomic_store(&req->cancel, true);
+    atomic_store(&req->worker->cancel_scan, true);
+    whi_worker_notify(req->worker);
+}
+
+// recall_transfers asks for the end of all that keep memory of the user's: a peer that goes on with none would keep it.
+static void recall_transfers(wh_mr *mr) {
+    if (!mr->region)
+        whi_list_foreach(node, &mr->transfers)
+            recall(whi_container_of(node, wh_request, free_link));
+}
+
 wh_status wh_mr_destroy(wh_mr *mr) {
     if (!mr)
         return WH_OK;
@@ -151,6 +167,7 @@ wh_status wh_mr_destroy(wh_mr *mr) {
     pthread_mutex_lock(&table->lock);
     (void)whi_hash_remove(&table->mrs, mr->id);
     whi_share_recall(mr);
+    recall_transfers(mr);
     // A peer that reaches the memory through UCX may begin accesses until it has answered.  One that is served cannot, and
     // memory of ours outlives its user's handle until those under way have ended; other memory is the user's to free.
     bool ours = mr->region != NULL;
@@ -190,6 +207,26 @@ void whi_mr_end(wh_mr *mr) {
     whi_mr_table *table = &mr->ctx->mrs;
     pthread_mutex_lock(&table->lock);
     mr->accesses--;
+    whi_mr_unlock_or_free(mr);
+}
+
+void whi_mr_join(wh_mr *mr, wh_request *req) {
+    pthread_mutex_lock(&mr->ctx->mrs.lock);
+    req->mr = mr;
+    whi_list_push_back(&mr->transfers, &req->free_link);
+    if (mr->recalled && !mr->region)
+        recall(req);
+    pthread_mutex_unlock(&mr->ctx->mrs.lock);
+}
+
+void whi_mr_part(wh_request *req) {
+    wh_mr *mr = req->mr;
+    if (!mr)
+        return;
+    pthread_mutex_lock(&mr->ctx->mrs.lock);
+    whi_list_remove(&req->free_link);
+    mr->accesses--;
+    req->mr = NULL;
     whi_mr_unlock_or_free(mr);
 }
 

@@ -35,6 +35,7 @@ struct wh_mr {
     uint32_t accesses;  // under way; guarded by the table's lock, like the next
     bool revoked;
     bool recalled;       // nobody is to begin anything; also guarded by the lock, like the next
+    whi_list transfers;  // by chunks, under way; also guarded
     whi_list shares;     // with which workers' UCX it is registered (share.c)
     whi_region *region;  // of memory that we have allocated; NULL otherwise
     int fd;              // its descriptor, or -1
@@ -67,6 +68,11 @@ void whi_mr_table_fini(whi_mr_table *table);
 WH_CHECK wh_status whi_mr_begin(wh_context *ctx, uint64_t id, unsigned access, uint64_t offset,
                                 uint64_t size, wh_mr **mr);
 void whi_mr_end(wh_mr *mr);
+
+// whi_mr_join makes a request hold the access that was begun, as a transfer that wh_mr_destroy asks to end.  Its worker's owner.
+// whi_mr_part ends that, if it holds one.
+void whi_mr_join(wh_mr *mr, wh_request *req);
+void whi_mr_part(wh_request *req);
 
 // whi_mr_unlock_or_free frees a registration whose user has given it up and that nothing uses.  The caller holds the
 // table's lock, which is given up.

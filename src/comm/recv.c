@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "comm/objects.h"
 #include "comm/plain.h"
+#include "comm/rma.h"
 #include "comm/send.h"
 #include "mem/mem.h"
 #include "net/copy.h"
@@ -132,8 +133,15 @@ wh_status whi_recv_chunk_landed(wh_request *req, const whi_hdr *hdr) {
     req->moved += hdr->size;
     if (req->moved > req->accept)
         return WH_EPROTOCOL;
-    if (req->moved < req->accept)
+    if (req->moved < req->accept) {
+        if (req->why && !req->disowned)
+            (void)whi_rma_leave(req, req->why);  // it was withdrawn while this chunk landed
         return WH_OK;
+    }
+    if (req->disowned) {
+        whi_req_finish(req, req->why);
+        return WH_OK;
+    }
     if (whi_req_receives(req))
         count_received(req->ep, req->moved);
     finish_landed(req, req->length > req->buf.size ? WH_ETRUNCATED : WH_OK);

@@ -304,7 +304,7 @@ void whi_req_accept(wh_request *req, whi_req_stage stage) {
 static void on_timer(whi_timer *timer, void *arg) {
     (void)timer;
     wh_request *req = arg;
-    if (req->stage == WHI_STAGE_MOVING && req->why) {
+    if (req->stage == WHI_STAGE_MOVING && req->why && !req->disowned) {
         whi_link_fail(
             req->ep->link, WH_ETIMEDOUT,
             "the peer has not let go of the buffer of a %s within the grace time (%llu ms) "
@@ -324,14 +324,15 @@ static void start_grace(wh_request *req, wh_status why) {
 }
 
 void whi_req_withdraw(wh_request *req, wh_status why) {
-    if (req->stage == WHI_STAGE_DONE || req->stage == WHI_STAGE_NEW)
+    if (req->stage == WHI_STAGE_DONE || req->stage == WHI_STAGE_NEW || req->disowned)
         return;
     if (req->kind == WHI_REQ_CONNECT) {
         whi_ep_end(req->ep, why, "connecting was given up");
     } else if (req->kind == WHI_REQ_CLOSE) {
         whi_ep_give_up_close(req->ep, why);
     } else if (req->stage == WHI_STAGE_MOVING) {
-        start_grace(req, why);
+        if (!whi_rma_leave(req, why))
+            start_grace(req, why);
     } else if (whi_req_sends(req)) {
         whi_send_withdraw(req, why);
     } else {

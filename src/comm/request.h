@@ -99,6 +99,7 @@ struct wh_request {
     uint8_t let_go;       // it ends, with `why`, when they are
     uint8_t withdrawn;    // the sender has withdrawn it meanwhile
     uint8_t native;       // an access that UCX has
+    uint8_t disowned;     // an access that has no buffer any more: what comes for it is thrown away
     uint32_t timeout_ms;  // 0: none
     uint32_t loan_id;     // names it to a lane that lends, while that has chunks of it
     wh_status why;        // status to end with: ETIMEDOUT when the timer withdrew it
@@ -118,7 +119,8 @@ struct wh_request {
     struct wh_mr *mr;           // of one that we serve: our memory, held
     uint64_t remote;            // offset there
     uint64_t operand, compare;  // of an atomic
-    whi_list free_link;         // in the list of those that other threads have let go of
+    // In the list of those that other threads have let go of; of a transfer that we serve: in its memory's.
+    whi_list free_link;
     whi_timer timer;  // the operation's timeout, later its grace; set up when it is first used
 };
 

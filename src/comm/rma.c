@@ -374,11 +374,7 @@ void whi_rma_ended(wh_request *req, whi_req_stage stage) {
     }
     bool serves = req->kind == WHI_REQ_SERVE_PUT || req->kind == WHI_REQ_SERVE_GET;
     if (serves) {
-        if (req->kind == WHI_REQ_SERVE_PUT && req->result.status == WH_OK)
-            whi_serve_landed(req);
-        ep->rx_announced--;
-        whi_mr_end(req->mr);
-        req->mr = NULL;
+        whi_serve_ended(req);
         return;
     }
     if (req->native || (stage != WHI_STAGE_ANNOUNCED && stage != WHI_STAGE_MOVING))
@@ -400,6 +396,52 @@ static void fail(wh_request *req, wh_status status) {
                  (unsigned long long)req->remote, req->ep->link->name, wh_status_text(status));
 }
 
+// hand_over gives what the peer has yet to serve to a request without a user and a buffer, which is counted in its place: the
+// peer counts it, too, and a fence waits for it.  False: there is no memory.
+static bool hand_over(wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    bool get = req->kind == WHI_REQ_GET;
+    wh_request *heir = whi_req_new(req->worker, ep, (whi_req_kind)req->kind, NULL, false);
+    if (!heir)
+        return false;
+    heir->disowned = 1;
+    heir->rkey = req->rkey;
+    heir->rkey->refs++;
+    heir->buf = req->buf;
+    heir->result = req->result;
+    heir->remote = req->remote;
+    heir->tag = req->tag;
+    heir->length = req->length;
+    heir->accept = req->accept;
+    heir->moved = req->moved;
+    heir->serial = req->serial;
+    uint32_t *id = get ? &req->grant_id : &req->send_id;
+    *(get ? &heir->grant_id : &heir->send_id) = *id;
+    whi_idmap_replace(get ? &ep->link->grants : &ep->link->sends, *id, heir);
+    *id = 0;
+    whi_req_accept(heir, WHI_STAGE_MOVING);
+    ep->announced++;
+    ep->rma_active++;
+    return true;
+}
+
+bool whi_rma_leave(wh_request *req, wh_status why) {
+    const whi_link *link = req->ep->link;
+    bool busy = req->held || link->landing == req || link->mid == req;
+    if (!whi_req_accesses(req) || req->ep->state != WHI_EP_OPEN || busy)
+        return false;
+    if (req->kind == WHI_REQ_SERVE_PUT || req->kind == WHI_REQ_SERVE_GET) {
+        whi_serve_leave(req);
+        return true;
+    }
+    // The word of an atomic nobody touches but whoever handles its answer, which will find nothing.  A put must be gone.
+    bool atomic = req->kind == WHI_REQ_ATOMIC, put = req->kind == WHI_REQ_PUT;
+    if ((put && req->moved < req->accept) || (!atomic && !hand_over(req)))
+        return false;
+    fail(req, why);
+    return true;
+}
+
 wh_status whi_rma_answered(whi_link *link, const whi_hdr *hdr) {
     int64_t status = (int64_t)hdr->arg;
     bool error = hdr->aux != WHI_ANSWER_VALUE && hdr->aux != WHI_ANSWER_DONE;
@@ -415,22 +457,22 @@ wh_status whi_rma_answered(whi_link *link, const whi_hdr *hdr) {
                       : req->kind == WHI_REQ_ATOMIC && hdr->aux != WHI_ANSWER_DONE;
     // "Done" is for what has moved; a put that moves is still the lane's.
     bool moved = put && req->stage == WHI_STAGE_MOVING && req->moved == req->accept;
-    // An owner that gives nothing has sent nothing.
-    if (error && req->held)
+    // A chunk that is landing is followed by no record before it has landed, but on a lane that lends.
+    if (error && link->landing == req)
         return WH_EPROTOCOL;
     if (!fits || req->ep->number != hdr->ep || (hdr->aux == WHI_ANSWER_DONE && !moved) ||
-        (put && error && req->stage != WHI_STAGE_ANNOUNCED))
+        (put && error && req->stage != WHI_STAGE_ANNOUNCED && !moved))
         return WH_EPROTOCOL;
-    if (error) {
-        if (put)
-            req->ep->announced--;
-        fail(req, (wh_status)status);
+    if (req->held) {
+        // Over, but the lane has yet to say that it is at our memory no more.
+        req->let_go = 1;
+        req->why = error ? (wh_status)status : WH_OK;
         return WH_OK;
     }
-    if (req->held) {
-        // There, but the lane has yet to say that it reads our memory no more.
-        req->let_go = 1;
-        req->why = WH_OK;
+    if (error) {
+        if (put && req->stage == WHI_STAGE_ANNOUNCED)
+            req->ep->announced--;
+        fail(req, (wh_status)status);
         return WH_OK;
     }
     if (!put)

@@ -38,6 +38,10 @@ wh_status whi_rma_start(wh_request *req);
 // whi_rma_served notes that the peer has served the first `count` accesses of an endpoint.
 void whi_rma_served(wh_endpoint *ep, uint64_t count);
 
+// whi_rma_leave ends an access of either side, which is under way and withdrawn, before the peer has had its say.  False:
+// nothing has happened, because a lane has the buffer in its hands, or there is no memory.
+bool whi_rma_leave(wh_request *req, wh_status why);
+
 // whi_rma_ended follows the end of a request of either side that was at `stage`.
 void whi_rma_ended(wh_request *req, whi_req_stage stage);
 
@@ -54,7 +58,10 @@ void whi_rma_link_ended(whi_link *link);
 wh_status whi_serve(wh_endpoint *ep, const whi_hdr *hdr, const void *payload);
 wh_status whi_serve_map(whi_link *link, wh_endpoint *ep, const whi_hdr *hdr);
 
-// whi_serve_landed tells the initiator of a large put that it is there.
-void whi_serve_landed(wh_request *req);
+// whi_serve_leave parts a transfer from its memory, which nothing is at: a get ends, of a put what still comes is thrown away.
+void whi_serve_leave(wh_request *req);
+
+// whi_serve_ended tells the initiator of a transfer how that has ended, as far as it does not know.
+void whi_serve_ended(wh_request *req);
 
 #endif

@@ -462,8 +462,11 @@ static void all_moved(wh_request *req) {
         req->stage = WHI_STAGE_ANNOUNCED;  // the grant of the data is to come
         if (req->why)
             whi_send_withdraw(req, req->why);
-    } else if (req->kind != WHI_REQ_PUT) {  // whose end is the peer's answer
+    } else if (req->kind != WHI_REQ_PUT) {
         whi_req_finish(req, WH_OK);
+    } else if (
+        req->why) {  // a put ends with the peer's answer, but for one that was withdrawn meanwhile
+        (void)whi_rma_leave(req, req->why);
     }
 }
 
@@ -474,6 +477,12 @@ void whi_send_back(whi_link *link, wh_request *req) {
     } else if (req->stage == WHI_STAGE_MOVING && req->moved == req->accept) {
         all_moved(req);
     }
+}
+
+// withdrawn ends what was withdrawn while a chunk of it was not whole: memory that a peer gets.
+static bool withdrawn(wh_request *req, wh_status st) {
+    return st == WH_OK && req->kind == WHI_REQ_SERVE_GET && req->why &&
+           whi_rma_leave(req, req->why);
 }
 
 static wh_status push_one(whi_link *link, wh_request *req) {
@@ -503,7 +512,7 @@ static wh_status push_one(whi_link *link, wh_request *req) {
     }
     if (req->moved == req->accept || (req->last_chunk && st == WH_OK)) {
         all_moved(req);
-    } else {
+    } else if (!withdrawn(req, st)) {
         if (req->offset == current_size(req))
             whi_object_next_segment(req);
         if (st == WH_OK) {

@@ -62,13 +62,13 @@ static wh_status transfer(wh_endpoint *ep, const whi_hdr *hdr, whi_req_kind kind
         whi_mr_end(mr);
         return WH_ENOMEM;
     }
-    req->mr = mr;
     req->buf = mr->buf;
     req->buf.ptr = (char *)mr->buf.ptr + hdr->arg;
     req->buf.size = size;
     req->length = req->accept = size;
     req->result = (wh_result){.size = size};
     whi_req_accept(req, WHI_STAGE_QUEUED);
+    whi_mr_join(mr, req);
     *out = req;
     return WH_OK;
 }
@@ -151,8 +151,31 @@ wh_status whi_serve(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
     return WH_OK;
 }
 
-void whi_serve_landed(wh_request *req) {
-    answer(req->ep, req->send_id, WHI_ANSWER_DONE, 0);
+void whi_serve_leave(wh_request *req) {
+    if (req->kind == WHI_REQ_SERVE_GET) {
+        whi_req_finish(req, WH_EKEY);
+        return;
+    }
+    // The initiator cannot be stopped; it is told when it has sent all.
+    req->disowned = 1;
+    req->why = WH_EKEY;
+    whi_mr_part(req);
+}
+
+void whi_serve_ended(wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    wh_status st = req->result.status;
+    bool put = req->kind == WHI_REQ_SERVE_PUT;
+    ep->rx_announced--;
+    whi_mr_part(req);
+    if (ep->state != WHI_EP_OPEN)
+        return;
+    if (put && st == WH_OK)
+        answer(ep, req->send_id, WHI_ANSWER_DONE, 0);
+    else if (put && req->moved == req->accept)
+        refuse(ep, req->send_id, false, st);
+    else if (!put && st != WH_OK)
+        refuse(ep, req->grant_id, true, st);
 }
 
 // pass_memory answers with what makes the memory reachable over the lane that is used.
