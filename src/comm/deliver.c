@@ -52,7 +52,7 @@ static wh_status handle_other(wh_endpoint *ep, const whi_hdr *hdr, const void *p
     case WHI_CLASS_WITHDRAW:
         if (!(uint32_t)hdr->tag)
             return broken(ep->link, hdr, "a withdrawal of nothing");
-        whi_recv_withdrawn(ep, (uint32_t)hdr->tag);
+        whi_recv_withdrawn(ep, (uint32_t)hdr->tag, hdr->aux == 1);
         return WH_OK;
     case WHI_CLASS_FLUSH:
         ep->serve_error = WH_OK;

@@ -108,7 +108,7 @@ wh_status wh_mem_alloc(wh_context *ctx, size_t size, unsigned access, wh_mr **ou
     if (st == WH_OK) {
         whi_mr_shared *shared = mr->region->base;
         atomic_store(&shared->live, 1);
-        mr->buf = (whi_buffer){shared + 1, size, WH_MEM_HOST, -1};
+        mr->buf = (whi_buffer){shared + 1, size, WH_MEM_HOST, -1, WH_OK};
         st = add(ctx, mr);
     }
     if (st != WH_OK) {

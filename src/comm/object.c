@@ -192,7 +192,7 @@ wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size
         return WH_ENOMEM;
     req->tag = tag;
     req->result = (wh_result){.size = total, .tag = tag};
-    req->buf = (whi_buffer){(void *)(uintptr_t)header, header_size, WH_MEM_HOST, 0};
+    req->buf = (whi_buffer){(void *)(uintptr_t)header, header_size, WH_MEM_HOST, 0, WH_OK};
     wh_status st = copy_frames(req, frames, count);
     if (st == WH_OK)
         st = whi_object_make_envelope(req);

@@ -81,7 +81,7 @@ wh_status whi_object_make_envelope(wh_request *req) {
         memcpy(at, buf->ptr, buf->size);
         at += buf->size;
     }
-    req->buf = (whi_buffer){made, size, WH_MEM_HOST, 0};
+    req->buf = (whi_buffer){made, size, WH_MEM_HOST, 0, WH_OK};
     req->envelope_made = 1;
     return WH_OK;
 }
@@ -350,7 +350,7 @@ wh_status whi_object_arrived(wh_request *req, uint8_t flags, uint32_t send_id, u
                      "object receive: the object's head is larger than object_head_max");
         return WH_OK;
     }
-    req->buf = (whi_buffer){whi_malloc(length), length, WH_MEM_HOST, 0};
+    req->buf = (whi_buffer){whi_malloc(length), length, WH_MEM_HOST, 0, WH_OK};
     if (!req->buf.ptr) {
         whi_recv_answer(req->ep, send_id, WH_EREJECTED);
         whi_req_fail(req, WH_ENOMEM, "object receive: no memory for the object's head");
@@ -376,8 +376,17 @@ wh_status whi_object_sink(wh_request *req, const whi_hdr *hdr, whi_span *span) {
     whi_object_frame *f = &object->frames[hdr->seq - 1];
     if (!f->follows || hdr->arg > f->pub.size || hdr->size > f->pub.size - hdr->arg)
         return WH_EPROTOCOL;
-    f->buffer = (whi_buffer){f->pub.data, f->pub.size, f->pub.mem, f->pub.device};
+    wh_status failed = f->buffer.failed;  // of a chunk before this one
+    f->buffer = (whi_buffer){f->pub.data, f->pub.size, f->pub.mem, f->pub.device, failed};
     *span = whi_buffer_sink(&f->buffer, hdr->arg);
+    return WH_OK;
+}
+
+// copies_failed returns the first error of a chunk's copy into a frame.
+static wh_status copies_failed(const wh_object *object) {
+    for (size_t i = 0; i < object->count; i++)
+        if (object->frames[i].buffer.failed)
+            return object->frames[i].buffer.failed;
     return WH_OK;
 }
 
@@ -388,7 +397,12 @@ wh_status whi_object_landed(wh_request *req, const whi_hdr *hdr) {
     if (req->moved < req->accept)
         return WH_OK;
     if (req->part == WHI_PART_DATA) {
-        hand_over(req);
+        wh_status failed = copies_failed(req->object);
+        if (failed)
+            whi_req_fail(req, failed, "object receive: a frame's memory cannot be written: %s",
+                         wh_status_text(failed));
+        else
+            hand_over(req);
         return WH_OK;
     }
     // A cancel that came meanwhile came too late: what has matched completes, within the grace time.
@@ -408,7 +422,7 @@ void whi_object_drop(wh_request *req) {
     // The envelope is the request's own, on both sides; what the user gave is in `frames`.
     if (req->kind == WHI_REQ_RECV_OBJECT || req->envelope_made)
         whi_free(req->buf.ptr);
-    req->buf = (whi_buffer){NULL, 0, WH_MEM_HOST, 0};
+    req->buf = (whi_buffer){NULL, 0, WH_MEM_HOST, 0, WH_OK};
 }
 
 void whi_object_forget(wh_request *req) {

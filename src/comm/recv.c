@@ -83,6 +83,9 @@ static wh_status land_here(wh_request *req, uint64_t tag, const void *payload, u
 static void finish_landed(wh_request *req, wh_status st) {
     if (st == WH_OK)
         whi_req_finish(req, WH_OK);
+    else if (st != WH_ETRUNCATED)
+        whi_req_fail(req, st, "%s: its memory cannot be written: %s", whi_req_text(req),
+                     wh_status_text(st));
     else
         whi_req_fail(req, st, "%s: the message has %llu bytes, the buffer %llu", whi_req_text(req),
                      (unsigned long long)req->result.size, (unsigned long long)req->buf.size);
@@ -144,7 +147,8 @@ wh_status whi_recv_chunk_landed(wh_request *req, const whi_hdr *hdr) {
     }
     if (whi_req_receives(req))
         count_received(req->ep, req->moved);
-    finish_landed(req, req->length > req->buf.size ? WH_ETRUNCATED : WH_OK);
+    wh_status st = req->length > req->buf.size ? WH_ETRUNCATED : WH_OK;
+    finish_landed(req, req->buf.failed ? req->buf.failed : st);
     return WH_OK;
 }
 
@@ -403,7 +407,7 @@ void whi_recv_end_withdrawn(wh_request *req) {
         whi_recv_regain(req);
 }
 
-void whi_recv_withdrawn(wh_endpoint *ep, uint32_t send_id) {
+void whi_recv_withdrawn(wh_endpoint *ep, uint32_t send_id, bool broken) {
     whi_message *msg = whi_hash_get(&ep->link->announced, send_id);
     if (msg && msg->ep == ep) {
         ep->rx_announced--;
@@ -420,6 +424,8 @@ void whi_recv_withdrawn(wh_endpoint *ep, uint32_t send_id) {
         bool put = req->kind == WHI_REQ_SERVE_PUT;
         if (!(receives || put) || req->send_id != send_id || req->stage == WHI_STAGE_QUEUED)
             continue;
+        if (broken && !req->why)
+            req->why = WH_ECANCELLED;  // a receive that has matched does not regain its place then
         if (req->held)
             req->withdrawn = 1;
         else

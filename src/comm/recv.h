@@ -26,8 +26,8 @@ void whi_recv_bind(wh_request *req, wh_endpoint *ep);
 // whi_recv_regain gives a receive whose message is gone its place back.
 void whi_recv_regain(wh_request *req);
 
-// whi_recv_withdrawn handles WITHDRAW.
-void whi_recv_withdrawn(wh_endpoint *ep, uint32_t send_id);
+// whi_recv_withdrawn handles WITHDRAW; `broken`: of a payload that was granted and cannot be had.
+void whi_recv_withdrawn(wh_endpoint *ep, uint32_t send_id, bool broken);
 
 // whi_recv_end_withdrawn does the rest of that once no lane holds chunks of the receive.
 void whi_recv_end_withdrawn(wh_request *req);

@@ -59,6 +59,7 @@ typedef struct whi_buffer {
     uint64_t size;
     wh_mem_kind kind;
     int device;
+    wh_status failed;  // the first error of a chunk's copy to or from it, if it is a device's
 } whi_buffer;
 
 struct wh_request {

@@ -582,7 +582,7 @@ wh_status wh_atomic(wh_rkey *rkey, uint64_t offset, wh_atomic_op op, size_t size
     wh_request *req = whi_req_new(rkey->ep->worker, rkey->ep, WHI_REQ_ATOMIC, opts, out != NULL);
     if (!req)
         return WH_ENOMEM;
-    req->buf = (whi_buffer){old, size, WH_MEM_HOST, -1};
+    req->buf = (whi_buffer){old, size, WH_MEM_HOST, -1, WH_OK};
     req->result = (wh_result){.size = size};
     req->am_id = (uint16_t)op;
     req->operand = operand;

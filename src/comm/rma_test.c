@@ -714,6 +714,75 @@ TEST(a_get_that_is_never_taken) {
     end();
 }
 
+enum { DEVICE = 40000, LONG = 100000 };  // what a device has, and more, which the CPU does not see
+
+// failed waits for an operation, which must end with the error of a copy.
+static void failed(wh_request *req) {
+    wh_status st = done_as(&d, req);
+    CHECK(st == WH_EINVAL || st == WH_ESYSTEM);
+}
+
+// A copy from or to a device that fails is an error of the operation, on the sending side also of its peer: nobody gets zeros
+// for data.  Some chunks have moved before.
+TEST(device_memory_that_fails) {
+    static const char *const small_chunks[] = {"announce_max=50", "grace=1s", "bulk_slot=16K",
+                                               NULL};
+    static char here[LONG];
+    for (int lanes = 0; lanes < 2; lanes++) {
+        begin_with(lanes ? stream_options : small_chunks);
+        void *device;
+        char key[WH_MR_KEY_MAX];
+        size_t size;
+        wh_mr *served;
+        wh_rkey *rkey, *host = open_key();
+        wh_request *req = NULL, *recv = NULL;
+        const wh_op_opts *sim = WH_OP_OPTS(.mem = WH_MEM_SIM);
+        CHECK_EQ_INT(wh_mem_alloc_kind(WH_MEM_SIM, 0, DEVICE, &device), WH_OK);
+        CHECK_EQ_INT(wh_mem_register(d.ctx[0], device, LONG, WH_MEM_SIM, 3, &served), WH_OK);
+        CHECK_EQ_INT(wh_mr_key(served, key, &size), WH_OK);
+        CHECK_EQ_INT(wh_rkey_open(d.to, key, size, &rkey), WH_OK);
+        CHECK_EQ_INT(wh_get(rkey, 0, here, LONG, NULL, &req), WH_PENDING);
+        failed(req);
+        CHECK_EQ_INT(wh_put(rkey, 0, here, LONG, NULL, &req), WH_PENDING);
+        failed(req);
+        // Message from a device; the one behind it is not hurt.
+        CHECK_EQ_INT(wh_tag_recv(d.from, here, LONG, 1, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
+        CHECK_EQ_INT(wh_tag_send(d.to, device, LONG, 1, sim, &req), WH_PENDING);
+        CHECK_EQ_INT(wh_tag_send(d.to, "x", 1, 1, NULL, NULL), WH_OK);
+        failed(req);
+        CHECK_EQ_INT(done_as(&d, recv), WH_ECANCELLED);
+        CHECK_EQ_INT(wh_tag_recv(d.from, here, LONG, 1, WH_TAG_MASK_ALL, NULL, &recv), WH_OK);
+        // And into one.
+        CHECK_EQ_INT(wh_tag_recv(d.from, device, LONG, 2, WH_TAG_MASK_ALL, sim, &recv), WH_PENDING);
+        CHECK_EQ_INT(wh_tag_send(d.to, here, LONG, 2, NULL, &req), WH_PENDING);
+        CHECK_EQ_INT(done_as(&d, req), WH_OK);
+        failed(recv);
+        wh_frame frame = {.data = device, .size = LONG, .mem = WH_MEM_SIM};
+        wh_frame good = {.data = here, .size = LONG, .mem = WH_MEM_HOST};
+        for (int into = 0; into < 2; into++) {
+            CHECK_EQ_INT(
+                wh_object_recv(d.from, into ? &frame : &good, 1, 3, WH_TAG_MASK_ALL, NULL, &recv),
+                WH_PENDING);
+            CHECK_EQ_INT(wh_object_send(d.to, "h", 1, into ? &good : &frame, 1, 3, NULL, &req),
+                         WH_PENDING);
+            failed(into ? recv : req);
+            CHECK_EQ_INT(done_as(&d, into ? req : recv), into ? WH_OK : WH_ECANCELLED);
+        }
+        if (lanes) {  // else the memory is mapped
+            CHECK_EQ_INT(wh_put(host, 0, device, LONG, sim, &req), WH_PENDING);
+            failed(req);
+            CHECK_EQ_INT(wh_get(host, 0, device, LONG, sim, &req), WH_PENDING);
+            failed(req);
+        }
+        all_served();
+        CHECK_EQ_INT(wh_mr_destroy(served), WH_OK);
+        CHECK_EQ_INT(wh_mem_free_kind(WH_MEM_SIM, device), WH_OK);
+        wh_rkey_close(rkey);
+        wh_rkey_close(host);
+        end();
+    }
+}
+
 typedef struct foreign_put {
     wh_rkey *rkey;
     wh_request *put, *get;

@@ -17,7 +17,7 @@
 
 wh_status whi_buffer_resolve(whi_buffer *buf, const void *ptr, uint64_t size, wh_mem_kind kind,
                              int device) {
-    *buf = (whi_buffer){(void *)(uintptr_t)ptr, size, kind, device};
+    *buf = (whi_buffer){(void *)(uintptr_t)ptr, size, kind, device, WH_OK};
     if (kind == WH_MEM_AUTO) {
         buf->kind = WH_MEM_HOST;
         if (whi_mem_devices() && size) {
@@ -30,23 +30,39 @@ wh_status whi_buffer_resolve(whi_buffer *buf, const void *ptr, uint64_t size, wh
     return whi_mem_ops_of(buf->kind) ? WH_OK : WH_ENOTSUP;
 }
 
-// The spans of device memory: `base` is the offset in the buffer.
+// note keeps the first error of a buffer's chunks, and logs it.
+static void note(whi_buffer *buf, wh_status st, const char *what) {
+    if (st == WH_OK || buf->failed)
+        return;
+    buf->failed = st;
+    whi_log(WHI_ERROR, "E-MEM-01", "%llu bytes of %s memory cannot be %s: %s",
+            (unsigned long long)buf->size, wh_mem_kind_name(buf->kind), what, wh_status_text(st));
+}
+
+static wh_status read_device(const whi_buffer *buf, uint64_t offset, void *host, size_t size) {
+    return whi_mem_copy(&whi_mem_host, host, whi_mem_ops_of(buf->kind),
+                        (const char *)buf->ptr + offset, size);
+}
+
+// The spans of device memory: `base` is the offset in the buffer.  A lane has promised the chunk by now, so that one which
+// fails goes as zeros; what comes after it tells that the transfer has failed.
 static void from_device(void *ctx, uint64_t offset, void *host, size_t size) {
-    const whi_buffer *buf = ctx;
-    const whi_mem_ops *ops = whi_mem_ops_of(buf->kind);
-    if (whi_mem_copy(&whi_mem_host, host, ops, (const char *)buf->ptr + offset, size) != WH_OK) {
-        whi_log(WHI_ERROR, "E-MEM-01", "%zu bytes of %s memory cannot be read; zeros are sent",
-                size, wh_mem_kind_name(buf->kind));
+    whi_buffer *buf = ctx;
+    wh_status st = buf->failed ? buf->failed : read_device(buf, offset, host, size);
+    if (st != WH_OK)
         memset(host, 0, size);
-    }
+    note(buf, st, "read");
 }
 
 static void to_device(void *ctx, uint64_t offset, void *host, size_t size) {
-    const whi_buffer *buf = ctx;
+    whi_buffer *buf = ctx;
     const whi_mem_ops *ops = whi_mem_ops_of(buf->kind);
-    if (whi_mem_copy(ops, (char *)buf->ptr + offset, &whi_mem_host, host, size) != WH_OK)
-        whi_log(WHI_ERROR, "E-MEM-02", "%zu received bytes cannot be written to %s memory", size,
-                wh_mem_kind_name(buf->kind));
+    note(buf, whi_mem_copy(ops, (char *)buf->ptr + offset, &whi_mem_host, host, size), "written");
+}
+
+// from_scratch is the source of bytes that were read already.
+static void from_scratch(void *ctx, uint64_t offset, void *host, size_t size) {
+    memcpy(host, (const char *)ctx + offset, size);
 }
 
 static whi_span span_of(const whi_buffer *buf, uint64_t offset,
@@ -470,6 +486,38 @@ static void all_moved(wh_request *req) {
     }
 }
 
+// tell_broken tells the peer that the payload it has granted will not come.  An initiator hears it of a get by its answer.
+static void tell_broken(const wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    if (ep->state != WHI_EP_OPEN || req->kind == WHI_REQ_SERVE_GET)
+        return;
+    whi_hdr hdr = {.cls = WHI_CLASS_WITHDRAW,
+                   .aux = 1,
+                   .ep = ep->number,
+                   .seq = ep->tx_seq++,
+                   .tag = req->send_id};
+    whi_link_control(ep->link, &hdr, NULL);
+}
+
+// source_failed ends a send, put or peer's get whose memory cannot be read.
+static void source_failed(wh_request *req, wh_status st) {
+    whi_list_remove(&req->queue_link);
+    tell_broken(req);
+    if (req->held) {
+        req->let_go = 1;
+        req->why = st;
+        return;
+    }
+    if (req->ep->state != WHI_EP_OPEN) {  // the link only waited for a chunk to be whole
+        whi_link *link = req->ep->link;
+        whi_ep_let_go(req);
+        whi_link_maybe_close(link);
+        return;
+    }
+    whi_req_fail(req, st, "%s of %llu bytes: the memory cannot be read: %s", whi_req_text(req),
+                 (unsigned long long)req->result.size, wh_status_text(st));
+}
+
 void whi_send_back(whi_link *link, wh_request *req) {
     if (req->let_go) {
         whi_ep_let_go(req);
@@ -477,6 +525,25 @@ void whi_send_back(whi_link *link, wh_request *req) {
     } else if (req->stage == WHI_STAGE_MOVING && req->moved == req->accept) {
         all_moved(req);
     }
+}
+
+// source_of makes the source of the next chunk, and shortens `left` to what may go in it.  The end of device memory goes
+// when all of it was read: the receiver is done when it has all, and must not take zeros for the data.
+static wh_status source_of(const wh_request *req, whi_span *src, uint64_t *left) {
+    enum { TAIL = WHI_EAGER_MIN };
+    const whi_buffer *buf = current(req);
+    *src = whi_buffer_source(buf, req->offset);
+    if (src->ptr)
+        return WH_OK;
+    if (buf->failed)
+        return buf->failed;
+    if (*left > TAIL) {
+        *left -= TAIL;
+        return WH_OK;
+    }
+    void *scratch = req->worker->scratch;  // which holds at least an eager payload
+    *src = (whi_span){.move = from_scratch, .ctx = scratch};
+    return read_device(buf, req->offset, scratch, *left);
 }
 
 // withdrawn ends what was withdrawn while a chunk of it was not whole: memory that a peer gets.
@@ -497,10 +564,15 @@ static wh_status push_one(whi_link *link, wh_request *req) {
                    .seq = req->segment,
                    .tag = req->loan_id,  // for us, when the lane gives the chunk back
                    .arg = req->offset};
-    whi_span src = whi_buffer_source(current(req), req->offset);
+    whi_span src;
     uint64_t left = current_size(req) - req->offset;
     size_t moved = 0;
-    wh_status st = link->tx->ops->push(link->tx, &hdr, &src, left, &moved);
+    wh_status st = source_of(req, &src, &left);
+    if (st != WH_OK) {
+        source_failed(req, st);
+        return WH_OK;
+    }
+    st = link->tx->ops->push(link->tx, &hdr, &src, left, &moved);
     if (st != WH_OK && st != WH_PENDING)
         return st;
     link->mid = st == WH_PENDING ? req : NULL;

@@ -73,7 +73,7 @@ wh_status wh_tag_recv(wh_endpoint *ep, void *buf, size_t size, uint64_t tag, uin
                                              : NULL;
     if (__builtin_expect(!req, 0))
         return recv(ep->worker, ep, buf, size, tag, mask, opts, out);
-    req->buf = (whi_buffer){buf, size, WH_MEM_HOST, 0};
+    req->buf = (whi_buffer){buf, size, WH_MEM_HOST, 0, WH_OK};
     req->length = size;
     if (out)
         *out = req;

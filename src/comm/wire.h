@@ -24,7 +24,7 @@ enum {
     WHI_CLASS_TAG = 0x10,
     WHI_CLASS_OBJECT = 0x11,
     WHI_CLASS_AM = 0x12,  // aux = handler id, tag = bytes of its header, which begins the payload
-    WHI_CLASS_WITHDRAW = 0x13,  // tag = send id: forget this announcement
+    WHI_CLASS_WITHDRAW = 0x13,  // tag = send id: forget this announcement; aux = 1: it was granted
     WHI_CLASS_FLUSH = 0x14,     // tag = flush id
     WHI_CLASS_CLOSE = 0x15,     // end of stream
     // Remote access: tag = key id, arg = offset; the payload is the bytes of a small put, else a whi_access.
