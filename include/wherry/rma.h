@@ -85,7 +85,8 @@ WH_API WH_CHECK wh_status wh_rkey_open(wh_endpoint *ep, const void *key, size_t 
 WH_API uint64_t wh_rkey_size(const wh_rkey *rkey);
 WH_API int wh_rkey_direct(const wh_rkey *rkey);
 
-// wh_rkey_close gives the handle up.  Operations under way go on.  NULL is allowed.  Owner only.
+// wh_rkey_close gives the handle up.  Operations under way go on.  NULL is allowed.  Owner
+// only: from another thread it does nothing, unless the worker has a progress thread or is destroyed.
 WH_API void wh_rkey_close(wh_rkey *rkey);
 
 // wh_put writes `size` bytes to `offset` in the peer's memory; wh_get reads them.  Requests, opts
