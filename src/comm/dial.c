@@ -74,8 +74,10 @@ static void close_fd(whi_dial *dial) {
         whi_resolve_end(dial->resolve);
     else if (dial->fd >= 0)
         close(dial->fd);
-    if (dial->tcp_fd >= 0)
+    if (dial->tcp_fd >= 0) {
+        whi_fdset_remove(&dial->worker->watched, dial->tcp_fd);
         close(dial->tcp_fd);
+    }
     dial->resolve = NULL;
     dial->fd = dial->tcp_fd = -1;
 }
@@ -240,6 +242,7 @@ static bool upgrade(whi_dial *dial) {
     }
     // The TCP socket stays until the link is there: the peer's record of the handshake hangs on it.
     dial->tcp_fd = tcp;
+    whi_fdset_add(&dial->worker->watched, tcp);  // though it is not: so that no child keeps it
     dial->fd = fd;
     dial->local = true;
     return true;
@@ -536,16 +539,6 @@ bool whi_dial_again(wh_endpoint *ep, wh_status why) {
     memset(dial->peer.uuid, 0, 16);
     set_timer(dial, WHI_NS_PER_MS);
     return true;
-}
-
-void whi_dial_close_fds_in_child(wh_worker *worker) {
-    whi_list_foreach(node, &worker->dials) {
-        whi_dial *dial = whi_container_of(node, whi_dial, node);
-        if (dial->fd >= 0)
-            close(dial->fd);
-        if (dial->tcp_fd >= 0)
-            close(dial->tcp_fd);
-    }
 }
 
 wh_status whi_dial_new(wh_worker *worker, const wh_endpoint_opts *opts, wh_endpoint **out,

@@ -31,8 +31,6 @@ void whi_dial_link_made(wh_worker *worker, whi_link *link);
 // whi_dial_committed says whether a dial of this worker has confirmed a handshake with that peer.
 bool whi_dial_committed(const wh_worker *worker, const uint8_t uuid[16]);
 
-void whi_dial_close_fds_in_child(wh_worker *worker);
-
 // whi_self_link returns the link of a worker to itself, made at the first call.  Both its ends know `secret` from now on,
 // which the handshake has proven.
 WH_CHECK wh_status whi_self_link(wh_worker *worker, const char *secret, whi_link **link);

@@ -459,10 +459,6 @@ bool whi_hand_pending(const wh_worker *worker, const uint8_t uuid[16]) {
     return false;
 }
 
-void whi_hand_close_fds_in_child(wh_worker *worker) {
-    whi_list_foreach(node, &worker->hands) close(whi_container_of(node, whi_hand, node)->fd);
-}
-
 void whi_hand_drop_all(wh_worker *worker, const wh_listener *listener) {
     whi_list_foreach(node, &worker->hands) {
         whi_hand *hand = whi_container_of(node, whi_hand, node);

@@ -16,8 +16,6 @@ bool whi_hand_pending(const wh_worker *worker, const uint8_t uuid[16]);
 // whi_hand_drop_all ends the handshakes of a listener (NULL: all).
 void whi_hand_drop_all(wh_worker *worker, const wh_listener *listener);
 
-void whi_hand_close_fds_in_child(wh_worker *worker);
-
 // whi_hello_mine fills in what this worker says of itself, with a fresh nonce; `secret`: the handshake has one.
 WH_CHECK wh_status whi_hello_mine(wh_worker *worker, whi_hello_step step, bool secret,
                                   whi_hello *hello);

@@ -404,12 +404,3 @@ void whi_link_maybe_close(whi_link *link) {
         return;
     whi_link_close(link);
 }
-
-void whi_link_close_fds_in_child(wh_worker *worker) {
-    size_t cursor = 0;
-    uint64_t key;
-    whi_link *link;
-    while ((link = whi_hash_next(&worker->links, &cursor, &key)))
-        if (link->watch.fd >= 0)
-            close(link->watch.fd);
-}

@@ -137,9 +137,6 @@ void whi_link_try_switch(whi_link *link);
 // whi_link_control_size is the size of a kept control record, for their pool.
 size_t whi_link_control_size(void);
 
-// whi_link_close_fds_in_child closes the sockets of all links of a worker in a forked child.
-void whi_link_close_fds_in_child(wh_worker *worker);
-
 // whi_link_pass polls and flushes; returns the number of events.
 unsigned whi_link_pass(whi_link *link);
 

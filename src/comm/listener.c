@@ -286,14 +286,6 @@ void whi_listener_close_all(wh_worker *worker) {
         free_listener(blob);
 }
 
-void whi_listener_close_fds_in_child(wh_worker *worker) {
-    whi_list_foreach(node, &worker->listeners) {
-        wh_listener *listener = whi_container_of(node, wh_listener, node);
-        for (size_t i = 0; i < listener->door_count; i++)
-            close(listener->doors[i].fd);
-    }
-}
-
 static void refuse(whi_link *link, const whi_hdr *hdr, wh_status status, const char *text) {
     whi_hdr no = {.size = (uint32_t)strlen(text),
                   .cls = WHI_CLASS_REFUSE,

@@ -20,6 +20,5 @@ void whi_listener_pause(wh_worker *worker);
 
 // whi_listener_close_all closes the sockets of all listeners of a worker; their handles stay the user's.
 void whi_listener_close_all(wh_worker *worker);
-void whi_listener_close_fds_in_child(wh_worker *worker);
 
 #endif

@@ -69,8 +69,3 @@ void whi_local_close(wh_worker *worker) {
     close(local->fd);
     whi_free(local);
 }
-
-void whi_local_close_fd_in_child(wh_worker *worker) {
-    if (worker->local)
-        close(worker->local->fd);
-}

@@ -9,6 +9,5 @@
 // whi_local_name returns the worker's name, opening the socket at the first call; "" when there is none to be had.
 const char *whi_local_name(wh_worker *worker);
 void whi_local_close(wh_worker *worker);
-void whi_local_close_fd_in_child(wh_worker *worker);
 
 #endif

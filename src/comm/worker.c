@@ -40,8 +40,9 @@ static void in_child(void *arg) {
     wh_worker *worker = arg;
     atomic_store_explicit(&worker->owner, NULL, memory_order_relaxed);
     close(worker->epoll_fd);
-    close(worker->event_fd);
-    close(worker->timer_fd);
+    // All others, links' and listeners' too, are watched.  Their objects are not to be looked at: their owner may have been in
+    // the middle of changing them while this thread forked.
+    whi_fdset_close(&worker->watched);
     // The numbers will be other files'.
     worker->epoll_fd = worker->event_fd = worker->timer_fd = -1;
     // Another thread may have held the lock, and been in the middle of what it guards.  What the parent's threads had is
@@ -51,11 +52,6 @@ static void in_child(void *arg) {
     whi_pool_init(&worker->foreign, sizeof(wh_request), 64, "request of another thread");
     whi_list_init(&worker->foreign_free);
     whi_list_init(&worker->foreign_aborts);
-    whi_link_close_fds_in_child(worker);
-    whi_dial_close_fds_in_child(worker);
-    whi_hand_close_fds_in_child(worker);
-    whi_listener_close_fds_in_child(worker);
-    whi_local_close_fd_in_child(worker);
 }
 
 static void drain_event(whi_watch *watch, uint32_t events) {
@@ -121,6 +117,7 @@ static void free_worker(wh_worker *w) {
     whi_pool_fini(&w->requests);
     whi_pool_fini(&w->foreign);
     whi_pool_fini(&w->controls);
+    whi_fdset_fini(&w->watched);
     for (int i = 0; i < WHI_MESSAGE_POOLS; i++)
         whi_pool_fini(&w->messages[i]);
     pthread_mutex_destroy(&w->foreign_lock);
@@ -278,8 +275,10 @@ wh_status wh_worker_set_allocator(wh_worker *worker, wh_mem_kind kind, wh_alloc_
 wh_status whi_worker_watch(wh_worker *worker, whi_watch *watch, int fd, uint32_t events) {
     struct epoll_event event = {.events = events, .data.ptr = watch};
     watch->fd = fd;
-    if (epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0)
+    if (epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0) {
+        whi_fdset_add(&worker->watched, fd);
         return WH_OK;
+    }
     watch->fd = -1;
     return errno == ENOMEM ? WH_ENOMEM : errno == ENOSPC ? WH_ELIMIT : WH_ESYSTEM;
 }
@@ -291,8 +290,10 @@ void whi_worker_rewatch(wh_worker *worker, whi_watch *watch, uint32_t events) {
 }
 
 void whi_worker_unwatch(wh_worker *worker, whi_watch *watch) {
-    if (watch->fd >= 0)
+    if (watch->fd >= 0) {
+        whi_fdset_remove(&worker->watched, watch->fd);
         epoll_ctl(worker->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+    }
     watch->fd = -1;
 }
 

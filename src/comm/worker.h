@@ -14,6 +14,7 @@
 #include <wherry/listener.h>
 #include <wherry/worker.h>
 
+#include "base/fdset.h"
 #include "base/fork.h"
 #include "base/hash.h"
 #include "base/mpsc.h"
@@ -70,6 +71,7 @@ struct wh_worker {
     // Sleeping.
     wh_progress_mode mode;
     int epoll_fd, event_fd, timer_fd;
+    whi_fdset watched;      // by the epoll: what a forked child is to close
     uint64_t timer_set_ns;  // the deadline that timer_fd is set to; WHI_TIMER_NEVER
     uint64_t spin_cycles;   // 0 until measured
     int spin_luck;          // how often spinning has paid of late

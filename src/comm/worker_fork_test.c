@@ -188,6 +188,29 @@ TEST(a_child_waits_for_no_lock) {
     duo_end(&d);
 }
 
+// A fork while another thread of the parent is in the middle of changing the worker's lists: the child must not follow them.
+TEST(a_child_follows_no_list) {
+    duo_begin(&d, NULL, NULL);
+    duo_connect(&d);
+    whi_list whole = d.client->dials, listeners = d.server->listeners;
+    whi_hash links = d.client->links;
+    whi_list *torn = (void *)(uintptr_t)8;
+    d.client->dials.next = d.server->listeners.next = torn;
+    memset(&d.client->links, 0x55, sizeof(d.client->links));
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    d.client->dials = whole;
+    d.server->listeners = listeners;
+    d.client->links = links;
+    int status = -1;
+    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+    CHECK_EQ_INT(status, 0);
+    honest(&d);
+    duo_end(&d);
+}
+
 // The end of the parent's side is seen by its peer although the child lives on.
 static void live_a_while(void) {
     usleep(1500 * 1000);
