@@ -358,6 +358,16 @@ class Ends(LoopCase):
             with self.assertRaises(wherry.ClosedError):
                 worker.listen()
 
+    async def test_worker_close_ends_accepts(self):
+        worker = wherry.Worker()
+        listener = await worker.listen(None, HOST)
+        task = asyncio.create_task(waits_for(listener.accept()))
+        await asyncio.sleep(0.01)
+        worker.close()
+        with self.assertRaisesRegex(wherry.ClosedError, "accept"):
+            await asyncio.wait_for(task, LIMIT / 2)
+        self.assertTrue(listener.closed)
+
     async def test_worker_addresses(self):
         came = asyncio.Queue()
         worker = wherry.Worker(accept=came.put_nowait)

@@ -284,6 +284,10 @@ cdef extern from "_park.h" nogil:
     ctypedef struct park_door:
         park *home
         uint64_t number
+        wh_listener *listener
+    void park_door_close(park_door *door)
+    void park_door_drop(park_door *door)
+    void park_close_dropped(park *p)
     void park_init(park *p)
     uint64_t park_number()
     uint64_t park_number_of(wh_endpoint *ep)

@@ -36,6 +36,7 @@ cdef class Endpoint:
     def __dealloc__(self):
         if self.c == NULL:
             return
+        self.worker.forget(self.worker.endpoints, self.number)
         made_at = self.made_at
         try:
             warn_unclosed(f"unclosed endpoint with {self.peer_name or 'its peer'}, {made_at}")

@@ -6,6 +6,7 @@
 
 
 cdef int handle_events(Worker w) except -1:
+    park_close_dropped(&w.parked)
     cdef parked_event *event = park_pop(&w.parked)
     while event != NULL:
         try:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
+@cython.no_gc_clear
 cdef class Listener:
     """A host and port where peers connect; from ``listen``.
 
     ``async with listener:`` (or ``with``) closes it at the end; endpoints that it accepted live on.
     """
 
-    cdef wh_listener *c
-    cdef park_door door
+    cdef park_door *door  # NULL: closed
     cdef readonly Worker worker
     cdef object callback, made_at
     cdef object waiters, waiting  # of accept: operations, and endpoints that nobody has taken
@@ -17,12 +17,17 @@ cdef class Listener:
         raise TypeError("listeners are made by listen()")
 
     def __dealloc__(self):
-        if self.c == NULL:
+        if self.door == NULL:
             return
-        try:
-            warn_unclosed(f"unclosed listener, made at {self.made_at}")
-        finally:
-            wh_listener_close(self.c)
+        self.worker.forget(self.worker.listeners, self.door.number)
+        # First, since the warning runs Python code, and so may other threads: the owner's.
+        if self.worker.is_owner():
+            park_door_close(self.door)
+        else:
+            park_door_drop(self.door)
+            self.worker.wake()
+        self.door = NULL
+        warn_unclosed(f"unclosed listener, made at {self.made_at}")
 
     cdef deliver(self, Endpoint ep):
         if self.callback is not None:
@@ -37,8 +42,9 @@ cdef class Listener:
         """The next endpoint, of a listener without a callback: gives an Endpoint."""
         if self.callback is not None:
             raise ValueError("accept: this listener gives its endpoints to its callback")
-        if self.c == NULL:
+        if self.door == NULL:
             raise failure(WH_ECLOSED, "the listener is closed", "accept")
+        self.worker.must_own()
         if self.waiting:
             return settled(self.worker, OP_ACCEPT, self.waiting.popleft())
         cdef Request op = self.worker.begin(OP_ACCEPT)
@@ -50,32 +56,33 @@ cdef class Listener:
     @property
     def port(self):
         """The port that it listens on."""
-        return self.must_be_open() and wh_listener_port(self.c)
+        return self.must_be_open() and wh_listener_port(self.door.listener)
 
     @property
     def address(self):
         """``"host:port"``, with the host as it was given (``*`` for all)."""
         cdef char text[NAME_MAX]
         self.must_be_open()
-        must(wh_listener_address(self.c, text, sizeof(text)), "address")
+        must(wh_listener_address(self.door.listener, text, sizeof(text)), "address")
         return text.decode()
 
     cdef int must_be_open(self) except -1:
-        if self.c == NULL:
+        if self.door == NULL:
             raise failure(WH_ECLOSED, "the listener is closed")
         return 1
 
     @property
     def closed(self):
         """Whether ``close`` has been called."""
-        return self.c == NULL
+        return self.door == NULL
 
     def close(self):
-        """Stops listening.  Endpoints that nobody has taken are aborted; ``accept`` ends."""
-        if self.c == NULL:
+        """Stops listening.  Endpoints that nobody has taken are aborted; ``accept`` ends.  Owner only."""
+        if self.door == NULL:
             return
-        wh_listener_close(self.c)
-        self.c = NULL
+        self.worker.must_own()
+        park_door_close(self.door)
+        self.door = NULL
         while self.waiters:
             (<Request>self.waiters.popleft()).end_here(None, WH_ECLOSED)
         while self.waiting:
@@ -94,7 +101,7 @@ cdef class Listener:
         self.close()
 
     def __repr__(self):
-        return "<Listener closed>" if self.c == NULL else f"<Listener at {self.address}>"
+        return "<Listener closed>" if self.door == NULL else f"<Listener at {self.address}>"
 
 
 cdef Request listen(Worker w, object callback, object host, object port, object secret,
@@ -116,13 +123,18 @@ cdef Request listen(Worker w, object callback, object host, object port, object 
     listener.waiters = deque()
     listener.waiting = deque()
     listener.made_at = place()
-    listener.door.home = &w.parked
-    listener.door.number = park_number()
     where = address_text(host, port)
-    cdef wh_status status = wh_listener_open(w.c, where.encode(), &opts, park_on_accept,
-                                             &listener.door, &listener.c)
+    cdef park_door *door = <park_door *>calloc(1, sizeof(park_door))
+    if door == NULL:
+        raise MemoryError
+    door.home = &w.parked
+    door.number = park_number()
+    cdef wh_status status = wh_listener_open(w.c, where.encode(), &opts, park_on_accept, door,
+                                             &door.listener)
     if status != WH_OK:
+        free(door)
         must(status, "listen", f"listen at {where}: {wh_status_text(status).decode()}")
-    w.listeners[listener.door.number] = listener
+    listener.door = door
+    w.listeners[door.number] = listener
     w.touch()
     return settled(w, OP_ACCEPT, listener)

@@ -57,12 +57,15 @@ struct park {
     parked_op waiting;  // another: those that are not, and that somebody waits for
     parked_event *events, **events_end;
     parked_ask *asking;
+    struct park_door *dropped;  // listeners that other threads have let go; with the interpreter's lock
 };
 
-// Who accepts: a listener's number and where its worker's events go.
+// Who accepts: a listener's number and where its worker's events go.  The engine calls it until the listener is closed.
 typedef struct park_door {
     park *home;
     uint64_t number;
+    wh_listener *listener;
+    struct park_door *next;  // among the dropped
 } park_door;
 
 static inline void park_init(park *p) {
@@ -71,6 +74,7 @@ static inline void park_init(park *p) {
     p->events = NULL;
     p->events_end = &p->events;
     p->asking = NULL;
+    p->dropped = NULL;
 }
 
 static inline void park_op_init(parked_op *op, park *p, void *request) {
@@ -125,11 +129,11 @@ static inline parked_op *park_next(park *p, parked_op *op) {
 }
 
 static inline int park_has_events(const park *p) {
-    return p->events || p->asking;
+    return p->events || p->asking || p->dropped;
 }
 
 static inline int park_empty(const park *p) {
-    return p->ops.next == &p->ops && !p->events && !p->asking;
+    return p->ops.next == &p->ops && !park_has_events(p);
 }
 
 // park_asks finds what an operation asks for; NULL: nothing, or it does not any more.
@@ -175,6 +179,26 @@ static inline parked_event *park_pop(park *p) {
     if (event && !(p->events = event->next))
         p->events_end = &p->events;
     return event;
+}
+
+// park_door_close closes a door's listener, and frees the door.  The worker's owner only.
+static inline void park_door_close(park_door *door) {
+    wh_listener_close(door->listener);
+    free(door);
+}
+
+// park_door_drop leaves that to the owner.  Any thread, with the interpreter's lock.
+static inline void park_door_drop(park_door *door) {
+    door->next = door->home->dropped;
+    door->home->dropped = door;
+}
+
+static inline void park_close_dropped(park *p) {
+    while (p->dropped) {
+        park_door *door = p->dropped;
+        p->dropped = door->next;
+        park_door_close(door);
+    }
 }
 
 // park_number names the next endpoint or listener of this process; never 0.

@@ -59,11 +59,23 @@ cdef class Worker(Driven):
 
     def __dealloc__(self):
         if self.c == NULL or self.destroyed:
+            park_close_dropped(&self.parked)
             return
         # No operation is under way, since each of them holds the worker.
         if wh_worker_adopt(self.c) == WH_OK:
+            park_close_dropped(&self.parked)
             wh_worker_destroy(self.c)
             self.drop_events()
+
+    # forget takes away an endpoint or a listener that goes.  Only when its __dealloc__ is over are
+    # weak references to it cleared: whoever found it meanwhile would have freed memory.
+    cdef void forget(self, found, uint64_t number):
+        if found is not None:  # the garbage collector may have cleared the worker already
+            found.data.pop(number, None)  # without running Python code
+
+    cdef void wake(self):
+        if self.c != NULL and not self.destroyed:
+            wh_worker_wake(self.c)
 
     cdef void drop_events(self):
         cdef parked_event *event = park_pop(&self.parked)
@@ -296,6 +308,12 @@ cdef class Worker(Driven):
         loop = self.loop if self.loop is not None and not self.loop.is_closed() else None
         if loop is not None:
             loop.remove_reader(wh_worker_fd(self.c))
+        # The engine knows nothing of those who wait in accept().
+        for listener in self.listeners.valuerefs():
+            listener = listener()
+            if listener is not None:
+                listener.close()
+        park_close_dropped(&self.parked)
         wh_worker_destroy(self.c)
         self.drop_events()
         self.end_tasks(loop)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What other threads than the owner may do with a worker's objects, and what they are refused."""
+import asyncio
+import gc
+import threading
+import unittest
+
+import wherry
+from kit import HOST, LIMIT, LoopCase, in_thread, pair, run_child
+
+# A listener that another thread closes or drops, and then a peer that connects.
+LISTENER = """
+import gc, sys, threading, warnings, wherry
+warnings.simplefilter("ignore")
+worker = wherry.Worker()
+box = [worker.listen(lambda ep: print("accepted"), "127.0.0.1").result()]
+port = box[0].port
+def elsewhere():
+    if sys.argv[1] == "close":
+        try:
+            box[0].close()
+        except wherry.ThreadError:
+            print("refused", box[0].closed)
+    box.clear()
+    gc.collect()
+thread = threading.Thread(target=elsewhere)
+thread.start()
+thread.join()
+junk = [bytearray(b"\\xff" * size) for size in range(16, 400) for _ in range(500)]
+def connects():
+    other = wherry.Worker()
+    try:
+        other.connect("127.0.0.1", port).result(5)
+    except wherry.RefusedError:
+        print("nobody listens")
+    other.close()
+thread = threading.Thread(target=connects)
+thread.start()
+while thread.is_alive():
+    worker.progress()
+    thread.join(0.001)
+worker.progress()
+worker.close()
+"""
+
+
+class Listeners(unittest.TestCase):
+    def test_another_thread_lets_one_go(self):
+        for how, said in (("close", ["refused False", "nobody listens"]),
+                          ("drop", ["nobody listens"])):
+            with self.subTest(how=how):
+                code, out, err = run_child(LISTENER, how)
+                self.assertEqual((code, out.split("\n")[:-1]), (0, said), err)
+
+    def test_dropped_elsewhere_and_never_progressed(self):
+        with self.assertWarns(ResourceWarning):
+            worker = wherry.Worker()
+            box = [worker.listen(None, HOST).result()]
+            port = box[0].port
+            in_thread(lambda: (box.clear(), gc.collect()))
+            worker.close()
+        with wherry.listen(None, HOST, port).result():
+            pass
+
+    def test_one_that_goes_cannot_be_found(self):
+        code, out, err = run_child(GOING)
+        self.assertEqual((code, out), (0, "None\n"), err)
+
+
+# What the warning of an endpoint that goes finds where messages look for their source.
+GOING = """
+import warnings, wherry
+worker = wherry.Worker()
+listener = worker.listen(None, "127.0.0.1").result()
+ours = worker.connect("127.0.0.1", listener.port)
+theirs = listener.accept().result(5)
+ours = ours.result(5)
+ours.send(b"x").result(5)
+op = worker.recv(bytearray(1))
+op.result(5)
+warnings.simplefilter("always")
+found = []
+def look(*what, **rest):
+    found.append(op.source)
+warnings.showwarning = look
+del theirs
+print(found[0], flush=True)
+del look
+warnings.simplefilter("ignore")
+ours.abort()
+listener.close()
+worker.close()
+"""
+
+
+if __name__ == "__main__":
+    unittest.main()
