@@ -270,6 +270,52 @@ class Objects(LoopCase):
             self.assertIs(await b.recv_obj(into=whole), whole)
             self.assertTrue((whole == sent[0]).all())
 
+    async def test_numpy_keeps_padding(self):
+        try:
+            import numpy as np
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        part = np.dtype({"names": ["p", "q"], "formats": ["u1", "i4"], "offsets": [2, 4],
+                         "itemsize": 10})
+        kinds = [np.dtype([("a", "u1"), ("b", "f8")], align=True), part,
+                 np.dtype([("a", part, (2,)), ("b", "S3")])]
+        async with pair(None, wherry.Worker()) as (a, b):
+            for kind in kinds:
+                await a.send_obj(np.zeros(3, kind))
+                made = await b.recv_obj()
+                self.assertEqual((made.dtype, made.shape), (kind, (3,)))
+
+    async def test_numpy_types_that_a_peer_must_not_choose(self):
+        try:
+            import numpy as np
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        # Sizes that wrap as C ints, pointers, and more elements than can be gone through.
+        hostile = [("[('a','S2147483600'),('b','i8'),('c','V2147483600')]", (1,)),
+                   ("[('a',[('b','S2147483600'),('c','i8'),('d','V2147483600')])]", (1,)),
+                   ("[('a','O')]", (1,)), ("O", (1,)),
+                   ("[('a',())]", (1,)), ("[1]", (1,)), ("[('a','f8'),('a','f8')]", (1,)),
+                   ("V0", (2**62,)), ("[('a','V0')]", (2**40,)), ("S0", (2**31, 2**31))]
+
+        class Foe:
+            def __init__(self, kind, shape):
+                self.__array_interface__ = {
+                    **self.memory.__array_interface__, "typestr": Told(kind), "shape": shape,
+                    "strides": None}
+            memory = np.zeros(16, "u1")
+
+        class Told(str):
+            """A type whose size is told as that of the memory, so that it can be sent."""
+            def __getitem__(self, at):
+                size = "0" if self in ("V0", "S0", "[('a','V0')]") else "16"
+                return size if at == slice(2, None) else str.__getitem__(self, at)
+        async with pair(None, wherry.Worker()) as (a, b):
+            for kind, shape in hostile:
+                with self.subTest(kind=kind):
+                    await a.send_obj(Foe(kind, shape))
+                    with self.assertRaises(wherry.ProtocolError):
+                        await b.recv_obj()
+
     async def test_a_list_is_one_message(self):
         async with pair() as (a, b):
             await a.send_obj([b"x"] * 50)

@@ -28,6 +28,7 @@ from asyncio import _get_running_loop as get_running_loop
 from collections import deque, namedtuple
 from contextvars import copy_context
 from inspect import iscoroutine
+from math import prod
 from operator import index
 from os import environ
 from struct import calcsize, pack as struct_pack, unpack as struct_unpack

@@ -14,6 +14,7 @@ MAGIC = b"WPY\1"
 
 cdef enum:
     DIMS_MAX = 64
+    NOTHINGS_MAX = 1 << 20  # elements of no size: no memory bounds how many a peer can name
 
 
 cdef class ObjectHold:
@@ -261,18 +262,32 @@ cdef object part_of_object(ObjectHold object, size_t i, reader, place):
     return array_of(frame, text, shape)
 
 
+def fits(dtype):
+    """Whether all fields lie within their elements: numpy adds sizes up as C ints, which wrap."""
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        return fits(base) and base.itemsize * prod(shape) == dtype.itemsize
+    return dtype.itemsize >= 0 and all(
+        0 <= offset and offset + field.itemsize <= dtype.itemsize and fits(field)
+        for field, offset, *_ in (dtype.fields or {}).values())
+
+
 cdef object array_of(Frame frame, bytes text, tuple shape):
     """A numpy array over the frame's memory; without numpy the memory as it is."""
     try:
         import numpy
+        from numpy.lib.format import descr_to_dtype
     except ImportError:
         return memoryview(frame)
     try:
         dtype = text.decode("ascii")
-        dtype = numpy.dtype(literal_eval(dtype) if dtype.startswith("[") else dtype)
-        if dtype.hasobject:
-            raise ValueError("an array of pointers")
+        # Padding has to stay padding: numpy.dtype would make fields of it.
+        dtype = (descr_to_dtype(literal_eval(dtype)) if dtype.startswith("[")
+                 else numpy.dtype(dtype))
+        if dtype.hasobject or not fits(dtype):
+            raise ValueError("an array of pointers, or with elements outside of its memory")
+        if dtype.itemsize == 0 and prod(shape) > NOTHINGS_MAX:
+            raise ValueError("more elements without a size than anybody sends")
         return numpy.ndarray(shape, dtype, buffer=frame)
-    except (ValueError, TypeError, SyntaxError, OverflowError, MemoryError,
-            RecursionError) as error:
+    except Exception as error:
         raise bad_header() from error
