@@ -218,6 +218,26 @@ class Cancelling(LoopCase):
                 await task
             self.assertEqual(steps, [1, "cancelled next"])
 
+    async def test_no_message_is_lost_while_a_task_only_yields(self):
+        count, cancels, got, part = 200, 0, [], bytearray(4)
+
+        async def receive():
+            while len(got) < count:
+                await b.recv(part)
+                got.append(int.from_bytes(part, "little"))
+                time.sleep(0.0001)
+        async with pair() as (a, b):
+            for i in range(count):
+                await a.send(i.to_bytes(4, "little"))
+            # All is there, so the task never waits, but now and then it lets others run.
+            while b.probe() is not None:
+                task = asyncio.create_task(receive())
+                await asyncio.sleep(0)
+                cancels += task.cancel()
+                await asyncio.wait([task])
+            self.assertEqual(got, list(range(count)))
+            self.assertGreater(cancels, 1)
+
     async def test_a_coroutine_that_goes_away_withdraws(self):
         async with pair() as (a, b):
             first = bytearray(1)

@@ -23,7 +23,7 @@ from wherry._c cimport *
 
 from array import array
 from ast import literal_eval
-from asyncio import CancelledError as CancelledTask, Task
+from asyncio import CancelledError as CancelledTask, Task, current_task
 from asyncio import _get_running_loop as get_running_loop
 from collections import deque, namedtuple
 from contextvars import copy_context
@@ -108,3 +108,8 @@ include "_device.pxi"
 include "_fast.pxi"
 include "_frames.pxi"
 include "_time.pxi"
+
+# Whoever asks for one of these has to go by a function, which fills it.
+for made in (AmCall, Driven, Endpoint, Frame, Hold, Layout, Listener, LoopLink, Memory, Message,
+             ObjectHold, Rare, RegisteredMemory, RemoteMemory, Request, Segments, Type):
+    wherry_not_made(made)

@@ -30,9 +30,6 @@ cdef class Endpoint:
     cdef bint closing
     cdef object __weakref__
 
-    def __init__(self):
-        raise TypeError("endpoints come from connect() or a listener")
-
     def __dealloc__(self):
         if self.c == NULL:
             return
@@ -113,6 +110,8 @@ cdef class Endpoint:
         cdef Request op = w.begin(OP_RECV)
         hold_into(op, buf, True)
         op.tag = tag
+        if w.cancels():
+            return w.withdrawn(op, self)
         return w.started(op, wh_tag_recv(self.open(), op.view.buf, op.view.len, tag, mask,
                                          w.options(op, timeout_ms, 0), &op.handle), self)
 

@@ -118,6 +118,8 @@ cdef Request recv_object(Worker w, Endpoint ep, object into, uint64_t tag, uint6
     op.tag = tag
     w.must_be_open()
     cdef wh_endpoint *c = ep.open() if ep is not None else NULL
+    if w.cancels():
+        return w.withdrawn(op, w if ep is None else ep)
     cdef size_t count = len(holds), i
     cdef wh_frame *frames = <wh_frame *>calloc(count + 1, sizeof(wh_frame))
     if frames == NULL:

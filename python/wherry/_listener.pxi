@@ -13,9 +13,6 @@ cdef class Listener:
     cdef object waiters, waiting  # of accept: operations, and endpoints that nobody has taken
     cdef object __weakref__
 
-    def __init__(self):
-        raise TypeError("listeners are made by listen()")
-
     def __dealloc__(self):
         if self.door == NULL:
             return

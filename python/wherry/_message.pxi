@@ -31,9 +31,6 @@ cdef class Message:
     cdef uint64_t bytes, number
     cdef object __weakref__
 
-    def __init__(self):
-        raise TypeError("messages come from peek()")
-
     def __dealloc__(self):
         if self.c != NULL:
             let_go(self.worker, drop_message, self.c)
@@ -67,6 +64,8 @@ cdef class Message:
             raise failure(WH_ECLOSED, "recv: the message was received or dropped before", "recv")
         w.must_be_open()
         op.tag = self.number
+        if w.cancels():
+            return w.withdrawn(op, w)
         status = wh_message_recv(self.c, op.view.buf, op.view.len, w.options(op, timeout_ms, 0),
                                  &op.handle)
         if status >= 0:

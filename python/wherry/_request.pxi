@@ -38,8 +38,21 @@ cdef extern from *:
     #endif
         return 0;
     }
+
+    /* What only this module makes: made by others, it would lack what its methods rely on. */
+    static PyObject *wherry_refuse_new(PyTypeObject *type, PyObject *args, PyObject *names) {
+        (void)args, (void)names;
+        return PyErr_Format(PyExc_TypeError, "'%s' objects are made by functions and methods only, see its help()",
+                            type->tp_name);
+    }
+
+    static void wherry_not_made(PyObject *type) {
+        ((PyTypeObject *)type)->tp_new = wherry_refuse_new;
+        PyType_Modified((PyTypeObject *)type);
+    }
     """
     int wherry_send_slot(object type, void *slot)
+    void wherry_not_made(object type)
 
 cdef extern from "Python.h":
     int PyContext_Enter(object context)
@@ -87,9 +100,6 @@ cdef class Request:
     cdef bint held, in_engine, finished, cancel_asked, waited, yields, quiet
     cdef public bint _asyncio_future_blocking
 
-    def __init__(self):
-        raise TypeError("requests are made by operations, such as Endpoint.send()")
-
     def __dealloc__(self):
         if self.handle != NULL:
             wh_request_free(self.handle)
@@ -118,7 +128,16 @@ cdef class Request:
         self.abandon()
         if value is None:
             value = kind() if isinstance(kind, type) else kind
+        if self.gives() and isinstance(value, CancelledTask) and current_task() is not None:
+            # It had ended, and its task was only yielding: the message would be lost.
+            self.worker.put_off(current_task())
+            raise StopIteration(self.outcome(True))
         raise value
+
+    cdef bint gives(self):
+        """Whether it has ended with something that is lost unless somebody gets it."""
+        return (self.finished and self.error is None
+                and (self.kind == OP_RECV or self.value is not None))
 
     def close(self):
         """For ``await``: the coroutine that waits here goes away."""
@@ -280,6 +299,8 @@ cdef class Request:
     cdef object outcome(self, bint in_task):
         if self.error is not None:
             if in_task and self.was_cancelled():
+                if self.worker.late:
+                    self.worker.late.discard(current_task())
                 raise self._make_cancelled_error()
             raise self.error.with_traceback(None)
         if self.kind == OP_RECV:
@@ -497,7 +518,13 @@ cdef int run_in(Worker worker, object context, object fn, Request op) except -1:
 cdef cancel_late(object fn):
     """Tells a task of a cancellation that came when its operation could not be withdrawn."""
     task = getattr(fn, "__self__", None)
-    if not isinstance(task, Task) or task.done():
+    if isinstance(task, Task):
+        cancel_again(task)
+
+
+def cancel_again(task):
+    """Has a task see a cancellation that was held back while it was given a result."""
+    if task.done():
         return
     cancelling = getattr(task, "cancelling", None)  # from Python 3.11 on
     if cancelling is None:

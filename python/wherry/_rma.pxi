@@ -49,9 +49,6 @@ cdef class RegisteredMemory:
     cdef str made_at
     cdef object __weakref__
 
-    def __init__(self):
-        raise TypeError("registered memory is made by alloc() or register()")
-
     def __dealloc__(self):
         cdef wh_status status
         if self.c == NULL:
@@ -179,9 +176,6 @@ cdef class RemoteMemory:
     cdef wh_rkey *c
     cdef readonly Endpoint endpoint
     cdef object __weakref__
-
-    def __init__(self):
-        raise TypeError("remote memory comes from Endpoint.open_key()")
 
     def __dealloc__(self):
         if self.c != NULL:

@@ -18,9 +18,6 @@ cdef class Type:
     cdef wh_type_info known
     cdef bint asked
 
-    def __init__(self):
-        raise TypeError("types are made by the functions of wherry.types, such as contig()")
-
     def __dealloc__(self):
         wh_type_release(self.c)
 

@@ -25,6 +25,7 @@ cdef class Worker(Driven):
     cdef dict handlers                # of active messages: id -> function
     cdef dict allocators              # of objects: name of the memory -> function
     cdef object accept
+    cdef set late             # tasks that were given a message instead of their cancellation
     cdef object __weakref__
 
     def __cinit__(self, Context context=None, *, accept=None):
@@ -44,6 +45,7 @@ cdef class Worker(Driven):
         self.listeners = WeakValueDictionary()
         self.handlers = {}
         self.allocators = {}
+        self.late = set()
         self.opts.size = sizeof(self.opts)
         self.opts.done = park_on_done
         self.opts.result = &self.result
@@ -135,6 +137,27 @@ cdef class Worker(Driven):
         error = op.make_error()
         raise error
 
+    # put_off has a task see its cancellation once it waits for something, or at its next receive:
+    # as long as messages are there, it would not have to wait.
+    cdef put_off(self, task):
+        self.late.add(task)
+        get_running_loop().call_soon(cancel_put_off, self, task)
+
+    cdef inline bint cancels(self) except -1:
+        """Whether the running task is to see such a cancellation now, and receive nothing."""
+        if not self.late or get_running_loop() is None:
+            return False
+        task = current_task()
+        return task in self.late and is_cancelled(task)
+
+    # withdrawn ends a receive that the engine was never told of.
+    cdef Request withdrawn(self, Request op, object target):
+        op.target = target
+        op.cancel_asked = True
+        op.c.result.status = WH_ECANCELLED
+        op.finish()
+        return op
+
     # ---- what users ask for
 
     def progress(self):
@@ -208,6 +231,8 @@ cdef class Worker(Driven):
         op.tag = tag
         cdef uint32_t timeout_ms = milliseconds(timeout)
         self.must_be_open()
+        if self.cancels():
+            return self.withdrawn(op, self)
         return self.started(op, wh_worker_tag_recv(
             self.c, op.view.buf, op.view.len, tag, mask, self.options(op, timeout_ms, 0),
             &op.handle), self)
@@ -340,6 +365,18 @@ cdef class Worker(Driven):
     def __repr__(self):
         state = "closed" if self.closed else f"of {self.loop!r}" if self.loop else "without a loop"
         return f"<Worker {state}, {len(self.endpoints)} endpoints>"
+
+
+def is_cancelled(task):
+    """Whether who asked a task to end has not taken it back, as asyncio.timeout does."""
+    cancelling = getattr(task, "cancelling", None)  # from Python 3.11 on
+    return cancelling is None or cancelling() > 0
+
+
+def cancel_put_off(Worker worker, task):
+    if task in worker.late:
+        worker.late.discard(task)
+        cancel_again(task)
 
 
 def tell_later(Request op):
