@@ -235,9 +235,10 @@ static wh_status start_flush(wh_request *req) {
 
 static wh_status start_message(wh_request *req) {
     wh_endpoint *ep = req->ep;
-    // An object that could not go at once has its envelope, which is announced.
+    // An object that had to wait has its envelope, which is the whole message when nothing follows it.
     uint64_t size = eager_size(req);
-    bool small = req->kind != WHI_REQ_SEND_OBJECT && size <= ep->link->eager_max;
+    bool whole = req->kind != WHI_REQ_SEND_OBJECT || !whi_object_data_size(req);
+    bool small = whole && size <= ep->link->eager_max;
     bool credit = ep->credit >= (int64_t)(size + WHI_MESSAGE_COST);
     wh_status st;
     if (small && credit) {

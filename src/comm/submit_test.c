@@ -133,6 +133,47 @@ TEST(refused_calls_leave_the_endpoint) {
     duo_end(&d);
 }
 
+// ---- objects that had to wait
+
+static char part[1000];
+
+static void *send_small_object(void *arg) {
+    (void)arg;
+    wh_frame frame = {.data = part, .size = sizeof(part)};
+    wh_request *req = NULL;
+    CHECK_EQ_INT(wh_object_send(d.to, "h", 1, &frame, 1, 1, NULL, &req), WH_PENDING);
+    CHECK_EQ_INT(wh_request_wait(req, 20000), WH_OK);
+    wh_request_free(req);
+    atomic_fetch_add(&finished, 1);
+    return NULL;
+}
+
+// A small object goes at once, as from the owner: its sender does not wait for the receive.
+TEST(a_small_object_is_done_before_its_receive) {
+    duo_begin(&d, NULL, NULL);
+    duo_connect(&d);
+    finished = 0;
+    memset(part, 7, sizeof(part));
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, send_small_object, NULL) == 0);
+    UNTIL(&d, atomic_load(&finished) == 1);
+    pthread_join(thread, NULL);
+    CHECK_EQ_INT(d.to->counters.rendezvous, 0);
+    char got[sizeof(part)] = {0};
+    wh_frame place = {.data = got, .size = sizeof(got)};
+    wh_request *req = NULL;
+    completed = failed = 0;
+    wh_status st =
+        wh_object_recv(d.from, &place, 1, 1, WH_TAG_MASK_ALL, WH_OP_OPTS(.done = on_done), &req);
+    CHECK(st >= WH_OK);
+    if (st == WH_PENDING)
+        UNTIL(&d, atomic_load(&completed) == 1);
+    CHECK_EQ_INT(failed, 0);
+    CHECK(memcmp(got, part, sizeof(part)) == 0);
+    wh_request_free(req);
+    duo_end(&d);
+}
+
 // ---- a full queue
 
 static void *fill_queue(void *arg) {
