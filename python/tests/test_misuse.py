@@ -3,7 +3,7 @@
 import unittest
 
 import wherry
-from kit import HOST, LIMIT, LoopCase, pair, run_child
+from kit import HOST, LoopCase, pair, run_child
 
 # Every class of the module, made in all ways that Python has; then every method of what was made.
 MAKES = """
@@ -32,6 +32,23 @@ class Making(unittest.TestCase):
         names = out.split()
         for name in ("Endpoint", "Frame", "Listener", "Message", "Request", "Type"):
             self.assertIn(name, names)
+
+
+class Arguments(LoopCase):
+    async def test_handlers_that_cannot_be_called(self):
+        with self.assertRaisesRegex(TypeError, "accept: 5"):
+            wherry.Worker(accept=5)
+        async with pair() as (a, b):
+            with self.assertRaisesRegex(TypeError, "set_am: 5"):
+                a.worker.set_am(1, 5)
+            with self.assertRaisesRegex(TypeError, "on_lost: 5"):
+                a.on_lost(5)
+
+    async def test_zero_bytes_in_hosts(self):
+        with self.assertRaisesRegex(ValueError, "zero byte"):
+            wherry.listen(None, HOST + "\0.example")
+        with self.assertRaisesRegex(ValueError, "zero byte"):
+            wherry.connect(HOST + "\0.example", 1)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What other threads than the owner may do with a worker's objects, and what they are refused."""
-import asyncio
 import gc
 import threading
 import unittest
 
 import wherry
-from kit import HOST, LIMIT, LoopCase, in_thread, pair, run_child
+from kit import HOST, LoopCase, in_thread, pair, run_child
 
 # A listener that another thread closes or drops, and then a peer that connects.
 LISTENER = """
@@ -31,7 +30,7 @@ def connects():
     other = wherry.Worker()
     try:
         other.connect("127.0.0.1", port).result(5)
-    except wherry.RefusedError:
+    except (wherry.RefusedError, wherry.PeerError):  # when the listener closes meanwhile
         print("nobody listens")
     other.close()
 thread = threading.Thread(target=connects)
@@ -91,6 +90,59 @@ ours.abort()
 listener.close()
 worker.close()
 """
+
+
+class Elsewhere(LoopCase):
+    async def test_what_only_the_owner_may_ask(self):
+        async with pair() as (a, b):
+            self.assertTrue(a.connected)
+            self.assertEqual(a.lanes, "loop (loop)")
+            for ask in (lambda: a.connected, lambda: a.lanes):
+                with self.assertRaises(wherry.ThreadError):
+                    in_thread(ask)
+            self.assertNotIn("not connected", in_thread(lambda: repr(a)))
+            async with await wherry.listen(None, HOST) as listener:
+                with self.assertRaises(wherry.ThreadError):
+                    in_thread(listener.accept)
+                op = listener.accept()
+                with self.assertRaises(wherry.ThreadError):
+                    in_thread(op.cancel)
+                ours = await wherry.connect(HOST, listener.port)
+                (await op).abort()
+                ours.abort()
+                self.assertFalse(ours.connected)
+
+
+# Endpoints that are still open when the interpreter ends, of the main thread or of one that goes on.
+EXITS = """
+import asyncio, sys, threading, time, wherry
+async def main():
+    listener = await wherry.listen(None, "127.0.0.1")
+    ours = await wherry.connect("127.0.0.1", listener.port)
+    theirs = await listener.accept()
+    listener.close()
+    if sys.argv[1] == "global":
+        globals()["left"] = ours, theirs
+        wherry.worker().set_am(1, lambda *what: theirs)
+    else:
+        print("there", flush=True)
+        await asyncio.sleep(100)
+if sys.argv[1] == "global":
+    asyncio.run(main())
+else:
+    threading.Thread(target=lambda: asyncio.run(main()), daemon=True).start()
+    time.sleep(0.5)
+"""
+
+
+class Exits(unittest.TestCase):
+    def test_nothing_fails_at_the_end_of_the_interpreter(self):
+        for how in ("global", "daemon"):
+            with self.subTest(how=how):
+                code, out, err = run_child(EXITS, how, PYTHONWARNINGS="ignore")
+                self.assertEqual(code, 0, err)
+                for wrong in ("excepthook", "ThreadError", "Exception ignored", "Traceback"):
+                    self.assertNotIn(wrong, err)
 
 
 if __name__ == "__main__":

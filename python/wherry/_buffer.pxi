@@ -5,6 +5,7 @@
 # __cuda_array_interface__, then __array_interface__ and DLPack for what has no buffer protocol.
 
 cdef extern from "Python.h":
+    PyObject *PyExc_ResourceWarning
     # As the C function is: the error stays set, for the caller to look at.
     int get_buffer "PyObject_GetBuffer"(object obj, Py_buffer *view, int flags)
     void *PyCapsule_GetPointer(object capsule, const char *name) except NULL

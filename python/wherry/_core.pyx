@@ -10,7 +10,7 @@ from cpython.buffer cimport (
     PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer)
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.exc cimport PyErr_CheckSignals, PyErr_Clear
+from cpython.exc cimport PyErr_CheckSignals, PyErr_Clear, PyErr_WarnEx
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uintptr_t
@@ -34,7 +34,6 @@ from os import environ
 from struct import calcsize, pack as struct_pack, unpack as struct_unpack
 from sys import _getframe as getframe
 from traceback import print_exception
-from warnings import warn
 from weakref import WeakSet, WeakValueDictionary
 
 from wherry._ucx import ucx_package
@@ -66,7 +65,8 @@ type, such as "<f8" (or a list of fields, as ``numpy.dtype`` takes it), and shap
 
 
 cdef warn_unclosed(str text):
-    warn(text, ResourceWarning, 2)
+    # By C: when the interpreter ends, this module's names are gone before the last endpoint.
+    PyErr_WarnEx(<object>PyExc_ResourceWarning, text.encode(), 2)
 
 
 def version():

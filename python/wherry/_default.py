@@ -21,7 +21,9 @@ class _Workers:
 
     def __del__(self) -> None:
         for worker in self.all:
-            worker.close()
+            # At the end of the interpreter another thread may do this.
+            if worker.owned:
+                worker.close()
 
 
 class _Here(threading.local):

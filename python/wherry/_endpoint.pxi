@@ -236,6 +236,8 @@ cdef class Endpoint:
 
         A coroutine function becomes a task.
         """
+        if not callable(fn):
+            raise TypeError(f"on_lost: {fn!r} cannot be called")
         must(wh_endpoint_on_lost(self.open(), park_on_lost, &self.worker.parked), "on_lost")
         self.lost_fn = fn
         self.worker.touch()
@@ -252,8 +254,11 @@ cdef class Endpoint:
 
     @property
     def connected(self):
-        """Whether the peer is there: connected, and neither closed nor lost."""
-        return self.c != NULL and wh_endpoint_status(self.c) == WH_OK
+        """Whether the peer is there: connected, and neither closed nor lost.  Owner only."""
+        if self.c == NULL:
+            return False
+        self.worker.must_own()
+        return wh_endpoint_status(self.c) == WH_OK
 
     @property
     def peer(self):
@@ -264,8 +269,10 @@ cdef class Endpoint:
 
     @property
     def lanes(self):
-        """What its messages go over: ``"shm (shm ring 32 KiB)"``; None when not connected."""
+        """What its messages go over: ``"shm (shm ring 32 KiB)"``; None when not connected.  Owner only."""
         cdef char text[NAME_MAX]
+        self.open()
+        self.worker.must_own()
         if wh_endpoint_lanes(self.open(), text, sizeof(text)) != WH_OK:
             return None
         return text.decode()
@@ -291,7 +298,11 @@ cdef class Endpoint:
         self.end(None, kind is not None).result()
 
     def __repr__(self):
-        state = "closed" if self.c == NULL else "" if self.connected else "not connected"
+        if self.c == NULL:
+            state = "closed"
+        else:
+            # Other threads cannot ask.
+            state = "" if not self.worker.is_owner() or self.connected else "not connected"
         return f"<Endpoint with {self.peer or 'its peer'}{', ' if state else ''}{state}>"
 
 
@@ -336,6 +347,8 @@ cdef Endpoint adopt_endpoint(Worker worker, wh_endpoint *c, str listener_at):
 
 cdef str address_text(object host, object port):
     host = "" if host is None else str(host)
+    if "\0" in host:
+        raise ValueError(f"host is {host!r}: it has a zero byte")
     number = index(port)
     if not 0 <= number <= 65535:
         raise ValueError(f"port is {number}: 0 to 65535")

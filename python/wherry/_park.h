@@ -57,7 +57,8 @@ struct park {
     parked_op waiting;  // another: those that are not, and that somebody waits for
     parked_event *events, **events_end;
     parked_ask *asking;
-    struct park_door *dropped;  // listeners that other threads have let go; with the interpreter's lock
+    struct park_door
+        *dropped;  // listeners that other threads have let go; with the interpreter's lock
 };
 
 // Who accepts: a listener's number and where its worker's events go.  The engine calls it until the listener is closed.

@@ -352,6 +352,8 @@ cdef class Request:
         """Asks it to end.  False when it has ended already.  See the class for what comes of it."""
         if self.finished and self.done_fn is None:
             return False
+        if self.kind == OP_ACCEPT:
+            self.worker.must_own()
         if self.finished or park_op_done(&self.c):
             # It has ended, and whoever waits has not been told yet: he gets the result first.
             self.cancel_asked = self.done_fn is not None

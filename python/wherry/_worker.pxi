@@ -30,6 +30,8 @@ cdef class Worker(Driven):
 
     def __cinit__(self, Context context=None, *, accept=None):
         cdef wh_worker_opts opts
+        if accept is not None and not callable(accept):
+            raise TypeError(f"accept: {accept!r} cannot be called")
         memset(&opts, 0, sizeof(opts))
         opts.size = sizeof(opts)
         self.context = context if context is not None else Context()
@@ -270,6 +272,8 @@ cdef class Worker(Driven):
         if handler is None:
             must(wh_worker_set_am(self.c, id, NULL, NULL), "set_am")
             self.handlers.pop(id, None)
+        elif not callable(handler):
+            raise TypeError(f"set_am: {handler!r} cannot be called")
         else:
             must(wh_worker_set_am(self.c, id, park_on_am, &self.parked), "set_am")
             self.handlers[id] = handler
