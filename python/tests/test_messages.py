@@ -316,6 +316,22 @@ class Objects(LoopCase):
                     with self.assertRaises(wherry.ProtocolError):
                         await b.recv_obj()
 
+    async def test_objects_and_messages_are_apart(self):
+        async with pair() as (a, b):
+            await a.send_obj(b"object")
+            self.assertIsNone(b.probe())
+            self.assertIsNone(b.peek())
+            got = bytearray(8)
+            op = b.recv(got)
+            await a.send(b"message")
+            self.assertEqual(got[:await op], b"message")
+            await a.send(b"message")
+            self.assertEqual(await b.recv_obj(), b"object")
+            op = b.recv_obj()
+            await asyncio.sleep(0.01)
+            self.assertFalse(op.done())
+            op.cancel()
+
     async def test_a_list_is_one_message(self):
         async with pair() as (a, b):
             await a.send_obj([b"x"] * 50)

@@ -615,7 +615,8 @@ class Lives(unittest.TestCase):
 
     def test_fork(self):
         worker = wherry.Worker()
-        with worker.listen(None, HOST).result(), worker.context.alloc(100) as memory:
+        with worker.listen(None, HOST).result() as listener, \
+                worker.context.alloc(100) as memory:
             child = os.fork()
             if child == 0:
                 code = 1
@@ -629,12 +630,29 @@ class Lives(unittest.TestCase):
                             memoryview(memory)
                         with self.assertRaises(wherry.ForkedError):
                             memory.close()
+                        for call in (listener.accept, listener.close, worker.progress, worker.dump,
+                                     worker.close):
+                            with self.assertRaises(wherry.ForkedError):
+                                call()
                         with wherry.listen(None, HOST).result():  # one of its own
                             code = 0
                 finally:
                     os._exit(code)
             self.assertEqual(os.waitpid(child, 0)[1], 0)
         worker.close()
+
+    def test_a_forked_child_ends_quietly(self):
+        code, out, err = run_child("""
+import os, sys, wherry
+listener = wherry.listen(None, "127.0.0.1").result()
+child = os.fork()
+if child == 0:
+    del listener
+    sys.exit(3)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+listener.close()
+""")
+        self.assertEqual((code, out, err), (0, "3\n", ""))
 
     def test_exit_with_operations_pending(self):
         program = """

@@ -14,8 +14,8 @@ cdef class Listener:
     cdef object __weakref__
 
     def __dealloc__(self):
-        if self.door == NULL:
-            return
+        if self.door == NULL or self.worker.pid != getpid():
+            return  # closed, or the parent's
         self.worker.forget(self.worker.listeners, self.door.number)
         # First, since the warning runs Python code, and so may other threads: the owner's.
         if self.worker.is_owner():

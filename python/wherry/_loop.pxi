@@ -44,6 +44,7 @@ cdef class Driven:
     cdef readonly object loop
     cdef object on_turn
     cdef unsigned long thread
+    cdef int pid              # the process that made it
     cdef bint scheduled, pumping, due, spin_blocked, debug, destroyed
     cdef int waiting          # tasks that wait for our operations
     cdef int luck

@@ -43,6 +43,7 @@ cdef class Worker(Driven):
             opts.accept_arg = &self.door
         must(wh_worker_create(self.context.c, &opts, &self.c), "Worker")
         self.thread = PyThread_get_thread_ident()
+        self.pid = getpid()
         self.endpoints = WeakValueDictionary()
         self.listeners = WeakValueDictionary()
         self.handlers = {}
@@ -179,7 +180,11 @@ cdef class Worker(Driven):
             raise failure(WH_ECLOSED, "the worker is closed")
         return 0
 
+    # must_own is for what only the owner does.  A forked child has the same threads, but not the
+    # worker: its descriptors are closed there.
     cdef int must_own(self) except -1:
+        if self.pid != getpid():
+            raise failure(WH_EFORKED, "")
         if not self.is_owner():
             raise failure(WH_ETHREAD, "")
         return 0
@@ -317,8 +322,8 @@ cdef class Worker(Driven):
 
     @property
     def owned(self):
-        """Whether the calling thread owns the worker."""
-        return self.is_owner()
+        """Whether the calling thread owns the worker; in a forked child none does."""
+        return self.is_owner() and self.pid == getpid()
 
     @property
     def closed(self):
