@@ -109,7 +109,24 @@ include "_fast.pxi"
 include "_frames.pxi"
 include "_time.pxi"
 
-# Whoever asks for one of these has to go by a function, which fills it.
-for made in (AmCall, Driven, Endpoint, Frame, Hold, Layout, Listener, LoopLink, Memory, Message,
-             ObjectHold, Rare, RegisteredMemory, RemoteMemory, Request, Segments, Type):
-    wherry_not_made(made)
+# Who makes what Python programs cannot: made by them, it would lack what its methods rely on.
+MADE_BY = {
+    Endpoint: "endpoints come from connect() or a listener",
+    Frame: "frames come from recv_obj()",
+    Listener: "listeners are made by listen()",
+    Message: "messages come from peek()",
+    RegisteredMemory: "registered memory is made by alloc() or register()",
+    RemoteMemory: "remote memory comes from Endpoint.open_key()",
+    Request: "requests are made by operations, such as Endpoint.send()",
+    Type: "types are made by the functions of wherry.types, such as contig()",
+    **{kind: "it is made by this package only" for kind in (
+        AmCall, Driven, Hold, Layout, LoopLink, Memory, ObjectHold, Rare, Segments)},
+}
+
+
+cdef object refuse_new(object kind, PyObject *args, PyObject *names):
+    raise TypeError(next(MADE_BY[base] for base in kind.__mro__ if base in MADE_BY))
+
+
+for kind in MADE_BY:
+    wherry_new_slot(kind, <void *>refuse_new)

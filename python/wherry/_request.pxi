@@ -39,20 +39,14 @@ cdef extern from *:
         return 0;
     }
 
-    /* What only this module makes: made by others, it would lack what its methods rely on. */
-    static PyObject *wherry_refuse_new(PyTypeObject *type, PyObject *args, PyObject *names) {
-        (void)args, (void)names;
-        return PyErr_Format(PyExc_TypeError, "'%s' objects are made by functions and methods only, see its help()",
-                            type->tp_name);
-    }
-
-    static void wherry_not_made(PyObject *type) {
-        ((PyTypeObject *)type)->tp_new = wherry_refuse_new;
+    static int wherry_new_slot(PyObject *type, void *slot) {
+        ((PyTypeObject *)type)->tp_new = (newfunc)slot;
         PyType_Modified((PyTypeObject *)type);
+        return 0;
     }
     """
     int wherry_send_slot(object type, void *slot)
-    void wherry_not_made(object type)
+    int wherry_new_slot(object type, void *slot)
 
 cdef extern from "Python.h":
     int PyContext_Enter(object context)
