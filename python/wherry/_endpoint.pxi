@@ -269,7 +269,10 @@ cdef class Endpoint:
 
     @property
     def lanes(self):
-        """What its messages go over: ``"shm (shm ring 32 KiB)"``; None when not connected.  Owner only."""
+        """What its messages go over: ``"shm (shm ring 32 KiB)"``; None when not connected.
+
+        Owner only.
+        """
         cdef char text[NAME_MAX]
         self.open()
         self.worker.must_own()

@@ -74,7 +74,10 @@ cdef class Listener:
         return self.door == NULL
 
     def close(self):
-        """Stops listening.  Endpoints that nobody has taken are aborted; ``accept`` ends.  Owner only."""
+        """Stops listening.  Endpoints that nobody has taken are aborted; ``accept`` ends.
+
+        Owner only.
+        """
         if self.door == NULL:
             return
         self.worker.must_own()

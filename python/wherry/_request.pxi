@@ -76,7 +76,7 @@ cdef class Request:
     Cancelling, by ``cancel`` or by cancelling the task that awaits it, is a request: an operation
     that has not begun to move data is withdrawn, and then ``asyncio.CancelledError`` is raised; one
     that has, completes.  A message is then delivered as if nothing had been, and the task sees its
-    cancellation at its next ``await``.  In both cases the buffer is free when ``await`` returns.
+    cancellation at its next receive or once it has to wait.  In both cases the buffer is free when ``await`` returns.
     """
 
     cdef parked_op c
