@@ -162,13 +162,12 @@ TEST(a_small_object_is_done_before_its_receive) {
     char got[sizeof(part)] = {0};
     wh_frame place = {.data = got, .size = sizeof(got)};
     wh_request *req = NULL;
-    completed = failed = 0;
-    wh_status st =
-        wh_object_recv(d.from, &place, 1, 1, WH_TAG_MASK_ALL, WH_OP_OPTS(.done = on_done), &req);
-    CHECK(st >= WH_OK);
-    if (st == WH_PENDING)
-        UNTIL(&d, atomic_load(&completed) == 1);
-    CHECK_EQ_INT(failed, 0);
+    wh_result result;
+    CHECK_EQ_INT(wh_object_recv(d.from, &place, 1, 1, WH_TAG_MASK_ALL, NULL, &req), WH_PENDING);
+    UNTIL(&d, wh_request_status(req) != WH_PENDING);
+    CHECK_EQ_INT(wh_request_result(req, &result), WH_OK);
+    CHECK_EQ_INT(result.status, WH_OK);
+    wh_object_free(result.object);
     CHECK(memcmp(got, part, sizeof(part)) == 0);
     wh_request_free(req);
     duo_end(&d);
