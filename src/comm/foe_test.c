@@ -35,12 +35,7 @@ TEST(name_of_an_access_that_failed) {
     duo_connect(&d);
     raw_lanes = WHI_LANE_STREAM;
     raw_link_local(&d, &foe, wh_listener_port(d.listener));
-    unsigned before = d.accepted_count;
-    whi_hdr open = {
-        .cls = WHI_CLASS_OPEN, .ep = 1, .seq = 100, .tag = foe.peer.listener, .arg = 1 << 20};
-    CHECK(raw_send(&d, &foe, &open, NULL));
-    PUMP_UNTIL(&d, d.accepted_count > before);
-    wh_endpoint *target = d.accepted[before];
+    wh_endpoint *target = raw_open(&d, &foe);
     wh_rkey *rkey = open_key(target, 1 << 20);
     CHECK(shutdown(foe.fd, SHUT_RD) == 0);
     memset(evil, 'X', sizeof(evil));

@@ -34,12 +34,7 @@ static void begin(void) {
 // attack links the foe, and opens an endpoint.
 static void attack(void) {
     raw_link(&victim, &foe, port);
-    unsigned before = victim.accepted_count;
-    whi_hdr open = {
-        .cls = WHI_CLASS_OPEN, .ep = 1, .seq = 100, .tag = foe.peer.listener, .arg = 1 << 20};
-    CHECK(raw_send(&victim, &foe, &open, NULL));
-    PUMP_UNTIL(&victim, victim.accepted_count > before);
-    target = victim.accepted[before];
+    target = raw_open(&victim, &foe);
     seq = 0;
 }
 
@@ -88,13 +83,7 @@ static bool announce(uint8_t cls, uint32_t send_id, uint64_t tag, uint64_t lengt
 
 // hear reads records of the victim until one of class `cls` has come.
 static whi_hdr hear(uint8_t cls) {
-    for (;;) {
-        whi_hdr hdr;
-        CHECK(raw_read(&victim, foe.fd, &hdr, sizeof(hdr)));
-        CHECK(hdr.size <= sizeof(bytes) && raw_read(&victim, foe.fd, bytes, hdr.size));
-        if (hdr.cls == cls)
-            return hdr;
-    }
+    return raw_hear(&victim, &foe, cls, bytes, sizeof(bytes));
 }
 
 // ---- single rules of the protocol

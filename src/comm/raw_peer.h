@@ -225,4 +225,26 @@ __attribute__((unused)) static bool raw_send(duo *victim, const raw *r, const wh
            (!hdr->size || raw_write(victim, r->fd, payload, hdr->size));
 }
 
+// raw_open opens endpoint 1 over the link and returns the victim's end of it.
+__attribute__((unused)) static wh_endpoint *raw_open(duo *victim, const raw *r) {
+    unsigned before = victim->accepted_count;
+    whi_hdr open = {
+        .cls = WHI_CLASS_OPEN, .ep = 1, .seq = 100, .tag = r->peer.listener, .arg = 1 << 20};
+    CHECK(raw_send(victim, r, &open, NULL));
+    PUMP_UNTIL(victim, victim->accepted_count > before);
+    return victim->accepted[before];
+}
+
+// raw_hear reads records of the victim until one of class `cls` has come, whose payload is in `bytes` then.
+__attribute__((unused)) static whi_hdr raw_hear(duo *victim, const raw *r, uint8_t cls,
+                                                uint8_t *bytes, size_t max) {
+    for (;;) {
+        whi_hdr hdr;
+        CHECK(raw_read(victim, r->fd, &hdr, sizeof(hdr)));
+        CHECK(hdr.size <= max && raw_read(victim, r->fd, bytes, hdr.size));
+        if (hdr.cls == cls)
+            return hdr;
+    }
+}
+
 #endif

@@ -47,11 +47,7 @@ static wh_rkey *open_key(void) {
 
 static void attack(void) {
     raw_link(&d, &foe, wh_listener_port(d.listener));
-    unsigned before = d.accepted_count;
-    whi_hdr open = {
-        .cls = WHI_CLASS_OPEN, .ep = 1, .seq = 100, .tag = foe.peer.listener, .arg = 1 << 20};
-    CHECK(raw_send(&d, &foe, &open, NULL));
-    PUMP_UNTIL(&d, d.accepted_count > before);
+    (void)raw_open(&d, &foe);
     seq = 0;
 }
 
@@ -75,13 +71,7 @@ static void ask(uint8_t cls, uint64_t id, uint64_t offset, uint32_t op, uint64_t
 
 static whi_hdr hear(uint8_t cls) {
     static uint8_t bytes[1 << 16];
-    for (;;) {
-        whi_hdr hdr;
-        CHECK(raw_read(&d, foe.fd, &hdr, sizeof(hdr)));
-        CHECK(hdr.size <= sizeof(bytes) && raw_read(&d, foe.fd, bytes, hdr.size));
-        if (hdr.cls == cls)
-            return hdr;
-    }
+    return raw_hear(&d, &foe, cls, bytes, sizeof(bytes));
 }
 
 static void answered(unsigned what, wh_status status) {

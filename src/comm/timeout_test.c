@@ -180,12 +180,7 @@ static wh_endpoint *target;
 static wh_request *grant_and_stall(void) {
     whi_rng_init(&raw_rng, 11);
     raw_link(&d, &foe, wh_listener_port(d.listener));
-    unsigned before = d.accepted_count;
-    whi_hdr open = {
-        .cls = WHI_CLASS_OPEN, .ep = 1, .seq = 100, .tag = foe.peer.listener, .arg = 1 << 20};
-    CHECK(raw_send(&d, &foe, &open, NULL));
-    PUMP_UNTIL(&d, d.accepted_count > before);
-    target = d.accepted[before];
+    target = raw_open(&d, &foe);
     wh_request *recv = NULL;
     CHECK_EQ_INT(wh_tag_recv(target, into, 1000, 5, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
     whi_announce announcement = {.send_id = 9};
