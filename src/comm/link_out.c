@@ -146,10 +146,6 @@ unsigned whi_link_flush_out(whi_link *link) {
     return count;
 }
 
-static bool have_both(const whi_link *link, uint32_t lane) {
-    return (whi_worker_lanes(link->worker, link->secret_count > 0) & link->peer.lanes & lane) != 0;
-}
-
 static wh_status bell(void *arg) {
     const whi_link *link = arg;
     return link->stream && !link->dead ? whi_stream_bell(link->stream) : WH_OK;
@@ -198,7 +194,7 @@ void whi_link_start(whi_link *link) {
         whi_link_ucx_start(link);
         return;
     }
-    if (!link->local || !have_both(link, WHI_LANE_SHM))
+    if (!link->local || !(whi_link_lanes(link) & WHI_LANE_SHM))
         return;
     wh_status st = switch_to_shm(link);
     if (st != WH_OK)

@@ -18,12 +18,8 @@
 // What was sent before the socket ended is waited for: UCX's ways are others, and may be slower.
 #define DRAIN_NS (20 * WHI_NS_PER_MS)
 
-static uint32_t common_lanes(const whi_link *link) {
-    return whi_worker_lanes(link->worker, link->secret_count > 0) & link->peer.lanes;
-}
-
 bool whi_link_wants_ucx(const whi_link *link) {
-    uint32_t lanes = common_lanes(link);
+    uint32_t lanes = whi_link_lanes(link);
     bool rdma = link->worker->ctx->rdma && (link->peer.features & WHI_FEATURE_RDMA);
     if (!(lanes & WHI_LANE_UCX) || (link->local && (lanes & WHI_LANE_SHM)))
         return false;
@@ -85,7 +81,7 @@ static wh_status send_offer(whi_link *link) {
 static void without(whi_link *link, const char *why) {
     link->holding = false;
     whi_timers_remove(&link->worker->timers, &link->ucx_timer);
-    if (!(common_lanes(link) & WHI_LANE_STREAM)) {
+    if (!(whi_link_lanes(link) & WHI_LANE_STREAM)) {
         whi_link_fail(link, WH_ENOLANE, "%s", why);
         return;
     }

@@ -41,6 +41,17 @@ void whi_mr_table_fini(whi_mr_table *table) {
     pthread_mutex_destroy(&table->lock);
 }
 
+static wh_mr *new_mr(unsigned access) {
+    wh_mr *mr = whi_calloc(1, sizeof(*mr));
+    if (!mr)
+        return NULL;
+    mr->fd = -1;
+    whi_list_init(&mr->transfers);
+    whi_list_init(&mr->shares);
+    mr->access = access;
+    return mr;
+}
+
 static wh_status add(wh_context *ctx, wh_mr *mr) {
     whi_mr_table *table = &ctx->mrs;
     if (getrandom(&mr->id, sizeof(mr->id), 0) != sizeof(mr->id))
@@ -75,13 +86,9 @@ wh_status wh_mem_register(wh_context *ctx, void *ptr, size_t size, wh_mem_kind k
                           unsigned access, wh_mr **out) {
     if (!arguments_are_sane(ctx, size, access, out) || !ptr)
         return WH_EINVAL;
-    wh_mr *mr = whi_calloc(1, sizeof(*mr));
+    wh_mr *mr = new_mr(access);
     if (!mr)
         return WH_ENOMEM;
-    mr->fd = -1;
-    whi_list_init(&mr->transfers);
-    whi_list_init(&mr->shares);
-    mr->access = access;
     wh_status st = whi_buffer_resolve(&mr->buf, ptr, size, kind, 0);
     if (st == WH_OK)
         st = add(ctx, mr);
@@ -96,13 +103,9 @@ wh_status wh_mem_register(wh_context *ctx, void *ptr, size_t size, wh_mem_kind k
 wh_status wh_mem_alloc(wh_context *ctx, size_t size, unsigned access, wh_mr **out) {
     if (!arguments_are_sane(ctx, size, access, out) || size > SIZE_MAX / 2)
         return WH_EINVAL;
-    wh_mr *mr = whi_calloc(1, sizeof(*mr));
+    wh_mr *mr = new_mr(access);
     if (!mr)
         return WH_ENOMEM;
-    mr->fd = -1;
-    whi_list_init(&mr->transfers);
-    whi_list_init(&mr->shares);
-    mr->access = access;
     wh_status st =
         whi_region_create("wherry-mem", sizeof(whi_mr_shared) + size, &mr->region, &mr->fd);
     if (st == WH_OK) {

@@ -68,6 +68,10 @@ uint32_t whi_worker_lanes(wh_worker *worker, bool secret) {
     return lanes;
 }
 
+uint32_t whi_link_lanes(const whi_link *link) {
+    return whi_worker_lanes(link->worker, link->secret_count > 0) & link->peer.lanes;
+}
+
 const char *whi_worker_ucx_why(const wh_worker *worker) {
     return *worker->ucx_why ? worker->ucx_why : worker->ctx->ucx_why;
 }

@@ -13,6 +13,8 @@
 // ucx has to serve alone, its domain is made here, so that a peer does not hear of a lane that does not work;
 // whi_worker_ucx_why says why it does not, "" otherwise.
 uint32_t whi_worker_lanes(wh_worker *worker, bool secret);
+// whi_link_lanes returns those that both ends of a link can use.
+uint32_t whi_link_lanes(const whi_link *link);
 const char *whi_worker_ucx_why(const wh_worker *worker);
 
 // whi_worker_ucx_ready makes the domain, if that has not been done, and says whether there is one.

@@ -120,8 +120,7 @@ static ucs_status_t open_context(whi_ucx *ucx) {
         return status;
     configure(config);
     ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES,
-                           .features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_AMO32 |
-                                       UCP_FEATURE_AMO64 | UCP_FEATURE_WAKEUP};
+                           .features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP};
     status = whi_ucp.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &ucx->context);
     whi_ucp.ucp_config_release(config);
     return status;
