@@ -32,9 +32,6 @@ class Examples(unittest.TestCase):
         self.addCleanup(process.kill)
         return int(process.stdout.readline())
 
-    def test_hello(self):
-        self.assertEqual(self.run_one("hello.py", self.serve("hello.py")), "hello, client\n")
-
     def test_ten_lines(self):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
