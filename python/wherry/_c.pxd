@@ -314,6 +314,7 @@ cdef extern from "_park.h" nogil:
     void park_on_free(void *ptr, size_t size, wh_mem_kind kind, int device, void *arg)
     uint64_t park_clock_ns()
     bint park_spin(wh_worker *worker, const parked_op *op, uint64_t until_ns)
+    bint park_linger(wh_worker *worker, uint64_t until_ns)
 
 cdef extern from "<stdbool.h>":
     ctypedef unsigned char cbool "bool"

@@ -11,11 +11,15 @@
 # starves: it does not while another task waits for us, not again in a turn in which it was in vain,
 # and only while such waits have lately paid.  What tasks do without a loop turn is limited to a
 # slice of time; beyond it they yield until the loop has turned.
+#
+# Where several tasks wait, or one for several operations, the loop itself lingers: it goes round
+# without sleeping for as long as an await would spin, and looks a little while in each turn.
 
 cdef enum:
-    SLICE_NS = 400000     # what tasks may do in a turn of the loop without waiting
+    SLICE_NS = 300000     # what tasks may do in a turn of the loop without waiting
     PUMP_NS = 100000      # after so much of a turn no more tasks are stepped
     SPIN_NS = 250000      # longest spin: a round of 1 MiB; below a wake-up peers would stay asleep
+    LINGER_NS = 5000      # of a turn that lingers; others that are ready have to wait for it
     PASSES = 64           # of progress in one pump
     CLOCK_EVERY = 16      # operations between two looks at the clock
     LUCK_MAX = 8
@@ -45,11 +49,12 @@ cdef class Driven:
     cdef object on_turn
     cdef unsigned long thread
     cdef int pid              # the process that made it
-    cdef bint scheduled, pumping, due, spin_blocked, debug, destroyed
+    cdef bint scheduled, pumping, lingering, due, spin_blocked, debug, destroyed
     cdef int waiting          # tasks that wait for our operations
     cdef int luck
     cdef unsigned count
     cdef uint64_t turn_start, spin_ns
+    cdef uint64_t linger_until  # 0: something has moved since
 
     cdef inline bint is_owner(self):
         return PyThread_get_thread_ident() == self.thread
@@ -118,9 +123,13 @@ cdef class Driven:
         try:
             for passes in range(PASSES):
                 events = wh_worker_progress(self.c)
+                if events:
+                    self.stop_lingering()
                 if not park_empty(&self.parked):
                     self.drain()
                 elif events == 0:
+                    if self.lingers():
+                        break
                     status = wh_worker_arm(self.c)
                     if status == WH_OK:
                         return 0
@@ -198,6 +207,28 @@ cdef class Driven:
         if self.luck <= LUCK_RETRY:
             self.luck = 1
         return False
+
+    cdef bint lingers(self):
+        """Nothing moves: whether to go round again without sleeping.  Looks a while itself."""
+        cdef uint64_t now
+        if self.linger_until == 0:
+            if self.waiting <= 0 or not self.spins():
+                return False
+            self.linger_until = park_clock_ns() + self.spin_ns
+        now = park_clock_ns()
+        if now >= self.linger_until:
+            self.luck -= self.lingering
+            self.lingering = False
+            return False
+        self.lingering = True
+        if park_linger(self.c, now + LINGER_NS):
+            self.stop_lingering()
+        return True
+
+    cdef inline void stop_lingering(self):
+        self.luck += self.lingering and self.luck < LUCK_MAX
+        self.lingering = False
+        self.linger_until = 0
 
     cdef int leave_loop(self) except -1:
         if self.loop is not None and not self.loop.is_closed():

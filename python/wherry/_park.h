@@ -307,6 +307,16 @@ static inline void park_relax(void) {
 #endif
 }
 
+// park_linger progresses until something has moved or `until_ns` has come, and says whether something has.
+static inline int park_linger(wh_worker *worker, uint64_t until_ns) {
+    do {
+        for (unsigned i = 0; i < 16; i++)
+            if (wh_worker_progress(worker))
+                return 1;
+    } while (park_clock_ns() < until_ns);
+    return 0;
+}
+
 // park_spin progresses until the operation has ended or `until_ns` has come, and says whether it has ended.
 static inline int park_spin(wh_worker *worker, const parked_op *op, uint64_t until_ns) {
     enum { EAGER = 500 };  // passes before the core's other thread is left some room

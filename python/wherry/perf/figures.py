@@ -10,8 +10,8 @@ from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
 SIZES = (8, 1024, 65536, 1 << 20)
 WARM_UP = 10            # a tenth of the rounds is not counted
-WINDOW = 64             # messages on the way when bandwidth is measured,
-WINDOW_BYTES = 8 << 20  # but not more bytes than this
+WINDOW = 32             # messages on the way when bandwidth is measured, as `wherry perf` has them
+FLOW = 4                # so many times more messages than rounds
 SMALL = 64              # bytes up to which a rate is told
 LEAST = 20              # rounds of a large message
 LINE = "rows: "         # begins the line that a peer's program tells them in
@@ -48,13 +48,10 @@ def rounds_of(size: int, rounds: int) -> int:
     return max(LEAST, min(rounds, rounds * 8192 // size))
 
 
-def window_of(size: int) -> int:
-    return max(2, min(WINDOW, WINDOW_BYTES // size))
-
-
-def windows_of(size: int, rounds: int) -> int:
-    """How many windows a bandwidth is measured with."""
-    return max(2, rounds_of(size, rounds) // window_of(size))
+def counts_of(size: int, rounds: int) -> Tuple[int, int]:
+    """Messages of the warm-up of a bandwidth, and of what counts."""
+    count = FLOW * rounds_of(size, rounds)
+    return count // WARM_UP, count
 
 
 def timed(test: str, metric: str, size: int, seconds: Sequence[float], peer: Optional[str] = None,

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What Wherry costs: each function measures once and gives rows."""
 import asyncio
+import collections
 import contextlib
 import time
-from typing import List, Optional
+from typing import Deque, List, Optional
 
 import wherry
 from wherry._core import time_sends
-from wherry.perf.figures import Row, flow, rounds_of, timed, window_of, windows_of
-from wherry.perf.serve import ECHO, HOST, ONE_WAY, WINDOW_END
+from wherry.perf.figures import WINDOW, Row, counts_of, flow, rounds_of, timed
+from wherry.perf.serve import ECHO, END, FLOW, HOST, ONE_WAY
 
 BURST = 64           # sends of `cost`: few enough that none waits for credit
 PENDING = 1000       # receives of `idle`
@@ -37,29 +38,36 @@ def latency_blocking(ep: wherry.Endpoint, size: int, rounds: int) -> List[Row]:
 
 
 async def bandwidth(ep: wherry.Endpoint, size: int, rounds: int) -> List[Row]:
-    """Windows of messages; one answer for each, so that the sender does not run away."""
+    """A window of messages on the way, and one answer to all."""
     out, answer = bytes(size), bytearray(1)
-    windows, window = windows_of(size, rounds), window_of(size)
-    for at in range(windows + 1):
-        if at < 2:  # the first window is the warm-up
-            start = time.perf_counter()
-        await asyncio.gather(*[ep.send(out, ONE_WAY) for _ in range(window)])
-        await ep.send(b"?", WINDOW_END)
-        await ep.recv(answer, WINDOW_END)
-    return flow("async", size, windows * window, time.perf_counter() - start)
+    for count in counts_of(size, rounds):  # the first is the warm-up
+        await ep.send(count.to_bytes(8, "little"), FLOW)
+        ops: Deque[wherry.Request[None]] = collections.deque()
+        start = time.perf_counter()
+        for _ in range(count):
+            if len(ops) == WINDOW:
+                await ops.popleft()
+            ops.append(ep.send(out, ONE_WAY))
+        for op in ops:
+            await op
+        await ep.recv(answer, END)
+    return flow("async", size, count, time.perf_counter() - start)
 
 
 def bandwidth_blocking(ep: wherry.Endpoint, size: int, rounds: int) -> List[Row]:
     out, answer = bytes(size), bytearray(1)
-    windows, window = windows_of(size, rounds), window_of(size)
-    for at in range(windows + 1):
-        if at < 2:  # the first window is the warm-up
-            start = time.perf_counter()
-        for sent in [ep.send(out, ONE_WAY) for _ in range(window)]:
-            sent.result()
-        ep.send(b"?", WINDOW_END).result()
-        ep.recv(answer, WINDOW_END).result()
-    return flow("blocking", size, windows * window, time.perf_counter() - start)
+    for count in counts_of(size, rounds):  # the first is the warm-up
+        ep.send(count.to_bytes(8, "little"), FLOW).result()
+        ops: Deque[wherry.Request[None]] = collections.deque()
+        start = time.perf_counter()
+        for _ in range(count):
+            if len(ops) == WINDOW:
+                ops.popleft().result()
+            ops.append(ep.send(out, ONE_WAY))
+        for op in ops:
+            op.result()
+        ep.recv(answer, END).result()
+    return flow("blocking", size, count, time.perf_counter() - start)
 
 
 async def cost(ep: wherry.Endpoint, bursts: int) -> List[Row]:
@@ -73,11 +81,11 @@ async def cost(ep: wherry.Endpoint, bursts: int) -> List[Row]:
         for _ in range(BURST):
             await ep.send(out, ONE_WAY)
         python.append((time.perf_counter_ns() - start) / BURST)
-        await ep.send(b"?", WINDOW_END)
-        await ep.recv(answer, WINDOW_END)
+        await ep.send(b"?", END)
+        await ep.recv(answer, END)
         engine.append(time_sends(ep, out, ONE_WAY, BURST) / BURST)
-        await ep.send(b"?", WINDOW_END)
-        await ep.recv(answer, WINDOW_END)
+        await ep.send(b"?", END)
+        await ep.recv(answer, END)
     return [Row("send", "cost", 8, sorted(python)[bursts // 2], min=min(python)),
             Row("send", "cost", 8, sorted(engine)[bursts // 2], min=min(engine), peer="C call")]
 

@@ -4,12 +4,13 @@
 
 Runs in an environment of its own, where Wherry is not.  Rank 0 prints rows.
 """
+import collections
 import os
 import sys
 import time
-from typing import Any, List
+from typing import Any, Deque, List
 
-from figures import Row, flow, rounds_of, tell, timed, window_of, windows_of
+from figures import WINDOW, Row, counts_of, flow, rounds_of, tell, timed
 from mpi4py import MPI
 
 PEER = "mpi4py (MPICH)"
@@ -30,21 +31,22 @@ def latency(comm: Any, size: int, rounds: int) -> List[Row]:
 
 
 def bandwidth(comm: Any, size: int, rounds: int) -> List[Row]:
-    windows, window = windows_of(size, rounds), window_of(size)
-    buffers = [bytearray(size) for _ in range(window)]
-    answer = bytearray(1)
+    buf, answer = bytearray(size), bytearray(1)
     comm.Barrier()
-    for at in range(windows + 1):
-        if at < 2:  # the first window is the warm-up
-            start = time.perf_counter()
+    for count in counts_of(size, rounds):  # the first is the warm-up
+        ops: Deque[Any] = collections.deque()
+        start = time.perf_counter()
+        for _ in range(count):
+            if len(ops) == WINDOW:
+                ops.popleft().Wait()
+            ops.append(comm.Isend(buf, 1) if comm.rank == 0 else comm.Irecv(buf, 0))
+        MPI.Request.Waitall(list(ops))
         if comm.rank == 0:
-            MPI.Request.Waitall([comm.Isend(buf, 1) for buf in buffers])
             comm.Recv(answer, 1)
         else:
-            MPI.Request.Waitall([comm.Irecv(buf, 0) for buf in buffers])
             comm.Send(answer, 0)
     seconds = time.perf_counter() - start
-    return flow("blocking", size, windows * window, seconds, PEER) if comm.rank == 0 else []
+    return flow("blocking", size, count, seconds, PEER) if comm.rank == 0 else []
 
 
 def main() -> None:

@@ -7,20 +7,31 @@ Runs in an environment of its own, where Wherry is not.  UCXX progresses in its 
 Dask's backend uses; of its modes it is among the fastest.
 """
 import asyncio
+import collections
 import os
 import sys
 import time
-from typing import Any, List
+from typing import Any, Deque, List
 
 import numpy as np
 import ucxx
-from figures import Row, flow, rounds_of, tell, timed, window_of, windows_of
+from figures import WINDOW, Row, counts_of, flow, rounds_of, tell, timed
 
 PEER = "UCXX"
 HOST = "127.0.0.1"
 WARM_UP = 5  # rounds before the first: connections are made with the first message
 # What the client asks for next: [kind, size, count]; kind 2 is the end.
 LATENCY, BANDWIDTH, END = range(3)
+
+
+async def flow_through(call: Any, buf: Any, count: int) -> None:
+    """A window of sends or receives under way."""
+    ops: Deque[Any] = collections.deque()
+    for _ in range(count):
+        if len(ops) == WINDOW:
+            await ops.popleft()
+        ops.append(asyncio.ensure_future(call(buf)))
+    await asyncio.gather(*ops)
 
 
 async def answer(ep: Any) -> None:
@@ -36,10 +47,8 @@ async def answer(ep: Any) -> None:
                 await ep.recv(buf)
                 await ep.send(buf)
             continue
-        for _ in range(count):
-            for _ in range(window_of(size)):
-                await ep.recv(buf)
-            await ep.send(tiny)
+        await flow_through(ep.recv, buf, count)
+        await ep.send(tiny)
     await ep.close()
 
 
@@ -61,15 +70,13 @@ async def latency(ep: Any, size: int, count: int) -> List[Row]:
 
 
 async def bandwidth(ep: Any, size: int, rounds: int) -> List[Row]:
-    windows, window = windows_of(size, rounds), window_of(size)
-    await ep.send(np.array([BANDWIDTH, size, windows + 1], dtype=np.int64))
     out, tiny = np.zeros(size, dtype=np.uint8), np.zeros(1, dtype=np.uint8)
-    for at in range(windows + 1):
-        if at < 2:  # the first window is the warm-up
-            start = time.perf_counter()
-        await asyncio.gather(*[ep.send(out) for _ in range(window)])
+    for count in counts_of(size, rounds):  # the first is the warm-up
+        await ep.send(np.array([BANDWIDTH, size, count], dtype=np.int64))
+        start = time.perf_counter()
+        await flow_through(ep.send, out, count)
         await ep.recv(tiny)
-    return flow("async", size, windows * window, time.perf_counter() - start, PEER)
+    return flow("async", size, count, time.perf_counter() - start, PEER)
 
 
 async def measure(port: int, rounds: int, sizes: List[int]) -> None:

@@ -5,9 +5,9 @@ import os
 import time
 from typing import List, Optional
 
-from wherry.perf.figures import Row, flow, timed, window_of, windows_of
+from wherry.perf.figures import Row, counts_of, flow, timed
 from wherry.perf.ours import of_tasks, timer
-from wherry.perf.serve import ECHO, HEAD, HOST, ONE_WAY, WINDOW_END, Server
+from wherry.perf.serve import ECHO, END, HEAD, HOST, ONE_WAY, Server
 
 STREAMS = "asyncio streams"
 BELLS = "eventfd + asyncio"
@@ -50,18 +50,16 @@ async def latency(port: int, size: int, count: int, test: str = "async") -> List
 
 async def bandwidth(port: int, size: int, rounds: int) -> List[Row]:
     stream = await Stream.open(port)
-    out, end = framed(size, ONE_WAY), framed(0, WINDOW_END)
-    windows, window = windows_of(size, rounds), window_of(size)
-    for at in range(windows + 1):
-        if at < 2:  # the first window is the warm-up
-            start = time.perf_counter()
-        for _ in range(window):
+    out, end = framed(size, ONE_WAY), framed(0, END)
+    for count in counts_of(size, rounds):  # the first is the warm-up
+        start = time.perf_counter()
+        for _ in range(count):
             stream.writer.write(out)
             await stream.writer.drain()
         await stream.ask(end, 1)
     seconds = time.perf_counter() - start
     await stream.close()
-    return flow("async", size, windows * window, seconds, STREAMS)
+    return flow("async", size, count, seconds, STREAMS)
 
 
 async def tasks(port: int, number: int, seconds: float) -> List[Row]:

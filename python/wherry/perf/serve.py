@@ -2,19 +2,21 @@
 """The other process of what is measured: ``python -m wherry.perf.serve HOW CORE [FD FD]``.
 
 It prints the ports that it listens on and ends when its standard input does.  A message of tag ECHO is
-answered by the same, of tag ONE_WAY by nothing, of tag WINDOW_END by one byte.
+answered by the same, of tag ONE_WAY by nothing, of tag END by one byte.  One of tag FLOW says how many
+will come one way: receives for them are posted ahead, then one byte answers all.
 """
 import asyncio
+import collections
 import importlib
 import os
 import subprocess
 import sys
-from typing import List, Optional, Sequence
+from typing import Deque, List, Optional, Sequence
 
 import wherry
-from wherry.perf.figures import SIZES
+from wherry.perf.figures import SIZES, WINDOW
 
-ECHO, ONE_WAY, WINDOW_END = range(3)
+ECHO, ONE_WAY, END, FLOW = range(4)
 HOST = "127.0.0.1"
 HEAD = 8  # bytes before a stream's message: its length, and its tag as with Wherry
 
@@ -26,6 +28,28 @@ def new_loop(uvloop: bool) -> asyncio.AbstractEventLoop:
     return loop
 
 
+async def take(ep: wherry.Endpoint, buf: bytearray, count: int) -> None:
+    ops: Deque[wherry.Request[int]] = collections.deque()
+    for _ in range(count):
+        if len(ops) == WINDOW:
+            await ops.popleft()
+        ops.append(ep.recv(buf, ONE_WAY))
+    for op in ops:
+        await op
+    await ep.send(b"!", END)
+
+
+def take_blocking(ep: wherry.Endpoint, buf: bytearray, count: int) -> None:
+    ops: Deque[wherry.Request[int]] = collections.deque()
+    for _ in range(count):
+        if len(ops) == WINDOW:
+            ops.popleft().result()
+        ops.append(ep.recv(buf, ONE_WAY))
+    for op in ops:
+        op.result()
+    ep.send(b"!", END).result()
+
+
 async def echo(ep: wherry.Endpoint, room: int) -> None:
     buf = bytearray(room)
     view = memoryview(buf)
@@ -34,7 +58,9 @@ async def echo(ep: wherry.Endpoint, room: int) -> None:
             while True:
                 op = ep.recv(buf, 0, 0)
                 size = await op
-                if op.tag != ONE_WAY:
+                if op.tag == FLOW:
+                    await take(ep, buf, int.from_bytes(view[:size], "little"))
+                elif op.tag != ONE_WAY:
                     await ep.send(view[:size] if op.tag == ECHO else b"!", op.tag)
         except (wherry.ClosedError, wherry.PeerError):
             pass
@@ -47,7 +73,9 @@ def echo_blocking(ep: wherry.Endpoint, room: int) -> None:
         while True:
             op = ep.recv(buf, 0, 0)
             size = op.result()
-            if op.tag != ONE_WAY:
+            if op.tag == FLOW:
+                take_blocking(ep, buf, int.from_bytes(view[:size], "little"))
+            elif op.tag != ONE_WAY:
                 ep.send(view[:size] if op.tag == ECHO else b"!", op.tag).result()
     except (wherry.ClosedError, wherry.PeerError):
         pass
