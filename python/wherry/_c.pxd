@@ -313,6 +313,7 @@ cdef extern from "_park.h" nogil:
     wh_status park_on_alloc(wh_object *object, size_t index, void **ptr, void *arg)
     void park_on_free(void *ptr, size_t size, wh_mem_kind kind, int device, void *arg)
     uint64_t park_clock_ns()
+    bint park_glance(wh_worker *worker, const parked_op *op)
     bint park_spin(wh_worker *worker, const parked_op *op, uint64_t until_ns)
     bint park_linger(wh_worker *worker, uint64_t until_ns)
 

@@ -63,6 +63,8 @@ cdef object fast_recv(object self, PyObject **args, Py_ssize_t n, PyObject *name
         return (<Endpoint>self).start_recv(<object>args[0], 0, 0xffffffffffffffff, 0)
     if names == NULL and n == 2:
         return (<Endpoint>self).start_recv(<object>args[0], <object>args[1], 0xffffffffffffffff, 0)
+    if names == NULL and n == 3:
+        return (<Endpoint>self).start_recv(<object>args[0], <object>args[1], <object>args[2], 0)
     return wherry_general(general_recv, self, args, n, names)
 
 

@@ -190,6 +190,9 @@ cdef class Driven:
             return park_op_done(&op.c)
         if not self.scheduled and not self.pumping:
             self.touch()
+        if park_glance(self.c, &op.c):
+            self.luck += self.luck < LUCK_MAX
+            return True
         until = park_clock_ns() + self.spin_ns
         end = self.turn_start + SLICE_NS
         if park_spin(self.c, &op.c, until if until < end else end):

@@ -317,6 +317,16 @@ static inline int park_linger(wh_worker *worker, uint64_t until_ns) {
     return 0;
 }
 
+// park_glance makes the passes in which a peer that is awake has mostly answered; they need no clock.
+static inline int park_glance(wh_worker *worker, const parked_op *op) {
+    for (unsigned i = 0; i < 16; i++) {
+        wh_worker_progress(worker);
+        if (park_op_done(op))
+            return 1;
+    }
+    return 0;
+}
+
 // park_spin progresses until the operation has ended or `until_ns` has come, and says whether it has ended.
 static inline int park_spin(wh_worker *worker, const parked_op *op, uint64_t until_ns) {
     enum { EAGER = 500 };  // passes before the core's other thread is left some room

@@ -193,6 +193,19 @@ cdef class Request:
         if self.waited:
             self.waited = False
             self.worker.waiting -= self.kind != OP_ACCEPT
+        if self.kind > OP_RECV or self.c.result.status != WH_OK:
+            self.conclude()
+        self.keep = None
+        if self.rare is not None:
+            self.rare.given = None
+        self.free_handle()
+        if self.held:
+            self.held = False
+            PyBuffer_Release(&self.view)
+        return 0
+
+    # conclude works out what came of it; nothing but its size, of a message that was sent or received.
+    cdef int conclude(self) except -1:
         keep, self.keep = self.keep, None
         try:
             if self.c.result.status != WH_OK:
@@ -211,12 +224,6 @@ cdef class Request:
                 self.value = fetched(self.rare)
         except Exception as error:
             self.error = error
-        if self.rare is not None:
-            self.rare.given = None
-        self.free_handle()
-        if self.held:
-            self.held = False
-            PyBuffer_Release(&self.view)
         return 0
 
     # give_memory asks the allocators for the memory of an object that has come.  They may do

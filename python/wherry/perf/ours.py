@@ -9,7 +9,7 @@ from typing import Deque, List, Optional
 import wherry
 from wherry._core import time_sends
 from wherry.perf.figures import WINDOW, Row, counts_of, flow, rounds_of, timed
-from wherry.perf.serve import ECHO, END, FLOW, HOST, ONE_WAY
+from wherry.perf.serve import ECHO, END, FLOW, HOST, ONE_WAY, ORDER, ROUNDS
 
 BURST = 64           # sends of `cost`: few enough that none waits for credit
 PENDING = 1000       # receives of `idle`
@@ -19,6 +19,7 @@ TICK = 0.001         # the timer of `tasks`
 
 async def latency(ep: wherry.Endpoint, size: int, count: int, test: str = "async") -> List[Row]:
     out, into, times = bytes(size), bytearray(size), []
+    await ep.send(ORDER.pack(size, count), ROUNDS)
     for _ in range(count):
         start = time.perf_counter()
         await ep.send(out, ECHO)
@@ -29,7 +30,9 @@ async def latency(ep: wherry.Endpoint, size: int, count: int, test: str = "async
 
 def latency_blocking(ep: wherry.Endpoint, size: int, rounds: int) -> List[Row]:
     out, into, times = bytes(size), bytearray(size), []
-    for _ in range(rounds_of(size, rounds)):
+    count = rounds_of(size, rounds)
+    ep.send(ORDER.pack(size, count), ROUNDS).result()
+    for _ in range(count):
         start = time.perf_counter()
         ep.send(out, ECHO).result()
         ep.recv(into, ECHO).result()
@@ -41,7 +44,7 @@ async def bandwidth(ep: wherry.Endpoint, size: int, rounds: int) -> List[Row]:
     """A window of messages on the way, and one answer to all."""
     out, answer = bytes(size), bytearray(1)
     for count in counts_of(size, rounds):  # the first is the warm-up
-        await ep.send(count.to_bytes(8, "little"), FLOW)
+        await ep.send(ORDER.pack(size, count), FLOW)
         ops: Deque[wherry.Request[None]] = collections.deque()
         start = time.perf_counter()
         for _ in range(count):
@@ -57,7 +60,7 @@ async def bandwidth(ep: wherry.Endpoint, size: int, rounds: int) -> List[Row]:
 def bandwidth_blocking(ep: wherry.Endpoint, size: int, rounds: int) -> List[Row]:
     out, answer = bytes(size), bytearray(1)
     for count in counts_of(size, rounds):  # the first is the warm-up
-        ep.send(count.to_bytes(8, "little"), FLOW).result()
+        ep.send(ORDER.pack(size, count), FLOW).result()
         ops: Deque[wherry.Request[None]] = collections.deque()
         start = time.perf_counter()
         for _ in range(count):

@@ -2,13 +2,15 @@
 """The other process of what is measured: ``python -m wherry.perf.serve HOW CORE [FD FD]``.
 
 It prints the ports that it listens on and ends when its standard input does.  A message of tag ECHO is
-answered by the same, of tag ONE_WAY by nothing, of tag END by one byte.  One of tag FLOW says how many
-will come one way: receives for them are posted ahead, then one byte answers all.
+answered by the same, of tag ONE_WAY by nothing, of tag END by one byte.  Others are orders of what
+comes next, a size and a count: FLOW, messages one way, received ahead, then one byte that answers all;
+ROUNDS, messages to be answered one by one.
 """
 import asyncio
 import collections
 import importlib
 import os
+import struct
 import subprocess
 import sys
 from typing import Deque, List, Optional, Sequence
@@ -16,7 +18,8 @@ from typing import Deque, List, Optional, Sequence
 import wherry
 from wherry.perf.figures import SIZES, WINDOW
 
-ECHO, ONE_WAY, END, FLOW = range(4)
+ECHO, ONE_WAY, END, FLOW, ROUNDS = range(5)
+ORDER = struct.Struct("<QQ")  # size and count
 HOST = "127.0.0.1"
 HEAD = 8  # bytes before a stream's message: its length, and its tag as with Wherry
 
@@ -28,7 +31,7 @@ def new_loop(uvloop: bool) -> asyncio.AbstractEventLoop:
     return loop
 
 
-async def take(ep: wherry.Endpoint, buf: bytearray, count: int) -> None:
+async def flow(ep: wherry.Endpoint, buf: memoryview, count: int) -> None:
     ops: Deque[wherry.Request[int]] = collections.deque()
     for _ in range(count):
         if len(ops) == WINDOW:
@@ -39,7 +42,7 @@ async def take(ep: wherry.Endpoint, buf: bytearray, count: int) -> None:
     await ep.send(b"!", END)
 
 
-def take_blocking(ep: wherry.Endpoint, buf: bytearray, count: int) -> None:
+def flow_blocking(ep: wherry.Endpoint, buf: memoryview, count: int) -> None:
     ops: Deque[wherry.Request[int]] = collections.deque()
     for _ in range(count):
         if len(ops) == WINDOW:
@@ -50,16 +53,28 @@ def take_blocking(ep: wherry.Endpoint, buf: bytearray, count: int) -> None:
     ep.send(b"!", END).result()
 
 
+async def rounds(ep: wherry.Endpoint, buf: memoryview, count: int) -> None:
+    for _ in range(count):
+        await ep.recv(buf, ECHO)
+        await ep.send(buf, ECHO)
+
+
+def rounds_blocking(ep: wherry.Endpoint, buf: memoryview, count: int) -> None:
+    for _ in range(count):
+        ep.recv(buf, ECHO).result()
+        ep.send(buf, ECHO).result()
+
+
 async def echo(ep: wherry.Endpoint, room: int) -> None:
-    buf = bytearray(room)
-    view = memoryview(buf)
+    view = memoryview(bytearray(room))
     async with ep:
         try:
             while True:
-                op = ep.recv(buf, 0, 0)
+                op = ep.recv(view, 0, 0)
                 size = await op
-                if op.tag == FLOW:
-                    await take(ep, buf, int.from_bytes(view[:size], "little"))
+                if op.tag >= FLOW:
+                    size, count = ORDER.unpack(view[:size])
+                    await (flow if op.tag == FLOW else rounds)(ep, view[:size], count)
                 elif op.tag != ONE_WAY:
                     await ep.send(view[:size] if op.tag == ECHO else b"!", op.tag)
         except (wherry.ClosedError, wherry.PeerError):
@@ -67,16 +82,12 @@ async def echo(ep: wherry.Endpoint, room: int) -> None:
 
 
 def echo_blocking(ep: wherry.Endpoint, room: int) -> None:
-    buf = bytearray(room)
-    view = memoryview(buf)
+    view = memoryview(bytearray(room))
     try:
         while True:
-            op = ep.recv(buf, 0, 0)
-            size = op.result()
-            if op.tag == FLOW:
-                take_blocking(ep, buf, int.from_bytes(view[:size], "little"))
-            elif op.tag != ONE_WAY:
-                ep.send(view[:size] if op.tag == ECHO else b"!", op.tag).result()
+            op = ep.recv(view, 0, 0)
+            size, count = ORDER.unpack(view[:op.result()])
+            (flow_blocking if op.tag == FLOW else rounds_blocking)(ep, view[:size], count)
     except (wherry.ClosedError, wherry.PeerError):
         pass
 
