@@ -157,12 +157,18 @@ static ucs_status_t on_message(void *arg, const void *header, size_t header_size
     whi_ucx *ucx = arg;
     whi_ucx_brief brief;
     whi_ucx_wire wire;
+    bool announced = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
     bool is_brief = header_size == WHI_UCX_BRIEF;
-    if (__builtin_expect(!is_brief && header_size != WHI_UCX_WIRE, 0)) {
+    if (header_size == 0 && !announced && size >= sizeof(wire)) {
+        memcpy(&wire, data, sizeof(wire));
+        data = (char *)data + sizeof(wire);
+        size -= sizeof(wire);
+    } else if (__builtin_expect(is_brief || header_size == WHI_UCX_WIRE, 1)) {
+        memcpy(is_brief ? (void *)&brief : &wire, header, header_size);
+    } else {
         count_stray(ucx, "that is not ours");
         return UCS_OK;
     }
-    memcpy(is_brief ? (void *)&brief : &wire, header, header_size);
     whi_ucx_lane *lane = find_lane(ucx, is_brief ? brief.token : wire.token);
     if (!lane) {
         count_stray(ucx, "for a lane that is not there");
@@ -170,8 +176,7 @@ static ucs_status_t on_message(void *arg, const void *header, size_t header_size
     }
     if (is_brief)
         expand(lane, &brief, size, &wire);
-    return whi_ucx_arrived(lane, &wire, data, size,
-                           (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0);
+    return whi_ucx_arrived(lane, &wire, data, size, announced);
 }
 
 static ucs_status_t open_worker(whi_ucx *ucx) {

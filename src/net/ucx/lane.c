@@ -89,8 +89,8 @@ wh_status whi_ucx_put(whi_ucx_lane *lane, const whi_hdr *hdr, const whi_span *pa
     with.user_data = slot;
     lane->tx_seq++;
     return sent(lane, slot,
-                whi_ucp.ucp_am_send_nbx(lane->ep, WHI_UCX_AM, &slot->wire, WHI_UCX_WIRE,
-                                        slot->payload, hdr->size, &with));
+                whi_ucp.ucp_am_send_nbx(lane->ep, WHI_UCX_AM, NULL, 0, &slot->wire,
+                                        sizeof(slot->wire) + hdr->size, &with));
 }
 
 // abbreviate says whether the brief form holds all of a record, and writes it.

@@ -24,13 +24,16 @@ enum {
     WHI_UCX_STAGING = 1 << 20,  // a chunk whose bytes have to be produced
 };
 
-// What each active message begins with.  UCX keeps no order between its rails: `seq` does.
+// What each active message has besides its payload.  UCX keeps no order between its rails: `seq` does.
 typedef struct whi_ucx_wire {
     whi_hdr hdr;
     uint64_t token;  // which lane of the receiver
     uint32_t seq;    // of the records and chunks of this lane and direction
+    uint32_t unused;
 } whi_ucx_wire;
-// What of it is sent: four bytes less and up to 48 bytes of payload still fit into one place of UCX's shared memory.
+static_assert(sizeof(whi_ucx_wire) == 48, "wire layout");
+// What of it is sent as UCX's header: four bytes less and up to 48 bytes of payload still fit into one place of UCX's
+// shared memory.
 enum { WHI_UCX_WIRE = offsetof(whi_ucx_wire, seq) + sizeof(uint32_t) };
 static_assert(WHI_UCX_WIRE == 44, "wire layout");
 
@@ -55,7 +58,7 @@ typedef struct whi_ucx_offer {
     uint32_t reserved;
 } whi_ucx_offer;
 static_assert(sizeof(whi_ucx_offer) == 32, "wire layout");
-enum { WHI_UCX_FORMAT = 2 };
+enum { WHI_UCX_FORMAT = 3 };
 
 struct whi_ucx {
     ucp_context_h context;
@@ -82,7 +85,8 @@ typedef struct whi_ucx_kept {
     unsigned char payload[];
 } whi_ucx_kept;
 
-// A record that UCX reads out of when it can.
+// A record that UCX reads out of when it can.  Both parts go as one: a header of UCX's own would lie behind the payload, in
+// a cache line that the receiver has to wait for before it can look at any other.
 typedef struct whi_ucx_slot {
     struct whi_ucx_lane *lane;
     whi_ucx_wire wire;
