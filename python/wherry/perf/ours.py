@@ -3,8 +3,9 @@
 import asyncio
 import collections
 import contextlib
+import importlib
 import time
-from typing import Deque, List, Optional
+from typing import Any, Deque, Dict, List, Optional
 
 import wherry
 from wherry._core import time_sends
@@ -73,24 +74,35 @@ def bandwidth_blocking(ep: wherry.Endpoint, size: int, rounds: int) -> List[Row]
     return flow("blocking", size, count, time.perf_counter() - start)
 
 
+async def burst(ep: wherry.Endpoint, out: Any) -> float:
+    """Nanoseconds of a send among many that the peer throws away."""
+    start = time.perf_counter_ns()
+    for _ in range(BURST):
+        await ep.send(out, ONE_WAY)
+    return (time.perf_counter_ns() - start) / BURST
+
+
 async def cost(ep: wherry.Endpoint, bursts: int) -> List[Row]:
-    """Nanoseconds of ``await ep.send`` of 8 bytes, and of the engine's own call; the peer throws them
-    away.  Bursts of the two take turns, and the median of each counts."""
-    out, answer = bytes(8), bytearray(1)
-    python: List[float] = []
+    """What ``await ep.send`` of 8 bytes costs, of a numpy array if there is numpy, and the engine's
+    own call.  Bursts take turns, and the median of each counts."""
+    answer = bytearray(1)
+    buffers: Dict[str, Any] = {"send": bytes(8)}
+    with contextlib.suppress(ImportError):
+        buffers["send numpy"] = importlib.import_module("numpy").zeros(8, "u1")
+    python: Dict[str, List[float]] = {name: [] for name in buffers}
     engine: List[float] = []
     for _ in range(bursts):
-        start = time.perf_counter_ns()
-        for _ in range(BURST):
-            await ep.send(out, ONE_WAY)
-        python.append((time.perf_counter_ns() - start) / BURST)
+        for name, out in buffers.items():
+            python[name].append(await burst(ep, out))
+            await ep.send(b"?", END)
+            await ep.recv(answer, END)
+        engine.append(time_sends(ep, buffers["send"], ONE_WAY, BURST) / BURST)
         await ep.send(b"?", END)
         await ep.recv(answer, END)
-        engine.append(time_sends(ep, out, ONE_WAY, BURST) / BURST)
-        await ep.send(b"?", END)
-        await ep.recv(answer, END)
-    return [Row("send", "cost", 8, sorted(python)[bursts // 2], min=min(python)),
-            Row("send", "cost", 8, sorted(engine)[bursts // 2], min=min(engine), peer="C call")]
+    def row(name: str, times: List[float], peer: Optional[str] = None) -> Row:
+        return Row(name, "cost", 8, sorted(times)[bursts // 2], min=min(times), peer=peer)
+    return ([row(name, times) for name, times in python.items()]
+            + [row(name, engine, "C call") for name in buffers])
 
 
 def of_tasks(counts: List[int], late: List[float], seconds: float, peer: Optional[str] = None,
