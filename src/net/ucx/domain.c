@@ -259,7 +259,7 @@ bool whi_ucx_closing(const whi_ucx *ucx) {
 }
 
 unsigned whi_ucx_progress(whi_ucx *ucx) {
-    (void)whi_ucp.ucp_worker_progress(ucx->worker);
+    whi_ucx_listen(ucx);
     unsigned events = 0;
     whi_list_foreach(node, &ucx->closing) {
         whi_ucx_lane *lane = whi_container_of(node, whi_ucx_lane, node);

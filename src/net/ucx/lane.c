@@ -181,8 +181,39 @@ static inline void handle_next(whi_ucx_lane *lane, const whi_hdr *hdr, void *pay
         (void)whi_ucx_fail(lane, status);
 }
 
+static bool next_is_here(const whi_ucx_lane *lane) {
+    if (whi_list_empty(&lane->kept))
+        return false;
+    const whi_ucx_kept *kept = whi_container_of(whi_list_first(&lane->kept), whi_ucx_kept, node);
+    return kept->wire.seq == lane->rx_seq && (!kept->announced || lane->chunks_in < WHI_UCX_CHUNKS);
+}
+
+// note_crowd notes whether UCX has to wait for the lane: only where polling it makes that better.  What a peer has sent before
+// its link reads the lane, or while a record is missing, holds up nobody else; that has its own limit.
+static void note_crowd(whi_ucx_lane *lane) {
+    bool crowd = lane->kept_size > WHI_UCX_CROWD && lane->reads && lane->broken == WH_OK &&
+                 next_is_here(lane);
+    lane->ucx->crowds += crowd;
+    lane->ucx->crowds -= lane->crowd;
+    lane->crowd = crowd;
+}
+
+// kept_bytes is what a message that is kept costs; of an announcement UCX has the rest.
+static size_t kept_bytes(const whi_ucx_kept *kept) {
+    return sizeof(*kept) + (kept->announced ? 0 : kept->wire.hdr.size);
+}
+
+static size_t kept_max(const whi_ucx_lane *lane) {
+    size_t records = WHI_UCX_KEPT_RECORDS * lane->eager_max;
+    return records > WHI_UCX_KEPT_MAX ? records : WHI_UCX_KEPT_MAX;
+}
+
 static ucs_status_t keep(whi_ucx_lane *lane, const whi_ucx_wire *wire, void *data, size_t size,
                          bool announced) {
+    if (lane->kept_size > kept_max(lane)) {
+        (void)whi_ucx_violated(lane, "it sent more ahead of its turn than a Wherry peer does");
+        return UCS_OK;
+    }
     whi_ucx_kept *kept = whi_malloc(sizeof(*kept) + (announced ? 0 : size));
     if (!kept) {
         (void)whi_ucx_fail(lane, WH_ENOMEM);
@@ -204,6 +235,8 @@ static ucs_status_t keep(whi_ucx_lane *lane, const whi_ucx_wire *wire, void *dat
         return UCS_OK;
     }
     whi_list_insert(before, &kept->node);
+    lane->kept_size += kept_bytes(kept);
+    note_crowd(lane);
     whi_ucx_wake(lane);
     return announced ? UCS_INPROGRESS : UCS_OK;
 }
@@ -234,18 +267,12 @@ ucs_status_t whi_ucx_arrived(whi_ucx_lane *lane, const whi_ucx_wire *wire, void 
     return UCS_OK;
 }
 
-static bool next_is_here(const whi_ucx_lane *lane) {
-    if (whi_list_empty(&lane->kept))
-        return false;
-    const whi_ucx_kept *kept = whi_container_of(whi_list_first(&lane->kept), whi_ucx_kept, node);
-    return kept->wire.seq == lane->rx_seq && (!kept->announced || lane->chunks_in < WHI_UCX_CHUNKS);
-}
-
 // handle_kept handles what is kept and whose turn it is.
 static void handle_kept(whi_ucx_lane *lane) {
     whi_ucx *ucx = lane->ucx;
     while (ucx->budget > 0 && lane->broken == WH_OK && next_is_here(lane)) {
         whi_ucx_kept *kept = whi_container_of(whi_list_pop_front(&lane->kept), whi_ucx_kept, node);
+        lane->kept_size -= kept_bytes(kept);
         if (kept->announced) {
             lane->rx_seq++;
             ucx->budget--;
@@ -258,6 +285,7 @@ static void handle_kept(whi_ucx_lane *lane) {
             whi_free(kept);
         }
     }
+    note_crowd(lane);
 }
 
 void whi_ucx_drop_kept(whi_ucx_lane *lane) {
@@ -268,6 +296,8 @@ void whi_ucx_drop_kept(whi_ucx_lane *lane) {
             whi_ucp.ucp_am_data_release(lane->ucx->worker, kept->announced);
         whi_free(kept);
     }
+    lane->kept_size = 0;
+    note_crowd(lane);
 }
 
 static int ucx_poll(whi_lane *base, int budget) {
@@ -277,9 +307,10 @@ static int ucx_poll(whi_lane *base, int budget) {
         return lane->broken;
     ucx->polled = lane;
     ucx->budget = budget;
+    lane->reads = lane->reads || budget > 0;
     ucx->events = whi_ucx_settle(lane);
     handle_kept(lane);
-    (void)whi_ucp.ucp_worker_progress(ucx->worker);
+    whi_ucx_listen(ucx);
     if (!whi_list_empty(&lane->ended))
         ucx->events += whi_ucx_settle(lane);
     if (!whi_list_empty(&lane->kept))

@@ -20,6 +20,12 @@ enum {
     WHI_UCX_CHUNKS = 16,    // chunks of a lane that are out, each way
     WHI_UCX_ACCESSES = 64,  // one-sided accesses of a lane that are out
     WHI_UCX_AHEAD = 65536,  // a record this far before its turn is not ours; what 16 bits tell
+    WHI_UCX_CROWD =
+        1
+        << 20,  // bytes that a lane keeps and could handle, beyond which UCX is not asked for more
+    WHI_UCX_KEPT_MAX =
+        64 << 20,               // bytes that it keeps before their turn, which no honest peer needs
+    WHI_UCX_KEPT_RECORDS = 16,  // so many of the largest records it keeps in any case
     WHI_UCX_CHUNK = 4 << 20,
     WHI_UCX_STAGING = 1 << 20,  // a chunk whose bytes have to be produced
 };
@@ -75,6 +81,7 @@ struct whi_ucx {
     int budget;                   // upcalls that it may still make
     int events;                   // of this poll
     unsigned strays;              // messages without a lane
+    unsigned crowds;              // lanes that keep much which they could handle
 };
 
 // A record or the announcement of a chunk that could not be handled when it came.
@@ -120,9 +127,12 @@ typedef struct whi_ucx_lane {
     wh_status broken;    // told
     bool refused, room;  // a sender waits; it may go on
     unsigned slots, chunks_out, chunks_in, accesses, flushes;
-    whi_list kept;   // whi_ucx_kept
-    whi_list out;    // whi_ucx_chunk that UCX has
-    whi_list ended;  // whi_ucx_chunk that it has given back
+    size_t kept_size;  // bytes of what is kept
+    bool reads;        // it was polled for records
+    bool crowd;        // counted in ucx->crowds
+    whi_list kept;     // whi_ucx_kept
+    whi_list out;      // whi_ucx_chunk that UCX has
+    whi_list ended;    // whi_ucx_chunk that it has given back
     whi_pool slot_pool;
     const whi_ucx_owner *owner;  // NULL once retired
     bool same_host;
@@ -192,6 +202,13 @@ void whi_ucx_let_go(whi_ucx *ucx);
 
 // whi_ucx_drop_kept frees what has come and was not read.
 void whi_ucx_drop_kept(whi_ucx_lane *lane);
+
+// whi_ucx_listen has UCX move what it can, unless a lane has to catch up first: it would take from the network what nobody
+// handles, and the peer would never be held back.
+static inline void whi_ucx_listen(whi_ucx *ucx) {
+    if (!ucx->crowds)
+        (void)whi_ucp.ucp_worker_progress(ucx->worker);
+}
 
 // whi_ucx_close is that member.  whi_ucx_close_on takes a closing lane further; the lane may be gone after it.
 void whi_ucx_close(whi_lane *base);

@@ -341,4 +341,85 @@ TEST(records_far_from_their_turn_are_a_violation) {
     }
 }
 
+// arrive_large hands over a record of the largest size.
+static void arrive_large(alone *it, uint32_t seq) {
+    static unsigned char payload[8192];
+    whi_ucx_wire wire = {.hdr = {.size = sizeof(payload), .cls = WHI_CLASS_CHUNK + 1}, .seq = seq};
+    CHECK(whi_ucx_arrived((whi_ucx_lane *)it->lane, &wire, payload, sizeof(payload), false) ==
+          UCS_OK);
+}
+
+// What is kept is bounded in bytes, also where its number is allowed.
+TEST(too_many_bytes_ahead_of_their_turn) {
+    alone it = {0};
+    open_alone(&it);
+    uint32_t most = WHI_UCX_KEPT_MAX / 8192 + 2;
+    CHECK(most < WHI_UCX_AHEAD / 2);
+    for (uint32_t seq = 1; seq < most; seq++)
+        arrive_large(&it, seq);
+    CHECK(it.lane->ops->poll(it.lane, 64) == WH_EPROTOCOL && it.in.count == 0);
+    close_alone(&it);
+}
+
+// ---- a peer that is faster than its receiver
+
+static wh_status take_any(void *link, const whi_hdr *hdr, const void *payload) {
+    (void)hdr, (void)payload;
+    ++*(unsigned *)link;
+    return WH_OK;
+}
+
+// It is held back by the network, and breaks no rule: what the receiver keeps is bounded, also by the polls of other lanes.
+TEST(a_peer_that_is_too_fast) {
+    enum { SENT = 100000, WORD = 8 };
+    static const whi_lane_up up = {.deliver = take_any,
+                                   .sink = no_chunk,
+                                   .landed = not_landed,
+                                   .sent = no_lending,
+                                   .lost = no_lending};
+    unsigned counts[2] = {0}, sent = 0;
+    uint64_t word = 0;
+    way over = plain_way;
+    whi_lane *from, *to;
+    CHECK_EQ_INT(kit_open(&over, &up, &counts[0], &from, &counts[1], &to), WH_OK);
+    while (counts[1] < SENT) {
+        whi_hdr hdr = {.size = WORD, .cls = WHI_CLASS_CHUNK + 1};
+        for (int i = 0; i < 500 && sent < SENT && from->ops->send(from, &hdr, &word) == WH_OK; i++)
+            sent++;
+        CHECK(from->ops->poll(from, 64) >= 0);
+        for (int i = 0; i < 50; i++)
+            (void)whi_ucx_progress(over.ucx[1]);  // as the polls of its other links do
+        CHECK(to->ops->poll(to, 8) >= 0);
+        CHECK(((whi_ucx_lane *)to)->kept_size < 2 * WHI_UCX_CROWD);
+    }
+    CHECK_EQ_INT(over.ucx[1]->crowds, 0);
+    from->ops->close(from);
+    to->ops->close(to);
+    kit_done(&over);
+}
+
+// A lane that is closed while others wait for it holds up nobody any more.
+TEST(a_crowd_that_is_left) {
+    alone it = {0};
+    open_alone(&it);
+    CHECK(it.lane->ops->poll(it.lane, 64) == 0);
+    for (uint32_t seq = 0; seq < WHI_UCX_CROWD / 8192 + 1; seq++)
+        arrive_large(&it, seq);
+    CHECK_EQ_INT(it.ucx->crowds, 1);
+    it.lane->ops->close(it.lane);
+    CHECK_EQ_INT(it.ucx->crowds, 0);
+    whi_ucx_free(it.ucx);
+}
+
+// Nor does one that its link does not read yet: its peer alone decides when that changes.
+TEST(a_crowd_that_is_not_read) {
+    alone it = {0};
+    open_alone(&it);
+    CHECK(it.lane->ops->poll(it.lane, 0) == 0);
+    for (uint32_t seq = 0; seq < WHI_UCX_CROWD / 8192 + 1; seq++)
+        arrive_large(&it, seq);
+    CHECK_EQ_INT(it.ucx->crowds, 0);
+    close_alone(&it);
+}
+
 TEST_MAIN()
