@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "comm/native.h"
 #include "comm/ucx.h"
 #include "net/stream/stream.h"
 
@@ -41,7 +42,12 @@ static void lane_closed(void *arg) {
     whi_worker_defer(link->worker, &link->deferred, link->deferred.fn);
 }
 
-static const whi_ucx_owner owner = {.wake = wake, .closed = lane_closed};
+// lane_cut ends the peer's leases, which must not wait for a chunk that UCX never gives back.
+static void lane_cut(void *arg) {
+    whi_share_link_ended(arg);
+}
+
+static const whi_ucx_owner owner = {.wake = wake, .cut = lane_cut, .closed = lane_closed};
 
 void whi_link_ucx_close(whi_link *link) {
     if (link->failed)

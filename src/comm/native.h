@@ -6,8 +6,8 @@
 // An initiator asks for a key's memory (MAP) and gets what UCX needs (MAPPED), once per link and key.  From then on the
 // owner's side of the link holds a lease: the memory is not taken from UCX, and not given back to its user, before the
 // lease has ended.  It ends when the owner wants the memory back (RECALL) and the initiator has answered that all it wrote
-// is there and that it will use the key no more (RECALLED); or when the link's lane has closed, after which UCX lets the
-// peer do nothing more.  Each side's owner thread, but for whi_share_recall.
+// is there and that it will use the key no more (RECALLED); or when the connection of the link's lane has closed, after which
+// UCX lets the peer do nothing more.  Each side's owner thread, but for whi_share_recall.
 #ifndef WHI_COMM_NATIVE_H
 #define WHI_COMM_NATIVE_H
 
@@ -66,7 +66,7 @@ void whi_share_run(wh_worker *worker);
 // whi_share_returned handles RECALLED.
 wh_status whi_share_returned(whi_link *link, const whi_hdr *hdr);
 
-// whi_share_link_ended ends the leases of a link whose lane has closed; whi_share_worker_ended all of a worker whose
+// whi_share_link_ended ends the leases of a link whose connection has closed; whi_share_worker_ended all of a worker whose
 // domain is gone.
 void whi_share_link_ended(whi_link *link);
 void whi_share_worker_ended(wh_worker *worker);

@@ -98,9 +98,10 @@ static void write_off(whi_ucx_lane *lane) {
             lane->peer, count, lane->slots);
 }
 
-// retire reports a lane to its owner of which UCX still has something that is no longer the owner's.
+// retire reports a lane to its owner of which UCX still has something that is no longer the owner's.  Its connection has ended:
+// the owner gives memory back which the peer could reach through it.
 static void retire(whi_ucx_lane *lane) {
-    if (!whi_list_empty(&lane->ended))
+    if (lane->ep || !whi_list_empty(&lane->ended))
         return;
     whi_list_foreach(node, &lane->out) {
         if (whi_container_of(node, whi_ucx_chunk, node)->incoming)
@@ -115,6 +116,10 @@ static void retire(whi_ucx_lane *lane) {
 void whi_ucx_close_on(whi_ucx_lane *lane) {
     if (lane->ep && !lane->forced && (!lane->flushing || whi_clock_ns() >= lane->deadline_ns))
         force(lane);
+    if (!lane->ep && !lane->cut) {
+        lane->cut = true;
+        lane->owner->cut(lane->lane.link);
+    }
     bool late = lane->forced && whi_clock_ns() >= lane->deadline_ns;
     if (late && !lane->written_off)
         write_off(lane);

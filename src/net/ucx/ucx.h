@@ -54,6 +54,9 @@ bool whi_ucx_closing(const whi_ucx *ucx);
 typedef struct whi_ucx_owner {
     // Something waits in the lane: poll it.  Called from the progress of any lane of the domain.
     void (*wake)(void *link);
+    // The connection of a closed lane has ended: the peer reaches no memory of ours through it any more.  Called by
+    // whi_ucx_progress, unless the domain ends before.
+    void (*cut)(void *link);
     // A closed lane has come to its end; `link` is not used any more.  Called by whi_ucx_progress and whi_ucx_free.
     void (*closed)(void *link);
 } whi_ucx_owner;

@@ -139,7 +139,7 @@ typedef struct whi_ucx_lane {
     char peer[64];
     // Closing (end.c).
     whi_list node;  // in ucx->closing
-    bool closed, flushing, forced, written_off;
+    bool closed, flushing, forced, cut, written_off;
     uint64_t deadline_ns;
 } whi_ucx_lane;
 

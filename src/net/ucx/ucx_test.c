@@ -31,11 +31,20 @@ static void wake(void *link) {
     (void)link;  // the kit polls all the time
 }
 
-static void gone(void *link) {
+// How many lanes have told of the end of their connection, and of their own.
+static unsigned cuts, ends_of_lanes;
+
+static void cut(void *link) {
     (void)link;
+    cuts++;
 }
 
-static const whi_ucx_owner quiet_owner = {.wake = wake, .closed = gone};
+static void gone(void *link) {
+    (void)link;
+    ends_of_lanes++;
+}
+
+static const whi_ucx_owner quiet_owner = {.wake = wake, .cut = cut, .closed = gone};
 
 // ---- the kit
 
@@ -235,6 +244,90 @@ TEST(closed_with_accesses_out) {
     r.initiator->ops->close(r.initiator);
     kit_done(&r.over);
     CHECK_EQ_INT(e.all, out);
+    whi_ucx_key_close(r.key);
+    whi_ucx_memory_unmap(r.memory);
+}
+
+// ---- what UCX does not end
+
+static int fake;  // what a request of UCX that never ends is
+static ucp_request_param_t close_param;
+
+static ucs_status_ptr_t endless_close(ucp_ep_h ep, const ucp_request_param_t *param) {
+    (void)ep;
+    close_param = *param;
+    return &fake;
+}
+
+static ucs_status_ptr_t endless_get(ucp_ep_h ep, void *buf, size_t size, uint64_t address,
+                                    ucp_rkey_h key, const ucp_request_param_t *param) {
+    (void)ep, (void)buf, (void)size, (void)address, (void)key, (void)param;
+    return &fake;
+}
+
+static void free_nothing(void *request) {
+    (void)request;
+}
+
+static void progress_for(whi_ucx *ucx, uint64_t ms) {
+    for (uint64_t end = whi_clock_ns() + ms * WHI_NS_PER_MS; whi_clock_ns() < end;)
+        (void)whi_ucx_progress(ucx);
+}
+
+// The memory of what goes out comes back in any case; but while its connection lives, a lane does not end, with which the peer
+// would lose its leases.
+TEST(a_connection_that_does_not_close) {
+    const whi_ucp_calls calls = whi_ucp;
+    ends e = {.all = 0};
+    int out = 0;
+    reach_begin();
+    ucp_ep_h ep = ((whi_ucx_lane *)r.initiator)->ep;
+    for (int i = 0; i < OPS; i++)
+        out += whi_ucx_write(r.initiator, r.key, address_of(r.there), r.here, SIZE, count_end,
+                             &e) == WH_PENDING;
+    CHECK(out > 0);
+    cuts = ends_of_lanes = 0;
+    whi_ucp.ucp_ep_close_nbx = endless_close;
+    whi_ucx_lane_abandon(r.initiator);
+    r.initiator->ops->close(r.initiator);
+    progress_for(r.over.ucx[1], 300);
+    CHECK_EQ_INT(e.all, out);
+    CHECK(cuts == 0 && ends_of_lanes == 0);
+    whi_ucp = calls;
+    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+                                 .flags = UCP_EP_CLOSE_FLAG_FORCE};
+    ucs_status_ptr_t request = whi_ucp.ucp_ep_close_nbx(ep, &param);
+    if (UCS_PTR_IS_PTR(request))
+        whi_ucp.ucp_request_free(request);
+    whi_ucp.ucp_request_free = free_nothing;
+    close_param.cb.send(&fake, UCS_OK, close_param.user_data);
+    whi_ucp = calls;
+    progress_for(r.over.ucx[1], 10);
+    CHECK(cuts == 1 && ends_of_lanes == 1);
+    r.owner->ops->close(r.owner);
+    kit_done(&r.over);
+    CHECK_EQ_INT(e.all, out);
+    whi_ucx_key_close(r.key);
+    whi_ucx_memory_unmap(r.memory);
+}
+
+// Memory into which UCX may still write keeps its lane for good, but not the memory that the peer could reach.
+TEST(a_read_that_does_not_end) {
+    const whi_ucp_calls calls = whi_ucp;
+    ends e = {.all = 0};
+    reach_begin();
+    whi_ucp.ucp_get_nbx = endless_get;
+    CHECK_EQ_INT(whi_ucx_read(r.initiator, r.key, address_of(r.there), r.here, 8, count_end, &e),
+                 WH_PENDING);
+    whi_ucp = calls;
+    cuts = ends_of_lanes = 0;
+    whi_ucx_lane_abandon(r.initiator);
+    r.initiator->ops->close(r.initiator);
+    progress_for(r.over.ucx[1], 300);
+    CHECK(cuts == 1 && ends_of_lanes == 0 && e.all == 0);
+    r.owner->ops->close(r.owner);
+    kit_done(&r.over);
+    CHECK(ends_of_lanes == 2 && e.all == 1 && e.good == 0);
     whi_ucx_key_close(r.key);
     whi_ucx_memory_unmap(r.memory);
 }
