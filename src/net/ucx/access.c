@@ -22,12 +22,21 @@ struct whi_ucx_memory {
     size_t key_size;
 };
 
+bool whi_ucx_all_reliable(const char *over) {
+    bool all = *over != '\0';
+    for (const char *word = over; word && all; word = strchr(word, ' ')) {
+        word += *word == ' ';
+        all = strncmp(word, "rc_", 3) == 0;
+    }
+    return all;
+}
+
 bool whi_ucx_guards(const whi_lane *lane) {
     // A reliable connection is the peer's only way to our memory, and ends with our half of it.  Datagrams and dynamic
     // connections know no such half, and over TCP and shared memory UCX's own code would write where it is told.
-    char over[160];
-    whi_ucx_describe(lane, over, sizeof(over));
-    return strstr(over, "rc_") && !strstr(over, "dc_") && !strstr(over, "tcp/");
+    char over[WHI_UCX_OVER_MAX];
+    whi_ucx_over((const whi_ucx_lane *)lane, over, sizeof(over));
+    return whi_ucx_all_reliable(over);
 }
 
 wh_status whi_ucx_memory_map(whi_ucx *ucx, void *ptr, size_t size, whi_ucx_memory **out) {

@@ -130,25 +130,25 @@ typedef struct endpoint_attr {
     void *user_data;
     char rest[256];  // of releases to come
 } endpoint_attr;
-enum { FIELD_TRANSPORTS = 1 << 3, TRANSPORTS = 16, SINCE = 1 << 16 | 14 << 8 };
+enum { FIELD_TRANSPORTS = 1 << 3, SINCE = 1 << 16 | 14 << 8 };
 
 // add notes one transport; the same one may serve several purposes.
 static void add(char *text, size_t size, const char *name, int name_length) {
     size_t used = strlen(text);
-    char word[64];
+    char word[WHI_UCX_TRANSPORT];
     snprintf(word, sizeof(word), "%.*s", name_length, name);
     if (!strstr(text, word) && used + 3 < size)
         snprintf(text + used, size - used, "%s%s", used ? ", " : "", word);
 }
 
 static void ask(const whi_ucx_lane *lane, char *text, size_t size) {
-    transport found[TRANSPORTS];
+    transport found[WHI_UCX_TRANSPORTS];
     endpoint_attr attr = {.field_mask = FIELD_TRANSPORTS,
-                          .transports = {found, TRANSPORTS, sizeof(found[0])}};
+                          .transports = {found, WHI_UCX_TRANSPORTS, sizeof(found[0])}};
     if (whi_ucp.ucp_ep_query(lane->ep, (ucp_ep_attr_t *)(void *)&attr) != UCS_OK)
         return;
-    for (unsigned i = 0; i < attr.transports.count && i < TRANSPORTS; i++) {
-        char word[64];
+    for (unsigned i = 0; i < attr.transports.count && i < WHI_UCX_TRANSPORTS; i++) {
+        char word[WHI_UCX_TRANSPORT];
         int length = snprintf(word, sizeof(word), "%s/%s", found[i].name, found[i].device);
         add(text, size, word, length);
     }
@@ -173,13 +173,17 @@ static void read_print(const whi_ucx_lane *lane, char *text, size_t size) {
     free(print);
 }
 
-void whi_ucx_describe(const whi_lane *base, char *text, size_t size) {
-    const whi_ucx_lane *lane = (const whi_ucx_lane *)base;
-    char over[128] = "";
+void whi_ucx_over(const whi_ucx_lane *lane, char *text, size_t size) {
+    *text = '\0';
     if (lane->ep && !lane->closed && whi_ucx_version() >= SINCE)
-        ask(lane, over, sizeof(over));
+        ask(lane, text, size);
     else if (lane->ep && !lane->closed)
-        read_print(lane, over, sizeof(over));
+        read_print(lane, text, size);
+}
+
+void whi_ucx_describe(const whi_lane *base, char *text, size_t size) {
+    char over[128];
+    whi_ucx_over((const whi_ucx_lane *)base, over, sizeof(over));
     uint32_t version = whi_ucx_version();
     snprintf(text, size, "UCX %u.%u.%u: %s", version >> 16, version >> 8 & 255, version & 255,
              *over ? over : "not connected");

@@ -217,4 +217,16 @@ void whi_ucx_lane_end(whi_ucx_lane *lane);
 
 void whi_ucx_describe(const whi_lane *base, char *text, size_t size);
 
+// whi_ucx_over writes the transports of a lane, such as "rc_mlx5/mlx5_0:1, tcp/eth0"; all of them go into WHI_UCX_OVER_MAX.
+// "": it has no connection, or UCX does not say.
+enum {
+    WHI_UCX_TRANSPORTS = 64,
+    WHI_UCX_TRANSPORT = 64
+};  // of a lane, and bytes of the name of one
+enum { WHI_UCX_OVER_MAX = WHI_UCX_TRANSPORTS * (WHI_UCX_TRANSPORT + 2) };
+void whi_ucx_over(const whi_ucx_lane *lane, char *text, size_t size);
+
+// whi_ucx_all_reliable says whether these are reliable InfiniBand connections, every one.
+bool whi_ucx_all_reliable(const char *over);
+
 #endif

@@ -226,6 +226,23 @@ TEST(written_and_read) {
     kit_done(&r.over);
 }
 
+// UCX may choose any of an endpoint's transports, so one that is not guarded is one too many.
+TEST(guarded_by_all_transports) {
+    CHECK(whi_ucx_all_reliable("rc_mlx5/mlx5_0:1"));
+    CHECK(whi_ucx_all_reliable("rc_verbs/mlx5_0:1, rc_mlx5/mlx5_1:1"));
+    static const char *const others[] = {"",
+                                         "tcp/eth0",
+                                         "dc_mlx5/mlx5_0:1",
+                                         "ud_mlx5/mlx5_0:1",
+                                         "rc_mlx5/mlx5_0:1, tcp/eth0",
+                                         "rc_mlx5/mlx5_0:1, ud_mlx5/mlx5_0:1",
+                                         "rc_mlx5/mlx5_0:1, posix/memory",
+                                         "sysv/memory, rc_mlx5/mlx5_0:1",
+                                         "self/memory, rc_mlx5/mlx5_0:1"};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        CHECK(!whi_ucx_all_reliable(others[i]));
+}
+
 // A lane that closes gives each buffer back, once; key and registration may be given up when UCX is gone.
 TEST(closed_with_accesses_out) {
     ends e = {.all = 0};
