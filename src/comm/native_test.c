@@ -71,15 +71,17 @@ static wh_rkey *open_native(const wh_mr *which) {
     return rkey;
 }
 
-// UNTIL_CLIENT waits while the server does nothing.
-#define UNTIL_CLIENT(cond)                                                                         \
+// UNTIL_CLIENT waits while the server does nothing, UNTIL_SERVER while the client does nothing.
+#define UNTIL_ONE(worker, cond)                                                                    \
     do {                                                                                           \
         uint64_t late = whi_clock_ns() + KIT_PATIENCE_S * WHI_NS_PER_S;                            \
         while (!(cond)) {                                                                          \
-            (void)wh_worker_progress(d.client);                                                    \
+            (void)wh_worker_progress(worker);                                                      \
             CHECK(whi_clock_ns() < late);                                                          \
         }                                                                                          \
     } while (0)
+#define UNTIL_CLIENT(cond) UNTIL_ONE(d.client, cond)
+#define UNTIL_SERVER(cond) UNTIL_ONE(d.server, cond)
 
 static wh_status ended(wh_status st, wh_request *req) {
     return st == WH_PENDING ? done_as(&d, req) : st;
@@ -266,6 +268,27 @@ TEST(memory_of_a_link_that_ends) {
         wh_rkey_close(rkey);
         end();
     }
+}
+
+// The memory may come when the endpoint that has asked for it is gone, and its link goes on.
+TEST(memory_that_comes_too_late) {
+    begin();
+    wh_endpoint *other, *second = duo_open(&d, &other);
+    wh_rkey *rkey = open_bytes(key_of(mr));
+    UNTIL_SERVER(whi_hash_count(&d.from->link->leases));
+    wh_endpoint_abort(d.to);
+    d.to = second;
+    duo_for(&d, 20);
+    wh_rkey *later = open_native(mr);
+    char byte = 'x';
+    CHECK_EQ_INT(put(rkey, 0, &byte, 1), WH_ECLOSED);
+    CHECK_EQ_INT(put(later, 0, &byte, 1), WH_OK);
+    CHECK_EQ_INT(flush(), WH_OK);
+    CHECK_EQ_INT(memory[0], 'x');
+    wh_rkey_close(rkey);
+    wh_rkey_close(later);
+    wh_endpoint_abort(other);
+    end();
 }
 
 // The worker that had registered the memory goes first, then its peer: keys and registrations outlive UCX.

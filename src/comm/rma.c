@@ -143,8 +143,8 @@ static wh_status map_memory(wh_rkey *rkey, int fd) {
     return WH_OK;
 }
 
-static wh_status take_fd(wh_rkey *rkey) {
-    int fd = whi_stream_take_fd(rkey->ep->link->stream);
+static wh_status take_fd(whi_link *link, wh_rkey *rkey) {
+    int fd = whi_stream_take_fd(link->stream);
     if (fd < 0)
         return WH_EPROTOCOL;
     wh_status st = map_memory(rkey, fd);
@@ -152,8 +152,7 @@ static wh_status take_fd(wh_rkey *rkey) {
     return st == WH_EPROTOCOL ? WH_EKEY : st;
 }
 
-static wh_status take_native(wh_rkey *rkey, const void *payload, size_t size) {
-    whi_link *link = rkey->ep->link;
+static wh_status take_native(whi_link *link, wh_rkey *rkey, const void *payload, size_t size) {
     wh_status st = whi_native_open(link, rkey->key.id, payload, size);
     if (st == WH_OK)
         rkey->native = whi_native_find(link, &rkey->key);
@@ -161,13 +160,13 @@ static wh_status take_native(wh_rkey *rkey, const void *payload, size_t size) {
 }
 
 wh_status whi_rma_mapped(whi_link *link, const whi_hdr *hdr, const void *payload) {
-    wh_rkey *rkey = link->mapping;
+    wh_rkey *rkey = link->mapping;  // whose endpoint may have ended, and know no link any more
     bool shm = link->rx == link->shm, ucx = link->rx == link->ucx;
     if (!rkey || hdr->tag != rkey->key.id || !(shm || ucx))
         return WH_EPROTOCOL;
     wh_status st = hdr->aux ? (wh_status)(int32_t)hdr->arg
-                   : shm    ? take_fd(rkey)
-                            : take_native(rkey, payload, hdr->size);
+                   : shm    ? take_fd(link, rkey)
+                            : take_native(link, rkey, payload, hdr->size);
     if (st == WH_EPROTOCOL && !hdr->aux)
         return st;
     link->mapping = NULL;

@@ -534,6 +534,28 @@ TEST(a_mapping_for_an_endpoint_that_ends) {
     end();
 }
 
+// The memory may come when the endpoint that has asked for it is gone, and its link goes on.
+TEST(a_mapping_that_comes_too_late) {
+    begin_with(options);
+    wh_endpoint *other, *second = duo_open(&d, &other);
+    wh_rkey *rkey = open_key();
+    for (int i = 0; i < 50; i++)
+        (void)wh_worker_progress(d.server);  // which answers
+    CHECK(d.to->link->mapping);
+    wh_endpoint_abort(d.to);
+    d.to = second;
+    duo_for(&d, 20);
+    CHECK_EQ_INT(wh_put(rkey, 0, "x", 1, NULL, NULL), WH_ECLOSED);
+    wh_rkey_close(rkey);
+    rkey = open_key();  // the second one gets its own
+    UNTIL(&d, wh_rkey_direct(rkey));
+    CHECK_EQ_INT(wh_put(rkey, 0, "x", 1, NULL, NULL), WH_OK);
+    CHECK_EQ_INT(memory[0], 'x');
+    wh_rkey_close(rkey);
+    wh_endpoint_abort(other);
+    end();
+}
+
 // A key that was tampered with opens nothing, and costs neither the link nor a crash.
 TEST(keys_that_were_tampered_with) {
     begin_with(options);
