@@ -44,3 +44,8 @@ bool bench_fail(bench_error *error, const char *format, ...) {
     va_end(args);
     return false;
 }
+
+void bench_fail_more(bench_error *error, const char *const *words) {
+    for (size_t used = strlen(error->text); *words && used < sizeof error->text; words++)
+        used += (size_t)snprintf(error->text + used, sizeof error->text - used, " %s", *words);
+}

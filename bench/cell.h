@@ -55,10 +55,13 @@ double bench_rate_in_unit(const bench_cell *cell, double rate);
 
 // The error text of a benchmark: one sentence, empty while nothing has failed.
 typedef struct bench_error {
-    char text[320];
+    char text[1600];  // a command with its arguments may be quoted
 } bench_error;
 
 // bench_fail writes the sentence and returns false, so that a function can end with it.
 __attribute__((format(printf, 2, 3))) bool bench_fail(bench_error *error, const char *format, ...);
+
+// bench_fail_more appends words, such as those of a command, each behind a blank; NULL ends them.
+void bench_fail_more(bench_error *error, const char *const *words);
 
 #endif

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -20,7 +21,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { EXIT_NO_PROGRAM = 127 };
+enum { EXIT_NO_PROGRAM = 127, GROUPS_MAX = 8 };
+
+// Who leads a group now, 0: nobody; for the handler of a signal.
+static _Atomic pid_t leaders[GROUPS_MAX];
 
 // The child's ends of what connects it.
 enum { OUT, IN, NONE, ENDS };
@@ -51,7 +55,7 @@ static char **environment_with(const char *const *extra) {
 __attribute__((noreturn)) static void become(const bench_spawn *spawn, char *const *argv,
                                              char *const *env, const int *ends, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
+    if (getppid() != parent || (spawn->group && setpgid(0, 0) != 0))
         _exit(EXIT_NO_PROGRAM);
     dup2(ends[OUT], STDOUT_FILENO);
     if (spawn->quiet)
@@ -100,6 +104,24 @@ static bool connect_ends(bench_child *child, int *ends, bool input) {
     return true;
 }
 
+// Puts `now` into the list of leaders where `before` stands.
+static bool note_leader(pid_t before, pid_t now) {
+    for (int i = 0; i < GROUPS_MAX; i++) {
+        pid_t expected = before;
+        if (atomic_compare_exchange_strong(&leaders[i], &expected, now))
+            return true;
+    }
+    return false;
+}
+
+void bench_child_kill_groups(void) {
+    for (int i = 0; i < GROUPS_MAX; i++) {
+        pid_t leader = atomic_load(&leaders[i]);
+        if (leader > 0)
+            kill(-leader, SIGKILL);
+    }
+}
+
 bool bench_child_start(bench_child *child, const bench_spawn *spawn) {
     int ends[ENDS];
     char *const *argv;
@@ -110,6 +132,9 @@ bool bench_child_start(bench_child *child, const bench_spawn *spawn) {
     free(env);
     close_some(ends, ENDS);
     child->pid = pid < 0 ? 0 : pid;
+    child->group = pid > 0 && spawn->group;
+    if (child->group)
+        (void)note_leader(0, pid);
     if (pid > 0)
         return true;
     close_some((int[]){child->in, child->out}, 2);
@@ -181,19 +206,25 @@ bool bench_child_output(bench_child *child, char *text, size_t size, int timeout
     }
 }
 
+// Whether a process has ended, which still is to be waited for.
+static bool has_ended(pid_t pid) {
+    siginfo_t info = {.si_pid = 0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
 int bench_child_end(bench_child *child, int timeout_ms) {
     int status = 0;
     if (child->pid <= 0)
         return 0;
     uint64_t deadline = deadline_in(timeout_ms);
-    pid_t ended = 0;
-    while ((ended = waitpid(child->pid, &status, WNOHANG)) == 0 && left_ms(deadline) > 0)
+    while (!has_ended(child->pid) && left_ms(deadline) > 0)
         usleep(500);
-    if (ended == 0) {
-        kill(child->pid, SIGKILL);
-        while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
-            ;
-    }
+    if (child->group)
+        (void)note_leader(child->pid, 0);
+    // Nobody else can have its number, or its group's, before it is waited for.
+    kill(child->group ? -child->pid : child->pid, SIGKILL);
+    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
+        ;
     close_some((int[]){child->in, child->out}, 2);
     child->pid = 0;
     child->in = child->out = -1;

@@ -2,8 +2,9 @@
 //
 // Child processes of a benchmark: started on a core, read with a time limit, always ended.
 //
-// A child dies with its parent, so that an interrupted benchmark leaves nothing behind.  One thread
-// uses a child; who starts it ends it with bench_child_end.
+// A child dies with its parent, so that an interrupted benchmark leaves nothing behind; one that has
+// children of its own gets a group, which ends as a whole.  One thread uses a child; who starts it ends
+// it with bench_child_end.
 #ifndef BENCH_CHILD_H
 #define BENCH_CHILD_H
 
@@ -12,9 +13,10 @@
 #include <sys/types.h>
 
 typedef struct bench_child {
-    pid_t pid;  // 0: none
-    int out;    // what it writes to standard output
-    int in;     // what it reads from standard input; -1: ours
+    pid_t pid;   // 0: none
+    int out;     // what it writes to standard output
+    int in;      // what it reads from standard input; -1: ours
+    bool group;  // it leads a process group
 } bench_child;
 
 typedef struct bench_spawn {
@@ -23,6 +25,7 @@ typedef struct bench_spawn {
     int core;                  // to run on; -1: anywhere
     bool quiet;                // its standard error goes nowhere
     bool input;                // it gets a standard input for bench_child_write
+    bool group;                // it and what it starts are a process group, which ends with it
 } bench_spawn;
 
 // bench_child_start starts a process.  False when that failed; a program that does not exist shows
@@ -39,8 +42,13 @@ bool bench_child_line(bench_child *child, char *text, size_t size, int timeout_m
 // does not fit is dropped.
 bool bench_child_output(bench_child *child, char *text, size_t size, int timeout_ms);
 
-// bench_child_end waits for the end, kills the process when `timeout_ms` is over, and returns its
-// exit status, or -1 when it died of a signal.  A child that was never started is 0.
+// bench_child_end waits for the end, kills the process when `timeout_ms` is over, kills what is left of
+// its group, and returns its exit status, or -1 when it died of a signal.  A child that was never
+// started is 0.
 int bench_child_end(bench_child *child, int timeout_ms);
+
+// bench_child_kill_groups kills all groups.  For a handler of the signal that ends this process: a
+// terminal's does not reach them.
+void bench_child_kill_groups(void);
 
 #endif

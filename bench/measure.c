@@ -6,6 +6,7 @@
 #include "bench/raw.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,8 @@ typedef struct bench_contender {
     bench_peer *mpi;
     bench_copy *copy;
     uint64_t count;  // messages of one run
+    double seconds;  // of the last one
+    bool out;        // it has failed in this cell
     bench_stats runs[BENCH_REPS_MAX];
     double rates[BENCH_REPS_MAX];
 } bench_contender;
@@ -85,6 +88,8 @@ static void add_beside_messages(bench_cell_run *run) {
         add(run, &(bench_contender){.name = "bells", .group = "tag", .bare = "eventfd"});
     for (size_t i = 0; i < plan->peer_count && run->cell.metric != BENCH_BIDIR; i++) {
         bench_peer *peer = &plan->peers[i];
+        if (peer->gone)
+            continue;
         add(run,
             &(bench_contender){.name = "tag", .group = "tag", .peer = peer->name, .mpi = peer});
     }
@@ -124,27 +129,48 @@ static void gather(bench_cell_run *run) {
     }
 }
 
-static bool run_once(bench_cell_run *run, bench_contender *one, uint64_t count, bench_run *result) {
-    bench_cell cell = run->cell;
-    cell.count = count;
-    if (one->ucx)
-        return bench_ucx_run(one->ucx, one->name, &cell, result, run->error);
-    if (one->mpi)
-        return bench_peer_run(one->mpi, &cell, result, run->error);
-    if (one->copy)
-        return bench_copy_run(one->copy, &cell, result) ||
-               bench_fail(run->error, "no memory for two buffers of memcpy");
-    return bench_session_run(run->session, one->name, &cell, result, run->error);
-}
-
 // Wherry's first test in the group of `one`.
-static bench_contender *first_beside(bench_cell_run *run, const bench_contender *one) {
+static bench_contender *first_beside(const bench_cell_run *run, const bench_contender *one) {
     for (size_t i = 0; i < run->count; i++) {
         bench_contender *first = &run->all[i];
         if (!first->bare && !first->peer && strcmp(first->group, one->group) == 0)
             return first;
     }
     return NULL;
+}
+
+// How long a run of a program may take: who needs twenty times as long as was planned, and as Wherry,
+// besides the time to start, counts as hung.
+static int limit_ms(const bench_cell_run *run, const bench_contender *one) {
+    double due = run->plan->seconds / run->plan->reps, ours = first_beside(run, one)->seconds;
+    double ms = 1000 * (run->plan->patience + 20 * (ours > due ? ours : due));
+    return ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
+static bool run_once(bench_cell_run *run, bench_contender *one, uint64_t count, bench_run *result) {
+    bench_cell cell = run->cell;
+    cell.count = count;
+    if (one->ucx)
+        return bench_ucx_run(one->ucx, one->name, &cell, limit_ms(run, one), result, run->error);
+    if (one->mpi)
+        return bench_peer_run(one->mpi, &cell, limit_ms(run, one), result, run->error);
+    if (one->copy)
+        return bench_copy_run(one->copy, &cell, result) ||
+               bench_fail(run->error, "no memory for two buffers of memcpy");
+    bool good = bench_session_run(run->session, one->name, &cell, result, run->error);
+    one->seconds = good ? result->seconds : 0;
+    return good;
+}
+
+// leave_out goes on without the figure of what has failed.  False: it cannot be done without.
+static bool leave_out(bench_cell_run *run, bench_contender *one) {
+    if (!one->ucx && !one->mpi && !one->copy)
+        return false;
+    one->out = true;
+    if (run->plan->left_out)
+        run->plan->left_out(&run->cell, run->error->text, run->plan->arg);
+    run->error->text[0] = '\0';
+    return true;
 }
 
 // As many messages as Wherry's.  Accesses may be a hundred times slower by a system call each, so they
@@ -206,7 +232,7 @@ static void set_bare(bench_cell_run *run, const char *group, bench_row *row) {
     bool low = run->cell.metric == BENCH_LATENCY;
     for (size_t i = 0; i < run->count; i++) {
         bench_contender *one = &run->all[i];
-        if (!one->bare || strcmp(one->group, group) != 0)
+        if (!one->bare || one->out || strcmp(one->group, group) != 0)
             continue;
         double median = summary(run, one).median;
         if (row->bare && (low ? median >= row->raw : median <= row->raw))
@@ -223,7 +249,7 @@ static size_t write_rows(bench_cell_run *run, bench_row *rows) {
     size_t count = 0;
     for (size_t i = 0; i < run->count; i++) {
         bench_contender *one = &run->all[i];
-        if (one->bare)
+        if (one->bare || one->out)
             continue;
         bench_row *row = &rows[count++];
         *row = (bench_row){.test = one->name,
@@ -244,12 +270,13 @@ static size_t write_rows(bench_cell_run *run, bench_row *rows) {
 static bool run_cell(bench_cell_run *run, bench_row *rows, size_t *count) {
     gather(run);
     for (size_t i = 0; i < run->count; i++) {
-        if (!calibrate(run, &run->all[i]))
+        if (!calibrate(run, &run->all[i]) && !leave_out(run, &run->all[i]))
             return false;
     }
     for (unsigned rep = 0; rep < run->plan->reps; rep++) {
         for (size_t i = 0; i < run->count; i++) {
-            if (!repeat(run, &run->all[i], rep))
+            bench_contender *one = &run->all[i];
+            if (!one->out && !repeat(run, one, rep) && !leave_out(run, one))
                 return false;
         }
     }

@@ -20,7 +20,7 @@ typedef struct bench_row {
     uint64_t size;
     const char *lane, *mode;
     bench_stats stats;  // in the metric's unit
-    double raw;         // median of the best bare contender in the same unit; 0: none ran
+    double raw;         // median of the best bare contender in the same unit; 0: none did its work
     const char *bare;   // which: "ucx tag", "socket", "eventfd"; NULL: none
     const char *ucx;    // its version when it was UCX, else NULL
     const char *peer;   // who else it is that ran, "mpich 5.0.2" or "memcpy"; NULL: Wherry
@@ -36,6 +36,7 @@ typedef struct bench_plan {
     bool every_cell;  // else only those that say something: no rate of large messages, and so on
     unsigned reps;
     double seconds;           // for all repetitions of a cell and contender together
+    double patience;          // seconds that a program's run may take beyond its due
     const char *lane, *mode;  // for the rows
     // The bare contenders:
     const bench_ucx *ucx;  // or NULL
@@ -45,10 +46,13 @@ typedef struct bench_plan {
     size_t peer_count;
     // Called as cells begin; may be NULL.
     void (*progress)(size_t done, size_t total, const bench_cell *cell, void *arg);
+    // Called when a contender that is not Wherry has failed, and its figure of the cell is left out.
+    void (*left_out)(const bench_cell *cell, const char *why, void *arg);
     void *arg;
 } bench_plan;
 
-// bench_measure runs the plan.  The caller frees *rows; on false they hold what was done before.
+// bench_measure runs the plan.  The caller frees *rows; on false they hold what was done before.  A
+// failure of Wherry's or of the session's ends it; that of a program beside it costs its own figure.
 bool bench_measure(bench_session *session, const bench_plan *plan, bench_row **rows, size_t *count,
                    bench_error *error);
 

@@ -3,12 +3,15 @@
 // See peer.h.  A run is one line to the pair and one back; every wait has a limit.
 #include "bench/peer.h"
 
+#include "bench/clock.h"
+
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { START_MS = 30000, RUN_MS = 60000, END_MS = 5000 };
+enum { START_MS = 30000, END_MS = 5000 };
 
 // Where the wheels have their programs, and what makes their launchers start two processes that bind
 // themselves, as root too.
@@ -26,36 +29,50 @@ static const char *const ENVIRONMENT[] = {
 // A launcher may talk on its way up, so lines that do not begin with `word` are passed over.
 static bool read_answer(bench_peer *peer, const char *word, char *text, size_t size,
                         int timeout_ms) {
-    while (bench_child_line(&peer->child, text, size, timeout_ms)) {
+    uint64_t start = bench_ns();
+    int left = timeout_ms;
+    while (left > 0 && bench_child_line(&peer->child, text, size, left)) {
         if (strncmp(text, word, strlen(word)) == 0)
             return true;
+        left = timeout_ms - (int)((bench_ns() - start) / 1000000);
     }
     return false;
 }
 
-static bool start(bench_peer *peer, const char *home, size_t which, const int cores[2],
-                  bench_error *error) {
-    char launcher[600], program[600], core[2][16], text[256];
-    snprintf(launcher, sizeof launcher, "%s/bin/mpiexec", home);
-    snprintf(program, sizeof program, "%s/bin/wherry-peer", home);
+// The command line of a pair; the texts hold what it points to.
+typedef struct command {
+    char launcher[600], program[600], core[2][16];
     const char *argv[10];
+} command;
+
+static void make_command(const bench_peer *peer, command *cmd) {
     size_t count = 0;
-    argv[count++] = launcher;
-    for (size_t i = 0; i < 4 && known[which].options[i]; i++)
-        argv[count++] = known[which].options[i];
-    argv[count++] = program;
+    snprintf(cmd->launcher, sizeof cmd->launcher, "%s/bin/mpiexec", peer->home);
+    snprintf(cmd->program, sizeof cmd->program, "%s/bin/wherry-peer", peer->home);
+    cmd->argv[count++] = cmd->launcher;
+    for (size_t i = 0; i < 4 && known[peer->which].options[i]; i++)
+        cmd->argv[count++] = known[peer->which].options[i];
+    cmd->argv[count++] = cmd->program;
     for (int i = 0; i < 2; i++) {
-        snprintf(core[i], sizeof core[i], "%d", cores[i]);
-        argv[count++] = core[i];
+        snprintf(cmd->core[i], sizeof cmd->core[i], "%d", peer->cores[i]);
+        cmd->argv[count++] = cmd->core[i];
     }
-    argv[count] = NULL;
-    bench_spawn spawn = {.argv = argv, .extra = ENVIRONMENT, .core = -1, .input = true};
+    cmd->argv[count] = NULL;
+}
+
+static bool start(bench_peer *peer, bench_error *error) {
+    char text[256];
+    command cmd;
+    make_command(peer, &cmd);
+    bench_spawn spawn = {
+        .argv = cmd.argv, .extra = ENVIRONMENT, .core = -1, .input = true, .group = true};
     if (!bench_child_start(&peer->child, &spawn))
-        return bench_fail(error, "cannot start %s", launcher);
+        return bench_fail(error, "cannot start %s", cmd.launcher);
     if (!read_answer(peer, "hello ", text, sizeof text, START_MS) ||
         sscanf(text, "hello %50[0-9.]", text) != 1)
-        return bench_fail(error, "%s does not start two processes of %s", launcher, program);
-    snprintf(peer->name, sizeof peer->name, "%s %.50s", known[which].name, text);
+        return bench_fail(error, "%s does not start two processes of %s", cmd.launcher,
+                          cmd.program);
+    snprintf(peer->name, sizeof peer->name, "%s %.50s", known[peer->which].name, text);
     return true;
 }
 
@@ -63,15 +80,18 @@ bool bench_peers_start(bench_peer *peers, size_t *count, const char *dir, const 
                        bench_error *error) {
     *count = 0;
     for (size_t i = 0; i < BENCH_PEERS_MAX; i++) {
-        char home[512], program[600];
-        snprintf(home, sizeof home, "%.480s/%s", dir, known[i].name);
-        snprintf(program, sizeof program, "%s/bin/wherry-peer", home);
+        char program[600];
+        bench_peer *peer = &peers[*count];
+        *peer = (bench_peer){.which = i, .cores = {cores[0], cores[1]}};
+        snprintf(peer->home, sizeof peer->home, "%.480s/%s", dir, known[i].name);
+        snprintf(program, sizeof program, "%s/bin/wherry-peer", peer->home);
         if (access(program, X_OK) != 0) {
             fprintf(stderr, "note: %s is not there: no comparison with %s\n", program,
                     known[i].name);
             continue;
         }
-        if (!start(&peers[(*count)++], home, i, cores, error))
+        (*count)++;
+        if (!start(peer, error))
             return false;
     }
     return *count > 0 ||
@@ -86,17 +106,53 @@ void bench_peers_stop(bench_peer *peers, size_t count) {
     }
 }
 
-bool bench_peer_run(bench_peer *peer, const bench_cell *cell, bench_run *run, bench_error *error) {
-    char text[256];
-    int size = snprintf(text, sizeof text, "run %s %" PRIu64 " %" PRIu64 "\n",
-                        bench_metric_name(cell->metric), cell->size, cell->count);
+static bool is_time(double value) {
+    return isfinite(value) && value > 0;
+}
+
+// Only a run of latency has times of its messages.
+static bool read_figures(const char *text, bench_metric metric, bench_run *run) {
+    bench_stats *us = &run->us;
+    int found =
+        sscanf(text, "took %lf %lf %lf %lf", &run->seconds, &us->median, &us->p99, &us->min);
+    return found == 4 && is_time(run->seconds) &&
+           (metric != BENCH_LATENCY ||
+            (is_time(us->median) && is_time(us->p99) && is_time(us->min)));
+}
+
+// fail ends the pair, and writes what has failed and how to see it by hand.
+static bool fail(bench_peer *peer, const char *order, const char *why, bench_error *error) {
+    command cmd;
+    make_command(peer, &cmd);
+    bench_child_end(&peer->child, 0);
+    bench_fail(error, "%s %s; to see it: (echo %s; echo end) |", peer->name, why, order);
+    if (geteuid() == 0)
+        bench_fail_more(error, ENVIRONMENT);
+    bench_fail_more(error, cmd.argv);
+    return false;
+}
+
+bool bench_peer_run(bench_peer *peer, const bench_cell *cell, int limit_ms, bench_run *run,
+                    bench_error *error) {
+    char order[96], line[100], text[256], late[64];
     memset(run, 0, sizeof *run);
-    if (!bench_child_write(&peer->child, text, (size_t)size) ||
-        !read_answer(peer, "took ", text, sizeof text, RUN_MS) ||
-        sscanf(text, "took %lf %lf %lf %lf", &run->seconds, &run->us.median, &run->us.p99,
-               &run->us.min) != 4)
-        return bench_fail(error, "%s was lost, or hangs, in a run of %s", peer->name,
-                          bench_metric_name(cell->metric));
-    run->rate = run->seconds > 0 ? (double)cell->count / run->seconds : 0;
+    if (peer->child.pid == 0 && !start(peer, error)) {
+        bench_child_end(&peer->child, 0);
+        peer->gone = true;
+        return false;
+    }
+    snprintf(order, sizeof order, "run %s %" PRIu64 " %" PRIu64, bench_metric_name(cell->metric),
+             cell->size, cell->count);
+    snprintf(late, sizeof late, "was not done after %.3g s", limit_ms / 1e3);
+    int size = snprintf(line, sizeof line, "%s\n", order);
+    uint64_t start_ns = bench_ns();
+    if (!bench_child_write(&peer->child, line, (size_t)size) ||
+        !read_answer(peer, "took ", text, sizeof text, limit_ms)) {
+        bool slow = (bench_ns() - start_ns) / 1000000 >= (uint64_t)limit_ms;
+        return fail(peer, order, slow ? late : "was lost", error);
+    }
+    if (!read_figures(text, cell->metric, run))
+        return fail(peer, order, "printed no figures", error);
+    run->rate = (double)cell->count / run->seconds;
     return true;
 }

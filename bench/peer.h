@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Peers: MPI libraries as a measure, each a pair of processes on the same cores that lives as long as
-// the comparison.
+// the comparison, or until a run fails.
 //
 // Nothing of an MPI is linked.  A folder holds an environment per library, each with a mpiexec and
 // with the program of peers/mpi.c compiled against it (bench/peers/make.py makes them).  The pair
@@ -20,7 +20,11 @@ enum { BENCH_PEERS_MAX = 2 };
 
 typedef struct bench_peer {
     char name[64];  // "mpich 5.0.2"
-    bench_child child;
+    char home[512];
+    size_t which;  // of those that are known
+    int cores[2];
+    bench_child child;  // pid 0: to be started
+    bool gone;          // it does not start any more
 } bench_peer;
 
 // bench_peers_start starts all peers that are in `dir` and returns how many there are in `peers`, of
@@ -30,7 +34,9 @@ bool bench_peers_start(bench_peer *peers, size_t *count, const char *dir, const 
 void bench_peers_stop(bench_peer *peers, size_t count);
 
 // bench_peer_run runs a cell with MPI_Send and MPI_Recv, or their nonblocking forms.  There is no run
-// for both ways at once.
-bool bench_peer_run(bench_peer *peer, const bench_cell *cell, bench_run *run, bench_error *error);
+// for both ways at once.  False: it has failed, or was not done after `limit_ms`, and was ended; the
+// next run starts it again, unless it is gone.
+bool bench_peer_run(bench_peer *peer, const bench_cell *cell, int limit_ms, bench_run *run,
+                    bench_error *error);
 
 #endif

@@ -10,12 +10,14 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { START_MS = 5000, RUN_MS = 60000, END_MS = 2000 };
+enum { START_MS = 5000, END_MS = 2000 };
 
 // Without its own network and without warnings on standard output that would disturb the reading.
 static const char *const QUIET[] = {"UCX_WARN_UNUSED_ENV_VARS=n", "UCX_LOG_LEVEL=error"};
@@ -129,13 +131,17 @@ static bool await_server(int port) {
 
 // The last line of figures of `ucx_perftest -v`:
 // iterations, median, average and overall latency, average and overall bandwidth, and so the rate.
-static bool read_figures(const char *text, bench_run *run) {
+// The one that the metric is about must be one that a run can have.
+static bool read_figures(const char *text, bench_metric metric, bench_run *run) {
     bool found = false;
     for (const char *line = text; line; line = strchr(line, '\n')) {
         double count, median, average, overall, rate;
         line += *line == '\n';
         if (sscanf(line, "%lf,%lf,%lf,%lf,%*f,%*f,%*f,%lf", &count, &median, &average, &overall,
                    &rate) != 5)
+            continue;
+        double figure = metric == BENCH_LATENCY ? median : rate;
+        if (!isfinite(figure) || figure <= 0)
             continue;
         run->us = (bench_stats){.median = median, .p99 = median, .min = median};
         run->rate = rate;
@@ -158,52 +164,100 @@ static const char *test_of(const char *kind, bench_metric metric) {
     return metric == BENCH_LATENCY ? tests[i].latency : tests[i].stream;
 }
 
-static bool run_client(const bench_ucx *ucx, const char *const *set, const char *test,
-                       const bench_cell *cell, const char *port, bench_run *run) {
-    char size[24], count[24], warm[24], window[24], text[4096];
+// One run: what the two processes are started with.  The texts hold the arguments.
+typedef struct trial {
+    const bench_ucx *ucx;
+    const char *set[SET_MAX];
+    char port[16], size[24], count[24], warm[24], window[24];
+    const char *server[4], *client[18];
+    bench_metric metric;
+    int port_number;
+    char why[64];  // there are no figures
+} trial;
+
+static void prepare(trial *t, const bench_ucx *ucx, const char *test, const bench_cell *cell,
+                    int port) {
     uint64_t warm_up = cell->count / 10 < 10000 ? cell->count / 10 + 1 : 10000;
-    snprintf(size, sizeof size, "%" PRIu64, cell->size);
-    snprintf(count, sizeof count, "%" PRIu64, cell->count);
-    snprintf(warm, sizeof warm, "%" PRIu64, warm_up);
+    *t = (trial){.ucx = ucx, .metric = cell->metric, .port_number = port};
+    make_environment(ucx, t->set);
+    snprintf(t->port, sizeof t->port, "%d", port);
+    snprintf(t->size, sizeof t->size, "%" PRIu64, cell->size);
+    snprintf(t->count, sizeof t->count, "%" PRIu64, cell->count);
+    snprintf(t->warm, sizeof t->warm, "%" PRIu64, warm_up);
     // Some tests serve for latency and for rate; the window tells them which.
-    snprintf(window, sizeof window, "%d", BENCH_WINDOW);
+    snprintf(t->window, sizeof t->window, "%d", BENCH_WINDOW);
     bool latency = cell->metric == BENCH_LATENCY;
-    const char *argv[] = {ucx->program, "127.0.0.1", "-p",  port, "-t", test, "-s",
-                          size,         "-n",        count, "-w", warm, "-v", latency ? NULL : "-O",
-                          window,       NULL};
-    bench_child client;
-    bench_spawn spawn = {.argv = argv, .extra = set, .core = ucx->cores[0], .quiet = true};
-    if (!bench_child_start(&client, &spawn))
-        return false;
-    bool ended = bench_child_output(&client, text, sizeof text, RUN_MS);
-    return bench_child_end(&client, ended ? END_MS : 0) == 0 && ended && read_figures(text, run);
+    memcpy(t->server, (const char *[]){ucx->program, "-p", t->port, NULL}, sizeof t->server);
+    const char *client[] = {
+        ucx->program, "127.0.0.1", "-p",     t->port, "-t",    test, "-s",
+        t->size,      "-n",        t->count, "-w",    t->warm, "-v", latency ? NULL : "-O",
+        t->window,    NULL};
+    memcpy(t->client, client, sizeof client);
 }
 
-bool bench_ucx_run(const bench_ucx *ucx, const char *kind, const bench_cell *cell, bench_run *run,
-                   bench_error *error) {
-    char port_text[16], scrap[256];
-    const char *set[SET_MAX];
+__attribute__((format(printf, 2, 3))) static bool blame(trial *t, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(t->why, sizeof t->why, format, args);
+    va_end(args);
+    return false;
+}
+
+static bool run_client(trial *t, int limit_ms, bench_run *run) {
+    char text[4096];
+    bench_child client;
+    bench_spawn spawn = {
+        .argv = t->client, .extra = t->set, .core = t->ucx->cores[0], .quiet = true, .group = true};
+    if (!bench_child_start(&client, &spawn))
+        return blame(t, "cannot be started");
+    bool ended = bench_child_output(&client, text, sizeof text, limit_ms);
+    int code = bench_child_end(&client, ended ? END_MS : 0);
+    if (!ended)
+        return blame(t, "was not done after %.3g s", limit_ms / 1e3);
+    if (code != 0)
+        return code < 0 ? blame(t, "died") : blame(t, "ended with code %d", code);
+    return read_figures(text, t->metric, run) || blame(t, "printed no figures");
+}
+
+static bool run_pair(trial *t, int limit_ms, bench_run *run) {
+    char scrap[256];
+    bench_child server;
+    bench_spawn spawn = {
+        .argv = t->server, .extra = t->set, .core = t->ucx->cores[1], .quiet = true, .group = true};
+    if (!bench_child_start(&server, &spawn))
+        return blame(t, "cannot be started");
+    uint64_t start = bench_ns();
+    bool good = await_server(t->port_number) ||
+                blame(t, "as a server did not listen within %d s", START_MS / 1000);
+    good = good && run_client(t, limit_ms, run);
+    run->seconds = (double)(bench_ns() - start) / (double)BENCH_NS_PER_S;
+    if (good)
+        good = bench_child_output(&server, scrap, sizeof scrap, END_MS) ||
+               blame(t, "as a server did not end");
+    bench_child_end(&server, good ? END_MS : 0);
+    return good;
+}
+
+// tell writes what has failed, and how to see it by hand.
+static bool tell(const trial *t, bench_error *error) {
+    bench_fail(error, "ucx_perftest %s %s; to see it: env", t->ucx->version, t->why);
+    bench_fail_more(error, t->set + sizeof QUIET / sizeof *QUIET);
+    bench_fail_more(error, t->server);
+    bench_fail_more(error, (const char *[]){"& sleep 1; env", NULL});
+    bench_fail_more(error, t->set + sizeof QUIET / sizeof *QUIET);
+    bench_fail_more(error, t->client);
+    return false;
+}
+
+bool bench_ucx_run(const bench_ucx *ucx, const char *kind, const bench_cell *cell, int limit_ms,
+                   bench_run *run, bench_error *error) {
     int port;
+    trial t;
     int holder = bench_socket_listen("127.0.0.1", &port);  // to learn a free port
+    memset(run, 0, sizeof *run);
     if (holder < 0)
         return bench_fail(error, "no free port for ucx_perftest");
     close(holder);
-    snprintf(port_text, sizeof port_text, "%d", port);
-    make_environment(ucx, set);
-
-    const char *argv[] = {ucx->program, "-p", port_text, NULL};
-    bench_spawn spawn = {.argv = argv, .extra = set, .core = ucx->cores[1], .quiet = true};
-    bench_child server;
-    memset(run, 0, sizeof *run);
-    if (!bench_child_start(&server, &spawn))
-        return bench_fail(error, "cannot start %s", ucx->program);
-    const char *test = test_of(kind, cell->metric);
-    uint64_t start = bench_ns();
-    bool good = await_server(port) && run_client(ucx, set, test, cell, port_text, run);
-    run->seconds = (double)(bench_ns() - start) / (double)BENCH_NS_PER_S;
-    if (good)
-        good = bench_child_output(&server, scrap, sizeof scrap, END_MS);
-    bench_child_end(&server, good ? END_MS : 0);
-    return good || bench_fail(error, "ucx_perftest -t %s -s %" PRIu64 " failed or hung (%s)", test,
-                              cell->size, ucx->version);
+    prepare(&t, ucx, test_of(kind, cell->metric), cell, port);
+    return run_pair(&t, limit_ms, run) || tell(&t, error);
 }

@@ -25,8 +25,9 @@ typedef struct bench_ucx {
 bool bench_ucx_find(bench_ucx *ucx, const char *dir, const int cores[2], bench_error *error);
 
 // bench_ucx_run runs a cell with "tag" or "am" messages, or "put", "get" or "atomic" accesses.  There
-// is no run for both ways at once.  The latency of its put is half of a round trip of two.
-bool bench_ucx_run(const bench_ucx *ucx, const char *kind, const bench_cell *cell, bench_run *run,
-                   bench_error *error);
+// is no run for both ways at once.  The latency of its put is half of a round trip of two.  False: it
+// has failed, or was not done after `limit_ms`; nothing of it is left, and the next cell may do better.
+bool bench_ucx_run(const bench_ucx *ucx, const char *kind, const bench_cell *cell, int limit_ms,
+                   bench_run *run, bench_error *error);
 
 #endif

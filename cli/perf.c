@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,7 @@
 static struct perf_options {
     const char *sizes, *lane, *mode, *metric, *reps, *seconds, *pin;
     const char *listen, *connect, *host, *secret, *secret_file, *ucx, *bells, *memory, *peers,
-        *plot;
+        *patience, *plot;
     bool raw, json, once, child;
 } opt;
 
@@ -45,6 +46,8 @@ static const cli_option options[] = {
     {"--ucx", "DIR", &opt.ucx,
      "the UCX of an unpacked libucx wheel: its ucx_perftest, and for the lane"},
     {"--peers", "DIR", &opt.peers, "beside it the MPIs that bench/peers/make.py has put into DIR"},
+    {"--patience", "SECONDS", &opt.patience,
+     "that a run of theirs may take beyond its due (default 10s)"},
     {"--memory", "KIND", &opt.memory, "what put, get and atomic reach: alloc (default) or user"},
     {"--plot", "FILE", &opt.plot, "draw latency and bandwidth over size as SVG"},
     {"--listen", "PORT", &opt.listen, "be the other end for --connect, until interrupted"},
@@ -167,6 +170,7 @@ static bool parse_plan(perf_run *run, char **words, int count, bench_error *erro
     bench_plan *plan = &run->plan;
     uint64_t reps = 5;
     plan->seconds = 0.3;
+    plan->patience = 10;
     plan->mode = opt.mode ? opt.mode : "spin";
     if (cli_one_of("spin|wait|adaptive", plan->mode) < 0)
         return bench_fail(error, "--mode is spin, wait or adaptive, not '%s'", plan->mode);
@@ -174,6 +178,8 @@ static bool parse_plan(perf_run *run, char **words, int count, bench_error *erro
         return bench_fail(error, "--reps is a number from 1 to %d", BENCH_REPS_MAX);
     if (opt.seconds && !bench_parse_seconds(opt.seconds, &plan->seconds))
         return bench_fail(error, "--time is a time such as 0.3s, not '%s'", opt.seconds);
+    if (opt.patience && !bench_parse_seconds(opt.patience, &plan->patience))
+        return bench_fail(error, "--patience is a time such as 10s, not '%s'", opt.patience);
     if (opt.memory && cli_one_of("alloc|user", opt.memory) < 0)
         return bench_fail(error, "--memory is alloc or user, not '%s'", opt.memory);
     if (opt.peers && (opt.connect || strcmp(plan->mode, "spin") != 0))
@@ -197,6 +203,32 @@ static void show_progress(size_t done, size_t total, const bench_cell *cell, voi
     fprintf(stderr, "\r[%zu/%zu] %s of %s\033[K", done + 1, total, bench_metric_name(cell->metric),
             bench_format_size(cell->size, size, sizeof size));
     fflush(stderr);
+}
+
+// A line of its own about a figure that is missing.
+static void show_left_out(const bench_cell *cell, const char *why, void *arg) {
+    char size[24];
+    (void)arg;
+    fprintf(stderr, "%snote: %s of %s: a figure is left out: %s\n",
+            isatty(STDERR_FILENO) ? "\r\033[K" : "", bench_metric_name(cell->metric),
+            bench_format_size(cell->size, size, sizeof size), why);
+}
+
+// What a terminal sends goes to the group of this process only.
+static void on_signal(int sig) {
+    bench_child_kill_groups();
+    (void)signal(sig, SIG_DFL);
+    raise(sig);
+}
+
+static void end_groups_with_us(void) {
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction act = {.sa_handler = on_signal};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        struct sigaction old;
+        if (sigaction(ends[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)  // as nohup does
+            sigaction(ends[i], &act, NULL);
+    }
 }
 
 // Starts the other end and learns its port.  It inherits the eventfds, which therefore must not be
@@ -244,6 +276,8 @@ static bool choose_bare(perf_run *run, bench_error *error) {
         return bench_fail(error, "--peers compares over shared memory, and the lane is %s",
                           run->lane);
     run->plan.peers = run->peers;
+    if (opt.peers || opt.raw)
+        end_groups_with_us();
     if (opt.peers &&
         !bench_peers_start(run->peers, &run->plan.peer_count, opt.peers, run->cores, error))
         return false;
@@ -298,6 +332,7 @@ static bool measure(perf_run *run, wh_endpoint *ep, bench_error *error) {
     run->plan.lane = run->lane;
     if (isatty(STDERR_FILENO))
         run->plan.progress = show_progress;
+    run->plan.left_out = show_left_out;
     bench_load_read(&before, run->child.pid);
     if (!choose_bare(run, error) ||
         !bench_session_open(&run->session, ep, run->plan.mode, &run->bells, error)) {

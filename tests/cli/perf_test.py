@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Tests of `wherry perf`: that it measures, and what it prints; how fast is another question."""
+import itertools
 import json
 import os
 import pathlib
 import shutil
 import signal
+import sys
 import time
 import unittest
 import xml.etree.ElementTree
@@ -17,6 +19,36 @@ FIELDS = ["test", "metric", "size", "lane", "mode", "unit", "median", "p99", "mi
           "ucx", "peer"]
 UNITS = {"latency": "us", "bandwidth": "GB/s", "bidir": "GB/s", "rate": "M/s"}
 SHORT = ["--time", "0.02", "--reps", "2"]
+
+# A ucx_perftest, as far as it is known from outside, whose sizes say what is wrong with it.
+FAKE_PERFTEST = """#!{python}
+import os, socket, subprocess, sys, time
+words = dict(zip(sys.argv, sys.argv[1:]))
+port = int(words["-p"])
+if "-t" not in words:
+    server = socket.create_server(("127.0.0.1", port))
+    server.accept()[0].recv(1)
+    sys.exit()
+client = socket.create_connection(("127.0.0.1", port))
+size = int(words["-s"])
+if size == 16:
+    child = subprocess.Popen(["sleep", "1000"])
+    with open("{folder}/pids.new", "w") as file:
+        print(os.getpid(), child.pid, file=file)
+    os.rename("{folder}/pids.new", "{folder}/pids")
+    child.wait()
+if size == 32:
+    print("nothing that has a figure in it")
+    sys.exit()
+if size == 64:
+    sys.exit(3)
+if size == 128:
+    print("1000,nan,nan,nan,0,0,0,nan")
+    sys.exit()
+if size == 256:
+    os.kill(os.getpid(), 9)
+print("1000,2.5,2.5,2.5,1,1,4000000,4000000")
+"""
 
 
 class Perf(tool.Case):
@@ -122,15 +154,104 @@ class Perf(tool.Case):
         self.assertEqual([rows[2][name] for name in ("median", "p99", "min")], [2, 3, 1.5])
         self.assertAlmostEqual(rows[2]["ratio"], rows[0]["median"] / 2, places=3)
 
-    def test_peers_that_fail(self):
+    def test_peers_that_are_not_there(self):
         words = ["perf", *SHORT, "--lane", "shm", "--sizes", "8", "--peers", self.folder]
         _, err = self.run_tool(1, *words)
         self.assertIn("bench/peers/make.py", err)
-        self.peer("openmpi", "echo hello 5.0.0; read -r word\n")
+        self.peer("openmpi", "echo good day\n")
         _, err = self.run_tool(1, *words)
-        self.assertIn("openmpi 5.0.0 was lost", err)
+        self.assertIn("does not start two processes", err)
         _, err = self.run_tool(1, "perf", "--lane", "stream", "--peers", self.folder)
         self.assertIn("shared memory", err)
+
+    def left_out(self, *words, code=0):
+        """Rows, and what was said of the figures that are missing from them."""
+        out, err = self.run_tool(code, "perf", "--json", *SHORT, "--lane", "shm", "--metric",
+                                 "latency", "--patience", "0.5", *words)
+        lines = [line for line in err.splitlines() if not line.startswith("warning: ")]
+        return json.loads(out), lines
+
+    def assert_ended(self):
+        """Both processes that the hanging program has written down have ended."""
+        for pid in (self.folder / "pids").read_text().split():
+            deadline, state = time.monotonic() + 5, "?"
+            while state not in "Z":  # one that its new parent has yet to wait for has ended, too
+                self.assertLess(time.monotonic(), deadline, f"{pid} goes on")
+                try:
+                    state = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][1]
+                except OSError:
+                    break
+
+    def test_peers_that_fail(self):
+        # It is started anew after each failure, until that fails too: the fifth time.
+        self.peer("mpich", f"echo >> {self.folder}/starts; [ $(wc -l < {self.folder}/starts) = 5 ]"
+                  " && exit\necho hello 9.8.7; while read -r word metric size count; do\n"
+                  "case $word$size in end*) exit;; run64) exit 3;;\n"
+                  "run128) echo took 1 nan 3 1.5;;\n"
+                  f"run16) sleep 1000 & echo $$ $! > {self.folder}/pids; wait;;\n"
+                  "run32) while :; do echo noise; done;; *) echo took 1 2 3 1.5;; esac; done\n")
+        rows, lines = self.left_out("--sizes", "8,16,32,48,64,128,256,512", "--peers",
+                                    self.folder)
+        self.assertEqual([(row["size"], row["peer"]) for row in rows],
+                         [(8, None), (8, "mpich 9.8.7"), (16, None), (32, None), (48, None),
+                          (48, "mpich 9.8.7"), *((size, None) for size in (64, 128, 256, 512))])
+        self.assertGreater(rows[1]["ratio"], 0)
+        note = "note: latency of %d: a figure is left out: %s"
+        home = f"{self.folder}/mpich/bin"
+        told = [note % (size, rf"mpich 9.8.7 {why}; to see it: .echo run latency {size} \d+; echo "
+                        f"end. .*{home}/mpiexec -n 2 {home}/wherry-peer")
+                for size, why in ((16, r"was not done after [\d.]+ s"),
+                                  (32, r"was not done after [\d.]+ s"),
+                                  (64, "was lost"), (128, "printed no figures"))]
+        self.assertEqual(len(lines), 6, lines)
+        for line, want in zip(lines[1:], [*told, note % (256, ".* does not start two processes")]):
+            self.assertRegex(line, want)  # the first: there is no Open MPI
+        self.assert_ended()
+
+    def fake_perftest(self):
+        binaries = self.folder / "bin"
+        binaries.mkdir()
+        for name, text in (("ucx_perftest", FAKE_PERFTEST.format(python=sys.executable,
+                                                                 folder=self.folder)),
+                           ("ucx_info", "#!/bin/sh\necho 9.8.7\n")):
+            (binaries / name).write_text(text)
+            (binaries / name).chmod(0o755)
+
+    def test_raw_that_fails(self):
+        self.fake_perftest()
+        plot = self.folder / "out.svg"
+        rows, lines = self.left_out("--raw", "--ucx", self.folder, "--plot", plot, "--sizes",
+                                    "8,16,32,64,128,256,512")
+        self.assertEqual([(row["size"], row["raw"], row["ucx"]) for row in rows],
+                         [(8, 2.5, "9.8.7"),
+                          *((size, None, None) for size in (16, 32, 64, 128, 256)),
+                          (512, 2.5, "9.8.7")])
+        for row in rows:
+            self.assertIs(row["ratio"] is None, row["raw"] is None)
+        note = (r"note: latency of %d: a figure is left out: ucx_perftest 9.8.7 %s; to see it: env "
+                r".* %s/bin/ucx_perftest 127.0.0.1 -p \d+ -t %s -s %d -n \d+ -w \d+ -v$")
+        told = ((size, why, test) for size, why in
+                ((16, r"was not done after [\d.]+ s"), (32, "printed no figures"),
+                 (64, "ended with code 3"), (128, "printed no figures"), (256, "died"))
+                for test in ("tag_lat", "ucp_am_lat"))
+        for line, (size, why, test) in itertools.zip_longest(lines, told):
+            self.assertRegex(line, note % (size, why, self.folder, test, size))
+        self.assert_ended()
+        marks = [path.get("d") for path in xml.etree.ElementTree.parse(plot).getroot().iter(
+            "{http://www.w3.org/2000/svg}path") if path.get("stroke-dasharray")]
+        self.assertEqual([mark.count("L") for mark in marks], [1, 0])  # from 8 to 512; the legend
+
+    def test_interrupted(self):
+        self.fake_perftest()
+        perf = self.start("perf", *SHORT, "--lane", "shm", "--sizes", "16", "--raw", "--ucx",
+                          self.folder, "--metric", "latency", "--patience", "1000")
+        deadline = time.monotonic() + tool.LIMIT
+        while not (self.folder / "pids").exists():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        perf.send_signal(signal.SIGINT)
+        self.finish(perf, -signal.SIGINT)
+        self.assert_ended()
 
     def test_what_does_not_go_together(self):
         for words, why in ((["--memory", "else"], "--memory"), (["wrong"], "put, get, atomic"),
