@@ -13,7 +13,6 @@
 #include "comm/plain.h"
 #include "comm/recv.h"
 #include "comm/request.h"
-#include "comm/send.h"
 #include "mem/mem.h"
 
 // What the user's wh_am is the first member of.

@@ -10,7 +10,6 @@
 #include "base/alloc.h"
 #include "comm/context.h"
 #include "comm/native.h"
-#include "comm/send.h"
 
 // in_child runs in a forked child, which has not got the shared memory, and where a thread that it lacks may hold the lock.
 static void in_child(void *arg) {

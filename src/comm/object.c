@@ -10,7 +10,6 @@
 #include "comm/endpoint.h"
 #include "comm/objects.h"
 #include "comm/plain.h"
-#include "comm/send.h"
 #include "comm/wire.h"
 
 // own_size returns where the copy of an envelope begins: so that the header, behind the table, is at a multiple of 16.

@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "comm/object.h"
 #include "comm/plain.h"
-#include "comm/send.h"
 #include "mem/mem.h"
 
 // Host frames up to PACKED_MAX ride in the envelope, less when there are so many that it would exceed PACKED_ALL: what a

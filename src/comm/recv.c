@@ -13,7 +13,6 @@
 #include "comm/objects.h"
 #include "comm/plain.h"
 #include "comm/rma.h"
-#include "comm/send.h"
 #include "mem/mem.h"
 #include "net/copy.h"
 

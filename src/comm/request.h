@@ -22,6 +22,7 @@
 #include "base/completion.h"
 #include "base/list.h"
 #include "base/timer.h"
+#include "comm/buffer.h"
 
 typedef enum whi_req_kind {
     // What may wait in an endpoint's queue, but for WHI_REQ_GET; the first five push chunks.
@@ -53,14 +54,6 @@ typedef enum whi_req_stage {
     WHI_STAGE_PARKED,     // an object whose memory the user has yet to give
     WHI_STAGE_DONE,       // ended; the callback may not have run yet
 } whi_req_stage;
-
-typedef struct whi_buffer {
-    void *ptr;
-    uint64_t size;
-    wh_mem_kind kind;
-    int device;
-    wh_status failed;  // the first error of a chunk's copy to or from it, if it is a device's
-} whi_buffer;
 
 struct wh_request {
     // The order is that of use: a receive of a small message touches the first lines only.

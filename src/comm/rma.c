@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "comm/native.h"
 #include "comm/plain.h"
-#include "comm/send.h"
 #include "mem/mem.h"
 #include "net/stream/stream.h"
 

@@ -28,12 +28,4 @@ void whi_send_back(whi_link *link, wh_request *req);
 // the rest of the chunk that the lane has announced.
 unsigned whi_send_push(whi_link *link, bool rest_only);
 
-// whi_buffer_resolve fills in the kind of memory; WH_EINVAL for a buffer that cannot be.
-wh_status whi_buffer_resolve(whi_buffer *buf, const void *ptr, uint64_t size, wh_mem_kind kind,
-                             int device);
-
-// whi_buffer_span makes the span of a part of a buffer, as a source or as a sink.
-whi_span whi_buffer_source(const whi_buffer *buf, uint64_t offset);
-whi_span whi_buffer_sink(const whi_buffer *buf, uint64_t offset);
-
 #endif

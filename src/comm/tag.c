@@ -9,7 +9,6 @@
 #include "comm/plain.h"
 #include "comm/recv.h"
 #include "comm/request.h"
-#include "comm/send.h"
 #include "mem/mem.h"
 
 static wh_status make_request(wh_worker *worker, wh_endpoint *ep, whi_req_kind kind,
