@@ -290,7 +290,7 @@ static wh_status deliver_control(whi_link *link, const whi_hdr *hdr, const void 
     case WHI_CLASS_MAP:
     case WHI_CLASS_ABORT: return deliver_to_ep(link, hdr);
     case WHI_CLASS_MAPPED:
-        return whi_rma_mapped(link, hdr, payload) == WH_OK
+        return whi_rkey_mapped(link, hdr, payload) == WH_OK
                    ? WH_OK
                    : broken(link, hdr, "memory that nobody asked for");
     case WHI_CLASS_RECALL:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Remote memory access: the side that asks (rma.c) and the side that serves (serve.c).
+// Remote memory access: the side that asks (rma.c, rma_end.c) and the side that serves (serve.c).
 //
 // Memory of a peer on this host that the peer's library has allocated is mapped once and then reached
 // directly; over the ucx lane UCX may do it (native.h).  All other accesses are records that the owner's progress serves.  They carry sequence
@@ -9,27 +9,7 @@
 #ifndef WHI_COMM_RMA_H
 #define WHI_COMM_RMA_H
 
-#include "comm/endpoint.h"
-#include "comm/mr.h"
-
-enum { WHI_MAP_UNASKED, WHI_MAP_ASKED, WHI_MAP_DONE, WHI_MAP_NEVER };
-
-struct wh_rkey {
-    wh_endpoint *ep;  // held
-    whi_key key;
-    uint32_t refs;               // the user's and one per request
-    _Atomic uint32_t submitted;  // requests of other threads that the owner has yet to take over
-    uint8_t map;                 // WHI_MAP_*
-    whi_region *region;
-    unsigned char *base;        // of the memory, once mapped
-    struct whi_native *native;  // how UCX reaches it (native.h), held; NULL: not that way
-    whi_mr_shared *shared;
-};
-
-void whi_rkey_release(wh_rkey *rkey);
-
-// whi_rkey_take_over makes a request of another thread hold its key as the owner's do.
-void whi_rkey_take_over(wh_rkey *rkey);
+#include "comm/rkey.h"
 
 // whi_rma_start tries to start an access, or a fence, that is the first in its endpoint's queue: WH_OK done,
 // WH_PENDING under way, WH_EAGAIN and WH_ELIMIT as whi_send_start, else it has failed.
@@ -45,10 +25,11 @@ bool whi_rma_leave(wh_request *req, wh_status why);
 // whi_rma_ended follows the end of a request of either side that was at `stage`.
 void whi_rma_ended(wh_request *req, whi_req_stage stage);
 
-// whi_rma_answered and whi_rma_mapped handle RMA_ANSWER and MAPPED, which comes with a descriptor over shared memory, with
-// a whi_native_head and UCX's key over ucx.
+// whi_rma_answered handles RMA_ANSWER.
 wh_status whi_rma_answered(whi_link *link, const whi_hdr *hdr);
-wh_status whi_rma_mapped(whi_link *link, const whi_hdr *hdr, const void *payload);
+
+// whi_rma_store_old writes the value that an atomic has found, of `size` bytes, to `old`, unless that is NULL.
+void whi_rma_store_old(void *old, size_t size, uint64_t value);
 
 // whi_rma_link_ended makes a link that is over, with all its lanes, forget what it knows of memory.
 void whi_rma_link_ended(whi_link *link);
