@@ -3,6 +3,7 @@
 """Break one line at a time and see that the named test notices.
 
     mutants.py [--list FILE] [--timeout SECONDS] [WORD...]     (only mutants whose text has a WORD)
+    mutants.py --check      (only look whether each line to break is there, as `make test` does)
 
 tools/mutants.txt says which lines and which tests.  The work happens in a copy of the tree with one
 build folder, so that a mutant costs one incremental build.  A mutant is killed when its test fails
@@ -47,6 +48,26 @@ def read_blocks(path):
     return mutants
 
 
+def why_not(path, old):
+    """Why the text cannot be replaced in the file, or None."""
+    if not path.is_file():
+        return "there is no such file"
+    found = path.read_text().count(old)
+    return None if found == 1 else f"the old text occurs {found} times, not once"
+
+
+def check(mutants):
+    """Say which mutants cannot be made in this tree; return how many."""
+    bad = 0
+    for mutant in mutants:
+        why = why_not(ROOT / mutant["file"], mutant["old"])
+        if why:
+            print(f"{mutant['where']}: {mutant['file']}: {why}")
+            bad += 1
+    print(f"mutants: {len(mutants)}, {bad} cannot be made")
+    return bad
+
+
 class Tree:
     """A copy of the project with a build folder, in which one file at a time is changed."""
 
@@ -87,12 +108,10 @@ class Tree:
     def verdict(self, mutant):
         """What became of the mutant: 'killed', or the reason why it counts as a failure."""
         path = self.root / mutant["file"]
-        if not path.is_file():
-            return "there is no such file"
+        why = why_not(path, mutant["old"])
+        if why:
+            return why
         good = path.read_text()
-        found = good.count(mutant["old"])
-        if found != 1:
-            return f"the old text occurs {found} times, not once"
         path.write_text(good.replace(mutant["old"], mutant["new"]))
         try:
             if not self.builds():
@@ -108,9 +127,12 @@ def main():
     parser.add_argument("words", nargs="*", metavar="WORD")
     parser.add_argument("--list", type=pathlib.Path, default=ROOT / "tools/mutants.txt")
     parser.add_argument("--timeout", type=float, default=60, help="seconds for one test")
+    parser.add_argument("--check", action="store_true", help="only look for the old texts")
     args = parser.parse_args()
     mutants = [mutant for mutant in read_blocks(args.list)
                if not args.words or any(word in " ".join(mutant.values()) for word in args.words)]
+    if args.check:
+        return 1 if check(mutants) else 0
     killed = 0
     with tempfile.TemporaryDirectory(prefix="wherry-mutants-") as folder:
         tree = Tree(folder, args.timeout)
