@@ -74,6 +74,32 @@ static wh_rkey *recv_key(kit_side *me) {
     return rkey;
 }
 
+// serve_until_met is the owner's whole part in a case that only accesses its memory.
+static void serve_until_met(kit_side *me, bool ours, size_t size) {
+    owned o = own(me, ours, size, WH_MR_ALL);
+    send_key(me, &o);
+    MEET();
+    disown(me, &o);
+}
+
+// TRY is BEGIN for an access that may end in `error`: what is direct does so inside the call.  True: `op` is under way.
+#define TRY(op, call, error)                                                                       \
+    ({                                                                                             \
+        wh_status try_st;                                                                          \
+        UNTIL_POLLED((try_st = (call)) != WH_EAGAIN);                                              \
+        bool try_refused = try_st < 0 && try_st == (error);                                        \
+        if (!try_refused)                                                                          \
+            kit_begun(me, op, try_st, __FILE__, __LINE__);                                         \
+        !try_refused;                                                                              \
+    })
+
+// ACCESS is a whole one, which ends with `status`.
+#define ACCESS(op, call, status)                                                                   \
+    do {                                                                                           \
+        if (TRY(op, call, status))                                                                 \
+            END(op, status);                                                                       \
+    } while (0)
+
 static void put(kit_side *me, wh_rkey *rkey, uint64_t offset, const void *buf, size_t size) {
     kit_op op;
     const wh_op_opts *opts = kit_opts(&op);
@@ -85,14 +111,7 @@ static void get(kit_side *me, wh_rkey *rkey, uint64_t offset, void *buf, size_t 
                 wh_status expected) {
     kit_op op;
     const wh_op_opts *opts = kit_opts(&op);
-    wh_status st;
-    UNTIL_POLLED((st = wh_get(rkey, offset, buf, size, opts, &op.req)) != WH_EAGAIN);
-    if (st < 0) {  // a direct access fails inside the call
-        REQUIRE_STATUS(st, expected);
-        return;
-    }
-    kit_begun(me, &op, st, __FILE__, __LINE__);
-    END(&op, expected);
+    ACCESS(&op, wh_get(rkey, offset, buf, size, opts, &op.req), expected);
 }
 
 static void flush(kit_side *me, wh_status expected) {
@@ -119,10 +138,7 @@ CASE(rma_without_the_owner, 0) {
     bool native = setting && strcmp(setting, "native") == 0;
     for (int ours = 0; ours < 2; ours++) {
         if (me->role == 1) {
-            owned o = own(me, ours, 64, WH_MR_ALL);
-            send_key(me, &o);
-            MEET();
-            disown(me, &o);
+            serve_until_met(me, ours, 64);
             continue;
         }
         bool direct = me->config->lane == KIT_UCX ? native : me->config->lane == KIT_SHM && ours;
@@ -220,10 +236,7 @@ CASE(rma_atomics_add_up, 0) {
 
 CASE(rma_atomic_operations, 0) {
     if (me->role == 1) {
-        owned o = own(me, kit_flip(me, 2), 16, WH_MR_ALL);
-        send_key(me, &o);
-        MEET();
-        disown(me, &o);
+        serve_until_met(me, kit_flip(me, 2), 16);
         return;
     }
     wh_rkey *rkey = recv_key(me);
@@ -305,10 +318,7 @@ CASE(rma_stale_key, 0) {
         MEET();
         kit_op op;
         const wh_op_opts *opts = kit_opts(&op);
-        wh_status st;
-        UNTIL_POLLED((st = wh_put(rkey, 0, buf, 8, opts, &op.req)) != WH_EAGAIN);
-        if (st != WH_EKEY) {
-            kit_begun(me, &op, st, __FILE__, __LINE__);
+        if (TRY(&op, wh_put(rkey, 0, buf, 8, opts, &op.req), WH_EKEY)) {
             UNTIL(atomic_load(&op.ended));
             bool at_once = op.result.status == WH_EKEY;  // as a request that went directly
             END(&op, at_once ? WH_EKEY : WH_OK);
@@ -319,19 +329,10 @@ CASE(rma_stale_key, 0) {
         get(me, rkey, 0, buf, sizeof(buf), WH_EKEY);
         uint64_t old = 5;
         opts = kit_opts(&op);
-        UNTIL_POLLED((st = wh_atomic(rkey, 0, WH_ATOMIC_ADD, 8, 1, 0, &old, opts, &op.req)) !=
-                     WH_EAGAIN);
-        if (st != WH_EKEY) {
-            kit_begun(me, &op, st, __FILE__, __LINE__);
-            END(&op, WH_EKEY);
-        }
+        ACCESS(&op, wh_atomic(rkey, 0, WH_ATOMIC_ADD, 8, 1, 0, &old, opts, &op.req), WH_EKEY);
         REQUIRE_INT(old, 5);
         opts = kit_opts(&op);
-        UNTIL_POLLED((st = wh_put(rkey, 0, buf, sizeof(buf), opts, &op.req)) != WH_EAGAIN);
-        if (st != WH_EKEY) {
-            kit_begun(me, &op, st, __FILE__, __LINE__);
-            END(&op, WH_EKEY);
-        }
+        ACCESS(&op, wh_put(rkey, 0, buf, sizeof(buf), opts, &op.req), WH_EKEY);
         MEET();
         wh_rkey_close(rkey);
     }
@@ -430,26 +431,27 @@ CASE(rma_many, 0) {
     wh_rkey_close(rkey);
 }
 
+// any_access starts a small or a large put or get, by its number.
+static wh_status any_access(wh_rkey *rkey, int i, char *bytes, const wh_op_opts *opts,
+                            wh_request **req) {
+    size_t size = i % 3 ? MEMORY : 8;
+    return i % 2 ? wh_put(rkey, 0, bytes, size, opts, req)
+                 : wh_get(rkey, 0, bytes, size, opts, req);
+}
+
 // A cancelled access ends once, done or cancelled, and its memory can be freed.
 CASE(rma_cancel, 0) {
     enum { OPS = 30 };
     if (me->role == 1) {
-        owned o = own(me, kit_flip(me, 2), MEMORY, WH_MR_ALL);
-        send_key(me, &o);
-        MEET();
-        disown(me, &o);
+        serve_until_met(me, kit_flip(me, 2), MEMORY);
         return;
     }
     wh_rkey *rkey = recv_key(me);
     static kit_op ops[OPS];
     char *bytes = kit_alloc(me, MEMORY);
     for (int i = 0; i < OPS; i++) {
-        size_t size = i % 3 ? MEMORY : 8;
         const wh_op_opts *opts = kit_opts(&ops[i]);
-        if (i % 2)
-            BEGIN(&ops[i], wh_put(rkey, 0, bytes, size, opts, &ops[i].req));
-        else
-            BEGIN(&ops[i], wh_get(rkey, 0, bytes, size, opts, &ops[i].req));
+        BEGIN(&ops[i], any_access(rkey, i, bytes, opts, &ops[i].req));
         if (kit_flip(me, 2))
             wh_request_cancel(ops[i].req);
     }
@@ -521,16 +523,7 @@ CASE(rma_owner_leaves, KIT_TWO) {
     MEET();
     for (int i = 0; i < OPS; i++) {
         const wh_op_opts *opts = kit_opts(&ops[i]);
-        wh_status st;
-        size_t size = i % 3 ? MEMORY : 8;
-        UNTIL_POLLED((st = i % 2 ? wh_put(rkey, 0, bytes, size, opts, &ops[i].req)
-                                 : wh_get(rkey, 0, bytes, size, opts, &ops[i].req)) != WH_EAGAIN);
-        if (st < 0) {
-            REQUIRE_STATUS(st, WH_EPEER);
-            continue;
-        }
-        begun[i] = true;
-        kit_begun(me, &ops[i], st, __FILE__, __LINE__);
+        begun[i] = TRY(&ops[i], any_access(rkey, i, bytes, opts, &ops[i].req), WH_EPEER);
     }
     for (int i = 0; i < OPS; i++) {
         if (!begun[i])
