@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What must not be: it raises, and does not crash or go wrong later."""
+import array
+import ctypes
+import pathlib
 import unittest
 
 import wherry
@@ -44,11 +47,141 @@ class Arguments(LoopCase):
             with self.assertRaisesRegex(TypeError, "on_lost: 5"):
                 a.on_lost(5)
 
-    async def test_zero_bytes_in_hosts(self):
-        with self.assertRaisesRegex(ValueError, "zero byte"):
-            wherry.listen(None, HOST + "\0.example")
-        with self.assertRaisesRegex(ValueError, "zero byte"):
-            wherry.connect(HOST + "\0.example", 1)
+    async def test_zero_bytes(self):
+        for name, call in {
+                "host": lambda: wherry.listen(None, HOST + "\0.example"),
+                "host ": lambda: wherry.connect(HOST + "\0.example", 1),
+                "secret": lambda: wherry.connect(HOST, 1, secret=b"a\0b"),
+                "option credit": lambda: wherry.Context(credit="1M\0junk"),
+                "an option's name": lambda: wherry.Context(**{"credit\0": "1M"}),
+                "level": lambda: wherry.set_log_level("warn\0"),
+                "memory": lambda: wherry.DeviceMemory(1, "sim\0"),
+                "memory ": lambda: wherry.worker().set_allocator("host\0", bytearray)}.items():
+            with self.subTest(name=name), self.assertRaisesRegex(ValueError, "zero byte") as caught:
+                call()
+            self.assertIn(name.strip(), str(caught.exception))
+
+    async def test_options_that_are_bytes(self):
+        context = wherry.Context(secret=b"abc", ucx_dir=pathlib.Path("/there is/none"))
+        self.assertEqual(context.config["ucx_dir"], ("/there is/none", "option"))
+        ours, theirs = wherry.Worker(context), wherry.Worker()
+        async with await ours.listen(None, HOST) as listener:
+            await (await theirs.connect(HOST, listener.port, secret="abc")).close()
+        ours.close()
+        theirs.close()
+
+    async def test_numbers(self):
+        async with pair() as (a, b):
+            memory = wherry.alloc(16)
+            remote = a.open_key(memory.key)
+            got = bytearray(8)
+            tags = [lambda tag: a.send(b"x", tag), lambda tag: a.send(b"x", tag=tag),
+                    lambda tag: b.recv(got, tag), lambda tag: b.recv(got, 0, tag),
+                    lambda tag: a.send_obj(b"x", tag), lambda tag: b.recv_obj(tag),
+                    lambda tag: b.recv_obj(0, tag), lambda tag: b.worker.recv(got, tag),
+                    lambda tag: b.worker.recv(got, 0, tag), lambda tag: b.worker.recv_obj(tag),
+                    b.probe, lambda tag: b.probe(0, tag), b.peek, lambda tag: b.peek(0, tag),
+                    b.worker.probe, b.worker.peek, lambda tag: b.worker.peek(0, tag)]
+            sizes = [lambda at: remote.put(b"x", at), lambda at: remote.get(got, at),
+                     lambda at: remote.atomic("add", at, 1), lambda n: wherry.DeviceMemory(n, "sim"),
+                     wherry.alloc, lambda n: wherry.types.contig(n, wherry.types.BYTE),
+                     lambda n: wherry.types.pack(b"x", offset=n)]
+            others = [(2**16, lambda id: a.am_send(id, b"x")),
+                      (2**16, lambda id: b.worker.set_am(id, print)),
+                      (2**16, lambda port: wherry.connect(HOST, port)),
+                      (2**16, lambda port: wherry.listen(None, HOST, port)),
+                      (2**31, lambda device: wherry.DeviceMemory(1, "sim", device)),
+                      (2**64, lambda word: remote.atomic("add", 0, word)),
+                      (2**32, lambda word: remote.atomic("add", 0, word, size=4)),
+                      (9, lambda size: remote.atomic("add", 0, 1, size=size))]
+            limits = [(2**64, call) for call in tags] + [(2**63, call) for call in sizes] + others
+            for number, (limit, call) in enumerate(limits):
+                with self.subTest(number=number):
+                    for wrong in (1.5, 1.0, "1", b"x"):
+                        with self.assertRaisesRegex(TypeError, "an integer is needed"):
+                            call(wrong)
+                    for wrong in (limit, -2**63 - 1):
+                        with self.assertRaisesRegex(ValueError, rf" to {limit - 1}$"):
+                            call(wrong)
+            self.assertIsNone(b.probe(0, 0))
+            for tag in (2**64 - 1, True, Index()):
+                await a.send(b"x", tag)
+                self.assertEqual(await b.recv(got, int(tag)), 1)
+            remote.close()
+            memory.close()
+
+
+class Index(int):
+    """An integer of another class."""
+
+
+class Elements(LoopCase):
+    async def refused(self, obj, what):
+        async with pair() as (a, b):
+            memory = wherry.alloc(64)
+            remote = a.open_key(memory.key)
+            for name, call in {
+                    "send": a.send, "sync": lambda obj: a.send(obj, sync=True), "recv": b.recv,
+                    "worker": b.worker.recv, "send_obj": a.send_obj,
+                    "list": lambda obj: a.send_obj([b"x", obj]),
+                    "into": lambda obj: b.recv_obj(into=obj), "put": remote.put, "get": remote.get,
+                    "am_send": lambda obj: a.am_send(1, obj), "register": wherry.register,
+                    "copy": lambda obj: wherry.copy_memory(bytearray(64), obj)}.items():
+                with self.subTest(name=name), self.assertRaisesRegex(TypeError, what):
+                    call(obj)
+            remote.close()
+            memory.close()
+
+    async def test_packing(self):
+        with self.assertRaisesRegex(TypeError, "buf: .* Python objects"):
+            wherry.types.pack((ctypes.py_object * 2)(1, 2))
+        with self.assertRaisesRegex(TypeError, "buf: .* Python objects"):
+            wherry.types.unpack(bytes(16), (ctypes.py_object * 2)(1, 2))
+
+    async def test_python_objects(self):
+        await self.refused((ctypes.py_object * 2)(1, 2), "Python objects")
+        await self.refused(memoryview((ctypes.py_object * 2)(1, 2)), "Python objects")
+
+    async def test_python_objects_in_numpy(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        fields = numpy.zeros(2, [("number", "i4"), ("object", "O")])
+        for obj in (numpy.array([{}]), fields, memoryview(fields), numpy.zeros(0, "O"),
+                    numpy.recarray(2, fields.dtype)):
+            await self.refused(obj, "Python objects")
+        named = numpy.array([(1, 2)], [("O", "i8"), ("x", "i4")])  # none in it
+        async with pair() as (a, b):
+            for obj in (named, memoryview(named), numpy.zeros(2, "M8[s]"), numpy.zeros(3, "c16")):
+                await a.send(obj)
+                self.assertEqual(await b.recv(bytearray(64)), obj.nbytes)
+
+    async def test_masks(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        masked = numpy.ma.masked_array([1, 2, 3], mask=[0, 1, 0])
+        await self.refused(masked, "has a mask.* give its .data and its .mask, or .filled")
+        async with pair() as (a, b):
+            await a.send(masked.filled(0))
+            await b.recv(bytearray(24))
+
+    async def test_interfaces(self):
+        class Told:
+            def __init__(self, typestr, descr):
+                self.__array_interface__ = {
+                    "version": 3, "data": (memory.buffer_info()[0], False), "shape": (1,),
+                    "typestr": typestr, "descr": descr}
+
+        memory = array.array("q", [0, 0])
+        for typestr, descr in (("|O8", [("", "|O")]),
+                               ("|V16", [("a", "<i8"), ("b", [("c", "|O", (1,))])])):
+            await self.refused(Told(typestr, descr), "Python objects")
+        async with pair() as (a, b):
+            await a.send(Told("|V16", [("O", "<i8"), ("b", [("c", "<f8")])]))
+            await b.recv(bytearray(16))
 
 
 if __name__ == "__main__":

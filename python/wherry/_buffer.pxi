@@ -6,8 +6,6 @@
 
 cdef extern from "Python.h":
     PyObject *PyExc_ResourceWarning
-    # As the C function is: the error stays set, for the caller to look at.
-    int get_buffer "PyObject_GetBuffer"(object obj, Py_buffer *view, int flags)
     void *PyCapsule_GetPointer(object capsule, const char *name) except NULL
 
 cdef extern from *:
@@ -26,7 +24,7 @@ cdef extern from *:
         int type
         int id
     ctypedef struct dl_dtype:
-        unsigned char bits
+        unsigned char code, bits
         uint16_t lanes
     ctypedef struct dl_tensor:
         void *data
@@ -40,6 +38,7 @@ cdef extern from *:
 
 # kDLCPU, kDLCUDA, kDLCUDAHost, kDLCUDAManaged
 DL_DEVICES = (1, 2, 3, 13)
+DL_OPAQUE = 3  # kDLOpaqueHandle
 
 
 cdef class Hold:
@@ -82,6 +81,14 @@ cdef int dense(object shape, object strides, Py_ssize_t itemsize) except -1:
     return 1
 
 
+cdef bint has_objects(object descr) except *:
+    """Whether there are Python objects among the fields of an array's type."""
+    for field in descr:
+        if has_objects(field[1]) if isinstance(field[1], list) else field[1][1:2] == "O":
+            return True
+    return False
+
+
 cdef int hold_interface(Hold made, object obj, str name, bint writable) except -1:
     """Memory by ``__cuda_array_interface__`` or ``__array_interface__``."""
     cdef Py_ssize_t count = 1, itemsize
@@ -96,6 +103,8 @@ cdef int hold_interface(Hold made, object obj, str name, bint writable) except -
     if told.get("mask") is not None:
         raise ValueError(f"buf: '{kind}' has a mask, which a message cannot carry")
     shape, typestr = tuple(told["shape"]), told["typestr"]
+    if typestr[1:2] == "O" or has_objects(told.get("descr") or ()):
+        raise TypeError(f"buf: '{kind}' is of Python objects, whose memory has only pointers")
     itemsize = int(typestr[2:])
     if not dense(shape, told.get("strides"), itemsize):
         raise ValueError(f"buf: '{kind}' is not contiguous (C order)")
@@ -125,6 +134,8 @@ cdef int hold_dlpack(Hold made, object obj) except -1:
     if tensor.device.type not in DL_DEVICES:
         raise TypeError(f"buf: '{kind}' is on a device of DLPack's type {tensor.device.type}; "
                         "memory of the CPU and of CUDA can be sent")
+    if tensor.dtype.code == DL_OPAQUE:
+        raise TypeError(f"buf: '{kind}' is of handles that only its process can use")
     for i in range(tensor.ndim - 1, -1, -1):
         if tensor.strides != NULL and tensor.shape[i] != 1 and tensor.strides[i] != expected:
             raise ValueError(f"buf: '{kind}' is not contiguous (C order)")
@@ -150,6 +161,7 @@ cdef Hold hold_message(object obj, bint writable):
             refuse_message(obj, writable)
             raise ValueError(f"buf: '{type(obj).__name__}' does not give its buffer")
         made.exported = True
+        check_elements(obj, &made.view, "buf")
         made.data = <char *>made.view.buf
         made.size = made.view.len
         if hasattr(obj, "__array_interface__"):

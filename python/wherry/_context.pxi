@@ -12,11 +12,11 @@ cdef class Context:
     cdef wh_context *c
 
     def __cinit__(self, **options):
-        texts = [f"{key}={option_text(value)}".encode() for key, value in options.items()]
+        texts = [option(key, value) for key, value in options.items()]
         if "ucx_dir" not in options and "WHERRY_UCX_DIR" not in environ:
             folder = ucx_package()
             if folder is not None:
-                texts.append(f"ucx_dir={folder}".encode())
+                texts.append(option("ucx_dir", folder))
         cdef const char **list = <const char **>malloc((len(texts) + 1) * sizeof(char *))
         if list == NULL:
             raise MemoryError
@@ -31,7 +31,7 @@ cdef class Context:
     def __dealloc__(self):
         wh_context_destroy(self.c)
 
-    def alloc(self, size_t size, str access not None="rwa"):
+    def alloc(self, size, str access not None="rwa"):
         """Allocates zeroed memory of `size` > 0 bytes that peers may use: a RegisteredMemory.
 
         access: letters of "rwa": they may read (get), write (put), use atomics.
@@ -39,7 +39,7 @@ cdef class Context:
         Its key can be opened over endpoints that lead to workers of this context.  Peers on this
         host map the whole of it: only `access` of their library then keeps them from writing.
         """
-        return alloc_memory(self, size, access)
+        return alloc_memory(self, size_of(size, "size"), access)
 
     def register(self, buf, str access not None="rwa"):
         """Lets peers use the memory of `buf`, which is held meanwhile: a RegisteredMemory.
@@ -64,10 +64,12 @@ cdef class Context:
         return found
 
 
-cdef str option_text(value):
+cdef bytes option(str key, object value):
     if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(value)
+        value = "yes" if value else "no"
+    elif not isinstance(value, (str, bytes, PathLike)):
+        value = str(value)
+    return c_text(key, "an option's name") + b"=" + c_text(value, f"option {key}")
 
 
 cdef void add_config(const wh_config_item *item, void *found) noexcept:

@@ -6,17 +6,19 @@
 # be said in Python is in the modules beside it.
 cimport cython
 from cpython.buffer cimport (
-    PyBUF_SIMPLE, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_IsContiguous,
+    PyBUF_FORMAT, PyBUF_SIMPLE, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_IsContiguous,
     PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer)
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals, PyErr_Clear, PyErr_WarnEx
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.limits cimport INT_MAX, UINT_MAX
+from libc.stdint cimport (
+    INT64_MAX, INT64_MIN, UINT16_MAX, UINT64_MAX, int32_t, int64_t, uint16_t, uint32_t, uint64_t, uintptr_t)
 from libc.stdio cimport stderr
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memset
+from libc.string cimport memset, strchr
 from posix.unistd cimport getpid
 
 from wherry._c cimport *
@@ -30,7 +32,8 @@ from contextvars import copy_context
 from inspect import iscoroutine
 from math import prod
 from operator import index
-from os import environ
+from os import PathLike, environ, fsencode
+from re import sub
 from struct import calcsize, pack as struct_pack, unpack as struct_unpack
 from sys import _getframe as getframe
 from traceback import print_exception
@@ -51,7 +54,7 @@ cdef int check(wh_status status) except -1:
 workers = WeakSet()
 tasks = set()
 
-ALL = 0xffffffffffffffff  # the mask that compares whole tags
+ALL = UINT64_MAX  # the mask that compares whole tags
 
 Probed = namedtuple("Probed", "size tag source")
 Probed.__doc__ = "A message that has come: its bytes, its tag, and the endpoint that it came from."
@@ -69,6 +72,14 @@ cdef warn_unclosed(str text):
     PyErr_WarnEx(<object>PyExc_ResourceWarning, text.encode(), 2)
 
 
+cdef bytes c_text(object text, str name):
+    """Text for C, where a zero byte would end it: str, bytes or a path."""
+    made = fsencode(text)
+    if b"\0" in made:
+        raise ValueError(f"{name}: it has a zero byte")
+    return made
+
+
 def version():
     """The version of the engine, such as ``"0.1.0"``."""
     return wh_version().decode()
@@ -76,7 +87,7 @@ def version():
 
 def set_log_level(str level not None):
     """Shows messages of `level` and above: error, warn, info, debug, trace; off: none."""
-    if wh_log_set_level(level.encode()) != WH_OK:
+    if wh_log_set_level(c_text(level, "level")) != WH_OK:
         raise ValueError(f"level is {level!r}: error, warn, info, debug, trace or off")
 
 

@@ -20,14 +20,16 @@ cdef class DeviceMemory:
     cdef str kind_name
     cdef object __weakref__
 
-    def __cinit__(self, size_t size, str memory not None="cuda", int device=0):
-        if wh_mem_kind_parse(memory.encode(), &self.kind) != WH_OK or self.kind in (
+    def __cinit__(self, size, str memory not None="cuda", device=0):
+        cdef size_t bytes = size_of(size, "size")
+        cdef int number = within(device, "device", 0, INT_MAX)
+        if wh_mem_kind_parse(c_text(memory, "memory"), &self.kind) != WH_OK or self.kind in (
                 WH_MEM_AUTO, WH_MEM_HOST):
             raise ValueError(f"memory is {memory!r}: cuda or sim")
-        cdef wh_status status = wh_mem_alloc_kind(self.kind, device, size or 1, &self.data)
-        must(status, "DeviceMemory", f"DeviceMemory: {size} bytes of {memory} device {device}: "
+        cdef wh_status status = wh_mem_alloc_kind(self.kind, number, bytes or 1, &self.data)
+        must(status, "DeviceMemory", f"DeviceMemory: {bytes} bytes of {memory} device {number}: "
                                      f"{wh_status_text(status).decode()}")
-        self.bytes, self.kind_name = size, memory
+        self.bytes, self.kind_name = bytes, memory
 
     def __dealloc__(self):
         wh_mem_free_kind(self.kind, self.data)  # if it fails, the log has said why

@@ -62,7 +62,7 @@ cdef class Endpoint:
             wh_endpoint_abort(self.c)
             self.c = NULL
 
-    def send(self, buf, uint64_t tag=0, *, bint sync=False, timeout=None):
+    def send(self, buf, tag=0, *, bint sync=False, timeout=None):
         """Sends the bytes of `buf` as one message.
 
         buf: bytes, bytearray, memoryview, numpy array, or anything with contiguous memory: the
@@ -73,7 +73,8 @@ cdef class Endpoint:
         Gives None.  Raises TypeError or ValueError for a buffer that cannot be sent, ClosedError,
         PeerError.
         """
-        return self.start_send(buf, tag, WH_OP_SYNC if sync else 0, milliseconds(timeout))
+        return self.start_send(buf, bits_of(tag, "tag"), WH_OP_SYNC if sync else 0,
+                               milliseconds(timeout))
 
     cdef Request start_send(self, object buf, uint64_t tag, uint32_t flags, uint32_t timeout_ms):
         cdef Worker w = self.worker
@@ -94,7 +95,7 @@ cdef class Endpoint:
         op.tag = tag
         return w.started(op, status, self)
 
-    def recv(self, buf, uint64_t tag=0, uint64_t mask=ALL, *, timeout=None):
+    def recv(self, buf, tag=0, mask=ALL, *, timeout=None):
         """Receives the next message whose tag fits into `buf`, which must be writable.
 
         A message fits when ``message.tag & mask == tag & mask``: by default, when the tag is `tag`.
@@ -103,7 +104,8 @@ cdef class Endpoint:
         when they are more (``size`` says how many; `buf` holds the beginning), ClosedError when
         the peer has closed, PeerError when it was lost, TimedOutError after `timeout` seconds.
         """
-        return self.start_recv(buf, tag, mask, milliseconds(timeout))
+        return self.start_recv(buf, bits_of(tag, "tag"), bits_of(mask, "mask"),
+                               milliseconds(timeout))
 
     cdef Request start_recv(self, object buf, uint64_t tag, uint64_t mask, uint32_t timeout_ms):
         cdef Worker w = self.worker
@@ -115,7 +117,7 @@ cdef class Endpoint:
         return w.started(op, wh_tag_recv(self.open(), op.view.buf, op.view.len, tag, mask,
                                          w.options(op, timeout_ms, 0), &op.handle), self)
 
-    def send_obj(self, obj, uint64_t tag=0, *, timeout=None):
+    def send_obj(self, obj, tag=0, *, timeout=None):
         """Sends an object, or a list or tuple of them, as one message for ``recv_obj``.
 
         obj: what ``send`` takes.  What arrives is of the same kind: bytes as bytes, a numpy array
@@ -123,9 +125,9 @@ cdef class Endpoint:
 
         Gives None.
         """
-        return send_object(self, obj, tag, timeout)
+        return send_object(self, obj, bits_of(tag, "tag"), timeout)
 
-    def recv_obj(self, uint64_t tag=0, uint64_t mask=ALL, *, into=None, timeout=None):
+    def recv_obj(self, tag=0, mask=ALL, *, into=None, timeout=None):
         """Receives the next object whose tag fits, and allocates what it needs.
 
         into: a writable buffer, or a list of them, for the object's parts; None among them:
@@ -134,9 +136,10 @@ cdef class Endpoint:
         Gives what was sent: an object, or a list of them.  Raises TruncatedError when a given
         buffer is too small, and what ``recv`` does.
         """
-        return recv_object(self.worker, self, into, tag, mask, timeout)
+        return recv_object(self.worker, self, into, bits_of(tag, "tag"), bits_of(mask, "mask"),
+                           timeout)
 
-    def am_send(self, uint16_t id, buf=b"", header=b"", *, timeout=None):
+    def am_send(self, id, buf=b"", header=b"", *, timeout=None):
         """Sends an active message: the handler that the peer's worker has for `id` is called.
 
         header: at most 1,024 bytes.
@@ -144,34 +147,38 @@ cdef class Endpoint:
         Gives None, when `buf` may be changed again.
         """
         cdef Worker w = self.worker
+        cdef uint16_t number = within(id, "id", 0, UINT16_MAX)
         cdef const unsigned char[::1] head = header
         cdef const unsigned char *first = &head[0] if len(head) else NULL
         cdef size_t size = len(head)
         cdef uint32_t timeout_ms = milliseconds(timeout)
         cdef Request op = w.begin(OP_AM_SEND)
         hold_into(op, buf, False)
-        return w.started(op, wh_am_send(self.open(), id, first, size, op.view.buf, op.view.len,
+        return w.started(op, wh_am_send(self.open(), number, first, size, op.view.buf, op.view.len,
                                         w.options(op, timeout_ms, 0), &op.handle), self)
 
-    def probe(self, uint64_t tag=0, uint64_t mask=ALL):
+    def probe(self, tag=0, mask=ALL):
         """The first message that has come and that such a receive would get, or None.
 
         Gives ``(size, tag, source)``; the message stays where it is.  Owner only.
         """
+        cdef uint64_t wanted = bits_of(tag, "tag"), compared = bits_of(mask, "mask")
         cdef wh_endpoint *c = self.open()
         self.worker.must_own()
         wh_worker_progress(self.worker.c)
         self.worker.touch()
-        return probed(self.worker, wh_tag_probe(c, tag, mask, &self.worker.result))
+        return probed(self.worker, wh_tag_probe(c, wanted, compared, &self.worker.result))
 
-    def peek(self, uint64_t tag=0, uint64_t mask=ALL):
+    def peek(self, tag=0, mask=ALL):
         """Takes the message that ``probe`` would tell of: a Message, or None.  Owner only."""
+        cdef uint64_t wanted = bits_of(tag, "tag"), compared = bits_of(mask, "mask")
         cdef wh_endpoint *c = self.open()
         cdef wh_message *message = NULL
         self.worker.must_own()
         wh_worker_progress(self.worker.c)
         self.worker.touch()
-        cdef wh_status status = wh_tag_peek(c, tag, mask, &self.worker.result, &message)
+        cdef wh_status status = wh_tag_peek(c, wanted, compared, &self.worker.result,
+                                            &message)
         return taken(self.worker, status, message)
 
     def open_key(self, key):
@@ -317,7 +324,11 @@ cdef int hold_into(Request op, object buf, bint writable) except -1:
     """Gives an operation its buffer: in `view`, whatever it came by."""
     if get_buffer(buf, &op.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE) == 0:
         op.held = True
-        return 0
+        return check_elements(buf, &op.view, "buf")
+    return hold_other(op, buf, writable)
+
+
+cdef int hold_other(Request op, object buf, bint writable) except -1:
     PyErr_Clear()
     cdef Hold other = hold_message(buf, writable)
     op.keep = other
@@ -350,11 +361,7 @@ cdef Endpoint adopt_endpoint(Worker worker, wh_endpoint *c, str listener_at):
 
 cdef str address_text(object host, object port):
     host = "" if host is None else str(host)
-    if "\0" in host:
-        raise ValueError(f"host is {host!r}: it has a zero byte")
-    number = index(port)
-    if not 0 <= number <= 65535:
-        raise ValueError(f"port is {number}: 0 to 65535")
+    number = within(port, "port", 0, UINT16_MAX)
     if ":" in host and not host.startswith("["):
         host = f"[{host}]"
     return f"{host}:{number}"
@@ -368,7 +375,7 @@ cdef Request connect(Worker w, object host, object port, object address, object 
     w.must_be_open()
     if (address is None) == (host is None or port is None):
         raise TypeError("connect: give a host and a port, or an address")
-    secret_bytes = None if secret is None else to_bytes(secret)
+    secret_bytes = None if secret is None else c_text(secret, "secret")
     memset(&opts, 0, sizeof(opts))
     opts.size = sizeof(opts)
     opts.timeout_ms = milliseconds(timeout)
@@ -385,20 +392,13 @@ cdef Request connect(Worker w, object host, object port, object address, object 
                                           &ep.c)
     else:
         where = address_text(host, port)
-        status = wh_endpoint_connect(w.c, where.encode(), &opts, &ep.c)
+        status = wh_endpoint_connect(w.c, c_text(where, "host"), &opts, &ep.c)
     if status != WH_OK:
         must(status, "connect", f"connect to {where}: {wh_status_text(status).decode()}")
     park_set_number(ep.c)
     ep.number = park_number_of(ep.c)
     w.endpoints[ep.number] = ep
     return w.started(op, WH_PENDING, ep)
-
-
-cdef bytes to_bytes(object secret):
-    made = secret.encode() if isinstance(secret, str) else bytes(secret)
-    if b"\0" in made:
-        raise ValueError("secret: it has a zero byte")
-    return made
 
 
 cdef object probed(Worker w, wh_status status):

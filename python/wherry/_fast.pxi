@@ -54,17 +54,19 @@ cdef object fast_send(object self, PyObject **args, Py_ssize_t n, PyObject *name
     if names == NULL and n == 1:
         return (<Endpoint>self).start_send(<object>args[0], 0, 0, 0)
     if names == NULL and n == 2:
-        return (<Endpoint>self).start_send(<object>args[0], <object>args[1], 0, 0)
+        return (<Endpoint>self).start_send(<object>args[0], bits_of(<object>args[1], "tag"), 0, 0)
     return wherry_general(general_send, self, args, n, names)
 
 
 cdef object fast_recv(object self, PyObject **args, Py_ssize_t n, PyObject *names):
     if names == NULL and n == 1:
-        return (<Endpoint>self).start_recv(<object>args[0], 0, 0xffffffffffffffff, 0)
+        return (<Endpoint>self).start_recv(<object>args[0], 0, UINT64_MAX, 0)
     if names == NULL and n == 2:
-        return (<Endpoint>self).start_recv(<object>args[0], <object>args[1], 0xffffffffffffffff, 0)
+        return (<Endpoint>self).start_recv(<object>args[0], bits_of(<object>args[1], "tag"),
+                                           UINT64_MAX, 0)
     if names == NULL and n == 3:
-        return (<Endpoint>self).start_recv(<object>args[0], <object>args[1], <object>args[2], 0)
+        return (<Endpoint>self).start_recv(<object>args[0], bits_of(<object>args[1], "tag"),
+                                           bits_of(<object>args[2], "mask"), 0)
     return wherry_general(general_recv, self, args, n, names)
 
 

@@ -66,8 +66,6 @@ cdef bytes describe(object obj, Hold hold):
     dtype = getattr(obj, "dtype", None)
     if text[1:2] == "V" and getattr(dtype, "fields", None):
         text = repr(dtype.descr)
-    if getattr(dtype, "hasobject", False) or text[1:2] == "O":
-        raise TypeError("an array of Python objects cannot be sent; its memory has only pointers")
     encoded = text.encode()
     if len(encoded) > 0xffff:
         raise ValueError("the array's type takes more than 64 KiB to describe")

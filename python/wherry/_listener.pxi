@@ -111,7 +111,7 @@ cdef Request listen(Worker w, object callback, object host, object port, object 
     w.must_be_open()
     if callback is not None and not callable(callback):
         raise TypeError(f"callback: {callback!r} cannot be called")
-    secret_bytes = None if secret is None else to_bytes(secret)
+    secret_bytes = None if secret is None else c_text(secret, "secret")
     memset(&opts, 0, sizeof(opts))
     opts.size = sizeof(opts)
     opts.any_user = any_user
@@ -124,12 +124,13 @@ cdef Request listen(Worker w, object callback, object host, object port, object 
     listener.waiting = deque()
     listener.made_at = place()
     where = address_text(host, port)
+    where_bytes = c_text(where, "host")
     cdef park_door *door = <park_door *>calloc(1, sizeof(park_door))
     if door == NULL:
         raise MemoryError
     door.home = &w.parked
     door.number = park_number()
-    cdef wh_status status = wh_listener_open(w.c, where.encode(), &opts, park_on_accept, door,
+    cdef wh_status status = wh_listener_open(w.c, where_bytes, &opts, park_on_accept, door,
                                              &door.listener)
     if status != WH_OK:
         free(door)

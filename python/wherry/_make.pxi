@@ -18,21 +18,23 @@ cdef wh_order order_of(object order) except *:
 def contig(count, Type old not None):
     """`old` repeated `count` times, one extent apart."""
     cdef wh_type *made = NULL
-    check(wh_type_create_contig(index(count), old.c, &made))
+    check(wh_type_create_contig(whole(count, "count"), old.c, &made))
     return wrap(made)
 
 
 def vector(count, blocklength, stride, Type old not None):
     """`count` blocks of `blocklength` elements, `stride` extents of `old` apart."""
     cdef wh_type *made = NULL
-    check(wh_type_create_vector(index(count), index(blocklength), index(stride), old.c, &made))
+    check(wh_type_create_vector(whole(count, "count"), whole(blocklength, "blocklength"),
+                                whole(stride, "stride"), old.c, &made))
     return wrap(made)
 
 
 def hvector(count, blocklength, stride, Type old not None):
     """As ``vector``, but `stride` is in bytes."""
     cdef wh_type *made = NULL
-    check(wh_type_create_hvector(index(count), index(blocklength), index(stride), old.c, &made))
+    check(wh_type_create_hvector(whole(count, "count"), whole(blocklength, "blocklength"),
+                                 whole(stride, "stride"), old.c, &made))
     return wrap(made)
 
 
@@ -65,8 +67,8 @@ def indexed_block(blocklength, displacements, Type old not None):
     """Blocks of one length, each with its displacement in extents of `old`."""
     cdef wh_type *made = NULL
     places = numbers(displacements, "displacements")
-    check(wh_type_create_indexed_block(len(places), index(blocklength), numbers_at(places), old.c,
-                                       &made))
+    check(wh_type_create_indexed_block(len(places), whole(blocklength, "blocklength"),
+                                       numbers_at(places), old.c, &made))
     return wrap(made)
 
 
@@ -74,8 +76,8 @@ def hindexed_block(blocklength, displacements, Type old not None):
     """As ``indexed_block``, but the displacements are in bytes."""
     cdef wh_type *made = NULL
     places = numbers(displacements, "displacements")
-    check(wh_type_create_hindexed_block(len(places), index(blocklength), numbers_at(places), old.c,
-                                        &made))
+    check(wh_type_create_hindexed_block(len(places), whole(blocklength, "blocklength"),
+                                        numbers_at(places), old.c, &made))
     return wrap(made)
 
 
@@ -110,12 +112,12 @@ def subarray(sizes, subsizes, starts, Type old not None, order="C"):
     are those of the whole array.
     """
     cdef wh_type *made = NULL
-    whole = numbers(sizes, "sizes")
+    all_sizes = numbers(sizes, "sizes")
     part = numbers(subsizes, "subsizes")
     first = numbers(starts, "starts")
-    same_length(whole, "sizes", part, "subsizes")
-    same_length(whole, "sizes", first, "starts")
-    check(wh_type_create_subarray(<int>len(whole), numbers_at(whole), numbers_at(part),
+    same_length(all_sizes, "sizes", part, "subsizes")
+    same_length(all_sizes, "sizes", first, "starts")
+    check(wh_type_create_subarray(<int>len(all_sizes), numbers_at(all_sizes), numbers_at(part),
                                   numbers_at(first), order_of(order), old.c, &made))
     return wrap(made)
 
@@ -134,14 +136,15 @@ def darray(size, rank, gsizes, distribs, dargs, psizes, Type old not None, order
     for how in distribs:
         if how not in DISTRIBUTIONS:
             raise ValueError(f"distribs has {how!r}: give 'none', 'block' or 'cyclic'")
-    whole = numbers(gsizes, "gsizes")
+    global_sizes = numbers(gsizes, "gsizes")
     dealt = numbers([DISTRIBUTIONS[how] for how in distribs], "distribs")
     block = numbers([WH_DIST_DEFAULT if one is None else one for one in dargs], "dargs")
     grid = numbers(psizes, "psizes")
-    same_length(whole, "gsizes", dealt, "distribs")
-    same_length(whole, "gsizes", block, "dargs")
-    same_length(whole, "gsizes", grid, "psizes")
-    check(wh_type_create_darray(index(size), index(rank), <int>len(whole), numbers_at(whole),
+    same_length(global_sizes, "gsizes", dealt, "distribs")
+    same_length(global_sizes, "gsizes", block, "dargs")
+    same_length(global_sizes, "gsizes", grid, "psizes")
+    check(wh_type_create_darray(whole(size, "size"), whole(rank, "rank"),
+                                <int>len(global_sizes), numbers_at(global_sizes),
                                 numbers_at(dealt), numbers_at(block), numbers_at(grid),
                                 order_of(order), old.c, &made))
     return wrap(made)
@@ -150,7 +153,7 @@ def darray(size, rank, gsizes, distribs, dargs, psizes, Type old not None, order
 def resized(Type old not None, lb, extent):
     """`old` with lower bound and extent in bytes set by hand; both may be negative."""
     cdef wh_type *made = NULL
-    check(wh_type_create_resized(old.c, index(lb), index(extent), &made))
+    check(wh_type_create_resized(old.c, whole(lb, "lb"), whole(extent, "extent"), &made))
     return wrap(made)
 
 

@@ -2,7 +2,20 @@
 #
 # Memory of Python objects, by the buffer protocol (PEP 3118): held for as long as C may touch it,
 # and checked before it does.  The format of the elements is never asked for, so that arrays whose
-# element types the protocol cannot express (datetime64, bfloat16) are taken too.
+# element types the protocol cannot express (datetime64, bfloat16) are taken too.  And the integers
+# that say which part of it: what is no integer raises TypeError, what C cannot take ValueError.
+
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        pass
+    PyTypeObject PyBytes_Type, PyByteArray_Type, PyMemoryView_Type
+    PyTypeObject *Py_TYPE(object obj)
+    PyObject *PyErr_Occurred()
+    # As the C functions are: the error stays set, for the caller to look at.
+    int get_buffer "PyObject_GetBuffer"(object obj, Py_buffer *view, int flags)
+    uint64_t as_bits "PyLong_AsUnsignedLongLong"(object value)
+    Py_buffer *PyMemoryView_GET_BUFFER(object view)
+
 
 cdef class Memory:
     """Holds a buffer; knows where its first element is and which bytes around it it spans."""
@@ -17,6 +30,62 @@ cdef class Memory:
 
     cdef char *address(self):
         return <char *>self.view.buf
+
+
+cdef object array_class = array
+cdef object ndarray = None  # numpy's, once an array has come
+cdef object good_dtype = None  # of the last one without pointers
+
+
+cdef inline int check_elements(object obj, Py_buffer *view, str name) except -1:
+    """Refuses memory whose bytes are not the data; each send and receive asks, so most get by quickly.
+
+    The pointers of Python objects mean nothing elsewhere, and whoever writes others into them breaks
+    this interpreter.  Of a masked array the memory is only half.
+    """
+    cdef PyTypeObject *kind = Py_TYPE(obj)
+    if kind == &PyBytes_Type or kind == &PyByteArray_Type or kind == <PyTypeObject *>array_class:
+        return 0
+    if kind == &PyMemoryView_Type:
+        return check_format(obj, PyMemoryView_GET_BUFFER(obj).format, name)
+    if kind == <PyTypeObject *>ndarray and (view.itemsize < <Py_ssize_t>sizeof(void *)
+                                            or obj.dtype is good_dtype):
+        return 0
+    return look_at_elements(obj, type(obj), view, name)
+
+
+cdef int look_at_elements(object obj, object kind, Py_buffer *view, str name) except -1:
+    global ndarray, good_dtype
+    cdef Py_buffer asked
+    dtype = getattr(obj, "dtype", None)
+    if dtype is not None and hasattr(dtype, "hasobject"):
+        if dtype.hasobject:
+            raise TypeError(f"{name}: '{kind.__name__}' is of Python objects, whose memory has only "
+                            "pointers")
+        if hasattr(obj, "mask") and hasattr(obj, "filled"):
+            raise TypeError(f"{name}: '{kind.__name__}' has a mask, which its memory does not tell "
+                            "of; give its .data and its .mask, or .filled()")
+        if kind.__module__ == "numpy" and kind.__name__ == "ndarray":
+            ndarray, good_dtype = kind, dtype
+    elif view.itemsize >= <Py_ssize_t>sizeof(void *):
+        if get_buffer(obj, &asked, PyBUF_FORMAT | PyBUF_STRIDES) < 0:
+            PyErr_Clear()  # it has no name for its elements
+            return 0
+        try:
+            check_format(obj, asked.format, name)
+        finally:
+            PyBuffer_Release(&asked)
+    return 0
+
+
+cdef inline int check_format(object obj, const char *format, str name) except -1:
+    """The same by PEP 3118, where names stand between colons."""
+    if format == NULL or (format[0] == b"B" and format[1] == 0) or strchr(format, b"O") == NULL:
+        return 0
+    if "O" in sub(":[^:]*:", "", format.decode("utf-8", "replace")):
+        raise TypeError(f"{name}: '{type(obj).__name__}' is of Python objects, whose memory has only "
+                        "pointers")
+    return 0
 
 
 cdef refuse(object obj, str name, int flags):
@@ -46,6 +115,7 @@ cdef Memory hold(object obj, str name, int flags):
         refuse(obj, name, flags)
         raise
     memory.held = True
+    check_elements(obj, &memory.view, name)
     return memory
 
 
@@ -72,10 +142,35 @@ cdef Memory hold_strided(object obj, str name, bint writable):
     return memory
 
 
-cdef int64_t not_negative(int64_t value, str name) except -1:
-    if value < 0:
-        raise ValueError(f"{name} is {value}, below 0")
-    return value
+cdef object within(object value, str name, object low, object high):
+    """An integer from `low` to `high`.  A float is none, even if it is whole."""
+    try:
+        number = index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r:.60}: an integer is needed") from None
+    if not low <= number <= high:
+        raise ValueError(f"{name} is {number}: {low} to {high}")
+    return number
+
+
+cdef int64_t whole(object value, str name) except? -1:
+    return within(value, name, INT64_MIN, INT64_MAX)
+
+
+cdef int64_t size_of(object value, str name) except -1:
+    """A number of bytes, or where they begin."""
+    return within(value, name, 0, INT64_MAX)
+
+
+cdef inline uint64_t bits_of(object value, str name) except? 0:
+    """64 bits, such as a tag.  Each send and receive asks for one."""
+    cdef uint64_t bits
+    if type(value) is int:
+        bits = as_bits(value)
+        if bits != UINT64_MAX or PyErr_Occurred() == NULL:
+            return bits
+        PyErr_Clear()
+    return within(value, name, 0, UINT64_MAX)
 
 
 cdef object numbers(object values, str name):
@@ -92,7 +187,7 @@ cdef object numbers(object values, str name):
     except TypeError:
         raise TypeError(f"{name}: a sequence of integers is needed, not {values!r:.60}") from None
     except OverflowError:
-        raise OverflowError(f"{name}: a number does not fit into 64 bits") from None
+        raise ValueError(f"{name}: a number is not within {INT64_MIN} to {INT64_MAX}") from None
     return made
 
 

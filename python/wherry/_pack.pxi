@@ -46,15 +46,15 @@ cdef Layout lay(object buf, str name, Type type, object count, object origin, bi
     cdef Layout made = Layout.__new__(Layout)
     cdef wh_type_info *info
     cdef int128 low, high, last
-    cdef int64_t n = index(count), start = index(origin)
+    cdef int64_t n = size_of(count, "count"), start = whole(origin, "origin")
     made.memory = hold_strided(buf, name, writable)
     made.type = type if type is not None else bytes_of(made.memory)
-    made.count = not_negative(n, "count")
+    made.count = n
     made.origin = made.memory.address() + start
     info = made.type.info()
     last = <int128>info.size * n
     if last > <int128>0x7fffffffffffffff:
-        raise OverflowError(f"count is {n}: the stream has more than 2^63 bytes")
+        raise ValueError(f"count is {n}: the stream has more than 2^63 bytes")
     made.total = <int64_t>last
     if made.total == 0:
         return made
@@ -76,13 +76,13 @@ cdef object number(int128 value):
 
 cdef int64_t part_of(Layout layout, object offset, object size) except -1:
     """How many bytes of the stream are asked for, cut at its end."""
-    cdef int64_t first = not_negative(index(offset), "offset"), rest
+    cdef int64_t first = size_of(offset, "offset"), rest
     if first > layout.total:
         raise ValueError(f"offset is {first}, but the stream has {layout.total} bytes")
     rest = layout.total - first
     if size is None:
         return rest
-    return min(rest, not_negative(index(size), "size"))
+    return min(rest, size_of(size, "size"))
 
 
 cdef size_t move_out(Layout layout, size_t offset, char *packed, size_t size,
@@ -117,7 +117,7 @@ def pack(buf, Type type=None, count=1, *, offset=0, size=None, origin=0, hint=No
     cdef unsigned flags = flags_of(hint)
     packed = PyBytes_FromStringAndSize(NULL, n)
     if n:
-        move_out(layout, index(offset), PyBytes_AS_STRING(packed), n, flags)
+        move_out(layout, size_of(offset, "offset"), PyBytes_AS_STRING(packed), n, flags)
     return packed
 
 
@@ -131,7 +131,7 @@ def pack_into(out, buf, Type type=None, count=1, *, offset=0, origin=0, hint=Non
     cdef Memory packed = hold_dense(out, "out", True)
     cdef int64_t n = part_of(layout, offset, packed.view.len)
     cdef unsigned flags = flags_of(hint)
-    return move_out(layout, index(offset), packed.address(), n, flags) if n else 0
+    return move_out(layout, size_of(offset, "offset"), packed.address(), n, flags) if n else 0
 
 
 def unpack(packed, buf, Type type=None, count=1, *, offset=0, origin=0, hint=None):
@@ -147,7 +147,7 @@ def unpack(packed, buf, Type type=None, count=1, *, offset=0, origin=0, hint=Non
     cdef Layout layout = lay(buf, "buf", type, count, origin, True)
     cdef Memory source = hold_dense(packed, "packed", False)
     cdef size_t n = part_of(layout, offset, source.view.len), actual = 0
-    cdef size_t first = index(offset)
+    cdef size_t first = size_of(offset, "offset")
     cdef unsigned flags = flags_of(hint)
     cdef wh_status status
     if n >= RELEASE:
@@ -185,12 +185,12 @@ def copy(to, Type to_type, source, Type from_type, *, to_count=1, from_count=1, 
 
 def set_threads(count):
     """How many helper threads this process keeps for moves of many megabytes; 0 to begin with."""
-    check(wh_pack_set_threads(index(count)))
+    check(wh_pack_set_threads(within(count, "count", 0, UINT_MAX)))
 
 
 def external_size(Type type not None, count=1):
     """Bytes of `count` elements in external32, the portable representation of the MPI standard."""
-    cdef int64_t size = wh_external_size(index(count), type.c)
+    cdef int64_t size = wh_external_size(whole(count, "count"), type.c)
     if size < 0:
         raise ValueError(f"count is {count}: no size for that")
     return size

@@ -38,7 +38,8 @@ def accumulate(packed, buf, Type type not None, op, count=1, *, offset=0, origin
     """
     cdef Layout layout = lay(buf, "buf", type, count, origin, True)
     cdef Memory source = hold_dense(packed, "packed", False)
-    cdef size_t n = part_of(layout, offset, source.view.len), first = index(offset), actual = 0
+    cdef size_t n = part_of(layout, offset, source.view.len), first = size_of(offset, "offset")
+    cdef size_t actual = 0
     cdef wh_reduce how = reduce_of(op)
     cdef wh_status status
     with nogil:
@@ -52,7 +53,8 @@ def accumulate_into(packed, buf, Type type not None, op, count=1, *, offset=0, o
     """The other way: ``packed = packed op buf`` for the part of the stream that `packed` holds."""
     cdef Layout layout = lay(buf, "buf", type, count, origin, False)
     cdef Memory into = hold_dense(packed, "packed", True)
-    cdef size_t n = part_of(layout, offset, into.view.len), first = index(offset), actual = 0
+    cdef size_t n = part_of(layout, offset, into.view.len), first = size_of(offset, "offset")
+    cdef size_t actual = 0
     cdef wh_reduce how = reduce_of(op)
     cdef wh_status status
     with nogil:

@@ -186,7 +186,7 @@ cdef class RemoteMemory:
             raise failure(WH_ECLOSED, "the remote memory is closed", None, self.endpoint.peer_name)
         return self.c
 
-    def put(self, buf, uint64_t offset=0, *, timeout=None):
+    def put(self, buf, offset=0, *, timeout=None):
         """Writes the bytes of `buf` to `offset` of the peer's memory.
 
         buf: what ``Endpoint.send`` takes.
@@ -197,24 +197,26 @@ cdef class RemoteMemory:
         """
         cdef Worker w = self.endpoint.worker
         cdef uint32_t timeout_ms = milliseconds(timeout)
+        cdef uint64_t at = size_of(offset, "offset")
         cdef Request op = w.begin(OP_PUT)
         hold_into(op, buf, False)
-        return w.started(op, wh_put(self.open(), offset, op.view.buf, op.view.len,
+        return w.started(op, wh_put(self.open(), at, op.view.buf, op.view.len,
                                     w.options(op, timeout_ms, 0), &op.handle), self.endpoint)
 
-    def get(self, buf, uint64_t offset=0, *, timeout=None):
+    def get(self, buf, offset=0, *, timeout=None):
         """Fills `buf`, which must be writable, from `offset` of the peer's memory.
 
         Gives None, when the bytes are here.  Raises what ``put`` does.
         """
         cdef Worker w = self.endpoint.worker
         cdef uint32_t timeout_ms = milliseconds(timeout)
+        cdef uint64_t at = size_of(offset, "offset")
         cdef Request op = w.begin(OP_GET)
         hold_into(op, buf, True)
-        return w.started(op, wh_get(self.open(), offset, op.view.buf, op.view.len,
+        return w.started(op, wh_get(self.open(), at, op.view.buf, op.view.len,
                                     w.options(op, timeout_ms, 0), &op.handle), self.endpoint)
 
-    def atomic(self, str kind not None, uint64_t offset, operand, *, compare=0, int size=8,
+    def atomic(self, str kind not None, offset, operand, *, compare=0, size=8,
                bint fetch=True, timeout=None):
         """Changes the word of `size` bytes, 4 or 8, at `offset`, a multiple of `size`.
 
@@ -227,17 +229,19 @@ cdef class RemoteMemory:
         """
         if kind not in ATOMICS:
             raise ValueError(f"kind is {kind!r}: one of {', '.join(ATOMICS)}")
-        if size != 4 and size != 8:
-            raise ValueError(f"size is {size}: 4 or 8 bytes")
+        cdef int width = within(size, "size", 4, 8)
+        if width != 4 and width != 8:
+            raise ValueError(f"size is {width}: 4 or 8 bytes")
+        cdef uint64_t at = size_of(offset, "offset")
         cdef Worker w = self.endpoint.worker
         cdef uint32_t timeout_ms = milliseconds(timeout)
-        cdef uint64_t value = word_of(operand, size, "operand")
-        cdef uint64_t expected = word_of(compare, size, "compare")
+        cdef uint64_t value = word_of(operand, width, "operand")
+        cdef uint64_t expected = word_of(compare, width, "compare")
         cdef wh_atomic_op what = ATOMICS[kind]
         cdef Request op = w.begin(OP_ATOMIC)
         cdef Rare rare = op.more()
-        rare.fetches = size if fetch else 0
-        return w.started(op, wh_atomic(self.open(), offset, what, size, value, expected,
+        rare.fetches = width if fetch else 0
+        return w.started(op, wh_atomic(self.open(), at, what, width, value, expected,
                                        &rare.word if fetch else NULL, w.options(op, timeout_ms, 0),
                                        &op.handle), self.endpoint)
 
@@ -278,10 +282,8 @@ cdef class RemoteMemory:
 
 cdef uint64_t word_of(object value, int size, str name) except? 0:
     """An integer of so many bytes, signed or not, as the engine takes it."""
-    number, bits = index(value), 8 * size
-    if not -(1 << (bits - 1)) <= number < 1 << bits:
-        raise OverflowError(f"{name} is {number}: it does not fit into {size} bytes")
-    return number & ((1 << bits) - 1)
+    bits = 8 * size
+    return within(value, name, -(1 << (bits - 1)), (1 << bits) - 1) & ((1 << bits) - 1)
 
 
 cdef RemoteMemory open_key(Endpoint ep, object key):

@@ -16,14 +16,14 @@ cdef object pairs(const iovec *found, int64_t n):
 def run_count(Type type not None, count=1):
     """How many runs `count` elements have; runs that touch count as one."""
     cdef int64_t n = 0
-    check(wh_iov_len(index(count), type.c, &n))
+    check(wh_iov_len(whole(count, "count"), type.c, &n))
     return n
 
 
 def runs_within(Type type not None, max_bytes, count=1):
     """``(runs, bytes)``: how many whole runs from the start hold no more than `max_bytes`."""
     cdef int64_t n = 0, size = 0
-    check(wh_iov_len_max(index(count), type.c, index(max_bytes), &n, &size))
+    check(wh_iov_len_max(whole(count, "count"), type.c, whole(max_bytes, "max_bytes"), &n, &size))
     return n, size
 
 
@@ -32,9 +32,9 @@ def runs(Type type not None, count=1, *, first=0, max=None):
 
     Offsets count from the origin of the first element and may be negative.
     """
-    cdef int64_t n = index(count), at = index(first), left, got = 0
+    cdef int64_t n = whole(count, "count"), at = whole(first, "first"), left, got = 0
     cdef iovec found[RUNS_AT_ONCE]
-    left = run_count(type, n) if max is None else not_negative(index(max), "max")
+    left = run_count(type, n) if max is None else size_of(max, "max")
     made = []
     while True:
         check(wh_iov(ORIGIN, n, type.c, at, found, min(left, <int64_t>RUNS_AT_ONCE), &got))
@@ -47,9 +47,9 @@ def runs(Type type not None, count=1, *, first=0, max=None):
 
 def runs_of_bytes(Type type not None, count=1, *, offset=0, size):
     """The runs of bytes `offset` to ``offset + size`` of the stream; both ends may cut runs."""
-    cdef int64_t n = index(count), got = 0
-    cdef size_t at = not_negative(index(offset), "offset"), covered = 0
-    cdef size_t left = not_negative(index(size), "size")
+    cdef int64_t n = whole(count, "count"), got = 0
+    cdef size_t at = size_of(offset, "offset"), covered = 0
+    cdef size_t left = size_of(size, "size")
     cdef iovec found[RUNS_AT_ONCE]
     made = []
     while True:

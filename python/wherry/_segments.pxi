@@ -56,7 +56,7 @@ cdef class Cursor(Segments):
     def pack_into(self, offset, out):
         """Fills `out` from byte `offset` of the stream on; returns the bytes written."""
         cdef Memory packed = hold_dense(out, "out", True)
-        cdef size_t first = not_negative(index(offset), "offset"), actual = 0
+        cdef size_t first = size_of(offset, "offset"), actual = 0
         cdef wh_status status
         self.enter()
         with nogil:
@@ -68,7 +68,7 @@ cdef class Cursor(Segments):
     def unpack(self, offset, packed):
         """Takes the segment that begins at byte `offset` of the stream; returns the bytes used."""
         cdef Memory source = hold_dense(packed, "packed", False)
-        cdef size_t first = not_negative(index(offset), "offset"), actual = 0
+        cdef size_t first = size_of(offset, "offset"), actual = 0
         cdef wh_status status
         if not self.writable:
             raise TypeError("the Cursor was not made with writable=True")
@@ -120,7 +120,7 @@ cdef class Accumulator(Segments):
     def add(self, offset, packed):
         """Takes the segment that begins at byte `offset`.  No byte of the stream may come twice."""
         cdef Memory source = hold_dense(packed, "packed", False)
-        cdef size_t first = not_negative(index(offset), "offset")
+        cdef size_t first = size_of(offset, "offset")
         cdef wh_status status
         self.enter()
         with nogil:

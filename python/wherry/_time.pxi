@@ -8,12 +8,13 @@ from time import perf_counter_ns
 cdef list still_read = []  # by the engine, should a send not have been done at once
 
 
-def time_sends(Endpoint ep not None, bytes data not None, uint64_t tag, int count):
+def time_sends(Endpoint ep not None, bytes data not None, tag, int count):
     """Nanoseconds that `count` calls of ``wh_tag_send`` of `data` take.
 
     All must be done at once, as small ones are while there is credit: RuntimeError otherwise.
     """
     cdef wh_endpoint *c = ep.open()
+    cdef uint64_t number = bits_of(tag, "tag")
     cdef const char *bytes_of = data
     cdef size_t size = len(data)
     cdef wh_status status = WH_OK
@@ -21,7 +22,7 @@ def time_sends(Endpoint ep not None, bytes data not None, uint64_t tag, int coun
     start = perf_counter_ns()
     with nogil:
         for i in range(count):
-            status = wh_tag_send(c, bytes_of, size, tag, NULL, NULL)
+            status = wh_tag_send(c, bytes_of, size, number, NULL, NULL)
             if status != WH_OK:
                 break
     taken = perf_counter_ns() - start

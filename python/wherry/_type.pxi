@@ -121,7 +121,7 @@ cdef class Type:
         """
         cdef uint64_t value = 0
         cdef int64_t basics = 0
-        check(wh_type_signature(self.c, index(count), &value, &basics))
+        check(wh_type_signature(self.c, whole(count, "count"), &value, &basics))
         return value, basics
 
     def elements(self, size):
@@ -130,7 +130,7 @@ cdef class Type:
         Raises InvalidError when they end inside one.
         """
         cdef int64_t basics = 0
-        check(wh_type_get_elements(self.c, index(size), &basics))
+        check(wh_type_get_elements(self.c, whole(size, "size"), &basics))
         return basics
 
     def flatten(self):

@@ -228,60 +228,65 @@ cdef class Worker(Driven):
         wh_worker_uuid(self.c, uuid)
         return (<char *>uuid)[:16]
 
-    def recv(self, buf, uint64_t tag=0, uint64_t mask=ALL, *, timeout=None):
+    def recv(self, buf, tag=0, mask=ALL, *, timeout=None):
         """Receives the next message from any endpoint; otherwise as ``Endpoint.recv``.
 
         ``source`` of the Request says from which.
         """
         cdef Request op = self.begin(OP_RECV)
         hold_into(op, buf, True)
-        op.tag = tag
+        op.tag = bits_of(tag, "tag")
+        cdef uint64_t compared = bits_of(mask, "mask")
         cdef uint32_t timeout_ms = milliseconds(timeout)
         self.must_be_open()
         if self.cancels():
             return self.withdrawn(op, self)
         return self.started(op, wh_worker_tag_recv(
-            self.c, op.view.buf, op.view.len, tag, mask, self.options(op, timeout_ms, 0),
+            self.c, op.view.buf, op.view.len, op.tag, compared, self.options(op, timeout_ms, 0),
             &op.handle), self)
 
-    def recv_obj(self, uint64_t tag=0, uint64_t mask=ALL, *, into=None, timeout=None):
+    def recv_obj(self, tag=0, mask=ALL, *, into=None, timeout=None):
         """Receives the next object from any endpoint; otherwise as ``Endpoint.recv_obj``."""
-        return recv_object(self, None, into, tag, mask, timeout)
+        return recv_object(self, None, into, bits_of(tag, "tag"), bits_of(mask, "mask"), timeout)
 
-    def probe(self, uint64_t tag=0, uint64_t mask=ALL):
+    def probe(self, tag=0, mask=ALL):
         """The first message that has come, from any endpoint; otherwise as ``Endpoint.probe``."""
+        cdef uint64_t wanted = bits_of(tag, "tag"), compared = bits_of(mask, "mask")
         self.must_be_open()
         self.must_own()
         wh_worker_progress(self.c)
         self.touch()
-        return probed(self, wh_worker_tag_probe(self.c, tag, mask, &self.result))
+        return probed(self, wh_worker_tag_probe(self.c, wanted, compared, &self.result))
 
-    def peek(self, uint64_t tag=0, uint64_t mask=ALL):
+    def peek(self, tag=0, mask=ALL):
         """Takes the message that ``probe`` would tell of: a Message, or None.  Owner only."""
+        cdef uint64_t wanted = bits_of(tag, "tag"), compared = bits_of(mask, "mask")
         cdef wh_message *message = NULL
         self.must_be_open()
         self.must_own()
         wh_worker_progress(self.c)
         self.touch()
-        cdef wh_status status = wh_worker_tag_peek(self.c, tag, mask, &self.result, &message)
+        cdef wh_status status = wh_worker_tag_peek(self.c, wanted, compared, &self.result,
+                                                   &message)
         return taken(self, status, message)
 
-    def set_am(self, uint16_t id, handler):
+    def set_am(self, id, handler):
         """Sets the handler of active messages of `id`; None takes it away.
 
         It is called with the endpoint, the header and the payload, both ``bytes`` or, of a large
         payload, a ``bytearray``; a coroutine function becomes a task.  Messages are handled in the
         order of their sends, except that a large payload arrives later.
         """
+        cdef uint16_t number = within(id, "id", 0, UINT16_MAX)
         self.must_be_open()
         if handler is None:
-            must(wh_worker_set_am(self.c, id, NULL, NULL), "set_am")
-            self.handlers.pop(id, None)
+            must(wh_worker_set_am(self.c, number, NULL, NULL), "set_am")
+            self.handlers.pop(number, None)
         elif not callable(handler):
             raise TypeError(f"set_am: {handler!r} cannot be called")
         else:
-            must(wh_worker_set_am(self.c, id, park_on_am, &self.parked), "set_am")
-            self.handlers[id] = handler
+            must(wh_worker_set_am(self.c, number, park_on_am, &self.parked), "set_am")
+            self.handlers[number] = handler
 
     def set_allocator(self, str memory not None, allocator):
         """Sets who gives the memory for objects that ``recv_obj`` receives.
@@ -297,7 +302,7 @@ cdef class Worker(Driven):
         """
         cdef wh_mem_kind kind
         self.must_be_open()
-        if wh_mem_kind_parse(memory.encode(), &kind) != WH_OK or kind == WH_MEM_AUTO:
+        if wh_mem_kind_parse(c_text(memory, "memory"), &kind) != WH_OK or kind == WH_MEM_AUTO:
             raise ValueError(f"memory is {memory!r}: host, cuda or sim")
         if allocator is None:
             must(wh_worker_set_allocator(self.c, kind, NULL, NULL, NULL), "set_allocator")
