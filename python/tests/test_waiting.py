@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import re
 import signal
 import threading
 import time
@@ -449,6 +450,33 @@ class Debugging(unittest.TestCase):
             self.assertIn(__file__, text)
 
 
+class LeaksAtTheEnd(unittest.TestCase):
+    """What was never closed is named with its place when the interpreter ends, too."""
+
+    def test_all_that_warns(self):
+        code, out, err = run_child("""
+import asyncio, wherry
+async def main():
+    global all
+    listener = await wherry.listen(None, "127.0.0.1")
+    worker = wherry.Worker(accept=lambda ep: all.append(ep))
+    all = [listener, await wherry.connect("127.0.0.1", listener.port), await listener.accept(),
+           wherry.connect("127.0.0.1", listener.port), wherry.alloc(10), worker]
+    all += [await wherry.connect(address=worker.address)]
+    while len(all) < 8:
+        await asyncio.sleep(0)
+asyncio.run(main())
+""")
+        self.assertEqual(code, 0, err)
+        warned = sorted(line.split(": ", 1)[1] for line in err.splitlines()
+                        if line.startswith("ResourceWarning"))
+        said = re.sub("with .*,", "with peer,", "\n".join(warned))
+        for what, line in (("memory, made at", 8), ("peer, made at", 7), ("peer, made at", 8),
+                           ("peer, made at", 9), ("accepted by the listener made at", 5),
+                           ("accepted by the worker made at", 6)):
+            self.assertRegex(said, rf"unclosed .*{what} <string>:{line}\b")
+
+
 class Blocking(unittest.TestCase):
     def setUp(self):
         self.worker = wherry.Worker()
@@ -536,6 +564,70 @@ class Blocking(unittest.TestCase):
             in_thread(ours.probe)
         ours.abort()
         theirs.abort()
+
+
+# The child goes on inside the coroutine, and what it leaves behind is its parent's.
+FORKED = """
+import asyncio, os, sys, wherry
+def refused(name, call):
+    try:
+        what = call()
+    except wherry.ForkedError:
+        return
+    print(f"{name} does not raise, but gives {what!r}", flush=True)
+async def waits(op):
+    await op
+async def main():
+    worker = wherry.Worker()
+    listener = await worker.listen(None, "127.0.0.1")
+    a = await worker.connect("127.0.0.1", listener.port)
+    b = await listener.accept()
+    memory = worker.context.alloc(64)
+    remote = a.open_key(memory.key)
+    await a.send(b"x", 5)
+    while not (message := b.peek(5)):
+        await asyncio.sleep(0)
+    accepting, receiving = listener.accept(), b.recv(bytearray(4), 9)
+    others = [b.recv_obj(3), a.send(bytes(4 << 20), 7), worker.recv(bytearray(9), 8),
+              worker.connect("127.0.0.1", listener.port)]
+    buf = bytearray(1)
+    child = os.fork()
+    if child == 0:
+        for op in [accepting, receiving] + others:
+            for name in ("cancel", "done", "cancelled", "result"):
+                refused(f"{name} of {op!r}", getattr(op, name))
+            refused("add_done_callback", lambda: op.add_done_callback(print))
+            refused(f"await {op!r}", lambda: waits(op).send(None))
+        for op in [receiving] + others[:3]:
+            refused("size", lambda: op.size)
+        calls = {
+            a: "send(buf) send(buf,1) send_obj(buf) recv(buf) recv_obj() am_send(1) probe() peek() "
+               "open_key(buf) fence() flush() on_lost(print) connected lanes counters() abort() close()",
+            worker: "recv(buf) recv_obj() probe() peek() set_am(1,print) set_am(1,None) address "
+                    "set_allocator('host',bytearray) counters() dump() progress() connect('::1',1) "
+                    "listen() close()",
+            message: "recv(buf) drop()",
+            remote: "put(buf) get(buf) atomic('add',0,1) close()",
+            memory: "key size close()",
+            listener: "accept() close()"}
+        for obj, names in calls.items():
+            repr(obj)
+            for name in names.split():
+                refused(f"{type(obj).__name__}.{name}",
+                        lambda: eval("obj." + name, {"obj": obj, "buf": buf}))
+        refused("memoryview", lambda: memoryview(memory))
+        sys.stdout.flush()
+        os._exit(0)
+    print("child:", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    await a.send(b"x", 9)
+    print("parent:", await receiving)
+    message.drop()
+    for each in (remote, memory, listener, worker):
+        each.close()
+    a.abort()
+    b.abort()
+asyncio.run(main())
+"""
 
 
 class Lives(unittest.TestCase):
@@ -642,17 +734,35 @@ class Lives(unittest.TestCase):
         worker.close()
 
     def test_a_forked_child_ends_quietly(self):
-        code, out, err = run_child("""
+        for way in ("del", "with"):
+            code, out, err = run_child("""
 import os, sys, wherry
-listener = wherry.listen(None, "127.0.0.1").result()
+worker = wherry.Worker()
+listener = worker.listen(None, "127.0.0.1").result()
+connecting = worker.connect("127.0.0.1", listener.port)
+theirs = listener.accept().result()
+ours = connecting.result()
+memory = worker.context.alloc(10)
+remote = ours.open_key(memory.key)
+op = theirs.recv(bytearray(1))
 child = os.fork()
 if child == 0:
-    del listener
+    if sys.argv[1] == "with":
+        with worker, listener, memory, ours, remote:
+            sys.exit(3)
+    del worker, listener, connecting, ours, theirs, memory, remote, op
     sys.exit(3)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-listener.close()
-""")
-        self.assertEqual((code, out, err), (0, "3\n", ""))
+ours.send(b"x").result()
+print(op.result())
+for each in remote, memory, ours, theirs, listener, worker:
+    each.close()
+""", way)
+            self.assertEqual((code, out, err), (0, "3\n1\n", ""))
+
+    def test_everything_that_a_forked_child_may_not_do(self):
+        code, out, err = run_child(FORKED)
+        self.assertEqual((code, out, err), (0, "child: 0\nparent: 1\n", ""))
 
     def test_exit_with_operations_pending(self):
         program = """

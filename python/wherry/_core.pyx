@@ -40,7 +40,7 @@ from traceback import print_exception
 from weakref import WeakSet, WeakValueDictionary
 
 from wherry._ucx import ucx_package
-from wherry.errors import CLASS_OF, BusyError, Error
+from wherry.errors import CLASS_OF, BusyError, Error, ForkedError
 
 
 cdef int check(wh_status status) except -1:

@@ -31,8 +31,8 @@ cdef class Endpoint:
     cdef object __weakref__
 
     def __dealloc__(self):
-        if self.c == NULL:
-            return
+        if self.c == NULL or self.worker.pid != getpid():
+            return  # closed, or the parent's
         self.worker.forget(self.worker.endpoints, self.number)
         made_at = self.made_at
         try:
@@ -223,8 +223,9 @@ cdef class Endpoint:
         cdef Worker w = self.worker
         cdef uint32_t timeout_ms = milliseconds(timeout)
         cdef wh_endpoint *c = self.c
-        if c == NULL:
+        if c == NULL or (quiet and w.pid != getpid()):
             return DONE
+        w.must_be_ours()
         cdef Request op = w.begin(OP_CLOSE)
         op.quiet = quiet
         if self.peer_name is None:
@@ -235,6 +236,8 @@ cdef class Endpoint:
 
     def abort(self):
         """Ends it at once: operations end with CancelledError, the peer sees PeerError."""
+        if self.c != NULL:
+            self.worker.must_be_ours()
         self.drop()
         self.worker.touch()
 
@@ -311,8 +314,8 @@ cdef class Endpoint:
         if self.c == NULL:
             state = "closed"
         else:
-            # Other threads cannot ask.
-            state = "" if not self.worker.is_owner() or self.connected else "not connected"
+            # Other threads and a forked child cannot ask.
+            state = "" if not self.worker.owned or self.connected else "not connected"
         return f"<Endpoint with {self.peer or 'its peer'}{', ' if state else ''}{state}>"
 
 
@@ -351,7 +354,8 @@ cdef Endpoint adopt_endpoint(Worker worker, wh_endpoint *c, str listener_at):
     """The Endpoint of one that a peer has opened."""
     cdef Endpoint ep = Endpoint.__new__(Endpoint)
     ep.worker = worker
-    ep.made_at = f"accepted by the listener made at {listener_at}" if listener_at else "accepted"
+    ep.made_at = (f"accepted by the listener made at {listener_at}" if listener_at else
+                  f"accepted by the worker made at {worker.made_at}")
     ep.c = c
     ep.number = park_number_of(c)
     ep.introduce()

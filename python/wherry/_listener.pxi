@@ -92,13 +92,14 @@ cdef class Listener:
         return self
 
     async def __aexit__(self, *error):
-        self.close()
+        self.__exit__(*error)
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *error):
-        self.close()
+    def __exit__(self, kind, error, trace):
+        if kind is None or self.worker.pid == getpid():
+            self.close()
 
     def __repr__(self):
         return "<Listener closed>" if self.door == NULL else f"<Listener at {self.address}>"

@@ -49,6 +49,7 @@ cdef class Driven:
     cdef object on_turn
     cdef unsigned long thread
     cdef int pid              # the process that made it
+    cdef int reader           # the descriptor that the loop watches; in a forked child it is closed
     cdef bint scheduled, pumping, lingering, due, spin_blocked, debug, destroyed
     cdef int waiting          # tasks that wait for our operations
     cdef int luck
@@ -59,6 +60,12 @@ cdef class Driven:
     cdef inline bint is_owner(self):
         return PyThread_get_thread_ident() == self.thread
 
+    # must_be_ours is for what must not go unheard in a forked child: its worker moves nothing.
+    cdef int must_be_ours(self) except -1:
+        if self.pid != getpid():
+            raise failure(WH_EFORKED, "")
+        return 0
+
     cdef int join_loop(self) except -1:
         """Joins the running loop, unless it has one that is not closed."""
         if self.loop is not None and not self.loop.is_closed():
@@ -68,18 +75,20 @@ cdef class Driven:
         loop = get_running_loop()
         if loop is None:
             return 0
+        self.must_be_ours()
         self.loop = loop
         self.debug = loop.get_debug()
         cdef LoopLink link = LoopLink.__new__(LoopLink)
         link.worker = self
-        loop.add_reader(wh_worker_fd(self.c), link)
+        self.reader = wh_worker_fd(self.c)
+        loop.add_reader(self.reader, link)
         self.touch()
         return 0
 
     cdef void lose_loop(self):
         """The loop was closed: what its tasks waited for must not take messages from others."""
         cdef parked_op *op
-        if self.destroyed:
+        if self.destroyed or self.pid != getpid():
             return
         self.loop = None
         self.scheduled = False
@@ -135,6 +144,8 @@ cdef class Driven:
                         return 0
                     if status != WH_EBUSY:
                         self.leave_loop()
+                        if status == WH_EFORKED:
+                            return 0  # the child's loop goes on without us
                         must(status, "progress")
                 if self.c == NULL or park_clock_ns() - self.turn_start > PUMP_NS:
                     break
@@ -235,6 +246,6 @@ cdef class Driven:
 
     cdef int leave_loop(self) except -1:
         if self.loop is not None and not self.loop.is_closed():
-            self.loop.remove_reader(wh_worker_fd(self.c))
+            self.loop.remove_reader(self.reader)
         self.loop = None
         return 0

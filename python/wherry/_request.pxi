@@ -139,7 +139,7 @@ cdef class Request:
 
     cdef abandon(self):
         # Nobody will look at the buffer any more; a receive must not take a message with it.
-        if not self.finished and not park_op_done(&self.c):
+        if not self.ended() and self.worker.pid == getpid():
             self.cancel()
 
     # advance is one step of an await: 0 with the result, 1 with what to yield, -1: an exception.
@@ -151,6 +151,7 @@ cdef class Request:
             if not done and self.handle != NULL:
                 done = w.spin(self)
             if not done:
+                w.must_be_ours()
                 w.join_loop()
                 w.touch()
                 self._asyncio_future_blocking = True
@@ -338,16 +339,22 @@ cdef class Request:
             return error
         return None
 
+    cdef bint ended(self):
+        return self.finished or park_op_done(&self.c)
+
     def done(self):
         """Whether it has ended."""
-        return self.finished or park_op_done(&self.c)
+        if self.ended():
+            return True
+        self.worker.must_be_ours()
+        return False
 
     def cancelled(self):
         """Whether it has ended by ``cancel``."""
-        if self.finished or park_op_done(&self.c):
-            self.finish()
-            return self.was_cancelled()
-        return False
+        if not self.done():
+            return False
+        self.finish()
+        return self.was_cancelled()
 
     def cancel(self, msg=None):
         """Asks it to end.  False when it has ended already.  See the class for what comes of it."""
@@ -355,7 +362,8 @@ cdef class Request:
             return False
         if self.kind == OP_ACCEPT:
             self.worker.must_own()
-        if self.finished or park_op_done(&self.c):
+        self.worker.must_be_ours()
+        if self.ended():
             # It has ended, and whoever waits has not been told yet: he gets the result first.
             self.cancel_asked = self.done_fn is not None
             return bool(self.cancel_asked)
@@ -388,6 +396,8 @@ cdef class Request:
         if self.worker is None:
             get_running_loop().call_soon(fn, self, context=context)
             return
+        if not self.ended():
+            self.worker.must_be_ours()
         self.worker.join_loop()
         if self.done_fn is None and not (self.finished and not self.in_engine):
             self.done_fn = fn
@@ -470,7 +480,7 @@ cdef class Request:
 
     cdef int must_have_ended(self, str what) except -1:
         if not self.finished:
-            if not park_op_done(&self.c):
+            if not self.done():
                 raise BusyError(f"{OP_NAMES[self.kind]}: no {what} while it is under way")
             self.finish()
         return 0
@@ -484,7 +494,7 @@ cdef class Request:
             text += f" of {self.view.len} bytes"
         if peer:
             text += f" with {peer}"
-        if not self.done():
+        if not self.ended():
             text += " pending" + (" (cancel asked)" if self.cancel_asked else "")
         else:
             self.finish()

@@ -124,7 +124,7 @@ cdef class RegisteredMemory:
     def __exit__(self, kind, error, trace):
         try:
             self.close()
-        except (BufferError, BusyError):
+        except (BufferError, BusyError, ForkedError):
             # What is on its way says more, and its traceback may hold the views.
             if kind is None:
                 raise
@@ -272,8 +272,9 @@ cdef class RemoteMemory:
     def __enter__(self):
         return self
 
-    def __exit__(self, *error):
-        self.close()
+    def __exit__(self, kind, error, trace):
+        if kind is None or self.endpoint.worker.pid == getpid():
+            self.close()
 
     def __repr__(self):
         state = "closed" if self.c == NULL else f"of {self.size} bytes"

@@ -25,6 +25,7 @@ cdef class Worker(Driven):
     cdef dict handlers                # of active messages: id -> function
     cdef dict allocators              # of objects: name of the memory -> function
     cdef object accept
+    cdef str made_at
     cdef set late             # tasks that were given a message instead of their cancellation
     cdef object __weakref__
 
@@ -49,6 +50,7 @@ cdef class Worker(Driven):
         self.handlers = {}
         self.allocators = {}
         self.late = set()
+        self.made_at = place()
         self.opts.size = sizeof(self.opts)
         self.opts.done = park_on_done
         self.opts.result = &self.result
@@ -183,8 +185,7 @@ cdef class Worker(Driven):
     # must_own is for what only the owner does.  A forked child has the same threads, but not the
     # worker: its descriptors are closed there.
     cdef int must_own(self) except -1:
-        if self.pid != getpid():
-            raise failure(WH_EFORKED, "")
+        self.must_be_ours()
         if not self.is_owner():
             raise failure(WH_ETHREAD, "")
         return 0
@@ -346,7 +347,7 @@ cdef class Worker(Driven):
         self.destroyed = True
         loop = self.loop if self.loop is not None and not self.loop.is_closed() else None
         if loop is not None:
-            loop.remove_reader(wh_worker_fd(self.c))
+            loop.remove_reader(self.reader)
         # The engine knows nothing of those who wait in accept().
         for listener in self.listeners.valuerefs():
             listener = listener()
@@ -373,8 +374,9 @@ cdef class Worker(Driven):
     def __enter__(self):
         return self
 
-    def __exit__(self, *error):
-        self.close()
+    def __exit__(self, kind, error, trace):
+        if kind is None or self.pid == getpid():  # sys.exit of a forked child shall be just that
+            self.close()
 
     def __repr__(self):
         state = "closed" if self.closed else f"of {self.loop!r}" if self.loop else "without a loop"
