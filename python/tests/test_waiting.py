@@ -793,23 +793,43 @@ else:
                 self.assertEqual(returned, code, err)
 
     def test_subinterpreters_are_refused(self):
-        try:
-            import _xxsubinterpreters as interpreters
-        except ImportError:
-            self.skipTest("no way to make a subinterpreter here")
-        code, out, err = run_child("""
-import _xxsubinterpreters as interpreters, sys, wherry
-made = interpreters.create()
-interpreters.run_string(made, '''
+        for first in ("main", "sub"):
+            with self.subTest(first=first):
+                code, out, err = run_child(SUBINTERPRETERS, first)
+                if out == "none\n":
+                    self.skipTest("no way to make a subinterpreter here")
+                self.assertEqual((code, out), (0, "refused\nrefused\nrefused\nmain\n"), err)
+
+
+# Of each kind that this Python makes, and twice of one.
+SUBINTERPRETERS = """
+import sys
+try:
+    import _interpreters as known
+    kinds = "legacy", "isolated", "isolated"
+except ImportError:
+    kinds = {"isolated": False}, {}, {}
+    try:
+        import _xxsubinterpreters as known
+    except ImportError:
+        print("none")
+        sys.exit()
+if sys.argv[1] == "main":
+    import wherry
+for kind in kinds:
+    made = known.create(**kind) if isinstance(kind, dict) else known.create(kind)
+    known.run_string(made, '''
 import sys
 sys.path[:] = %r
 try:
     import wherry
 except ImportError as error:
-    print("refused", flush=True)
+    print("refused" if "in a subinterpreter" in str(error) else error, flush=True)
 ''' % (sys.path,))
-""")
-        self.assertIn("refused", out, err)
+import wherry
+wherry.worker().close()
+print("main")
+"""
 
 
 if __name__ == "__main__":

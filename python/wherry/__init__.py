@@ -5,6 +5,7 @@
 with ``.result(timeout)``.  :mod:`wherry.types` describes and packs layouts.  Importing needs
 neither numpy nor any other package.
 """
+from wherry import _interpreter  # noqa: F401  # before all that needs _core
 from wherry import errors, types
 from wherry._core import (
     ALL,
