@@ -121,7 +121,10 @@ static ucs_status_t open_context(whi_ucx *ucx) {
     configure(config);
     ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES,
                            .features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP};
-    status = whi_ucp.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &ucx->context);
+    // Of a library older than the headers not more is asked than it has: it would warn.
+    unsigned minor = whi_ucx_version() >> 8 & 255;
+    status = whi_ucp.ucp_init_version(UCP_API_MAJOR, minor < UCP_API_MINOR ? minor : UCP_API_MINOR,
+                                      &params, config, &ucx->context);
     whi_ucp.ucp_config_release(config);
     return status;
 }

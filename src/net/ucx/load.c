@@ -83,9 +83,9 @@ static wh_status open_locked(const char *dir) {
     }
     unsigned major, minor, patch;
     calls.ucp_get_version(&major, &minor, &patch);
-    if (major != UCP_API_MAJOR || minor < UCP_API_MINOR) {
-        snprintf(reason, sizeof(reason), "UCX %u.%u.%u is not one that this build (%d.%d) can use",
-                 major, minor, patch, UCP_API_MAJOR, UCP_API_MINOR);
+    if (major != UCP_API_MAJOR || minor < WHI_UCX_OLDEST) {
+        snprintf(reason, sizeof(reason), "UCX %u.%u.%u is not one that can be used: %d.%d or newer",
+                 major, minor, patch, UCP_API_MAJOR, WHI_UCX_OLDEST);
         return WH_ENOLANE;
     }
     Dl_info info;

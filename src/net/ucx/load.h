@@ -2,11 +2,15 @@
 //
 // The functions of UCX that the lane uses, opened at run time.  For the files of this folder.
 //
-// One list names them; the table of pointers and the code that fills it expand it.
+// One list names them; the table of pointers and the code that fills it expand it.  The library may be older than the
+// headers: only what 1.13 has is used, and a mask says of each struct which fields are filled in or asked for, so that
+// neither side looks at what was added behind them since.
 #ifndef WHI_NET_UCX_LOAD_H
 #define WHI_NET_UCX_LOAD_H
 
 #include <ucp/api/ucp.h>
+
+enum { WHI_UCX_OLDEST = 13 };  // minor version of UCX 1
 
 // clang-format off
 #define WHI_UCP_CALLS(X)                                                                           \
