@@ -16,7 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { LINES_MAX = 64 };
 
-static void hear(const char *sentence, void *arg) {
+static void hear(wh_status status, const char *sentence, void *arg) {
+    MUST(status == WH_EINVAL || status == WH_ENOTFOUND);
     (void)arg;
     MUST(strlen(sentence) > 0);
 }

@@ -28,6 +28,13 @@ typedef void (*wh_log_sink_fn)(const char *level, const char *id, const char *te
 // Any other word is WH_EINVAL and changes nothing.
 WH_API WH_CHECK wh_status wh_log_set_level(const char *level);
 
+// wh_log_take_error returns the text of the last error that the calling thread has logged, shown or not, and that
+// it has not taken yet; the empty string when there is none.  So after a call that has failed with a bare status, the
+// sentence that it has logged can be part of the caller's own; take what is there before that call.
+//
+// The text is valid until the thread takes or logs the next.
+WH_API const char *wh_log_take_error(void);
+
 // wh_log_set_sink sends messages to `fn` instead of standard error; NULL goes back to that.
 //
 // `arg` is borrowed.  A message that another thread is logging during this call may still reach the

@@ -72,6 +72,45 @@ class UcxPackage(unittest.TestCase):
             "except wherry.Error as error:\n print(repr(error))"))
 
 
+class Reasons(unittest.TestCase):
+    """What cannot be made says why; as the log does, which nobody may have looked at."""
+
+    def refused(self, error, text, **options):
+        with self.assertRaisesRegex(error, text) as caught:
+            wherry.Context(**options)
+        return caught.exception
+
+    def test_settings(self):
+        self.refused(wherry.InvalidError, "no setting \"credt\".  Did you mean credit", credt=1)
+        self.refused(wherry.InvalidError, "credit is \"lots\"; it must be a size", credit="lots")
+        self.refused(wherry.InvalidError, "secret_file /none cannot be read", secret_file="/none")
+
+    def test_variables(self):
+        program = "import wherry\ntry: wherry.Context()\nexcept wherry.Error as e: print(e)\n"
+        for name, out, err in (
+                ("WHERRY_CREDIT", "Context: WHERRY_CREDIT is \"debug\"; it must be a size", ""),
+                ("WHERRY_LOG", "", "WHERRY_LOG is not known.  Did you mean WHERRY_LOG_LEVEL?")):
+            code, said, logged = run_child(program, **{name: "debug"})
+            self.assertEqual(code, 0, logged)
+            self.assertIn(out, said)
+            self.assertIn(err, logged)
+            self.assertEqual(bool(out), bool(said))
+
+    def test_lanes(self):
+        # In a process that has no UCX yet: it keeps the first.
+        code, out, err = run_child("""
+import wherry
+try:
+    wherry.Context(lanes="ucx", ucx_dir="/no/such/folder")
+except wherry.NoLaneError as error:
+    print(error)
+""")
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out, "^Context: lanes=ucx leaves no lane that works here: .+")
+        if BUILT_WITH_UCX:
+            self.assertIn("UCX cannot be opened in /no/such/folder", out)
+
+
 class Environment(unittest.TestCase):
     def test_made_once(self):
         build = pathlib.Path(wherry.__file__).parents[2]

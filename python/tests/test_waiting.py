@@ -342,7 +342,7 @@ class Ends(LoopCase):
         async with await wherry.listen(None, HOST, secret="abc") as listener:
             with self.assertRaises(wherry.AuthError):
                 await other.connect(HOST, listener.port, secret="xyz")
-            with self.assertRaises(wherry.AddressError):
+            with self.assertRaisesRegex(wherry.AddressError, f"{listener.port}: the port is in use"):
                 wherry.listen(None, HOST, listener.port)
             await (await other.connect(HOST, listener.port, secret="abc")).close()
             # Its own worker is asked for it, too.
@@ -398,7 +398,7 @@ class Ends(LoopCase):
         self.assertEqual(await theirs.recv(bytearray(1)), 1)
         ours.abort()
         theirs.abort()
-        with self.assertRaises(wherry.Error):
+        with self.assertRaisesRegex(wherry.AddressError, "10 bytes are not the address"):
             await wherry.connect(address=b"no address")
         worker.close()
 

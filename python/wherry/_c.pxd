@@ -260,6 +260,7 @@ cdef extern from "<wherry/rma.h>" nogil:
 
 cdef extern from "<wherry/log.h>" nogil:
     wh_status wh_log_set_level(const char *level)
+    const char *wh_log_take_error()
 
 cdef extern from "_park.h" nogil:
     ctypedef struct park:

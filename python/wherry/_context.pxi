@@ -4,7 +4,8 @@ cdef class Context:
     """Configuration: options, then ``WHERRY_*`` variables, then defaults.  Never changes.
 
     Options are the settings of the reference: ``Context(credit="1M", lanes="stream")``.
-    Numbers and booleans are taken as well as text.  Raises InvalidError when one is not valid.
+    Numbers and booleans are taken as well as text.  Raises InvalidError when one is not valid,
+    NoLaneError when ``lanes`` leaves none that works here; the text says which and why.
     The default of ``ucx_dir`` is the package ``libucx-cu12`` or ``libucx-cu13`` if one is
     installed; empty it is the system's.
     """
@@ -23,10 +24,11 @@ cdef class Context:
         for i in range(len(texts)):
             list[i] = texts[i]
         list[len(texts)] = NULL
+        wh_log_take_error()
         cdef wh_status status = wh_context_create(list, &self.c)
         free(list)
-        must(status, "Context", f"Context: {', '.join(options) or 'the environment'}: a setting is "
-                                "not known or not valid; the log has named it")
+        if status != WH_OK:
+            raise explained(status, "Context")
 
     def __dealloc__(self):
         wh_context_destroy(self.c)

@@ -389,6 +389,7 @@ cdef Request connect(Worker w, object host, object port, object address, object 
     cdef Endpoint ep = new_endpoint(w)
     cdef Request op = w.begin(OP_CONNECT)
     opts.arg = &op.c
+    wh_log_take_error()
     if address is not None:
         where = "that worker"
         blob = address
@@ -398,7 +399,7 @@ cdef Request connect(Worker w, object host, object port, object address, object 
         where = address_text(host, port)
         status = wh_endpoint_connect(w.c, c_text(where, "host"), &opts, &ep.c)
     if status != WH_OK:
-        must(status, "connect", f"connect to {where}: {wh_status_text(status).decode()}")
+        raise explained(status, "connect", f" to {where}")
     park_set_number(ep.c)
     ep.number = park_number_of(ep.c)
     w.endpoints[ep.number] = ep

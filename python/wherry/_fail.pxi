@@ -22,6 +22,17 @@ cdef int must(wh_status status, str op, object text=None) except -1:
     return 0
 
 
+cdef object explained(wh_status status, str op, str where=""):
+    """The exception for a call that has failed with a bare status, and has logged why.
+
+    Before the call, ``wh_log_take_error`` has to forget what was logged earlier.
+    """
+    said = wh_log_take_error().decode("utf-8", "replace")
+    if said:
+        return failure(status, f"{op}: {said}", op)
+    return failure(status, f"{op}{where}: {wh_status_text(status).decode()}", op)
+
+
 cdef uint32_t milliseconds(object seconds) except? 0:
     """A time of Python's, in the engine's unit.  None: 0, which is the engine's default."""
     if seconds is None:

@@ -131,11 +131,12 @@ cdef Request listen(Worker w, object callback, object host, object port, object 
         raise MemoryError
     door.home = &w.parked
     door.number = park_number()
+    wh_log_take_error()
     cdef wh_status status = wh_listener_open(w.c, where_bytes, &opts, park_on_accept, door,
                                              &door.listener)
     if status != WH_OK:
         free(door)
-        must(status, "listen", f"listen at {where}: {wh_status_text(status).decode()}")
+        raise explained(status, "listen", f" at {where}")
     listener.door = door
     w.listeners[door.number] = listener
     w.touch()

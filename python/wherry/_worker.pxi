@@ -42,7 +42,10 @@ cdef class Worker(Driven):
         if accept is not None:
             opts.accept = park_on_accept
             opts.accept_arg = &self.door
-        must(wh_worker_create(self.context.c, &opts, &self.c), "Worker")
+        wh_log_take_error()
+        cdef wh_status status = wh_worker_create(self.context.c, &opts, &self.c)
+        if status != WH_OK:
+            raise explained(status, "Worker")
         self.thread = PyThread_get_thread_ident()
         self.pid = getpid()
         self.endpoints = WeakValueDictionary()

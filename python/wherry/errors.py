@@ -147,7 +147,7 @@ class NoLaneError(Error, ConnectionError):
     """The two sides have no lane in common."""
 
     status = Status.ENOLANE
-    hint = "compare the setting `lanes` (WHERRY_LANES) of both sides"
+    hint = "compare the setting `lanes` (WHERRY_LANES) of both sides, and what info()['lanes'] says"
 
 
 class ProtocolError(Error):

@@ -218,12 +218,19 @@ static size_t edit_distance(const char *a, const char *b) {
     return line[width];
 }
 
+// Whether `name` is what a longer name begins with, up to the end of a word: WHERRY_LOG of WHERRY_LOG_LEVEL.
+static bool begins(const char *longer, const char *name) {
+    size_t length = strlen(name);
+    return !strncmp(longer, name, length) && longer[length] == '_';
+}
+
 // Returns the setting whose name looks most like `name`, or NULL when none is near.
 static const row *nearest(const char *name, bool by_env) {
     size_t best = strlen(name) / 4 + 2;  // more edits than this make another word
     const row *found = NULL;
     for (size_t i = 0; i < WHI_CONFIG_COUNT; i++) {
-        size_t distance = edit_distance(name, by_env ? rows[i].env : rows[i].key);
+        const char *known = by_env ? rows[i].env : rows[i].key;
+        size_t distance = begins(known, name) ? 1 : edit_distance(name, known);
         if (distance < best) {
             best = distance;
             found = &rows[i];
@@ -335,7 +342,7 @@ wh_status whi_config_load_env(whi_config *cfg, char *const *env, whi_config_repo
         if (status == WH_EINVAL)
             result = status;
         if (status != WH_OK && report)
-            report(error, arg);
+            report(status, error, arg);
     }
     return result;
 }

@@ -63,8 +63,9 @@ typedef struct whi_config_entry {
     char value[WHI_CONFIG_TEXT_MAX];
 } whi_config_entry;
 
-// whi_config_report_fn hears one full sentence about a variable that is unknown or has a bad value.
-typedef void (*whi_config_report_fn)(const char *sentence, void *arg);
+// whi_config_report_fn hears one full sentence about a variable that is unknown (WH_ENOTFOUND) or has a bad value
+// (WH_EINVAL).
+typedef void (*whi_config_report_fn)(wh_status status, const char *sentence, void *arg);
 
 // whi_config_init fills in the defaults.
 void whi_config_init(whi_config *cfg);

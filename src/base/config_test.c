@@ -220,8 +220,9 @@ TEST(secrets_are_not_shown) {
 static char reports[4][WHI_CONFIG_ERROR_MAX];
 static int report_count;
 
-static void report(const char *sentence, void *arg) {
+static void report(wh_status status, const char *sentence, void *arg) {
     CHECK(arg == reports);
+    CHECK_EQ_INT(status, strstr(sentence, "is not known") ? WH_ENOTFOUND : WH_EINVAL);
     CHECK(report_count < 4);
     snprintf(reports[report_count++], WHI_CONFIG_ERROR_MAX, "%s", sentence);
 }
@@ -262,8 +263,10 @@ TEST(environment_errors) {
     CHECK_EQ_STR(reports[2], "The variable WHERRY_ZZZZZZZZZZZZ is not known.");
     CHECK_EQ_INT(cfg.credit, 256 << 10);
     CHECK_EQ_INT(cfg.ring_size, 64 << 10);  // the rest is applied all the same
-    char *unknown[] = {env[0], NULL};
+    char *unknown[] = {(char[]){"WHERRY_LOG=debug"}, NULL};
     CHECK_EQ_INT(load(unknown), WH_OK);
+    CHECK_EQ_STR(reports[0],
+                 "The variable WHERRY_LOG is not known.  Did you mean WHERRY_LOG_LEVEL?");
     CHECK_EQ_INT(whi_config_load_env(&cfg, env, NULL, NULL), WH_EINVAL);
 }
 

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -93,6 +94,16 @@ static sink current_sink(void) {
     return (sink){.fn = NULL};
 }
 
+// For wh_log_take_error.
+static _Thread_local char last_error[TEXT_MAX];
+static _Thread_local bool untaken;
+
+const char *wh_log_take_error(void) {
+    bool found = untaken;
+    untaken = false;
+    return found ? last_error : "";
+}
+
 static void write_all(const char *line, size_t size) {
     while (size) {
         ssize_t n = write(STDERR_FILENO, line, size);
@@ -119,6 +130,14 @@ static void to_stderr(whi_log_level level, const char *id, const char *text) {
     write_all(line, size);
 }
 
+static void show(whi_log_level level, const char *id, const char *text) {
+    sink s = current_sink();
+    if (s.fn)
+        s.fn(words[level], id, text, s.arg);
+    else
+        to_stderr(level, id, text);
+}
+
 __attribute__((format(printf, 4, 0))) static void
 deliver(whi_log_level level, const char *id, uint32_t dropped, const char *format, va_list args) {
     int saved_errno = errno;
@@ -135,11 +154,12 @@ deliver(whi_log_level level, const char *id, uint32_t dropped, const char *forma
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             *c = '?';
-    sink s = current_sink();
-    if (s.fn)
-        s.fn(words[level], id, text, s.arg);
-    else
-        to_stderr(level, id, text);
+    if (level == WHI_ERROR) {
+        memcpy(last_error, text, strlen(text) + 1);
+        untaken = true;
+    }
+    if (whi_log_on(level))
+        show(level, id, text);
     errno = saved_errno;
 }
 

@@ -4,7 +4,7 @@
 //
 // Ids are a letter for the level, a part and a number ("W-SHM-01"); they never change, so that
 // users can search for them.  A message that is not shown costs one relaxed load and a predictable
-// branch, and its arguments are not evaluated.  Any thread may log; errno survives.  The public
+// branch, and its arguments are not evaluated; save for errors, which wh_log_take_error tells of, too.  Any thread may log; errno survives.  The public
 // side is wherry/log.h.
 #ifndef WHI_BASE_LOG_H
 #define WHI_BASE_LOG_H
@@ -33,7 +33,7 @@ typedef struct whi_log_limiter {
 // whi_log(level, id, format, ...) logs one line; the text needs no line end.
 #define whi_log(level, id, ...)                                                                    \
     do {                                                                                           \
-        if (whi_log_on(level))                                                                     \
+        if (whi_log_on(level) || (level) == WHI_ERROR)                                             \
             whi_log_write((level), (id), __VA_ARGS__);                                             \
     } while (0)
 

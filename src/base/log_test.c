@@ -4,6 +4,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <regex.h>
 
 #include "base/test.h"
@@ -86,6 +87,35 @@ TEST(public_functions) {
     whi_log(WHI_DEBUG, "D-TEST-04", "not debug");
     CHECK_EQ_INT(heard.count, 1);
     CHECK(heard.arg == heard.text);
+}
+
+TEST(the_last_error_can_be_taken) {
+    listen();
+    (void)wh_log_take_error();  // of another test
+    whi_log(WHI_ERROR, "E-TEST-08", "the %s", "first");
+    whi_log(WHI_ERROR, "E-TEST-08", "the %s", "second");
+    whi_log(WHI_WARN, "W-TEST-08", "no error");
+    CHECK_EQ_STR(wh_log_take_error(), "the second");
+    CHECK_EQ_STR(wh_log_take_error(), "");
+    CHECK_EQ_INT(wh_log_set_level("off"), WH_OK);
+    whi_log(WHI_ERROR, "E-TEST-08", "not shown");
+    CHECK_EQ_INT(heard.count, 3);
+    CHECK_EQ_STR(wh_log_take_error(), "not shown");
+}
+
+static void *takes(void *arg) {
+    (void)arg;
+    CHECK_EQ_STR(wh_log_take_error(), "");
+    return NULL;
+}
+
+TEST(an_error_is_of_its_thread) {
+    listen();
+    whi_log(WHI_ERROR, "E-TEST-08", "mine");
+    pthread_t other;
+    CHECK(pthread_create(&other, NULL, takes, NULL) == 0);
+    CHECK(pthread_join(other, NULL) == 0);
+    CHECK_EQ_STR(wh_log_take_error(), "mine");
 }
 
 TEST(errno_survives) {

@@ -19,9 +19,12 @@ const char *wh_version(void) {
     return WH_VERSION_STRING;
 }
 
-static void report(const char *sentence, void *arg) {
+static void report(wh_status status, const char *sentence, void *arg) {
     (void)arg;
-    whi_log(WHI_WARN, "W-CFG-01", "%s", sentence);
+    if (status == WH_EINVAL)
+        whi_log(WHI_ERROR, "E-CFG-01", "%s", sentence);
+    else
+        whi_log(WHI_WARN, "W-CFG-01", "%s", sentence);
 }
 
 // read_secret_file takes the file's first line.  A secret that other users can read is none.
