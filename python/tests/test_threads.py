@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What other threads than the owner may do with a worker's objects, and what they are refused."""
+import asyncio
 import gc
 import threading
 import unittest
 
 import wherry
-from kit import HOST, LoopCase, in_thread, pair, run_child
+from kit import HOST, LIMIT, LoopCase, in_thread, pair, run_child
 
 # A listener that another thread closes or drops, and then a peer that connects.
 LISTENER = """
@@ -111,6 +112,36 @@ class Elsewhere(LoopCase):
                 (await op).abort()
                 ours.abort()
                 self.assertFalse(ours.connected)
+
+
+class FromAnotherThread(LoopCase):
+    async def test_small_messages_are_done_without_a_receive(self):
+        loop = asyncio.get_running_loop()
+        async with pair(None, wherry.Worker()) as (a, b):
+            for call, arg in ((a.send, bytes(8000)), (a.send_obj, bytes(8000)),
+                              (a.send_obj, [bytes(5000), bytes(2000)]), (a.am_send, 1)):
+                with self.subTest(call=call.__name__):
+                    await loop.run_in_executor(None, lambda: call(arg).result(LIMIT))
+            self.assertEqual(await b.recv(bytearray(8000)), 8000)
+            self.assertEqual(await b.recv_obj(), bytes(8000))
+            self.assertEqual(await b.recv_obj(), [bytes(5000), bytes(2000)])
+
+    async def test_large_messages_wait_for_one_and_the_owner_for_nobody(self):
+        loop = asyncio.get_running_loop()
+        async with pair(None, wherry.Worker()) as (a, b):
+            began = threading.Event()
+
+            def send():
+                op = a.send_obj([bytes(100_000), b"x"])
+                began.set()
+                return op.result(LIMIT)
+            sending = loop.run_in_executor(None, send)
+            began.wait(LIMIT)  # the loop is blocked, and the operation has not begun
+            self.assertEqual(a.counters()["sent_messages"], 0)
+            done, _ = await asyncio.wait([sending], timeout=0.05)
+            self.assertEqual((len(done), a.counters()["sent_messages"]), (0, 1))
+            self.assertEqual((await b.recv_obj())[1], b"x")
+            await sending
 
 
 # Endpoints that are still open when the interpreter ends, of the main thread or of one that goes on.

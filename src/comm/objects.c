@@ -26,6 +26,8 @@ enum { PACKED_MAX = 4096, PACKED_ALL = 1 << 20 };
 
 bool whi_object_follows(const wh_request *req, size_t index) {
     const whi_buffer *frame = &req->frames[index];
+    if (req->packs_all)
+        return false;
     size_t limit = PACKED_ALL / req->frame_count;
     if (limit > PACKED_MAX)
         limit = PACKED_MAX;
@@ -56,7 +58,24 @@ static uint64_t envelope_size(const wh_request *req) {
     return size;
 }
 
+// fits_one_record says whether the whole object does, as far as this side decides: it is then done without an answer of
+// the receiver's.
+static bool fits_one_record(const wh_request *req) {
+    uint64_t limit = req->worker->eager_max;
+    uint64_t size =
+        sizeof(whi_envelope) + req->frame_count * sizeof(whi_wire_frame) + req->buf.size;
+    for (size_t i = 0; i < req->frame_count && size <= limit; i++) {
+        if (req->frames[i].kind != WH_MEM_HOST || req->frames[i].size > limit)
+            return false;
+        size += req->frames[i].size;
+    }
+    return size <= limit;
+}
+
 wh_status whi_object_make_envelope(wh_request *req) {
+    // Another thread cannot know whether there is credit for a record; where there is not, what is packed goes with the
+    // announcement.  The owner knows, and what it announces can be withdrawn without having moved.
+    req->packs_all = req->foreign && fits_one_record(req);
     uint64_t size = envelope_size(req);
     char *made = whi_malloc(size);
     if (!made)

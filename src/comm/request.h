@@ -84,6 +84,7 @@ struct wh_request {
     uint8_t part;        // WHI_PART_*: what was granted last
     uint8_t any;         // a receive from any source: it outlives a peer
     uint8_t envelope_made;  // of an object that is sent: buf is its envelope, and the request's
+    uint8_t packs_all;      // that none of its frames follows its envelope
     uint8_t no_place;       // a receive of a taken message: it has no place to regain
     uint8_t counted;        // a fence among those that its endpoint's queue holds
     uint8_t asking;         // an object whose allocator is being called: it must outlive that
