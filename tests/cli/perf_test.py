@@ -53,8 +53,9 @@ print("1000,2.5,2.5,2.5,1,1,4000000,4000000")
 
 class Perf(tool.Case):
     def measure(self, *words):
-        out, _ = self.run_tool(0, "perf", "--json", *SHORT, *words)
+        out, err = self.run_tool(0, "perf", "--json", *SHORT, *words)
         rows = json.loads(out)
+        self.left_out = "a figure is left out" in err  # of a program of others, which may hang
         for row in rows:
             self.assertEqual(list(row), FIELDS)
             self.assertEqual(row["unit"], UNITS[row["metric"]])
@@ -93,7 +94,7 @@ class Perf(tool.Case):
     def test_raw_ucx(self):
         rows = self.measure("--raw", "--lane", "shm", "--sizes", "8,64K")
         for row in rows:
-            if row["metric"] == "bidir":
+            if row["metric"] == "bidir" or (self.left_out and row["raw"] is None):
                 self.assertIsNone(row["raw"])
                 continue
             self.assertRegex(row["ucx"], r"^\d+\.\d+\.\d+$")
@@ -112,6 +113,8 @@ class Perf(tool.Case):
             ("put", "rate", 8, None), ("get", "rate", 8, None), ("atomic", "rate", 8, None),
             ("put", "rate", 65536, None), ("get", "rate", 65536, None)])
         for row in rows:
+            if self.left_out and row["raw"] is None:
+                continue
             self.assertIs(row["raw"] is None, row["peer"] is not None)
             self.assertGreater(row["ratio"], 0)
 
