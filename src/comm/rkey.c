@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "comm/native.h"
+#include "net/foreign.h"
 #include "net/stream/stream.h"
 
 // is_to_be_had says whether the memory can be reached without its owner's help over the lane that is used.
@@ -132,10 +133,15 @@ static wh_status map_memory(wh_rkey *rkey, int fd) {
 
 static wh_status take_fd(whi_link *link, wh_rkey *rkey) {
     int fd = whi_stream_take_fd(link->stream);
-    if (fd < 0)
+    if (fd == WH_EAGAIN)
         return WH_EPROTOCOL;
+    if (fd < 0) {
+        // It could not come, which need not be the peer's fault, and the socket is of no use any more.
+        whi_link_doom(link, (wh_status)fd);
+        return (wh_status)fd;
+    }
     wh_status st = map_memory(rkey, fd);
-    close(fd);
+    whi_foreign_close(fd);
     return st == WH_EPROTOCOL ? WH_EKEY : st;
 }
 

@@ -4,11 +4,13 @@
 // that goes while it is accessed, and allocations that fail.
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/alloc.h"
 #include "comm/raw_peer.h"
 #include "comm/rma.h"
+#include "net/shm/shm.h"
 
 enum { ANNOUNCE_MAX = 50, SIZE = 1 << 20 };
 
@@ -553,6 +555,45 @@ TEST(a_mapping_that_comes_too_late) {
     CHECK_EQ_INT(memory[0], 'x');
     wh_rkey_close(rkey);
     wh_endpoint_abort(other);
+    end();
+}
+
+// What an owner passes instead of its memory may be a socket that keeps whoever closes it waiting.
+TEST(a_mapping_that_is_no_memory) {
+    begin_with(options);
+    wh_rkey *rkey = open_key();
+    struct linger linger = {.l_onoff = 1, .l_linger = 60};
+    socklen_t size = sizeof(linger);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, size) == 0);
+    whi_hdr hdr = {.cls = WHI_CLASS_MAPPED, .ep = d.from->number, .tag = mr->id};
+    CHECK_EQ_INT(whi_shm_pass(d.from->link->shm, &hdr, fd), WH_OK);
+    while (d.to->link->mapping)
+        (void)wh_worker_progress(d.client);
+    CHECK(getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &size) == 0 && !linger.l_onoff);
+    CHECK(!wh_rkey_direct(rkey));
+    CHECK_EQ_INT(wh_endpoint_status(d.to), WH_OK);
+    close(fd);
+    wh_rkey_close(rkey);
+    end();
+}
+
+// That a descriptor finds no place here is not the owner's fault.
+TEST(a_mapping_without_a_descriptor) {
+    begin_with(options);
+    wh_rkey *rkey = open_key();
+    struct rlimit usual;
+    CHECK(getrlimit(RLIMIT_NOFILE, &usual) == 0);
+    int next = dup(0);
+    close(next);
+    for (int i = 0; i < 50; i++)
+        (void)wh_worker_progress(d.server);  // which answers
+    struct rlimit none = {.rlim_cur = (rlim_t)next, .rlim_max = usual.rlim_max};
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    UNTIL(&d, wh_endpoint_status(d.to) != WH_OK);
+    CHECK(setrlimit(RLIMIT_NOFILE, &usual) == 0);
+    CHECK_EQ_INT(wh_endpoint_status(d.to), WH_ELIMIT);
+    wh_rkey_close(rkey);
     end();
 }
 
