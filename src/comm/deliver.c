@@ -338,6 +338,16 @@ static void throw_away(void *ctx, uint64_t offset, void *host, size_t size) {
     (void)ctx, (void)offset, (void)host, (void)size;
 }
 
+static void copy_in(void *ctx, uint64_t offset, void *host, size_t size) {
+    memcpy((char *)ctx + offset, host, size);
+}
+
+// is_lendable says whether a lane may be lent the place of a chunk.  Not memory of the user's that a peer puts into: UCX may
+// keep what it was lent for good when the peer dies, and this memory's owner has to get it back.
+static bool is_lendable(const wh_request *req) {
+    return req->kind != WHI_REQ_SERVE_PUT || req->mr->region;
+}
+
 // hold notes a chunk that a lane that lends has from now on.
 static void hold(whi_link *link, wh_request *req, bool lends) {
     link->held += lends;
@@ -363,6 +373,8 @@ wh_status whi_link_sink(void *arg, const whi_hdr *hdr, whi_span *span) {
     if (st == WH_OK) {
         if (req->disowned)
             *span = (whi_span){.move = throw_away, .ctx = req};
+        else if (lends && span->ptr && !is_lendable(req))
+            *span = (whi_span){.move = copy_in, .ctx = span->ptr};
         hold(link, req, lends);
         return WH_OK;
     }

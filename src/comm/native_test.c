@@ -157,6 +157,35 @@ TEST(served_where_it_must_be) {
     }
 }
 
+// UCX is not lent memory of the user's for what the owner serves, since it may not give that back.
+TEST(served_puts_are_copied) {
+    static unsigned char users[SIZE], from[SIZE];
+    for (int ours = 0; ours < 2; ours++) {
+        begin_with(served, served);
+        wh_mr *theirs;
+        CHECK_EQ_INT(wh_mem_register(d.ctx[0], users, SIZE, WH_MEM_HOST, WH_MR_ALL, &theirs),
+                     WH_OK);
+        wh_rkey *rkey = open_bytes(key_of(ours ? mr : theirs));
+        wh_request *req = NULL;
+        whi_span span;
+        memset(from, ours + 3, SIZE);
+        CHECK_EQ_INT(wh_put(rkey, 0, from, SIZE, NULL, &req), WH_PENDING);
+        (void)wh_worker_progress(d.client);
+        UNTIL_SERVER(d.from->rx_announced);
+        const wh_request *serve =
+            whi_container_of(whi_list_first(&d.from->ops), wh_request, op_link);
+        whi_hdr hdr = {.cls = WHI_CLASS_CHUNK, .ep = serve->grant_id, .size = 100};
+        CHECK_EQ_INT(whi_link_sink(d.from->link, &hdr, &span), WH_OK);
+        CHECK(ours ? span.ptr == memory : span.ptr == NULL);
+        whi_link_lost_chunk(d.from->link, &hdr);
+        CHECK_EQ_INT(done_as(&d, req), WH_OK);
+        CHECK(memcmp(ours ? memory : users, from, SIZE) == 0);
+        wh_rkey_close(rkey);
+        CHECK_EQ_INT(wh_mr_destroy(theirs), WH_OK);
+        end();
+    }
+}
+
 // One release of UCX does not read the keys of another, whichever side finds out.
 TEST(served_between_releases) {
     for (int i = 0; i < 2; i++) {

@@ -71,26 +71,33 @@ void whi_ucx_lane_end(whi_ucx_lane *lane) {
     whi_free(lane);
 }
 
-// give_back tells the owner of an outgoing chunk that UCX will not end.  Nobody hears of it a second time.
+// is_written says whether UCX may still write into memory of the owner's.
+static bool is_written(const whi_ucx_chunk *chunk) {
+    return chunk->incoming && !chunk->staging;
+}
+
+// give_back tells the owner of a chunk that UCX will not end.  Nobody hears of it a second time.
 static void give_back(whi_ucx_chunk *chunk) {
     whi_ucx_lane *lane = chunk->lane;
     if (chunk->done)
         chunk->done(chunk->arg, false);
+    else if (chunk->incoming)
+        lane->lane.up->lost(lane->lane.link, &chunk->wire.hdr);
     else if (chunk->lent)
         lane->lane.up->sent(lane->lane.link, &chunk->wire.hdr);
     chunk->done = NULL;
-    chunk->lent = false;
+    chunk->incoming = chunk->lent = false;
 }
 
 // write_off gives the owner back the memory of outgoing chunks that UCX keeps after a forced close, which it sometimes does
 // for good when the peer was killed: nothing can make it read them any more.  Chunks that come in are
-// another matter: their memory is only given back when UCX says so, or is gone.
+// another matter, unless the memory that UCX writes is ours: theirs is only given back when UCX says so, or is gone.
 static void write_off(whi_ucx_lane *lane) {
     unsigned count = 0;
     whi_list_foreach(node, &lane->out) {
         whi_ucx_chunk *chunk = whi_container_of(node, whi_ucx_chunk, node);
         count++;
-        if (!chunk->incoming)
+        if (!is_written(chunk))
             give_back(chunk);
     }
     lane->written_off = true;
@@ -104,7 +111,7 @@ static void retire(whi_ucx_lane *lane) {
     if (lane->ep || !whi_list_empty(&lane->ended))
         return;
     whi_list_foreach(node, &lane->out) {
-        if (whi_container_of(node, whi_ucx_chunk, node)->incoming)
+        if (is_written(whi_container_of(node, whi_ucx_chunk, node)))
             return;
     }
     whi_list_remove(&lane->node);

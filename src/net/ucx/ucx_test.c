@@ -294,10 +294,10 @@ static void progress_for(whi_ucx *ucx, uint64_t ms) {
 // The memory of what goes out comes back in any case; but while its connection lives, a lane does not end, with which the peer
 // would lose its leases.
 TEST(a_connection_that_does_not_close) {
-    const whi_ucp_calls calls = whi_ucp;
     ends e = {.all = 0};
     int out = 0;
     reach_begin();
+    const whi_ucp_calls calls = whi_ucp;
     ucp_ep_h ep = ((whi_ucx_lane *)r.initiator)->ep;
     for (int i = 0; i < OPS; i++)
         out += whi_ucx_write(r.initiator, r.key, address_of(r.there), r.here, SIZE, count_end,
@@ -330,9 +330,9 @@ TEST(a_connection_that_does_not_close) {
 
 // Memory into which UCX may still write keeps its lane for good, but not the memory that the peer could reach.
 TEST(a_read_that_does_not_end) {
-    const whi_ucp_calls calls = whi_ucp;
     ends e = {.all = 0};
     reach_begin();
+    const whi_ucp_calls calls = whi_ucp;
     whi_ucp.ucp_get_nbx = endless_get;
     CHECK_EQ_INT(whi_ucx_read(r.initiator, r.key, address_of(r.there), r.here, 8, count_end, &e),
                  WH_PENDING);
@@ -347,6 +347,70 @@ TEST(a_read_that_does_not_end) {
     CHECK(ends_of_lanes == 2 && e.all == 1 && e.good == 0);
     whi_ucx_key_close(r.key);
     whi_ucx_memory_unmap(r.memory);
+}
+
+enum { CHUNK = 100000 };
+static unsigned char landing[CHUNK];
+static bool staged;  // whether the lane is to write memory of its own
+static unsigned losses;
+
+static void move_in(void *ctx, uint64_t offset, void *host, size_t size) {
+    memcpy((char *)ctx + offset, host, size);
+}
+
+static wh_status take_chunk(void *link, const whi_hdr *hdr, whi_span *span) {
+    (void)link, (void)hdr;
+    *span = staged ? (whi_span){.move = move_in, .ctx = landing} : (whi_span){.ptr = landing};
+    return WH_OK;
+}
+
+static void lose_chunk(void *link, const whi_hdr *hdr) {
+    (void)link, (void)hdr;
+    losses++;
+}
+
+static ucs_status_ptr_t endless_recv(ucp_worker_h worker, void *what, void *buf, size_t count,
+                                     const ucp_request_param_t *param) {
+    (void)buf, (void)count, (void)param;
+    whi_ucp.ucp_am_data_release(worker, what);
+    return &fake;
+}
+
+// Into memory of ours UCX may write for as long as it likes: the owner hears once that the chunk is lost, and the lane ends.
+TEST(a_chunk_that_does_not_end) {
+    static const whi_lane_up up = {.deliver = no_record,
+                                   .sink = take_chunk,
+                                   .landed = not_landed,
+                                   .sent = not_lent,
+                                   .lost = lose_chunk};
+    for (int i = 0; i < 2; i++) {
+        way over = plain_way;
+        whi_lane *from, *to;
+        size_t moved;
+        CHECK_EQ_INT(kit_open(&over, &up, NULL, &from, NULL, &to), WH_OK);
+        const whi_ucp_calls calls = whi_ucp;
+        whi_ucx_lane *lane = (whi_ucx_lane *)to;
+        whi_span span = {.ptr = r.here};
+        whi_hdr hdr = {.cls = WHI_CLASS_CHUNK, .ep = 1};
+        staged = i;
+        cuts = ends_of_lanes = losses = 0;
+        CHECK_EQ_INT(from->ops->push(from, &hdr, &span, CHUNK, &moved), WH_OK);
+        whi_ucp.ucp_am_recv_data_nbx = endless_recv;
+        while (!lane->chunks_in) {
+            CHECK(from->ops->poll(from, 64) >= 0);
+            CHECK(to->ops->poll(to, 64) >= 0);
+        }
+        whi_ucp = calls;
+        whi_ucx_lane_abandon(to);
+        to->ops->close(to);
+        progress_for(over.ucx[1], 300);
+        CHECK_EQ_INT(cuts, 1);
+        CHECK(losses == (unsigned)i && ends_of_lanes == (unsigned)i);
+        whi_ucx_lane_abandon(from);
+        from->ops->close(from);
+        kit_done(&over);
+        CHECK(losses == 1 && ends_of_lanes == 2);
+    }
 }
 
 // No more are out than a lane has places for; whoever was refused is told when there is room.
