@@ -92,6 +92,10 @@ static wh_status give_nothing(wh_object *object, size_t index, void **ptr, void 
     return WH_ETRUNCATED;
 }
 
+static void wake(void *arg) {
+    wh_worker_wake(arg);
+}
+
 wh_status receiver_begin(receiver *self, wh_worker *worker) {
     for (int kind = WH_MEM_HOST; kind <= WH_MEM_SIM; kind++) {
         bool host = kind == WH_MEM_HOST;
@@ -102,7 +106,13 @@ wh_status receiver_begin(receiver *self, wh_worker *worker) {
         if (status != WH_OK)
             return status;
     }
-    return WH_OK;
+    self->hasher = hasher_create(wake, worker);
+    return self->hasher ? WH_OK : WH_ENOMEM;
+}
+
+void receiver_stop(receiver *self) {
+    hasher_destroy(self->hasher);
+    self->hasher = NULL;
 }
 
 void receiver_end(receiver *self) {
@@ -216,33 +226,62 @@ static void widen(session *self) {
         post(&self->slots[i]);
 }
 
-static void handle_ready(session *self) {
-    while (!self->over && self->slots[self->head].full) {
-        session_slot *slot = &self->slots[self->head];
-        if (slot->result.status != WH_OK) {
-            handle_failure(self, slot->result.status);
+static bool is_hashing(const session_slot *slot) {
+    return slot->hashed && !atomic_load_explicit(&slot->job.done, memory_order_acquire);
+}
+
+static void let_go(session *self, session_slot *slot) {
+    if (slot->hashed)
+        self->unhashed = !slot->job.good || (self->unhashed && !slot->job.begin);
+    slot->hashed = false;
+    wh_object_free(slot->result.object);
+    slot->result.object = NULL;
+}
+
+// Posts the slots again whose objects are needed no more, in their order, which is that of matching.
+static void post_again(session *self) {
+    while (!self->over && self->kept > 0) {
+        session_slot *slot = &self->slots[(self->head + self->window - self->kept) % self->window];
+        if (is_hashing(slot))
             return;
-        }
-        const char *why = session_handle(self, slot->result.object);
-        wh_object_free(slot->result.object);
-        slot->result.object = NULL;
-        slot->full = false;
-        if (why) {
-            finish(self, why, false);
-            return;
-        }
-        if (self->window == 1)
-            widen(self);
-        self->head = (self->head + 1) % self->window;
+        let_go(self, slot);
+        self->kept--;
         post(slot);
     }
+    if (!self->over && self->ending)
+        session_finish_file(self);
+}
+
+static bool handle_next(session *self) {
+    session_slot *slot = &self->slots[self->head];
+    if (self->over || self->ending || !slot->full)
+        return false;
+    if (slot->result.status != WH_OK) {
+        handle_failure(self, slot->result.status);
+        return false;
+    }
+    const char *why = session_handle(self, slot);
+    slot->full = false;
+    if (why) {
+        finish(self, why, false);
+        return false;
+    }
+    if (self->window == 1)
+        widen(self);
+    self->head = (self->head + 1) % self->window;
+    self->kept++;
+    return true;
+}
+
+static void handle_ready(session *self) {
+    do
+        post_again(self);
+    while (handle_next(self));
 }
 
 static void free_session(session *self) {
-    for (int i = 0; i < TRANSFER_WINDOW; i++) {
-        if (self->slots[i].full && self->slots[i].result.object)
-            wh_object_free(self->slots[i].result.object);
-    }
+    for (int i = 0; i < TRANSFER_WINDOW; i++)
+        wh_object_free(self->slots[i].result.object);
     self->receiver->windows -= self->window;
     digest_destroy(self->digest);
     free(self);
@@ -324,7 +363,7 @@ void receiver_accept(wh_endpoint *ep, void *arg) {
 static bool can_be_freed(const session *self) {
     bool held = !self->over || self->answers > 0;
     for (int i = 0; i < TRANSFER_WINDOW; i++)
-        held = held || self->slots[i].posted;
+        held = held || self->slots[i].posted || is_hashing(&self->slots[i]);
     return !held;
 }
 
@@ -343,6 +382,7 @@ static void end_if_silent(session *self) {
 void receiver_reap(receiver *self) {
     fold_rate_sum(&self->lines, "recv");
     for (session *one = self->sessions; one; one = one->next) {
+        handle_ready(one);
         if (!one->over)
             end_if_silent(one);
     }

@@ -8,6 +8,9 @@
 // that it needs some, and only as much as a part of a file needs.  Sessions, their windows and the
 // lines that they cause are bounded, per peer and in total.
 //
+// Hashing is done by a thread of its own (hasher.h); a part keeps its place in the window until it is
+// hashed, so that what waits for it is bounded too.
+//
 // Whatever a sender does or fails to do ends at most its own session: what it had begun is
 // removed and reported.  The thread that owns the worker uses a receiver.
 #ifndef CLI_RECEIVER_H
@@ -24,6 +27,7 @@ typedef struct session session;
 typedef struct receiver {
     store store;
     bar bar;
+    struct hasher *hasher;
     session *sessions;    // a list of those that live, the newest first
     struct spare *spare;  // buffers of TRANSFER_PART bytes that nobody uses
     unsigned spares;
@@ -36,15 +40,17 @@ typedef struct receiver {
     unsigned failed;      // of them: those that were lost, or had an entry refused
 } receiver;
 
-// receiver_begin prepares the worker that the receiver will use; receiver_end frees what is left, when
-// the worker has been destroyed.
+// receiver_begin prepares the worker that the receiver will use.  receiver_stop ends the hashing, when all
+// sessions are over and before the worker is destroyed; receiver_end frees what is left, after that.
 wh_status receiver_begin(receiver *self, wh_worker *worker);
+void receiver_stop(receiver *self);
 void receiver_end(receiver *self);
 
 // receiver_accept is the listener's callback; `arg` is the receiver.
 void receiver_accept(wh_endpoint *ep, void *arg);
 
-// receiver_reap ends sessions that are silent and frees those that have ended.  Not from a callback.
+// receiver_reap goes on with sessions whose parts have been hashed, ends those that are silent and frees
+// those that have ended.  Not from a callback; whenever the worker was woken.
 void receiver_reap(receiver *self);
 
 // receiver_abort ends all sessions; progress the worker and reap until self->open is 0.

@@ -116,6 +116,7 @@ static int run(const char *directory, const char *host, uint64_t port, uint64_t 
             status = receiver_begin(&to, worker);
             code = status == WH_OK ? listen_and_serve(&to, worker, host, port, count)
                                    : cli_complain(COMMAND, CLI_FAILED, "%s", cli_because(status));
+            receiver_stop(&to);
             wh_worker_destroy(worker);
             receiver_reap(&to);
         }

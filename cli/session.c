@@ -16,6 +16,8 @@
 
 #define COMMAND "recv"
 
+enum { SMALL = 16 << 10 };  // bytes that are hashed before another thread has woken up
+
 // Whether a name lies below the directory that was refused, or is that directory.
 static bool is_blocked(const session *self, const char *name) {
     size_t length = strlen(self->blocked);
@@ -64,10 +66,6 @@ static const char *begin_file(session *self, const transfer_entry *entry) {
     self->now = *entry;
     self->have = 0;
     const char *why = store_begin(&self->receiver->store, entry, &self->file);
-    if (!why && !digest_begin(self->digest)) {
-        store_drop(&self->file);
-        why = "libcrypto cannot hash it";
-    }
     if (why) {
         self->file.fd = -1;
         (void)refuse(self, entry->name, why);
@@ -75,10 +73,15 @@ static const char *begin_file(session *self, const transfer_entry *entry) {
     return NULL;
 }
 
-static void finish_file(session *self, const transfer_entry *entry) {
+void session_finish_file(session *self) {
+    const transfer_entry *entry = &self->now;
     uint8_t sum[TRANSFER_DIGEST];
     const char *why = NULL;
-    if (!digest_end(self->digest, sum) || memcmp(sum, entry->head.digest, sizeof sum) != 0) {
+    self->ending = false;
+    if (self->unhashed) {
+        why = "libcrypto cannot hash it";
+        store_drop(&self->file);
+    } else if (!digest_end(self->digest, sum) || memcmp(sum, entry->head.digest, sizeof sum) != 0) {
         why = "its digest is wrong";
         store_drop(&self->file);
     } else {
@@ -92,9 +95,21 @@ static void finish_file(session *self, const transfer_entry *entry) {
     self->stored += entry->head.size;
 }
 
+// Has a part hashed beside what comes next, or at once where that costs less than to hand it over.
+static void hash(session *self, session_slot *slot, const wh_frame *frame, bool begin) {
+    slot->hashed = true;
+    slot->job = (hasher_job){
+        .digest = self->digest, .begin = begin, .bytes = frame->data, .size = frame->size};
+    if (frame->size <= SMALL && self->kept == 0)
+        hasher_do(&slot->job);
+    else
+        hasher_put(self->receiver->hasher, &slot->job);
+}
+
 // A later part must go on where the last one ended, with the same file.  Parts of a file that was
 // refused are passed over.
-static const char *take_part(session *self, const transfer_entry *entry, const wh_frame *frame) {
+static const char *take_part(session *self, session_slot *slot, const transfer_entry *entry,
+                             const wh_frame *frame) {
     const transfer_head *head = &entry->head;
     if (head->flags & TRANSFER_FIRST)
         begin_file(self, entry);
@@ -107,13 +122,15 @@ static const char *take_part(session *self, const transfer_entry *entry, const w
     if (self->file.fd < 0)
         return NULL;
     const char *why = store_write(&self->file, frame->data, frame->size);
-    if (!why && !digest_add(self->digest, frame->data, frame->size))
-        why = "libcrypto cannot hash it";
     if (why) {
         store_drop(&self->file);
         (void)refuse(self, entry->name, why);
-    } else if (head->flags & TRANSFER_LAST) {
-        finish_file(self, entry);
+        return NULL;
+    }
+    hash(self, slot, frame, head->flags & TRANSFER_FIRST);
+    if (head->flags & TRANSFER_LAST) {
+        self->now = *entry;
+        self->ending = true;
     }
     return NULL;
 }
@@ -126,11 +143,12 @@ static const char *take_end(session *self) {
     return session_answer(self, text) ? NULL : "it does not take answers";
 }
 
-static const char *handle(session *self, const transfer_entry *entry, const wh_frame *frame) {
+static const char *handle(session *self, session_slot *slot, const transfer_entry *entry,
+                          const wh_frame *frame) {
     store *to = &self->receiver->store;
     const char *why = NULL;
     switch ((transfer_kind)entry->head.kind) {
-    case TRANSFER_FILE: return frame ? take_part(self, entry, frame) : "a file has no frame";
+    case TRANSFER_FILE: return frame ? take_part(self, slot, entry, frame) : "a file has no frame";
     case TRANSFER_END: return take_end(self);
     case TRANSFER_DIR: why = store_dir(to, entry); break;
     case TRANSFER_LEAVE: why = leave_dir(self, entry); break;
@@ -142,7 +160,8 @@ static const char *handle(session *self, const transfer_entry *entry, const wh_f
     return NULL;
 }
 
-const char *session_handle(session *self, const wh_object *object) {
+const char *session_handle(session *self, session_slot *slot) {
+    const wh_object *object = slot->result.object;
     transfer_entry entry;
     size_t header_size;
     const void *header = wh_object_header(object, &header_size);
@@ -156,7 +175,7 @@ const char *session_handle(session *self, const wh_object *object) {
         return "an object has too many frames";
     const wh_frame *frame = frames ? wh_object_frame(object, 0) : NULL;
     const char *why = transfer_decode(header, header_size, frame ? frame->size : 0, &entry);
-    return why ? why : handle(self, &entry, frame);
+    return why ? why : handle(self, slot, &entry, frame);
 }
 
 static void say_sum(const session *self) {

@@ -8,6 +8,7 @@
 
 #include "cli/digest.h"
 #include "cli/fold.h"
+#include "cli/hasher.h"
 #include "cli/receiver.h"
 #include "cli/transfer.h"
 
@@ -15,6 +16,8 @@ typedef struct session_slot {
     struct session *session;
     bool posted;  // its receive is under way
     bool full;    // it holds an object that has not been handled yet
+    bool hashed;  // by `job`, which needs the object's frame until it is done
+    hasher_job job;
     wh_result result;
 } session_slot;
 
@@ -26,11 +29,14 @@ struct session {
     session_slot slots[TRANSFER_WINDOW];  // a ring: receives complete in any order
     unsigned window;                      // slots in use: 1 until a good object has come
     unsigned head;                        // the slot whose object comes next
+    unsigned kept;                        // slots before it whose objects are still being hashed
     unsigned answers;                     // under way
     size_t answer_bytes;                  // in them
     bool began;                           // an object has come
     bool complete;                        // END has come
     bool over;                            // nothing more is handled
+    bool ending;    // the file is whole, but for the hashing of its last parts
+    bool unhashed;  // libcrypto could not hash a part of it
     store_file file;
     transfer_entry now;  // the file that is being received, or the entry just handled
     uint64_t have;       // bytes of it
@@ -42,8 +48,10 @@ struct session {
     char peer[96];
 };
 
-// session_handle handles one object.  NULL, or why the sender cannot be trusted any further.
-const char *session_handle(session *self, const wh_object *object);
+// session_handle handles the object of a slot.  NULL, or why the sender cannot be trusted any further.  It may leave the slot
+// with a job that is not done; and the session `ending`, for session_finish_file to be called when all jobs are.
+const char *session_handle(session *self, session_slot *slot);
+void session_finish_file(session *self);
 
 // session_end reports how it went and removes a file that is not complete; `why` is NULL when the
 // sender has closed in order.  Who came, sent nothing and left was no sender, and does not count as one:

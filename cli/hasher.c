@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// See hasher.h.  A list behind a lock: a job takes a hundred times as long as what happens there.
+#include "cli/hasher.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+struct hasher {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    hasher_job *first, **last;
+    bool end;
+    void (*wake)(void *arg);
+    void *arg;
+};
+
+void hasher_do(hasher_job *job) {
+    job->good = (!job->begin || digest_begin(job->digest)) &&
+                digest_add(job->digest, job->bytes, job->size);
+    atomic_store_explicit(&job->done, true, memory_order_release);
+}
+
+// The next job; NULL: there will be none.
+static hasher_job *take(hasher *self) {
+    pthread_mutex_lock(&self->lock);
+    while (!self->first && !self->end)
+        pthread_cond_wait(&self->more, &self->lock);
+    hasher_job *job = self->first;
+    if (job)
+        self->first = job->next;
+    if (!self->first)
+        self->last = &self->first;
+    pthread_mutex_unlock(&self->lock);
+    return job;
+}
+
+static void *run(void *arg) {
+    hasher *self = arg;
+    hasher_job *job;
+    while ((job = take(self))) {
+        hasher_do(job);
+        self->wake(self->arg);
+    }
+    return NULL;
+}
+
+// Signals are the business of the thread that was there before.
+static bool start(hasher *self) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool good = pthread_create(&self->thread, NULL, run, self) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return good;
+}
+
+hasher *hasher_create(void (*wake)(void *arg), void *arg) {
+    hasher *self = calloc(1, sizeof *self);
+    if (!self)
+        return NULL;
+    self->wake = wake;
+    self->arg = arg;
+    self->last = &self->first;
+    pthread_mutex_init(&self->lock, NULL);
+    pthread_cond_init(&self->more, NULL);
+    if (start(self))
+        return self;
+    free(self);
+    return NULL;
+}
+
+void hasher_put(hasher *self, hasher_job *job) {
+    job->next = NULL;
+    pthread_mutex_lock(&self->lock);
+    *self->last = job;
+    self->last = &job->next;
+    pthread_cond_signal(&self->more);
+    pthread_mutex_unlock(&self->lock);
+}
+
+void hasher_destroy(hasher *self) {
+    if (!self)
+        return;
+    pthread_mutex_lock(&self->lock);
+    self->end = true;
+    pthread_cond_signal(&self->more);
+    pthread_mutex_unlock(&self->lock);
+    pthread_join(self->thread, NULL);
+    pthread_mutex_destroy(&self->lock);
+    pthread_cond_destroy(&self->more);
+    free(self);
+}
