@@ -170,6 +170,23 @@ TEST(a_flush_after_a_grant) {
     end();
 }
 
+// A flush does not go before a put that its owner has yet to ask for.
+TEST(a_flush_after_an_announced_put) {
+    static char from[SIZE];
+    begin_with(stream_options);
+    wh_request *put = NULL, *flush = NULL;
+    wh_rkey *rkey = open_key();
+    memset(from, 7, SIZE);
+    CHECK_EQ_INT(wh_put(rkey, 0, from, SIZE, NULL, &put), WH_PENDING);
+    CHECK_EQ_INT(put->stage, WHI_STAGE_ANNOUNCED);
+    CHECK_EQ_INT(wh_endpoint_flush(d.to, NULL, &flush), WH_PENDING);
+    CHECK_EQ_INT(done_as(&d, flush), WH_OK);
+    CHECK_EQ_INT(memory[SIZE - 1], 7);
+    CHECK_EQ_INT(done_as(&d, put), WH_OK);
+    wh_rkey_close(rkey);
+    end();
+}
+
 // An endpoint that ends while it waits for a mapping does not keep the others of its link from theirs.
 TEST(a_mapping_for_an_endpoint_that_ends) {
     begin_with(options);
