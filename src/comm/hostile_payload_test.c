@@ -257,6 +257,18 @@ static void free_frame(void *ptr, size_t size, wh_mem_kind kind, int device, voi
     free(ptr);
 }
 
+// begin_to_park has the victim receive an object whose memory it gives later.
+static wh_request *begin_to_park(void) {
+    wh_request *recv = NULL;
+    begin();
+    CHECK_EQ_INT(
+        wh_worker_set_allocator(victim.server, WH_MEM_HOST, answer_later, free_frame, NULL), WH_OK);
+    attack();
+    parked = NULL;
+    CHECK_EQ_INT(wh_object_recv(target, NULL, 0, 6, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
+    return recv;
+}
+
 // fetch_head lets the victim ask for an object's head, and sends it; returns the name of the grant.
 static uint32_t fetch_head(size_t *size) {
     *size = envelope(bytes, 1, 10, 1 << 20, WHI_FRAME_FOLLOWS);
@@ -273,14 +285,8 @@ static uint32_t fetch_head(size_t *size) {
 
 // Between its head and its data nothing may come for an object.
 TEST(chunks_for_a_parked_object) {
-    begin();
-    CHECK_EQ_INT(
-        wh_worker_set_allocator(victim.server, WH_MEM_HOST, answer_later, free_frame, NULL), WH_OK);
-    attack();
-    parked = NULL;
-    wh_request *recv = NULL;
-    CHECK_EQ_INT(wh_object_recv(target, NULL, 0, 6, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
     size_t size;
+    wh_request *recv = begin_to_park();
     whi_hdr chunk = {.cls = WHI_CLASS_CHUNK, .ep = fetch_head(&size), .size = 1};
     CHECK(raw_send(&victim, &foe, &chunk, bytes));
     refused("does not fit what was granted");
@@ -290,14 +296,8 @@ TEST(chunks_for_a_parked_object) {
 
 // A parked object whose sender withdraws it ends, so that its user knows that it is gone.
 TEST(withdrawal_of_a_parked_object) {
-    begin();
-    CHECK_EQ_INT(
-        wh_worker_set_allocator(victim.server, WH_MEM_HOST, answer_later, free_frame, NULL), WH_OK);
-    attack();
-    parked = NULL;
-    wh_request *recv = NULL;
-    CHECK_EQ_INT(wh_object_recv(target, NULL, 0, 6, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
     size_t size;
+    wh_request *recv = begin_to_park();
     (void)fetch_head(&size);
     CHECK(say((whi_hdr){.cls = WHI_CLASS_WITHDRAW, .tag = 5}, NULL));
     PUMP_UNTIL(&victim, wh_request_status(recv) != WH_PENDING);

@@ -60,15 +60,7 @@ __attribute__((unused)) static void pump_for(duo *victim, unsigned ms) {
         pump(victim);
 }
 
-#define PUMP_UNTIL(victim, cond)                                                                   \
-    do {                                                                                           \
-        uint64_t kit_end = whi_clock_ns() + KIT_PATIENCE_S * WHI_NS_PER_S;                         \
-        while (!(cond)) {                                                                          \
-            pump(victim);                                                                          \
-            if (whi_clock_ns() > kit_end)                                                          \
-                whi_test_end(WHI_TEST_FAILED, __FILE__, __LINE__, "PUMP_UNTIL(%s)", #cond);        \
-        }                                                                                          \
-    } while (0)
+#define PUMP_UNTIL(victim, cond) KIT_UNTIL(pump(victim), "PUMP_UNTIL(" #cond ")", cond)
 
 __attribute__((unused)) static int raw_tcp(uint16_t port) {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;

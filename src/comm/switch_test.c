@@ -5,6 +5,7 @@
 // The peer is made by hand (raw_peer.h).  It writes a batch of records with SWITCH at its end in one call, so that the
 // ring's descriptor is there long before SWITCH has been read; what is in the ring by then must wait.
 #include "comm/raw_peer.h"
+#include "net/deaf.h"
 #include "net/shm/shm.h"
 
 enum { IN_SOCKET = 150, IN_RING = 50, EAGER = 8192 };  // a poll takes 64 records
@@ -18,16 +19,6 @@ static whi_shm_budget budget;
 static wh_status nothing_comes(void *link, const whi_hdr *hdr, const void *payload) {
     (void)link, (void)hdr, (void)payload;
     return WH_OK;
-}
-
-static wh_status no_sink(void *link, const whi_hdr *hdr, whi_span *span) {
-    (void)link, (void)hdr, (void)span;
-    return WH_EPROTOCOL;
-}
-
-static wh_status not_landed(void *link, const whi_hdr *hdr) {
-    (void)link, (void)hdr;
-    return WH_EPROTOCOL;
 }
 
 static wh_status bell(void *arg) {
@@ -47,7 +38,7 @@ static int take_no_fd(void *arg) {
     return WH_EAGAIN;
 }
 
-static const whi_lane_up up = {.deliver = nothing_comes, .sink = no_sink, .landed = not_landed};
+static const whi_lane_up up = {.deliver = nothing_comes, .sink = deaf_sink, .landed = deaf_landed};
 static const whi_shm_wire wire = {bell, pass_no_fd, take_no_fd};
 
 static void begin(void) {

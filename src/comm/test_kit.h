@@ -101,15 +101,17 @@ __attribute__((unused)) static unsigned duo_pass(duo *d) {
     return wh_worker_progress(d->server) + wh_worker_progress(d->client);
 }
 
-#define UNTIL(d, cond)                                                                             \
+// KIT_UNTIL lets things go on by `pass` until a condition holds; UNTIL by both workers.
+#define KIT_UNTIL(pass, text, cond)                                                                \
     do {                                                                                           \
         uint64_t kit_end = whi_clock_ns() + KIT_PATIENCE_S * WHI_NS_PER_S;                         \
         while (!(cond)) {                                                                          \
-            duo_pass(d);                                                                           \
+            pass;                                                                                  \
             if (whi_clock_ns() > kit_end)                                                          \
-                whi_test_end(WHI_TEST_FAILED, __FILE__, __LINE__, "UNTIL(%s)", #cond);             \
+                whi_test_end(WHI_TEST_FAILED, __FILE__, __LINE__, "%s", text);                     \
         }                                                                                          \
     } while (0)
+#define UNTIL(d, cond) KIT_UNTIL(duo_pass(d), "UNTIL(" #cond ")", cond)
 
 // duo_for progresses both for some time.
 __attribute__((unused)) static void duo_for(duo *d, unsigned ms) {

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/test.h"
+#include "net/deaf.h"
 #include "net/shm/shm.h"
 
 enum { ROUNDS = 20000 };
@@ -52,18 +53,8 @@ static wh_status ignore(void *link, const whi_hdr *hdr, const void *payload) {
     return WH_OK;
 }
 
-static wh_status no_sink(void *link, const whi_hdr *hdr, whi_span *span) {
-    (void)link, (void)hdr, (void)span;
-    return WH_EPROTOCOL;
-}
-
-static wh_status not_landed(void *link, const whi_hdr *hdr) {
-    (void)link, (void)hdr;
-    return WH_EPROTOCOL;
-}
-
 static const whi_shm_wire wire = {count_bell, refuse_fd, no_fd};
-static const whi_lane_up up = {.deliver = ignore, .sink = no_sink, .landed = not_landed};
+static const whi_lane_up up = {.deliver = ignore, .sink = deaf_sink, .landed = deaf_landed};
 
 static wh_status send_one(whi_lane *lane) {
     whi_hdr hdr = {.cls = 0x10, .size = 32};

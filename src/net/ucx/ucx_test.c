@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/test.h"
+#include "net/deaf.h"
 #include "net/lane_kit.h"
 #include "net/ucx/ucx_lane.h"
 
@@ -134,23 +135,13 @@ static wh_status no_record(void *link, const whi_hdr *hdr, const void *payload) 
     return WH_EPROTOCOL;
 }
 
-static wh_status no_chunk(void *link, const whi_hdr *hdr, whi_span *span) {
-    (void)link, (void)hdr, (void)span;
-    return WH_EPROTOCOL;
-}
-
-static wh_status not_landed(void *link, const whi_hdr *hdr) {
-    (void)link, (void)hdr;
-    return WH_EPROTOCOL;
-}
-
 static void not_lent(void *link, const whi_hdr *hdr) {
     (void)link, (void)hdr;
 }
 
 static const whi_lane_up quiet = {.deliver = no_record,
-                                  .sink = no_chunk,
-                                  .landed = not_landed,
+                                  .sink = deaf_sink,
+                                  .landed = deaf_landed,
                                   .sent = not_lent,
                                   .lost = not_lent};
 
@@ -464,8 +455,8 @@ typedef struct alone {
 
 static void open_alone(alone *it) {
     static const whi_lane_up up = {.deliver = deliver,
-                                   .sink = no_chunk,
-                                   .landed = not_landed,
+                                   .sink = deaf_sink,
+                                   .landed = deaf_landed,
                                    .sent = no_lending,
                                    .lost = no_lending};
     const char *why = NULL;
