@@ -5,7 +5,7 @@
     ucx_pair.py BUILD UCX,UCX PROGRAM [ARGUMENT...]
 
 Each UCX is "system" or "wheel" (the newest libucx-cu12, fetched into BUILD the first time); the first is that of
-the program's role 0.  The program gets `--ucx DIR,DIR`.  Without a network the test is skipped.
+the program's role 0.  The program, a Python one too, gets `--ucx DIR,DIR`.  Without a network the test is skipped.
 """
 import os
 import pathlib
@@ -26,7 +26,8 @@ def main():
         print(f"skipped: {error}")
         return SKIPPED
     sys.stdout.flush()
-    return os.execv(program, [program, "--ucx", ",".join(folders), *arguments])
+    words = [sys.executable, program] if program.endswith(".py") else [program]
+    return os.execv(words[0], [*words, "--ucx", ",".join(folders), *arguments])
 
 
 if __name__ == "__main__":

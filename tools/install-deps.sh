@@ -15,7 +15,7 @@ packages_of() {
         echo gcc libc6-dev meson ninja-build pkg-config libssl-dev libhwloc-dev libucx-dev \
             python3 python3-dev python3-venv python3-numpy cython3
         ;;
-    test) echo g++ iproute2 ucx-utils clang ;;
+    test) echo g++ iproute2 ucx-utils clang python3-uvloop ;;
     lint) echo clang clang-tidy clang-format g++ ;;
     sanitize) echo clang libclang-rt-dev llvm ;;
     bench) echo ucx-utils ;;
@@ -52,6 +52,7 @@ sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/de
         ;;
     python3-venv) has python3 && python3 -c 'import ensurepip, venv' 2>/dev/null ;;
     python3-numpy) has python3 && python3 -c 'import numpy' 2>/dev/null ;;
+    python3-uvloop) has python3 && python3 -c 'import uvloop' 2>/dev/null ;;
     cython3) has cython3 || has cython ;;
     iproute2) has ip ;;
     ucx-utils) has ucx_perftest ;;

@@ -13,6 +13,8 @@ import wherry
 HOST = "127.0.0.1"
 LIMIT = 30.0  # seconds after which a test counts as hung
 ENV = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"}
+if "PEER_UCX_DIR" in ENV:
+    ENV["WHERRY_UCX_DIR"] = ENV.pop("PEER_UCX_DIR")  # of other processes; see run.py
 
 
 def loops():

@@ -2,8 +2,10 @@
 """No hang: every kind of pending operation, ended in every way, on every kind of loop."""
 import asyncio
 import contextlib
+import gc
 import os
 import signal
+import threading
 import time
 import unittest
 
@@ -89,37 +91,103 @@ async def waits(op):
     return await op
 
 
+class Stopped:
+    """All kinds of operations on one connection, with a peer that is stopped."""
+
+    def __init__(self):
+        # An operation whose buffer the peer may be touching waits for him so long, and no longer.
+        self.worker = wherry.Worker(wherry.Context(grace="300ms", close_timeout="300ms"))
+        self.child = Child(PEER)
+
+    def __enter__(self):
+        return self
+
+    def begin(self):
+        """Awaited in a loop: starts them, and then nobody progresses until the caller does."""
+        port, key = self.child.line().split()
+        self.ep = yield from self.worker.connect(HOST, int(port))
+        self.other = yield from self.worker.connect(HOST, int(port))
+        self.remote = self.ep.open_key(bytes.fromhex(key))
+        for each in (self.ep, self.other):
+            yield from each.send(b"x", 77)
+        if self.child.line() != "here":
+            raise AssertionError("the peer has not come")
+        if os.environ.get("WHERRY_LANES") == "ucx" and not self.ep.lanes.startswith("ucx"):
+            raise AssertionError(f"not over UCX but {self.ep.lanes}")
+        os.kill(self.child.process.pid, signal.SIGSTOP)
+        self.ops = {what: call(self.ep, self.remote) for what, call in PENDING.items()}
+
+    def __exit__(self, *error):
+        for each in (self.ep, self.other):
+            each.abort()
+        self.worker.close()
+        self.child.__exit__()
+
+    def end_with_the_peer(self):
+        """Kills it, and ends what goes on without it."""
+        self.child.process.kill()
+        for what in NOT_WITH_THE_PEER:
+            self.ops[what].cancel()
+
+    def __await__(self):
+        return self.begin()
+
+
+def ended_well(ops):
+    """Those that have had what they wanted."""
+    return {what for what, op in ops.items() if not op.cancelled() and op.exception() is None}
+
+
+async def all_end(ops):
+    _, pending = await asyncio.wait(ops.values(), timeout=LIMIT / 3)
+    left = [what for what, op in ops.items() if op in pending]
+    if left:
+        raise AssertionError(f"{left} never end")
+
+
 async def one_end(end, name):
-    """All kinds of operations on one connection with a stopped peer; all end soon."""
-    # An operation whose buffer the peer may be touching waits for him so long, and no longer.
-    worker = wherry.Worker(wherry.Context(grace="300ms", close_timeout="300ms"))
-    with Child(PEER) as child:
-        port, key = child.line().split()
-        ep = await worker.connect(HOST, int(port))
-        other = await worker.connect(HOST, int(port))
-        remote = ep.open_key(bytes.fromhex(key))
-        for each in (ep, other):
-            await each.send(b"x", 77)
-        assert child.line() == "here"
-        os.kill(child.process.pid, signal.SIGSTOP)
-        ops = {what: call(ep, remote) for what, call in PENDING.items()}
+    with Stopped() as stopped:
+        await stopped
         await asyncio.sleep(0.01)
         start = time.monotonic()
-        for op in ops.values():
+        for op in stopped.ops.values():
             if not op.done():
-                await end(op, child, worker, ep)
+                await end(op, stopped.child, stopped.worker, stopped.ep)
         if name in ("kill", "abort", "close"):
             for what in NOT_WITH_THE_PEER:
-                ops[what].cancel()
-        _, pending = await asyncio.wait(ops.values(), timeout=LIMIT / 3)
-        left = [what for what, op in ops.items() if op in pending]
-        for each in (ep, other):
-            each.abort()
-        worker.close()
-        if left:
-            raise AssertionError(f"{left} never end after {name}")
-        well = [what for what, op in ops.items() if not op.cancelled() and op.exception() is None]
-        return well, time.monotonic() - start
+                stopped.ops[what].cancel()
+        await all_end(stopped.ops)
+        return ended_well(stopped.ops), time.monotonic() - start
+
+
+def run_without_loop(steps):
+    """Runs what awaits operations, by waiting for each."""
+    try:
+        while True:
+            op = next(steps)
+            if op is not None:  # it only lets others run
+                op.result(LIMIT)
+    except StopIteration:
+        pass
+
+
+def in_a_fork(ops):
+    """A child that ends all operations, in each way; then what its exit code says, 0: all raise."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    wrong = 0
+    try:
+        for op in ops.values():
+            for way in (op.cancel, op.done, op.result, lambda: waits(op).send(None)):
+                try:
+                    way()
+                    wrong += not op.done()
+                except wherry.ForkedError:
+                    pass
+    except BaseException:
+        wrong += 100
+    os._exit(wrong)
 
 
 class NoHang(unittest.TestCase):
@@ -133,26 +201,89 @@ class NoHang(unittest.TestCase):
                     self.assertEqual(set(well) - {"put"}, set())
 
     def test_blocking_calls_end_when_the_peer_is_killed(self):
-        worker = wherry.Worker()
-        with Child(PEER) as child:
-            port, key = child.line().split()
-            ep = worker.connect(HOST, int(port)).result(LIMIT)
-            remote = ep.open_key(bytes.fromhex(key))
-            os.kill(child.process.pid, signal.SIGSTOP)
-            ops = {what: call(ep, remote) for what, call in PENDING.items()
-                   if what not in NOT_WITH_THE_PEER}
-            for op in ops.values():
+        with Stopped() as stopped:
+            run_without_loop(stopped.begin())
+            for what in NOT_WITH_THE_PEER:
+                stopped.ops.pop(what).cancel()
+            for op in stopped.ops.values():
                 with self.assertRaises(TimeoutError):
                     if not op.done():
                         op.result(0.001)
                     else:
                         raise TimeoutError
-            child.process.kill()
-            for what, op in ops.items():
+            stopped.child.process.kill()
+            for what, op in stopped.ops.items():
                 with self.subTest(what=what), contextlib.suppress(wherry.PeerError):
                     op.result(LIMIT)
-            ep.abort()
-        worker.close()
+
+    def test_threads_that_wait(self):
+        for make in loops().values():
+            for how in ("kill", "close"):
+                with self.subTest(loop=make, how=how), Stopped() as stopped:
+                    run_on(make, asyncio.wait_for(self.threads_wait(stopped, how), LIMIT))
+
+    async def threads_wait(self, stopped, how):
+        await stopped
+        loop, ended = asyncio.get_running_loop(), {}
+
+        def wait(what, op):
+            try:
+                ended[what] = op.result(LIMIT)
+            except wherry.Error as error:
+                ended[what] = error
+        threads = {what: threading.Thread(target=wait, args=(what, op))
+                   for what, op in stopped.ops.items() if not op.done()}
+        for thread in threads.values():
+            thread.start()
+        await asyncio.sleep(0.05)
+        self.assertEqual(ended, {})
+        if how == "kill":
+            stopped.end_with_the_peer()
+        else:
+            stopped.worker.close()
+        for what, thread in threads.items():
+            await loop.run_in_executor(None, thread.join, LIMIT / 3)
+            self.assertFalse(thread.is_alive(), what)
+        self.assertEqual({what for what, how in ended.items() if how is None} - {"put"}, set())
+
+    def test_a_loop_that_is_closed_meanwhile(self):
+        for make in loops().values():
+            with self.subTest(loop=make), Stopped() as stopped:
+                loop = make()
+
+                async def leave():
+                    await stopped
+                    tasks = [asyncio.ensure_future(waits(op))
+                             for op in list(stopped.ops.values())[::2]]
+                    await asyncio.sleep(0.01)
+                    return tasks
+                tasks = loop.run_until_complete(leave())
+                loop.close()
+                for task in tasks:
+                    task._log_destroy_pending = False
+                del task, tasks, loop
+                gc.collect()
+
+                async def another():
+                    stopped.end_with_the_peer()
+                    await all_end(stopped.ops)
+                run_on(make, asyncio.wait_for(another(), LIMIT))
+                self.assertEqual(ended_well(stopped.ops) - {"put"}, set())
+
+    def test_a_fork_meanwhile(self):
+        for make in loops().values():
+            with self.subTest(loop=make), Stopped() as stopped:
+                async def forks():
+                    await stopped
+                    pending = {what: op for what, op in stopped.ops.items() if not op.done()}
+                    code = in_a_fork(pending)
+                    # The parent goes on as if nothing had been.
+                    self.assertEqual([what for what, op in pending.items() if op.done()], [])
+                    stopped.end_with_the_peer()
+                    await all_end(stopped.ops)
+                    return code
+                self.assertEqual(run_on(make, asyncio.wait_for(forks(), LIMIT)), 0)
+                self.assertEqual(ended_well(stopped.ops) - {"put"}, set())
 
     def test_the_interpreter_exits_with_everything_pending(self):
         for loop in loops():
