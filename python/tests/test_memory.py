@@ -160,10 +160,10 @@ class Allocators(LoopCase):
         async with pair(None, worker) as (a, b):
             for size in (0, 5, 100_000):
                 sent = bytes(range(250)) * (size // 250) + b"x" * (size % 250)
-                _, got = await asyncio.gather(a.send_obj(sent), b.recv_obj())
+                _, got = await asyncio.gather(a.send_obj(sent, 2**64 - 1), b.recv_obj(0, 0))
                 self.assertIs(type(got), array.array)
                 self.assertEqual(got.tobytes(), sent + b"\0")
-                self.assertEqual(asked.pop(), (size, "host", None, None))
+                self.assertEqual(asked.pop(), (size, "host", None, None, 2**64 - 1))
             # A list, some of it given; and for any source, without a loop's help.
             place = bytearray(3)
             op = worker.recv_obj(into=[place])

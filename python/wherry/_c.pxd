@@ -204,6 +204,7 @@ cdef extern from "<wherry/object.h>" nogil:
                                     wh_request **req)
     const void *wh_object_header(const wh_object *object, size_t *size)
     size_t wh_object_count(const wh_object *object)
+    uint64_t wh_object_tag(const wh_object *object)
     const wh_frame *wh_object_frame(const wh_object *object, size_t index)
     wh_status wh_object_accept(wh_object *object, size_t index, void *data)
     void wh_object_free(wh_object *object)

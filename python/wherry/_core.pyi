@@ -98,6 +98,7 @@ class Incoming(NamedTuple):
     memory: str
     typestr: Optional[str]
     shape: Optional[Tuple[int, ...]]
+    tag: int
 
 @final
 class Frame:

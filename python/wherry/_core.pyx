@@ -59,11 +59,12 @@ ALL = UINT64_MAX  # the mask that compares whole tags
 Probed = namedtuple("Probed", "size tag source")
 Probed.__doc__ = "A message that has come: its bytes, its tag, and the endpoint that it came from."
 
-Incoming = namedtuple("Incoming", "size memory typestr shape")
+Incoming = namedtuple("Incoming", "size memory typestr shape tag")
 Incoming.__doc__ = """A part of an object that has come, for an allocator.
 
 Its bytes, the kind of memory that it was sent from ("host", "cuda", "sim"), and of an array its
 type, such as "<f8" (or a list of fields, as ``numpy.dtype`` takes it), and shape; else None.
+And the tag of the object.
 """
 
 

@@ -179,7 +179,7 @@ cdef dict incoming_parts(wh_object *object, dict allocators):
         if frame.data == NULL and memory in allocators:
             waiting[i] = Incoming(frame.size, memory,
                                   None if typestr is None else typestr.decode("ascii", "replace"),
-                                  shape)
+                                  shape, wh_object_tag(object))
     return waiting
 
 
