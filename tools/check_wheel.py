@@ -4,9 +4,9 @@
 
     tools/check_wheel.py [--folder FOLDER] [--ucx PACKAGE]... [PYTHON...]
 
-For each interpreter (default: all of `python3.10` to `python3.14t` that start): messages over
-shared memory and over a socket; over UCX where there is one; and the same once more with the system's UCX
-out of reach.  --ucx installs a package that brings UCX, such as libucx-cu12, and demands that
+For each interpreter (default: all of `python3.10` to `python3.14t` that start): the package's quick tests;
+messages over shared memory and over a socket; over UCX where there is one; and these once more with the
+system's UCX out of reach.  --ucx installs a package that brings UCX, such as libucx-cu12, and demands that
 Wherry finds it.  What is built and the tools for it stay in FOLDER, so that the next time is short.
 
 Exit code 1 when something did not hold, 77 when nothing could be tried: the tools come from PyPI.
@@ -26,6 +26,7 @@ SKIPPED = 77
 NAMES = [f"python3.{minor}" for minor in range(10, 15)] + ["python3.13t", "python3.14t"]
 # What meson.build needs besides a C compiler and the engine's libraries.
 TOOLS = ["meson-python>=0.15", "Cython>=3", "meson>=1.0.1", "ninja"]
+TESTS = ["test_misuse", "test_types", "test_messages", "test_waiting", "test_threads"]
 OWN = {"wherry/" + name for name in ("__init__.py", "_core.pyi", "py.typed", "types.py")}
 
 # Runs in the empty environment: what is there, and a round trip over each lane that it is told.
@@ -120,6 +121,15 @@ def attempt(home, lanes, **more):
     return said
 
 
+def run_tests(home):
+    """The package's quick tests, with what this interpreter and the newest Cython have made."""
+    env = {key: value for key, value in os.environ.items()
+           if not key.startswith(("PYTHON", "WHERRY"))}
+    for name in TESTS:
+        run(home / "bin" / "python", ROOT / "python" / "tests" / "run.py", name, env=env, timeout=120)
+    print(f"   {', '.join(TESTS)}: passed")
+
+
 def without_ucx(folder):
     """Variables with which libucp.so.0 is found but cannot be opened."""
     hidden = folder / "hidden"
@@ -141,6 +151,7 @@ def check(python, folder, packages):
     print(f"   {said['python']}, {wheel.name}, {wheel.stat().st_size / 1e6:.1f} MB"
           + ("" if said["gil"] else ", without the GIL"))
     print(f"   ucx here: {said['lanes']['ucx'][1]}")
+    run_tests(home)
     found = re.match(r"UCX \d", said["lanes"]["ucx"][1])
     demand(said["used"]["ucx"].startswith("ucx") == bool(found), f"what info() says is not what happens: {said}")
     hidden = without_ucx(folder)
