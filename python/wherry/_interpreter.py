@@ -18,5 +18,5 @@ def in_subinterpreter() -> bool:
 
 
 if in_subinterpreter():
-    raise ImportError("wherry cannot be imported in a subinterpreter; use it in the main one, or in "
-                      "another process")
+    raise ImportError("wherry cannot be imported in a subinterpreter; use it in the main one, or "
+                      "in another process")

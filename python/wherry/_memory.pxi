@@ -38,10 +38,10 @@ cdef object good_dtype = None  # of the last one without pointers
 
 
 cdef inline int check_elements(object obj, Py_buffer *view, str name) except -1:
-    """Refuses memory whose bytes are not the data; each send and receive asks, so most get by quickly.
+    """Refuses memory whose bytes are not the data; each send and receive asks, so most pass quickly.
 
-    The pointers of Python objects mean nothing elsewhere, and whoever writes others into them breaks
-    this interpreter.  Of a masked array the memory is only half.
+    The pointers of Python objects mean nothing elsewhere, and whoever writes others into them
+    breaks this interpreter.  Of a masked array the memory is only half.
     """
     cdef PyTypeObject *kind = Py_TYPE(obj)
     if kind == &PyBytes_Type or kind == &PyByteArray_Type or kind == <PyTypeObject *>array_class:
@@ -60,8 +60,8 @@ cdef int look_at_elements(object obj, object kind, Py_buffer *view, str name) ex
     dtype = getattr(obj, "dtype", None)
     if dtype is not None and hasattr(dtype, "hasobject"):
         if dtype.hasobject:
-            raise TypeError(f"{name}: '{kind.__name__}' is of Python objects, whose memory has only "
-                            "pointers")
+            raise TypeError(f"{name}: '{kind.__name__}' is of Python objects, whose memory has "
+                            "only pointers")
         if hasattr(obj, "mask") and hasattr(obj, "filled"):
             raise TypeError(f"{name}: '{kind.__name__}' has a mask, which its memory does not tell "
                             "of; give its .data and its .mask, or .filled()")
@@ -83,8 +83,8 @@ cdef inline int check_format(object obj, const char *format, str name) except -1
     if format == NULL or (format[0] == b"B" and format[1] == 0) or strchr(format, b"O") == NULL:
         return 0
     if "O" in sub(":[^:]*:", "", format.decode("utf-8", "replace")):
-        raise TypeError(f"{name}: '{type(obj).__name__}' is of Python objects, whose memory has only "
-                        "pointers")
+        raise TypeError(f"{name}: '{type(obj).__name__}' is of Python objects, whose memory has "
+                        "only pointers")
     return 0
 
 

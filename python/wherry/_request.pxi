@@ -41,7 +41,7 @@ cdef extern from *:
 
     static int wherry_new_slot(PyObject *type, void *slot) {
         ((PyTypeObject *)type)->tp_new = (newfunc)slot;
-        ((PyTypeObject *)type)->tp_vectorcall = NULL;  /* Cython 3.3 has one, which goes before it */
+        ((PyTypeObject *)type)->tp_vectorcall = NULL;  /* of Cython 3.3; it would go first */
         PyType_Modified((PyTypeObject *)type);
         return 0;
     }
