@@ -371,7 +371,7 @@ static ucs_status_ptr_t endless_recv(ucp_worker_h worker, void *what, void *buf,
 TEST(a_chunk_that_does_not_end) {
     static const whi_lane_up up = {.deliver = no_record,
                                    .sink = take_chunk,
-                                   .landed = not_landed,
+                                   .landed = deaf_landed,
                                    .sent = not_lent,
                                    .lost = lose_chunk};
     for (int i = 0; i < 2; i++) {
@@ -538,8 +538,8 @@ static wh_status take_any(void *link, const whi_hdr *hdr, const void *payload) {
 TEST(a_peer_that_is_too_fast) {
     enum { SENT = 100000, WORD = 8 };
     static const whi_lane_up up = {.deliver = take_any,
-                                   .sink = no_chunk,
-                                   .landed = not_landed,
+                                   .sink = deaf_sink,
+                                   .landed = deaf_landed,
                                    .sent = no_lending,
                                    .lost = no_lending};
     unsigned counts[2] = {0}, sent = 0;
