@@ -210,8 +210,11 @@ static bool end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
             req->let_go = 1;  // when the lane has given back what it holds
             whi_list_remove(&req->queue_link);
         }
-        if (!outlives(req))
+        if (!outlives(req)) {
+            if (link && !link->dead && (busy || req->held))
+                whi_req_start_grace(req, why);
             req->why = why;
+        }
         return false;
     }
     if (receives && req->stage == WHI_STAGE_QUEUED) {

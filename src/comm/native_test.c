@@ -299,6 +299,25 @@ TEST(memory_of_a_link_that_ends) {
     }
 }
 
+// A peer that does nothing any more has the grace time, also when it was an abort that has ended the access.
+TEST(aborted_beside_a_peer_that_has_stopped) {
+    static const char *const hasty[] = {"lanes=ucx", "ucx_rma=native", "grace=100ms", NULL};
+    static unsigned char bytes[SIZE];
+    begin_with(native, hasty);
+    wh_endpoint *other, *second = duo_open(&d, &other);
+    wh_rkey *rkey = open_native(mr);
+    wh_request *req = NULL;
+    CHECK_EQ_INT(wh_get(rkey, 0, bytes, SIZE, NULL, &req), WH_PENDING);
+    wh_endpoint_abort(d.to);
+    d.to = second;
+    UNTIL_CLIENT(wh_request_status(req) != WH_PENDING);
+    CHECK_EQ_INT(done_as(&d, req), WH_ECANCELLED);
+    CHECK_EQ_INT(wh_endpoint_status(second), WH_ETIMEDOUT);
+    wh_rkey_close(rkey);
+    wh_endpoint_abort(other);
+    end();
+}
+
 // The memory may come when the endpoint that has asked for it is gone, and its link goes on.
 TEST(memory_that_comes_too_late) {
     begin();

@@ -315,8 +315,7 @@ static void on_timer(whi_timer *timer, void *arg) {
     whi_req_withdraw(req, WH_ETIMEDOUT);
 }
 
-// start_grace gives the peer its time: the buffer is only ours again when it has let go.
-static void start_grace(wh_request *req, wh_status why) {
+void whi_req_start_grace(wh_request *req, wh_status why) {
     if (req->why)
         return;
     req->why = why;
@@ -332,7 +331,7 @@ void whi_req_withdraw(wh_request *req, wh_status why) {
         whi_ep_give_up_close(req->ep, why);
     } else if (req->stage == WHI_STAGE_MOVING) {
         if (!whi_rma_leave(req, why))
-            start_grace(req, why);
+            whi_req_start_grace(req, why);
     } else if (whi_req_sends(req)) {
         whi_send_withdraw(req, why);
     } else {

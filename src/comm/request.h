@@ -175,6 +175,10 @@ void whi_req_accept(wh_request *req, whi_req_stage stage);
 // whi_req_withdraw tries to end an operation early with `why` (ECANCELLED, ETIMEDOUT).
 void whi_req_withdraw(wh_request *req, wh_status why);
 
+// whi_req_start_grace gives the peer its time with an operation that is to end with `why`, unless that runs already: the buffer
+// is only ours again when it has let go, and if it does not, the link fails.
+void whi_req_start_grace(wh_request *req, wh_status why);
+
 // whi_req_reap_foreign frees what other threads have let go of.
 void whi_req_reap_foreign(wh_worker *worker);
 
