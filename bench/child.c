@@ -212,6 +212,10 @@ static bool has_ended(pid_t pid) {
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
+bool bench_child_runs(const bench_child *child) {
+    return child->pid > 0 && !has_ended(child->pid);
+}
+
 int bench_child_end(bench_child *child, int timeout_ms) {
     int status = 0;
     if (child->pid <= 0)

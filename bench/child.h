@@ -32,6 +32,9 @@ typedef struct bench_spawn {
 // later, as exit status 127.
 bool bench_child_start(bench_child *child, const bench_spawn *spawn);
 
+// bench_child_runs says whether the process has not ended yet.
+bool bench_child_runs(const bench_child *child);
+
 // bench_child_write writes to its standard input; false when it does not read any more.
 bool bench_child_write(bench_child *child, const char *text, size_t size);
 

@@ -152,7 +152,7 @@ bool bench_peer_run(bench_peer *peer, const bench_cell *cell, int limit_ms, benc
         return fail(peer, order, slow ? late : "was lost", error);
     }
     if (!read_figures(text, cell->metric, run))
-        return fail(peer, order, "printed no figures", error);
+        return fail(peer, order, "printed no figure that can be", error);
     run->rate = (double)cell->count / run->seconds;
     return true;
 }
