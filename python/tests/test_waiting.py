@@ -12,7 +12,7 @@ import warnings
 import weakref
 
 import wherry
-from kit import HOST, LIMIT, Child, LoopCase, in_thread, loops, pair, run_child, run_on
+from kit import HOST, LIMIT, Child, LoopCase, end_tasks, in_thread, loops, pair, run_child, run_on
 
 SERVER = """
 import asyncio, sys, wherry
@@ -39,6 +39,17 @@ listener = wherry.listen(None, "127.0.0.1").result()
 print(listener.port)
 ep = listener.accept().result()
 ep.recv(bytearray(1), 99).result()
+"""
+
+
+LATER = """
+import sys, wherry
+listener = wherry.listen(None, "127.0.0.1").result()
+print(listener.port)
+ep = listener.accept().result()
+for line in sys.stdin:
+    ep.send(b"x", int(line)).result()
+ep.abort()
 """
 
 
@@ -694,6 +705,33 @@ class Lives(unittest.TestCase):
                     await asyncio.gather(ours.close(), theirs.close())
                 run_on(make, go_on())
                 self.assertEqual(buffers, [b"1", b"\0", b"\0"])
+
+    def test_a_loop_that_a_task_has_ended_may_run_again(self):
+        async def leave(ep):
+            await ep.recv(bytearray(1), 1)
+            raise SystemExit
+
+        for make in loops().values():
+            with self.subTest(loop=make), Child(LATER) as child:
+                loop = make()
+
+                async def begin(port):
+                    ep = await wherry.connect(HOST, port)
+                    return ep, asyncio.create_task(leave(ep)), asyncio.create_task(
+                        waits_for(ep.recv(bytearray(1), 2)))
+                ep, leaves, waits = loop.run_until_complete(begin(int(child.line())))
+                child.process.stdin.write("1\n")
+                child.process.stdin.flush()
+                with self.assertRaises(SystemExit):
+                    loop.run_forever()
+                self.assertIsInstance(leaves.exception(), SystemExit)
+                child.process.stdin.write("2\n")
+                child.process.stdin.flush()
+                loop.run_until_complete(asyncio.wait([waits], timeout=LIMIT))
+                self.assertTrue(waits.done())
+                ep.abort()
+                loop.run_until_complete(end_tasks())
+                loop.close()
 
     def test_workers_end(self):
         def one():

@@ -149,6 +149,11 @@ cdef class Driven:
                         must(status, "progress")
                 if self.c == NULL or park_clock_ns() - self.turn_start > PUMP_NS:
                     break
+        except:
+            # SystemExit of a task ends the loop; should it run again, the others still wait.
+            self.pumping = False
+            self.touch()
+            raise
         finally:
             self.pumping = False
         self.touch()
