@@ -157,10 +157,14 @@ class Buffers(LoopCase):
                 self.assertEqual(got.tobytes(), bytes(sent))
 
     async def test_what_cannot_be(self):
+        released = memoryview(bytearray(4))
+        released.release()
         async with pair() as (a, b):
             for call, error, text in (
                     (lambda: b.recv(b"1"), TypeError, "read-only"),
                     (lambda: a.send(memoryview(b"1234")[::2]), ValueError, "not contiguous"),
+                    (lambda: a.send(released), ValueError, "released memoryview"),
+                    (lambda: b.recv(released), ValueError, "released memoryview"),
                     (lambda: a.send(None), TypeError, "'NoneType'"),
                     (lambda: a.send("text"), TypeError, "'str'"),
                     (lambda: a.send_obj([b"", 3]), TypeError, "'int'")):
@@ -186,6 +190,11 @@ class Buffers(LoopCase):
                 a.send(Told(there, strides=(2,)))
             with self.assertRaisesRegex(TypeError, "read-only"):
                 b.recv(Told(there, readonly=True))
+            for shape in ((-1,), (-1, -8), (1 << 62, 4), (1 << 64,)):
+                lying = Told(there)
+                lying.__array_interface__["shape"] = shape
+                with self.assertRaisesRegex(ValueError, "Told' is .*: 0 to "):
+                    b.recv(lying)
 
     async def test_the_buffer_is_held_until_the_end(self):
         async with pair() as (a, b):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Packing without numpy: random types against the naive walk, buffers of all sorts, every error."""
 import array
+import ctypes
 import pickle
 import random
 import sys
@@ -148,6 +149,15 @@ class Buffers(unittest.TestCase):
         self.assertEqual(t.unpack(bytes(view), memoryview(out)[60:2:-3]), len(view))
         self.assertEqual(bytes(memoryview(out)[60:2:-3]), bytes(view))
         self.assertEqual(t.pack(memoryview(bytes(6)).cast("B", (2, 3))), bytes(6))
+
+    def test_ctypes_gives_no_strides(self):
+        table = (ctypes.c_uint16 * 3 * 2)((1, 2, 3), (4, 5, 6))
+        self.assertEqual(t.pack(table), bytes(table))
+        self.assertEqual(t.pack(table, t.UINT16, 5, origin=2), bytes(table)[2:])
+        with self.assertRaisesRegex(ValueError, "needs bytes 2 to 14"):
+            t.pack(table, t.UINT16, 6, origin=2)
+        self.assertEqual(t.unpack(bytes(range(12)), table), 12)
+        self.assertEqual(bytes(table), bytes(range(12)))
 
     def test_more_than_the_rest_is_cut(self):
         out = bytearray(6)

@@ -89,9 +89,16 @@ cdef bint has_objects(object descr) except *:
     return False
 
 
+cdef int64_t bytes_in(tuple shape, object itemsize, str kind) except -1:
+    """The bytes of an array by what it says of itself."""
+    for n in shape:
+        size_of(n, f"buf: a dimension of '{kind}'")
+    return size_of(prod(shape) * itemsize, f"buf: the size of '{kind}'")
+
+
 cdef int hold_interface(Hold made, object obj, str name, bint writable) except -1:
     """Memory by ``__cuda_array_interface__`` or ``__array_interface__``."""
-    cdef Py_ssize_t count = 1, itemsize
+    cdef Py_ssize_t itemsize
     told = getattr(obj, name)
     kind = type(obj).__name__
     for key in ("data", "shape", "typestr"):
@@ -108,11 +115,9 @@ cdef int hold_interface(Hold made, object obj, str name, bint writable) except -
     itemsize = int(typestr[2:])
     if not dense(shape, told.get("strides"), itemsize):
         raise ValueError(f"buf: '{kind}' is not contiguous (C order)")
-    for n in shape:
-        count *= n
     made.device = name != "__array_interface__"
     made.data = <char *><uintptr_t>address
-    made.size = count * itemsize
+    made.size = bytes_in(shape, itemsize, kind)
     made.keep = obj
     made.typestr = typestr
     made.shape = shape
@@ -125,7 +130,6 @@ cdef int hold_dlpack(Hold made, object obj) except -1:
     What may be written to is not said by the first version of DLPack; a producer of read-only
     memory refuses to give it.
     """
-    cdef Py_ssize_t count = 1
     cdef Py_ssize_t expected = 1
     cdef int i
     kind = type(obj).__name__
@@ -140,10 +144,10 @@ cdef int hold_dlpack(Hold made, object obj) except -1:
         if tensor.strides != NULL and tensor.shape[i] != 1 and tensor.strides[i] != expected:
             raise ValueError(f"buf: '{kind}' is not contiguous (C order)")
         expected *= tensor.shape[i]
-        count *= tensor.shape[i]
     made.device = tensor.device.type != DL_DEVICES[0]
     made.data = <char *>tensor.data + tensor.byte_offset
-    made.size = count * ((tensor.dtype.bits * tensor.dtype.lanes + 7) // 8)
+    made.size = bytes_in(tuple([tensor.shape[i] for i in range(tensor.ndim)]),
+                         (tensor.dtype.bits * tensor.dtype.lanes + 7) // 8, kind)
     made.keep = (capsule, obj)
     return 0
 

@@ -104,6 +104,9 @@ cdef refuse(object obj, str name, int flags):
             PyBuffer_Release(&view)
             raise TypeError(f"{name}: '{kind}' is read-only")
     if not flags & PyBUF_STRIDES:
+        # A memoryview that was released and the like refuse this, too, and say why.
+        PyObject_GetBuffer(obj, &view, PyBUF_STRIDES)
+        PyBuffer_Release(&view)
         raise ValueError(f"{name}: '{kind}' is not contiguous (C order)")
 
 
@@ -131,6 +134,9 @@ cdef Memory hold_strided(object obj, str name, bint writable):
     cdef int64_t reach
     cdef int i
     if view.len == 0:
+        return memory
+    if view.strides == NULL:  # as ctypes gives its arrays, whatever one asks for: C order
+        memory.high = view.len
         return memory
     memory.high = view.itemsize
     for i in range(view.ndim):
