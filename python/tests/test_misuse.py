@@ -93,7 +93,7 @@ class Arguments(LoopCase):
                       (2**31, lambda device: wherry.DeviceMemory(1, "sim", device)),
                       (2**64, lambda word: remote.atomic("add", 0, word)),
                       (2**32, lambda word: remote.atomic("add", 0, word, size=4)),
-                      (9, lambda size: remote.atomic("add", 0, 1, size=size))]
+                      (2**31, lambda size: remote.atomic("add", 0, 1, size=size))]
             limits = [(2**64, call) for call in tags] + [(2**63, call) for call in sizes] + others
             for number, (limit, call) in enumerate(limits):
                 with self.subTest(number=number):
@@ -103,12 +103,31 @@ class Arguments(LoopCase):
                     for wrong in (limit, -2**63 - 1):
                         with self.assertRaisesRegex(ValueError, rf" to {limit - 1}$"):
                             call(wrong)
+            for wrong in (0, 3, 9):
+                with self.assertRaisesRegex(ValueError, f"size is {wrong}: 4 or 8"):
+                    remote.atomic("add", 0, 1, size=wrong)
+            with self.assertRaisesRegex(ValueError, "offset is 4: a multiple of 8"):
+                remote.atomic("add", 4, 1)
             self.assertIsNone(b.probe(0, 0))
             for tag in (2**64 - 1, True, Index()):
                 await a.send(b"x", tag)
                 self.assertEqual(await b.recv(got, int(tag)), 1)
             remote.close()
             memory.close()
+
+
+    async def test_times_and_hosts(self):
+        async with pair() as (a, b):
+            for wrong in ("1", b"1", [], {}):
+                with self.assertRaisesRegex(TypeError, "timeout is .* seconds is needed"):
+                    a.send(b"x", timeout=wrong)
+            for wrong in (-1, float("nan")):
+                with self.assertRaisesRegex(ValueError, "timeout is .*: give seconds"):
+                    b.recv(bytearray(1), timeout=wrong)
+        for wrong in (b"127.0.0.1", 5, ("127.0.0.1",)):
+            for call in wherry.connect, lambda host, port: wherry.listen(None, host, port):
+                with self.assertRaisesRegex(TypeError, "host is .* as text"):
+                    call(wrong, 1)
 
 
 class Index(int):

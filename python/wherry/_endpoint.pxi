@@ -364,7 +364,9 @@ cdef Endpoint adopt_endpoint(Worker worker, wh_endpoint *c, str listener_at):
 
 
 cdef str address_text(object host, object port):
-    host = "" if host is None else str(host)
+    if host is not None and not isinstance(host, str):
+        raise TypeError(f"host is {host!r:.60}: a name or an address is needed, as text")
+    host = host or ""
     number = within(port, "port", 0, UINT16_MAX)
     if ":" in host and not host.startswith("["):
         host = f"[{host}]"

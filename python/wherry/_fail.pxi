@@ -37,7 +37,11 @@ cdef uint32_t milliseconds(object seconds) except? 0:
     """A time of Python's, in the engine's unit.  None: 0, which is the engine's default."""
     if seconds is None:
         return 0
-    cdef double ms = seconds * 1000.0
+    cdef double ms
+    try:
+        ms = seconds * 1000.0
+    except TypeError:
+        raise TypeError(f"timeout is {seconds!r:.60}: a number of seconds is needed") from None
     if not ms >= 0:
         raise ValueError(f"timeout is {seconds!r}: give seconds, 0 or more")
     # A timeout of 0 is one that is over at once, not none.

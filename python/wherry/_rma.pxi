@@ -229,10 +229,12 @@ cdef class RemoteMemory:
         """
         if kind not in ATOMICS:
             raise ValueError(f"kind is {kind!r}: one of {', '.join(ATOMICS)}")
-        cdef int width = within(size, "size", 4, 8)
+        cdef int width = within(size, "size", 0, INT_MAX)
         if width != 4 and width != 8:
             raise ValueError(f"size is {width}: 4 or 8 bytes")
         cdef uint64_t at = size_of(offset, "offset")
+        if at % width:
+            raise ValueError(f"offset is {at}: a multiple of {width} is needed")
         cdef Worker w = self.endpoint.worker
         cdef uint32_t timeout_ms = milliseconds(timeout)
         cdef uint64_t value = word_of(operand, width, "operand")
