@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What other threads than the owner may do with a worker's objects, and what they are refused."""
 import asyncio
+import concurrent.futures
+import contextlib
 import gc
 import threading
+import time
 import unittest
 
 import wherry
@@ -164,6 +167,49 @@ else:
     threading.Thread(target=lambda: asyncio.run(main()), daemon=True).start()
     time.sleep(0.5)
 """
+
+
+class Waiting(unittest.TestCase):
+    """An owner without a loop waits for what others need."""
+
+    def test_a_pool_shares_a_worker(self):
+        with contextlib.closing(wherry.Worker()) as worker:
+            listener = worker.listen(None, HOST).result(LIMIT)
+            ours = worker.connect(HOST, listener.port).result(LIMIT)
+            theirs = listener.accept().result(LIMIT)
+
+            def talk(tag):
+                for _ in range(20):
+                    got = bytearray(8)
+                    op = theirs.recv(got, tag)
+                    ours.send(tag.to_bytes(8, "big"), tag).result(LIMIT)
+                    op.result(LIMIT)
+                    if int.from_bytes(got, "big") != tag:
+                        return False
+                return True
+            with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                futures = [pool.submit(talk, tag) for tag in range(4)]
+                while not all(future.done() for future in futures):
+                    worker.wait(0.1)
+                self.assertEqual([future.result() for future in futures], [True] * 4)
+            ours.abort()
+            theirs.abort()
+            listener.close()
+
+    def test_how_long(self):
+        with contextlib.closing(wherry.Worker()) as worker:
+            worker.wait(0.01)
+            self.assertIs(worker.wait(0), False)
+            start = time.monotonic()
+            self.assertIs(worker.wait(0.25), False)  # longer than one sleep between signals
+            self.assertGreater(time.monotonic() - start, 0.24)
+            self.assertRaises(wherry.ThreadError, in_thread, lambda: worker.wait(0))
+
+            async def inside():
+                worker.wait(0)
+            with self.assertRaisesRegex(RuntimeError, "Worker.wait: inside its running event loop"):
+                asyncio.run(inside())
+        self.assertRaises(wherry.ClosedError, worker.wait, 0)
 
 
 class Exits(unittest.TestCase):

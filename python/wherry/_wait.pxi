@@ -8,18 +8,39 @@ cdef enum:
     SIGNALS_MS = 100      # longest sleep of a blocking wait, since Ctrl-C does not end one
 
 
+cdef uint64_t deadline_of(object timeout) except? 0:
+    """When a wait is over; 0: never."""
+    return 0 if timeout is None else park_clock_ns() + <uint64_t>milliseconds(timeout) * 1000000
+
+
+cdef int slice_of(uint64_t deadline):
+    """Milliseconds to sleep; 0: the deadline has come."""
+    cdef uint64_t now
+    if deadline == 0:
+        return SIGNALS_MS
+    now = park_clock_ns()
+    if now >= deadline:
+        return 0
+    return <int>min((deadline - now + 999999) // 1000000, <uint64_t>SIGNALS_MS)
+
+
+cdef int must_be_outside_loop(Worker w, object what) except -1:
+    if w.loop is not None and get_running_loop() is w.loop:
+        raise RuntimeError(f"{what}: inside its running event loop, await it instead")
+    return 0
+
+
 cdef int wait_for(Worker w, Request op, object timeout) except -1:
     """Blocks until `op` has ended.  Raises TimedOutError when that takes longer."""
-    cdef uint64_t deadline = 0, now
+    cdef uint64_t deadline
     cdef int slice_ms, i
     cdef wh_status status = WH_OK
     cdef bint owner = w.is_owner()
-    if owner and w.loop is not None and get_running_loop() is w.loop:
-        raise RuntimeError(f"{op!r}: inside its running event loop, await it instead")
+    if owner:
+        must_be_outside_loop(w, op)
     if not owner and op.handle == NULL:
         raise failure(WH_ETHREAD, "", OP_NAMES[op.kind])
-    if timeout is not None:
-        deadline = park_clock_ns() + <uint64_t>milliseconds(timeout) * 1000000
+    deadline = deadline_of(timeout)
     for i in range(GIL_PASSES):
         if owner:
             wh_worker_progress(w.c)
@@ -28,14 +49,10 @@ cdef int wait_for(Worker w, Request op, object timeout) except -1:
         if park_op_done(&op.c):
             return 0
     while not park_op_done(&op.c):
-        slice_ms = SIGNALS_MS
-        if timeout is not None:
-            now = park_clock_ns()
-            if now >= deadline:
-                raise failure(WH_ETIMEDOUT, f"{OP_NAMES[op.kind]}: not within {timeout} s; it "
-                              "goes on", OP_NAMES[op.kind], op.peer())
-            if deadline - now < SIGNALS_MS * <uint64_t>1000000:
-                slice_ms = <int>((deadline - now + 999999) / 1000000)
+        slice_ms = slice_of(deadline)
+        if slice_ms == 0:
+            raise failure(WH_ETIMEDOUT, f"{OP_NAMES[op.kind]}: not within {timeout} s; it goes on",
+                          OP_NAMES[op.kind], op.peer())
         if not owner:
             op.sleepers += 1
             with nogil:

@@ -180,6 +180,30 @@ cdef class Worker(Driven):
         drain_without_tasks(self)
         return events != 0
 
+    def wait(self, timeout=None):
+        """Sleeps until something moves, and moves it; False: nothing did for `timeout` seconds.
+
+        For a program without a loop whose other threads use the worker: the owner waits, in turns,
+        for as long as they need it.  Owner only, and not inside its running event loop.
+        """
+        cdef uint64_t deadline = deadline_of(timeout)
+        cdef int slice_ms
+        cdef wh_status status = WH_ETIMEDOUT
+        self.must_own()
+        self.join_loop()
+        must_be_outside_loop(self, "Worker.wait")
+        while status == WH_ETIMEDOUT:
+            self.must_be_open()
+            slice_ms = slice_of(deadline)
+            with nogil:
+                status = wh_worker_wait(self.c, slice_ms)
+            must(WH_OK if status == WH_ETIMEDOUT else status, "wait")
+            drain_without_tasks(self)
+            PyErr_CheckSignals()
+            if slice_ms == 0:
+                break
+        return status == WH_OK
+
     cdef int must_be_open(self) except -1:
         if self.c == NULL or self.destroyed:
             raise failure(WH_ECLOSED, "the worker is closed")
