@@ -115,7 +115,6 @@ class Arguments(LoopCase):
             remote.close()
             memory.close()
 
-
     async def test_times_and_hosts(self):
         async with pair() as (a, b):
             for wrong in ("1", b"1", [], {}):
@@ -124,10 +123,16 @@ class Arguments(LoopCase):
             for wrong in (-1, float("nan")):
                 with self.assertRaisesRegex(ValueError, "timeout is .*: give seconds"):
                     b.recv(bytearray(1), timeout=wrong)
+            with self.assertRaisesRegex(ValueError, "timeout: more seconds"):
+                b.recv(bytearray(1), timeout=10**400)
         for wrong in (b"127.0.0.1", 5, ("127.0.0.1",)):
             for call in wherry.connect, lambda host, port: wherry.listen(None, host, port):
                 with self.assertRaisesRegex(TypeError, "host is .* as text"):
                     call(wrong, 1)
+        for wrong in (pathlib.Path("/etc/secret"), 5):
+            for call in wherry.connect, lambda host, port, **rest: wherry.listen(None, host, port, **rest):
+                with self.assertRaisesRegex(TypeError, "secret: str or bytes is needed, not"):
+                    call(HOST, 1, secret=wrong)
 
 
 class Index(int):

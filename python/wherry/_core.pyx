@@ -81,6 +81,15 @@ cdef bytes c_text(object text, str name):
     return made
 
 
+cdef bytes c_secret(object secret):
+    """A path would be taken for what its file contains."""
+    if secret is None:
+        return None
+    if not isinstance(secret, (str, bytes)):
+        raise TypeError(f"secret: str or bytes is needed, not {type(secret).__name__}; of a file, what it contains")
+    return c_text(secret, "secret")
+
+
 def version():
     """The version of the engine, such as ``"0.1.0"``."""
     return wh_version().decode()

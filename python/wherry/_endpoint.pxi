@@ -381,7 +381,7 @@ cdef Request connect(Worker w, object host, object port, object address, object 
     w.must_be_open()
     if (address is None) == (host is None or port is None):
         raise TypeError("connect: give a host and a port, or an address")
-    secret_bytes = None if secret is None else c_text(secret, "secret")
+    secret_bytes = c_secret(secret)
     memset(&opts, 0, sizeof(opts))
     opts.size = sizeof(opts)
     opts.timeout_ms = milliseconds(timeout)

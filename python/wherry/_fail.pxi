@@ -42,6 +42,8 @@ cdef uint32_t milliseconds(object seconds) except? 0:
         ms = seconds * 1000.0
     except TypeError:
         raise TypeError(f"timeout is {seconds!r:.60}: a number of seconds is needed") from None
+    except OverflowError:
+        raise ValueError("timeout: more seconds than a float can count") from None
     if not ms >= 0:
         raise ValueError(f"timeout is {seconds!r}: give seconds, 0 or more")
     # A timeout of 0 is one that is over at once, not none.

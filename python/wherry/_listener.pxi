@@ -112,7 +112,7 @@ cdef Request listen(Worker w, object callback, object host, object port, object 
     w.must_be_open()
     if callback is not None and not callable(callback):
         raise TypeError(f"callback: {callback!r} cannot be called")
-    secret_bytes = None if secret is None else c_text(secret, "secret")
+    secret_bytes = c_secret(secret)
     memset(&opts, 0, sizeof(opts))
     opts.size = sizeof(opts)
     opts.any_user = any_user
