@@ -91,7 +91,7 @@ static void without(whi_link *link, const char *why) {
         whi_link_fail(link, WH_ENOLANE, "%s", why);
         return;
     }
-    whi_log(WHI_WARN, "W-LNK-05", "%s: the ucx lane is not used: %s", link->name, why);
+    whi_log(WHI_WARN, "W-LNK-06", "%s: the ucx lane is not used: %s", link->name, why);
     whi_link_mark(link);
 }
 
