@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Memory of Python objects, by the buffer protocol (PEP 3118): held for as long as C may touch it,
-# and checked before it does.  The format of the elements is never asked for, so that arrays whose
+# and checked before it does.  Nobody must know the format of the elements, so that arrays whose
 # element types the protocol cannot express (datetime64, bfloat16) are taken too.  And the integers
 # that say which part of it: what is no integer raises TypeError, what C cannot take ValueError.
 

@@ -34,6 +34,19 @@ static whi_hdr random_record(void) {
     return hdr;
 }
 
+// reap waits until each operation that was started has ended, and frees it with what it got.
+static void reap(wh_request *const *reqs, int count) {
+    for (int i = 0; i < count; i++) {
+        if (!reqs[i])
+            continue;
+        wh_result result;
+        PUMP_UNTIL(&victim, wh_request_result(reqs[i], &result) == WH_OK);
+        if (result.object)
+            wh_object_free(result.object);
+        wh_request_free(reqs[i]);
+    }
+}
+
 // Random records; the endpoint has operations of all kinds pending, which all end.
 TEST(random_records) {
     enum { ROUNDS = 300 };
@@ -60,15 +73,7 @@ TEST(random_records) {
         }
         give_up();
         PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
-        for (int i = 0; i < 7; i++) {
-            if (!reqs[i])
-                continue;
-            wh_result result;
-            PUMP_UNTIL(&victim, wh_request_result(reqs[i], &result) == WH_OK);
-            if (result.object)
-                wh_object_free(result.object);
-            wh_request_free(reqs[i]);
-        }
+        reap(reqs, 7);
         kit_log_begin();
     }
     end();
@@ -201,15 +206,7 @@ TEST(rubbish_in_the_shared_ring) {
         munmap(theirs, size);
         close(ring.ring_fd);
         PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
-        for (int i = 0; i < 3; i++) {
-            wh_result result;
-            if (!reqs[i])
-                continue;
-            PUMP_UNTIL(&victim, wh_request_result(reqs[i], &result) == WH_OK);
-            if (result.object)
-                wh_object_free(result.object);
-            wh_request_free(reqs[i]);
-        }
+        reap(reqs, 3);
         kit_log_begin();
     }
     end();
