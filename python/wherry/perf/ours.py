@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What Wherry costs: each function measures once and gives rows."""
 import asyncio
-import collections
 import contextlib
 import importlib
 import time
-from typing import Any, Deque, Dict, List, Optional
+from functools import partial
+from typing import Any, Dict, List, Optional
 
 import wherry
 from wherry._core import time_sends
-from wherry.perf.figures import WINDOW, Row, counts_of, flow, rounds_of, timed
-from wherry.perf.serve import ECHO, END, FLOW, HOST, ONE_WAY, ORDER, ROUNDS
+from wherry.perf.figures import Row, counts_of, flow, rounds_of, timed
+from wherry.perf.serve import ECHO, END, FLOW, HOST, ONE_WAY, ORDER, ROUNDS, slide, slide_blocking
 
 BURST = 64           # sends of `cost`: few enough that none waits for credit
 PENDING = 1000       # receives of `idle`
@@ -46,14 +46,8 @@ async def bandwidth(ep: wherry.Endpoint, size: int, rounds: int) -> List[Row]:
     out, answer = bytes(size), bytearray(1)
     for count in counts_of(size, rounds):  # the first is the warm-up
         await ep.send(ORDER.pack(size, count), FLOW)
-        ops: Deque[wherry.Request[None]] = collections.deque()
         start = time.perf_counter()
-        for _ in range(count):
-            if len(ops) == WINDOW:
-                await ops.popleft()
-            ops.append(ep.send(out, ONE_WAY))
-        for op in ops:
-            await op
+        await slide(partial(ep.send, out, ONE_WAY), count)
         await ep.recv(answer, END)
     return flow("async", size, count, time.perf_counter() - start)
 
@@ -62,14 +56,8 @@ def bandwidth_blocking(ep: wherry.Endpoint, size: int, rounds: int) -> List[Row]
     out, answer = bytes(size), bytearray(1)
     for count in counts_of(size, rounds):  # the first is the warm-up
         ep.send(ORDER.pack(size, count), FLOW).result()
-        ops: Deque[wherry.Request[None]] = collections.deque()
         start = time.perf_counter()
-        for _ in range(count):
-            if len(ops) == WINDOW:
-                ops.popleft().result()
-            ops.append(ep.send(out, ONE_WAY))
-        for op in ops:
-            op.result()
+        slide_blocking(partial(ep.send, out, ONE_WAY), count)
         ep.recv(answer, END).result()
     return flow("blocking", size, count, time.perf_counter() - start)
 

@@ -13,7 +13,8 @@ import os
 import struct
 import subprocess
 import sys
-from typing import Deque, List, Optional, Sequence
+from functools import partial
+from typing import Any, Callable, Deque, List, Optional, Sequence
 
 import wherry
 from wherry.perf.figures import SIZES, WINDOW
@@ -21,6 +22,7 @@ from wherry.perf.figures import SIZES, WINDOW
 ECHO, ONE_WAY, END, FLOW, ROUNDS = range(5)
 ORDER = struct.Struct("<QQ")  # size and count
 HOST = "127.0.0.1"
+Start = Callable[[], "wherry.Request[Any]"]
 HEAD = 8  # bytes before a stream's message: its length, and its tag as with Wherry
 
 
@@ -31,25 +33,34 @@ def new_loop(uvloop: bool) -> asyncio.AbstractEventLoop:
     return loop
 
 
-async def flow(ep: wherry.Endpoint, buf: memoryview, count: int) -> None:
-    ops: Deque[wherry.Request[int]] = collections.deque()
+async def slide(start: Start, count: int) -> None:
+    """So many operations, a window of them under way."""
+    ops: Deque[wherry.Request[Any]] = collections.deque()
     for _ in range(count):
         if len(ops) == WINDOW:
             await ops.popleft()
-        ops.append(ep.recv(buf, ONE_WAY))
+        ops.append(start())
     for op in ops:
         await op
+
+
+def slide_blocking(start: Start, count: int) -> None:
+    ops: Deque[wherry.Request[Any]] = collections.deque()
+    for _ in range(count):
+        if len(ops) == WINDOW:
+            ops.popleft().result()
+        ops.append(start())
+    for op in ops:
+        op.result()
+
+
+async def flow(ep: wherry.Endpoint, buf: memoryview, count: int) -> None:
+    await slide(partial(ep.recv, buf, ONE_WAY), count)
     await ep.send(b"!", END)
 
 
 def flow_blocking(ep: wherry.Endpoint, buf: memoryview, count: int) -> None:
-    ops: Deque[wherry.Request[int]] = collections.deque()
-    for _ in range(count):
-        if len(ops) == WINDOW:
-            ops.popleft().result()
-        ops.append(ep.recv(buf, ONE_WAY))
-    for op in ops:
-        op.result()
+    slide_blocking(partial(ep.recv, buf, ONE_WAY), count)
     ep.send(b"!", END).result()
 
 
