@@ -10,7 +10,7 @@
 
 #include <wherry/worker.h>
 
-#include "comm/address.h"
+#include "link/address.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/hello.h"
+#include "link/hello.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,11 +12,11 @@
 #include <wherry/wherry.h>
 
 #include "base/log.h"
-#include "comm/endpoint.h"
-#include "comm/link.h"
-#include "comm/rma.h"
-#include "comm/worker.h"
+#include "link/link.h"
+#include "message/endpoint.h"
 #include "net/loop/loop.h"
+#include "rma/rma.h"
+#include "worker/worker.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "comm/endpoint.h"
-#include "comm/link.h"
+#include "link/link.h"
+#include "message/endpoint.h"
 #include "net/loop/loop.h"
 
 struct kit_loop {

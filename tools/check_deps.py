@@ -12,22 +12,29 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # A part sees itself, the public headers, and what stands here.  Within src/net no lane (a folder)
 # sees another one.
+LOW = ["src/base", "src/mem", "src/type", "src/net"]
+ROOMS = ["src/worker", "src/link", "src/message", "src/rma"]
 SEES = {
     "src/base": [],
     "src/mem": ["src/base"],
     "src/type": ["src/base", "src/mem"],
     "src/net": ["src/base", "src/mem"],
-    "src/comm": ["src/base", "src/mem", "src/type", "src/net"],
+    "src/worker": [*LOW, "src/link", "src/message", "src/rma"],
+    "src/link": [*LOW, "src/worker", "src/message", "src/rma"],
+    "src/message": [*LOW, "src/worker", "src/link", "src/rma"],
+    "src/rma": [*LOW, "src/worker", "src/link", "src/message"],
     "src/rt": ["src/base"],
     "bench": [],
     "cli": ["bench"],  # `wherry perf` runs the measuring library's scenarios
     "examples": [],
-    "fuzz": ["src/base", "src/mem", "src/type", "src/net", "src/comm", "src/rt"],  # decoders
+    "fuzz": [*LOW, *ROOMS],  # decoders
     "include": [],
     "python": [],
     "tests": ["src/base/test.h"],  # the frame of the unit tests, and nothing else internal
     # It stands where no user can: it joins two workers by a simulated network.
-    "tests/kit_loop.c": ["src/base", "src/net", "src/comm", "tests"],
+    "tests/kit_loop.c": ["src/base", "src/net", *ROOMS, "tests"],
+    # Scenarios of the engine from inside, and their kits.
+    "tests/engine": [*LOW, *ROOMS],
     "ucd": [],
 }
 LANE = re.compile(r"src/net/\w+/")

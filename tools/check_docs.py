@@ -119,7 +119,7 @@ def check_names():
 
 def check_classes():
     text = read("docs/wire.md")
-    for header in ("src/net/lane.h", "src/comm/wire.h"):
+    for header in ("src/net/lane.h", "src/link/wire.h"):
         for name, number in re.findall(r"\bWHI_CLASS_(\w+)\s*=\s*(0x\w+)", read(header)):
             if name not in ("UNORDERED", "LANE") and f"| {number} | {name} |" not in text:
                 yield f"docs/wire.md: no row | {number} | {name} |"

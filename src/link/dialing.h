@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Dialing: what the two halves of a dial share.  dial.c goes through the addresses; dial_shake.c shakes hands with the one
+// that answers.
+//
+// For those two only, on their worker's owner thread.  When one of these functions returns, the dial may have ended, and
+// its endpoint with it.
+#ifndef WHI_COMM_DIALING_H
+#define WHI_COMM_DIALING_H
+
+#include "link/dial.h"
+#include "link/resolve.h"
+#include "message/endpoint.h"
+
+typedef enum whi_dial_state {
+    WHI_DIAL_NEW,
+    WHI_DIAL_RESOLVING,
+    WHI_DIAL_CONNECTING,
+    WHI_DIAL_OFFERED,
+    WHI_DIAL_CONFIRMED,
+    WHI_DIAL_PARKED,
+    WHI_DIAL_BOUND,  // the endpoint is being opened on a link
+} whi_dial_state;
+
+struct whi_dial {
+    wh_worker *worker;
+    wh_endpoint *ep;
+    whi_dial_state state;
+    int fd;      // -1: none
+    int tcp_fd;  // the socket that `fd` has replaced; -1: none
+    bool local;  // fd is the peer's local socket
+    whi_watch watch;
+    whi_timer timer;       // of this attempt, or of the next look when parked
+    uint64_t deadline_ns;  // of the whole
+    whi_resolve *resolve;
+    whi_sockaddr addrs[WHI_ADDRESSES_MAX];
+    size_t count, next;
+    char local_name[WHI_LOCAL_NAME_MAX];  // of a blob of this host: tried first
+    bool local_tried;
+    char target[128];  // for people
+    char *secret;
+    size_t got;
+    uint8_t bytes[WHI_HELLO_SIZE], offer[WHI_HELLO_SIZE], answer[WHI_HELLO_SIZE];
+    whi_hello peer;
+    wh_status error;  // of the last attempt
+    char sentence[256];
+    whi_list node;
+    whi_deferred deferred;
+};
+
+static inline bool whi_dial_has_secret(const whi_dial *dial) {
+    return dial->secret[0] != '\0';
+}
+
+// whi_dial_offer begins the handshake on a socket that is connected; whi_dial_readable goes on with it.
+void whi_dial_offer(whi_dial *dial);
+void whi_dial_readable(whi_dial *dial);
+
+// whi_dial_bind opens the endpoint on a link; whi_dial_park waits for one to the peer that somebody else is making.
+void whi_dial_bind(whi_dial *dial, whi_link *link);
+void whi_dial_park(whi_dial *dial);
+
+// whi_dial_attempt_failed goes on with the next address; whi_dial_give_up ends the endpoint.
+void whi_dial_attempt_failed(whi_dial *dial, wh_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void whi_dial_give_up(whi_dial *dial, wh_status status, const char *sentence);
+
+#endif

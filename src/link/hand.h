@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Hand: the accepting side of a handshake, one fixed record per connection until it has succeeded.
+#ifndef WHI_COMM_HAND_H
+#define WHI_COMM_HAND_H
+
+#include "link/hello.h"
+#include "worker/worker.h"
+
+// whi_hand_accept_all takes the connections that wait at `fd`; `listener` is NULL for the local name.
+void whi_hand_accept_all(wh_worker *worker, int fd, wh_listener *listener);
+
+// whi_hand_pending says whether a handshake with that peer has been answered and waits for its confirmation.
+bool whi_hand_pending(const wh_worker *worker, const uint8_t uuid[16]);
+
+// whi_hand_drop_all ends the handshakes of a listener (NULL: all).
+void whi_hand_drop_all(wh_worker *worker, const wh_listener *listener);
+
+// whi_hello_mine fills in what this worker says of itself, with a fresh nonce; `secret`: the handshake has one.
+WH_CHECK wh_status whi_hello_mine(wh_worker *worker, whi_hello_step step, bool secret,
+                                  whi_hello *hello);
+
+#endif

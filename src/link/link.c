@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The life of a link, see link.h.
+//
+// A link is one of three: living, closing in order (it sends no more endpoints' messages), dead.  Death is noted at once
+// and ends all endpoints; the lanes are closed at the end of the pass, when no lane is being polled any more.
+#include "link/link.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "link/dial.h"
+#include "link/ucx.h"
+#include "message/endpoint.h"
+#include "message/send.h"
+#include "net/stream/stream.h"
+#include "rma/rma.h"
+
+// unsent has the lane polled until it has sent what it took: a dirty link stays hot, and whoever sleeps asks for room.
+static void unsent(void *arg) {
+    whi_link *link = arg;
+    if (link->dead)
+        return;
+    whi_link_mark(link);
+    whi_link_heat(link);
+    link->blocked = true;
+}
+
+const whi_lane_up whi_link_up = {.deliver = whi_link_deliver,
+                                 .sink = whi_link_sink,
+                                 .landed = whi_link_landed,
+                                 .unsent = unsent,
+                                 .sent = whi_link_sent,
+                                 .lost = whi_link_lost_chunk};
+
+static uint64_t key_of(const uint8_t uuid[16]) {
+    return whi_hash_bytes(uuid, 16);
+}
+
+whi_link *whi_link_find(const wh_worker *worker, const uint8_t uuid[16]) {
+    whi_link *link = whi_hash_get(&worker->links, key_of(uuid));
+    return link && !link->dead && !link->closing && memcmp(link->uuid, uuid, 16) == 0 ? link : NULL;
+}
+
+wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool active,
+                        const char *name, whi_link **out) {
+    whi_link *link = whi_calloc(1, sizeof(*link));
+    wh_status st = WH_OK;
+    if (!link)
+        return WH_ENOMEM;
+    link->worker = worker;
+    link->active = active;
+    link->next_number = active ? 1 : 2;
+    link->watch.fd = -1;
+    link->uid = geteuid();
+    memcpy(link->uuid, peer_uuid, 16);
+    snprintf(link->name, sizeof(link->name), "%s", name);
+    whi_list *lists[] = {&link->hot_link, &link->dirty_link, &link->dirty_eps,
+                         &link->bulks,    &link->ep_list,    &link->process_link};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        whi_list_init(lists[i]);
+    whi_queue_init(&link->controls);
+    whi_idmap_init(&link->sends);
+    whi_idmap_init(&link->grants);
+    whi_idmap_init(&link->loans);
+    whi_hash_init(&link->eps);
+    whi_hash_init(&link->announced);
+    whi_hash_init(&link->natives);
+    whi_hash_init(&link->leases);
+    whi_link *old = whi_hash_get(&worker->links, key_of(peer_uuid));
+    // A peer that begins anew has nothing left to hear on a link that was closing and could not say so yet.
+    if (old && old->closing && memcmp(old->uuid, peer_uuid, 16) == 0)
+        whi_link_drop(old);
+    else if (old)  // whoever claims a name that hashes like another link's does not get its place
+        st = WH_EREFUSED;
+    if (st == WH_OK)
+        st = whi_hash_put(&worker->links, key_of(peer_uuid), link);
+    if (st != WH_OK) {
+        whi_free(link);
+        return st;
+    }
+    *out = link;
+    return WH_OK;
+}
+
+void whi_link_set_lane(whi_link *link, whi_lane *lane) {
+    link->tx = link->rx = lane;
+    size_t limit = lane->ops->eager_limit(lane);
+    link->eager_max = limit < link->worker->eager_max ? limit : link->worker->eager_max;
+    whi_link_heat(link);
+}
+
+// socket_ended notes the end of the socket beside a ring.  It may be seen before the ring's last records: those are
+// read first.
+static void socket_ended(whi_link *link, wh_status why) {
+    link->peer_died = true;
+    link->stream_end = why;
+    whi_worker_unwatch(link->worker, &link->watch);
+    if (link->rx == link->ucx)
+        whi_link_ucx_socket_ended(link);
+    whi_link_heat(link);
+}
+
+static void on_socket(whi_watch *watch, uint32_t events) {
+    whi_link *link = whi_container_of(watch, whi_link, watch);
+    if (link->dead)
+        return;
+    (void)events;
+    if (link->rx != link->stream) {
+        int n = link->stream->ops->poll(link->stream, 64);
+        if (n < 0) {
+            socket_ended(link, (wh_status)n);
+            return;
+        }
+        link->worker->counters.doorbells += (unsigned)n;
+    }
+    whi_link_heat(link);
+    if (link->switch_pending)
+        whi_link_try_switch(link);
+    if (link->dirty)
+        link->blocked = false;
+}
+
+wh_status whi_link_new(wh_worker *worker, int fd, const whi_hello *peer, bool active, bool local,
+                       const char *name, whi_link **out) {
+    whi_link *link = NULL;
+    wh_status st = whi_link_bare(worker, peer->uuid, active, name, &link);
+    if (st != WH_OK)
+        return st;
+    link->peer = *peer;
+    link->local = local;
+    const whi_config *config = &worker->ctx->config;
+    whi_stream_opts opts = {
+        .eager_limit = worker->eager_max, .chunk = config->stream_chunk, .local = local};
+    if (peer->eager_max < opts.eager_limit)
+        opts.eager_limit = peer->eager_max;
+    if (peer->chunk_max < opts.chunk)
+        opts.chunk = peer->chunk_max;
+    st = whi_worker_watch(worker, &link->watch, fd, EPOLLIN);
+    if (st == WH_OK)
+        st = whi_stream_create(fd, &opts, &whi_link_up, link, &link->stream);
+    if (st != WH_OK) {
+        whi_worker_unwatch(worker, &link->watch);
+        (void)whi_hash_remove(&worker->links, key_of(link->uuid));
+        whi_free(link);
+        return st;
+    }
+    link->watch.fn = on_socket;
+    link->eager_max = opts.eager_limit;
+    link->tx = link->rx = link->stream;
+    if (local)
+        whi_process_attach(link);
+    whi_link_heat(link);
+    *out = link;
+    return WH_OK;
+}
+
+wh_status whi_link_add_ep(whi_link *link, wh_endpoint *ep) {
+    wh_status st = whi_hash_put(&link->eps, ep->number, ep);
+    if (st == WH_OK)
+        whi_list_push_back(&link->ep_list, &ep->link_node);
+    return st;
+}
+
+void whi_link_remove_ep(whi_link *link, wh_endpoint *ep) {
+    if (link->last_ep == ep)
+        link->last_ep = NULL;
+    (void)whi_hash_remove(&link->eps, ep->number);
+    whi_list_remove(&ep->link_node);
+}
+
+void whi_link_heat(whi_link *link) {
+    link->idle = 0;
+    if (link->hot || link->dead)
+        return;
+    link->hot = true;
+    whi_list_push_back(&link->worker->hot, &link->hot_link);
+}
+
+void whi_link_cool(whi_link *link) {
+    link->hot = false;
+    if (link->worker->hot_next == &link->hot_link)
+        link->worker->hot_next = link->hot_link.next;
+    whi_list_remove(&link->hot_link);
+}
+
+void whi_link_mark(whi_link *link) {
+    if (link->dirty || link->dead)
+        return;
+    link->dirty = true;
+    link->blocked = false;
+    whi_list_push_back(&link->worker->dirty, &link->dirty_link);
+}
+
+bool whi_link_blocked(const whi_link *link) {
+    return link->blocked;
+}
+
+void whi_link_want_room(whi_link *link, bool want) {
+    if (want && link->tx)
+        link->tx->ops->arm(link->tx, true);
+    // A socket tells of room by itself, if asked.
+    bool out = want && link->tx && link->tx == link->stream && !link->holding;
+    if (out == link->watching_out)
+        return;
+    link->watching_out = out;
+    whi_worker_rewatch(link->worker, &link->watch, EPOLLIN | (out ? (uint32_t)EPOLLOUT : 0));
+}
+
+// poll_ucx looks after the side of a ucx lane that the poll of another lane does not: before the peer has switched, our
+// chunks come back and room is made, and what it sends is kept.
+static unsigned poll_ucx(whi_link *link, int events) {
+    if (events)
+        whi_worker_ucx_busy(link->worker);
+    if (link->rx == link->ucx)
+        return 0;
+    int n = link->ucx->ops->poll(link->ucx, 0);
+    if (n < 0)
+        whi_link_lost(link, (wh_status)n);
+    return n < 0 ? 1 : (unsigned)n;
+}
+
+unsigned whi_link_pass(whi_link *link) {
+    whi_lane *polled = link->rx;
+    int n = polled->ops->poll(polled, 64);
+    if (__builtin_expect(n < 0, 0)) {
+        // The peer may have changed to its ring and left in one go.
+        if (polled != link->rx)
+            socket_ended(link, (wh_status)n);
+        else
+            whi_link_lost(link, (wh_status)n);
+        return 1;
+    }
+    unsigned count = (unsigned)n;
+    link->idle = n ? 0 : link->idle + 1;
+    if (__builtin_expect(link->ucx != NULL, 0)) {
+        count += poll_ucx(link, n);
+        if (link->dead)
+            return count;
+    }
+    if (__builtin_expect(link->peer_died, 0) && !n && link->rx != link->ucx) {
+        whi_link_lost(link, link->stream_end ? link->stream_end : WH_EPEER);
+        return 1;
+    }
+    if (__builtin_expect(link->dirty, 0))
+        count += whi_link_flush_out(link);
+    return count;
+}
+
+void whi_link_lost(whi_link *link, wh_status why) {
+    if (link->dead)
+        return;
+    if (why == WH_EPEER && link->closing)
+        whi_link_drop(link);
+    else if (why == WH_EPEER)
+        whi_link_fail(link, why, "%s", "the peer died or the connection to it was lost");
+    else if (why == WH_EPROTOCOL)
+        whi_link_fail(link, why, "%s", wh_status_text(why));
+    else
+        whi_link_fail(link, why, "the %s lane failed: %s", link->rx->ops->name,
+                      wh_status_text(why));
+}
+
+static void end_doomed(whi_deferred *deferred) {
+    whi_link *link = whi_container_of(deferred, whi_link, doom);
+    if (link->dead)
+        return;
+    if (link->doomed == WH_EPEER && link->rx == link->tx) {
+        // The peer takes nothing more.  What it said before it went may be its good-bye: the lane, when it has been read,
+        // will say that this was all.
+        whi_link_heat(link);
+        return;
+    }
+    whi_link_lost(link, link->doomed);
+}
+
+void whi_link_doom(whi_link *link, wh_status why) {
+    if (link->dead || link->doomed)
+        return;
+    link->doomed = why;
+    // Queued before the memory of the link can be, so that it is still there when this runs.
+    whi_worker_defer(link->worker, &link->doom, end_doomed);
+}
+
+static void free_deferred(whi_deferred *deferred);
+
+static void free_link(whi_link *link) {
+    if (link->ucx) {
+        // The lane gives the users' memory back first, and the socket, which tells the peer that this is the end, follows what
+        // the lane still sends.
+        link->deferred.fn = free_deferred;
+        if (!link->lane_closing)
+            whi_link_ucx_close(link);
+        link->lane_closing = true;
+        return;
+    }
+    whi_rma_link_ended(link);
+    if (link->shm)
+        link->shm->ops->close(link->shm);
+    if (link->stream)
+        link->stream->ops->close(link->stream);
+    else if (link->tx)
+        link->tx->ops->close(link->tx);
+    whi_queue_node *node;
+    while ((node = whi_queue_pop(&link->controls)))
+        whi_link_free_control(link->worker, node);
+    whi_idmap_fini(&link->sends);
+    whi_idmap_fini(&link->grants);
+    whi_idmap_fini(&link->loans);
+    whi_hash_fini(&link->eps);
+    whi_hash_fini(&link->announced);
+    whi_free(link->offer);
+    whi_free(link);
+}
+
+static void free_deferred(whi_deferred *deferred) {
+    free_link(whi_container_of(deferred, whi_link, deferred));
+}
+
+// forget takes a link that is over out of everything that could still use it.
+static void forget(whi_link *link) {
+    wh_worker *worker = link->worker;
+    link->dead = true;
+    if (whi_hash_get(&worker->links, key_of(link->uuid)) == link)
+        (void)whi_hash_remove(&worker->links, key_of(link->uuid));
+    if (link->hot)
+        whi_link_cool(link);
+    if (link->dirty)
+        whi_list_remove(&link->dirty_link);
+    link->dirty = false;
+    whi_worker_unwatch(worker, &link->watch);
+    whi_timers_remove(&worker->timers, &link->ucx_timer);
+    whi_process_detach(link);
+}
+
+// end_orphan completes an operation whose endpoint has gone and that the lane still had in its hands.
+static void end_orphan(wh_request *req) {
+    if (!req || req->stage == WHI_STAGE_DONE)
+        return;
+    if (req->ep->state == WHI_EP_CLOSED)  // else it ends with its endpoint
+        whi_ep_let_go(req);
+}
+
+static void end_endpoints(whi_link *link, wh_status why, const char *sentence) {
+    wh_request *mid = link->mid, *landing = link->landing;
+    link->mid = link->landing = NULL;
+    end_orphan(mid);
+    if (landing != mid)
+        end_orphan(landing);
+    whi_list *node;
+    while ((node = whi_list_first(&link->ep_list))) {
+        wh_endpoint *ep = whi_container_of(node, wh_endpoint, link_node);
+        // An endpoint that was only being opened on a link that existed may find another one.
+        if (ep->state == WHI_EP_CONNECTING && whi_dial_again(ep, why))
+            continue;
+        whi_ep_end(ep, why, sentence);
+    }
+}
+
+void whi_link_fail(whi_link *link, wh_status why, const char *format, ...) {
+    if (link->dead)
+        return;
+    char what[256], sentence[448];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof(what), format, args);
+    va_end(args);
+    snprintf(sentence, sizeof(sentence), "%s, over %s: %s", link->name,
+             link->tx ? link->tx->ops->name : "no lane", what);
+    link->failed = true;
+    whi_log(why == WH_EPEER ? WHI_INFO : WHI_WARN, why == WH_EPEER ? "I-LNK-01" : "W-LNK-02", "%s",
+            sentence);
+    forget(link);
+    end_endpoints(link, why, sentence);
+    whi_worker_defer(link->worker, &link->deferred, free_deferred);
+}
+
+void whi_link_drop(whi_link *link) {
+    if (link->dead)
+        return;
+    forget(link);
+    end_endpoints(link, WH_ECLOSED, "the link was closed");
+    whi_worker_defer(link->worker, &link->deferred, free_deferred);
+}
+
+void whi_link_close(whi_link *link) {
+    if (link->dead)
+        return;
+    link->closing = true;
+    whi_hdr hdr = {.cls = WHI_CLASS_BYE};
+    whi_link_control(link, &hdr, NULL);
+    if (!link->dead && !link->dirty && whi_list_empty(&link->bulks))
+        whi_link_drop(link);
+}
+
+void whi_link_maybe_close(whi_link *link) {
+    if (link->dead || link->closing || !whi_list_empty(&link->ep_list) || link->mid ||
+        link->landing || link->held)
+        return;
+    whi_link_close(link);
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Link: what joins two workers.  One per pair, made by the first endpoint, shared by all of them.
+//
+// A link owns the socket (a stream lane) for its whole life, and the lane that its messages go by.  It has
+// three ways to end: in order when no endpoint needs it, lost when the peer or the connection died,
+// and broken when the peer broke the protocol.  It never heals.  A link is freed at the end of a progress pass, so that
+// upcalls may end it.
+#ifndef WHI_COMM_LINK_H
+#define WHI_COMM_LINK_H
+
+#include <sys/types.h>
+
+#include <wherry/rma.h>
+
+#include "base/idmap.h"
+#include "base/queue.h"
+#include "link/hello.h"
+#include "link/wire.h"
+#include "net/lane.h"
+#include "worker/worker.h"
+
+struct whi_process;
+
+enum {
+    WHI_LINK_SECRETS = 4,         // so many proven secrets are remembered
+    WHI_LINK_ENDPOINTS = 1 << 16  // a peer that opens more at a time is after our memory
+};
+
+typedef struct whi_link {
+    wh_worker *worker;
+    whi_lane *tx;          // the lane that our messages go by
+    whi_lane *rx;          // the lane that is polled: the last one that the peer has switched to
+    whi_lane *stream;      // the socket; NULL for loop and self
+    whi_lane *shm;         // NULL unless it is used or about to be
+    whi_lane *ucx;         // likewise
+    wh_endpoint *last_ep;  // of the last message
+    uint64_t eager_max;    // payload that may travel with its header
+    whi_list hot_link, dirty_link;
+    bool hot, dirty, dead, closing;
+    bool active;          // we made the connection: our endpoint numbers are odd
+    bool switch_pending;  // the peer has switched and its ring has yet to come
+    bool local;
+    bool watching_out;
+    bool
+        holding;  // nothing but LANE_OFFER and SWITCH is sent until it is known whether there is a ucx lane
+    bool lane_closing;     // its ucx lane is; the link is freed after it
+    bool failed;           // it ended by a failure: nothing more is worth sending
+    wh_status stream_end;  // how the socket beside a ring ended
+    bool peer_died;        // its process has ended; what it sent before is read first
+    bool blocked;          // the last attempt to send found no room
+    uint32_t idle;         // passes without an event
+    whi_queue controls;    // records that found no room
+    size_t control_count;
+    whi_list dirty_eps;  // endpoints with something to send
+    whi_list bulks;      // granted sends, one chunk each in turn
+    whi_idmap sends;     // requests that the peer may name
+    whi_idmap grants;
+    whi_idmap loans;      // sends of which a lane that lends has chunks
+    whi_hash announced;   // messages of the peer that nobody has asked for, by send id
+    wh_request *landing;  // the receive that a chunk is being put into (not of a lane that lends)
+    unsigned held;        // chunks that a lane that lends has in its hands, both ways
+    uint8_t *offer;       // of the peer's ucx lane, as far as it has come
+    uint32_t offer_size, offer_got;
+    whi_timer ucx_timer;  // until the offer has come; at the end, until what is under way has
+    wh_request *mid;      // the send whose chunk the lane has announced and not got whole
+    wh_rkey *mapping;     // whose memory the peer was asked to pass; held
+    whi_hash natives;     // memory of the peer's that UCX reaches, by key id (native.c)
+    whi_hash leases;      // memory of ours that the peer reaches so, by key id (share.c)
+    whi_hash eps;         // by number
+    uint32_t next_number;
+    uint32_t peer_number;  // the highest number that the peer has opened
+    whi_list ep_list;
+    whi_hello peer;  // what the peer said of itself
+    uid_t uid;       // its user: as the kernel says, or as a peer of this host says; else ours
+    uint8_t secrets[WHI_LINK_SECRETS][WHI_HELLO_MAC_SIZE];  // digests of those that it has proven
+    unsigned secret_count;
+    uint8_t uuid[16];
+    whi_watch watch;
+    struct whi_process *process;  // liveness of a local peer
+    whi_list process_link;
+    wh_status doomed;  // a lane has refused for good; the link ends with this pass
+    char name[128];    // of the peer, for people
+    whi_deferred doom, deferred;
+} whi_link;
+
+extern const whi_lane_up whi_link_up;
+
+// whi_link_new makes the link of a finished handshake; it owns `fd` from a success on.
+WH_CHECK wh_status whi_link_new(wh_worker *worker, int fd, const whi_hello *peer, bool active,
+                                bool local, const char *name, whi_link **link);
+
+// whi_link_start moves the messages to the best lane that both sides have.
+void whi_link_start(whi_link *link);
+
+// whi_link_bare makes a link without a lane, for loop and self; whi_link_set_lane gives it one.
+WH_CHECK wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool active,
+                                 const char *name, whi_link **link);
+void whi_link_set_lane(whi_link *link, whi_lane *lane);
+
+// whi_link_find returns the living link to a worker, or NULL.
+whi_link *whi_link_find(const wh_worker *worker, const uint8_t uuid[16]);
+
+// whi_link_fail ends the link: every endpoint and operation gets `why`.  The sentence says what happened.
+void whi_link_fail(whi_link *link, wh_status why, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// whi_link_lost ends it after a lane has answered with an error.
+void whi_link_lost(whi_link *link, wh_status why);
+
+// whi_link_doom does so at the end of the pass: for callers that go on with an endpoint, a request or a list of theirs,
+// all of which would be gone.  Until then the link takes no more records.
+void whi_link_doom(whi_link *link, wh_status why);
+
+// whi_link_drop ends it without a word, because all has been said.
+void whi_link_drop(whi_link *link);
+
+// whi_link_close ends it in order; whi_link_maybe_close does when no endpoint needs it.
+void whi_link_close(whi_link *link);
+void whi_link_maybe_close(whi_link *link);
+
+// whi_link_control sends a control record, or keeps it until there is room.
+void whi_link_control(whi_link *link, const whi_hdr *hdr, const void *payload);
+
+// whi_link_mark notes that the link has something to send.
+void whi_link_mark(whi_link *link);
+
+// whi_link_flush_out sends what waits; returns the number of records and chunks that went.
+unsigned whi_link_flush_out(whi_link *link);
+
+// whi_link_free_control frees one that was kept.
+void whi_link_free_control(wh_worker *worker, whi_queue_node *node);
+
+// whi_link_try_switch goes over to the peer's ring if its descriptor has come.
+void whi_link_try_switch(whi_link *link);
+
+// whi_link_control_size is the size of a kept control record, for their pool.
+size_t whi_link_control_size(void);
+
+// whi_link_pass polls and flushes; returns the number of events.
+unsigned whi_link_pass(whi_link *link);
+
+// whi_link_heat puts a link where each pass polls it.  whi_link_cool takes it out.
+void whi_link_heat(whi_link *link);
+void whi_link_cool(whi_link *link);
+
+// whi_link_blocked tells whether all output waits for room.  whi_link_want_room asks to be woken when there is some.
+bool whi_link_blocked(const whi_link *link);
+void whi_link_want_room(whi_link *link, bool want);
+
+// whi_link_add_ep takes an endpoint in under its number.
+WH_CHECK wh_status whi_link_add_ep(whi_link *link, wh_endpoint *ep);
+void whi_link_remove_ep(whi_link *link, wh_endpoint *ep);
+
+// The upcalls, by class (deliver.c).
+wh_status whi_link_deliver(void *arg, const whi_hdr *hdr, const void *payload);
+wh_status whi_link_sink(void *arg, const whi_hdr *hdr, whi_span *span);
+wh_status whi_link_landed(void *arg, const whi_hdr *hdr);
+void whi_link_sent(void *arg, const whi_hdr *hdr);
+void whi_link_lost_chunk(void *arg, const whi_hdr *hdr);
+
+// What the peer has shown (trust.c): whi_link_learn notes a secret that it has proven, "" being none; whi_link_knows
+// asks for one, "" being known to all.  whi_link_other_user says whether it runs as another user of this host.
+void whi_link_learn(whi_link *link, const char *secret);
+bool whi_link_knows(const whi_link *link, const char *secret);
+bool whi_link_other_user(const whi_link *link);
+
+// Liveness of local peers (liveness.c).
+void whi_process_attach(whi_link *link);
+void whi_process_detach(whi_link *link);
+
+#endif

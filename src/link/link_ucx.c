@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How a link comes to its ucx lane, and how it lets go of it.
+//
+// Both sides tell each other over the socket how to be reached; who has heard it all connects, and switches over with
+// the last record of its direction of the socket.  Until then a link that wants ucx holds back its messages, so that
+// a connection that must not go any other way never does.  A side that cannot says so, with its reason: then
+// the socket serves, or, where it may not, the link fails on both sides with that sentence.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "link/ucx.h"
+#include "net/stream/stream.h"
+#include "rma/native.h"
+
+// What was sent before the socket ended is waited for: UCX's ways are others, and may be slower.
+#define DRAIN_NS (20 * WHI_NS_PER_MS)
+
+bool whi_link_wants_ucx(const whi_link *link) {
+    uint32_t lanes = whi_link_lanes(link);
+    bool rdma = link->worker->ctx->rdma && (link->peer.features & WHI_FEATURE_RDMA);
+    if (!(lanes & WHI_LANE_UCX) || (link->local && (lanes & WHI_LANE_SHM)))
+        return false;
+    return rdma || !(lanes & WHI_LANE_STREAM);
+}
+
+// ---- the lane's way to its link
+
+static void wake(void *arg) {
+    whi_link *link = arg;
+    whi_worker_ucx_busy(link->worker);
+    whi_link_heat(link);
+}
+
+static void lane_closed(void *arg) {
+    whi_link *link = arg;
+    link->ucx = NULL;
+    assert(!link->held);
+    whi_worker_defer(link->worker, &link->deferred, link->deferred.fn);
+}
+
+// lane_cut ends the peer's leases, which must not wait for a chunk that UCX never gives back.
+static void lane_cut(void *arg) {
+    whi_share_link_ended(arg);
+}
+
+static const whi_ucx_owner owner = {.wake = wake, .cut = lane_cut, .closed = lane_closed};
+
+void whi_link_ucx_close(whi_link *link) {
+    if (link->failed)
+        whi_ucx_lane_abandon(link->ucx);
+    whi_worker_ucx_busy(link->worker);
+    link->ucx->ops->close(link->ucx);
+}
+
+// ---- opening
+
+static bool same_host(const whi_link *link) {
+    return memcmp(link->worker->ctx->boot_id, link->peer.boot_id, 16) == 0;
+}
+
+static wh_status send_offer(whi_link *link) {
+    uint8_t *offer = whi_malloc(WHI_LANE_OFFER_MAX);
+    if (!offer)
+        return WH_ENOMEM;
+    static_assert((int)WHI_UCX_OFFER_MAX <= (int)WHI_LANE_OFFER_MAX, "offers fit");
+    size_t size = whi_ucx_lane_offer(link->ucx, offer, WHI_LANE_OFFER_MAX);
+    wh_status st = WH_OK;
+    for (size_t at = 0; at < size && st == WH_OK; at += WHI_LANE_PIECE) {
+        size_t piece = size - at < WHI_LANE_PIECE ? size - at : WHI_LANE_PIECE;
+        whi_hdr hdr = {.size = (uint32_t)piece,
+                       .cls = WHI_CLASS_LANE_OFFER,
+                       .aux = WHI_LANE_UCX,
+                       .tag = size,
+                       .arg = at};
+        // The socket is fresh and holds far more than this.
+        st = link->stream->ops->send(link->stream, &hdr, offer + at);
+    }
+    whi_free(offer);
+    return st;
+}
+
+// without goes on by the socket, or ends the link where that is not allowed.
+static void without(whi_link *link, const char *why) {
+    link->holding = false;
+    whi_timers_remove(&link->worker->timers, &link->ucx_timer);
+    if (!(whi_link_lanes(link) & WHI_LANE_STREAM)) {
+        whi_link_fail(link, WH_ENOLANE, "%s", why);
+        return;
+    }
+    whi_log(WHI_WARN, "W-LNK-06", "%s: the ucx lane is not used: %s", link->name, why);
+    whi_link_mark(link);
+}
+
+// give_up tells the peer that this side does without.
+static void give_up(whi_link *link, const char *why) {
+    char text[WHI_CONTROL_MAX];
+    int size = snprintf(text, sizeof(text), "%s", why);
+    whi_hdr hdr = {.size = (uint32_t)(size < WHI_CONTROL_MAX ? size : WHI_CONTROL_MAX - 1),
+                   .cls = WHI_CLASS_LANE_OFFER,
+                   .flags = WHI_FLAG_NO_LANE,
+                   .aux = WHI_LANE_UCX};
+    // If this does not go, the peer's patience ends by itself.
+    (void)!link->stream->ops->send(link->stream, &hdr, text);
+    without(link, why);
+}
+
+static void on_timer(whi_timer *timer, void *arg) {
+    (void)timer;
+    whi_link *link = arg;
+    if (link->holding) {
+        give_up(link, "the other side has not told its UCX address in time");
+        return;
+    }
+    // All that was under way when the socket ended has had its time.
+    while (!link->dead && whi_link_pass(link)) {
+    }
+    whi_link_lost(link, link->stream_end ? link->stream_end : WH_EPEER);
+}
+
+void whi_link_ucx_start(whi_link *link) {
+    wh_worker *worker = link->worker;
+    whi_timer_init(&link->ucx_timer, on_timer, link);
+    link->holding = true;
+    if (!whi_worker_ucx_ready(worker)) {
+        give_up(link, whi_worker_ucx_why(worker));
+        return;
+    }
+    whi_ucx_opts opts = {.eager_limit = link->eager_max,
+                         .eager_max = worker->eager_max,
+                         .same_host = same_host(link),
+                         .peer = link->name};
+    wh_status st = whi_ucx_lane_create(worker->ucx, &opts, &whi_link_up, &owner, link, &link->ucx);
+    if (st == WH_OK)
+        st = send_offer(link);
+    if (st != WH_OK) {
+        give_up(link, wh_status_text(st));
+        return;
+    }
+    whi_timers_add(&worker->timers, &link->ucx_timer,
+                   whi_clock_ns() + worker->ctx->config.handshake_timeout * WHI_NS_PER_MS);
+}
+
+// go_over connects to the peer's lane and moves our messages there.
+static void go_over(whi_link *link) {
+    const char *why = NULL;
+    wh_status st = whi_ucx_lane_connect(link->ucx, link->offer, link->offer_size, &why);
+    whi_free(link->offer);
+    link->offer = NULL;
+    if (st != WH_OK) {
+        give_up(link, why);
+        return;
+    }
+    whi_hdr hdr = {.cls = WHI_CLASS_SWITCH, .aux = WHI_LANE_UCX};
+    st = link->stream->ops->send(link->stream, &hdr, NULL);
+    if (st == WH_OK)
+        st = whi_stream_tx_bytes(link->stream);
+    if (st != WH_OK) {
+        whi_link_fail(link, st, "the ucx lane could not be opened: %s", wh_status_text(st));
+        return;
+    }
+    link->tx = link->ucx;
+    link->holding = false;
+    whi_timers_remove(&link->worker->timers, &link->ucx_timer);
+    whi_link_mark(link);
+}
+
+// take_text makes what the peer says of its reason fit for a log.
+static void take_text(whi_link *link, const void *payload, size_t size) {
+    char text[WHI_CONTROL_MAX + 1], why[WHI_CONTROL_MAX + 32];
+    size = size < WHI_CONTROL_MAX ? size : WHI_CONTROL_MAX;
+    if (size)
+        memcpy(text, payload, size);
+    text[size] = '\0';
+    for (char *c = text; *c; c++)
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+    snprintf(why, sizeof(why), "the other side says: %s", text);
+    if (link->holding)
+        without(link, why);
+}
+
+wh_status whi_link_ucx_lane(whi_link *link, const whi_hdr *hdr, const void *payload) {
+    if (hdr->aux != WHI_LANE_UCX || link->rx != link->stream || !whi_link_wants_ucx(link))
+        return WH_EPROTOCOL;
+    if (hdr->flags & WHI_FLAG_NO_LANE) {
+        take_text(link, payload, hdr->size);
+        return link->dead ? WH_EPEER : WH_OK;
+    }
+    if (!link->holding || !link->ucx)
+        return WH_OK;  // given up meanwhile
+    bool first = hdr->arg == 0 && !link->offer;
+    if (!hdr->size || hdr->tag > WHI_LANE_OFFER_MAX || hdr->arg != link->offer_got ||
+        (!first && hdr->tag != link->offer_size) || hdr->size > hdr->tag - hdr->arg)
+        return WH_EPROTOCOL;
+    if (first) {
+        link->offer = whi_malloc(hdr->tag);
+        link->offer_size = (uint32_t)hdr->tag;
+    }
+    if (!link->offer)
+        return WH_ENOMEM;
+    memcpy(link->offer + link->offer_got, payload, hdr->size);
+    link->offer_got += hdr->size;
+    if (link->offer_got == link->offer_size)
+        go_over(link);
+    return link->dead ? WH_EPEER : WH_OK;
+}
+
+wh_status whi_link_ucx_switch(whi_link *link) {
+    if (!link->ucx || link->rx != link->stream)
+        return WH_EPROTOCOL;
+    whi_stream_rx_bytes(link->stream);
+    link->rx = link->ucx;
+    whi_link_heat(link);
+    return WH_OK;
+}
+
+static void after_bye(whi_deferred *deferred) {
+    whi_link_lost(whi_container_of(deferred, whi_link, doom), WH_EPEER);
+}
+
+void whi_link_ucx_bye(whi_link *link) {
+    if (link->doomed)
+        return;
+    link->doomed = WH_EPEER;
+    whi_worker_defer(link->worker, &link->doom, after_bye);
+}
+
+void whi_link_ucx_socket_ended(whi_link *link) {
+    whi_timers_add(&link->worker->timers, &link->ucx_timer, whi_clock_ns() + DRAIN_NS);
+}

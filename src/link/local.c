@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The local name of a worker, see local.h.  The abstract name space belongs to the network namespace, so that a peer that
+// can reach the name shares it, and nothing is left behind in a file system.
+#include "link/local.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "link/hand.h"
+#include "link/sock.h"
+#include "link/wire.h"
+
+typedef struct whi_local {
+    wh_worker *worker;
+    int fd;
+    whi_watch watch;
+    char name[WHI_LOCAL_NAME_MAX];
+} whi_local;
+
+static void on_connection(whi_watch *watch, uint32_t events) {
+    (void)events;
+    whi_local *local = whi_container_of(watch, whi_local, watch);
+    whi_hand_accept_all(local->worker, local->fd, NULL);
+}
+
+static whi_local *open_local(wh_worker *worker) {
+    whi_local *local = whi_calloc(1, sizeof(*local));
+    if (!local)
+        return NULL;
+    local->worker = worker;
+    int used = snprintf(local->name, sizeof(local->name), "wherry-");
+    for (int i = 0; i < 16; i++)
+        used += snprintf(local->name + used, sizeof(local->name) - (size_t)used, "%02x",
+                         worker->uuid[i]);
+    local->watch.fn = on_connection;
+    wh_status st = whi_sock_listen_local(local->name, &local->fd);
+    if (st == WH_OK && whi_worker_watch(worker, &local->watch, local->fd, EPOLLIN) != WH_OK) {
+        close(local->fd);
+        st = WH_ESYSTEM;
+    }
+    if (st == WH_OK)
+        return local;
+    whi_log(WHI_INFO, "I-NET-02", "no local socket, peers of this host stay on TCP: %s",
+            wh_status_text(st));
+    whi_free(local);
+    return NULL;
+}
+
+const char *whi_local_name(wh_worker *worker) {
+    if (!(worker->ctx->lanes & WHI_LANE_SHM))
+        return "";
+    if (!worker->local)
+        worker->local = open_local(worker);
+    return worker->local ? worker->local->name : "";
+}
+
+void whi_local_close(wh_worker *worker) {
+    whi_local *local = worker->local;
+    if (!local)
+        return;
+    worker->local = NULL;
+    whi_worker_unwatch(worker, &local->watch);
+    close(local->fd);
+    whi_free(local);
+}

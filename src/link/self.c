@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The link of a worker to itself: two ends in one worker, joined by a loop lane without faults.
+//
+// It is two links, so that an endpoint to oneself is a pair like any other: what is opened on one end is accepted on the
+// other.
+#include <string.h>
+
+#include "base/log.h"
+#include "link/dial.h"
+#include "link/link.h"
+#include "net/loop/loop.h"
+
+// The other end needs a name of its own in the table.
+static void name_other_end(const wh_worker *worker, uint8_t other[16]) {
+    for (int i = 0; i < 16; i++)
+        other[i] = (uint8_t)~worker->uuid[i];
+}
+
+bool whi_self_owns(const wh_worker *worker, const uint8_t uuid[16]) {
+    uint8_t other[16];
+    name_other_end(worker, other);
+    return memcmp(uuid, worker->uuid, 16) == 0 || memcmp(uuid, other, 16) == 0;
+}
+
+static void close_lane_of_self(whi_link *link) {
+    whi_link_fail(link, WH_ENOMEM, "no memory for the link to itself");
+}
+
+// The listener asks the other end's link, and the answer that has proven the secret was the worker's own.
+static void learn(const wh_worker *worker, whi_link *ours, const char *secret) {
+    uint8_t other[16];
+    name_other_end(worker, other);
+    whi_link *theirs = whi_link_find(worker, other);
+    whi_link_learn(ours, secret);
+    if (theirs)
+        whi_link_learn(theirs, secret);
+}
+
+wh_status whi_self_link(wh_worker *worker, const char *secret, whi_link **out) {
+    whi_link *ours = whi_link_find(worker, worker->uuid), *theirs = NULL;
+    if (ours) {
+        learn(worker, ours, secret);
+        *out = ours;
+        return WH_OK;
+    }
+    uint8_t other[16];
+    name_other_end(worker, other);
+    wh_status st = whi_link_bare(worker, worker->uuid, true, "this worker", &ours);
+    if (st != WH_OK)
+        return st;
+    st = whi_link_bare(worker, other, false, "this worker", &theirs);
+    whi_loop_net *net = NULL;
+    whi_lane *a = NULL, *b = NULL;
+    whi_loop_opts opts = {.window = 256, .eager_limit = worker->eager_max};
+    if (st == WH_OK)
+        st = whi_loop_net_create(&opts, &net);
+    if (st == WH_OK)
+        st = whi_loop_pair(net, &whi_link_up, ours, &a, &whi_link_up, theirs, &b);
+    if (net)
+        whi_loop_net_release(net);
+    if (st != WH_OK) {
+        close_lane_of_self(ours);
+        if (theirs)
+            close_lane_of_self(theirs);
+        return st;
+    }
+    whi_link_set_lane(ours, a);
+    whi_link_set_lane(theirs, b);
+    learn(worker, ours, secret);
+    *out = ours;
+    return WH_OK;
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Active messages: handlers that run when a message arrives.
+//
+// The handler sees the record where it lies in the lane.  When it wants to keep a payload beyond its return, the
+// payload is copied into a kept message first; when the payload was only announced, wh_am_recv asks for it.
+#include "message/am.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "mem/mem.h"
+#include "message/plain.h"
+#include "message/recv.h"
+#include "message/request.h"
+
+// What the user's wh_am is the first member of.
+typedef struct held_am {
+    wh_am pub;
+    whi_message *
+        msg;  // the kept message; NULL while the payload still lies in the lane, or when it is lost
+    uint8_t flags;
+    uint32_t send_id;
+    bool used;  // wh_am_recv or wh_am_drop has had it
+    bool kept;  // its handler has returned WH_PENDING
+} held_am;
+
+static wh_status worker_set_am_owned(wh_worker *worker, uint16_t id, wh_am_fn fn, void *arg) {
+    if (!fn) {
+        whi_free(whi_hash_remove(&worker->am_handlers, id));
+        return WH_OK;
+    }
+    whi_am_handler *handler = whi_hash_get(&worker->am_handlers, id);
+    wh_status st;
+    if (!handler) {
+        handler = whi_calloc(1, sizeof(*handler));
+        if (!handler)
+            return WH_ENOMEM;
+        st = whi_hash_put(&worker->am_handlers, id, handler);
+        if (st != WH_OK) {
+            whi_free(handler);
+            return st;
+        }
+    }
+    *handler = (whi_am_handler){fn, arg};
+    return WH_OK;
+}
+
+wh_status wh_worker_set_am(wh_worker *worker, uint16_t id, wh_am_fn fn, void *arg) {
+    return WHI_OWNED(worker, worker_set_am_owned(worker, id, fn, arg));
+}
+
+void whi_am_forget_handlers(wh_worker *worker) {
+    size_t cursor = 0;
+    uint64_t key;
+    whi_am_handler *handler;
+    while ((handler = whi_hash_next(&worker->am_handlers, &cursor, &key)))
+        whi_free(handler);
+    whi_hash_fini(&worker->am_handlers);
+    whi_hash_init(&worker->am_handlers);
+}
+
+// send_at_once sends what fits into one record, without a request.
+static wh_status send_at_once(wh_endpoint *ep, uint16_t id, const void *header, size_t header_size,
+                              const void *buf, size_t size) {
+    const void *payload = buf;
+    if (header_size) {
+        uint8_t *scratch = ep->worker->scratch;
+        memcpy(scratch, header, header_size);
+        if (size)
+            memcpy(scratch + header_size, buf, size);
+        payload = scratch;
+    }
+    uint64_t whole = header_size + size;
+    whi_hdr hdr = {.size = (uint32_t)whole,
+                   .cls = WHI_CLASS_AM,
+                   .aux = id,
+                   .ep = ep->number,
+                   .seq = ep->tx_seq,
+                   .tag = header_size};
+    wh_status st = ep->lane->ops->send(ep->lane, &hdr, payload);
+    if (st != WH_OK)
+        return st;
+    whi_plain_sent(ep, whole, size);
+    return WH_OK;
+}
+
+static wh_status fill_request(wh_request *req, uint16_t id, const void *header, size_t header_size,
+                              const void *buf, size_t size, const wh_op_opts *opts) {
+    wh_status st = whi_buffer_resolve(&req->buf, buf, size, opts ? opts->mem : WH_MEM_AUTO,
+                                      opts ? opts->device : 0);
+    if (st == WH_OK && header_size) {
+        req->am_header = whi_memdup(header, header_size);
+        st = req->am_header ? WH_OK : WH_ENOMEM;
+    }
+    req->am_id = id;
+    req->am_header_size = (uint16_t)header_size;
+    req->length = size;
+    req->result = (wh_result){.size = size};
+    return st;
+}
+
+wh_status wh_am_send(wh_endpoint *ep, uint16_t id, const void *header, size_t header_size,
+                     const void *buf, size_t size, const wh_op_opts *opts, wh_request **out) {
+    if (!ep || (!buf && size) || (!header && header_size) || header_size > WH_AM_HEADER_MAX)
+        return WH_EINVAL;
+    if (whi_plain_room(ep, header_size + size, opts) && whi_plain_memory(opts) &&
+        send_at_once(ep, id, header, header_size, buf, size) == WH_OK) {
+        if (out)
+            *out = NULL;
+        if (opts && opts->result)
+            *opts->result = (wh_result){.status = WH_OK, .size = size};
+        return WH_OK;
+    }
+    wh_request *req = whi_req_new(ep->worker, ep, WHI_REQ_SEND_AM, opts, out != NULL);
+    if (!req)
+        return WH_ENOMEM;
+    wh_status st = fill_request(req, id, header, header_size, buf, size, opts);
+    if (st != WH_OK) {
+        whi_req_discard(req);
+        return st;
+    }
+    return whi_req_start(req, opts, out);
+}
+
+wh_status wh_am_send_wait(wh_endpoint *ep, uint16_t id, const void *header, size_t header_size,
+                          const void *buf, size_t size, int timeout_ms) {
+    wh_status st = ep ? whi_req_may_wait(ep->worker) : WH_EINVAL;
+    if (st != WH_OK)
+        return st;
+    wh_request *req = NULL;
+    st = wh_am_send(ep, id, header, header_size, buf, size, NULL, &req);
+    return st == WH_PENDING ? whi_req_wait_result(req, timeout_ms, NULL) : st;
+}
+
+static void free_held(held_am *held) {
+    whi_pool_put(&held->pub.ep->worker->messages[0], held);
+}
+
+// settle tells the sender of a message that nobody wants (any more), and gives its credit back.
+static void settle(wh_endpoint *ep, uint8_t flags, uint32_t send_id, uint64_t cost) {
+    if (flags & WHI_FLAG_ANNOUNCED)
+        ep->rx_announced--;
+    if (flags & (WHI_FLAG_ANNOUNCED | WHI_FLAG_SYNC))
+        whi_recv_answer(ep, send_id, WH_OK);
+    if (!(flags & WHI_FLAG_ANNOUNCED))
+        whi_ep_give_credit(ep, cost);
+}
+
+// keep copies a message whose handler has answered "later".
+static void keep(held_am *held, const whi_hdr *hdr, const void *payload, uint64_t cost) {
+    wh_endpoint *ep = held->pub.ep;
+    held->kept = true;
+    whi_ep_retain(ep);
+    held->msg = whi_message_new(ep, hdr, payload);
+    if (!held->msg) {
+        // The user has the handle by now: it stays good for asking and dropping, but holds nothing.
+        whi_log(WHI_ERROR, "E-AM-02", "no memory to keep an active message; it is lost");
+        settle(ep, held->flags, held->send_id, cost);
+        held->pub.header = held->pub.data = NULL;
+        held->pub.header_size = 0;
+        return;
+    }
+    held->msg->taken = true;
+    whi_list_push_back(&ep->taken, &held->msg->ep_link);
+    held->pub.header = held->msg->data;
+    if (held->pub.data)
+        held->pub.data = held->msg->data + held->pub.header_size;
+}
+
+// after_handler ends or keeps a message as its handler has answered.
+static void after_handler(held_am *held, wh_status answer, const whi_hdr *hdr, const void *payload,
+                          uint64_t cost) {
+    if (!held->used && answer == WH_PENDING) {
+        keep(held, hdr, payload, cost);
+        return;
+    }
+    if (!held->used)
+        settle(held->pub.ep, held->flags, held->send_id, cost);
+    free_held(held);
+}
+
+static void run_handler(wh_endpoint *ep, const whi_am_handler *handler, held_am *held,
+                        const whi_hdr *hdr, const void *payload, uint64_t cost) {
+    whi_ep_retain(ep);  // the handler may close it
+    wh_status answer = handler->fn(&held->pub, handler->arg);
+    after_handler(held, answer, hdr, payload, cost);
+    whi_ep_release(ep);
+}
+
+wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
+    bool announced = hdr->flags & WHI_FLAG_ANNOUNCED;
+    size_t prefix = announced ? sizeof(whi_announce) : 0;
+    if (hdr->tag > WH_AM_HEADER_MAX || hdr->size < prefix + hdr->tag ||
+        (announced && hdr->size != prefix + hdr->tag))
+        return WH_EPROTOCOL;
+    uint32_t send_id = (uint32_t)hdr->arg;
+    if (announced)
+        memcpy(&send_id, payload, sizeof(send_id));
+    uint64_t cost = hdr->size + WHI_MESSAGE_COST;
+    uint64_t size = announced ? hdr->arg : hdr->size - hdr->tag;
+    ep->counters.received_messages++;
+    ep->counters.received_bytes += announced ? 0 : size;
+    whi_am_handler *handler = whi_hash_get(&ep->worker->am_handlers, hdr->aux);
+    if (!handler || ep->user_gone) {
+        if (!handler)
+            whi_log_once_per(WHI_WARN, "W-AM-01", 10,
+                             "an active message with id %u from %s has no handler and is dropped",
+                             hdr->aux, ep->link->name);
+        settle(ep, hdr->flags, send_id, cost);
+        return WH_OK;
+    }
+    // A place of the smallest pool is large enough: a message costs no trip to the heap.
+    static_assert(sizeof(held_am) <= sizeof(whi_message), "held_am lives in a message's place");
+    held_am *held = whi_pool_get(&ep->worker->messages[0]);
+    if (!held)
+        return WH_ENOMEM;
+    *held = (held_am){.used = false};
+    const char *bytes = (const char *)payload + prefix;
+    held->flags = hdr->flags;
+    held->send_id = send_id;
+    held->pub = (wh_am){.ep = ep,
+                        .id = hdr->aux,
+                        .header = bytes,
+                        .header_size = hdr->tag,
+                        .data = announced ? NULL : bytes + hdr->tag,
+                        .size = size};
+    run_handler(ep, handler, held, hdr, payload, cost);
+    return WH_OK;
+}
+
+// release_kept lets go of a kept message and its endpoint.
+static void release_kept(held_am *held) {
+    wh_endpoint *ep = held->pub.ep;
+    if (held->kept) {
+        if (held->msg) {
+            whi_list_remove(&held->msg->ep_link);
+            whi_message_free(held->msg);
+        }
+        free_held(held);
+        whi_ep_release(ep);
+    } else {
+        held->used = true;  // inside the handler: run_handler frees it
+    }
+}
+
+static bool gone(const held_am *held) {
+    return held->kept && (!held->msg || held->msg->gone);
+}
+
+static wh_status am_recv_owned(wh_am *am, void *buf, size_t size, const wh_op_opts *opts,
+                               wh_request **out) {
+    held_am *held = (held_am *)am;
+    if (held->used)
+        return WH_EINVAL;
+    wh_endpoint *ep = am->ep;
+    wh_request *req = whi_req_new(ep->worker, ep, WHI_REQ_RECV_AM, opts, out != NULL);
+    if (!req)
+        return WH_ENOMEM;
+    wh_status st = whi_buffer_resolve(&req->buf, buf, size, opts ? opts->mem : WH_MEM_AUTO,
+                                      opts ? opts->device : 0);
+    bool announced = held->flags & WHI_FLAG_ANNOUNCED;
+    if (st == WH_OK && (gone(held) || (announced && ep->state != WHI_EP_OPEN)))
+        st = WH_ECANCELLED;  // nobody is there to ask for the payload
+    if (st != WH_OK) {
+        whi_req_discard(req);
+        return st;
+    }
+    whi_req_accept(req, WHI_STAGE_QUEUED);
+    whi_recv_am(req, held->flags, held->send_id, am->data, am->size,
+                held->pub.header_size + am->size + WHI_MESSAGE_COST);
+    release_kept(held);
+    if (out)
+        *out = req;
+    return WH_PENDING;
+}
+
+wh_status wh_am_recv(wh_am *am, void *buf, size_t size, const wh_op_opts *opts, wh_request **out) {
+    if (!am || (!buf && size))
+        return WH_EINVAL;
+    return WHI_OWNED(am->ep->worker, am_recv_owned(am, buf, size, opts, out));
+}
+
+static wh_status am_drop_owned(held_am *held) {
+    wh_am *am = &held->pub;
+    if (held->used)
+        return WH_OK;
+    if (!gone(held))
+        settle(am->ep, held->flags, held->send_id, am->header_size + am->size + WHI_MESSAGE_COST);
+    release_kept(held);
+    return WH_OK;
+}
+
+void wh_am_drop(wh_am *am) {
+    if (!am)
+        return;
+    // After the worker's end there is nobody to tell; the message goes with its endpoint's last hold.
+    wh_worker *worker = am->ep->worker;
+    if (WHI_OWNED(worker, am_drop_owned((held_am *)am)) == WH_ECLOSED) {
+        pthread_mutex_lock(&worker->foreign_lock);
+        (void)am_drop_owned((held_am *)am);
+        whi_worker_unlock_or_free(worker);
+    }
+}

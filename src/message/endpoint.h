@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Endpoint: one conversation on a link: its sequence numbers, credit, queue and pending operations.
+#ifndef WHI_COMM_ENDPOINT_H
+#define WHI_COMM_ENDPOINT_H
+
+#include <wherry/endpoint.h>
+
+#include "link/link.h"
+#include "message/request.h"
+
+typedef enum whi_ep_state {
+    WHI_EP_CONNECTING,  // no link, or the peer has not accepted yet
+    WHI_EP_OPEN,
+    WHI_EP_CLOSED,  // ended: by us, by the peer's loss, or never begun
+} whi_ep_state;
+
+// A message that came before its turn, on a lane that reorders.
+typedef struct whi_early {
+    whi_list link;
+    whi_hdr hdr;
+    uint8_t payload[];
+} whi_early;
+enum { WHI_EARLY_MAX = 1024 };  // per endpoint; more fails the link
+
+struct wh_endpoint {
+    // What an eager send reads.
+    wh_worker *worker;
+    whi_lane *lane;       // the link's tx
+    uint64_t fast_limit;  // a payload below this may go at once; 0: nothing may
+    int64_t credit;       // bytes that the peer will still hold unexpected
+    uint32_t number;
+    uint32_t tx_seq;
+
+    // What an arriving message reads.
+    uint32_t rx_seq;
+    uint32_t rx_announced;  // announcements that we hold
+    int64_t rx_window;      // credit that the peer has left
+    uint64_t rx_owed;       // credit to give back
+    whi_match_ep match[WHI_MATCH_COUNT];
+    wh_counters counters;
+
+    whi_link *link;
+    whi_list link_node;  // in the link's list
+    whi_list worker_node;
+    whi_list dirty_node;
+    whi_list abort_node;  // in the worker's list of aborts by other threads
+    bool dirty;
+    bool credit_due;  // a CREDIT found no room
+    bool user_gone;   // the handle was given up
+    bool eos;         // the peer has closed and all before it was read
+    bool close_sent;
+    bool lost_told;
+    bool was_open;
+    uint8_t retried;             // connections that were made again
+    uint8_t state;               // whi_ep_state
+    uint32_t refs;               // the user's, the library's, one per request
+    _Atomic uint32_t submitted;  // requests of other threads that the owner has yet to take over
+    uint32_t announced, announce_limit;
+    uint32_t sends;       // pending sends and flushes
+    uint32_t rma_active;  // remote accesses of ours that an answer is to end
+    uint32_t fences;      // in the queue
+    uint64_t accesses;    // put and atomic records that were sent
+    uint64_t flushed;     // messages and accesses that the last flush was behind
+    uint64_t served;      // of the accesses, those that an answer or flush has shown to be through
+    uint64_t fenced;      // those that were sent before the last fence
+    uint64_t native;      // puts and gets that went through UCX
+    uint64_t native_settled;  // those that are there, as a flush of UCX has shown
+    uint64_t native_asked;    // those that the flush under way is behind; 0: none is
+    wh_status rma_error;      // of an access that was done already: the next flush ends with it
+    wh_status serve_error;    // of such a one of the peer's: the answer to its next flush tells
+    uint64_t bulk_serial;     // number of the next granted send
+    wh_status why;            // why it ended
+    whi_list sendq;           // requests not yet sent
+    whi_list ops;             // all pending requests
+    whi_list flushes;         // flushes that wait for granted sends to move
+    whi_list taken;           // messages that wh_tag_peek has taken
+    whi_list early;           // messages that came before their turn (lanes that reorder)
+    uint32_t early_count;
+    struct whi_dial *dial;  // while connecting
+    wh_request *connect_req;
+    wh_request *close_req;
+    uint64_t listener_id;
+    wh_lost_fn lost;
+    void *lost_arg;
+    whi_deferred lost_call;
+    bool lost_queued;
+    void *data;
+    char *error;
+};
+
+// whi_ep_new makes an endpoint that is connecting, held by the library and, when `user`, by the user.
+WH_CHECK wh_status whi_ep_new(wh_worker *worker, wh_endpoint **ep);
+static inline void whi_ep_retain(wh_endpoint *ep) {
+    ep->refs++;
+}
+void whi_ep_release(wh_endpoint *ep);
+
+// whi_ep_bind opens the endpoint on a link: sends OPEN.
+void whi_ep_bind(wh_endpoint *ep, whi_link *link);
+
+// whi_ep_opened makes it ready: the peer's credit and bound of announcements are known.
+void whi_ep_opened(wh_endpoint *ep, uint64_t credit, uint32_t announce_limit);
+
+// whi_ep_end ends the endpoint: pending operations end with `why`.  The peer is not told.
+void whi_ep_end(wh_endpoint *ep, wh_status why, const char *sentence);
+
+// whi_ep_forget_link lets go of the link of an endpoint that has ended, once no operation of it is left there.
+void whi_ep_forget_link(wh_endpoint *ep);
+
+// whi_ep_let_go completes an operation that the lane had in its hands when its endpoint ended, now that it has not.
+void whi_ep_let_go(wh_request *req);
+
+// whi_ep_drain sends from the queue what can go.  whi_ep_refresh works out fast_limit again.
+unsigned whi_ep_drain(wh_endpoint *ep);
+void whi_ep_refresh(wh_endpoint *ep);
+void whi_ep_mark(wh_endpoint *ep);
+
+// whi_ep_give_credit returns the credit of a message that no longer waits.
+void whi_ep_give_credit(wh_endpoint *ep, uint64_t cost);
+
+// whi_ep_peer_closed: end of stream was read in order.
+void whi_ep_peer_closed(wh_endpoint *ep);
+
+// whi_ep_settle goes on with flushes and an orderly close after something has ended.
+void whi_ep_settle(wh_endpoint *ep);
+
+// whi_ep_give_up_close ends an orderly close that takes too long; whi_ep_close_acked one that the peer has answered.
+void whi_ep_give_up_close(wh_endpoint *ep, wh_status why);
+void whi_ep_close_acked(wh_endpoint *ep);
+
+// whi_ep_post_close starts an orderly close and takes the handle from the user.  whi_ep_close_post is its second half.
+wh_status whi_ep_post_close(wh_request *req);
+wh_status whi_ep_close_post(wh_request *req);
+
+// whi_ep_close_orphan gives up the handle of an endpoint whose worker is gone.
+wh_status whi_ep_close_orphan(wh_endpoint *ep);
+
+// whi_ep_run_foreign_aborts aborts what other threads want aborted.
+void whi_ep_run_foreign_aborts(wh_worker *worker);
+
+// whi_ep_release_aborted only drops their holds: at the worker's end, under its foreign_lock.
+void whi_ep_release_aborted(wh_worker *worker);
+
+// whi_ep_add_counters adds up the counters of all endpoints that are there.
+void whi_ep_add_counters(const wh_worker *worker, wh_counters *to);
+
+// whi_ep_usable says whether something may be sent: WH_OK, or why not.
+wh_status whi_ep_usable(const wh_endpoint *ep);
+
+// whi_ep_sentence writes why the endpoint ended, for the error of an operation.
+const char *whi_ep_sentence(const wh_endpoint *ep);
+
+#endif

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Object: a received message of frames, as its user holds it.
+#ifndef WHI_COMM_OBJECT_H
+#define WHI_COMM_OBJECT_H
+
+#include <wherry/object.h>
+
+#include "message/request.h"
+#include "worker/worker.h"
+
+typedef enum whi_frame_origin {
+    WHI_FRAME_NONE,
+    WHI_FRAME_INSIDE,     // in the object's own copy of the envelope
+    WHI_FRAME_ALLOCATED,  // by the allocator: freed with the object unless taken
+    WHI_FRAME_GIVEN,      // a destination of the user's
+} whi_frame_origin;
+
+typedef struct whi_object_frame {
+    wh_frame pub;
+    const void *packed;  // its bytes in the envelope
+    uint8_t origin;      // whi_frame_origin
+    bool follows;        // comes as a segment of its own
+    bool waiting;        // for wh_object_accept
+    whi_buffer buffer;   // what chunks are written to
+} whi_object_frame;
+
+struct wh_object {
+    size_t count;
+    uint64_t tag;
+    uint64_t total;  // bytes of all frames and the header
+    uint64_t data;   // bytes of the frames that follow
+    const void *header;
+    size_t header_size;
+    wh_request *request;  // while it is being received
+    size_t waiting;       // frames that have no memory yet
+    bool announced;
+    whi_allocator allocators[WHI_MEM_KINDS];
+    whi_object_frame frames[];  // behind them a copy of the envelope
+};
+
+// What a checked envelope has said.
+typedef struct whi_object_plan {
+    const void *bytes;  // the envelope
+    size_t size;
+    uint32_t count;  // of frames
+    uint64_t header_size;
+    uint64_t data;  // bytes of the frames that follow
+} whi_object_plan;
+
+// whi_object_new makes the object, in one piece of memory.
+wh_status whi_object_new(const whi_object_plan *plan, wh_object **object);
+
+#endif

@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Objects on the wire, see objects.h and docs/wire.md.
+//
+// An object whose parts all fit travels like a small message.  Otherwise it is announced with its envelope (sizes and the
+// user's header and the small host frames); a frame that is large or on a device follows as a segment of
+// its own.  One grant lets all segments go, so that nothing is awaited frame by frame.  An envelope that is itself
+// too large is fetched first, with a grant of its own.
+#include "message/objects.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/bytes.h"
+#include "base/log.h"
+#include "mem/mem.h"
+#include "message/object.h"
+#include "message/plain.h"
+
+// Host frames up to PACKED_MAX ride in the envelope, less when there are so many that it would exceed PACKED_ALL: what a
+// receiver allocates for an envelope must be bounded.
+enum { PACKED_MAX = 4096, PACKED_ALL = 1 << 20 };
+
+// Sending.  req->buf is the user's header until whi_object_make_envelope, then the envelope, which the request owns.
+
+bool whi_object_follows(const wh_request *req, size_t index) {
+    const whi_buffer *frame = &req->frames[index];
+    if (req->packs_all)
+        return false;
+    size_t limit = PACKED_ALL / req->frame_count;
+    if (limit > PACKED_MAX)
+        limit = PACKED_MAX;
+    return frame->size && (frame->kind != WH_MEM_HOST || frame->size > limit);
+}
+
+uint64_t whi_object_data_size(const wh_request *req) {
+    uint64_t size = 0;
+    for (size_t i = 0; i < req->frame_count; i++)
+        if (whi_object_follows(req, i))
+            size += req->frames[i].size;
+    return size;
+}
+
+void whi_object_next_segment(wh_request *req) {
+    do
+        req->segment++;
+    while (req->segment <= req->frame_count && !whi_object_follows(req, req->segment - 1));
+    req->offset = 0;
+}
+
+static uint64_t envelope_size(const wh_request *req) {
+    uint64_t size =
+        sizeof(whi_envelope) + req->frame_count * sizeof(whi_wire_frame) + req->buf.size;
+    for (size_t i = 0; i < req->frame_count; i++)
+        if (!whi_object_follows(req, i))
+            size += req->frames[i].size;
+    return size;
+}
+
+// fits_one_record says whether the whole object does, as far as this side decides: it is then done without an answer of
+// the receiver's.
+static bool fits_one_record(const wh_request *req) {
+    uint64_t limit = req->worker->eager_max;
+    uint64_t size =
+        sizeof(whi_envelope) + req->frame_count * sizeof(whi_wire_frame) + req->buf.size;
+    for (size_t i = 0; i < req->frame_count && size <= limit; i++) {
+        if (req->frames[i].kind != WH_MEM_HOST || req->frames[i].size > limit)
+            return false;
+        size += req->frames[i].size;
+    }
+    return size <= limit;
+}
+
+wh_status whi_object_make_envelope(wh_request *req) {
+    // Another thread cannot know whether there is credit for a record; where there is not, what is packed goes with the
+    // announcement.  The owner knows, and what it announces can be withdrawn without having moved.
+    req->packs_all = req->foreign && fits_one_record(req);
+    uint64_t size = envelope_size(req);
+    char *made = whi_malloc(size);
+    if (!made)
+        return WH_ENOMEM;
+    whi_envelope envelope = whi_envelope_of(req->frame_count, req->buf.size);
+    memcpy(made, &envelope, sizeof(envelope));
+    char *table = made + sizeof(envelope);
+    char *at = table + req->frame_count * sizeof(whi_wire_frame);
+    if (req->buf.size)
+        memcpy(at, req->buf.ptr, req->buf.size);
+    at += req->buf.size;
+    for (size_t i = 0; i < req->frame_count; i++, table += sizeof(whi_wire_frame)) {
+        const whi_buffer *buf = &req->frames[i];
+        bool follows = whi_object_follows(req, i);
+        whi_wire_frame frame = {.size = buf->size,
+                                .kind = (uint8_t)buf->kind,
+                                .flags = follows ? WHI_FRAME_FOLLOWS : 0};
+        memcpy(table, &frame, sizeof(frame));
+        if (follows || !buf->size)
+            continue;
+        memcpy(at, buf->ptr, buf->size);
+        at += buf->size;
+    }
+    req->buf = (whi_buffer){made, size, WH_MEM_HOST, 0, WH_OK};
+    req->envelope_made = 1;
+    return WH_OK;
+}
+
+// Receiving.
+
+static void *default_alloc(wh_mem_kind kind, int device, size_t size) {
+    void *ptr = NULL;
+    if (kind == WH_MEM_HOST)
+        return whi_malloc(size ? size : 1);
+    return wh_mem_alloc_kind(kind, device, size, &ptr) == WH_OK ? ptr : NULL;
+}
+
+// check_envelope finds out what an envelope describes: everything is checked here, before it is used.  The bytes are
+// nobody's but ours: what lay in shared memory was copied before.
+static wh_status check_envelope(const void *bytes, size_t size, whi_object_plan *plan) {
+    whi_envelope envelope;
+    if (size < sizeof(envelope))
+        return WH_EPROTOCOL;
+    memcpy(&envelope, bytes, sizeof(envelope));
+    uint32_t count = envelope.count_version >> 8;
+    if ((envelope.count_version & 0xff) != WHI_OBJECT_VERSION || count > WH_OBJECT_FRAMES_MAX ||
+        envelope.header_size > WH_OBJECT_HEADER_MAX)
+        return WH_EPROTOCOL;
+    uint64_t table = (uint64_t)count * sizeof(whi_wire_frame);
+    if (size - sizeof(envelope) < table || size - sizeof(envelope) - table < envelope.header_size)
+        return WH_EPROTOCOL;
+    const char *frames = (const char *)bytes + sizeof(envelope);
+    uint64_t left = size - sizeof(envelope) - table - envelope.header_size, data = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        whi_wire_frame frame;
+        memcpy(&frame, frames + i * sizeof(frame), sizeof(frame));
+        bool follows = frame.flags & WHI_FRAME_FOLLOWS;
+        if (frame.layout || frame.kind == WH_MEM_AUTO || frame.kind >= WHI_MEM_KINDS ||
+            (!follows && frame.size > left) || (follows && !frame.size) ||
+            frame.size > UINT64_MAX / 2 - data)
+            return WH_EPROTOCOL;
+        if (follows)
+            data += frame.size;
+        else
+            left -= frame.size;
+    }
+    if (left)
+        return WH_EPROTOCOL;
+    *plan = (whi_object_plan){bytes, size, count, envelope.header_size, data};
+    return WH_OK;
+}
+
+// read_envelope makes the object of an envelope.  `announced` says whether frames may follow it.
+static wh_status read_envelope(const void *bytes, size_t size, bool announced, wh_object **object) {
+    whi_object_plan plan;
+    wh_status st = check_envelope(bytes, size, &plan);
+    if (st == WH_OK && plan.data && !announced)
+        st = WH_EPROTOCOL;
+    return st == WH_OK ? whi_object_new(&plan, object) : st;
+}
+
+// give_memory gives a frame its memory: a destination, packed bytes where they lie, or an allocation.
+static wh_status give_memory(wh_request *req, wh_object *object, size_t index) {
+    whi_object_frame *f = &object->frames[index];
+    if (index < req->frame_count && req->frames[index].ptr) {
+        const whi_buffer *given = &req->frames[index];
+        f->pub.data = given->ptr;
+        f->pub.mem = given->kind;
+        f->pub.device = given->device;
+        f->origin = WHI_FRAME_GIVEN;
+        if (f->pub.size > given->size) {
+            req->result.size = f->pub.size;
+            return WH_ETRUNCATED;
+        }
+        return WH_OK;
+    }
+    // A device that this machine has not and nobody answers for: the bytes come to the host.
+    if (!object->allocators[f->pub.mem].alloc && !whi_mem_ops_of(f->pub.mem))
+        f->pub.mem = WH_MEM_HOST;
+    if (!f->follows && f->pub.mem == WH_MEM_HOST && !object->allocators[WH_MEM_HOST].alloc) {
+        f->pub.data = (void *)(uintptr_t)f->packed;
+        f->origin = WHI_FRAME_INSIDE;
+        return WH_OK;
+    }
+    const whi_allocator *a = &object->allocators[f->pub.mem];
+    f->origin = WHI_FRAME_ALLOCATED;
+    if (a->alloc)
+        return a->alloc(object, index, &f->pub.data, a->arg);
+    f->pub.data = default_alloc(f->pub.mem, f->pub.device, f->pub.size);
+    return f->pub.data ? WH_OK : WH_ENOMEM;
+}
+
+static wh_status copy_packed(wh_object *object, size_t index) {
+    whi_object_frame *f = &object->frames[index];
+    if (f->follows || f->origin == WHI_FRAME_INSIDE || !f->pub.size)
+        return WH_OK;
+    return whi_mem_copy(whi_mem_ops_of(f->pub.mem), f->pub.data, &whi_mem_host, f->packed,
+                        f->pub.size);
+}
+
+// hand_over completes the receive with its object.
+static void hand_over(wh_request *req) {
+    wh_object *object = req->object;
+    req->object = NULL;
+    object->request = NULL;
+    req->result.object = object;
+    req->result.size = object->total;
+    req->ep->counters.received_messages++;
+    req->ep->counters.received_bytes += object->total;
+    whi_req_finish(req, WH_OK);
+}
+
+// reject ends a receive whose object cannot be taken, and lets the sender know.
+static void reject(wh_request *req, wh_status why, const char *what) {
+    if (req->object && req->object->announced)
+        whi_recv_answer(req->ep, req->send_id, why == WH_ETRUNCATED ? WH_OK : WH_EREJECTED);
+    whi_req_fail(req, why, "object receive: %s", what);
+}
+
+// go_on fetches the data once every frame has memory.
+static void go_on(wh_request *req) {
+    wh_object *object = req->object;
+    for (size_t i = 0; i < object->count; i++) {
+        if (copy_packed(object, i) != WH_OK) {
+            reject(req, WH_EINVAL, "a frame's memory cannot be written");
+            return;
+        }
+    }
+    if (!object->announced) {
+        hand_over(req);
+    } else if (!object->data) {
+        whi_recv_answer(req->ep, req->send_id, WH_OK);
+        hand_over(req);
+    } else {
+        whi_recv_grant(req, WHI_PART_DATA, object->data);
+    }
+}
+
+// give_all gives every frame its memory, or leaves it waiting for it.
+static wh_status give_all(wh_request *req, wh_object *object) {
+    for (size_t i = 0; i < object->count; i++) {
+        whi_object_frame *f = &object->frames[i];
+        wh_status st = give_memory(req, object, i);
+        if (st == WH_PENDING) {
+            f->waiting = true;
+            object->waiting++;
+        } else if (st != WH_OK) {
+            if (f->origin == WHI_FRAME_ALLOCATED)
+                f->pub.data = NULL;
+            return st;
+        }
+    }
+    return WH_OK;
+}
+
+static void ask_for_memory(wh_request *req) {
+    wh_object *object = req->object;
+    wh_endpoint *ep = req->ep;
+    memcpy(object->allocators, req->worker->allocators, sizeof(object->allocators));
+    object->waiting = 1;  // of our own, so that an answer that comes early does not end the loop
+    // An allocator that cancels the receive, or ends its endpoint, is obeyed when all have answered.
+    wh_status before = req->why;
+    req->asking = 1;
+    whi_ep_retain(ep);
+    wh_status st = give_all(req, object);
+    req->asking = 0;
+    object->waiting--;
+    if (req->why != before || ep->state == WHI_EP_CLOSED)
+        reject(req, req->why, wh_status_text(req->why));
+    else if (st != WH_OK)
+        reject(req, st,
+               st == WH_ETRUNCATED ? "a frame is longer than its destination"
+                                   : "the allocator has no memory for a frame");
+    else if (object->waiting)
+        req->stage = WHI_STAGE_PARKED;
+    else
+        go_on(req);
+    whi_ep_forget_link(ep);
+    whi_ep_release(ep);
+}
+
+static wh_status object_accept_owned(wh_request *req, wh_object *object, size_t index, void *data) {
+    if (object->request != req || !object->frames[index].waiting)
+        return WH_EINVAL;
+    if (req->stage != WHI_STAGE_PARKED && !req->asking)
+        return WH_ECANCELLED;  // it has ended meanwhile
+    object->frames[index].waiting = false;
+    if (!data && req->asking) {
+        req->why =
+            WH_EREJECTED;  // an allocator says so of another frame: obeyed when all have answered
+        return WH_OK;
+    }
+    if (!data) {
+        reject(req, WH_EREJECTED, "rejected by its receiver");
+        return WH_OK;
+    }
+    object->frames[index].pub.data = data;
+    if (--object->waiting == 0)
+        go_on(req);
+    return WH_OK;
+}
+
+wh_status wh_object_accept(wh_object *object, size_t index, void *data) {
+    wh_request *req = object ? object->request : NULL;
+    if (!req || index >= object->count)
+        return WH_EINVAL;
+    return WHI_OWNED(req->worker, object_accept_owned(req, object, index, data));
+}
+
+// settle_plain gives every frame its memory and bytes when nobody has to be asked: packed frames of host memory, in the
+// object or in a destination that was given.  False: not so; what it has done will be done again.
+static bool settle_plain(wh_request *req, wh_object *object) {
+    if (object->data || req->worker->allocators[WH_MEM_HOST].alloc)
+        return false;
+    for (size_t i = 0; i < object->count; i++) {
+        whi_object_frame *f = &object->frames[i];
+        const whi_buffer *given = i < req->frame_count ? &req->frames[i] : NULL;
+        if (f->pub.mem != WH_MEM_HOST)
+            return false;
+        f->pub.data = (void *)(uintptr_t)f->packed;
+        f->origin = WHI_FRAME_INSIDE;
+        if (!given || !given->ptr)
+            continue;
+        if (given->kind != WH_MEM_HOST || given->size < f->pub.size)
+            return false;
+        whi_plain_copy(given->ptr, f->packed, f->pub.size);
+        f->pub.data = given->ptr;
+        f->origin = WHI_FRAME_GIVEN;
+    }
+    return true;
+}
+
+static wh_status take_envelope(wh_request *req, const void *bytes, size_t size) {
+    wh_object *object = NULL;
+    bool announced = req->part != 0 || req->send_id != 0;
+    wh_status st = read_envelope(bytes, size, announced, &object);
+    if (st == WH_ENOMEM) {
+        if (announced)
+            whi_recv_answer(req->ep, req->send_id, WH_EREJECTED);
+        whi_req_fail(req, st, "object receive: no memory for the object");
+        return WH_OK;
+    }
+    if (st != WH_OK)
+        return st;
+    object->tag = req->result.tag;
+    object->announced = announced;
+    object->request = req;
+    req->object = object;
+    if (!announced && settle_plain(req, object))
+        hand_over(req);
+    else
+        ask_for_memory(req);
+    return WH_OK;
+}
+
+wh_status whi_object_arrived(wh_request *req, uint8_t flags, uint32_t send_id, uint64_t length,
+                             const void *payload, size_t size) {
+    bool announced = flags & WHI_FLAG_ANNOUNCED;
+    req->send_id = announced ? send_id : 0;
+    req->part = WHI_PART_DATA;
+    if (!announced || size)
+        return !announced || size == length ? take_envelope(req, payload, size) : WH_EPROTOCOL;
+    if (length < sizeof(whi_envelope) ||
+        length > sizeof(whi_envelope) + WH_OBJECT_HEADER_MAX + PACKED_ALL +
+                     (uint64_t)WH_OBJECT_FRAMES_MAX * sizeof(whi_wire_frame))
+        return WH_EPROTOCOL;
+    if (length > req->worker->ctx->config.object_head_max) {
+        whi_recv_answer(req->ep, send_id, WH_EREJECTED);
+        whi_req_fail(req, WH_ETRUNCATED,
+                     "object receive: the object's head is larger than object_head_max");
+        return WH_OK;
+    }
+    req->buf = (whi_buffer){whi_malloc(length), length, WH_MEM_HOST, 0, WH_OK};
+    if (!req->buf.ptr) {
+        whi_recv_answer(req->ep, send_id, WH_EREJECTED);
+        whi_req_fail(req, WH_ENOMEM, "object receive: no memory for the object's head");
+        return WH_OK;
+    }
+    whi_recv_grant(req, WHI_PART_ENVELOPE, length);
+    return WH_OK;
+}
+
+wh_status whi_object_sink(wh_request *req, const whi_hdr *hdr, whi_span *span) {
+    // Between its envelope and its data an object has a grant that nothing may come for.
+    if (req->stage != WHI_STAGE_MOVING || req->moved == req->accept)
+        return WH_EPROTOCOL;
+    if (req->part == WHI_PART_ENVELOPE) {
+        if (hdr->seq || hdr->arg > req->accept || hdr->size > req->accept - hdr->arg)
+            return WH_EPROTOCOL;
+        *span = whi_buffer_sink(&req->buf, hdr->arg);
+        return WH_OK;
+    }
+    wh_object *object = req->object;
+    if (!hdr->seq || hdr->seq > object->count)
+        return WH_EPROTOCOL;
+    whi_object_frame *f = &object->frames[hdr->seq - 1];
+    if (!f->follows || hdr->arg > f->pub.size || hdr->size > f->pub.size - hdr->arg)
+        return WH_EPROTOCOL;
+    wh_status failed = f->buffer.failed;  // of a chunk before this one
+    f->buffer = (whi_buffer){f->pub.data, f->pub.size, f->pub.mem, f->pub.device, failed};
+    *span = whi_buffer_sink(&f->buffer, hdr->arg);
+    return WH_OK;
+}
+
+// copies_failed returns the first error of a chunk's copy into a frame.
+static wh_status copies_failed(const wh_object *object) {
+    for (size_t i = 0; i < object->count; i++)
+        if (object->frames[i].buffer.failed)
+            return object->frames[i].buffer.failed;
+    return WH_OK;
+}
+
+wh_status whi_object_landed(wh_request *req, const whi_hdr *hdr) {
+    req->moved += hdr->size;
+    if (req->moved > req->accept)
+        return WH_EPROTOCOL;
+    if (req->moved < req->accept)
+        return WH_OK;
+    if (req->part == WHI_PART_DATA) {
+        wh_status failed = copies_failed(req->object);
+        if (failed)
+            whi_req_fail(req, failed, "object receive: a frame's memory cannot be written: %s",
+                         wh_status_text(failed));
+        else
+            hand_over(req);
+        return WH_OK;
+    }
+    // A cancel that came meanwhile came too late: what has matched completes, within the grace time.
+    return take_envelope(req, req->buf.ptr, req->buf.size);
+}
+
+void whi_object_withdraw(wh_request *req, wh_status why) {
+    reject(req, why, wh_status_text(why));
+}
+
+void whi_object_drop(wh_request *req) {
+    if (req->object) {
+        req->object->request = NULL;
+        wh_object_free(req->object);
+        req->object = NULL;
+    }
+    // The envelope is the request's own, on both sides; what the user gave is in `frames`.
+    if (req->kind == WHI_REQ_RECV_OBJECT || req->envelope_made)
+        whi_free(req->buf.ptr);
+    req->buf = (whi_buffer){NULL, 0, WH_MEM_HOST, 0, WH_OK};
+}
+
+void whi_object_forget(wh_request *req) {
+    whi_object_drop(req);
+    if (req->frames != &req->frame)
+        whi_free(req->frames);
+    req->frames = NULL;
+    req->frame_count = 0;
+}

@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Receiving, see recv.h.
+//
+// A message meets a receive when it arrives or when the receive is posted; both ways lead to the same two functions: one
+// for a payload that is here, one for a message that was only announced.  Lengths are compared here and nowhere
+// else: never more than the buffer holds is asked for or written.
+#include "message/recv.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "mem/mem.h"
+#include "message/objects.h"
+#include "message/plain.h"
+#include "net/copy.h"
+#include "rma/rma.h"
+
+static int match_of(const wh_request *req) {
+    return req->kind == WHI_REQ_RECV_OBJECT ? WHI_MATCH_OBJECT : WHI_MATCH_TAG;
+}
+
+static int match_of_class(uint8_t cls) {
+    return cls == WHI_CLASS_OBJECT ? WHI_MATCH_OBJECT : WHI_MATCH_TAG;
+}
+
+// The side of an endpoint in the match table that a receive is posted on; NULL for any source.
+static whi_match_ep *side_of(const wh_request *req) {
+    return req->ep ? &req->ep->match[match_of(req)] : NULL;
+}
+
+void whi_recv_bind(wh_request *req, wh_endpoint *ep) {
+    if (req->ep)
+        return;
+    req->ep = ep;
+    whi_ep_retain(ep);
+    if (whi_list_linked(&req->op_link)) {
+        whi_list_remove(&req->op_link);
+        whi_list_push_back(&ep->ops, &req->op_link);
+    }
+}
+
+// unbind makes a receive from any source everybody's again.
+static void unbind(wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    req->ep = NULL;
+    whi_list_remove(&req->op_link);
+    whi_list_push_back(&req->worker->any_source, &req->op_link);
+    whi_ep_release(ep);
+}
+
+void whi_recv_answer(wh_endpoint *ep, uint32_t send_id, wh_status status) {
+    if (!ep->link || ep->link->dead)
+        return;
+    whi_hdr hdr = {
+        .cls = WHI_CLASS_ACK, .ep = ep->number, .tag = send_id, .arg = (uint64_t)(int64_t)status};
+    whi_link_control(ep->link, &hdr, NULL);
+}
+
+static void count_received(wh_endpoint *ep, uint64_t size) {
+    ep->counters.received_messages++;
+    ep->counters.received_bytes += size;
+}
+
+// land_here copies a payload that is here into the receive's buffer and returns how the receive ends.
+static wh_status land_here(wh_request *req, uint64_t tag, const void *payload, uint64_t size) {
+    const whi_buffer *buf = &req->buf;
+    uint64_t fits = size < buf->size ? size : buf->size;
+    req->result.size = size;
+    req->result.tag = tag;
+    wh_status st = WH_OK;
+    if (buf->kind == WH_MEM_HOST) {
+        whi_plain_copy(buf->ptr, payload, fits);
+    } else if (fits) {
+        st = whi_mem_copy(whi_mem_ops_of(buf->kind), buf->ptr, &whi_mem_host, payload, fits);
+    }
+    if (st != WH_OK)
+        return st;
+    return size > buf->size ? WH_ETRUNCATED : WH_OK;
+}
+
+static void finish_landed(wh_request *req, wh_status st) {
+    if (st == WH_OK)
+        whi_req_finish(req, WH_OK);
+    else if (st != WH_ETRUNCATED)
+        whi_req_fail(req, st, "%s: its memory cannot be written: %s", whi_req_text(req),
+                     wh_status_text(st));
+    else
+        whi_req_fail(req, st, "%s: the message has %llu bytes, the buffer %llu", whi_req_text(req),
+                     (unsigned long long)req->result.size, (unsigned long long)req->buf.size);
+}
+
+void whi_recv_grant(wh_request *req, int part, uint64_t accept) {
+    wh_endpoint *ep = req->ep;
+    whi_link *link = ep->link;
+    req->part = (uint8_t)part;
+    req->accept = accept;
+    req->moved = 0;
+    req->segment = 0;
+    if (accept && !req->grant_id && whi_idmap_put(&link->grants, req, &req->grant_id) != WH_OK) {
+        whi_recv_answer(ep, req->send_id, WH_EREJECTED);
+        whi_req_fail(req, WH_ENOMEM, "%s: no memory to ask for the payload", whi_req_text(req));
+        return;
+    }
+    whi_hdr hdr = {.cls = WHI_CLASS_GRANT,
+                   .aux = (uint16_t)part,
+                   .ep = ep->number,
+                   .tag = req->send_id | (uint64_t)req->grant_id << 32,
+                   .arg = accept};
+    req->stage = WHI_STAGE_MOVING;
+    whi_link_control(link, &hdr, NULL);
+}
+
+// ask_for grants an announced tag message or the payload of an active one.
+static void ask_for(wh_request *req, uint64_t tag, uint32_t send_id, uint64_t length) {
+    req->send_id = send_id;
+    req->length = length;
+    req->result.size = length;
+    req->result.tag = tag;
+    uint64_t accept = length < req->buf.size ? length : req->buf.size;
+    whi_recv_grant(req, WHI_PART_DATA, accept);
+    if (!accept && req->stage != WHI_STAGE_DONE)
+        finish_landed(req, length ? WH_ETRUNCATED : WH_OK);
+}
+
+wh_status whi_recv_chunk_sink(wh_request *req, const whi_hdr *hdr, whi_span *span) {
+    if (req->stage != WHI_STAGE_MOVING || hdr->seq || hdr->arg > req->accept ||
+        hdr->size > req->accept - hdr->arg)
+        return WH_EPROTOCOL;
+    *span = whi_buffer_sink(&req->buf, hdr->arg);
+    return WH_OK;
+}
+
+wh_status whi_recv_chunk_landed(wh_request *req, const whi_hdr *hdr) {
+    req->moved += hdr->size;
+    if (req->moved > req->accept)
+        return WH_EPROTOCOL;
+    if (req->moved < req->accept) {
+        if (req->why && !req->disowned)
+            (void)whi_rma_leave(req, req->why);  // it was withdrawn while this chunk landed
+        return WH_OK;
+    }
+    if (req->disowned) {
+        whi_req_finish(req, req->why);
+        return WH_OK;
+    }
+    if (whi_req_receives(req))
+        count_received(req->ep, req->moved);
+    wh_status st = req->length > req->buf.size ? WH_ETRUNCATED : WH_OK;
+    finish_landed(req, req->buf.failed ? req->buf.failed : st);
+    return WH_OK;
+}
+
+// meet joins a pending receive and a message whose payload is here or announced.
+static wh_status meet(wh_request *req, wh_endpoint *ep, uint8_t cls, uint8_t flags, uint64_t tag,
+                      uint64_t length, uint32_t send_id, const void *payload, uint64_t size) {
+    whi_recv_bind(req, ep);
+    req->stage = WHI_STAGE_MOVING;  // it has left the match table, whatever comes of it
+    if (flags & WHI_FLAG_ANNOUNCED)
+        ep->rx_announced--;
+    else if (flags & WHI_FLAG_SYNC)
+        whi_recv_answer(ep, send_id, WH_OK);
+    if (cls == WHI_CLASS_OBJECT) {
+        req->result.tag = tag;
+        return whi_object_arrived(req, flags, send_id, length, payload, size);
+    }
+    if (flags & WHI_FLAG_ANNOUNCED) {
+        ask_for(req, tag, send_id, length);
+        return WH_OK;
+    }
+    wh_status st = land_here(req, tag, payload, size);
+    count_received(ep, size);
+    finish_landed(req, st);
+    return WH_OK;
+}
+
+void whi_recv_am(wh_request *req, uint8_t flags, uint32_t send_id, const void *payload,
+                 uint64_t size, uint64_t cost) {
+    wh_endpoint *ep = req->ep;
+    if (flags & WHI_FLAG_ANNOUNCED) {
+        ep->rx_announced--;
+        ask_for(req, 0, send_id, size);
+        return;
+    }
+    if (flags & WHI_FLAG_SYNC)
+        whi_recv_answer(ep, send_id, WH_OK);
+    finish_landed(req, land_here(req, 0, payload, size));
+    whi_ep_give_credit(ep, cost);
+}
+
+// read_announcement takes the send id, which is known to be there, off the payload of an announced message.
+static void read_announcement(const whi_hdr *hdr, const void **payload, size_t *size,
+                              uint32_t *send_id) {
+    whi_announce announce;
+    assert(hdr->size >= sizeof(announce));
+    memcpy(&announce, *payload, sizeof(announce));
+    *send_id = announce.send_id;
+    *payload = (const char *)*payload + sizeof(announce);
+    *size = hdr->size - sizeof(announce);
+}
+
+wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payload,
+                           wh_request *req) {
+    int which = match_of_class(hdr->cls);
+    wh_worker *worker = ep->worker;
+    if (!req)
+        req = whi_match_message(&worker->match[which], &ep->match[which], ep, hdr->tag);
+    if (!req) {
+        ep->counters.unexpected++;
+        whi_message *msg = whi_message_new(ep, hdr, payload);
+        if (!msg)
+            return WH_ENOMEM;
+        whi_match_keep(&worker->match[which], &ep->match[which], msg);
+        return WH_OK;
+    }
+    size_t size = hdr->size;
+    uint32_t send_id = (uint32_t)hdr->arg;
+    uint64_t length = hdr->size;
+    if (hdr->flags & WHI_FLAG_ANNOUNCED) {
+        read_announcement(hdr, &payload, &size, &send_id);
+        length = hdr->arg;
+    } else {
+        whi_ep_give_credit(ep, hdr->size + WHI_MESSAGE_COST);
+    }
+    return meet(req, ep, hdr->cls, hdr->flags, hdr->tag, length, send_id, payload, size);
+}
+
+// name_message notes an announced message under its send id, where a withdrawal finds it however many there are.
+static wh_status name_message(whi_message *msg) {
+    whi_link *link = msg->ep->link;
+    if (link)
+        return whi_hash_put(&link->announced, msg->send_id, msg);
+    msg->gone = true;  // its handler has ended the endpoint
+    return WH_OK;
+}
+
+// unname_message makes an announced message one that cannot be asked for or withdrawn.
+static void unname_message(whi_message *msg) {
+    if (!(msg->flags & WHI_FLAG_ANNOUNCED) || msg->gone)
+        return;
+    (void)whi_hash_remove(&msg->ep->link->announced, msg->send_id);
+    msg->gone = true;
+}
+
+void whi_message_free(whi_message *msg) {
+    unname_message(msg);
+    whi_pool_put(&msg->ep->worker->messages[msg->pool], msg);
+}
+
+whi_message *whi_message_new(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
+    wh_worker *worker = ep->worker;
+    const void *data = payload;
+    size_t size = hdr->size;
+    uint32_t send_id = (uint32_t)hdr->arg;
+    bool announced = hdr->flags & WHI_FLAG_ANNOUNCED;
+    if (announced)
+        read_announcement(hdr, &data, &size, &send_id);
+    int pool = 0;
+    while (pool < WHI_MESSAGE_POOLS - 1 && size + sizeof(whi_message) > worker->messages[pool].size)
+        pool++;
+    whi_message *msg = whi_pool_get(&worker->messages[pool]);
+    if (!msg)
+        return NULL;
+    *msg = (whi_message){.ep = ep,
+                         .tag = hdr->tag,
+                         .length = announced ? hdr->arg : hdr->size,
+                         .send_id = send_id,
+                         .size = (uint32_t)size,
+                         .cls = hdr->cls,
+                         .flags = hdr->flags,
+                         .pool = (uint8_t)pool,
+                         .am_id = hdr->aux};
+    whi_list_init(&msg->all_link);
+    whi_list_init(&msg->ep_link);
+    whi_list_init(&msg->tag_link);
+    whi_list_init(&msg->ep_tag_link);
+    if (size)
+        memcpy(msg->data, data, size);
+    if (announced && name_message(msg) != WH_OK) {
+        msg->gone = true;
+        whi_message_free(msg);
+        return NULL;
+    }
+    return msg;
+}
+
+// settle_message gives back what a message that is done with has cost, and frees it.
+static void settle_message(whi_message *msg) {
+    if (!(msg->flags & WHI_FLAG_ANNOUNCED) && !msg->gone)
+        whi_ep_give_credit(msg->ep, msg->size + WHI_MESSAGE_COST);
+    whi_message_free(msg);
+}
+
+// refuse_kept ends the link of a kept message whose inside turns out to be wrong, and with it the receive.
+static void refuse_kept(wh_request *req, wh_status st) {
+    whi_link *link = req->ep->link;
+    if (link && !link->dead) {
+        whi_log(WHI_WARN, "W-PRT-02", "%s: a kept message breaks the protocol", link->name);
+        whi_link_doom(link, st);
+    } else if (req->any) {
+        whi_recv_regain(req);
+    } else {
+        whi_req_fail(req, st, "%s: the message breaks the protocol", whi_req_text(req));
+    }
+}
+
+// meet_kept joins a receive with a message that was kept, and frees that.
+static void meet_kept(wh_request *req, whi_message *msg) {
+    wh_endpoint *ep = msg->ep;
+    whi_ep_retain(ep);    // an allocator that is asked for an object's memory may end it,
+    unname_message(msg);  // and with it the link that knows the message's name
+    wh_status st = meet(req, ep, msg->cls, msg->flags, msg->tag, msg->length, msg->send_id,
+                        msg->data, msg->size);
+    settle_message(msg);
+    if (st != WH_OK)
+        refuse_kept(req, st);
+    whi_ep_release(ep);
+}
+
+// take joins a receive that is just posted with a message that was kept.
+static wh_status take(wh_request *req, whi_message *msg) {
+    wh_endpoint *ep = msg->ep;
+    if (req->kind == WHI_REQ_RECV_TAG && !(msg->flags & WHI_FLAG_ANNOUNCED)) {
+        if (msg->size <= req->buf.size && req->buf.kind == WH_MEM_HOST) {
+            // Ends inside the call, without becoming pending, unless another thread has made it.
+            if (req->foreign)
+                whi_recv_bind(req, ep);
+            (void)land_here(req, msg->tag, msg->data,
+                            msg->size);  // host memory that is large enough
+            if (msg->flags & WHI_FLAG_SYNC)
+                whi_recv_answer(ep, msg->send_id, WH_OK);
+            count_received(ep, msg->size);
+            req->result.status = WH_OK;
+            req->result.source = ep->user_gone ? NULL : ep;
+            settle_message(msg);
+            return WH_OK;
+        }
+    }
+    whi_recv_bind(req, ep);
+    whi_req_accept(req, WHI_STAGE_QUEUED);
+    meet_kept(req, msg);
+    return WH_PENDING;
+}
+
+wh_status whi_recv_post(wh_request *req) {
+    whi_match *m = &req->worker->match[match_of(req)];
+    whi_match_ep *side = side_of(req);
+    whi_message *msg = whi_match_find(m, side, req->ep, req->tag, req->mask);
+    if (msg) {
+        req->post_number = m->next_post++;  // its place, should the message be withdrawn
+        whi_match_drop(m, msg);
+        return take(req, msg);
+    }
+    wh_endpoint *ep = req->ep;
+    if (ep && (ep->state == WHI_EP_CLOSED || ep->eos || ep->user_gone))
+        return ep->why != WH_OK ? ep->why : WH_ECLOSED;
+    whi_req_accept(req, WHI_STAGE_QUEUED);
+    whi_match_post(m, side, req);
+    return WH_PENDING;
+}
+
+void whi_recv_withdraw(wh_request *req, wh_status why) {
+    if (req->stage == WHI_STAGE_PARKED) {
+        whi_object_withdraw(req, why);
+        return;
+    }
+    whi_match_unpost(&req->worker->match[match_of(req)], side_of(req), req);
+    whi_req_fail(req, why, "%s of tag 0x%llx: %s", whi_req_text(req), (unsigned long long)req->tag,
+                 wh_status_text(why));
+}
+
+void whi_recv_regain(wh_request *req) {
+    if (req->grant_id)
+        (void)whi_idmap_remove(&req->ep->link->grants, req->grant_id);
+    req->grant_id = 0;
+    req->send_id = 0;
+    req->moved = 0;
+    if (req->why) {
+        whi_req_finish(req, req->why);  // it was cancelled meanwhile, and its buffer is free now
+        return;
+    }
+    if (req->kind == WHI_REQ_RECV_OBJECT)
+        whi_object_drop(req);
+    if (req->any)
+        unbind(req);
+    // What came since may be just what it waits for; the earliest is kept first.
+    whi_match *m = &req->worker->match[match_of(req)];
+    whi_message *msg = whi_match_find(m, side_of(req), req->ep, req->tag, req->mask);
+    req->stage = WHI_STAGE_QUEUED;
+    if (!msg) {
+        whi_match_repost(m, side_of(req), req);
+        return;
+    }
+    whi_match_drop(m, msg);
+    meet_kept(req, msg);
+}
+
+void whi_recv_end_withdrawn(wh_request *req) {
+    req->withdrawn = 0;
+    // A parked object is in its user's hands, who must hear that it is over.
+    bool put = req->kind == WHI_REQ_SERVE_PUT;
+    if (req->no_place || put || req->kind == WHI_REQ_RECV_AM || req->stage == WHI_STAGE_PARKED)
+        whi_req_fail(req, WH_ECANCELLED, "%s: the sender has withdrawn the message",
+                     whi_req_text(req));
+    else
+        whi_recv_regain(req);
+}
+
+void whi_recv_withdrawn(wh_endpoint *ep, uint32_t send_id, bool broken) {
+    whi_message *msg = whi_hash_get(&ep->link->announced, send_id);
+    if (msg && msg->ep == ep) {
+        ep->rx_announced--;
+        unname_message(msg);
+        if (msg->taken)
+            return;  // its user has it and will find it gone
+        whi_match_drop(&ep->worker->match[match_of_class(msg->cls)], msg);
+        whi_message_free(msg);
+        return;
+    }
+    whi_list_foreach(node, &ep->ops) {
+        wh_request *req = whi_container_of(node, wh_request, op_link);
+        bool receives = whi_req_receives(req);
+        bool put = req->kind == WHI_REQ_SERVE_PUT;
+        if (!(receives || put) || req->send_id != send_id || req->stage == WHI_STAGE_QUEUED)
+            continue;
+        if (broken && !req->why)
+            req->why = WH_ECANCELLED;  // a receive that has matched does not regain its place then
+        if (req->held)
+            req->withdrawn = 1;
+        else
+            whi_recv_end_withdrawn(req);
+        return;
+    }
+}
+
+void whi_recv_drop_taken(whi_message *msg) {
+    wh_endpoint *ep = msg->ep;
+    whi_list_remove(&msg->ep_link);
+    if (!msg->gone && (msg->flags & WHI_FLAG_ANNOUNCED))
+        ep->rx_announced--;
+    if (!msg->gone && (msg->flags & (WHI_FLAG_ANNOUNCED | WHI_FLAG_SYNC)))
+        whi_recv_answer(ep, msg->send_id, WH_OK);
+    settle_message(msg);
+    whi_ep_release(ep);
+}
+
+wh_status whi_recv_taken(wh_request *req, whi_message *msg, const wh_op_opts *opts,
+                         wh_request **out) {
+    wh_endpoint *ep = msg->ep;
+    if (msg->gone) {
+        whi_req_discard(req);
+        return WH_ECANCELLED;  // like any error, this leaves the message to its holder
+    }
+    whi_list_remove(&msg->ep_link);
+    wh_status st = take(req, msg);
+    if (st == WH_PENDING) {
+        if (out)
+            *out = req;
+    } else {
+        if (st == WH_OK && opts && opts->result)
+            *opts->result = req->result;
+        if (st == WH_OK && out)
+            *out = NULL;
+        whi_req_discard(req);
+    }
+    whi_ep_release(ep);
+    return st;
+}
+
+void whi_recv_drop_messages(wh_endpoint *ep, bool all) {
+    for (int i = 0; i < WHI_MATCH_COUNT; i++) {
+        whi_list_foreach(node, &ep->match[i].messages) {
+            whi_message *msg = whi_container_of(node, whi_message, ep_link);
+            bool announced = msg->flags & WHI_FLAG_ANNOUNCED;
+            if (!all && !announced)
+                continue;
+            whi_match_drop(&ep->worker->match[i], msg);
+            if (announced)
+                ep->rx_announced--;
+            if (announced || (msg->flags & WHI_FLAG_SYNC))
+                whi_recv_answer(ep, msg->send_id, WH_OK);
+            settle_message(msg);
+        }
+    }
+    whi_list_foreach(node, &ep->taken) {
+        whi_message *msg = whi_container_of(node, whi_message, ep_link);
+        unname_message(msg);
+    }
+}

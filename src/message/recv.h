@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Receiving: messages meet receives, at once or by a grant.
+#ifndef WHI_COMM_RECV_H
+#define WHI_COMM_RECV_H
+
+#include "message/endpoint.h"
+
+// whi_recv_post starts a receive: WH_OK done, WH_PENDING accepted, else nothing happened.
+wh_status whi_recv_post(wh_request *req);
+
+// whi_recv_withdraw ends a receive that has not matched.
+void whi_recv_withdraw(wh_request *req, wh_status why);
+
+// whi_recv_message handles an arrived tag or object message, in its turn.  `req` is the receive that whi_plain_match has
+// found for it, or NULL.
+wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payload,
+                           wh_request *req);
+
+// whi_recv_grant asks the sender of an announced message for `accept` bytes of its data (or its envelope).
+void whi_recv_grant(wh_request *req, int part, uint64_t accept);
+
+// whi_recv_bind makes a receive from any source one of the endpoint that it matched.
+void whi_recv_bind(wh_request *req, wh_endpoint *ep);
+
+// whi_recv_regain gives a receive whose message is gone its place back.
+void whi_recv_regain(wh_request *req);
+
+// whi_recv_withdrawn handles WITHDRAW; `broken`: of a payload that was granted and cannot be had.
+void whi_recv_withdrawn(wh_endpoint *ep, uint32_t send_id, bool broken);
+
+// whi_recv_end_withdrawn does the rest of that once no lane holds chunks of the receive.
+void whi_recv_end_withdrawn(wh_request *req);
+
+// whi_recv_taken receives a message that wh_tag_peek has taken; whi_recv_drop_taken throws it away.
+wh_status whi_recv_taken(wh_request *req, whi_message *msg, const wh_op_opts *opts,
+                         wh_request **out);
+void whi_recv_drop_taken(whi_message *msg);
+
+// whi_recv_chunk_sink and whi_recv_chunk_landed handle a chunk of a granted tag or active message.
+wh_status whi_recv_chunk_sink(wh_request *req, const whi_hdr *hdr, whi_span *span);
+wh_status whi_recv_chunk_landed(wh_request *req, const whi_hdr *hdr);
+
+// whi_recv_am receives the payload of an active message: here (`payload`), or announced.
+void whi_recv_am(wh_request *req, uint8_t flags, uint32_t send_id, const void *payload,
+                 uint64_t size, uint64_t cost);
+
+// whi_recv_answer tells the sender of an announced or synchronous message that it is done with.
+void whi_recv_answer(wh_endpoint *ep, uint32_t send_id, wh_status status);
+
+// whi_message_new keeps a copy of an arrived message; NULL: no memory.  whi_message_free ends it.
+whi_message *whi_message_new(wh_endpoint *ep, const whi_hdr *hdr, const void *payload);
+void whi_message_free(whi_message *msg);
+
+// whi_recv_drop_messages drops what waits at an endpoint: all, or only what cannot be fetched any more.
+void whi_recv_drop_messages(wh_endpoint *ep, bool all);
+
+#endif

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The life of a request: made, finished, told, freed.
+//
+// The invariant: whi_req_finish is reached exactly once per accepted request, takes it out of every list and table, and
+// nothing touches its buffer after that.  Callbacks do not run there but at the end of the record or call
+// that caused it, so that no engine code has a user's code below it.
+#include "message/request.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "message/endpoint.h"
+#include "message/objects.h"
+#include "message/recv.h"
+#include "message/send.h"
+#include "rma/rma.h"
+
+enum { SENTENCE_MAX = 384 };
+
+static const char *const kind_texts[] = {
+    [WHI_REQ_SEND_TAG] = "tag send",
+    [WHI_REQ_SEND_OBJECT] = "object send",
+    [WHI_REQ_SEND_AM] = "active message",
+    [WHI_REQ_PUT] = "put",
+    [WHI_REQ_SERVE_GET] = "peer's get",
+    [WHI_REQ_ATOMIC] = "atomic",
+    [WHI_REQ_FENCE] = "fence",
+    [WHI_REQ_RECV_TAG] = "tag receive",
+    [WHI_REQ_RECV_OBJECT] = "object receive",
+    [WHI_REQ_RECV_AM] = "active message receive",
+    [WHI_REQ_GET] = "get",
+    [WHI_REQ_SERVE_PUT] = "peer's put",
+    [WHI_REQ_FLUSH] = "flush",
+    [WHI_REQ_CLOSE] = "close",
+    [WHI_REQ_CONNECT] = "connect",
+};
+
+const char *whi_req_text(const wh_request *req) {
+    return kind_texts[req->kind];
+}
+
+static wh_request *take(wh_worker *worker) {
+    if (whi_worker_is_owner(worker)) {
+        wh_request *req = whi_pool_get(&worker->requests);
+        if (req)
+            req->foreign = 0;
+        return req;
+    }
+    pthread_mutex_lock(&worker->foreign_lock);
+    wh_request *req = whi_pool_get(&worker->foreign);
+    pthread_mutex_unlock(&worker->foreign_lock);
+    if (req)
+        req->foreign = 1;
+    return req;
+}
+
+static void on_timer(whi_timer *timer, void *arg);
+
+static void set_timer(wh_request *req, uint64_t ms) {
+    if (!req->timed)
+        whi_timer_init(&req->timer, on_timer, req);
+    req->timed = 1;
+    whi_timers_add(&req->worker->timers, &req->timer, whi_clock_ns() + ms * WHI_NS_PER_MS);
+}
+
+static void unset_timer(wh_request *req) {
+    if (req->timed)
+        whi_timers_remove(&req->worker->timers, &req->timer);
+}
+
+wh_request *whi_req_new(wh_worker *worker, wh_endpoint *ep, whi_req_kind kind,
+                        const wh_op_opts *opts, bool wanted) {
+    wh_request *req = take(worker);
+    if (!req)
+        return NULL;
+    uint8_t foreign = req->foreign;
+    whi_req_init(req, worker, ep, kind, opts, wanted);
+    req->foreign = foreign;
+    // Endpoints count their requests without a lock: the owner does it when it takes a foreign one over.
+    if (ep && !foreign)
+        whi_ep_retain(ep);
+    return req;
+}
+
+// forget_object frees what an object's request holds, if it is one and holds anything of its own.
+static inline void forget_object(wh_request *req) {
+    bool object = req->kind == WHI_REQ_SEND_OBJECT || req->kind == WHI_REQ_RECV_OBJECT;
+    if (object && (req->object || req->buf.ptr || req->frames != &req->frame))
+        whi_object_forget(req);
+}
+
+// free_now returns all that the request holds.  Owner, or under foreign_lock when the worker is destroyed.
+static void free_now(wh_request *req, bool locked) {
+    wh_worker *worker = req->worker;
+    if (req->error)
+        whi_free(req->error);
+    if (req->kind == WHI_REQ_SEND_AM)
+        whi_free(req->am_header);
+    forget_object(req);
+    if (whi_req_accesses(req) && req->rkey)
+        whi_rkey_release(req->rkey);
+    wh_endpoint *ep = req->ep;
+    if (!req->foreign) {
+        whi_pool_put(&worker->requests, req);
+    } else {
+        if (!locked)
+            pthread_mutex_lock(&worker->foreign_lock);
+        whi_pool_put(&worker->foreign, req);
+        if (!locked)
+            pthread_mutex_unlock(&worker->foreign_lock);
+    }
+    if (ep)
+        whi_ep_release(ep);
+}
+
+// give_up takes the handle back: an operation under way goes on, one that has ended goes.  Owner.
+static void give_up(wh_request *req) {
+    if (whi_completion_status(&req->completion) == WH_PENDING) {
+        req->wanted = 0;
+        return;
+    }
+    // It has ended since; nobody can have taken the object that it brought.
+    if (req->abandoned && !req->done)
+        wh_object_free(req->result.object);
+    free_now(req, false);
+}
+
+// give_up_foreign is for other threads: the owner takes it from its list, so that a handle and its
+// completion never race for who is last.
+static void give_up_foreign(wh_request *req) {
+    wh_worker *worker = req->worker;
+    pthread_mutex_lock(&worker->foreign_lock);
+    if (worker->destroyed) {
+        free_now(req, true);
+        whi_worker_unlock_or_free(worker);
+        return;
+    }
+    req->abandoned = whi_completion_status(&req->completion) == WH_PENDING;
+    whi_list_push_back(&worker->foreign_free, &req->free_link);
+    atomic_store_explicit(&worker->foreign_freed, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&worker->foreign_lock);
+}
+
+void whi_req_reap_foreign(wh_worker *worker) {
+    if (!atomic_load_explicit(&worker->foreign_freed, memory_order_relaxed))
+        return;
+    whi_list mine;
+    whi_list_init(&mine);
+    pthread_mutex_lock(&worker->foreign_lock);
+    whi_list_append(&mine, &worker->foreign_free);
+    atomic_store_explicit(&worker->foreign_freed, 0, memory_order_relaxed);
+    pthread_mutex_unlock(&worker->foreign_lock);
+    whi_list *node;
+    while ((node = whi_list_pop_front(&mine)))
+        give_up(whi_container_of(node, wh_request, free_link));
+}
+
+void whi_req_free_foreign(wh_worker *worker) {
+    whi_list *node;
+    while ((node = whi_list_pop_front(&worker->foreign_free)))
+        free_now(whi_container_of(node, wh_request, free_link), true);
+}
+
+// forget_ids makes late records about the operation find nothing.
+static void forget_ids(wh_request *req) {
+    whi_link *link = req->ep ? req->ep->link : NULL;
+    if (!link)
+        return;
+    if (req->loan_id)
+        (void)whi_idmap_remove(&link->loans, req->loan_id);
+    req->loan_id = 0;
+    if (req->kind <= WHI_REQ_FLUSH) {
+        if (req->send_id)
+            whi_idmap_remove(&link->sends, req->send_id);
+    } else if (req->grant_id) {
+        whi_idmap_remove(&link->grants, req->grant_id);
+    }
+}
+
+void whi_req_discard(wh_request *req) {
+    if (req->send_id | req->grant_id)
+        forget_ids(req);  // it had a name already when its lane failed
+    unset_timer(req);
+    whi_list_remove(&req->op_link);
+    whi_list_remove(&req->queue_link);
+    if (req->foreign) {
+        // The owner would have taken a hold of these, and has never seen this request.
+        if (whi_req_accesses(req) && req->rkey)
+            atomic_fetch_sub(&req->rkey->submitted, 1);
+        req->ep = NULL;
+        req->rkey = NULL;
+    }
+    free_now(req, false);
+}
+
+// publish makes the end visible to whoever asks or waits.
+static void publish(wh_request *req) {
+    wh_worker *worker = req->worker;
+    if (!req->wanted) {
+        free_now(req, false);
+        return;
+    }
+    if (req->ep)
+        req->result.source = req->ep->user_gone ? NULL : req->ep;
+    whi_completion_set(&req->completion, req->result.status);
+    if (atomic_load_explicit(&worker->waiters, memory_order_relaxed))
+        whi_event_set(&req->completion.event);
+}
+
+static void count_failure(wh_request *req, wh_status status) {
+    wh_counters *c = &req->worker->counters;
+    if (status == WH_ECANCELLED)
+        c->cancelled++;
+    else if (status != WH_ETRUNCATED)
+        c->failed++;
+}
+
+void whi_req_finish(wh_request *req, wh_status status) {
+    assert(req->stage != WHI_STAGE_DONE && req->stage != WHI_STAGE_NEW && !req->held);
+    wh_worker *worker = req->worker;
+    wh_endpoint *ep = req->ep;
+    whi_req_stage stage = (whi_req_stage)req->stage;
+    req->stage = WHI_STAGE_DONE;
+    req->result.status = status;
+    worker->counters.pending--;
+    whi_list_remove(&req->op_link);
+    whi_list_remove(&req->queue_link);
+    unset_timer(req);
+    if (req->send_id | req->grant_id | req->loan_id)
+        forget_ids(req);
+    if (__builtin_expect(status < 0, 0))
+        count_failure(req, status);
+    if (__builtin_expect(whi_req_accesses(req), 0))
+        whi_rma_ended(req, stage);
+    // An open endpoint is held by the library; any other may go with this request.
+    bool settle = ep && ep->state == WHI_EP_OPEN;
+    if (ep && whi_req_sends(req))
+        ep->sends--;
+    if (req->done || req->result.object)
+        whi_list_push_back(&worker->completed, &req->queue_link);
+    else
+        publish(req);
+    if (settle && (ep->close_req || !whi_list_empty(&ep->flushes)))
+        whi_ep_settle(ep);
+}
+
+void whi_req_fail(wh_request *req, wh_status status, const char *format, ...) {
+    char text[SENTENCE_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (req->wanted)
+        req->error = whi_strdup(text);  // without memory the status has to do
+    whi_req_finish(req, status);
+}
+
+// tell runs the callback of one finished request.
+static inline void tell(wh_request *req) {
+    req->result.source = req->ep && !req->ep->user_gone ? req->ep : NULL;
+    if (req->result.object && !req->done && !req->wanted) {
+        // Nobody can take the object any more.
+        wh_object_free(req->result.object);
+        req->result.object = NULL;
+    }
+    if (req->done)
+        req->done(req->wanted ? req : NULL, &req->result, req->arg);
+    if (req->kind == WHI_REQ_RECV_OBJECT && req->object && req->done)
+        whi_object_drop(req);  // one that did not arrive whole; its user has heard of it by now
+    publish(req);
+}
+
+unsigned whi_req_run_completed(wh_worker *worker) {
+    unsigned count = 0;
+    whi_list *node;
+    // Only what is here now: a callback that starts what ends at once must not hold progress for ever.
+    whi_list batch;
+    whi_list_init(&batch);
+    whi_list_append(&batch, &worker->completed);
+    while ((node = whi_list_pop_front(&batch))) {
+        tell(whi_container_of(node, wh_request, queue_link));
+        count++;
+    }
+    return count;
+}
+
+void whi_req_accept(wh_request *req, whi_req_stage stage) {
+    wh_worker *worker = req->worker;
+    req->stage = (uint8_t)stage;
+    worker->counters.pending++;
+    whi_list_push_back(req->ep ? &req->ep->ops : &worker->any_source, &req->op_link);
+    if (whi_req_sends(req)) {
+        assert(req->ep);
+        req->ep->sends++;
+    }
+    if (req->timeout_ms)
+        set_timer(req, req->timeout_ms);
+}
+
+static void on_timer(whi_timer *timer, void *arg) {
+    (void)timer;
+    wh_request *req = arg;
+    if (req->stage == WHI_STAGE_MOVING && req->why && !req->disowned) {
+        whi_link_fail(
+            req->ep->link, WH_ETIMEDOUT,
+            "the peer has not let go of the buffer of a %s within the grace time (%llu ms) "
+            "after it was withdrawn",
+            whi_req_text(req), (unsigned long long)req->worker->ctx->config.grace);
+        return;
+    }
+    whi_req_withdraw(req, WH_ETIMEDOUT);
+}
+
+void whi_req_start_grace(wh_request *req, wh_status why) {
+    if (req->why)
+        return;
+    req->why = why;
+    set_timer(req, req->worker->ctx->config.grace);
+}
+
+void whi_req_withdraw(wh_request *req, wh_status why) {
+    if (req->stage == WHI_STAGE_DONE || req->stage == WHI_STAGE_NEW || req->disowned)
+        return;
+    if (req->kind == WHI_REQ_CONNECT) {
+        whi_ep_end(req->ep, why, "connecting was given up");
+    } else if (req->kind == WHI_REQ_CLOSE) {
+        whi_ep_give_up_close(req->ep, why);
+    } else if (req->stage == WHI_STAGE_MOVING) {
+        if (!whi_rma_leave(req, why))
+            whi_req_start_grace(req, why);
+    } else if (whi_req_sends(req)) {
+        whi_send_withdraw(req, why);
+    } else {
+        whi_recv_withdraw(req, why);
+    }
+}
+
+wh_status wh_request_status(const wh_request *req) {
+    return req ? whi_completion_status(&req->completion) : WH_EINVAL;
+}
+
+wh_status wh_request_result(const wh_request *req, wh_result *result) {
+    if (!req || !result)
+        return WH_EINVAL;
+    if (whi_completion_status(&req->completion) == WH_PENDING)
+        return WH_PENDING;
+    *result = req->result;
+    return WH_OK;
+}
+
+const char *wh_request_error(const wh_request *req) {
+    wh_status st = wh_request_status(req);
+    if (st == WH_PENDING || st == WH_OK || !req)
+        return "";
+    return req->error ? req->error : wh_status_text(st);
+}
+
+void wh_request_cancel(wh_request *req) {
+    if (!req || whi_completion_status(&req->completion) != WH_PENDING)
+        return;
+    wh_worker *worker = req->worker;
+    if (whi_worker_is_owner(worker)) {
+        whi_req_withdraw(req, WH_ECANCELLED);
+        return;
+    }
+    // The owner looks through its requests: slower than a queue, but it cannot be full.
+    atomic_store(&req->cancel, true);
+    atomic_store(&worker->cancel_scan, true);
+    whi_worker_notify(worker);
+}
+
+void wh_request_free(wh_request *req) {
+    if (!req)
+        return;
+    if (whi_worker_is_owner(req->worker))
+        give_up(req);
+    else
+        give_up_foreign(req);
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Request: an operation under way, from its acceptance to its one completion.
+//
+// Requests come from their worker's pool and belong to its owner thread, save for the fields of the
+// completion, which any thread may ask.  A request that another thread has made comes from a locked pool and
+// reaches the owner through the submit queue.
+#ifndef WHI_COMM_REQUEST_H
+#define WHI_COMM_REQUEST_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <wherry/am.h>
+#include <wherry/object.h>
+#include <wherry/request.h>
+#include <wherry/rma.h>
+#include <wherry/tag.h>
+#include <wherry/worker.h>
+
+#include "base/completion.h"
+#include "base/list.h"
+#include "base/timer.h"
+#include "message/buffer.h"
+
+typedef enum whi_req_kind {
+    // What may wait in an endpoint's queue, but for WHI_REQ_GET; the first five push chunks.
+    WHI_REQ_SEND_TAG,
+    WHI_REQ_SEND_OBJECT,
+    WHI_REQ_SEND_AM,
+    WHI_REQ_PUT,
+    WHI_REQ_SERVE_GET,  // what a peer gets from our memory
+    WHI_REQ_ATOMIC,
+    WHI_REQ_FENCE,
+    WHI_REQ_FLUSH,
+    // What chunks are received for.
+    WHI_REQ_RECV_TAG,
+    WHI_REQ_RECV_OBJECT,
+    WHI_REQ_RECV_AM,
+    WHI_REQ_GET,
+    WHI_REQ_SERVE_PUT,  // what a peer puts into our memory
+    WHI_REQ_CLOSE,
+    WHI_REQ_CONNECT,
+} whi_req_kind;
+
+// How far a request has come.  Cancelling asks this.
+typedef enum whi_req_stage {
+    WHI_STAGE_NEW,        // not posted
+    WHI_STAGE_QUEUED,     // a send in its endpoint's queue; a receive not matched
+    WHI_STAGE_ANNOUNCED,  // a send that waits for its grant
+    WHI_STAGE_MOVING,     // granted: the peer may be touching the buffer
+    WHI_STAGE_ANSWER,     // all is sent, an acknowledgement is to come
+    WHI_STAGE_PARKED,     // an object whose memory the user has yet to give
+    WHI_STAGE_DONE,       // ended; the callback may not have run yet
+} whi_req_stage;
+
+struct wh_request {
+    // The order is that of use: a receive of a small message touches the first lines only.
+    whi_completion completion;
+    uint8_t kind;    // whi_req_kind
+    uint8_t stage;   // whi_req_stage
+    uint8_t wanted;  // the user has a handle
+    uint8_t timed;   // the timer has been used
+    wh_worker *worker;
+    wh_endpoint
+        *ep;  // held until the request is freed; NULL for an any-source receive without a match
+    whi_list op_link;  // in the endpoint's or worker's list of pending operations
+    whi_list
+        queue_link;  // in a send queue, a matching bucket, the bulk list or the list of the completed
+    uint64_t tag, mask;
+    uint64_t post_number;  // order among the receives of the worker
+    whi_buffer buf;        // the payload; of an object: its header, then its envelope
+    uint64_t length;       // of the message as its sender gave it
+    uint32_t send_id;      // names a send to the peer; of a receive: the peer's
+    uint32_t grant_id;     // names a receive to the peer; of a send: the peer's
+    wh_result result;
+    wh_done_fn done;
+    void *arg;
+    char *error;         // one sentence, allocated when the request failed
+    uint8_t sync;        // a send that completes when matched
+    uint8_t foreign;     // from the locked pool
+    uint8_t last_chunk;  // its endpoint has ended; it ends when the chunk that has begun is whole
+    uint8_t part;        // WHI_PART_*: what was granted last
+    uint8_t any;         // a receive from any source: it outlives a peer
+    uint8_t envelope_made;  // of an object that is sent: buf is its envelope, and the request's
+    uint8_t packs_all;      // that none of its frames follows its envelope
+    uint8_t no_place;       // a receive of a taken message: it has no place to regain
+    uint8_t counted;        // a fence among those that its endpoint's queue holds
+    uint8_t asking;         // an object whose allocator is being called: it must outlive that
+    uint8_t abandoned;      // another thread gave its handle up before the end
+    _Atomic bool cancel;    // asked for by another thread
+    uint8_t held;  // chunks of it that a lane that lends has: it must not end before they are back
+    uint8_t let_go;       // it ends, with `why`, when they are
+    uint8_t withdrawn;    // the sender has withdrawn it meanwhile
+    uint8_t native;       // an access that UCX has
+    uint8_t disowned;     // an access that has no buffer any more: what comes for it is thrown away
+    uint32_t timeout_ms;  // 0: none
+    uint32_t loan_id;     // names it to a lane that lends, while that has chunks of it
+    wh_status why;        // status to end with: ETIMEDOUT when the timer withdrew it
+    uint64_t accept;      // bytes that were granted
+    uint64_t moved;       // of those
+    uint64_t serial;      // order of the bulk transfers of an endpoint
+    uint64_t offset;      // in the segment that is being moved
+    uint32_t segment;
+    uint16_t am_id;
+    uint16_t am_header_size;
+    void *am_header;     // of an active message that had to wait
+    wh_object *object;   // being received
+    whi_buffer *frames;  // of an object that is sent, or destinations that were given
+    size_t frame_count;
+    whi_buffer frame;           // where `frames` points when there is one
+    wh_rkey *rkey;              // of a remote access: the peer's memory, held
+    struct wh_mr *mr;           // of one that we serve: our memory, held
+    uint64_t remote;            // offset there
+    uint64_t operand, compare;  // of an atomic
+    // In the list of those that other threads have let go of; of a transfer that we serve: in its memory's.
+    whi_list free_link;
+    whi_timer timer;  // the operation's timeout, later its grace; set up when it is first used
+};
+
+enum { WHI_REQ_LINE = 64, WHI_REQ_FIRST_LINES = 4 };
+static_assert(offsetof(wh_request, accept) <= WHI_REQ_FIRST_LINES * WHI_REQ_LINE &&
+                  offsetof(wh_request, timer) >= WHI_REQ_FIRST_LINES * WHI_REQ_LINE,
+              "whi_req_init");
+
+// whi_req_init fills in a request whose memory was just taken: not foreign, posted nowhere, without a hold on `ep`.
+static inline void whi_req_init(wh_request *req, wh_worker *worker, wh_endpoint *ep,
+                                whi_req_kind kind, const wh_op_opts *opts, bool wanted) {
+    // In pieces, because for one large block compilers choose the string instruction, which costs more than all the rest.
+    char *at = (char *)req;
+    memset(at, 0, WHI_REQ_LINE);
+    memset(at + WHI_REQ_LINE, 0, WHI_REQ_LINE);
+    memset(at + 2 * WHI_REQ_LINE, 0, WHI_REQ_LINE);
+    memset(at + 3 * WHI_REQ_LINE, 0, WHI_REQ_LINE);
+    // Tagged messages need nothing of what lies behind `accept` before they are granted, which sets it.
+    if (kind != WHI_REQ_RECV_TAG && kind != WHI_REQ_SEND_TAG)
+        memset(&req->accept, 0, offsetof(wh_request, timer) - offsetof(wh_request, accept));
+    whi_completion_init(&req->completion);
+    req->worker = worker;
+    req->ep = ep;
+    req->kind = (uint8_t)kind;
+    req->wanted = wanted;
+    whi_list_init(&req->op_link);
+    whi_list_init(&req->queue_link);
+    if (opts) {
+        req->sync = (opts->flags & WH_OP_SYNC) != 0;
+        req->done = opts->done;
+        req->arg = opts->arg;
+        req->timeout_ms = opts->timeout_ms;
+    }
+}
+
+// whi_req_new takes a request of the worker, held by the library and, when `wanted`, by the user; NULL when
+// memory is out.  `opts` may be NULL.
+wh_request *whi_req_new(wh_worker *worker, wh_endpoint *ep, whi_req_kind kind,
+                        const wh_op_opts *opts, bool wanted);
+
+// whi_req_discard frees a request that was not accepted.
+void whi_req_discard(wh_request *req);
+
+// whi_req_finish ends a request: out of all lists, its result kept, its callback run later in this progress.
+void whi_req_finish(wh_request *req, wh_status status);
+
+// whi_req_fail finishes with an error and a sentence.
+void whi_req_fail(wh_request *req, wh_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// whi_req_run_completed runs the callbacks of what has finished and returns how many requests those were.
+unsigned whi_req_run_completed(wh_worker *worker);
+
+// whi_req_accept makes a request pending at `stage`: it is in its endpoint's or worker's list and its timeout runs.
+void whi_req_accept(wh_request *req, whi_req_stage stage);
+
+// whi_req_withdraw tries to end an operation early with `why` (ECANCELLED, ETIMEDOUT).
+void whi_req_withdraw(wh_request *req, wh_status why);
+
+// whi_req_start_grace gives the peer its time with an operation that is to end with `why`, unless that runs already: the buffer
+// is only ours again when it has let go, and if it does not, the link fails.
+void whi_req_start_grace(wh_request *req, wh_status why);
+
+// whi_req_reap_foreign frees what other threads have let go of.
+void whi_req_reap_foreign(wh_worker *worker);
+
+// whi_req_free_foreign does so at the worker's end, under its foreign_lock.
+void whi_req_free_foreign(wh_worker *worker);
+
+// whi_req_start posts a request, or hands it to the owner from another thread, as the public calls promise: on
+// WH_OK opts->result is filled and the request is gone, on WH_PENDING *out is the handle, on an error it
+// is gone too.
+WH_CHECK wh_status whi_req_start(wh_request *req, const wh_op_opts *opts, wh_request **out);
+
+// whi_req_post starts a request in the owner's thread: WH_OK done, WH_PENDING accepted, else nothing happened.
+WH_CHECK wh_status whi_req_post(wh_request *req);
+
+// whi_req_may_wait says whether the calling thread may wait for an operation of this worker now.
+WH_CHECK wh_status whi_req_may_wait(const wh_worker *worker);
+
+// whi_req_wait_result waits for `req`, which it frees, and returns how it ended.  It asks for a cancel when the time is
+// over, and then waits for the completion.  `result` may be NULL.
+WH_CHECK wh_status whi_req_wait_result(wh_request *req, int timeout_ms, wh_result *result);
+
+// whi_req_sends says whether the request goes by its endpoint's queue, so that an orderly close has to wait for it.
+static inline bool whi_req_sends(const wh_request *req) {
+    return req->kind <= WHI_REQ_FLUSH || req->kind == WHI_REQ_GET;
+}
+
+// whi_req_receives says whether it is a receive: of a message, not of a remote access.
+static inline bool whi_req_receives(const wh_request *req) {
+    return req->kind >= WHI_REQ_RECV_TAG && req->kind <= WHI_REQ_RECV_AM;
+}
+
+// whi_req_accesses says whether it belongs to a remote access, ours or the peer's.
+static inline bool whi_req_accesses(const wh_request *req) {
+    return (req->kind >= WHI_REQ_PUT && req->kind <= WHI_REQ_FENCE) || req->kind == WHI_REQ_GET ||
+           req->kind == WHI_REQ_SERVE_PUT;
+}
+
+// whi_req_text names the kind for people: "tag send".
+const char *whi_req_text(const wh_request *req);
+
+#endif

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Chunks of granted payloads, see send.h: sends, puts, and what peers get.
+//
+// All that is granted on a link stands in its bulk list and moves a chunk in its turn; only a chunk that is not whole goes
+// on first.  A lane that lends reads host memory itself and says later that it is done: until then the request is held.
+#include <string.h>
+
+#include "message/objects.h"
+#include "message/send.h"
+#include "rma/rma.h"
+
+// current returns the part of the payload that is being moved.
+static const whi_buffer *current(const wh_request *req) {
+    if (req->kind == WHI_REQ_SEND_OBJECT && req->part == WHI_PART_DATA)
+        return &req->frames[req->segment - 1];
+    return &req->buf;
+}
+
+static uint64_t current_size(const wh_request *req) {
+    uint64_t size = current(req)->size;
+    return req->kind == WHI_REQ_SEND_OBJECT || size < req->accept ? size : req->accept;
+}
+
+// all_moved ends or goes on with a send whose granted part is with the lane.
+static void all_moved(wh_request *req) {
+    whi_list_remove(&req->queue_link);
+    if (req->held)
+        return;  // the lane still reads it: whi_send_back
+    if (req->last_chunk) {
+        // Its endpoint has ended; the link only waited for the chunk to be whole.
+        whi_link *link = req->ep->link;
+        whi_ep_let_go(req);
+        whi_link_maybe_close(link);
+    } else if (req->part == WHI_PART_ENVELOPE) {
+        req->stage = WHI_STAGE_ANNOUNCED;  // the grant of the data is to come
+        if (req->why)
+            whi_send_withdraw(req, req->why);
+    } else if (req->kind != WHI_REQ_PUT) {
+        whi_req_finish(req, WH_OK);
+    } else if (
+        req->why) {  // a put ends with the peer's answer, but for one that was withdrawn meanwhile
+        (void)whi_rma_leave(req, req->why);
+    }
+}
+
+// tell_broken tells the peer that the payload it has granted will not come.  An initiator hears it of a get by its answer.
+static void tell_broken(const wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    if (ep->state != WHI_EP_OPEN || req->kind == WHI_REQ_SERVE_GET)
+        return;
+    whi_hdr hdr = {.cls = WHI_CLASS_WITHDRAW,
+                   .aux = 1,
+                   .ep = ep->number,
+                   .seq = ep->tx_seq++,
+                   .tag = req->send_id};
+    whi_link_control(ep->link, &hdr, NULL);
+}
+
+// source_failed ends a send, put or peer's get whose memory cannot be read.
+static void source_failed(wh_request *req, wh_status st) {
+    whi_list_remove(&req->queue_link);
+    tell_broken(req);
+    if (req->held) {
+        req->let_go = 1;
+        req->why = st;
+        return;
+    }
+    if (req->ep->state != WHI_EP_OPEN) {  // the link only waited for a chunk to be whole
+        whi_link *link = req->ep->link;
+        whi_ep_let_go(req);
+        whi_link_maybe_close(link);
+        return;
+    }
+    whi_req_fail(req, st, "%s of %llu bytes: the memory cannot be read: %s", whi_req_text(req),
+                 (unsigned long long)req->result.size, wh_status_text(st));
+}
+
+void whi_send_back(whi_link *link, wh_request *req) {
+    if (req->let_go) {
+        whi_ep_let_go(req);
+        whi_link_maybe_close(link);
+    } else if (req->stage == WHI_STAGE_MOVING && req->moved == req->accept) {
+        all_moved(req);
+    }
+}
+
+// from_scratch is the source of bytes that were read already.
+static void from_scratch(void *ctx, uint64_t offset, void *host, size_t size) {
+    memcpy(host, (const char *)ctx + offset, size);
+}
+
+// source_of makes the source of the next chunk, and shortens `left` to what may go in it.  The end of device memory goes
+// when all of it was read: the receiver is done when it has all, and must not take zeros for the data.
+static wh_status source_of(const wh_request *req, whi_span *src, uint64_t *left) {
+    enum { TAIL = WHI_EAGER_MIN };
+    const whi_buffer *buf = current(req);
+    *src = whi_buffer_source(buf, req->offset);
+    if (src->ptr)
+        return WH_OK;
+    if (buf->failed)
+        return buf->failed;
+    if (*left > TAIL) {
+        *left -= TAIL;
+        return WH_OK;
+    }
+    void *scratch = req->worker->scratch;  // which holds at least an eager payload
+    *src = (whi_span){.move = from_scratch, .ctx = scratch};
+    return whi_buffer_read(buf, req->offset, scratch, *left);
+}
+
+// withdrawn ends what was withdrawn while a chunk of it was not whole: memory that a peer gets.
+static bool withdrawn(wh_request *req, wh_status st) {
+    return st == WH_OK && req->kind == WHI_REQ_SERVE_GET && req->why &&
+           whi_rma_leave(req, req->why);
+}
+
+static wh_status push_one(whi_link *link, wh_request *req) {
+    bool lends = link->tx->ops->lends;
+    if (lends && !req->loan_id) {
+        wh_status named = whi_idmap_put(&link->loans, req, &req->loan_id);
+        if (named != WH_OK)
+            return named;
+    }
+    whi_hdr hdr = {.cls = WHI_CLASS_CHUNK,
+                   .ep = req->grant_id,
+                   .seq = req->segment,
+                   .tag = req->loan_id,  // for us, when the lane gives the chunk back
+                   .arg = req->offset};
+    whi_span src;
+    uint64_t left = current_size(req) - req->offset;
+    size_t moved = 0;
+    wh_status st = source_of(req, &src, &left);
+    if (st != WH_OK) {
+        source_failed(req, st);
+        return WH_OK;
+    }
+    st = link->tx->ops->push(link->tx, &hdr, &src, left, &moved);
+    if (st != WH_OK && st != WH_PENDING)
+        return st;
+    link->mid = st == WH_PENDING ? req : NULL;
+    req->offset += moved;
+    req->moved += moved;
+    if (lends && src.ptr) {
+        req->held++;
+        link->held++;
+    }
+    if (req->moved == req->accept || (req->last_chunk && st == WH_OK)) {
+        all_moved(req);
+    } else if (!withdrawn(req, st)) {
+        if (req->offset == current_size(req))
+            whi_object_next_segment(req);
+        if (st == WH_OK) {
+            // The others get their turn; a chunk that is not whole must go on first.
+            whi_list_remove(&req->queue_link);
+            whi_list_push_back(&link->bulks, &req->queue_link);
+        }
+    }
+    return st;
+}
+
+unsigned whi_send_push(whi_link *link, bool rest_only) {
+    enum { CHUNKS = 8 };  // per pass, so that receiving has its turn
+    unsigned count = 0;
+    while (count < CHUNKS && !whi_list_empty(&link->bulks) && (link->mid || !rest_only)) {
+        wh_request *req = whi_container_of(whi_list_first(&link->bulks), wh_request, queue_link);
+        wh_status st = push_one(link, req);
+        if (st == WH_EAGAIN || st == WH_PENDING) {
+            link->blocked = true;
+            break;
+        }
+        if (st != WH_OK) {
+            whi_link_doom(link, st);
+            break;
+        }
+        count++;
+    }
+    return count;
+}

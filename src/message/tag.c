@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The public calls of tagged messages.
+//
+// What is plain (plain.h) takes the short way; everything else is described by a request first.
+#include <wherry/tag.h>
+
+#include "mem/mem.h"
+#include "message/endpoint.h"
+#include "message/plain.h"
+#include "message/recv.h"
+#include "message/request.h"
+
+static wh_status make_request(wh_worker *worker, wh_endpoint *ep, whi_req_kind kind,
+                              const void *buf, size_t size, const wh_op_opts *opts, bool wanted,
+                              wh_request **made) {
+    whi_buffer buffer;
+    wh_status st = whi_buffer_resolve(&buffer, buf, size, opts ? opts->mem : WH_MEM_AUTO,
+                                      opts ? opts->device : 0);
+    if (st != WH_OK)
+        return st;
+    wh_request *req = whi_req_new(worker, ep, kind, opts, wanted);
+    if (!req)
+        return WH_ENOMEM;
+    req->buf = buffer;
+    req->length = size;
+    *made = req;
+    return WH_OK;
+}
+
+wh_status wh_tag_send(wh_endpoint *ep, const void *buf, size_t size, uint64_t tag,
+                      const wh_op_opts *opts, wh_request **out) {
+    if (!ep || (!buf && size))
+        return WH_EINVAL;
+    if (__builtin_expect(whi_plain_send(ep, buf, size, tag, opts), 1)) {
+        if (out)
+            *out = NULL;
+        if (opts && opts->result)
+            *opts->result = (wh_result){.status = WH_OK, .size = size, .tag = tag};
+        return WH_OK;
+    }
+    wh_request *req = NULL;
+    wh_status st =
+        make_request(ep->worker, ep, WHI_REQ_SEND_TAG, buf, size, opts, out != NULL, &req);
+    if (st != WH_OK)
+        return st;
+    req->tag = tag;
+    req->result = (wh_result){.size = size, .tag = tag};
+    return whi_req_start(req, opts, out);
+}
+
+static wh_status recv(wh_worker *worker, wh_endpoint *ep, void *buf, size_t size, uint64_t tag,
+                      uint64_t mask, const wh_op_opts *opts, wh_request **out) {
+    if (!buf && size)
+        return WH_EINVAL;
+    wh_request *req = NULL;
+    wh_status st = make_request(worker, ep, WHI_REQ_RECV_TAG, buf, size, opts, out != NULL, &req);
+    if (st != WH_OK)
+        return st;
+    req->any = !ep;
+    req->tag = tag;
+    req->mask = mask;
+    return whi_req_start(req, opts, out);
+}
+
+wh_status wh_tag_recv(wh_endpoint *ep, void *buf, size_t size, uint64_t tag, uint64_t mask,
+                      const wh_op_opts *opts, wh_request **out) {
+    if (!ep || (!buf && size))
+        return WH_EINVAL;
+    wh_request *req = whi_plain_memory(opts) ? whi_plain_post(ep, WHI_REQ_RECV_TAG, WHI_MATCH_TAG,
+                                                              tag, mask, opts, out)
+                                             : NULL;
+    if (__builtin_expect(!req, 0))
+        return recv(ep->worker, ep, buf, size, tag, mask, opts, out);
+    req->buf = (whi_buffer){buf, size, WH_MEM_HOST, 0, WH_OK};
+    req->length = size;
+    if (out)
+        *out = req;
+    return WH_PENDING;
+}
+
+wh_status wh_worker_tag_recv(wh_worker *worker, void *buf, size_t size, uint64_t tag, uint64_t mask,
+                             const wh_op_opts *opts, wh_request **out) {
+    return worker ? recv(worker, NULL, buf, size, tag, mask, opts, out) : WH_EINVAL;
+}
+
+wh_status wh_tag_send_wait(wh_endpoint *ep, const void *buf, size_t size, uint64_t tag,
+                           int timeout_ms) {
+    wh_status st = ep ? whi_req_may_wait(ep->worker) : WH_EINVAL;
+    if (st != WH_OK)
+        return st;
+    wh_request *req = NULL;
+    st = wh_tag_send(ep, buf, size, tag, NULL, &req);
+    return st == WH_PENDING ? whi_req_wait_result(req, timeout_ms, NULL) : st;
+}
+
+static wh_status recv_wait(wh_worker *worker, wh_endpoint *ep, void *buf, size_t size, uint64_t tag,
+                           uint64_t mask, int timeout_ms, wh_result *result) {
+    wh_status st = whi_req_may_wait(worker);
+    if (st != WH_OK)
+        return st;
+    wh_request *req = NULL;
+    wh_op_opts opts = {.size = sizeof(opts), .result = result};
+    st = recv(worker, ep, buf, size, tag, mask, &opts, &req);
+    return st == WH_PENDING ? whi_req_wait_result(req, timeout_ms, result) : st;
+}
+
+wh_status wh_tag_recv_wait(wh_endpoint *ep, void *buf, size_t size, uint64_t tag, uint64_t mask,
+                           int timeout_ms, wh_result *result) {
+    return ep ? recv_wait(ep->worker, ep, buf, size, tag, mask, timeout_ms, result) : WH_EINVAL;
+}
+
+wh_status wh_worker_tag_recv_wait(wh_worker *worker, void *buf, size_t size, uint64_t tag,
+                                  uint64_t mask, int timeout_ms, wh_result *result) {
+    return worker ? recv_wait(worker, NULL, buf, size, tag, mask, timeout_ms, result) : WH_EINVAL;
+}
+
+// find looks for a message that has come.
+static wh_status find(wh_worker *worker, wh_endpoint *ep, uint64_t tag, uint64_t mask,
+                      wh_result *result, whi_message **found) {
+    whi_message *msg = whi_match_find(&worker->match[WHI_MATCH_TAG],
+                                      ep ? &ep->match[WHI_MATCH_TAG] : NULL, ep, tag, mask);
+    if (!msg)
+        return WH_ENOTFOUND;
+    if (result)
+        *result =
+            (wh_result){.status = WH_OK, .size = msg->length, .tag = msg->tag, .source = msg->ep};
+    *found = msg;
+    return WH_OK;
+}
+
+wh_status wh_tag_probe(wh_endpoint *ep, uint64_t tag, uint64_t mask, wh_result *result) {
+    whi_message *msg;
+    return ep ? WHI_OWNED(ep->worker, find(ep->worker, ep, tag, mask, result, &msg)) : WH_EINVAL;
+}
+
+wh_status wh_worker_tag_probe(wh_worker *worker, uint64_t tag, uint64_t mask, wh_result *result) {
+    whi_message *msg;
+    return WHI_OWNED(worker, find(worker, NULL, tag, mask, result, &msg));
+}
+
+static wh_status peek(wh_worker *worker, wh_endpoint *ep, uint64_t tag, uint64_t mask,
+                      wh_result *result, wh_message **out) {
+    if (!out)
+        return WH_EINVAL;
+    whi_message *msg;
+    wh_status st = find(worker, ep, tag, mask, result, &msg);
+    if (st != WH_OK)
+        return st;
+    whi_match_drop(&worker->match[WHI_MATCH_TAG], msg);
+    msg->taken = true;
+    whi_ep_retain(msg->ep);
+    whi_list_push_back(&msg->ep->taken, &msg->ep_link);
+    *out = msg;
+    return WH_OK;
+}
+
+wh_status wh_tag_peek(wh_endpoint *ep, uint64_t tag, uint64_t mask, wh_result *result,
+                      wh_message **msg) {
+    return ep ? WHI_OWNED(ep->worker, peek(ep->worker, ep, tag, mask, result, msg)) : WH_EINVAL;
+}
+
+wh_status wh_worker_tag_peek(wh_worker *worker, uint64_t tag, uint64_t mask, wh_result *result,
+                             wh_message **msg) {
+    return WHI_OWNED(worker, peek(worker, NULL, tag, mask, result, msg));
+}
+
+static wh_status message_recv(wh_message *msg, void *buf, size_t size, const wh_op_opts *opts,
+                              wh_request **out) {
+    wh_request *req = NULL;
+    wh_status st = make_request(msg->ep->worker, msg->ep, WHI_REQ_RECV_TAG, buf, size, opts,
+                                out != NULL, &req);
+    if (st != WH_OK)
+        return st;
+    req->tag = msg->tag;
+    req->mask = WH_TAG_MASK_ALL;
+    req->no_place = 1;
+    return whi_recv_taken(req, msg, opts, out);
+}
+
+wh_status wh_message_recv(wh_message *msg, void *buf, size_t size, const wh_op_opts *opts,
+                          wh_request **out) {
+    if (!msg || (!buf && size))
+        return WH_EINVAL;
+    wh_worker *worker = msg->ep->worker;  // the message may be gone when the worker is left
+    return WHI_OWNED(worker, message_recv(msg, buf, size, opts, out));
+}
+
+static wh_status message_drop(wh_message *msg) {
+    whi_recv_drop_taken(msg);
+    return WH_OK;
+}
+
+void wh_message_drop(wh_message *msg) {
+    if (!msg)
+        return;
+    // After the worker's end there is nobody to tell; the message goes with its endpoint's last hold.
+    wh_worker *worker = msg->ep->worker;
+    if (WHI_OWNED(worker, message_drop(msg)) == WH_ECLOSED) {
+        pthread_mutex_lock(&worker->foreign_lock);
+        whi_recv_drop_taken(msg);
+        whi_worker_unlock_or_free(worker);
+    }
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Remote memory access, the side that asks, see rma.h.
+//
+// Arguments are checked here against the key, so that a mistake is told at once; the owner checks again,
+// because it does not trust us.  An access that needs an answer counts as an announcement, whose bound keeps the
+// owner's memory bounded.  An access goes directly, or through UCX, when the memory is there for it and nothing of the
+// endpoint waits behind a fence; but not while records from before a fence may still be on their way, which it would
+// overtake.
+#include "rma/rma.h"
+
+#include <string.h>
+
+#include "mem/mem.h"
+#include "message/plain.h"
+#include "rma/native.h"
+
+// ---- Direct access ----
+
+static bool is_direct(const wh_rkey *rkey) {
+    const wh_endpoint *ep = rkey->ep;
+    return rkey->base && ep->state == WHI_EP_OPEN && ep->served >= ep->fenced;
+}
+
+// is_native says whether UCX does the access: as a direct one, save that both ends must be host memory.
+static bool is_native(const wh_request *req) {
+    const wh_rkey *rkey = req->rkey;
+    bool put = req->kind == WHI_REQ_PUT;
+    return rkey->native && (put || req->kind == WHI_REQ_GET) &&
+           whi_native_allows(rkey->native, put ? WH_MR_WRITE : WH_MR_READ) &&
+           req->buf.kind == WH_MEM_HOST && rkey->ep->state == WHI_EP_OPEN &&
+           rkey->ep->served >= rkey->ep->fenced;
+}
+
+static bool is_live(const wh_rkey *rkey) {
+    return atomic_load_explicit(&rkey->shared->live, memory_order_acquire) == 1;
+}
+
+static wh_status copy_direct(void *there, const whi_buffer *here, bool put) {
+    if (here->kind == WH_MEM_HOST) {
+        if (here->size)
+            whi_copy(put ? there : here->ptr, put ? here->ptr : there, here->size);
+        return WH_OK;
+    }
+    const whi_mem_ops *ops = whi_mem_ops_of(here->kind);
+    return put ? whi_mem_copy(&whi_mem_host, there, ops, here->ptr, here->size)
+               : whi_mem_copy(ops, here->ptr, &whi_mem_host, there, here->size);
+}
+
+static wh_status run_direct(const wh_request *req) {
+    const wh_rkey *rkey = req->rkey;
+    unsigned char *there = rkey->base + req->remote;
+    if (!is_live(rkey))
+        return WH_EKEY;
+    if (req->kind != WHI_REQ_ATOMIC)
+        return copy_direct(there, &req->buf, req->kind == WHI_REQ_PUT);
+    uint64_t old =
+        whi_mr_atomic(there, (wh_atomic_op)req->am_id, req->buf.size, req->operand, req->compare);
+    whi_rma_store_old(req->buf.ptr, req->buf.size, old);
+    return WH_OK;
+}
+
+// ---- Records ----
+
+// send_record puts a record on the lane in its endpoint's order.
+static wh_status send_record(wh_request *req, uint8_t cls, uint8_t flags, uint16_t aux,
+                             const void *payload, size_t size) {
+    wh_endpoint *ep = req->ep;
+    whi_hdr hdr = {.size = (uint32_t)size,
+                   .cls = cls,
+                   .flags = flags,
+                   .aux = aux,
+                   .ep = ep->number,
+                   .seq = ep->tx_seq,
+                   .tag = req->rkey->key.id,
+                   .arg = req->remote};
+    wh_status st = ep->lane->ops->send(ep->lane, &hdr, payload);
+    if (st == WH_OK) {
+        ep->tx_seq++;
+        ep->accesses++;
+    } else if (st != WH_EAGAIN) {
+        whi_link_doom(ep->link, st);
+    }
+    return st;
+}
+
+// started counts an access that an answer ends.
+static void started(wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    ep->announced++;
+    ep->rma_active++;
+    req->tag = ep->accesses;
+    req->stage = WHI_STAGE_MOVING;
+}
+
+static wh_status start_small_put(wh_request *req) {
+    const void *payload = req->buf.ptr;
+    if (req->buf.kind != WH_MEM_HOST) {
+        payload = req->worker->scratch;
+        wh_status st = whi_mem_copy(&whi_mem_host, req->worker->scratch,
+                                    whi_mem_ops_of(req->buf.kind), req->buf.ptr, req->buf.size);
+        if (st != WH_OK)
+            return st;
+    }
+    return send_record(req, WHI_CLASS_PUT, 0, 0, payload, req->buf.size);
+}
+
+static wh_status start_large_put(wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    wh_status st = req->send_id ? WH_OK : whi_idmap_put(&ep->link->sends, req, &req->send_id);
+    if (st != WH_OK)
+        return st;
+    whi_access access = {.id = req->send_id, .value = req->buf.size};
+    st = send_record(req, WHI_CLASS_PUT, WHI_FLAG_ANNOUNCED, 0, &access, sizeof(access));
+    if (st != WH_OK)
+        return st;
+    req->serial = ep->bulk_serial++;
+    started(req);
+    req->stage = WHI_STAGE_ANNOUNCED;
+    return WH_PENDING;
+}
+
+static wh_status start_get(wh_request *req) {
+    whi_link *link = req->ep->link;
+    wh_status st = req->grant_id ? WH_OK : whi_idmap_put(&link->grants, req, &req->grant_id);
+    if (st != WH_OK)
+        return st;
+    whi_access access = {.id = req->grant_id, .value = req->buf.size};
+    req->accept = req->length = req->buf.size;
+    st = send_record(req, WHI_CLASS_GET, 0, 0, &access, sizeof(access));
+    if (st != WH_OK)
+        return st;
+    started(req);
+    return WH_PENDING;
+}
+
+static wh_status start_atomic(wh_request *req) {
+    whi_link *link = req->ep->link;
+    bool fetches = req->buf.ptr != NULL;
+    wh_status st =
+        !fetches || req->send_id ? WH_OK : whi_idmap_put(&link->sends, req, &req->send_id);
+    if (st != WH_OK)
+        return st;
+    whi_access access = {.id = req->send_id, .value = req->operand, .compare = req->compare};
+    uint16_t aux = (uint16_t)(req->am_id | req->buf.size << 8);
+    st = send_record(req, WHI_CLASS_ATOMIC, 0, aux, &access, sizeof(access));
+    if (st != WH_OK || !fetches)
+        return st;
+    started(req);
+    return WH_PENDING;
+}
+
+static wh_status start_fence(wh_endpoint *ep) {
+    if (ep->rma_active || !whi_native_settled(ep, ep->native))
+        return WH_ELIMIT;
+    // What was done directly is visible before what a lane carries: publishing a record is a release.
+    ep->fenced = ep->accesses;
+    // What is reached directly is ordered by the processor, if it is told to.
+    atomic_thread_fence(memory_order_seq_cst);
+    return WH_OK;
+}
+
+wh_status whi_rma_start(wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    if (req->kind == WHI_REQ_FENCE)
+        return start_fence(ep);
+    if (!req->buf.size)
+        return WH_OK;  // nothing to move, and no record says so
+    if (is_direct(req->rkey))
+        return run_direct(req);
+    if (is_native(req))
+        return whi_native_start(req, req->rkey->native);
+    whi_rkey_ask(req->rkey);
+    bool small = req->kind == WHI_REQ_PUT && req->buf.size <= ep->link->eager_max;
+    if (small)
+        return start_small_put(req);
+    if (ep->announced >= ep->announce_limit)
+        return WH_ELIMIT;
+    switch (req->kind) {
+    case WHI_REQ_PUT: return start_large_put(req);
+    case WHI_REQ_GET: return start_get(req);
+    default: return start_atomic(req);
+    }
+}
+
+// ---- The public calls ----
+
+static wh_status check(const wh_rkey *rkey, unsigned access, uint64_t offset, uint64_t size) {
+    if ((rkey->key.access & access) != access)
+        return WH_EPERM;
+    return offset > rkey->key.size || size > rkey->key.size - offset ? WH_EBOUNDS : WH_OK;
+}
+
+// done_now tells of an access that ended inside the call.
+static wh_status done_now(uint64_t size, const wh_op_opts *opts, wh_request **out) {
+    if (out)
+        *out = NULL;
+    if (opts && opts->result)
+        *opts->result = (wh_result){.status = WH_OK, .size = size};
+    return WH_OK;
+}
+
+// may_go_now says whether an access need not be a request: the owner asks, the memory is mapped, and no fence waits.
+static bool may_go_now(const wh_rkey *rkey, const wh_op_opts *opts) {
+    return whi_worker_is_owner(rkey->ep->worker) && is_direct(rkey) && !rkey->ep->fences &&
+           whi_ep_usable(rkey->ep) == WH_OK && whi_plain_memory(opts);
+}
+
+// hold_rkey gives a request its key; the owner counts that of a foreign one when it takes the request over.
+static void hold_rkey(wh_request *req, wh_rkey *rkey, uint64_t offset) {
+    req->remote = offset;
+    req->rkey = rkey;
+    if (req->foreign)
+        atomic_fetch_add(&rkey->submitted, 1);
+    else
+        rkey->refs++;
+}
+
+static wh_status move(wh_rkey *rkey, whi_req_kind kind, uint64_t offset, void *buf, size_t size,
+                      const wh_op_opts *opts, wh_request **out) {
+    if (!rkey || (!buf && size) || (opts && opts->flags))
+        return WH_EINVAL;
+    bool put = kind == WHI_REQ_PUT;
+    wh_status st = check(rkey, put ? WH_MR_WRITE : WH_MR_READ, offset, size);
+    if (st != WH_OK)
+        return st;
+    if (may_go_now(rkey, opts)) {
+        if (!is_live(rkey))
+            return WH_EKEY;
+        if (size) {  // else there need be no buffer
+            void *there = rkey->base + offset;
+            whi_copy(put ? there : buf, put ? buf : there, size);
+        }
+        return done_now(size, opts, out);
+    }
+    wh_request *req = whi_req_new(rkey->ep->worker, rkey->ep, kind, opts, out != NULL);
+    if (!req)
+        return WH_ENOMEM;
+    st = whi_buffer_resolve(&req->buf, buf, size, opts ? opts->mem : WH_MEM_AUTO,
+                            opts ? opts->device : 0);
+    if (st != WH_OK) {
+        whi_req_discard(req);
+        return st;
+    }
+    req->result = (wh_result){.size = size};
+    hold_rkey(req, rkey, offset);
+    return whi_req_start(req, opts, out);
+}
+
+wh_status wh_put(wh_rkey *rkey, uint64_t offset, const void *buf, size_t size,
+                 const wh_op_opts *opts, wh_request **req) {
+    return move(rkey, WHI_REQ_PUT, offset, (void *)(uintptr_t)buf, size, opts, req);
+}
+
+wh_status wh_get(wh_rkey *rkey, uint64_t offset, void *buf, size_t size, const wh_op_opts *opts,
+                 wh_request **req) {
+    return move(rkey, WHI_REQ_GET, offset, buf, size, opts, req);
+}
+
+static wh_status check_atomic(const wh_rkey *rkey, uint64_t offset, wh_atomic_op op, size_t size) {
+    if ((size != 4 && size != 8) || (unsigned)op > WH_ATOMIC_CSWAP)
+        return WH_EINVAL;
+    wh_status st = check(rkey, WH_MR_ATOMIC, offset, size);
+    if (st != WH_OK)
+        return st;
+    if ((rkey->key.align + offset) & (size - 1))
+        return WH_EINVAL;
+    return rkey->key.kind == WH_MEM_HOST ? WH_OK : WH_ENOTSUP;
+}
+
+wh_status wh_atomic(wh_rkey *rkey, uint64_t offset, wh_atomic_op op, size_t size, uint64_t operand,
+                    uint64_t compare, void *old, const wh_op_opts *opts, wh_request **out) {
+    if (!rkey || (opts && opts->flags))
+        return WH_EINVAL;
+    wh_status st = check_atomic(rkey, offset, op, size);
+    if (st != WH_OK)
+        return st;
+    if (may_go_now(rkey, opts)) {
+        if (!is_live(rkey))
+            return WH_EKEY;
+        whi_rma_store_old(old, size,
+                          whi_mr_atomic(rkey->base + offset, op, size, operand, compare));
+        return done_now(size, opts, out);
+    }
+    wh_request *req = whi_req_new(rkey->ep->worker, rkey->ep, WHI_REQ_ATOMIC, opts, out != NULL);
+    if (!req)
+        return WH_ENOMEM;
+    req->buf = (whi_buffer){old, size, WH_MEM_HOST, -1, WH_OK};
+    req->result = (wh_result){.size = size};
+    req->am_id = (uint16_t)op;
+    req->operand = operand;
+    req->compare = compare;
+    hold_rkey(req, rkey, offset);
+    return whi_req_start(req, opts, out);
+}
+
+wh_status wh_endpoint_fence(wh_endpoint *ep) {
+    wh_request *req = ep ? whi_req_new(ep->worker, ep, WHI_REQ_FENCE, NULL, false) : NULL;
+    if (!req)
+        return ep ? WH_ENOMEM : WH_EINVAL;
+    wh_status st = whi_req_start(req, NULL, NULL);
+    return st == WH_PENDING ? WH_OK : st;
+}
+
+// finish_wait waits for what a call has started.
+static wh_status finish_wait(wh_status st, wh_request *req, int timeout_ms) {
+    return st == WH_PENDING ? whi_req_wait_result(req, timeout_ms, NULL) : st;
+}
+
+wh_status wh_put_wait(wh_rkey *rkey, uint64_t offset, const void *buf, size_t size,
+                      int timeout_ms) {
+    wh_request *req = NULL;
+    wh_status st = rkey ? whi_req_may_wait(rkey->ep->worker) : WH_EINVAL;
+    if (st == WH_OK)
+        st = wh_put(rkey, offset, buf, size, NULL, &req);
+    return finish_wait(st, req, timeout_ms);
+}
+
+wh_status wh_get_wait(wh_rkey *rkey, uint64_t offset, void *buf, size_t size, int timeout_ms) {
+    wh_request *req = NULL;
+    wh_status st = rkey ? whi_req_may_wait(rkey->ep->worker) : WH_EINVAL;
+    if (st == WH_OK)
+        st = wh_get(rkey, offset, buf, size, NULL, &req);
+    return finish_wait(st, req, timeout_ms);
+}
+
+wh_status wh_atomic_wait(wh_rkey *rkey, uint64_t offset, wh_atomic_op op, size_t size,
+                         uint64_t operand, uint64_t compare, void *old, int timeout_ms) {
+    wh_request *req = NULL;
+    wh_status st = rkey ? whi_req_may_wait(rkey->ep->worker) : WH_EINVAL;
+    if (st == WH_OK)
+        st = wh_atomic(rkey, offset, op, size, operand, compare, old, NULL, &req);
+    return finish_wait(st, req, timeout_ms);
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How an access ends, see rma.h: the owner has answered, or the user wants no answer any more.
+//
+// The peer goes on serving what was withdrawn, and counts it, and chunks for it may be on their way.  So that its user has
+// the buffer back at once, the access is disowned: a request without a user takes its place on the link until the peer is
+// done, and what still comes for it goes nowhere.
+#include "rma/rma.h"
+
+#include <string.h>
+
+#include "rma/native.h"
+
+void whi_rma_store_old(void *old, size_t size, uint64_t value) {
+    uint32_t half = (uint32_t)value;
+    if (old)
+        memcpy(old, size == sizeof(half) ? (void *)&half : (void *)&value, size);
+}
+
+void whi_rma_served(wh_endpoint *ep, uint64_t count) {
+    if (count > ep->served)
+        ep->served = count;
+}
+
+void whi_rma_ended(wh_request *req, whi_req_stage stage) {
+    wh_endpoint *ep = req->ep;
+    if (req->kind == WHI_REQ_FENCE) {
+        ep->fences -= req->counted;
+        return;
+    }
+    bool serves = req->kind == WHI_REQ_SERVE_PUT || req->kind == WHI_REQ_SERVE_GET;
+    if (serves) {
+        whi_serve_ended(req);
+        return;
+    }
+    if (req->native || (stage != WHI_STAGE_ANNOUNCED && stage != WHI_STAGE_MOVING))
+        return;
+    // An endpoint that ends has set `announced` to zero.
+    if (ep->state == WHI_EP_OPEN && stage == WHI_STAGE_MOVING)
+        ep->announced--;
+    ep->rma_active--;
+    if (req->result.status == WH_OK)
+        whi_rma_served(ep, req->tag);
+    if (ep->state == WHI_EP_OPEN && !whi_list_empty(&ep->sendq))
+        whi_ep_mark(ep);
+}
+
+// fail ends an access as the owner has answered.
+static void fail(wh_request *req, wh_status status) {
+    whi_req_fail(req, status, "%s of %llu bytes at offset %llu of the memory of %s: %s",
+                 whi_req_text(req), (unsigned long long)req->buf.size,
+                 (unsigned long long)req->remote, req->ep->link->name, wh_status_text(status));
+}
+
+// hand_over gives what the peer has yet to serve to a request without a user and a buffer, which is counted in its place: the
+// peer counts it, too, and a fence waits for it.  False: there is no memory.
+static bool hand_over(wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    bool get = req->kind == WHI_REQ_GET;
+    wh_request *heir = whi_req_new(req->worker, ep, (whi_req_kind)req->kind, NULL, false);
+    if (!heir)
+        return false;
+    heir->disowned = 1;
+    heir->rkey = req->rkey;
+    heir->rkey->refs++;
+    heir->buf = req->buf;
+    heir->result = req->result;
+    heir->remote = req->remote;
+    heir->tag = req->tag;
+    heir->length = req->length;
+    heir->accept = req->accept;
+    heir->moved = req->moved;
+    heir->serial = req->serial;
+    uint32_t *id = get ? &req->grant_id : &req->send_id;
+    *(get ? &heir->grant_id : &heir->send_id) = *id;
+    whi_idmap_replace(get ? &ep->link->grants : &ep->link->sends, *id, heir);
+    *id = 0;
+    whi_req_accept(heir, WHI_STAGE_MOVING);
+    ep->announced++;
+    ep->rma_active++;
+    return true;
+}
+
+bool whi_rma_leave(wh_request *req, wh_status why) {
+    const whi_link *link = req->ep->link;
+    bool busy = req->held || link->landing == req || link->mid == req;
+    if (!whi_req_accesses(req) || req->ep->state != WHI_EP_OPEN || busy)
+        return false;
+    if (req->kind == WHI_REQ_SERVE_PUT || req->kind == WHI_REQ_SERVE_GET) {
+        whi_serve_leave(req);
+        return true;
+    }
+    // The word of an atomic nobody touches but whoever handles its answer, which will find nothing.  A put must be gone.
+    bool atomic = req->kind == WHI_REQ_ATOMIC, put = req->kind == WHI_REQ_PUT;
+    if ((put && req->moved < req->accept) || (!atomic && !hand_over(req)))
+        return false;
+    fail(req, why);
+    return true;
+}
+
+wh_status whi_rma_answered(whi_link *link, const whi_hdr *hdr) {
+    int64_t status = (int64_t)hdr->arg;
+    bool error = hdr->aux != WHI_ANSWER_VALUE && hdr->aux != WHI_ANSWER_DONE;
+    if (hdr->aux > WHI_ANSWER_GET_FAILED || (error && (status >= 0 || status < WHI_STATUS_LAST)))
+        return WH_EPROTOCOL;
+    bool get = hdr->aux == WHI_ANSWER_GET_FAILED;
+    wh_request *req = whi_idmap_get(get ? &link->grants : &link->sends, (uint32_t)hdr->tag);
+    if (!req)
+        return WH_OK;
+    bool put = req->kind == WHI_REQ_PUT;
+    bool fits = get   ? req->kind == WHI_REQ_GET
+                : put ? hdr->aux != WHI_ANSWER_VALUE
+                      : req->kind == WHI_REQ_ATOMIC && hdr->aux != WHI_ANSWER_DONE;
+    // "Done" is for what has moved; a put that moves is still the lane's.
+    bool moved = put && req->stage == WHI_STAGE_MOVING && req->moved == req->accept;
+    // A chunk that is landing is followed by no record before it has landed, but on a lane that lends.
+    if (error && link->landing == req)
+        return WH_EPROTOCOL;
+    if (!fits || req->ep->number != hdr->ep || (hdr->aux == WHI_ANSWER_DONE && !moved) ||
+        (put && error && req->stage != WHI_STAGE_ANNOUNCED && !moved))
+        return WH_EPROTOCOL;
+    if (req->held) {
+        // Over, but the lane has yet to say that it is at our memory no more.
+        req->let_go = 1;
+        req->why = error ? (wh_status)status : WH_OK;
+        return WH_OK;
+    }
+    if (error) {
+        if (put && req->stage == WHI_STAGE_ANNOUNCED)
+            req->ep->announced--;
+        fail(req, (wh_status)status);
+        return WH_OK;
+    }
+    if (!put)
+        whi_rma_store_old(req->buf.ptr, req->buf.size, hdr->arg);
+    whi_req_finish(req, WH_OK);
+    return WH_OK;
+}
+
+void whi_rma_link_ended(whi_link *link) {
+    if (link->mapping)
+        whi_rkey_release(link->mapping);
+    link->mapping = NULL;
+    whi_native_link_ended(link);
+    whi_share_link_ended(link);
+}

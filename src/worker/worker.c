@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The life of a worker, see worker.h.
+//
+// A worker is emptied once, by its owner, and freed when the last handle goes.  Between the two it has no owner, so that
+// every call on a handle that is left finds it closed.
+#include "worker/worker.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "base/thread.h"
+#include "link/dial.h"
+#include "link/hand.h"
+#include "link/listener.h"
+#include "link/local.h"
+#include "link/ucx.h"
+#include "message/am.h"
+#include "message/endpoint.h"
+#include "message/recv.h"
+#include "message/request.h"
+#include "worker/dump.h"
+
+_Thread_local char whi_thread_token __attribute__((tls_model("initial-exec")));
+
+// Payload bytes of the pools for messages that came before their receive, the last one being eager_max.
+static const size_t message_sizes[WHI_MESSAGE_POOLS - 1] = {64, 512, 2048};
+
+// in_child runs in a forked child: the descriptors are the parent's conversations.
+static void in_child(void *arg) {
+    wh_worker *worker = arg;
+    atomic_store_explicit(&worker->owner, NULL, memory_order_relaxed);
+    close(worker->epoll_fd);
+    // All others, links' and listeners' too, are watched.  Their objects are not to be looked at: their owner may have been in
+    // the middle of changing them while this thread forked.
+    whi_fdset_close(&worker->watched);
+    // The numbers will be other files'.
+    worker->epoll_fd = worker->event_fd = worker->timer_fd = -1;
+    // Another thread may have held the lock, and been in the middle of what it guards.  What the parent's threads had is
+    // left alone: each call only needs to get as far as WH_EFORKED.
+    pthread_mutex_init(&worker->foreign_lock, NULL);
+    pthread_mutex_init(&worker->borrow_lock, NULL);
+    whi_pool_init(&worker->foreign, sizeof(wh_request), 64, "request of another thread");
+    whi_list_init(&worker->foreign_free);
+    whi_list_init(&worker->foreign_aborts);
+}
+
+static void drain_event(whi_watch *watch, uint32_t events) {
+    (void)events;
+    uint64_t count;
+    while (read(watch->fd, &count, sizeof(count)) == sizeof(count)) {
+    }
+}
+
+static void on_timer_fd(whi_watch *watch, uint32_t events) {
+    drain_event(watch, events);
+    wh_worker *worker = whi_container_of(watch, wh_worker, timer_watch);
+    worker->timer_set_ns = WHI_TIMER_NEVER;
+    worker->countdown = 0;
+}
+
+static void init_lists(wh_worker *w) {
+    whi_list *lists[] = {&w->hot,        &w->dirty,        &w->completed, &w->dead,
+                         &w->any_source, &w->foreign_free, &w->endpoints, &w->listeners,
+                         &w->dials,      &w->hands,        &w->processes, &w->foreign_aborts,
+                         &w->shares};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        whi_list_init(lists[i]);
+    whi_hash_init(&w->links);
+    whi_hash_init(&w->am_handlers);
+    whi_timers_init(&w->timers);
+    w->timer_set_ns = WHI_TIMER_NEVER;
+}
+
+static void init_pools(wh_worker *w) {
+    whi_pool_init(&w->requests, sizeof(wh_request), 64, "request");
+    whi_pool_init(&w->foreign, sizeof(wh_request), 64, "request of another thread");
+    whi_pool_init(&w->controls, whi_link_control_size(), 0, "control record");
+    for (int i = 0; i < WHI_MESSAGE_POOLS; i++) {
+        size_t payload = i < WHI_MESSAGE_POOLS - 1 ? message_sizes[i] : w->eager_max;
+        whi_pool_init(&w->messages[i], sizeof(whi_message) + payload, 64, "message");
+    }
+}
+
+static wh_status open_fds(wh_worker *w) {
+    w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    w->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    w->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (w->epoll_fd < 0 || w->event_fd < 0 || w->timer_fd < 0) {
+        whi_log(WHI_ERROR, "E-WRK-01", "a worker cannot open its descriptors: %m; see ulimit -n");
+        return errno == EMFILE || errno == ENFILE ? WH_ELIMIT : WH_ESYSTEM;
+    }
+    w->event_watch.fn = drain_event;
+    w->timer_watch.fn = on_timer_fd;
+    wh_status st = whi_worker_watch(w, &w->event_watch, w->event_fd, EPOLLIN);
+    if (st == WH_OK)
+        st = whi_worker_watch(w, &w->timer_watch, w->timer_fd, EPOLLIN);
+    return st;
+}
+
+static void free_worker(wh_worker *w) {
+    for (int i = 0; i < WHI_MATCH_COUNT; i++)
+        whi_match_fini(&w->match[i]);
+    whi_hash_fini(&w->links);
+    whi_hash_fini(&w->am_handlers);
+    if (w->submit.cells)
+        whi_mpsc_fini(&w->submit);
+    whi_pool_fini(&w->requests);
+    whi_pool_fini(&w->foreign);
+    whi_pool_fini(&w->controls);
+    whi_fdset_fini(&w->watched);
+    for (int i = 0; i < WHI_MESSAGE_POOLS; i++)
+        whi_pool_fini(&w->messages[i]);
+    pthread_mutex_destroy(&w->foreign_lock);
+    pthread_mutex_destroy(&w->borrow_lock);
+    whi_context_release(w->ctx);
+    whi_free(w->scratch);
+    whi_free(w->arrived);
+    whi_free(w);
+}
+
+static bool has_handles(const wh_worker *w) {
+    size_t out = w->handles + whi_pool_out(&w->requests) + whi_pool_out(&w->foreign);
+    for (int i = 0; i < WHI_MESSAGE_POOLS; i++)
+        out += whi_pool_out(&w->messages[i]);
+    return out != 0;
+}
+
+void whi_worker_unlock_or_free(wh_worker *worker) {
+    bool free_it = !has_handles(worker);
+    pthread_mutex_unlock(&worker->foreign_lock);
+    if (free_it)
+        free_worker(worker);
+}
+
+static void close_fds(wh_worker *w) {
+    int *fds[] = {&w->epoll_fd, &w->event_fd, &w->timer_fd};
+    for (int i = 0; i < 3; i++) {
+        if (*fds[i] >= 0)
+            close(*fds[i]);
+        *fds[i] = -1;
+    }
+}
+
+static wh_status worker_init(wh_worker *w, const wh_worker_opts *opts) {
+    static const wh_progress_mode modes[] = {[WHI_PROGRESS_WAIT] = WH_PROGRESS_WAIT,
+                                             [WHI_PROGRESS_SPIN] = WH_PROGRESS_SPIN,
+                                             [WHI_PROGRESS_ADAPTIVE] = WH_PROGRESS_ADAPTIVE};
+    const whi_config *config = &w->ctx->config;
+    w->epoll_fd = w->event_fd = w->timer_fd = -1;
+    w->eager_max = config->eager_max;
+    w->mode = opts->mode ? opts->mode : modes[config->progress];
+    w->accept = opts->accept;
+    w->accept_arg = opts->accept_arg;
+    w->spin_luck = 1;
+    atomic_store(&w->owner, &whi_thread_token);
+    init_lists(w);
+    init_pools(w);
+    whi_shm_budget_init(&w->bulk_budget, config->bulk_budget);
+    w->scratch = whi_malloc(w->eager_max + WHI_CONTROL_MAX);
+    w->arrived = whi_malloc(w->eager_max + WHI_CONTROL_MAX);
+    if (!w->scratch || !w->arrived)
+        return WH_ENOMEM;
+    wh_status st = whi_random_bytes(w->uuid, sizeof(w->uuid));
+    for (int i = 0; st == WH_OK && i < WHI_MATCH_COUNT; i++)
+        st = whi_match_init(&w->match[i]);
+    if (st == WH_OK)
+        st = whi_mpsc_init(&w->submit, config->submit_max);
+    return st == WH_OK ? open_fds(w) : st;
+}
+
+static wh_status start_thread(wh_worker *worker);
+
+wh_status wh_worker_create(wh_context *ctx, const wh_worker_opts *opts, wh_worker **worker) {
+    static const wh_worker_opts defaults = {.size = sizeof(defaults)};
+    if (!opts)
+        opts = &defaults;
+    if (!ctx || !worker || opts->size < sizeof(*opts) || opts->mode > WH_PROGRESS_ADAPTIVE)
+        return WH_EINVAL;
+    wh_worker *w = whi_aligned_alloc(64, sizeof(*w));
+    if (!w)
+        return WH_ENOMEM;
+    memset(w, 0, sizeof(*w));
+    w->ctx = ctx;
+    whi_context_retain(ctx);
+    pthread_mutex_init(&w->foreign_lock, NULL);
+    pthread_mutex_init(&w->borrow_lock, NULL);
+    wh_status st = worker_init(w, opts);
+    if (st == WH_OK) {
+        w->fork_node.fn = in_child;
+        w->fork_node.arg = w;
+        st = whi_fork_register(&w->fork_node);
+        w->fork_generation = whi_fork_generation();
+        if (st == WH_OK && ctx->config.sigusr1_dump)
+            whi_dump_on_signal(w);
+        if (st == WH_OK && opts->progress_thread)
+            st = start_thread(w);
+        if (st != WH_OK) {
+            whi_dump_forget(w);
+            whi_fork_unregister(&w->fork_node);
+        }
+    }
+    if (st != WH_OK) {
+        close_fds(w);
+        free_worker(w);
+        return st;
+    }
+    *worker = w;
+    return WH_OK;
+}
+
+wh_status whi_worker_check(const wh_worker *worker) {
+    if (!worker)
+        return WH_EINVAL;
+    if (whi_worker_is_owner(worker))
+        return WH_OK;
+    if (worker->fork_generation != whi_fork_generation())
+        return WH_EFORKED;
+    return worker->destroyed ? WH_ECLOSED : WH_ETHREAD;
+}
+
+wh_status wh_worker_adopt(wh_worker *worker) {
+    wh_status st = whi_worker_check(worker);
+    if (st != WH_ETHREAD)
+        return st;
+    if (worker->has_thread)
+        return WH_EINVAL;
+    atomic_store(&worker->owner, &whi_thread_token);
+    return WH_OK;
+}
+
+wh_context *wh_worker_context(const wh_worker *worker) {
+    return worker ? worker->ctx : NULL;
+}
+
+void wh_worker_uuid(const wh_worker *worker, uint8_t uuid[16]) {
+    memcpy(uuid, worker->uuid, 16);
+}
+
+static wh_status worker_counters_owned(const wh_worker *worker, wh_counters *counters) {
+    *counters = worker->counters;
+    counters->links = whi_hash_count(&worker->links);
+    whi_ep_add_counters(worker, counters);
+    return WH_OK;
+}
+
+wh_status wh_worker_counters(const wh_worker *worker, wh_counters *counters) {
+    return worker && counters
+               ? WHI_OWNED((wh_worker *)(uintptr_t)worker, worker_counters_owned(worker, counters))
+               : WH_EINVAL;
+}
+
+static wh_status worker_set_allocator_owned(wh_worker *worker, wh_mem_kind kind, wh_alloc_fn alloc,
+                                            wh_free_fn free_fn, void *arg) {
+    if (kind <= WH_MEM_AUTO || (int)kind >= WHI_MEM_KINDS || !alloc != !free_fn)
+        return WH_EINVAL;
+    worker->allocators[kind] = (whi_allocator){alloc, free_fn, arg};
+    return WH_OK;
+}
+
+wh_status wh_worker_set_allocator(wh_worker *worker, wh_mem_kind kind, wh_alloc_fn alloc,
+                                  wh_free_fn free_fn, void *arg) {
+    return WHI_OWNED(worker, worker_set_allocator_owned(worker, kind, alloc, free_fn, arg));
+}
+
+wh_status whi_worker_watch(wh_worker *worker, whi_watch *watch, int fd, uint32_t events) {
+    struct epoll_event event = {.events = events, .data.ptr = watch};
+    watch->fd = fd;
+    if (epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0) {
+        whi_fdset_add(&worker->watched, fd);
+        return WH_OK;
+    }
+    watch->fd = -1;
+    return errno == ENOMEM ? WH_ENOMEM : errno == ENOSPC ? WH_ELIMIT : WH_ESYSTEM;
+}
+
+void whi_worker_rewatch(wh_worker *worker, whi_watch *watch, uint32_t events) {
+    struct epoll_event event = {.events = events, .data.ptr = watch};
+    if (watch->fd >= 0)
+        epoll_ctl(worker->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event);
+}
+
+void whi_worker_unwatch(wh_worker *worker, whi_watch *watch) {
+    if (watch->fd >= 0) {
+        whi_fdset_remove(&worker->watched, watch->fd);
+        epoll_ctl(worker->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+    }
+    watch->fd = -1;
+}
+
+void whi_worker_defer(wh_worker *worker, whi_deferred *deferred, void (*fn)(whi_deferred *)) {
+    deferred->fn = fn;
+    whi_list_push_back(&worker->dead, &deferred->link);
+}
+
+void whi_worker_empty(wh_worker *worker) {
+    whi_listener_close_all(worker);
+    whi_hand_drop_all(worker, NULL);
+    whi_list_foreach(node, &worker->endpoints) {
+        wh_endpoint *ep = whi_container_of(node, wh_endpoint, worker_node);
+        whi_ep_retain(ep);
+        if (ep->link && !ep->link->dead && ep->state != WHI_EP_CLOSED) {
+            whi_hdr hdr = {.cls = WHI_CLASS_ABORT, .ep = ep->number};
+            whi_link_control(ep->link, &hdr, NULL);
+        }
+        whi_ep_end(ep, WH_ECLOSED, "the worker was destroyed");
+        whi_recv_drop_messages(ep, true);
+        whi_ep_release(ep);
+    }
+    size_t cursor = 0;
+    uint64_t key;
+    whi_link *link;
+    while ((link = whi_hash_next(&worker->links, &cursor, &key))) {
+        whi_link_drop(link);
+        cursor = 0;
+    }
+    whi_list *node;
+    while ((node = whi_list_first(&worker->any_source)))
+        whi_req_withdraw(whi_container_of(node, wh_request, op_link), WH_ECLOSED);
+    whi_local_close(worker);
+    whi_am_forget_handlers(worker);
+}
+
+// A progress thread and a thread that borrows the worker pass it to and fro by this word.
+enum { BORROW_NONE, BORROW_ASKED, BORROW_GIVEN };
+
+// lend rests the progress thread while another one owns the worker.
+static void lend(wh_worker *worker) {
+    if (atomic_load(&worker->borrow) != BORROW_ASKED)
+        return;
+    atomic_store(&worker->borrow, BORROW_GIVEN);
+    whi_futex_wake(&worker->borrow, 1);
+    while (atomic_load(&worker->borrow) == BORROW_GIVEN)
+        (void)whi_futex_wait(&worker->borrow, BORROW_GIVEN, WHI_FOREVER);
+}
+
+wh_status whi_worker_enter(wh_worker *worker) {
+    wh_status st = whi_worker_check(worker);
+    if (st == WH_OK) {
+        worker->borrow_depth += worker->borrow_depth != 0;
+        return WH_OK;
+    }
+    if (st != WH_ETHREAD || !worker->has_thread)
+        return st;
+    pthread_mutex_lock(&worker->borrow_lock);
+    atomic_store(&worker->borrow, BORROW_ASKED);
+    wh_worker_wake(worker);
+    while (atomic_load(&worker->borrow) == BORROW_ASKED)
+        (void)whi_futex_wait(&worker->borrow, BORROW_ASKED, WHI_FOREVER);
+    worker->borrow_depth = 1;
+    worker->lender = atomic_load(&worker->owner);
+    atomic_store(&worker->owner, &whi_thread_token);
+    return WH_OK;
+}
+
+void whi_worker_leave(wh_worker *worker) {
+    if (!worker->borrow_depth || --worker->borrow_depth)
+        return;
+    atomic_store(&worker->owner, worker->lender);
+    atomic_store(&worker->borrow, BORROW_NONE);
+    whi_futex_wake(&worker->borrow, 1);
+    pthread_mutex_unlock(&worker->borrow_lock);
+}
+
+static void *thread_main(void *arg) {
+    wh_worker *worker = arg;
+    atomic_store(&worker->owner, &whi_thread_token);
+    while (!atomic_load(&worker->thread_stop)) {
+        wh_status st = wh_worker_wait(worker, -1);
+        assert(st == WH_OK);  // without a limit there is nothing else to come back for
+        (void)st;
+        lend(worker);
+    }
+    return NULL;
+}
+
+static wh_status start_thread(wh_worker *worker) {
+    // The owner is set before anybody has the handle, so that no call takes the creator for it.
+    atomic_store(&worker->owner, NULL);
+    wh_status st = whi_thread_start(&worker->thread, thread_main, worker);
+    if (st != WH_OK)
+        return st;
+    worker->has_thread = true;
+    while (!atomic_load(&worker->owner))
+        whi_cpu_relax();
+    return WH_OK;
+}
+
+static void stop_thread(wh_worker *worker) {
+    atomic_store(&worker->thread_stop, true);
+    wh_worker_wake(worker);
+    pthread_join(worker->thread, NULL);
+    worker->has_thread = false;
+    atomic_store(&worker->owner, &whi_thread_token);
+}
+
+// run_ends does what ends leave behind, until nothing is left.
+static void run_ends(wh_worker *worker) {
+    for (int rounds = 0;
+         rounds < 1000 && (!whi_list_empty(&worker->completed) || !whi_list_empty(&worker->dead));
+         rounds++) {
+        (void)whi_req_run_completed(worker);
+        whi_list *node;
+        while ((node = whi_list_pop_front(&worker->dead))) {
+            whi_deferred *d = whi_container_of(node, whi_deferred, link);
+            d->fn(d);
+        }
+        whi_worker_empty(worker);  // a callback may have started something
+    }
+}
+
+// end_everything completes what is pending; the callbacks run here, as progress would run them.
+static void end_everything(wh_worker *worker) {
+    worker->in_progress = true;
+    (void)whi_worker_submit_run(worker);
+    whi_worker_empty(worker);
+    run_ends(worker);
+    if (worker->ucx) {
+        whi_worker_ucx_end(worker);  // brings back what UCX holds, and with it the links
+        run_ends(worker);
+    }
+    whi_ep_run_foreign_aborts(worker);
+    whi_req_reap_foreign(worker);
+    worker->in_progress = false;
+}
+
+void wh_worker_destroy(wh_worker *worker) {
+    if (!worker)
+        return;
+    wh_status st = whi_worker_check(worker);
+    if (st == WH_EFORKED) {
+        // The parent's conversations go on; here only memory is left, and the descriptors are closed already.
+        return;
+    }
+    if (worker->has_thread && st == WH_ETHREAD)
+        stop_thread(worker);
+    else if (st != WH_OK || worker->in_progress) {
+        whi_log(WHI_ERROR, "E-WRK-02", "wh_worker_destroy: %s; nothing was done",
+                worker->in_progress ? "called from a callback"
+                                    : "only the thread that owns the worker may do this");
+        return;
+    }
+    whi_dump_forget(worker);
+    whi_fork_unregister(&worker->fork_node);
+    pthread_mutex_lock(&worker->foreign_lock);
+    worker->submit_closed = true;  // what is in the queue now is all there will be
+    pthread_mutex_unlock(&worker->foreign_lock);
+    end_everything(worker);
+    close_fds(worker);
+    pthread_mutex_lock(&worker->foreign_lock);
+    worker->destroyed = true;
+    // From here on other threads free for themselves; what they have left for the owner until now is done here.
+    whi_req_free_foreign(worker);
+    whi_ep_release_aborted(worker);
+    atomic_store(&worker->owner, NULL);
+    whi_worker_unlock_or_free(worker);
+}
