@@ -156,7 +156,8 @@ static void make_link(bool reorders) {
         f.uuid[i] = (uint8_t)(i + 1);
     MUST(whi_link_bare(f.worker, f.uuid, false, "the peer", &f.link) == WH_OK);
     MUST(whi_loop_net_create(&opts, &net) == WH_OK);
-    MUST(whi_loop_pair(net, &whi_link_up, f.link, &lane, &peer_up, NULL, &f.peer) == WH_OK);
+    MUST(whi_loop_pair(net, whi_link_user_of(f.link)->up, f.link, &lane, &peer_up, NULL, &f.peer) ==
+         WH_OK);
     whi_loop_net_release(net);
     whi_link_set_lane(f.link, lane);
 }
@@ -349,9 +350,9 @@ static void register_memory(wh_context *ctx) {
         if (i == 2)
             MUST(wh_mem_alloc_kind(WH_MEM_SIM, 0, size, &ptr) == WH_OK);
         MUST(ptr && wh_mem_register(ctx, ptr, size, kind, rights[i], &mrs[i]) == WH_OK);
-        MUST(whi_hash_remove(&ctx->mrs.mrs, mrs[i]->id) == mrs[i]);
+        MUST(whi_hash_remove(&mrs[i]->table->mrs, mrs[i]->id) == mrs[i]);
         mrs[i]->id = FIRST_ID + i;
-        MUST(whi_hash_put(&ctx->mrs.mrs, mrs[i]->id, mrs[i]) == WH_OK);
+        MUST(whi_hash_put(&mrs[i]->table->mrs, mrs[i]->id, mrs[i]) == WH_OK);
     }
 }
 
@@ -372,15 +373,17 @@ static void begin(void) {
 
 static void check_quiet(void) {
     size_t receives = 0;
-    for (whi_list *node = f.worker->any_source.next; node != &f.worker->any_source;
-         node = node->next)
+    for (whi_list *node = whi_messages_of(f.worker)->any_source.next;
+         node != &whi_messages_of(f.worker)->any_source; node = node->next)
         receives++;
-    MUST(f.worker->match[WHI_MATCH_TAG].receives + f.worker->match[WHI_MATCH_OBJECT].receives ==
+    MUST(whi_messages_of(f.worker)->match[WHI_MATCH_TAG].receives +
+             whi_messages_of(f.worker)->match[WHI_MATCH_OBJECT].receives ==
          receives);
     MUST(f.worker->counters.pending == receives);
     MUST(f.started - f.told == receives);
     for (int i = 0; i < WHI_MATCH_COUNT; i++)
-        MUST(f.worker->match[i].exact_any <= f.worker->match[i].receives);
+        MUST(whi_messages_of(f.worker)->match[i].exact_any <=
+             whi_messages_of(f.worker)->match[i].receives);
 }
 
 static void end(void) {

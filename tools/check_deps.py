@@ -19,10 +19,11 @@ SEES = {
     "src/mem": ["src/base"],
     "src/type": ["src/base", "src/mem"],
     "src/net": ["src/base", "src/mem"],
-    "src/worker": [*LOW, "src/link", "src/message", "src/rma"],
-    "src/link": [*LOW, "src/worker", "src/message", "src/rma"],
+    "src/worker": LOW,
+    "src/link": [*LOW, "src/worker", "src/message/endpoint.h"],
     "src/message": [*LOW, "src/worker", "src/link", "src/rma"],
     "src/rma": [*LOW, "src/worker", "src/link", "src/message"],
+    "src/engine": ROOMS,
     "src/rt": ["src/base"],
     "bench": [],
     "cli": ["bench"],  # `wherry perf` runs the measuring library's scenarios

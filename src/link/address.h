@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Addresses: "host:port" as people write it, and the blob that names a worker.
-#ifndef WHI_COMM_ADDRESS_H
-#define WHI_COMM_ADDRESS_H
+#ifndef WHI_LINK_ADDRESS_H
+#define WHI_LINK_ADDRESS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -111,7 +111,7 @@ void whi_dial_park(whi_dial *dial) {
 }
 
 void whi_dial_link_made(wh_worker *worker, whi_link *link) {
-    whi_list_foreach(node, &worker->dials) {
+    whi_list_foreach(node, &whi_links_of(worker)->dials) {
         whi_dial *dial = whi_container_of(node, whi_dial, node);
         if (dial->state == WHI_DIAL_PARKED && memcmp(dial->peer.uuid, link->uuid, 16) == 0)
             use(dial, link);
@@ -119,7 +119,7 @@ void whi_dial_link_made(wh_worker *worker, whi_link *link) {
 }
 
 bool whi_dial_committed(const wh_worker *worker, const uint8_t uuid[16]) {
-    whi_list_foreach(node, &worker->dials) {
+    whi_list_foreach(node, &whi_links_of(worker)->dials) {
         const whi_dial *dial = whi_container_of(node, whi_dial, node);
         if (dial->state == WHI_DIAL_CONFIRMED && memcmp(dial->peer.uuid, uuid, 16) == 0)
             return true;
@@ -243,7 +243,7 @@ bool whi_dial_again(wh_endpoint *ep, wh_status why) {
         (why != WH_EPEER && why != WH_ECLOSED))
         return false;
     ep->retried++;
-    whi_link_remove_ep(ep->link, ep);
+    whi_ep_leave(ep->link, ep);
     ep->link = NULL;
     dial->state =
         WHI_DIAL_PARKED;  // a moment later, when the old link is out of the way on both sides
@@ -271,7 +271,7 @@ wh_status whi_dial_new(wh_worker *worker, const wh_endpoint_opts *opts, wh_endpo
     dial->watch.fn = on_event;
     dial->deadline_ns = whi_clock_ns() + timeout * WHI_NS_PER_MS;
     whi_timer_init(&dial->timer, on_timer, dial);
-    whi_list_push_back(&worker->dials, &dial->node);
+    whi_list_push_back(&whi_links_of(worker)->dials, &dial->node);
     ep->dial = dial;
     *out = ep;
     *made = dial;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Dial: the connecting side, from an address to a link on which the endpoint is opened.
-#ifndef WHI_COMM_DIAL_H
-#define WHI_COMM_DIAL_H
+#ifndef WHI_LINK_DIAL_H
+#define WHI_LINK_DIAL_H
 
 #include <wherry/endpoint.h>
 

@@ -5,8 +5,8 @@
 //
 // For those two only, on their worker's owner thread.  When one of these functions returns, the dial may have ended, and
 // its endpoint with it.
-#ifndef WHI_COMM_DIALING_H
-#define WHI_COMM_DIALING_H
+#ifndef WHI_LINK_DIALING_H
+#define WHI_LINK_DIALING_H
 
 #include "link/dial.h"
 #include "link/resolve.h"

@@ -68,7 +68,7 @@ static void drop(whi_hand *hand, bool keep_fd) {
         close(hand->fd);
     whi_timers_remove(&worker->timers, &hand->timer);
     whi_list_remove(&hand->node);
-    worker->hand_count--;
+    whi_links_of(worker)->hand_count--;
     whi_worker_defer(worker, &hand->deferred, free_hand);
 }
 
@@ -275,7 +275,7 @@ static void make_link(whi_hand *hand, whi_hand *met) {
 }
 
 static whi_hand *find_token(const wh_worker *worker, const uint8_t token[16]) {
-    whi_list_foreach(node, &worker->hands) {
+    whi_list_foreach(node, &whi_links_of(worker)->hands) {
         whi_hand *hand = whi_container_of(node, whi_hand, node);
         if (hand->answered && memcmp(hand->token, token, 16) == 0)
             return hand;
@@ -381,8 +381,9 @@ static void on_timeout(whi_timer *timer, void *arg) {
 // make_room drops the handshake that has waited longest for its offer, or, when all have made one, the oldest: whoever
 // fills all places must not be able to keep them.
 static void make_room(wh_worker *worker) {
-    whi_hand *victim = whi_container_of(whi_list_first(&worker->hands), whi_hand, node);
-    whi_list_foreach(node, &worker->hands) {
+    whi_hand *victim =
+        whi_container_of(whi_list_first(&whi_links_of(worker)->hands), whi_hand, node);
+    whi_list_foreach(node, &whi_links_of(worker)->hands) {
         whi_hand *hand = whi_container_of(node, whi_hand, node);
         if (!hand->answered) {
             victim = hand;
@@ -398,9 +399,9 @@ static void make_room(wh_worker *worker) {
 }
 
 static void start(wh_worker *worker, int fd, wh_listener *listener) {
-    if (worker->hand_count >= worker->ctx->config.handshake_max)
+    if (whi_links_of(worker)->hand_count >= worker->ctx->config.handshake_max)
         make_room(worker);
-    whi_hand *hand = worker->hand_count < worker->ctx->config.handshake_max
+    whi_hand *hand = whi_links_of(worker)->hand_count < worker->ctx->config.handshake_max
                          ? whi_calloc(1, sizeof(*hand))
                          : NULL;
     pid_t pid = 0;
@@ -426,8 +427,8 @@ static void start(wh_worker *worker, int fd, wh_listener *listener) {
         whi_free(hand);
         return;
     }
-    whi_list_push_back(&worker->hands, &hand->node);
-    worker->hand_count++;
+    whi_list_push_back(&whi_links_of(worker)->hands, &hand->node);
+    whi_links_of(worker)->hand_count++;
     whi_timers_add(&worker->timers, &hand->timer,
                    whi_clock_ns() + worker->ctx->config.handshake_timeout * WHI_NS_PER_MS);
 }
@@ -451,7 +452,7 @@ void whi_hand_accept_all(wh_worker *worker, int fd, wh_listener *listener) {
 }
 
 bool whi_hand_pending(const wh_worker *worker, const uint8_t uuid[16]) {
-    whi_list_foreach(node, &worker->hands) {
+    whi_list_foreach(node, &whi_links_of(worker)->hands) {
         const whi_hand *hand = whi_container_of(node, whi_hand, node);
         if (hand->answered && memcmp(hand->peer.uuid, uuid, 16) == 0)
             return true;
@@ -460,7 +461,7 @@ bool whi_hand_pending(const wh_worker *worker, const uint8_t uuid[16]) {
 }
 
 void whi_hand_drop_all(wh_worker *worker, const wh_listener *listener) {
-    whi_list_foreach(node, &worker->hands) {
+    whi_list_foreach(node, &whi_links_of(worker)->hands) {
         whi_hand *hand = whi_container_of(node, whi_hand, node);
         if (!listener || hand->listener == listener)
             drop(hand, false);

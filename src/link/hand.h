@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Hand: the accepting side of a handshake, one fixed record per connection until it has succeeded.
-#ifndef WHI_COMM_HAND_H
-#define WHI_COMM_HAND_H
+#ifndef WHI_LINK_HAND_H
+#define WHI_LINK_HAND_H
 
 #include "link/hello.h"
-#include "worker/worker.h"
+#include "link/room.h"
 
 // whi_hand_accept_all takes the connections that wait at `fd`; `listener` is NULL for the local name.
 void whi_hand_accept_all(wh_worker *worker, int fd, wh_listener *listener);

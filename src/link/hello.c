@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/printable.h"
 #include "link/wire.h"
 
 // The line ends show a transfer that has been through a text-mode translation.
@@ -53,9 +54,7 @@ void whi_hello_encode(const whi_hello *hello, uint8_t bytes[WHI_HELLO_SIZE]) {
 static void text(whi_reader *r, char *to, size_t size) {
     whi_reader_copy(r, to, size);
     to[size - 1] = '\0';
-    for (char *c = to; *c; c++)
-        if (*c < ' ' || *c > '~')
-            *c = '?';
+    whi_printable(to);
 }
 
 wh_status whi_hello_decode(const uint8_t bytes[WHI_HELLO_SIZE], whi_hello *hello) {

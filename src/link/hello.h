@@ -5,8 +5,8 @@
 // Every step of a handshake is one record of WHI_HELLO_SIZE bytes, so that a side reads exactly that many and
 // nothing has to be allocated for a stranger.  The first 16 bytes never change between versions: magic, step,
 // size, lowest and highest version.  Pure functions over bytes.
-#ifndef WHI_COMM_HELLO_H
-#define WHI_COMM_HELLO_H
+#ifndef WHI_LINK_HELLO_H
+#define WHI_LINK_HELLO_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -14,74 +14,101 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "link/dial.h"
 #include "link/ucx.h"
-#include "message/endpoint.h"
-#include "message/send.h"
 #include "net/stream/stream.h"
-#include "rma/rma.h"
 
-// unsent has the lane polled until it has sent what it took: a dirty link stays hot, and whoever sleeps asks for room.
-static void unsent(void *arg) {
-    whi_link *link = arg;
+void whi_link_unsent(void *arg) {
+    whi_link *link = arg;  // a dirty link stays hot, and whoever sleeps asks for room
     if (link->dead)
         return;
     whi_link_mark(link);
     whi_link_heat(link);
-    link->blocked = true;
+    link->source.blocked = true;
 }
 
-const whi_lane_up whi_link_up = {.deliver = whi_link_deliver,
-                                 .sink = whi_link_sink,
-                                 .landed = whi_link_landed,
-                                 .unsent = unsent,
-                                 .sent = whi_link_sent,
-                                 .lost = whi_link_lost_chunk};
+// ---- What the worker asks of a link.
+
+static whi_link *link_of(whi_source *source) {
+    return whi_container_of(source, whi_link, source);
+}
+
+static unsigned source_pass(whi_source *source) {
+    return whi_link_pass(link_of(source));
+}
+
+static unsigned source_send(whi_source *source) {
+    return whi_link_flush_out(link_of(source));
+}
+
+static void source_arm(whi_source *source) {
+    whi_lane *rx = link_of(source)->rx;
+    rx->ops->arm(rx, false);
+}
+
+static bool source_ready(whi_source *source) {
+    whi_lane *rx = link_of(source)->rx;
+    return rx->ops->ready(rx, false);
+}
+
+static void source_want_room(whi_source *source) {
+    whi_link_want_room(link_of(source), true);
+}
+
+static bool source_has_room(whi_source *source) {
+    whi_lane *tx = link_of(source)->tx;
+    return tx->ops->ready(tx, true);
+}
+
+static const whi_source_ops source_ops = {.pass = source_pass,
+                                          .send = source_send,
+                                          .arm = source_arm,
+                                          .ready = source_ready,
+                                          .want_room = source_want_room,
+                                          .has_room = source_has_room};
 
 static uint64_t key_of(const uint8_t uuid[16]) {
     return whi_hash_bytes(uuid, 16);
 }
 
 whi_link *whi_link_find(const wh_worker *worker, const uint8_t uuid[16]) {
-    whi_link *link = whi_hash_get(&worker->links, key_of(uuid));
+    whi_link *link = whi_hash_get(&whi_links_of(worker)->links, key_of(uuid));
     return link && !link->dead && !link->closing && memcmp(link->uuid, uuid, 16) == 0 ? link : NULL;
+}
+
+// free_memory frees a link that nothing leads to any more.
+static void free_memory(whi_link *link) {
+    whi_link_user_of(link)->freed(link);
+    whi_free(link->offer);
+    whi_free(link);
 }
 
 wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool active,
                         const char *name, whi_link **out) {
-    whi_link *link = whi_calloc(1, sizeof(*link));
+    const whi_link_user *user = whi_links_of(worker)->user;
+    whi_link *link = whi_calloc(1, whi_links_of(worker)->link_size);
     wh_status st = WH_OK;
     if (!link)
         return WH_ENOMEM;
+    whi_source_init(&link->source, &source_ops);
     link->worker = worker;
     link->active = active;
-    link->next_number = active ? 1 : 2;
     link->watch.fd = -1;
     link->uid = geteuid();
     memcpy(link->uuid, peer_uuid, 16);
     snprintf(link->name, sizeof(link->name), "%s", name);
-    whi_list *lists[] = {&link->hot_link, &link->dirty_link, &link->dirty_eps,
-                         &link->bulks,    &link->ep_list,    &link->process_link};
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-        whi_list_init(lists[i]);
+    whi_list_init(&link->process_link);
     whi_queue_init(&link->controls);
-    whi_idmap_init(&link->sends);
-    whi_idmap_init(&link->grants);
-    whi_idmap_init(&link->loans);
-    whi_hash_init(&link->eps);
-    whi_hash_init(&link->announced);
-    whi_hash_init(&link->natives);
-    whi_hash_init(&link->leases);
-    whi_link *old = whi_hash_get(&worker->links, key_of(peer_uuid));
+    user->made(link);
+    whi_link *old = whi_hash_get(&whi_links_of(worker)->links, key_of(peer_uuid));
     // A peer that begins anew has nothing left to hear on a link that was closing and could not say so yet.
     if (old && old->closing && memcmp(old->uuid, peer_uuid, 16) == 0)
         whi_link_drop(old);
     else if (old)  // whoever claims a name that hashes like another link's does not get its place
         st = WH_EREFUSED;
     if (st == WH_OK)
-        st = whi_hash_put(&worker->links, key_of(peer_uuid), link);
+        st = whi_hash_put(&whi_links_of(worker)->links, key_of(peer_uuid), link);
     if (st != WH_OK) {
-        whi_free(link);
+        free_memory(link);
         return st;
     }
     *out = link;
@@ -89,10 +116,10 @@ wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool act
 }
 
 void whi_link_set_lane(whi_link *link, whi_lane *lane) {
-    link->tx = link->rx = lane;
+    link->tx = lane;
     size_t limit = lane->ops->eager_limit(lane);
     link->eager_max = limit < link->worker->eager_max ? limit : link->worker->eager_max;
-    whi_link_heat(link);
+    whi_link_receive_by(link, lane);
 }
 
 // socket_ended notes the end of the socket beside a ring.  It may be seen before the ring's last records: those are
@@ -122,8 +149,8 @@ static void on_socket(whi_watch *watch, uint32_t events) {
     whi_link_heat(link);
     if (link->switch_pending)
         whi_link_try_switch(link);
-    if (link->dirty)
-        link->blocked = false;
+    if (link->source.dirty)
+        link->source.blocked = false;
 }
 
 wh_status whi_link_new(wh_worker *worker, int fd, const whi_hello *peer, bool active, bool local,
@@ -143,62 +170,31 @@ wh_status whi_link_new(wh_worker *worker, int fd, const whi_hello *peer, bool ac
         opts.chunk = peer->chunk_max;
     st = whi_worker_watch(worker, &link->watch, fd, EPOLLIN);
     if (st == WH_OK)
-        st = whi_stream_create(fd, &opts, &whi_link_up, link, &link->stream);
+        st = whi_stream_create(fd, &opts, whi_link_user_of(link)->up, link, &link->stream);
     if (st != WH_OK) {
         whi_worker_unwatch(worker, &link->watch);
-        (void)whi_hash_remove(&worker->links, key_of(link->uuid));
-        whi_free(link);
+        (void)whi_hash_remove(&whi_links_of(worker)->links, key_of(link->uuid));
+        free_memory(link);
         return st;
     }
     link->watch.fn = on_socket;
     link->eager_max = opts.eager_limit;
-    link->tx = link->rx = link->stream;
+    link->tx = link->stream;
     if (local)
         whi_process_attach(link);
-    whi_link_heat(link);
+    whi_link_receive_by(link, link->stream);
     *out = link;
     return WH_OK;
 }
 
-wh_status whi_link_add_ep(whi_link *link, wh_endpoint *ep) {
-    wh_status st = whi_hash_put(&link->eps, ep->number, ep);
-    if (st == WH_OK)
-        whi_list_push_back(&link->ep_list, &ep->link_node);
-    return st;
-}
-
-void whi_link_remove_ep(whi_link *link, wh_endpoint *ep) {
-    if (link->last_ep == ep)
-        link->last_ep = NULL;
-    (void)whi_hash_remove(&link->eps, ep->number);
-    whi_list_remove(&ep->link_node);
-}
-
 void whi_link_heat(whi_link *link) {
-    link->idle = 0;
-    if (link->hot || link->dead)
-        return;
-    link->hot = true;
-    whi_list_push_back(&link->worker->hot, &link->hot_link);
-}
-
-void whi_link_cool(whi_link *link) {
-    link->hot = false;
-    if (link->worker->hot_next == &link->hot_link)
-        link->worker->hot_next = link->hot_link.next;
-    whi_list_remove(&link->hot_link);
+    if (!link->dead)
+        whi_source_heat(link->worker, &link->source);
 }
 
 void whi_link_mark(whi_link *link) {
-    if (link->dirty || link->dead)
-        return;
-    link->dirty = true;
-    link->blocked = false;
-    whi_list_push_back(&link->worker->dirty, &link->dirty_link);
-}
-
-bool whi_link_blocked(const whi_link *link) {
-    return link->blocked;
+    if (!link->dead)
+        whi_source_mark(link->worker, &link->source);
 }
 
 void whi_link_want_room(whi_link *link, bool want) {
@@ -210,6 +206,13 @@ void whi_link_want_room(whi_link *link, bool want) {
         return;
     link->watching_out = out;
     whi_worker_rewatch(link->worker, &link->watch, EPOLLIN | (out ? (uint32_t)EPOLLOUT : 0));
+}
+
+void whi_link_receive_by(whi_link *link, whi_lane *lane) {
+    link->rx = lane;
+    link->source.syscall = lane == link->stream;
+    link->source.rings = link->stream != NULL;
+    whi_link_heat(link);
 }
 
 // poll_ucx looks after the side of a ucx lane that the poll of another lane does not: before the peer has switched, our
@@ -237,7 +240,7 @@ unsigned whi_link_pass(whi_link *link) {
         return 1;
     }
     unsigned count = (unsigned)n;
-    link->idle = n ? 0 : link->idle + 1;
+    link->source.idle = n ? 0 : link->source.idle + 1;
     if (__builtin_expect(link->ucx != NULL, 0)) {
         count += poll_ucx(link, n);
         if (link->dead)
@@ -247,7 +250,7 @@ unsigned whi_link_pass(whi_link *link) {
         whi_link_lost(link, link->stream_end ? link->stream_end : WH_EPEER);
         return 1;
     }
-    if (__builtin_expect(link->dirty, 0))
+    if (__builtin_expect(link->source.dirty, 0))
         count += whi_link_flush_out(link);
     return count;
 }
@@ -299,7 +302,6 @@ static void free_link(whi_link *link) {
         link->lane_closing = true;
         return;
     }
-    whi_rma_link_ended(link);
     if (link->shm)
         link->shm->ops->close(link->shm);
     if (link->stream)
@@ -309,13 +311,7 @@ static void free_link(whi_link *link) {
     whi_queue_node *node;
     while ((node = whi_queue_pop(&link->controls)))
         whi_link_free_control(link->worker, node);
-    whi_idmap_fini(&link->sends);
-    whi_idmap_fini(&link->grants);
-    whi_idmap_fini(&link->loans);
-    whi_hash_fini(&link->eps);
-    whi_hash_fini(&link->announced);
-    whi_free(link->offer);
-    whi_free(link);
+    free_memory(link);
 }
 
 static void free_deferred(whi_deferred *deferred) {
@@ -326,40 +322,15 @@ static void free_deferred(whi_deferred *deferred) {
 static void forget(whi_link *link) {
     wh_worker *worker = link->worker;
     link->dead = true;
-    if (whi_hash_get(&worker->links, key_of(link->uuid)) == link)
-        (void)whi_hash_remove(&worker->links, key_of(link->uuid));
-    if (link->hot)
-        whi_link_cool(link);
-    if (link->dirty)
-        whi_list_remove(&link->dirty_link);
-    link->dirty = false;
+    if (whi_hash_get(&whi_links_of(worker)->links, key_of(link->uuid)) == link)
+        (void)whi_hash_remove(&whi_links_of(worker)->links, key_of(link->uuid));
+    if (link->source.hot)
+        whi_source_cool(worker, &link->source);
+    if (link->source.dirty)
+        whi_source_sent(&link->source);
     whi_worker_unwatch(worker, &link->watch);
     whi_timers_remove(&worker->timers, &link->ucx_timer);
     whi_process_detach(link);
-}
-
-// end_orphan completes an operation whose endpoint has gone and that the lane still had in its hands.
-static void end_orphan(wh_request *req) {
-    if (!req || req->stage == WHI_STAGE_DONE)
-        return;
-    if (req->ep->state == WHI_EP_CLOSED)  // else it ends with its endpoint
-        whi_ep_let_go(req);
-}
-
-static void end_endpoints(whi_link *link, wh_status why, const char *sentence) {
-    wh_request *mid = link->mid, *landing = link->landing;
-    link->mid = link->landing = NULL;
-    end_orphan(mid);
-    if (landing != mid)
-        end_orphan(landing);
-    whi_list *node;
-    while ((node = whi_list_first(&link->ep_list))) {
-        wh_endpoint *ep = whi_container_of(node, wh_endpoint, link_node);
-        // An endpoint that was only being opened on a link that existed may find another one.
-        if (ep->state == WHI_EP_CONNECTING && whi_dial_again(ep, why))
-            continue;
-        whi_ep_end(ep, why, sentence);
-    }
 }
 
 void whi_link_fail(whi_link *link, wh_status why, const char *format, ...) {
@@ -376,7 +347,7 @@ void whi_link_fail(whi_link *link, wh_status why, const char *format, ...) {
     whi_log(why == WH_EPEER ? WHI_INFO : WHI_WARN, why == WH_EPEER ? "I-LNK-01" : "W-LNK-02", "%s",
             sentence);
     forget(link);
-    end_endpoints(link, why, sentence);
+    whi_link_user_of(link)->ended(link, why, sentence);
     whi_worker_defer(link->worker, &link->deferred, free_deferred);
 }
 
@@ -384,7 +355,7 @@ void whi_link_drop(whi_link *link) {
     if (link->dead)
         return;
     forget(link);
-    end_endpoints(link, WH_ECLOSED, "the link was closed");
+    whi_link_user_of(link)->ended(link, WH_ECLOSED, "the link was closed");
     whi_worker_defer(link->worker, &link->deferred, free_deferred);
 }
 
@@ -394,13 +365,29 @@ void whi_link_close(whi_link *link) {
     link->closing = true;
     whi_hdr hdr = {.cls = WHI_CLASS_BYE};
     whi_link_control(link, &hdr, NULL);
-    if (!link->dead && !link->dirty && whi_list_empty(&link->bulks))
+    if (!link->dead && !link->source.dirty && whi_link_user_of(link)->empty(link))
         whi_link_drop(link);
 }
 
 void whi_link_maybe_close(whi_link *link) {
-    if (link->dead || link->closing || !whi_list_empty(&link->ep_list) || link->mid ||
-        link->landing || link->held)
+    if (link->dead || link->closing || whi_link_user_of(link)->needed(link))
         return;
     whi_link_close(link);
+}
+
+wh_status whi_link_broken(const whi_link *link, const whi_hdr *hdr, const char *what) {
+    whi_log(WHI_WARN, "W-PRT-01", "%s: class 0x%02x, endpoint %u, number %u: %s", link->name,
+            hdr->cls, hdr->ep, hdr->seq, what);
+    return WH_EPROTOCOL;
+}
+
+void whi_link_dump(const whi_link *link, FILE *file) {
+    char text[96];
+    link->tx->ops->describe(link->tx, text, sizeof(text));
+    fprintf(file,
+            "  link to %s: sends by %s (%s), receives by %s%s%s%s, %zu control records wait\n",
+            link->name, link->tx->ops->name, text, link->rx->ops->name,
+            link->source.hot ? ", polled" : "", link->source.dirty ? ", has output" : "",
+            link->source.blocked ? " without room" : "", link->control_count);
+    whi_link_user_of(link)->dump(link, file);
 }

@@ -6,19 +6,17 @@
 // three ways to end: in order when no endpoint needs it, lost when the peer or the connection died,
 // and broken when the peer broke the protocol.  It never heals.  A link is freed at the end of a progress pass, so that
 // upcalls may end it.
-#ifndef WHI_COMM_LINK_H
-#define WHI_COMM_LINK_H
+#ifndef WHI_LINK_LINK_H
+#define WHI_LINK_LINK_H
 
 #include <sys/types.h>
 
-#include <wherry/rma.h>
-
-#include "base/idmap.h"
 #include "base/queue.h"
 #include "link/hello.h"
+#include "link/room.h"
 #include "link/wire.h"
 #include "net/lane.h"
-#include "worker/worker.h"
+#include "worker/source.h"
 
 struct whi_process;
 
@@ -28,16 +26,15 @@ enum {
 };
 
 typedef struct whi_link {
+    whi_source source;  // what the worker polls
     wh_worker *worker;
-    whi_lane *tx;          // the lane that our messages go by
-    whi_lane *rx;          // the lane that is polled: the last one that the peer has switched to
-    whi_lane *stream;      // the socket; NULL for loop and self
-    whi_lane *shm;         // NULL unless it is used or about to be
-    whi_lane *ucx;         // likewise
-    wh_endpoint *last_ep;  // of the last message
-    uint64_t eager_max;    // payload that may travel with its header
-    whi_list hot_link, dirty_link;
-    bool hot, dirty, dead, closing;
+    whi_lane *tx;        // the lane that our messages go by
+    whi_lane *rx;        // the lane that is polled: the last one that the peer has switched to
+    whi_lane *stream;    // the socket; NULL for loop and self
+    whi_lane *shm;       // NULL unless it is used or about to be
+    whi_lane *ucx;       // likewise
+    uint64_t eager_max;  // payload that may travel with its header
+    bool dead, closing;
     bool active;          // we made the connection: our endpoint numbers are odd
     bool switch_pending;  // the peer has switched and its ring has yet to come
     bool local;
@@ -48,31 +45,13 @@ typedef struct whi_link {
     bool failed;           // it ended by a failure: nothing more is worth sending
     wh_status stream_end;  // how the socket beside a ring ended
     bool peer_died;        // its process has ended; what it sent before is read first
-    bool blocked;          // the last attempt to send found no room
-    uint32_t idle;         // passes without an event
     whi_queue controls;    // records that found no room
     size_t control_count;
-    whi_list dirty_eps;  // endpoints with something to send
-    whi_list bulks;      // granted sends, one chunk each in turn
-    whi_idmap sends;     // requests that the peer may name
-    whi_idmap grants;
-    whi_idmap loans;      // sends of which a lane that lends has chunks
-    whi_hash announced;   // messages of the peer that nobody has asked for, by send id
-    wh_request *landing;  // the receive that a chunk is being put into (not of a lane that lends)
-    unsigned held;        // chunks that a lane that lends has in its hands, both ways
-    uint8_t *offer;       // of the peer's ucx lane, as far as it has come
+    uint8_t *offer;  // of the peer's ucx lane, as far as it has come
     uint32_t offer_size, offer_got;
     whi_timer ucx_timer;  // until the offer has come; at the end, until what is under way has
-    wh_request *mid;      // the send whose chunk the lane has announced and not got whole
-    wh_rkey *mapping;     // whose memory the peer was asked to pass; held
-    whi_hash natives;     // memory of the peer's that UCX reaches, by key id (native.c)
-    whi_hash leases;      // memory of ours that the peer reaches so, by key id (share.c)
-    whi_hash eps;         // by number
-    uint32_t next_number;
-    uint32_t peer_number;  // the highest number that the peer has opened
-    whi_list ep_list;
-    whi_hello peer;  // what the peer said of itself
-    uid_t uid;       // its user: as the kernel says, or as a peer of this host says; else ours
+    whi_hello peer;       // what the peer said of itself
+    uid_t uid;            // its user: as the kernel says, or as a peer of this host says; else ours
     uint8_t secrets[WHI_LINK_SECRETS][WHI_HELLO_MAC_SIZE];  // digests of those that it has proven
     unsigned secret_count;
     uint8_t uuid[16];
@@ -84,7 +63,37 @@ typedef struct whi_link {
     whi_deferred doom, deferred;
 } whi_link;
 
-extern const whi_lane_up whi_link_up;
+// What the user of links, the room above, gives them: what becomes of records, what there is to send, and who needs the
+// link.  Owner's thread.
+typedef struct whi_link_user {
+    const whi_lane_up *up;  // of all lanes; `unsent` is whi_link_unsent
+
+    // made follows when the zeroed link has been set up; freed when its lanes have gone and its memory is about to.
+    void (*made)(whi_link *link);
+    void (*freed)(whi_link *link);
+
+    // send sends what waits and returns the number of records and chunks that went; rest only goes on with a chunk that the
+    // lane has announced and not got whole.  They set source.blocked when the lane has no more room.
+    unsigned (*send)(whi_link *link);
+    unsigned (*rest)(whi_link *link);
+    bool (*empty)(const whi_link *link);  // nothing waits to be sent
+
+    // needed says whether somebody still needs the link; ended that it is over, and why.
+    bool (*needed)(const whi_link *link);
+    void (*ended)(whi_link *link, wh_status why, const char *sentence);
+
+    // cut: the peer reaches no memory of ours by the ucx lane any more.
+    void (*cut)(whi_link *link);
+
+    void (*dump)(const whi_link *link, FILE *file);
+} whi_link_user;
+
+static inline const whi_link_user *whi_link_user_of(const whi_link *link) {
+    return whi_links_of(link->worker)->user;
+}
+
+// whi_link_unsent has the lane polled until it has sent what it took: `unsent` of the user's table.
+void whi_link_unsent(void *link);
 
 // whi_link_new makes the link of a finished handshake; it owns `fd` from a success on.
 WH_CHECK wh_status whi_link_new(wh_worker *worker, int fd, const whi_hello *peer, bool active,
@@ -125,7 +134,7 @@ void whi_link_control(whi_link *link, const whi_hdr *hdr, const void *payload);
 // whi_link_mark notes that the link has something to send.
 void whi_link_mark(whi_link *link);
 
-// whi_link_flush_out sends what waits; returns the number of records and chunks that went.
+// whi_link_flush_out sends what waits, control records first; returns the number of records and chunks that went.
 unsigned whi_link_flush_out(whi_link *link);
 
 // whi_link_free_control frees one that was kept.
@@ -140,24 +149,23 @@ size_t whi_link_control_size(void);
 // whi_link_pass polls and flushes; returns the number of events.
 unsigned whi_link_pass(whi_link *link);
 
-// whi_link_heat puts a link where each pass polls it.  whi_link_cool takes it out.
+// whi_link_heat has the link polled in each pass.
 void whi_link_heat(whi_link *link);
-void whi_link_cool(whi_link *link);
 
-// whi_link_blocked tells whether all output waits for room.  whi_link_want_room asks to be woken when there is some.
-bool whi_link_blocked(const whi_link *link);
+// whi_link_want_room asks to be woken when there is room for what waits, or ends that.
 void whi_link_want_room(whi_link *link, bool want);
 
-// whi_link_add_ep takes an endpoint in under its number.
-WH_CHECK wh_status whi_link_add_ep(whi_link *link, wh_endpoint *ep);
-void whi_link_remove_ep(whi_link *link, wh_endpoint *ep);
+// whi_link_receive_by has the messages of the peer taken off another lane from now on.
+void whi_link_receive_by(whi_link *link, whi_lane *lane);
 
-// The upcalls, by class (deliver.c).
-wh_status whi_link_deliver(void *arg, const whi_hdr *hdr, const void *payload);
-wh_status whi_link_sink(void *arg, const whi_hdr *hdr, whi_span *span);
-wh_status whi_link_landed(void *arg, const whi_hdr *hdr);
-void whi_link_sent(void *arg, const whi_hdr *hdr);
-void whi_link_lost_chunk(void *arg, const whi_hdr *hdr);
+// whi_link_record handles the records that are the link's own: BYE, SWITCH, LANE_OFFER.
+wh_status whi_link_record(whi_link *link, const whi_hdr *hdr, const void *payload);
+
+// whi_link_broken notes that a record breaks the protocol, and returns WH_EPROTOCOL, which fails the link.
+wh_status whi_link_broken(const whi_link *link, const whi_hdr *hdr, const char *what);
+
+// whi_link_dump prints the link and what its user has on it.
+void whi_link_dump(const whi_link *link, FILE *file);
 
 // What the peer has shown (trust.c): whi_link_learn notes a secret that it has proven, "" being none; whi_link_knows
 // asks for one, "" being known to all.  whi_link_other_user says whether it runs as another user of this host.

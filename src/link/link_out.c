@@ -11,8 +11,6 @@
 #include "base/log.h"
 #include "link/link.h"
 #include "link/ucx.h"
-#include "message/endpoint.h"
-#include "message/send.h"
 #include "net/foreign.h"
 #include "net/shm/shm.h"
 #include "net/stream/stream.h"
@@ -32,11 +30,13 @@ size_t whi_link_control_size(void) {
 }
 
 void whi_link_free_control(wh_worker *worker, whi_queue_node *node) {
-    whi_pool_put(&worker->controls, whi_container_of(node, control, node));
+    whi_pool_put(&whi_links_of(worker)->controls, whi_container_of(node, control, node));
 }
 
 static void keep(whi_link *link, const whi_hdr *hdr, const void *payload) {
-    control *c = link->control_count < CONTROLS_MAX ? whi_pool_get(&link->worker->controls) : NULL;
+    control *c = link->control_count < CONTROLS_MAX
+                     ? whi_pool_get(&whi_links_of(link->worker)->controls)
+                     : NULL;
     if (!c) {
         bool full = link->control_count >= CONTROLS_MAX;
         whi_log(WHI_WARN, "W-LNK-03", "%s: %zu control records wait and %s", link->name,
@@ -76,7 +76,7 @@ static unsigned send_controls(whi_link *link) {
         control *c = whi_container_of(node, control, node);
         wh_status st = link->tx->ops->send(link->tx, &c->hdr, c->payload);
         if (st == WH_EAGAIN) {
-            link->blocked = true;
+            link->source.blocked = true;
             break;
         }
         if (st != WH_OK) {
@@ -91,54 +91,28 @@ static unsigned send_controls(whi_link *link) {
     return count;
 }
 
-static unsigned drain_eps(whi_link *link) {
-    unsigned count = 0;
-    whi_list todo;
-    whi_list_init(&todo);
-    whi_list_append(&todo, &link->dirty_eps);
-    whi_list *node;
-    while ((node = whi_list_pop_front(&todo))) {
-        wh_endpoint *ep = whi_container_of(node, wh_endpoint, dirty_node);
-        ep->dirty = false;
-        if (link->blocked) {
-            // Nobody has room: the rest keeps its place.
-            ep->dirty = true;
-            whi_list_push_back(&link->dirty_eps, node);
-            continue;
-        }
-        count += whi_ep_drain(ep);
-    }
-    return count;
-}
-
 unsigned whi_link_flush_out(whi_link *link) {
     if (link->doomed)
         return 0;
-    link->blocked = link->holding;
+    link->source.blocked = link->holding;
     if (link->holding)
         return 0;
-    unsigned count = 0;
-    if (link->mid)  // until that chunk is whole the lane refuses all else, so it cannot wait behind it
-        count += whi_send_push(link, true);
-    if (!link->dead && !link->mid)
+    const whi_link_user *user = whi_link_user_of(link);
+    // Until a chunk that was begun is whole the lane refuses all else, so it cannot wait behind that.
+    unsigned count = user->rest(link);
+    if (!link->dead && !link->source.blocked)
         count += send_controls(link);
-    if (!link->dead && !link->blocked && !link->doomed)
-        count += drain_eps(link);
-    if (!link->dead && !link->mid && !whi_list_empty(&link->bulks) &&
-        whi_queue_empty(&link->controls) && !link->doomed)
-        count += whi_send_push(link, false);
+    if (!link->dead && !link->source.blocked && !link->doomed)
+        count += user->send(link);
     if (link->dead || link->doomed)
         return count + 1;
-    bool empty = whi_queue_empty(&link->controls) && whi_list_empty(&link->dirty_eps) &&
-                 whi_list_empty(&link->bulks);
+    bool empty = whi_queue_empty(&link->controls) && user->empty(link);
     // A stream lane may hold the end of a record that the socket did not take.
     bool rest = link->tx == link->stream && link->stream && whi_stream_blocked(link->stream);
     if (rest)
-        link->blocked = true;
+        link->source.blocked = true;
     if (empty && !rest) {
-        link->dirty = false;
-        link->blocked = false;
-        whi_list_remove(&link->dirty_link);
+        whi_source_sent(&link->source);
         whi_link_want_room(link, false);
         if (link->closing)
             whi_link_drop(link);
@@ -172,11 +146,11 @@ static wh_status switch_to_shm(whi_link *link) {
                          .slot_size = ctx->config.bulk_slot,
                          .slots = (unsigned)ctx->config.bulk_slots,
                          .asymmetric = ctx->barrier && (link->peer.features & WHI_FEATURE_BARRIER),
-                         .budget = &link->worker->bulk_budget,
+                         .budget = &whi_links_of(link->worker)->bulk_budget,
                          .wire = &wire,
                          .wire_arg = link};
     int fd = -1;
-    wh_status st = whi_shm_create(&opts, &whi_link_up, link, &link->shm, &fd);
+    wh_status st = whi_shm_create(&opts, whi_link_user_of(link)->up, link, &link->shm, &fd);
     if (st != WH_OK)
         return st;
     whi_hdr hdr = {.cls = WHI_CLASS_SWITCH, .aux = WHI_LANE_SHM};
@@ -213,6 +187,35 @@ void whi_link_try_switch(whi_link *link) {
         whi_link_fail(link, st, "the peer's ring cannot be used: %s", wh_status_text(st));
         return;
     }
-    link->rx = link->shm;
-    whi_link_heat(link);
+    whi_link_receive_by(link, link->shm);
+}
+
+static wh_status deliver_switch(whi_link *link, const whi_hdr *hdr) {
+    if (hdr->aux == WHI_LANE_UCX && whi_link_ucx_switch(link) == WH_OK)
+        return WH_OK;
+    bool allowed = link->local && (link->worker->ctx->lanes & link->peer.lanes & WHI_LANE_SHM);
+    if (hdr->aux != WHI_LANE_SHM || !allowed || link->rx != link->stream || link->switch_pending ||
+        !link->shm)
+        return whi_link_broken(link, hdr, "that lane was not agreed on");
+    whi_stream_rx_bytes(link->stream);
+    link->switch_pending = true;
+    whi_link_try_switch(link);
+    return link->dead ? WH_EPROTOCOL : WH_OK;
+}
+
+static wh_status deliver_lane(whi_link *link, const whi_hdr *hdr, const void *payload) {
+    wh_status st = whi_link_ucx_lane(link, hdr, payload);
+    return st == WH_EPROTOCOL ? whi_link_broken(link, hdr, "that lane cannot be opened so") : st;
+}
+
+wh_status whi_link_record(whi_link *link, const whi_hdr *hdr, const void *payload) {
+    switch (hdr->cls) {
+    case WHI_CLASS_SWITCH: return deliver_switch(link, hdr);
+    case WHI_CLASS_LANE_OFFER: return deliver_lane(link, hdr, payload);
+    default:  // BYE
+        link->closing = true;
+        if (link->rx == link->ucx)
+            whi_link_ucx_bye(link);
+        return WH_OK;
+    }
 }

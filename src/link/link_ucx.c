@@ -12,9 +12,9 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "link/ucx.h"
 #include "net/stream/stream.h"
-#include "rma/native.h"
 
 // What was sent before the socket ended is waited for: UCX's ways are others, and may be slower.
 #define DRAIN_NS (20 * WHI_NS_PER_MS)
@@ -38,13 +38,13 @@ static void wake(void *arg) {
 static void lane_closed(void *arg) {
     whi_link *link = arg;
     link->ucx = NULL;
-    assert(!link->held);
     whi_worker_defer(link->worker, &link->deferred, link->deferred.fn);
 }
 
 // lane_cut ends the peer's leases, which must not wait for a chunk that UCX never gives back.
 static void lane_cut(void *arg) {
-    whi_share_link_ended(arg);
+    whi_link *link = arg;
+    whi_link_user_of(link)->cut(link);
 }
 
 static const whi_ucx_owner owner = {.wake = wake, .cut = lane_cut, .closed = lane_closed};
@@ -133,7 +133,8 @@ void whi_link_ucx_start(whi_link *link) {
                          .eager_max = worker->eager_max,
                          .same_host = same_host(link),
                          .peer = link->name};
-    wh_status st = whi_ucx_lane_create(worker->ucx, &opts, &whi_link_up, &owner, link, &link->ucx);
+    wh_status st = whi_ucx_lane_create(whi_links_of(worker)->ucx, &opts, whi_link_user_of(link)->up,
+                                       &owner, link, &link->ucx);
     if (st == WH_OK)
         st = send_offer(link);
     if (st != WH_OK) {
@@ -171,13 +172,7 @@ static void go_over(whi_link *link) {
 // take_text makes what the peer says of its reason fit for a log.
 static void take_text(whi_link *link, const void *payload, size_t size) {
     char text[WHI_CONTROL_MAX + 1], why[WHI_CONTROL_MAX + 32];
-    size = size < WHI_CONTROL_MAX ? size : WHI_CONTROL_MAX;
-    if (size)
-        memcpy(text, payload, size);
-    text[size] = '\0';
-    for (char *c = text; *c; c++)
-        if (*c < ' ' || *c > '~')
-            *c = '?';
+    whi_printable_copy(text, sizeof(text), payload, size);
     snprintf(why, sizeof(why), "the other side says: %s", text);
     if (link->holding)
         without(link, why);
@@ -213,8 +208,7 @@ wh_status whi_link_ucx_switch(whi_link *link) {
     if (!link->ucx || link->rx != link->stream)
         return WH_EPROTOCOL;
     whi_stream_rx_bytes(link->stream);
-    link->rx = link->ucx;
-    whi_link_heat(link);
+    whi_link_receive_by(link, link->ucx);
     return WH_OK;
 }
 

@@ -22,7 +22,6 @@
 #include "link/hand.h"
 #include "link/local.h"
 #include "link/sock.h"
-#include "message/endpoint.h"
 
 #define PAUSE_NS (100 * WHI_NS_PER_MS)
 
@@ -62,6 +61,21 @@ bool whi_listener_any_user(const wh_listener *listener) {
     return listener->any_user;
 }
 
+whi_taker whi_listener_find(wh_worker *worker, uint64_t id) {
+    const whi_config *config = &worker->ctx->config;
+    const whi_link_room *room = whi_links_of(worker);
+    if (id == 0 || (room->blob_listener && room->blob_listener->id == id))
+        return (whi_taker){worker->accept, worker->accept_arg, config->secret,
+                           config->local_uid == WHI_LOCAL_UID_ANY};
+    whi_list_foreach(node, &room->listeners) {
+        const wh_listener *listener = whi_container_of(node, wh_listener, node);
+        if (listener->id == id)
+            return (whi_taker){listener->accept, listener->arg, listener->secret,
+                               listener->any_user};
+    }
+    return (whi_taker){.accept = NULL};
+}
+
 static void on_connection(whi_watch *watch, uint32_t events) {
     (void)events;
     door *d = whi_container_of(watch, door, watch);
@@ -79,7 +93,7 @@ static void end_pause(whi_timer *timer, void *arg) {
 }
 
 void whi_listener_pause(wh_worker *worker) {
-    whi_list_foreach(node, &worker->listeners) {
+    whi_list_foreach(node, &whi_links_of(worker)->listeners) {
         wh_listener *listener = whi_container_of(node, wh_listener, node);
         watch_doors(listener, 0);
         whi_timers_add(&worker->timers, &listener->pause, whi_clock_ns() + PAUSE_NS);
@@ -164,7 +178,7 @@ static wh_status listener_new(wh_worker *worker, const char *host, uint16_t port
         return WH_ENOMEM;
     const whi_config *config = &worker->ctx->config;
     listener->worker = worker;
-    listener->id = ++worker->next_listener_id;
+    listener->id = ++whi_links_of(worker)->next_listener_id;
     listener->any_user = opts->any_user || config->local_uid == WHI_LOCAL_UID_ANY;
     listener->secret = whi_strdup(opts->secret ? opts->secret : config->secret);
     snprintf(listener->host, sizeof(listener->host), "%.63s", host);
@@ -176,7 +190,7 @@ static wh_status listener_new(wh_worker *worker, const char *host, uint16_t port
         whi_free(listener);
         return st;
     }
-    whi_list_push_back(&worker->listeners, &listener->node);
+    whi_list_push_back(&whi_links_of(worker)->listeners, &listener->node);
     *out = listener;
     return WH_OK;
 }
@@ -235,8 +249,8 @@ wh_status wh_listener_address(const wh_listener *listener, char *text, size_t si
 
 static void free_listener(wh_listener *listener) {
     wh_worker *worker = listener->worker;
-    if (worker->blob_listener == listener)
-        worker->blob_listener = NULL;
+    if (whi_links_of(worker)->blob_listener == listener)
+        whi_links_of(worker)->blob_listener = NULL;
     explicit_bzero(listener->secret, strlen(listener->secret));
     whi_free(listener->secret);
     whi_free(listener);
@@ -280,105 +294,11 @@ void wh_listener_close(wh_listener *listener) {
 }
 
 void whi_listener_close_all(wh_worker *worker) {
-    wh_listener *blob = worker->blob_listener;
-    whi_list_foreach(node, &worker->listeners) shut(whi_container_of(node, wh_listener, node));
+    wh_listener *blob = whi_links_of(worker)->blob_listener;
+    whi_list_foreach(node, &whi_links_of(worker)->listeners)
+        shut(whi_container_of(node, wh_listener, node));
     if (blob)
         free_listener(blob);
-}
-
-static void refuse(whi_link *link, const whi_hdr *hdr, wh_status status, const char *text) {
-    whi_hdr no = {.size = (uint32_t)strlen(text),
-                  .cls = WHI_CLASS_REFUSE,
-                  .ep = hdr->ep,
-                  .arg = (uint64_t)(int64_t)status};
-    whi_link_control(link, &no, text);
-}
-
-// Who takes an endpoint that a peer opens, and what he asks of the peer.
-typedef struct taker {
-    wh_accept_fn accept;  // NULL: nobody
-    void *arg;
-    const char *secret;
-    bool any_user;
-} taker;
-
-// find_taker returns who takes an endpoint for listener `id`; 0 is the worker's own address.
-static taker find_taker(wh_worker *worker, uint64_t id) {
-    const whi_config *config = &worker->ctx->config;
-    if (id == 0 || (worker->blob_listener && worker->blob_listener->id == id))
-        return (taker){worker->accept, worker->accept_arg, config->secret,
-                       config->local_uid == WHI_LOCAL_UID_ANY};
-    whi_list_foreach(node, &worker->listeners) {
-        wh_listener *listener = whi_container_of(node, wh_listener, node);
-        if (listener->id == id)
-            return (taker){listener->accept, listener->arg, listener->secret, listener->any_user};
-    }
-    return (taker){.accept = NULL};
-}
-
-// why_not says why the peer of a link may not open an endpoint there; WH_OK: it may.
-static wh_status why_not(const whi_link *link, const taker *to, const char **text) {
-    wh_status st = WH_OK;
-    if (!to->accept) {
-        *text = "nobody accepts endpoints at that address any more";
-        st = WH_EREFUSED;
-    } else if (link->closing) {
-        *text = "the link is being closed";
-        st = WH_EREFUSED;
-    } else if (!whi_link_knows(link, to->secret)) {
-        *text = "the listener asks for a secret that the connecting side has not proven";
-        st = WH_EAUTH;
-    } else if (whi_link_other_user(link) && !to->any_user) {
-        *text = "the listener is not for processes of other users; see the setting local_uid";
-        st = WH_EPERM;
-    } else if (whi_hash_count(&link->eps) >= WHI_LINK_ENDPOINTS) {
-        *text = "there are too many endpoints on one link";
-        st = WH_ELIMIT;
-    }
-    return st;
-}
-
-wh_status whi_listener_opened(whi_link *link, const whi_hdr *hdr) {
-    wh_worker *worker = link->worker;
-    taker to = find_taker(worker, hdr->tag);
-    const char *text = NULL;
-    wh_status st = why_not(link, &to, &text);
-    if (st != WH_OK) {
-        // A limit per reason: a flood of one must not hide another.
-        static whi_log_limiter limiters[3];
-        int reason = st == WH_EAUTH ? 0 : st == WH_EPERM ? 1 : 2;
-        if (st != WH_EREFUSED && whi_log_on(WHI_WARN))
-            whi_log_write_limited(&limiters[reason], 1, WHI_WARN, "W-LST-04",
-                                  "an endpoint from %s was refused: %s", link->name, text);
-        refuse(link, hdr, st, text);
-        return WH_OK;
-    }
-    wh_endpoint *ep = NULL;
-    st = whi_ep_new(worker, &ep);
-    if (st == WH_OK) {
-        ep->number = hdr->ep;
-        ep->link = link;
-        st = whi_link_add_ep(link, ep);
-        if (st != WH_OK) {
-            ep->link = NULL;
-            whi_ep_end(ep, st, NULL);
-            whi_ep_release(ep);
-        }
-    }
-    if (st != WH_OK) {
-        refuse(link, hdr, st, "the accepting side has no memory");
-        return WH_OK;
-    }
-    const whi_config *config = &worker->ctx->config;
-    ep->rx_window = (int64_t)config->credit;
-    whi_hdr yes = {.cls = WHI_CLASS_ACCEPT,
-                   .ep = hdr->ep,
-                   .seq = (uint32_t)config->announce_max,
-                   .arg = config->credit};
-    whi_link_control(link, &yes, NULL);
-    whi_ep_opened(ep, hdr->arg, hdr->seq);
-    to.accept(ep, to.arg);
-    return WH_OK;
 }
 
 // add_addresses lists where this machine can be reached: its interfaces', loopback last.
@@ -408,18 +328,19 @@ static void add_addresses(wh_worker *worker, uint16_t port, whi_blob *blob) {
 static wh_status worker_address_owned(wh_worker *worker, void *bytes, size_t *size) {
     if (!bytes || !size)
         return WH_EINVAL;
-    if (!worker->blob_listener) {
+    if (!whi_links_of(worker)->blob_listener) {
         static const wh_listener_opts opts = {.size = sizeof(opts)};
         int error;
-        wh_status st = listener_new(worker, "", 0, &opts, &error, &worker->blob_listener);
+        wh_status st =
+            listener_new(worker, "", 0, &opts, &error, &whi_links_of(worker)->blob_listener);
         if (st != WH_OK)
             return st;
     }
-    whi_blob blob = {.listener = worker->blob_listener->id};
+    whi_blob blob = {.listener = whi_links_of(worker)->blob_listener->id};
     memcpy(blob.uuid, worker->uuid, 16);
     memcpy(blob.boot_id, worker->ctx->boot_id, 16);
     snprintf(blob.local_name, sizeof(blob.local_name), "%s", whi_local_name(worker));
-    add_addresses(worker, worker->blob_listener->port, &blob);
+    add_addresses(worker, whi_links_of(worker)->blob_listener->port, &blob);
     *size = whi_blob_encode(&blob, bytes, WH_ADDRESS_MAX);
     return WH_OK;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Listener inside comm.
-#ifndef WHI_COMM_LISTENER_H
-#define WHI_COMM_LISTENER_H
+#ifndef WHI_LINK_LISTENER_H
+#define WHI_LINK_LISTENER_H
 
 #include <wherry/listener.h>
 
@@ -12,8 +12,16 @@ uint64_t whi_listener_id(const wh_listener *listener);
 const char *whi_listener_secret(const wh_listener *listener);
 bool whi_listener_any_user(const wh_listener *listener);
 
-// whi_listener_opened handles OPEN: the endpoint goes to its listener's accept function, or is refused.
-wh_status whi_listener_opened(whi_link *link, const whi_hdr *hdr);
+// Who takes an endpoint that a peer opens, and what it asks of the peer.
+typedef struct whi_taker {
+    wh_accept_fn accept;  // NULL: nobody
+    void *arg;
+    const char *secret;
+    bool any_user;
+} whi_taker;
+
+// whi_listener_find returns who takes an endpoint for listener `id`; 0 is the worker's own address.
+whi_taker whi_listener_find(wh_worker *worker, uint64_t id);
 
 // whi_listener_pause stops taking connections for a moment, when there are no descriptors for them.
 void whi_listener_pause(wh_worker *worker);

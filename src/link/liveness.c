@@ -42,7 +42,7 @@ static void on_death(whi_watch *watch, uint32_t events) {
 }
 
 static whi_process *find(wh_worker *worker, pid_t pid) {
-    whi_list_foreach(node, &worker->processes) {
+    whi_list_foreach(node, &whi_links_of(worker)->processes) {
         whi_process *process = whi_container_of(node, whi_process, node);
         if (process->pid == pid && process->watch.fd >= 0)
             return process;
@@ -74,7 +74,7 @@ static whi_process *open_process(wh_worker *worker, pid_t pid, int socket) {
         return NULL;
     }
     process->fd = fd;
-    whi_list_push_back(&worker->processes, &process->node);
+    whi_list_push_back(&whi_links_of(worker)->processes, &process->node);
     return process;
 }
 

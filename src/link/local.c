@@ -55,16 +55,16 @@ static whi_local *open_local(wh_worker *worker) {
 const char *whi_local_name(wh_worker *worker) {
     if (!(worker->ctx->lanes & WHI_LANE_SHM))
         return "";
-    if (!worker->local)
-        worker->local = open_local(worker);
-    return worker->local ? worker->local->name : "";
+    if (!whi_links_of(worker)->local)
+        whi_links_of(worker)->local = open_local(worker);
+    return whi_links_of(worker)->local ? whi_links_of(worker)->local->name : "";
 }
 
 void whi_local_close(wh_worker *worker) {
-    whi_local *local = worker->local;
+    whi_local *local = whi_links_of(worker)->local;
     if (!local)
         return;
-    worker->local = NULL;
+    whi_links_of(worker)->local = NULL;
     whi_worker_unwatch(worker, &local->watch);
     close(local->fd);
     whi_free(local);

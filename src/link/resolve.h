@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Name resolution in a thread of its own, since the system's may block for long.
-#ifndef WHI_COMM_RESOLVE_H
-#define WHI_COMM_RESOLVE_H
+#ifndef WHI_LINK_RESOLVE_H
+#define WHI_LINK_RESOLVE_H
 
 #include "link/address.h"
 

@@ -50,13 +50,14 @@ wh_status whi_self_link(wh_worker *worker, const char *secret, whi_link **out) {
     if (st != WH_OK)
         return st;
     st = whi_link_bare(worker, other, false, "this worker", &theirs);
+    const whi_lane_up *up = whi_links_of(worker)->user->up;
     whi_loop_net *net = NULL;
     whi_lane *a = NULL, *b = NULL;
     whi_loop_opts opts = {.window = 256, .eager_limit = worker->eager_max};
     if (st == WH_OK)
         st = whi_loop_net_create(&opts, &net);
     if (st == WH_OK)
-        st = whi_loop_pair(net, &whi_link_up, ours, &a, &whi_link_up, theirs, &b);
+        st = whi_loop_pair(net, up, ours, &a, up, theirs, &b);
     if (net)
         whi_loop_net_release(net);
     if (st != WH_OK) {

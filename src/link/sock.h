@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Sockets: the system calls behind listeners, dials and the local name, with their errors as statuses.
-#ifndef WHI_COMM_SOCK_H
-#define WHI_COMM_SOCK_H
+#ifndef WHI_LINK_SOCK_H
+#define WHI_LINK_SOCK_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -3,8 +3,8 @@
 // What comm does with UCX: one domain per worker, made when the first link needs it, and one lane per link.
 //
 // Owner's thread.
-#ifndef WHI_COMM_UCX_H
-#define WHI_COMM_UCX_H
+#ifndef WHI_LINK_UCX_H
+#define WHI_LINK_UCX_H
 
 #include "link/link.h"
 

@@ -6,8 +6,8 @@
 // endpoint and direction and are handled in that order; the others are control, and are handled
 // when they come.  A message is announced instead of carried when WHI_FLAG_ANNOUNCED is set: its payload then
 // begins with a whi_announce.
-#ifndef WHI_COMM_WIRE_H
-#define WHI_COMM_WIRE_H
+#ifndef WHI_LINK_WIRE_H
+#define WHI_LINK_WIRE_H
 
 #include <assert.h>
 #include <stdint.h>
@@ -78,14 +78,6 @@ typedef struct whi_access {
     uint64_t compare;
 } whi_access;
 static_assert(sizeof(whi_access) == 24, "wire layout");
-
-// The lanes as bits of a handshake and as aux of a SWITCH.
-enum {
-    WHI_LANE_SHM = 1 << 0,
-    WHI_LANE_STREAM = 1 << 1,
-    WHI_LANE_UCX = 1 << 2,
-    WHI_LANE_LOOP = 1 << 3,
-};
 
 typedef struct whi_announce {
     uint32_t send_id;

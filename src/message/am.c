@@ -28,16 +28,16 @@ typedef struct held_am {
 
 static wh_status worker_set_am_owned(wh_worker *worker, uint16_t id, wh_am_fn fn, void *arg) {
     if (!fn) {
-        whi_free(whi_hash_remove(&worker->am_handlers, id));
+        whi_free(whi_hash_remove(&whi_messages_of(worker)->am_handlers, id));
         return WH_OK;
     }
-    whi_am_handler *handler = whi_hash_get(&worker->am_handlers, id);
+    whi_am_handler *handler = whi_hash_get(&whi_messages_of(worker)->am_handlers, id);
     wh_status st;
     if (!handler) {
         handler = whi_calloc(1, sizeof(*handler));
         if (!handler)
             return WH_ENOMEM;
-        st = whi_hash_put(&worker->am_handlers, id, handler);
+        st = whi_hash_put(&whi_messages_of(worker)->am_handlers, id, handler);
         if (st != WH_OK) {
             whi_free(handler);
             return st;
@@ -55,10 +55,10 @@ void whi_am_forget_handlers(wh_worker *worker) {
     size_t cursor = 0;
     uint64_t key;
     whi_am_handler *handler;
-    while ((handler = whi_hash_next(&worker->am_handlers, &cursor, &key)))
+    while ((handler = whi_hash_next(&whi_messages_of(worker)->am_handlers, &cursor, &key)))
         whi_free(handler);
-    whi_hash_fini(&worker->am_handlers);
-    whi_hash_init(&worker->am_handlers);
+    whi_hash_fini(&whi_messages_of(worker)->am_handlers);
+    whi_hash_init(&whi_messages_of(worker)->am_handlers);
 }
 
 // send_at_once sends what fits into one record, without a request.
@@ -66,7 +66,7 @@ static wh_status send_at_once(wh_endpoint *ep, uint16_t id, const void *header, 
                               const void *buf, size_t size) {
     const void *payload = buf;
     if (header_size) {
-        uint8_t *scratch = ep->worker->scratch;
+        uint8_t *scratch = whi_messages_of(ep->worker)->scratch;
         memcpy(scratch, header, header_size);
         if (size)
             memcpy(scratch + header_size, buf, size);
@@ -135,7 +135,7 @@ wh_status wh_am_send_wait(wh_endpoint *ep, uint16_t id, const void *header, size
 }
 
 static void free_held(held_am *held) {
-    whi_pool_put(&held->pub.ep->worker->messages[0], held);
+    whi_pool_put(&whi_messages_of(held->pub.ep->worker)->messages[0], held);
 }
 
 // settle tells the sender of a message that nobody wants (any more), and gives its credit back.
@@ -202,7 +202,7 @@ wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payloa
     uint64_t size = announced ? hdr->arg : hdr->size - hdr->tag;
     ep->counters.received_messages++;
     ep->counters.received_bytes += announced ? 0 : size;
-    whi_am_handler *handler = whi_hash_get(&ep->worker->am_handlers, hdr->aux);
+    whi_am_handler *handler = whi_hash_get(&whi_messages_of(ep->worker)->am_handlers, hdr->aux);
     if (!handler || ep->user_gone) {
         if (!handler)
             whi_log_once_per(WHI_WARN, "W-AM-01", 10,
@@ -213,7 +213,7 @@ wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payloa
     }
     // A place of the smallest pool is large enough: a message costs no trip to the heap.
     static_assert(sizeof(held_am) <= sizeof(whi_message), "held_am lives in a message's place");
-    held_am *held = whi_pool_get(&ep->worker->messages[0]);
+    held_am *held = whi_pool_get(&whi_messages_of(ep->worker)->messages[0]);
     if (!held)
         return WH_ENOMEM;
     *held = (held_am){.used = false};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Active messages inside comm.
-#ifndef WHI_COMM_AM_H
-#define WHI_COMM_AM_H
+#ifndef WHI_MESSAGE_AM_H
+#define WHI_MESSAGE_AM_H
 
 #include <wherry/am.h>
 

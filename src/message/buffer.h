@@ -3,8 +3,8 @@
 // Buffer: the user's memory that a message comes from or goes to, the host's or a device's, and its spans for lanes.
 //
 // It is borrowed from the user; what is here belongs to a request, and to its worker's owner thread.
-#ifndef WHI_COMM_BUFFER_H
-#define WHI_COMM_BUFFER_H
+#ifndef WHI_MESSAGE_BUFFER_H
+#define WHI_MESSAGE_BUFFER_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "link/dial.h"
+#include "message/deliver.h"
 #include "message/recv.h"
 #include "message/send.h"
 #include "rma/native.h"
@@ -31,7 +32,7 @@ wh_status whi_ep_new(wh_worker *worker, wh_endpoint **out) {
         whi_list_init(lists[i]);
     for (int i = 0; i < WHI_MATCH_COUNT; i++)
         whi_match_ep_init(&ep->match[i]);
-    whi_list_push_back(&worker->endpoints, &ep->worker_node);
+    whi_list_push_back(&whi_messages_of(worker)->endpoints, &ep->worker_node);
     worker->handles++;
     worker->counters.endpoints++;
     *out = ep;
@@ -49,7 +50,8 @@ static void add_counters(wh_counters *to, const wh_counters *from) {
 }
 
 void whi_ep_add_counters(const wh_worker *worker, wh_counters *to) {
-    for (const whi_list *n = worker->endpoints.next; n != &worker->endpoints; n = n->next)
+    for (const whi_list *n = whi_messages_of(worker)->endpoints.next;
+         n != &whi_messages_of(worker)->endpoints; n = n->next)
         add_counters(
             to, &whi_container_of((whi_list *)(uintptr_t)n, wh_endpoint, worker_node)->counters);
     to->eager = to->sent_messages - to->rendezvous;
@@ -75,7 +77,7 @@ void whi_ep_mark(wh_endpoint *ep) {
     if (ep->dirty || !ep->link)
         return;
     ep->dirty = true;
-    whi_list_push_back(&ep->link->dirty_eps, &ep->dirty_node);
+    whi_list_push_back(&whi_messages_on(ep->link)->dirty_eps, &ep->dirty_node);
     whi_link_mark(ep->link);
 }
 
@@ -93,20 +95,36 @@ const char *whi_ep_sentence(const wh_endpoint *ep) {
     return ep->eos ? "the peer has closed the endpoint" : wh_status_text(ep->why);
 }
 
+wh_status whi_ep_join(whi_link *link, wh_endpoint *ep) {
+    whi_link_messages *on = whi_messages_on(link);
+    wh_status st = whi_hash_put(&on->eps, ep->number, ep);
+    if (st == WH_OK)
+        whi_list_push_back(&on->ep_list, &ep->link_node);
+    return st;
+}
+
+void whi_ep_leave(whi_link *link, wh_endpoint *ep) {
+    whi_link_messages *on = whi_messages_on(link);
+    if (on->last_ep == ep)
+        on->last_ep = NULL;
+    (void)whi_hash_remove(&on->eps, ep->number);
+    whi_list_remove(&ep->link_node);
+}
+
 void whi_ep_bind(wh_endpoint *ep, whi_link *link) {
     ep->link = link;
-    ep->number = link->next_number;
+    ep->number = whi_messages_on(link)->next_number;
     if (ep->number > UINT32_MAX - 2) {
         ep->link = NULL;
         whi_ep_end(ep, WH_ELIMIT, "the link to the peer has used up its endpoint numbers");
         return;
     }
-    if (whi_link_add_ep(link, ep) != WH_OK) {
+    if (whi_ep_join(link, ep) != WH_OK) {
         ep->link = NULL;
         whi_ep_end(ep, WH_ENOMEM, "no memory for the endpoint");
         return;
     }
-    link->next_number += 2;
+    whi_messages_on(link)->next_number += 2;
     ep->lane = link->tx;
     const whi_config *config = &ep->worker->ctx->config;
     ep->rx_window = (int64_t)config->credit;
@@ -203,9 +221,10 @@ void whi_ep_let_go(wh_request *req) {
 static bool end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
     whi_link *link = ep->link;
     bool receives = whi_req_receives(req);
-    bool busy = link && !link->dead && (link->mid == req || link->landing == req);
+    bool busy = link && !link->dead &&
+                (whi_messages_on(link)->mid == req || whi_messages_on(link)->landing == req);
     if (busy || req->asking || req->held) {
-        req->last_chunk = busy && link->mid == req;
+        req->last_chunk = busy && whi_messages_on(link)->mid == req;
         if (req->held) {
             req->let_go = 1;  // when the lane has given back what it holds
             whi_list_remove(&req->queue_link);
@@ -220,7 +239,7 @@ static bool end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
     if (receives && req->stage == WHI_STAGE_QUEUED) {
         int which = req->kind == WHI_REQ_RECV_OBJECT ? WHI_MATCH_OBJECT : WHI_MATCH_TAG;
         if (req->kind != WHI_REQ_RECV_AM)
-            whi_match_unpost(&ep->worker->match[which], &ep->match[which], req);
+            whi_match_unpost(&whi_messages_of(ep->worker)->match[which], &ep->match[which], req);
     } else if (outlives(req)) {
         whi_recv_regain(req);
         return true;
@@ -278,7 +297,7 @@ void whi_ep_end(wh_endpoint *ep, wh_status why, const char *sentence) {
         whi_list_remove(&ep->dirty_node);
     ep->dirty = false;
     if (link)
-        whi_link_remove_ep(link, ep);
+        whi_ep_leave(link, ep);
     whi_ep_forget_link(ep);
     ep->worker->counters.endpoints--;
     queue_lost(ep);
@@ -469,17 +488,16 @@ void wh_endpoint_abort(wh_endpoint *ep) {
         return;
     }
     // A list of its own, so that this cannot fail for want of room in the queue.
-    whi_list_push_back(&worker->foreign_aborts, &ep->abort_node);
+    whi_list_push_back(&whi_messages_of(worker)->foreign_aborts, &ep->abort_node);
     pthread_mutex_unlock(&worker->foreign_lock);
-    atomic_store(&worker->cancel_scan, true);
-    whi_worker_notify(worker);
+    whi_worker_ask(worker);
 }
 
 void whi_ep_run_foreign_aborts(wh_worker *worker) {
     whi_list mine;
     whi_list_init(&mine);
     pthread_mutex_lock(&worker->foreign_lock);
-    whi_list_append(&mine, &worker->foreign_aborts);
+    whi_list_append(&mine, &whi_messages_of(worker)->foreign_aborts);
     pthread_mutex_unlock(&worker->foreign_lock);
     // What a thread has submitted before it gave the endpoint up is in the queue by now: it must find the endpoint.
     if (!whi_list_empty(&mine))
@@ -491,7 +509,7 @@ void whi_ep_run_foreign_aborts(wh_worker *worker) {
 
 void whi_ep_release_aborted(wh_worker *worker) {
     whi_list *node;
-    while ((node = whi_list_pop_front(&worker->foreign_aborts)))
+    while ((node = whi_list_pop_front(&whi_messages_of(worker)->foreign_aborts)))
         whi_ep_release(whi_container_of(node, wh_endpoint, abort_node));
 }
 
@@ -582,4 +600,74 @@ wh_status wh_endpoint_flush_wait(wh_endpoint *ep, int timeout_ms) {
     wh_request *req = NULL;
     st = wh_endpoint_flush(ep, NULL, &req);
     return st == WH_PENDING ? whi_req_wait_result(req, timeout_ms, NULL) : st;
+}
+
+void whi_ep_close_now(wh_endpoint *ep) {
+    whi_ep_retain(ep);
+    if (ep->state != WHI_EP_CLOSED)
+        send_abort(ep);
+    whi_ep_end(ep, WH_ECLOSED, "the worker was destroyed");
+    whi_recv_drop_messages(ep, true);
+    whi_ep_release(ep);
+}
+
+// ---- The records of an endpoint's life.
+
+static wh_status on_close(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
+    (void)hdr, (void)payload;
+    whi_ep_peer_closed(ep);
+    return WH_OK;
+}
+
+// find finds the endpoint of a control record; NULL with WH_OK: it has ended.
+static wh_status find(whi_link *link, const whi_hdr *hdr, wh_endpoint **ep) {
+    *ep = whi_ep_of_number(link, hdr->ep);
+    return *ep || whi_ep_known(link, hdr->ep)
+               ? WH_OK
+               : whi_link_broken(link, hdr, "there is no such endpoint");
+}
+
+static wh_status on_credit(whi_link *link, const whi_hdr *hdr, const void *payload) {
+    (void)payload;
+    wh_endpoint *ep;
+    wh_status st = find(link, hdr, &ep);
+    if (!ep)
+        return st;
+    if (hdr->arg > INT64_MAX / 2 || ep->credit > INT64_MAX / 2)
+        return whi_link_broken(link, hdr, "more credit than there is");
+    ep->credit += (int64_t)hdr->arg;
+    if (!whi_list_empty(&ep->sendq))  // credit is what the first of them may have waited for
+        whi_ep_mark(ep);
+    return WH_OK;
+}
+
+static wh_status on_close_ack(whi_link *link, const whi_hdr *hdr, const void *payload) {
+    (void)payload;
+    wh_endpoint *ep;
+    wh_status st = find(link, hdr, &ep);
+    if (!ep)
+        return st;
+    if (!ep->close_sent)
+        return whi_link_broken(link, hdr, "nothing was closed");
+    whi_ep_close_acked(ep);
+    return WH_OK;
+}
+
+static wh_status on_abort(whi_link *link, const whi_hdr *hdr, const void *payload) {
+    (void)payload;
+    wh_endpoint *ep;
+    wh_status st = find(link, hdr, &ep);
+    if (ep)
+        whi_ep_end(ep, WH_EPEER, "the peer has aborted the endpoint");
+    return st;
+}
+
+void whi_endpoint_init(wh_worker *worker) {
+    whi_ordered_on(worker, WHI_CLASS_CLOSE, on_close);
+    whi_control_on(worker, WHI_CLASS_CREDIT, on_credit, 0);
+    whi_control_on(worker, WHI_CLASS_CLOSE_ACK, on_close_ack, 0);
+    whi_control_on(worker, WHI_CLASS_ABORT, on_abort, 0);
+    whi_control_on(worker, WHI_CLASS_BYE, whi_link_record, 0);
+    whi_control_on(worker, WHI_CLASS_SWITCH, whi_link_record, 0);
+    whi_control_on(worker, WHI_CLASS_LANE_OFFER, whi_link_record, WHI_LANE_PIECE);
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Endpoint: one conversation on a link: its sequence numbers, credit, queue and pending operations.
-#ifndef WHI_COMM_ENDPOINT_H
-#define WHI_COMM_ENDPOINT_H
+#ifndef WHI_MESSAGE_ENDPOINT_H
+#define WHI_MESSAGE_ENDPOINT_H
 
 #include <wherry/endpoint.h>
 
-#include "link/link.h"
 #include "message/request.h"
+#include "message/room.h"
 
 typedef enum whi_ep_state {
     WHI_EP_CONNECTING,  // no link, or the peer has not accepted yet
@@ -89,12 +89,27 @@ struct wh_endpoint {
     char *error;
 };
 
+// What the room above, remote memory access, has to do with links and endpoints.
+typedef struct whi_message_user {
+    void (*link_made)(whi_link *link);
+    void (*link_freed)(whi_link *link);
+    void (*link_cut)(whi_link *link);  // as `cut` of whi_link_user
+} whi_message_user;
+
+static inline const whi_message_user *whi_message_user_of(const wh_worker *worker) {
+    return whi_messages_of(worker)->user;
+}
+
 // whi_ep_new makes an endpoint that is connecting, held by the library and, when `user`, by the user.
 WH_CHECK wh_status whi_ep_new(wh_worker *worker, wh_endpoint **ep);
 static inline void whi_ep_retain(wh_endpoint *ep) {
     ep->refs++;
 }
 void whi_ep_release(wh_endpoint *ep);
+
+// whi_ep_join takes it in under its number on its link; whi_ep_leave takes it out.
+WH_CHECK wh_status whi_ep_join(whi_link *link, wh_endpoint *ep);
+void whi_ep_leave(whi_link *link, wh_endpoint *ep);
 
 // whi_ep_bind opens the endpoint on a link: sends OPEN.
 void whi_ep_bind(wh_endpoint *ep, whi_link *link);
@@ -138,6 +153,16 @@ wh_status whi_ep_close_orphan(wh_endpoint *ep);
 
 // whi_ep_run_foreign_aborts aborts what other threads want aborted.
 void whi_ep_run_foreign_aborts(wh_worker *worker);
+
+// whi_ep_close_now ends an endpoint whose worker is being destroyed; the peer reads an abort.
+void whi_ep_close_now(wh_endpoint *ep);
+
+// whi_ep_dump prints it and its pending operations.
+void whi_ep_dump(const wh_endpoint *ep, FILE *file);
+
+// whi_endpoint_init and whi_open_init register the records of endpoints.
+void whi_endpoint_init(wh_worker *worker);
+void whi_open_init(wh_worker *worker);  // open.c
 
 // whi_ep_release_aborted only drops their holds: at the worker's end, under its foreign_lock.
 void whi_ep_release_aborted(wh_worker *worker);

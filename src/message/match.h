@@ -7,8 +7,8 @@
 // and in hashes by (endpoint, tag) and by tag.  The rule: of the receives that accept a message the one
 // posted first wins, on its endpoint or on the worker; of the messages that a receive accepts the first
 // that came.  Pure bookkeeping: nothing here sends, completes or frees.
-#ifndef WHI_COMM_MATCH_H
-#define WHI_COMM_MATCH_H
+#ifndef WHI_MESSAGE_MATCH_H
+#define WHI_MESSAGE_MATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>

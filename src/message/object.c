@@ -48,6 +48,19 @@ wh_status whi_object_new(const whi_object_plan *plan, wh_object **object) {
     return WH_OK;
 }
 
+static wh_status worker_set_allocator_owned(wh_worker *worker, wh_mem_kind kind, wh_alloc_fn alloc,
+                                            wh_free_fn free_fn, void *arg) {
+    if (kind <= WH_MEM_AUTO || (int)kind >= WHI_MEM_KINDS || !alloc != !free_fn)
+        return WH_EINVAL;
+    whi_messages_of(worker)->allocators[kind] = (whi_allocator){alloc, free_fn, arg};
+    return WH_OK;
+}
+
+wh_status wh_worker_set_allocator(wh_worker *worker, wh_mem_kind kind, wh_alloc_fn alloc,
+                                  wh_free_fn free_fn, void *arg) {
+    return WHI_OWNED(worker, worker_set_allocator_owned(worker, kind, alloc, free_fn, arg));
+}
+
 static void free_frame(wh_object *object, whi_object_frame *f) {
     if (f->origin != WHI_FRAME_ALLOCATED || !f->pub.data)
         return;
@@ -146,7 +159,7 @@ static bool send_at_once(wh_endpoint *ep, const void *header, size_t header_size
     if (size == UINT64_MAX || !whi_plain_room(ep, size, opts))
         return false;
     whi_envelope envelope = whi_envelope_of(count, header_size);
-    char *table = memcpy(ep->worker->scratch, &envelope, sizeof(envelope));
+    char *table = memcpy(whi_messages_of(ep->worker)->scratch, &envelope, sizeof(envelope));
     table += sizeof(envelope);
     char *at = table + count * sizeof(whi_wire_frame);
     if (header_size)
@@ -163,7 +176,7 @@ static bool send_at_once(wh_endpoint *ep, const void *header, size_t header_size
                    .ep = ep->number,
                    .seq = ep->tx_seq,
                    .tag = tag};
-    if (ep->lane->ops->send(ep->lane, &hdr, ep->worker->scratch) != WH_OK)
+    if (ep->lane->ops->send(ep->lane, &hdr, whi_messages_of(ep->worker)->scratch) != WH_OK)
         return false;
     whi_plain_sent(ep, size, total);
     return true;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Object: a received message of frames, as its user holds it.
-#ifndef WHI_COMM_OBJECT_H
-#define WHI_COMM_OBJECT_H
+#ifndef WHI_MESSAGE_OBJECT_H
+#define WHI_MESSAGE_OBJECT_H
 
 #include <wherry/object.h>
 
 #include "message/request.h"
+#include "message/room.h"
 #include "worker/worker.h"
 
 typedef enum whi_frame_origin {

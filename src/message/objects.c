@@ -254,7 +254,8 @@ static wh_status give_all(wh_request *req, wh_object *object) {
 static void ask_for_memory(wh_request *req) {
     wh_object *object = req->object;
     wh_endpoint *ep = req->ep;
-    memcpy(object->allocators, req->worker->allocators, sizeof(object->allocators));
+    memcpy(object->allocators, whi_messages_of(req->worker)->allocators,
+           sizeof(object->allocators));
     object->waiting = 1;  // of our own, so that an answer that comes early does not end the loop
     // An allocator that cancels the receive, or ends its endpoint, is obeyed when all have answered.
     wh_status before = req->why;
@@ -308,7 +309,7 @@ wh_status wh_object_accept(wh_object *object, size_t index, void *data) {
 // settle_plain gives every frame its memory and bytes when nobody has to be asked: packed frames of host memory, in the
 // object or in a destination that was given.  False: not so; what it has done will be done again.
 static bool settle_plain(wh_request *req, wh_object *object) {
-    if (object->data || req->worker->allocators[WH_MEM_HOST].alloc)
+    if (object->data || whi_messages_of(req->worker)->allocators[WH_MEM_HOST].alloc)
         return false;
     for (size_t i = 0; i < object->count; i++) {
         whi_object_frame *f = &object->frames[i];

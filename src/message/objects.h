@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Objects on the wire: building an envelope, reading one, giving each frame its memory.
-#ifndef WHI_COMM_OBJECTS_H
-#define WHI_COMM_OBJECTS_H
+#ifndef WHI_MESSAGE_OBJECTS_H
+#define WHI_MESSAGE_OBJECTS_H
 
 #include "message/recv.h"
 

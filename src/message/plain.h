@@ -6,8 +6,8 @@
 // others (cancel, the end of an endpoint, the dump) find as they find any.  Where a message or a receive is
 // not plain it says so, and nothing has happened.  Owner's thread.  Inline, each in its one caller, because a call
 // costs as much as what these do.
-#ifndef WHI_COMM_PLAIN_H
-#define WHI_COMM_PLAIN_H
+#ifndef WHI_MESSAGE_PLAIN_H
+#define WHI_MESSAGE_PLAIN_H
 
 #include <string.h>
 
@@ -66,7 +66,7 @@ static inline wh_request *whi_plain_post(wh_endpoint *ep, whi_req_kind kind, int
                              mask != WH_TAG_MASK_ALL || (opts && opts->timeout_ms),
                          0))
         return NULL;
-    wh_request *req = whi_pool_get(&worker->requests);
+    wh_request *req = whi_pool_get(&whi_messages_of(worker)->requests);
     if (__builtin_expect(!req, 0))
         return NULL;
     whi_req_init(req, worker, ep, kind, opts, wanted);
@@ -76,14 +76,14 @@ static inline wh_request *whi_plain_post(wh_endpoint *ep, whi_req_kind kind, int
     req->stage = WHI_STAGE_QUEUED;
     worker->counters.pending++;
     whi_list_push_back(&ep->ops, &req->op_link);
-    whi_match_post(&worker->match[which], side, req);
+    whi_match_post(&whi_messages_of(worker)->match[which], side, req);
     return req;
 }
 
 // whi_plain_match takes out the receive that gets a message of this class, when only the bucket of its tag can hold
 // it; NULL: none, or one that is found the general way.
 static inline wh_request *whi_plain_match(wh_endpoint *ep, int which, uint64_t tag) {
-    whi_match *m = &ep->worker->match[which];
+    whi_match *m = &whi_messages_of(ep->worker)->match[which];
     whi_match_ep *side = &ep->match[which];
     if (!side->exact || m->exact_any || !whi_list_empty(&side->masked) ||
         !whi_list_empty(&m->masked))

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "mem/mem.h"
+#include "message/deliver.h"
 #include "message/objects.h"
 #include "message/plain.h"
 #include "net/copy.h"
@@ -45,7 +46,7 @@ static void unbind(wh_request *req) {
     wh_endpoint *ep = req->ep;
     req->ep = NULL;
     whi_list_remove(&req->op_link);
-    whi_list_push_back(&req->worker->any_source, &req->op_link);
+    whi_list_push_back(&whi_messages_of(req->worker)->any_source, &req->op_link);
     whi_ep_release(ep);
 }
 
@@ -97,7 +98,8 @@ void whi_recv_grant(wh_request *req, int part, uint64_t accept) {
     req->accept = accept;
     req->moved = 0;
     req->segment = 0;
-    if (accept && !req->grant_id && whi_idmap_put(&link->grants, req, &req->grant_id) != WH_OK) {
+    if (accept && !req->grant_id &&
+        whi_idmap_put(&whi_messages_on(link)->grants, req, &req->grant_id) != WH_OK) {
         whi_recv_answer(ep, req->send_id, WH_EREJECTED);
         whi_req_fail(req, WH_ENOMEM, "%s: no memory to ask for the payload", whi_req_text(req));
         return;
@@ -204,13 +206,14 @@ wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payl
     int which = match_of_class(hdr->cls);
     wh_worker *worker = ep->worker;
     if (!req)
-        req = whi_match_message(&worker->match[which], &ep->match[which], ep, hdr->tag);
+        req = whi_match_message(&whi_messages_of(worker)->match[which], &ep->match[which], ep,
+                                hdr->tag);
     if (!req) {
         ep->counters.unexpected++;
         whi_message *msg = whi_message_new(ep, hdr, payload);
         if (!msg)
             return WH_ENOMEM;
-        whi_match_keep(&worker->match[which], &ep->match[which], msg);
+        whi_match_keep(&whi_messages_of(worker)->match[which], &ep->match[which], msg);
         return WH_OK;
     }
     size_t size = hdr->size;
@@ -229,7 +232,7 @@ wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payl
 static wh_status name_message(whi_message *msg) {
     whi_link *link = msg->ep->link;
     if (link)
-        return whi_hash_put(&link->announced, msg->send_id, msg);
+        return whi_hash_put(&whi_messages_on(link)->announced, msg->send_id, msg);
     msg->gone = true;  // its handler has ended the endpoint
     return WH_OK;
 }
@@ -238,13 +241,13 @@ static wh_status name_message(whi_message *msg) {
 static void unname_message(whi_message *msg) {
     if (!(msg->flags & WHI_FLAG_ANNOUNCED) || msg->gone)
         return;
-    (void)whi_hash_remove(&msg->ep->link->announced, msg->send_id);
+    (void)whi_hash_remove(&whi_messages_on(msg->ep->link)->announced, msg->send_id);
     msg->gone = true;
 }
 
 void whi_message_free(whi_message *msg) {
     unname_message(msg);
-    whi_pool_put(&msg->ep->worker->messages[msg->pool], msg);
+    whi_pool_put(&whi_messages_of(msg->ep->worker)->messages[msg->pool], msg);
 }
 
 whi_message *whi_message_new(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
@@ -256,9 +259,10 @@ whi_message *whi_message_new(wh_endpoint *ep, const whi_hdr *hdr, const void *pa
     if (announced)
         read_announcement(hdr, &data, &size, &send_id);
     int pool = 0;
-    while (pool < WHI_MESSAGE_POOLS - 1 && size + sizeof(whi_message) > worker->messages[pool].size)
+    while (pool < WHI_MESSAGE_POOLS - 1 &&
+           size + sizeof(whi_message) > whi_messages_of(worker)->messages[pool].size)
         pool++;
-    whi_message *msg = whi_pool_get(&worker->messages[pool]);
+    whi_message *msg = whi_pool_get(&whi_messages_of(worker)->messages[pool]);
     if (!msg)
         return NULL;
     *msg = (whi_message){.ep = ep,
@@ -343,7 +347,7 @@ static wh_status take(wh_request *req, whi_message *msg) {
 }
 
 wh_status whi_recv_post(wh_request *req) {
-    whi_match *m = &req->worker->match[match_of(req)];
+    whi_match *m = &whi_messages_of(req->worker)->match[match_of(req)];
     whi_match_ep *side = side_of(req);
     whi_message *msg = whi_match_find(m, side, req->ep, req->tag, req->mask);
     if (msg) {
@@ -364,14 +368,14 @@ void whi_recv_withdraw(wh_request *req, wh_status why) {
         whi_object_withdraw(req, why);
         return;
     }
-    whi_match_unpost(&req->worker->match[match_of(req)], side_of(req), req);
+    whi_match_unpost(&whi_messages_of(req->worker)->match[match_of(req)], side_of(req), req);
     whi_req_fail(req, why, "%s of tag 0x%llx: %s", whi_req_text(req), (unsigned long long)req->tag,
                  wh_status_text(why));
 }
 
 void whi_recv_regain(wh_request *req) {
     if (req->grant_id)
-        (void)whi_idmap_remove(&req->ep->link->grants, req->grant_id);
+        (void)whi_idmap_remove(&whi_messages_on(req->ep->link)->grants, req->grant_id);
     req->grant_id = 0;
     req->send_id = 0;
     req->moved = 0;
@@ -384,7 +388,7 @@ void whi_recv_regain(wh_request *req) {
     if (req->any)
         unbind(req);
     // What came since may be just what it waits for; the earliest is kept first.
-    whi_match *m = &req->worker->match[match_of(req)];
+    whi_match *m = &whi_messages_of(req->worker)->match[match_of(req)];
     whi_message *msg = whi_match_find(m, side_of(req), req->ep, req->tag, req->mask);
     req->stage = WHI_STAGE_QUEUED;
     if (!msg) {
@@ -407,13 +411,13 @@ void whi_recv_end_withdrawn(wh_request *req) {
 }
 
 void whi_recv_withdrawn(wh_endpoint *ep, uint32_t send_id, bool broken) {
-    whi_message *msg = whi_hash_get(&ep->link->announced, send_id);
+    whi_message *msg = whi_hash_get(&whi_messages_on(ep->link)->announced, send_id);
     if (msg && msg->ep == ep) {
         ep->rx_announced--;
         unname_message(msg);
         if (msg->taken)
             return;  // its user has it and will find it gone
-        whi_match_drop(&ep->worker->match[match_of_class(msg->cls)], msg);
+        whi_match_drop(&whi_messages_of(ep->worker)->match[match_of_class(msg->cls)], msg);
         whi_message_free(msg);
         return;
     }
@@ -474,7 +478,7 @@ void whi_recv_drop_messages(wh_endpoint *ep, bool all) {
             bool announced = msg->flags & WHI_FLAG_ANNOUNCED;
             if (!all && !announced)
                 continue;
-            whi_match_drop(&ep->worker->match[i], msg);
+            whi_match_drop(&whi_messages_of(ep->worker)->match[i], msg);
             if (announced)
                 ep->rx_announced--;
             if (announced || (msg->flags & WHI_FLAG_SYNC))
@@ -486,4 +490,16 @@ void whi_recv_drop_messages(wh_endpoint *ep, bool all) {
         whi_message *msg = whi_container_of(node, whi_message, ep_link);
         unname_message(msg);
     }
+}
+
+static wh_status on_withdraw(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
+    (void)payload;
+    if (!(uint32_t)hdr->tag)
+        return whi_link_broken(ep->link, hdr, "a withdrawal of nothing");
+    whi_recv_withdrawn(ep, (uint32_t)hdr->tag, hdr->aux == 1);
+    return WH_OK;
+}
+
+void whi_recv_init(wh_worker *worker) {
+    whi_ordered_on(worker, WHI_CLASS_WITHDRAW, on_withdraw);
 }

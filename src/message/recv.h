@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Receiving: messages meet receives, at once or by a grant.
-#ifndef WHI_COMM_RECV_H
-#define WHI_COMM_RECV_H
+#ifndef WHI_MESSAGE_RECV_H
+#define WHI_MESSAGE_RECV_H
 
 #include "message/endpoint.h"
 
@@ -47,6 +47,9 @@ void whi_recv_am(wh_request *req, uint8_t flags, uint32_t send_id, const void *p
 
 // whi_recv_answer tells the sender of an announced or synchronous message that it is done with.
 void whi_recv_answer(wh_endpoint *ep, uint32_t send_id, wh_status status);
+
+// whi_recv_init registers WITHDRAW.
+void whi_recv_init(wh_worker *worker);
 
 // whi_message_new keeps a copy of an arrived message; NULL: no memory.  whi_message_free ends it.
 whi_message *whi_message_new(wh_endpoint *ep, const whi_hdr *hdr, const void *payload);

@@ -45,13 +45,13 @@ const char *whi_req_text(const wh_request *req) {
 
 static wh_request *take(wh_worker *worker) {
     if (whi_worker_is_owner(worker)) {
-        wh_request *req = whi_pool_get(&worker->requests);
+        wh_request *req = whi_pool_get(&whi_messages_of(worker)->requests);
         if (req)
             req->foreign = 0;
         return req;
     }
     pthread_mutex_lock(&worker->foreign_lock);
-    wh_request *req = whi_pool_get(&worker->foreign);
+    wh_request *req = whi_pool_get(&whi_messages_of(worker)->foreign);
     pthread_mutex_unlock(&worker->foreign_lock);
     if (req)
         req->foreign = 1;
@@ -105,11 +105,11 @@ static void free_now(wh_request *req, bool locked) {
         whi_rkey_release(req->rkey);
     wh_endpoint *ep = req->ep;
     if (!req->foreign) {
-        whi_pool_put(&worker->requests, req);
+        whi_pool_put(&whi_messages_of(worker)->requests, req);
     } else {
         if (!locked)
             pthread_mutex_lock(&worker->foreign_lock);
-        whi_pool_put(&worker->foreign, req);
+        whi_pool_put(&whi_messages_of(worker)->foreign, req);
         if (!locked)
             pthread_mutex_unlock(&worker->foreign_lock);
     }
@@ -140,19 +140,19 @@ static void give_up_foreign(wh_request *req) {
         return;
     }
     req->abandoned = whi_completion_status(&req->completion) == WH_PENDING;
-    whi_list_push_back(&worker->foreign_free, &req->free_link);
-    atomic_store_explicit(&worker->foreign_freed, 1, memory_order_relaxed);
+    whi_list_push_back(&whi_messages_of(worker)->foreign_free, &req->free_link);
+    atomic_store_explicit(&whi_messages_of(worker)->foreign_freed, 1, memory_order_relaxed);
     pthread_mutex_unlock(&worker->foreign_lock);
 }
 
 void whi_req_reap_foreign(wh_worker *worker) {
-    if (!atomic_load_explicit(&worker->foreign_freed, memory_order_relaxed))
+    if (!atomic_load_explicit(&whi_messages_of(worker)->foreign_freed, memory_order_relaxed))
         return;
     whi_list mine;
     whi_list_init(&mine);
     pthread_mutex_lock(&worker->foreign_lock);
-    whi_list_append(&mine, &worker->foreign_free);
-    atomic_store_explicit(&worker->foreign_freed, 0, memory_order_relaxed);
+    whi_list_append(&mine, &whi_messages_of(worker)->foreign_free);
+    atomic_store_explicit(&whi_messages_of(worker)->foreign_freed, 0, memory_order_relaxed);
     pthread_mutex_unlock(&worker->foreign_lock);
     whi_list *node;
     while ((node = whi_list_pop_front(&mine)))
@@ -161,7 +161,7 @@ void whi_req_reap_foreign(wh_worker *worker) {
 
 void whi_req_free_foreign(wh_worker *worker) {
     whi_list *node;
-    while ((node = whi_list_pop_front(&worker->foreign_free)))
+    while ((node = whi_list_pop_front(&whi_messages_of(worker)->foreign_free)))
         free_now(whi_container_of(node, wh_request, free_link), true);
 }
 
@@ -171,13 +171,13 @@ static void forget_ids(wh_request *req) {
     if (!link)
         return;
     if (req->loan_id)
-        (void)whi_idmap_remove(&link->loans, req->loan_id);
+        (void)whi_idmap_remove(&whi_messages_on(link)->loans, req->loan_id);
     req->loan_id = 0;
     if (req->kind <= WHI_REQ_FLUSH) {
         if (req->send_id)
-            whi_idmap_remove(&link->sends, req->send_id);
+            whi_idmap_remove(&whi_messages_on(link)->sends, req->send_id);
     } else if (req->grant_id) {
-        whi_idmap_remove(&link->grants, req->grant_id);
+        whi_idmap_remove(&whi_messages_on(link)->grants, req->grant_id);
     }
 }
 
@@ -207,7 +207,7 @@ static void publish(wh_request *req) {
     if (req->ep)
         req->result.source = req->ep->user_gone ? NULL : req->ep;
     whi_completion_set(&req->completion, req->result.status);
-    if (atomic_load_explicit(&worker->waiters, memory_order_relaxed))
+    if (atomic_load_explicit(&whi_messages_of(worker)->waiters, memory_order_relaxed))
         whi_event_set(&req->completion.event);
 }
 
@@ -292,7 +292,8 @@ void whi_req_accept(wh_request *req, whi_req_stage stage) {
     wh_worker *worker = req->worker;
     req->stage = (uint8_t)stage;
     worker->counters.pending++;
-    whi_list_push_back(req->ep ? &req->ep->ops : &worker->any_source, &req->op_link);
+    whi_list_push_back(req->ep ? &req->ep->ops : &whi_messages_of(worker)->any_source,
+                       &req->op_link);
     if (whi_req_sends(req)) {
         assert(req->ep);
         req->ep->sends++;
@@ -369,8 +370,7 @@ void wh_request_cancel(wh_request *req) {
     }
     // The owner looks through its requests: slower than a queue, but it cannot be full.
     atomic_store(&req->cancel, true);
-    atomic_store(&worker->cancel_scan, true);
-    whi_worker_notify(worker);
+    whi_worker_ask(worker);
 }
 
 void wh_request_free(wh_request *req) {

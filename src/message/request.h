@@ -5,8 +5,8 @@
 // Requests come from their worker's pool and belong to its owner thread, save for the fields of the
 // completion, which any thread may ask.  A request that another thread has made comes from a locked pool and
 // reaches the owner through the submit queue.
-#ifndef WHI_COMM_REQUEST_H
-#define WHI_COMM_REQUEST_H
+#ifndef WHI_MESSAGE_REQUEST_H
+#define WHI_MESSAGE_REQUEST_H
 
 #include <assert.h>
 #include <stddef.h>
@@ -23,6 +23,7 @@
 #include "base/list.h"
 #include "base/timer.h"
 #include "message/buffer.h"
+#include "worker/worker.h"
 
 typedef enum whi_req_kind {
     // What may wait in an endpoint's queue, but for WHI_REQ_GET; the first five push chunks.
@@ -116,6 +117,7 @@ struct wh_request {
     uint64_t operand, compare;  // of an atomic
     // In the list of those that other threads have let go of; of a transfer that we serve: in its memory's.
     whi_list free_link;
+    whi_work work;    // what hands it to the owner
     whi_timer timer;  // the operation's timeout, later its grace; set up when it is first used
 };
 
@@ -192,6 +194,12 @@ WH_CHECK wh_status whi_req_start(wh_request *req, const wh_op_opts *opts, wh_req
 
 // whi_req_post starts a request in the owner's thread: WH_OK done, WH_PENDING accepted, else nothing happened.
 WH_CHECK wh_status whi_req_post(wh_request *req);
+
+// whi_req_cancel_asked withdraws those operations of a list that other threads want cancelled.
+void whi_req_cancel_asked(whi_list *ops);
+
+// whi_req_dump_all prints a list of pending operations, each line behind `indent`.
+void whi_req_dump_all(const whi_list *ops, FILE *file, const char *indent);
 
 // whi_req_may_wait says whether the calling thread may wait for an operation of this worker now.
 WH_CHECK wh_status whi_req_may_wait(const wh_worker *worker);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "mem/mem.h"
+#include "message/deliver.h"
 #include "message/objects.h"
 #include "rma/native.h"
 #include "rma/rma.h"
@@ -27,12 +28,13 @@ static wh_status send_ordered(wh_endpoint *ep, whi_hdr *hdr, const void *payload
 }
 
 static wh_status name_send(wh_request *req) {
-    return req->send_id ? WH_OK : whi_idmap_put(&req->ep->link->sends, req, &req->send_id);
+    return req->send_id ? WH_OK
+                        : whi_idmap_put(&whi_messages_on(req->ep->link)->sends, req, &req->send_id);
 }
 
 static void unname_send(wh_request *req) {
     if (req->send_id)
-        (void)whi_idmap_remove(&req->ep->link->sends, req->send_id);
+        (void)whi_idmap_remove(&whi_messages_on(req->ep->link)->sends, req->send_id);
     req->send_id = 0;
 }
 
@@ -76,7 +78,7 @@ static uint64_t eager_size(const wh_request *req) {
 static wh_status send_eager(wh_request *req, uint64_t size) {
     wh_endpoint *ep = req->ep;
     const void *payload;
-    wh_status st = payload_of(req, req->worker->scratch, &payload);
+    wh_status st = payload_of(req, whi_messages_of(req->worker)->scratch, &payload);
     if (st == WH_OK && req->sync)
         st = name_send(req);
     if (st != WH_OK)
@@ -102,7 +104,7 @@ static wh_status send_announcement(wh_request *req) {
     wh_status st = name_send(req);
     if (st != WH_OK)
         return st;
-    uint8_t *scratch = req->worker->scratch;
+    uint8_t *scratch = whi_messages_of(req->worker)->scratch;
     whi_announce announce = {.send_id = req->send_id};
     memcpy(scratch, &announce, sizeof(announce));
     size_t more = 0;
@@ -253,7 +255,7 @@ unsigned whi_ep_drain(wh_endpoint *ep) {
         wh_request *req = whi_container_of(node, wh_request, queue_link);
         wh_status st = whi_send_start(req);
         if (st == WH_EAGAIN && !ep->link->doomed) {
-            ep->link->blocked = true;
+            ep->link->source.blocked = true;
             whi_ep_mark(ep);
         }
         // What waits for the bound of announcements is tried again by what lowers their number, or gives credit.
@@ -297,8 +299,9 @@ static bool awaits_word(const wh_request *req) {
             req->part == WHI_PART_ENVELOPE && req->moved == req->accept);
 }
 
-wh_status whi_send_granted(whi_link *link, const whi_hdr *hdr) {
-    wh_request *req = whi_idmap_get(&link->sends, (uint32_t)hdr->tag);
+static wh_status on_grant(whi_link *link, const whi_hdr *hdr, const void *payload) {
+    (void)payload;
+    wh_request *req = whi_idmap_get(&whi_messages_on(link)->sends, (uint32_t)hdr->tag);
     if (!req)
         return WH_OK;  // withdrawn meanwhile; the peer learns of that by the WITHDRAW on its way
     if (!awaits_word(req) || req->ep->number != hdr->ep)
@@ -330,7 +333,7 @@ wh_status whi_send_granted(whi_link *link, const whi_hdr *hdr) {
     req->stage = WHI_STAGE_MOVING;
     if (!put)  // which has one since it was announced
         req->serial = req->ep->bulk_serial++;
-    whi_list_push_back(&link->bulks, &req->queue_link);
+    whi_list_push_back(&whi_messages_on(link)->bulks, &req->queue_link);
     whi_link_mark(link);
     return WH_OK;
 }
@@ -348,14 +351,15 @@ static wh_status note_error(whi_link *link, const whi_hdr *hdr) {
     int64_t status = (int64_t)hdr->arg;
     if (status > 0 || status < WHI_STATUS_LAST)
         return WH_EPROTOCOL;
-    wh_endpoint *ep = whi_hash_get(&link->eps, hdr->ep);
+    wh_endpoint *ep = whi_hash_get(&whi_messages_on(link)->eps, hdr->ep);
     if (ep && ep->rma_error == WH_OK)
         ep->rma_error = (wh_status)status;
     return WH_OK;
 }
 
-wh_status whi_send_answered(whi_link *link, const whi_hdr *hdr) {
-    wh_request *req = whi_idmap_get(&link->sends, (uint32_t)hdr->tag);
+static wh_status on_answer(whi_link *link, const whi_hdr *hdr, const void *payload) {
+    (void)payload;
+    wh_request *req = whi_idmap_get(&whi_messages_on(link)->sends, (uint32_t)hdr->tag);
     bool flush = hdr->cls == WHI_CLASS_FLUSH_ACK;
     if (flush && note_error(link, hdr) != WH_OK)
         return WH_EPROTOCOL;
@@ -385,4 +389,22 @@ wh_status whi_send_answered(whi_link *link, const whi_hdr *hdr) {
     else
         whi_req_finish(req, WH_OK);
     return WH_OK;
+}
+
+static wh_status on_flush(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
+    (void)payload;
+    whi_hdr ack = {.cls = WHI_CLASS_FLUSH_ACK,
+                   .ep = ep->number,
+                   .tag = hdr->tag,
+                   .arg = (uint64_t)(int64_t)ep->serve_error};
+    ep->serve_error = WH_OK;
+    whi_link_control(ep->link, &ack, NULL);
+    return WH_OK;
+}
+
+void whi_send_init(wh_worker *worker) {
+    whi_control_on(worker, WHI_CLASS_GRANT, on_grant, 0);
+    whi_control_on(worker, WHI_CLASS_ACK, on_answer, 0);
+    whi_control_on(worker, WHI_CLASS_FLUSH_ACK, on_answer, 0);
+    whi_ordered_on(worker, WHI_CLASS_FLUSH, on_flush);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Sending: eager or announced, then granted and pushed.
-#ifndef WHI_COMM_SEND_H
-#define WHI_COMM_SEND_H
+#ifndef WHI_MESSAGE_SEND_H
+#define WHI_MESSAGE_SEND_H
 
 #include "message/endpoint.h"
 
@@ -17,9 +17,8 @@ wh_status whi_send_start(wh_request *req);
 // whi_send_withdraw ends a send that the peer has not begun to take.
 void whi_send_withdraw(wh_request *req, wh_status why);
 
-// whi_send_granted and whi_send_answered handle GRANT and ACK, FLUSH_ACK.
-wh_status whi_send_granted(whi_link *link, const whi_hdr *hdr);
-wh_status whi_send_answered(whi_link *link, const whi_hdr *hdr);
+// whi_send_init registers GRANT, ACK, FLUSH and FLUSH_ACK.
+void whi_send_init(wh_worker *worker);
 
 // whi_send_back goes on with a send that has got the last chunk back that a lane held.
 void whi_send_back(whi_link *link, wh_request *req);

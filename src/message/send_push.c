@@ -104,7 +104,7 @@ static wh_status source_of(const wh_request *req, whi_span *src, uint64_t *left)
         *left -= TAIL;
         return WH_OK;
     }
-    void *scratch = req->worker->scratch;  // which holds at least an eager payload
+    void *scratch = whi_messages_of(req->worker)->scratch;  // which holds at least an eager payload
     *src = (whi_span){.move = from_scratch, .ctx = scratch};
     return whi_buffer_read(buf, req->offset, scratch, *left);
 }
@@ -118,7 +118,7 @@ static bool withdrawn(wh_request *req, wh_status st) {
 static wh_status push_one(whi_link *link, wh_request *req) {
     bool lends = link->tx->ops->lends;
     if (lends && !req->loan_id) {
-        wh_status named = whi_idmap_put(&link->loans, req, &req->loan_id);
+        wh_status named = whi_idmap_put(&whi_messages_on(link)->loans, req, &req->loan_id);
         if (named != WH_OK)
             return named;
     }
@@ -138,12 +138,12 @@ static wh_status push_one(whi_link *link, wh_request *req) {
     st = link->tx->ops->push(link->tx, &hdr, &src, left, &moved);
     if (st != WH_OK && st != WH_PENDING)
         return st;
-    link->mid = st == WH_PENDING ? req : NULL;
+    whi_messages_on(link)->mid = st == WH_PENDING ? req : NULL;
     req->offset += moved;
     req->moved += moved;
     if (lends && src.ptr) {
         req->held++;
-        link->held++;
+        whi_messages_on(link)->held++;
     }
     if (req->moved == req->accept || (req->last_chunk && st == WH_OK)) {
         all_moved(req);
@@ -153,7 +153,7 @@ static wh_status push_one(whi_link *link, wh_request *req) {
         if (st == WH_OK) {
             // The others get their turn; a chunk that is not whole must go on first.
             whi_list_remove(&req->queue_link);
-            whi_list_push_back(&link->bulks, &req->queue_link);
+            whi_list_push_back(&whi_messages_on(link)->bulks, &req->queue_link);
         }
     }
     return st;
@@ -162,11 +162,13 @@ static wh_status push_one(whi_link *link, wh_request *req) {
 unsigned whi_send_push(whi_link *link, bool rest_only) {
     enum { CHUNKS = 8 };  // per pass, so that receiving has its turn
     unsigned count = 0;
-    while (count < CHUNKS && !whi_list_empty(&link->bulks) && (link->mid || !rest_only)) {
-        wh_request *req = whi_container_of(whi_list_first(&link->bulks), wh_request, queue_link);
+    while (count < CHUNKS && !whi_list_empty(&whi_messages_on(link)->bulks) &&
+           (whi_messages_on(link)->mid || !rest_only)) {
+        wh_request *req =
+            whi_container_of(whi_list_first(&whi_messages_on(link)->bulks), wh_request, queue_link);
         wh_status st = push_one(link, req);
         if (st == WH_EAGAIN || st == WH_PENDING) {
-            link->blocked = true;
+            link->source.blocked = true;
             break;
         }
         if (st != WH_OK) {

@@ -118,7 +118,7 @@ wh_status wh_worker_tag_recv_wait(wh_worker *worker, void *buf, size_t size, uin
 // find looks for a message that has come.
 static wh_status find(wh_worker *worker, wh_endpoint *ep, uint64_t tag, uint64_t mask,
                       wh_result *result, whi_message **found) {
-    whi_message *msg = whi_match_find(&worker->match[WHI_MATCH_TAG],
+    whi_message *msg = whi_match_find(&whi_messages_of(worker)->match[WHI_MATCH_TAG],
                                       ep ? &ep->match[WHI_MATCH_TAG] : NULL, ep, tag, mask);
     if (!msg)
         return WH_ENOTFOUND;
@@ -147,7 +147,7 @@ static wh_status peek(wh_worker *worker, wh_endpoint *ep, uint64_t tag, uint64_t
     wh_status st = find(worker, ep, tag, mask, result, &msg);
     if (st != WH_OK)
         return st;
-    whi_match_drop(&worker->match[WHI_MATCH_TAG], msg);
+    whi_match_drop(&whi_messages_of(worker)->match[WHI_MATCH_TAG], msg);
     msg->taken = true;
     whi_ep_retain(msg->ep);
     whi_list_push_back(&msg->ep->taken, &msg->ep_link);

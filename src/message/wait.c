@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "message/request.h"
+#include "message/room.h"
 #include "worker/worker.h"
 
 #define SLICE_NS (1 * WHI_NS_PER_MS)
@@ -59,7 +60,7 @@ static wh_status wait_as_owner(wh_request *req, int timeout_ms) {
 static wh_status wait_as_other(wh_request *req, int timeout_ms) {
     wh_worker *worker = req->worker;
     uint64_t deadline = deadline_of(timeout_ms);
-    atomic_fetch_add(&worker->waiters, 1);
+    atomic_fetch_add(&whi_messages_of(worker)->waiters, 1);
     bool ordered = process_barrier();
     wh_status st;
     while ((st = whi_completion_status(&req->completion)) == WH_PENDING) {
@@ -73,7 +74,7 @@ static wh_status wait_as_other(wh_request *req, int timeout_ms) {
             slice = SLICE_NS;
         (void)whi_event_wait(&req->completion.event, slice);
     }
-    atomic_fetch_sub(&worker->waiters, 1);
+    atomic_fetch_sub(&whi_messages_of(worker)->waiters, 1);
     return st;
 }
 

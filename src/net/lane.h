@@ -43,6 +43,14 @@ enum {
     WHI_CLASS_LANE = 0xe0,   // classes from here on never leave the lane
 };
 
+// The lanes as bits of a handshake and as aux of a SWITCH.
+enum {
+    WHI_LANE_SHM = 1 << 0,
+    WHI_LANE_STREAM = 1 << 1,
+    WHI_LANE_UCX = 1 << 2,
+    WHI_LANE_LOOP = 1 << 3,
+};
+
 // The bytes of a payload: host memory at `ptr`, or, when `ptr` is NULL, a function that moves any part of
 // it to (source) or from (sink) host memory.  `move` is called with any split, in any order, each byte once.
 typedef struct whi_span {

@@ -27,17 +27,39 @@ static void in_child(void *arg) {
             close(mr->fd);
 }
 
-wh_status whi_mr_table_init(whi_mr_table *table) {
-    pthread_mutex_init(&table->lock, NULL);
-    whi_hash_init(&table->mrs);
-    table->fork_node = (whi_fork_node){.fn = in_child, .arg = table};
-    return whi_fork_register(&table->fork_node);
-}
-
-void whi_mr_table_fini(whi_mr_table *table) {
+static void free_table(whi_context_part *part) {
+    whi_mr_table *table = whi_container_of(part, whi_mr_table, part);
     whi_fork_unregister(&table->fork_node);
     whi_hash_fini(&table->mrs);
     pthread_mutex_destroy(&table->lock);
+    whi_free(table);
+}
+
+static whi_mr_table *find_table(const wh_context *ctx) {
+    whi_context_part *part = atomic_load(&ctx->memory);
+    return part ? whi_container_of(part, whi_mr_table, part) : NULL;
+}
+
+// make_table makes the table of a context unless another thread is faster.
+static wh_status make_table(wh_context *ctx) {
+    if (find_table(ctx))
+        return WH_OK;
+    whi_mr_table *table = whi_calloc(1, sizeof(*table));
+    if (!table)
+        return WH_ENOMEM;
+    table->part.free_fn = free_table;
+    pthread_mutex_init(&table->lock, NULL);
+    whi_hash_init(&table->mrs);
+    table->fork_node = (whi_fork_node){.fn = in_child, .arg = table};
+    wh_status st = whi_fork_register(&table->fork_node);
+    if (st != WH_OK) {
+        whi_free(table);
+        return st;
+    }
+    whi_context_part *none = NULL;
+    if (!atomic_compare_exchange_strong(&ctx->memory, &none, &table->part))
+        free_table(&table->part);
+    return WH_OK;
 }
 
 static wh_mr *new_mr(unsigned access) {
@@ -52,17 +74,21 @@ static wh_mr *new_mr(unsigned access) {
 }
 
 static wh_status add(wh_context *ctx, wh_mr *mr) {
-    whi_mr_table *table = &ctx->mrs;
+    wh_status st = make_table(ctx);
+    if (st != WH_OK)
+        return st;
+    whi_mr_table *table = find_table(ctx);
     if (getrandom(&mr->id, sizeof(mr->id), 0) != sizeof(mr->id))
         return WH_ESYSTEM;
     pthread_mutex_lock(&table->lock);
-    wh_status st = whi_hash_get(&table->mrs, mr->id) ? WH_EAGAIN : WH_OK;
+    st = whi_hash_get(&table->mrs, mr->id) ? WH_EAGAIN : WH_OK;
     if (st == WH_OK)
         st = whi_hash_put(&table->mrs, mr->id, mr);
     pthread_mutex_unlock(&table->lock);
     if (st != WH_OK)
         return st;
     mr->ctx = ctx;
+    mr->table = table;
     mr->fork_generation = whi_fork_generation();
     whi_context_retain(ctx);
     return WH_OK;
@@ -147,7 +173,7 @@ wh_status wh_mr_key(const wh_mr *mr, void *key, size_t *size) {
 // recall asks the owner of a transfer's worker to end it, as a cancel does.
 static void recall(wh_request *req) {
     atomic_store(&req->cancel, true);
-    atomic_store(&req->worker->cancel_scan, true);
+    atomic_store(&req->worker->ask, true);
     whi_worker_notify(req->worker);
 }
 
@@ -163,7 +189,7 @@ wh_status wh_mr_destroy(wh_mr *mr) {
         return WH_OK;
     if (mr->fork_generation != whi_fork_generation())
         return WH_EFORKED;
-    whi_mr_table *table = &mr->ctx->mrs;
+    whi_mr_table *table = mr->table;
     if (mr->region)
         atomic_store(&((whi_mr_shared *)mr->region->base)->live, 0);
     pthread_mutex_lock(&table->lock);
@@ -181,8 +207,11 @@ wh_status wh_mr_destroy(wh_mr *mr) {
 
 wh_status whi_mr_begin(wh_context *ctx, uint64_t id, unsigned access, uint64_t offset,
                        uint64_t size, wh_mr **out) {
-    pthread_mutex_lock(&ctx->mrs.lock);
-    wh_mr *mr = whi_hash_get(&ctx->mrs.mrs, id);
+    whi_mr_table *table = find_table(ctx);
+    if (!table)
+        return WH_EKEY;  // nothing was ever registered
+    pthread_mutex_lock(&table->lock);
+    wh_mr *mr = whi_hash_get(&table->mrs, id);
     wh_status st = WH_OK;
     if (!mr)
         st = WH_EKEY;
@@ -194,38 +223,38 @@ wh_status whi_mr_begin(wh_context *ctx, uint64_t id, unsigned access, uint64_t o
         mr->accesses++;
         *out = mr;
     }
-    pthread_mutex_unlock(&ctx->mrs.lock);
+    pthread_mutex_unlock(&table->lock);
     return st;
 }
 
 void whi_mr_unlock_or_free(wh_mr *mr) {
     bool last = mr->revoked && !mr->accesses && whi_list_empty(&mr->shares);
-    pthread_mutex_unlock(&mr->ctx->mrs.lock);
+    pthread_mutex_unlock(&mr->table->lock);
     if (last)
         free_mr(mr);
 }
 
 void whi_mr_end(wh_mr *mr) {
-    whi_mr_table *table = &mr->ctx->mrs;
+    whi_mr_table *table = mr->table;
     pthread_mutex_lock(&table->lock);
     mr->accesses--;
     whi_mr_unlock_or_free(mr);
 }
 
 void whi_mr_join(wh_mr *mr, wh_request *req) {
-    pthread_mutex_lock(&mr->ctx->mrs.lock);
+    pthread_mutex_lock(&mr->table->lock);
     req->mr = mr;
     whi_list_push_back(&mr->transfers, &req->free_link);
     if (mr->recalled && !mr->region)
         recall(req);
-    pthread_mutex_unlock(&mr->ctx->mrs.lock);
+    pthread_mutex_unlock(&mr->table->lock);
 }
 
 void whi_mr_part(wh_request *req) {
     wh_mr *mr = req->mr;
     if (!mr)
         return;
-    pthread_mutex_lock(&mr->ctx->mrs.lock);
+    pthread_mutex_lock(&mr->table->lock);
     whi_list_remove(&req->free_link);
     mr->accesses--;
     req->mr = NULL;

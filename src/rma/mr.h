@@ -6,8 +6,8 @@
 // that all workers of it serve it; the table has a lock of its own.  It lives until its user has
 // destroyed it and the last access under way has ended; revoked, it is found by nobody.  A forked child has
 // none of its parent's.
-#ifndef WHI_COMM_MR_H
-#define WHI_COMM_MR_H
+#ifndef WHI_RMA_MR_H
+#define WHI_RMA_MR_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,6 +18,7 @@
 #include "base/hash.h"
 #include "message/request.h"
 #include "net/shm/region.h"
+#include "worker/context.h"
 
 // What the first page of shared memory holds; the memory begins behind it.
 typedef struct whi_mr_shared {
@@ -27,7 +28,8 @@ typedef struct whi_mr_shared {
 static_assert(sizeof(whi_mr_shared) == 4096, "docs/wire.md");
 
 struct wh_mr {
-    wh_context *ctx;  // held
+    wh_context *ctx;             // held
+    struct whi_mr_table *table;  // of the context
     whi_buffer buf;
     uint64_t id;
     unsigned access;
@@ -56,12 +58,11 @@ enum { WHI_KEY_SHARED = 1 << 0 };  // a peer on this host may map it
 
 // The registrations of a context.
 typedef struct whi_mr_table {
+    whi_context_part part;
     pthread_mutex_t lock;
     whi_hash mrs;
     whi_fork_node fork_node;
 } whi_mr_table;
-WH_CHECK wh_status whi_mr_table_init(whi_mr_table *table);
-void whi_mr_table_fini(whi_mr_table *table);
 
 // whi_mr_begin finds the registration of an id for an access of `size` bytes at `offset`: it stays until
 // whi_mr_end.  WH_EKEY, WH_EPERM, WH_EBOUNDS.

@@ -30,7 +30,7 @@ bool whi_native_may(const whi_link *link) {
 }
 
 whi_native *whi_native_find(whi_link *link, const whi_key *key) {
-    whi_native *native = whi_hash_get(&link->natives, key->id);
+    whi_native *native = whi_hash_get(&whi_memory_on(link)->natives, key->id);
     // The key may have been tampered with by whoever has brought it: what it promises must be there.
     if (!native || !native->open || key->kind != WH_MEM_HOST || key->size > native->head.size ||
         key->align != (native->head.address & 7))
@@ -54,7 +54,7 @@ static wh_status open_key(whi_link *link, whi_native *native, const void *key, s
     wh_status st = whi_ucx_key_open(link->ucx, key, size, &native->key);
     if (st != WH_OK)
         return st == WH_ENOMEM ? st : WH_ENOTSUP;
-    st = whi_hash_put(&link->natives, native->id, native);
+    st = whi_hash_put(&whi_memory_on(link)->natives, native->id, native);
     if (st != WH_OK)
         whi_ucx_key_close(native->key);
     return st;
@@ -62,7 +62,7 @@ static wh_status open_key(whi_link *link, whi_native *native, const void *key, s
 
 wh_status whi_native_open(whi_link *link, uint64_t id, const void *payload, size_t size) {
     whi_native_head head;
-    if (size <= sizeof(head) || whi_hash_get(&link->natives, id))
+    if (size <= sizeof(head) || whi_hash_get(&whi_memory_on(link)->natives, id))
         return WH_EPROTOCOL;
     memcpy(&head, payload, sizeof(head));
     if (!head.size || head.address > UINT64_MAX - head.size)
@@ -87,7 +87,7 @@ bool whi_native_allows(const whi_native *native, unsigned access) {
 static void access_done(void *arg, bool good) {
     wh_request *req = arg;
     whi_link *link = req->ep->link;
-    link->held--;
+    whi_messages_on(link)->held--;
     req->held--;
     if (req->let_go) {
         whi_ep_let_go(req);
@@ -116,7 +116,7 @@ wh_status whi_native_start(wh_request *req, const whi_native *native) {
     if (st == WH_PENDING) {
         req->native = 1;
         req->held++;
-        link->held++;
+        whi_messages_on(link)->held++;
         req->stage = WHI_STAGE_MOVING;
     }
     return st;
@@ -156,7 +156,7 @@ static void recall_settled(void *arg, bool good) {
     whi_native *native = arg;
     if (!good)
         return;  // the link ends, and the lease with it: whi_native_link_ended
-    (void)whi_hash_remove(&native->link->natives, native->id);
+    (void)whi_hash_remove(&whi_memory_on(native->link)->natives, native->id);
     whi_ucx_key_close(native->key);
     end_lease(native->link, native->id);
     whi_native_release(native);
@@ -165,7 +165,7 @@ static void recall_settled(void *arg, bool good) {
 wh_status whi_native_recalled(whi_link *link, const whi_hdr *hdr) {
     if (link->rx != link->ucx)
         return WH_EPROTOCOL;
-    whi_native *native = whi_hash_get(&link->natives, hdr->tag);
+    whi_native *native = whi_hash_get(&whi_memory_on(link)->natives, hdr->tag);
     if (!native || !native->open)
         return WH_OK;  // given back already, or about to be
     // What is started from now on goes by records, and is told that the key is not known any more.
@@ -182,10 +182,10 @@ void whi_native_link_ended(whi_link *link) {
     size_t cursor = 0;
     uint64_t id;
     whi_native *native;
-    while ((native = whi_hash_next(&link->natives, &cursor, &id))) {
+    while ((native = whi_hash_next(&whi_memory_on(link)->natives, &cursor, &id))) {
         native->open = false;
         whi_ucx_key_close(native->key);
         whi_native_release(native);
     }
-    whi_hash_fini(&link->natives);
+    whi_hash_fini(&whi_memory_on(link)->natives);
 }

@@ -8,11 +8,12 @@
 // lease has ended.  It ends when the owner wants the memory back (RECALL) and the initiator has answered that all it wrote
 // is there and that it will use the key no more (RECALLED); or when the connection of the link's lane has closed, after which
 // UCX lets the peer do nothing more.  Each side's owner thread, but for whi_share_recall.
-#ifndef WHI_COMM_NATIVE_H
-#define WHI_COMM_NATIVE_H
+#ifndef WHI_RMA_NATIVE_H
+#define WHI_RMA_NATIVE_H
 
 #include "message/endpoint.h"
 #include "rma/mr.h"
+#include "rma/room.h"
 
 // whi_native_may says whether this link and the setting allow it, for both sides.
 bool whi_native_may(const whi_link *link);

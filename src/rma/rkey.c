@@ -23,9 +23,9 @@ static bool is_to_be_had(const wh_rkey *rkey) {
 void whi_rkey_ask(wh_rkey *rkey) {
     wh_endpoint *ep = rkey->ep;
     whi_link *link = ep->link;
-    if (rkey->map != WHI_MAP_UNASKED || ep->state != WHI_EP_OPEN || link->mapping)
+    if (rkey->map != WHI_MAP_UNASKED || ep->state != WHI_EP_OPEN || whi_memory_on(link)->mapping)
         return;
-    bool known = whi_hash_get(&link->natives, rkey->key.id) != NULL;
+    bool known = whi_hash_get(&whi_memory_on(link)->natives, rkey->key.id) != NULL;
     if (known)
         rkey->native = whi_native_find(link, &rkey->key);
     if (known || !is_to_be_had(rkey)) {
@@ -34,7 +34,7 @@ void whi_rkey_ask(wh_rkey *rkey) {
     }
     rkey->map = WHI_MAP_ASKED;
     rkey->refs++;
-    link->mapping = rkey;
+    whi_memory_on(link)->mapping = rkey;
     whi_hdr hdr = {.cls = WHI_CLASS_MAP, .ep = ep->number, .tag = rkey->key.id};
     whi_link_control(link, &hdr, NULL);
 }
@@ -153,7 +153,8 @@ static wh_status take_native(whi_link *link, wh_rkey *rkey, const void *payload,
 }
 
 wh_status whi_rkey_mapped(whi_link *link, const whi_hdr *hdr, const void *payload) {
-    wh_rkey *rkey = link->mapping;  // whose endpoint may have ended, and know no link any more
+    wh_rkey *rkey =
+        whi_memory_on(link)->mapping;  // whose endpoint may have ended, and know no link any more
     bool shm = link->rx == link->shm, ucx = link->rx == link->ucx;
     if (!rkey || hdr->tag != rkey->key.id || !(shm || ucx))
         return WH_EPROTOCOL;
@@ -162,7 +163,7 @@ wh_status whi_rkey_mapped(whi_link *link, const whi_hdr *hdr, const void *payloa
                             : take_native(link, rkey, payload, hdr->size);
     if (st == WH_EPROTOCOL && !hdr->aux)
         return st;
-    link->mapping = NULL;
+    whi_memory_on(link)->mapping = NULL;
     rkey->map = st == WH_OK ? WHI_MAP_DONE : st == WH_EAGAIN ? WHI_MAP_UNASKED : WHI_MAP_NEVER;
     if (st != WH_OK && st != WH_EAGAIN)
         whi_log(WHI_INFO, "I-RMA-01", "%s: its memory is not mapped, but served by it: %s",

@@ -3,11 +3,12 @@
 // Key of a peer's memory: what its owner has said of it, and how it is reached, if not by records: mapped, or through UCX.
 //
 // It is the user's and that of the requests that use it, and belongs to the owner thread of its endpoint's worker.
-#ifndef WHI_COMM_RKEY_H
-#define WHI_COMM_RKEY_H
+#ifndef WHI_RMA_RKEY_H
+#define WHI_RMA_RKEY_H
 
 #include "message/endpoint.h"
 #include "rma/mr.h"
+#include "rma/room.h"
 
 enum { WHI_MAP_UNASKED, WHI_MAP_ASKED, WHI_MAP_DONE, WHI_MAP_NEVER };
 

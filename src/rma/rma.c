@@ -96,8 +96,8 @@ static void started(wh_request *req) {
 static wh_status start_small_put(wh_request *req) {
     const void *payload = req->buf.ptr;
     if (req->buf.kind != WH_MEM_HOST) {
-        payload = req->worker->scratch;
-        wh_status st = whi_mem_copy(&whi_mem_host, req->worker->scratch,
+        payload = whi_messages_of(req->worker)->scratch;
+        wh_status st = whi_mem_copy(&whi_mem_host, whi_messages_of(req->worker)->scratch,
                                     whi_mem_ops_of(req->buf.kind), req->buf.ptr, req->buf.size);
         if (st != WH_OK)
             return st;
@@ -107,7 +107,8 @@ static wh_status start_small_put(wh_request *req) {
 
 static wh_status start_large_put(wh_request *req) {
     wh_endpoint *ep = req->ep;
-    wh_status st = req->send_id ? WH_OK : whi_idmap_put(&ep->link->sends, req, &req->send_id);
+    wh_status st =
+        req->send_id ? WH_OK : whi_idmap_put(&whi_messages_on(ep->link)->sends, req, &req->send_id);
     if (st != WH_OK)
         return st;
     whi_access access = {.id = req->send_id, .value = req->buf.size};
@@ -122,7 +123,8 @@ static wh_status start_large_put(wh_request *req) {
 
 static wh_status start_get(wh_request *req) {
     whi_link *link = req->ep->link;
-    wh_status st = req->grant_id ? WH_OK : whi_idmap_put(&link->grants, req, &req->grant_id);
+    wh_status st =
+        req->grant_id ? WH_OK : whi_idmap_put(&whi_messages_on(link)->grants, req, &req->grant_id);
     if (st != WH_OK)
         return st;
     whi_access access = {.id = req->grant_id, .value = req->buf.size};
@@ -137,8 +139,9 @@ static wh_status start_get(wh_request *req) {
 static wh_status start_atomic(wh_request *req) {
     whi_link *link = req->ep->link;
     bool fetches = req->buf.ptr != NULL;
-    wh_status st =
-        !fetches || req->send_id ? WH_OK : whi_idmap_put(&link->sends, req, &req->send_id);
+    wh_status st = !fetches || req->send_id
+                       ? WH_OK
+                       : whi_idmap_put(&whi_messages_on(link)->sends, req, &req->send_id);
     if (st != WH_OK)
         return st;
     whi_access access = {.id = req->send_id, .value = req->operand, .compare = req->compare};

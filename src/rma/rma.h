@@ -6,8 +6,8 @@
 // directly; over the ucx lane UCX may do it (native.h).  All other accesses are records that the owner's progress serves.  They carry sequence
 // numbers, so that a flush comes behind them; what moves by chunks, a large put or any get, completes
 // by an answer, and a fence waits for those.
-#ifndef WHI_COMM_RMA_H
-#define WHI_COMM_RMA_H
+#ifndef WHI_RMA_RMA_H
+#define WHI_RMA_RMA_H
 
 #include "rma/rkey.h"
 

@@ -73,7 +73,8 @@ static bool hand_over(wh_request *req) {
     heir->serial = req->serial;
     uint32_t *id = get ? &req->grant_id : &req->send_id;
     *(get ? &heir->grant_id : &heir->send_id) = *id;
-    whi_idmap_replace(get ? &ep->link->grants : &ep->link->sends, *id, heir);
+    whi_idmap_replace(get ? &whi_messages_on(ep->link)->grants : &whi_messages_on(ep->link)->sends,
+                      *id, heir);
     *id = 0;
     whi_req_accept(heir, WHI_STAGE_MOVING);
     ep->announced++;
@@ -83,7 +84,8 @@ static bool hand_over(wh_request *req) {
 
 bool whi_rma_leave(wh_request *req, wh_status why) {
     const whi_link *link = req->ep->link;
-    bool busy = req->held || link->landing == req || link->mid == req;
+    bool busy =
+        req->held || whi_messages_on(link)->landing == req || whi_messages_on(link)->mid == req;
     if (!whi_req_accesses(req) || req->ep->state != WHI_EP_OPEN || busy)
         return false;
     if (req->kind == WHI_REQ_SERVE_PUT || req->kind == WHI_REQ_SERVE_GET) {
@@ -104,7 +106,8 @@ wh_status whi_rma_answered(whi_link *link, const whi_hdr *hdr) {
     if (hdr->aux > WHI_ANSWER_GET_FAILED || (error && (status >= 0 || status < WHI_STATUS_LAST)))
         return WH_EPROTOCOL;
     bool get = hdr->aux == WHI_ANSWER_GET_FAILED;
-    wh_request *req = whi_idmap_get(get ? &link->grants : &link->sends, (uint32_t)hdr->tag);
+    wh_request *req = whi_idmap_get(
+        get ? &whi_messages_on(link)->grants : &whi_messages_on(link)->sends, (uint32_t)hdr->tag);
     if (!req)
         return WH_OK;
     bool put = req->kind == WHI_REQ_PUT;
@@ -114,7 +117,7 @@ wh_status whi_rma_answered(whi_link *link, const whi_hdr *hdr) {
     // "Done" is for what has moved; a put that moves is still the lane's.
     bool moved = put && req->stage == WHI_STAGE_MOVING && req->moved == req->accept;
     // A chunk that is landing is followed by no record before it has landed, but on a lane that lends.
-    if (error && link->landing == req)
+    if (error && whi_messages_on(link)->landing == req)
         return WH_EPROTOCOL;
     if (!fits || req->ep->number != hdr->ep || (hdr->aux == WHI_ANSWER_DONE && !moved) ||
         (put && error && req->stage != WHI_STAGE_ANNOUNCED && !moved))
@@ -138,9 +141,9 @@ wh_status whi_rma_answered(whi_link *link, const whi_hdr *hdr) {
 }
 
 void whi_rma_link_ended(whi_link *link) {
-    if (link->mapping)
-        whi_rkey_release(link->mapping);
-    link->mapping = NULL;
+    if (whi_memory_on(link)->mapping)
+        whi_rkey_release(whi_memory_on(link)->mapping);
+    whi_memory_on(link)->mapping = NULL;
     whi_native_link_ended(link);
     whi_share_link_ended(link);
 }

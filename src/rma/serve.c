@@ -91,7 +91,7 @@ static wh_status give_out(wh_endpoint *ep, const whi_hdr *hdr, const whi_access 
     req->grant_id = access->id;
     req->stage = WHI_STAGE_MOVING;
     req->serial = ep->bulk_serial++;
-    whi_list_push_back(&ep->link->bulks, &req->queue_link);
+    whi_list_push_back(&whi_messages_on(ep->link)->bulks, &req->queue_link);
     whi_link_mark(ep->link);
     return WH_OK;
 }

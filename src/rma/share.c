@@ -29,11 +29,11 @@ typedef struct lease {
 } lease;
 
 static void lock(const wh_mr *mr) {
-    pthread_mutex_lock(&mr->ctx->mrs.lock);
+    pthread_mutex_lock(&mr->table->lock);
 }
 
 static void unlock(const wh_mr *mr) {
-    pthread_mutex_unlock(&mr->ctx->mrs.lock);
+    pthread_mutex_unlock(&mr->table->lock);
 }
 
 static bool is_recalled(const wh_mr *mr) {
@@ -76,7 +76,8 @@ static wh_status make(wh_worker *worker, wh_mr *mr, share **out) {
     share *s = whi_calloc(1, sizeof(*s));
     if (!s)
         return WH_ENOMEM;
-    wh_status st = whi_ucx_memory_map(worker->ucx, mr->buf.ptr, mr->buf.size, &s->memory);
+    wh_status st =
+        whi_ucx_memory_map(whi_links_of(worker)->ucx, mr->buf.ptr, mr->buf.size, &s->memory);
     if (st != WH_OK) {
         whi_free(s);
         return st;
@@ -94,16 +95,16 @@ static wh_status make(wh_worker *worker, wh_mr *mr, share **out) {
         whi_free(s);
         return WH_EKEY;
     }
-    whi_list_push_back(&worker->shares, &s->of_worker);
+    whi_list_push_back(&whi_memory_of(worker)->shares, &s->of_worker);
     *out = s;
     return WH_OK;
 }
 
 static wh_status let(share *s, whi_link *link) {
-    if (whi_hash_get(&link->leases, s->mr->id))
+    if (whi_hash_get(&whi_memory_on(link)->leases, s->mr->id))
         return WH_OK;
     lease *l = whi_calloc(1, sizeof(*l));
-    wh_status st = l ? whi_hash_put(&link->leases, s->mr->id, l) : WH_ENOMEM;
+    wh_status st = l ? whi_hash_put(&whi_memory_on(link)->leases, s->mr->id, l) : WH_ENOMEM;
     if (st != WH_OK) {
         whi_free(l);
         return st;
@@ -136,7 +137,7 @@ wh_status whi_share_answer(whi_link *link, wh_mr *mr, void *payload, uint32_t *s
     }
     // Another thread may have recalled the registration before there was this lease, and is waiting for it now.
     if (is_recalled(mr))
-        atomic_store(&worker->cancel_scan, true);
+        atomic_store(&worker->ask, true);
     return st;
 }
 
@@ -144,8 +145,7 @@ void whi_share_recall(wh_mr *mr) {
     mr->recalled = true;
     whi_list_foreach(node, &mr->shares) {
         wh_worker *worker = whi_container_of(node, share, of_mr)->worker;
-        atomic_store(&worker->cancel_scan, true);
-        whi_worker_notify(worker);
+        whi_worker_ask(worker);
     }
 }
 
@@ -163,7 +163,7 @@ static void recall(share *s) {
 }
 
 void whi_share_run(wh_worker *worker) {
-    whi_list_foreach(node, &worker->shares) {
+    whi_list_foreach(node, &whi_memory_of(worker)->shares) {
         share *s = whi_container_of(node, share, of_worker);
         if (is_recalled(s->mr))
             recall(s);
@@ -179,7 +179,8 @@ static void end_lease(lease *l) {
 }
 
 wh_status whi_share_returned(whi_link *link, const whi_hdr *hdr) {
-    lease *l = link->rx == link->ucx ? whi_hash_remove(&link->leases, hdr->tag) : NULL;
+    lease *l =
+        link->rx == link->ucx ? whi_hash_remove(&whi_memory_on(link)->leases, hdr->tag) : NULL;
     if (!l)
         return WH_EPROTOCOL;
     end_lease(l);
@@ -190,18 +191,18 @@ void whi_share_link_ended(whi_link *link) {
     size_t cursor = 0;
     uint64_t id;
     lease *l;
-    while ((l = whi_hash_next(&link->leases, &cursor, &id)))
+    while ((l = whi_hash_next(&whi_memory_on(link)->leases, &cursor, &id)))
         end_lease(l);
-    whi_hash_fini(&link->leases);
+    whi_hash_fini(&whi_memory_on(link)->leases);
 }
 
 void whi_share_worker_ended(wh_worker *worker) {
     whi_list *node;
-    while ((node = whi_list_first(&worker->shares))) {
+    while ((node = whi_list_first(&whi_memory_of(worker)->shares))) {
         share *s = whi_container_of(node, share, of_worker);
         whi_list_foreach(held, &s->leases) {
             lease *l = whi_container_of(held, lease, node);
-            (void)whi_hash_remove(&l->link->leases, s->mr->id);
+            (void)whi_hash_remove(&whi_memory_on(l->link)->leases, s->mr->id);
             free_lease(l);
         }
         end_share(s);

@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "link/wire.h"
+#include "net/lane.h"
 #include "net/shm/shm.h"
 #include "net/ucx/ucx.h"
 
@@ -222,11 +222,6 @@ wh_status wh_context_create(const char *const *options, wh_context **ctx) {
         whi_free(made);
         return st;
     }
-    st = whi_mr_table_init(&made->mrs);
-    if (st != WH_OK) {
-        whi_free(made);
-        return st;
-    }
     atomic_store(&made->holds, 1);
     *ctx = made;
     return WH_OK;
@@ -239,7 +234,9 @@ void whi_context_retain(wh_context *ctx) {
 void whi_context_release(wh_context *ctx) {
     if (atomic_fetch_sub(&ctx->holds, 1) != 1)
         return;
-    whi_mr_table_fini(&ctx->mrs);
+    whi_context_part *memory = atomic_load(&ctx->memory);
+    if (memory)
+        memory->free_fn(memory);
     explicit_bzero(ctx->config.secret, sizeof(ctx->config.secret));
     whi_free(ctx);
 }

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Context: what workers share.  Immutable once made, held by its creator and by each worker.
-#ifndef WHI_COMM_CONTEXT_H
-#define WHI_COMM_CONTEXT_H
+#ifndef WHI_WORKER_CONTEXT_H
+#define WHI_WORKER_CONTEXT_H
 
 #include <stdatomic.h>
 
 #include <wherry/context.h>
 
 #include "base/config.h"
-#include "rma/mr.h"
+
+// Something of an upper room's that ends with the context.
+typedef struct whi_context_part {
+    void (*free_fn)(struct whi_context_part *part);
+} whi_context_part;
 
 struct wh_context {
     _Atomic uint32_t holds;
@@ -21,7 +25,8 @@ struct wh_context {
     char ucx_why[256];    // why there is no ucx lane; "" when there is, or nobody wants it
     uint8_t boot_id[16];  // of this host since it was started; zero when unknown
     bool barrier;         // whi_shm_barrier works in this process
-    whi_mr_table mrs;     // registered memory; changes, under its own lock
+    // What the room of registered memory keeps with a context: made at its first use, freed with the context.
+    _Atomic(struct whi_context_part *) memory;
 };
 
 void whi_context_retain(wh_context *ctx);

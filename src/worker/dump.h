@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Dumps that are asked for by a signal.
-#ifndef WHI_COMM_DUMP_H
-#define WHI_COMM_DUMP_H
+#ifndef WHI_WORKER_DUMP_H
+#define WHI_WORKER_DUMP_H
 
 #include "worker/worker.h"
 

@@ -15,10 +15,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "link/link.h"
-#include "link/ucx.h"
-#include "message/request.h"
+#include "net/shm/shm.h"
 #include "worker/dump.h"
+#include "worker/source.h"
 #include "worker/worker.h"
 
 enum {
@@ -79,20 +78,26 @@ static unsigned reap(wh_worker *worker) {
 static unsigned run_slow(wh_worker *worker) {
     unsigned count = run_events(worker, 0, 0);
     count += run_timers(worker);
-    count += whi_worker_ucx_pass(worker);
-    whi_req_reap_foreign(worker);
+    whi_rooms_foreach(room, worker) if ((*room)->look) count += (*room)->look(worker);
     whi_dump_if_asked(worker);
     return count;
 }
 
+static whi_source *hot_source(const whi_list *node) {
+    return whi_container_of((whi_list *)(uintptr_t)node, whi_source, hot_link);
+}
+
+static whi_source *dirty_source(const whi_list *node) {
+    return whi_container_of((whi_list *)(uintptr_t)node, whi_source, dirty_link);
+}
+
 static int next_countdown(const wh_worker *worker) {
-    if (whi_list_empty(&worker->hot) || (worker->ucx && whi_ucx_closing(worker->ucx)))
+    if (whi_list_empty(&worker->hot))
         return 1;
-    whi_list_foreach(node, &worker->hot) {
-        const whi_link *link = whi_container_of(node, whi_link, hot_link);
-        if (link->rx == link->stream)
+    whi_rooms_foreach(room, worker) if ((*room)->busy && (*room)->busy(worker)) return 1;
+    for (const whi_list *node = worker->hot.next; node != &worker->hot; node = node->next)
+        if (hot_source(node)->syscall)
             return PASSES_SOCKET;
-    }
     return PASSES_BUSY;
 }
 
@@ -112,24 +117,30 @@ static void cool_idle(wh_worker *worker) {
     whi_list idle;
     whi_list_init(&idle);
     whi_list_foreach(node, &worker->hot) {
-        whi_link *link = whi_container_of(node, whi_link, hot_link);
-        uint32_t patience = link->rx == link->stream ? IDLE_SOCKET : IDLE_PASSES;
-        if (link->idle > patience && !link->dirty && link->stream) {
+        whi_source *source = hot_source(node);
+        uint32_t patience = source->syscall ? IDLE_SOCKET : IDLE_PASSES;
+        if (source->idle > patience && !source->dirty && source->rings) {
             whi_list_remove(node);
             whi_list_push_back(&idle, node);
-            link->rx->ops->arm(link->rx, false);
+            source->ops->arm(source);
         }
     }
     if (whi_list_empty(&idle))
         return;
     whi_shm_barrier();
     whi_list_foreach(node, &idle) {
-        whi_link *link = whi_container_of(node, whi_link, hot_link);
+        whi_source *source = hot_source(node);
         whi_list_remove(node);
-        link->hot = false;
-        if (link->rx->ops->ready(link->rx, false))
-            whi_link_heat(link);
+        source->hot = false;
+        if (source->ops->ready(source))
+            whi_source_heat(worker, source);
     }
+}
+
+// run_asked has the rooms do what other threads have left a word about.
+static void run_asked(wh_worker *worker) {
+    atomic_store(&worker->ask, false);
+    whi_rooms_foreach(room, worker) if ((*room)->asked)(*room)->asked(worker);
 }
 
 unsigned whi_worker_pass(wh_worker *worker) {
@@ -137,15 +148,16 @@ unsigned whi_worker_pass(wh_worker *worker) {
     if (atomic_load_explicit(&worker->sleeping, memory_order_relaxed))
         atomic_store_explicit(&worker->sleeping, 0, memory_order_relaxed);
     unsigned count = 0;
-    // A handler may end any link, not only its own: whi_link_cool keeps the cursor off what it takes out.
+    // A handler may end any source, not only its own: whi_source_cool keeps the cursor off what it takes out.
     for (whi_list *node = worker->hot.next; node != &worker->hot; node = worker->hot_next) {
         worker->hot_next = node->next;
-        count += whi_link_pass(whi_container_of(node, whi_link, hot_link));
+        whi_source *source = hot_source(node);
+        count += source->ops->pass(source);
     }
     if (__builtin_expect(!whi_mpsc_empty(&worker->submit), 0))
         count += whi_worker_submit_run(worker);
-    if (atomic_load_explicit(&worker->cancel_scan, memory_order_relaxed))
-        whi_worker_cancel_run(worker);
+    if (atomic_load_explicit(&worker->ask, memory_order_relaxed))
+        run_asked(worker);
     if (--worker->countdown <= 0) {
         count += run_slow(worker);
         cool_idle(worker);
@@ -153,13 +165,13 @@ unsigned whi_worker_pass(wh_worker *worker) {
     }
     if (!whi_list_empty(&worker->dirty)) {
         whi_list_foreach(node, &worker->dirty) {
-            whi_link *link = whi_container_of(node, whi_link, dirty_link);
-            if (!link->hot)
-                count += whi_link_flush_out(link);
+            whi_source *source = dirty_source(node);
+            if (!source->hot)
+                count += source->ops->send(source);
         }
     }
     if (!whi_list_empty(&worker->completed))
-        count += whi_req_run_completed(worker);
+        count += worker->tell(worker);
     if (!whi_list_empty(&worker->dead))
         count += reap(worker);
     worker->in_progress = false;
@@ -175,31 +187,37 @@ unsigned wh_worker_progress(wh_worker *worker) {
 // all_quiet says whether nothing in the worker itself is left to do.
 static bool all_quiet(const wh_worker *worker) {
     if (!whi_list_empty(&worker->completed) || !whi_list_empty(&worker->dead) ||
-        !whi_mpsc_empty(&worker->submit) || atomic_load(&worker->cancel_scan))
+        !whi_mpsc_empty(&worker->submit) || atomic_load(&worker->ask))
         return false;
     for (const whi_list *node = worker->dirty.next; node != &worker->dirty; node = node->next)
-        if (!whi_link_blocked(whi_container_of(node, whi_link, dirty_link)))
+        if (!dirty_source(node)->blocked)
             return false;
     return true;
 }
 
-// arm_links arms the hot links and those that wait for room, and says whether all may sleep.
-static bool arm_links(wh_worker *worker) {
+// arm_sources arms the hot sources and those that wait for room, and says whether all may sleep.
+static bool arm_sources(wh_worker *worker) {
     whi_list_foreach(node, &worker->hot) {
-        whi_link *link = whi_container_of(node, whi_link, hot_link);
-        link->rx->ops->arm(link->rx, false);
-    }
-    whi_list_foreach(node, &worker->dirty)
-        whi_link_want_room(whi_container_of(node, whi_link, dirty_link), true);
-    whi_shm_barrier();
-    bool quiet = !worker->ucx || whi_worker_ucx_arm(worker) == WH_OK;
-    whi_list_foreach(node, &worker->hot) {
-        whi_link *link = whi_container_of(node, whi_link, hot_link);
-        quiet = quiet && !link->rx->ops->ready(link->rx, false);
+        whi_source *source = hot_source(node);
+        source->ops->arm(source);
     }
     whi_list_foreach(node, &worker->dirty) {
-        whi_link *link = whi_container_of(node, whi_link, dirty_link);
-        quiet = quiet && !link->tx->ops->ready(link->tx, true);
+        whi_source *source = dirty_source(node);
+        source->ops->want_room(source);
+    }
+    whi_shm_barrier();
+    bool quiet = true;
+    whi_rooms_foreach(room, worker) if ((*room)->arm && (*room)->arm(worker) != WH_OK) {
+        quiet = false;
+        worker->countdown = 0;  // the next pass gives the room its turn
+    }
+    whi_list_foreach(node, &worker->hot) {
+        whi_source *source = hot_source(node);
+        quiet = quiet && !source->ops->ready(source);
+    }
+    whi_list_foreach(node, &worker->dirty) {
+        whi_source *source = dirty_source(node);
+        quiet = quiet && !source->ops->has_room(source);
     }
     return quiet;
 }
@@ -209,15 +227,15 @@ static wh_status try_sleep(wh_worker *worker) {
     if (!all_quiet(worker))
         return WH_EBUSY;
     atomic_store(&worker->sleeping, 1);
-    if (!arm_links(worker) || !all_quiet(worker)) {
+    if (!arm_sources(worker) || !all_quiet(worker)) {
         atomic_store(&worker->sleeping, 0);
         return WH_EBUSY;
     }
-    // From here on each link's bell brings it back.
+    // From here on each source's descriptor brings it back.
     whi_list_foreach(node, &worker->hot) {
-        whi_link *link = whi_container_of(node, whi_link, hot_link);
-        if (link->stream)  // a link within the process has no bell, and nothing to say while we sleep
-            whi_link_cool(link);
+        whi_source *source = hot_source(node);
+        if (source->rings)  // one within the process has none, and nothing to say while we sleep
+            whi_source_cool(worker, source);
     }
     worker->counters.sleeps++;
     return WH_OK;
@@ -226,8 +244,11 @@ static wh_status try_sleep(wh_worker *worker) {
 // next_look returns when the worker has to be awake again, whatever happens.
 static uint64_t next_look(const wh_worker *worker) {
     uint64_t next = whi_timers_next_deadline(&worker->timers);
-    uint64_t nap = worker->ucx ? whi_clock_ns() + worker->ucx_nap_ns : WHI_TIMER_NEVER;
-    return next < nap ? next : nap;
+    whi_rooms_foreach(room, worker) {
+        uint64_t look = (*room)->next_look ? (*room)->next_look(worker) : WHI_TIMER_NEVER;
+        next = look < next ? look : next;
+    }
+    return next;
 }
 
 static void set_timer_fd(wh_worker *worker) {

@@ -18,22 +18,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "base/sync.h"
 #include "base/thread.h"
-#include "link/dial.h"
-#include "link/hand.h"
-#include "link/listener.h"
-#include "link/local.h"
-#include "link/ucx.h"
-#include "message/am.h"
-#include "message/endpoint.h"
-#include "message/recv.h"
-#include "message/request.h"
 #include "worker/dump.h"
+#include "worker/source.h"
 
 _Thread_local char whi_thread_token __attribute__((tls_model("initial-exec")));
-
-// Payload bytes of the pools for messages that came before their receive, the last one being eager_max.
-static const size_t message_sizes[WHI_MESSAGE_POOLS - 1] = {64, 512, 2048};
 
 // in_child runs in a forked child: the descriptors are the parent's conversations.
 static void in_child(void *arg) {
@@ -49,9 +39,7 @@ static void in_child(void *arg) {
     // left alone: each call only needs to get as far as WH_EFORKED.
     pthread_mutex_init(&worker->foreign_lock, NULL);
     pthread_mutex_init(&worker->borrow_lock, NULL);
-    whi_pool_init(&worker->foreign, sizeof(wh_request), 64, "request of another thread");
-    whi_list_init(&worker->foreign_free);
-    whi_list_init(&worker->foreign_aborts);
+    whi_rooms_foreach(room, worker) if ((*room)->in_child)(*room)->in_child(worker);
 }
 
 static void drain_event(whi_watch *watch, uint32_t events) {
@@ -66,29 +54,6 @@ static void on_timer_fd(whi_watch *watch, uint32_t events) {
     wh_worker *worker = whi_container_of(watch, wh_worker, timer_watch);
     worker->timer_set_ns = WHI_TIMER_NEVER;
     worker->countdown = 0;
-}
-
-static void init_lists(wh_worker *w) {
-    whi_list *lists[] = {&w->hot,        &w->dirty,        &w->completed, &w->dead,
-                         &w->any_source, &w->foreign_free, &w->endpoints, &w->listeners,
-                         &w->dials,      &w->hands,        &w->processes, &w->foreign_aborts,
-                         &w->shares};
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-        whi_list_init(lists[i]);
-    whi_hash_init(&w->links);
-    whi_hash_init(&w->am_handlers);
-    whi_timers_init(&w->timers);
-    w->timer_set_ns = WHI_TIMER_NEVER;
-}
-
-static void init_pools(wh_worker *w) {
-    whi_pool_init(&w->requests, sizeof(wh_request), 64, "request");
-    whi_pool_init(&w->foreign, sizeof(wh_request), 64, "request of another thread");
-    whi_pool_init(&w->controls, whi_link_control_size(), 0, "control record");
-    for (int i = 0; i < WHI_MESSAGE_POOLS; i++) {
-        size_t payload = i < WHI_MESSAGE_POOLS - 1 ? message_sizes[i] : w->eager_max;
-        whi_pool_init(&w->messages[i], sizeof(whi_message) + payload, 64, "message");
-    }
 }
 
 static wh_status open_fds(wh_worker *w) {
@@ -108,35 +73,24 @@ static wh_status open_fds(wh_worker *w) {
 }
 
 static void free_worker(wh_worker *w) {
-    for (int i = 0; i < WHI_MATCH_COUNT; i++)
-        whi_match_fini(&w->match[i]);
-    whi_hash_fini(&w->links);
-    whi_hash_fini(&w->am_handlers);
+    whi_rooms_foreach(room, w) if ((*room)->fini)(*room)->fini(w);
     if (w->submit.cells)
         whi_mpsc_fini(&w->submit);
-    whi_pool_fini(&w->requests);
-    whi_pool_fini(&w->foreign);
-    whi_pool_fini(&w->controls);
     whi_fdset_fini(&w->watched);
-    for (int i = 0; i < WHI_MESSAGE_POOLS; i++)
-        whi_pool_fini(&w->messages[i]);
     pthread_mutex_destroy(&w->foreign_lock);
     pthread_mutex_destroy(&w->borrow_lock);
     whi_context_release(w->ctx);
-    whi_free(w->scratch);
-    whi_free(w->arrived);
     whi_free(w);
 }
 
-static bool has_handles(const wh_worker *w) {
-    size_t out = w->handles + whi_pool_out(&w->requests) + whi_pool_out(&w->foreign);
-    for (int i = 0; i < WHI_MESSAGE_POOLS; i++)
-        out += whi_pool_out(&w->messages[i]);
-    return out != 0;
+static bool in_use(const wh_worker *w) {
+    bool used = w->handles != 0;
+    whi_rooms_foreach(room, w) used = used || ((*room)->in_use && (*room)->in_use(w));
+    return used;
 }
 
 void whi_worker_unlock_or_free(wh_worker *worker) {
-    bool free_it = !has_handles(worker);
+    bool free_it = !in_use(worker);
     pthread_mutex_unlock(&worker->foreign_lock);
     if (free_it)
         free_worker(worker);
@@ -163,16 +117,15 @@ static wh_status worker_init(wh_worker *w, const wh_worker_opts *opts) {
     w->accept_arg = opts->accept_arg;
     w->spin_luck = 1;
     atomic_store(&w->owner, &whi_thread_token);
-    init_lists(w);
-    init_pools(w);
-    whi_shm_budget_init(&w->bulk_budget, config->bulk_budget);
-    w->scratch = whi_malloc(w->eager_max + WHI_CONTROL_MAX);
-    w->arrived = whi_malloc(w->eager_max + WHI_CONTROL_MAX);
-    if (!w->scratch || !w->arrived)
-        return WH_ENOMEM;
+    whi_list *lists[] = {&w->hot, &w->dirty, &w->completed, &w->dead};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        whi_list_init(lists[i]);
+    whi_timers_init(&w->timers);
+    w->timer_set_ns = WHI_TIMER_NEVER;
     wh_status st = whi_random_bytes(w->uuid, sizeof(w->uuid));
-    for (int i = 0; st == WH_OK && i < WHI_MATCH_COUNT; i++)
-        st = whi_match_init(&w->match[i]);
+    for (const whi_room *const *room = w->rooms; st == WH_OK && *room; room++)
+        if ((*room)->init)
+            st = (*room)->init(w);
     if (st == WH_OK)
         st = whi_mpsc_init(&w->submit, config->submit_max);
     return st == WH_OK ? open_fds(w) : st;
@@ -180,17 +133,19 @@ static wh_status worker_init(wh_worker *w, const wh_worker_opts *opts) {
 
 static wh_status start_thread(wh_worker *worker);
 
-wh_status wh_worker_create(wh_context *ctx, const wh_worker_opts *opts, wh_worker **worker) {
+wh_status whi_worker_new(wh_context *ctx, const wh_worker_opts *opts, size_t size,
+                         const whi_room *const *rooms, wh_worker **worker) {
     static const wh_worker_opts defaults = {.size = sizeof(defaults)};
     if (!opts)
         opts = &defaults;
     if (!ctx || !worker || opts->size < sizeof(*opts) || opts->mode > WH_PROGRESS_ADAPTIVE)
         return WH_EINVAL;
-    wh_worker *w = whi_aligned_alloc(64, sizeof(*w));
+    wh_worker *w = whi_aligned_alloc(64, size);
     if (!w)
         return WH_ENOMEM;
-    memset(w, 0, sizeof(*w));
+    memset(w, 0, size);
     w->ctx = ctx;
+    w->rooms = rooms;
     whi_context_retain(ctx);
     pthread_mutex_init(&w->foreign_lock, NULL);
     pthread_mutex_init(&w->borrow_lock, NULL);
@@ -248,8 +203,7 @@ void wh_worker_uuid(const wh_worker *worker, uint8_t uuid[16]) {
 
 static wh_status worker_counters_owned(const wh_worker *worker, wh_counters *counters) {
     *counters = worker->counters;
-    counters->links = whi_hash_count(&worker->links);
-    whi_ep_add_counters(worker, counters);
+    whi_rooms_foreach(room, worker) if ((*room)->count)(*room)->count(worker, counters);
     return WH_OK;
 }
 
@@ -257,19 +211,6 @@ wh_status wh_worker_counters(const wh_worker *worker, wh_counters *counters) {
     return worker && counters
                ? WHI_OWNED((wh_worker *)(uintptr_t)worker, worker_counters_owned(worker, counters))
                : WH_EINVAL;
-}
-
-static wh_status worker_set_allocator_owned(wh_worker *worker, wh_mem_kind kind, wh_alloc_fn alloc,
-                                            wh_free_fn free_fn, void *arg) {
-    if (kind <= WH_MEM_AUTO || (int)kind >= WHI_MEM_KINDS || !alloc != !free_fn)
-        return WH_EINVAL;
-    worker->allocators[kind] = (whi_allocator){alloc, free_fn, arg};
-    return WH_OK;
-}
-
-wh_status wh_worker_set_allocator(wh_worker *worker, wh_mem_kind kind, wh_alloc_fn alloc,
-                                  wh_free_fn free_fn, void *arg) {
-    return WHI_OWNED(worker, worker_set_allocator_owned(worker, kind, alloc, free_fn, arg));
 }
 
 wh_status whi_worker_watch(wh_worker *worker, whi_watch *watch, int fd, uint32_t events) {
@@ -300,34 +241,6 @@ void whi_worker_unwatch(wh_worker *worker, whi_watch *watch) {
 void whi_worker_defer(wh_worker *worker, whi_deferred *deferred, void (*fn)(whi_deferred *)) {
     deferred->fn = fn;
     whi_list_push_back(&worker->dead, &deferred->link);
-}
-
-void whi_worker_empty(wh_worker *worker) {
-    whi_listener_close_all(worker);
-    whi_hand_drop_all(worker, NULL);
-    whi_list_foreach(node, &worker->endpoints) {
-        wh_endpoint *ep = whi_container_of(node, wh_endpoint, worker_node);
-        whi_ep_retain(ep);
-        if (ep->link && !ep->link->dead && ep->state != WHI_EP_CLOSED) {
-            whi_hdr hdr = {.cls = WHI_CLASS_ABORT, .ep = ep->number};
-            whi_link_control(ep->link, &hdr, NULL);
-        }
-        whi_ep_end(ep, WH_ECLOSED, "the worker was destroyed");
-        whi_recv_drop_messages(ep, true);
-        whi_ep_release(ep);
-    }
-    size_t cursor = 0;
-    uint64_t key;
-    whi_link *link;
-    while ((link = whi_hash_next(&worker->links, &cursor, &key))) {
-        whi_link_drop(link);
-        cursor = 0;
-    }
-    whi_list *node;
-    while ((node = whi_list_first(&worker->any_source)))
-        whi_req_withdraw(whi_container_of(node, wh_request, op_link), WH_ECLOSED);
-    whi_local_close(worker);
-    whi_am_forget_handlers(worker);
 }
 
 // A progress thread and a thread that borrows the worker pass it to and fro by this word.
@@ -403,18 +316,28 @@ static void stop_thread(wh_worker *worker) {
     atomic_store(&worker->owner, &whi_thread_token);
 }
 
+// close_rooms ends all that is open, from the top.
+static void close_rooms(wh_worker *worker) {
+    size_t count = 0;
+    while (worker->rooms[count])
+        count++;
+    while (count--)
+        if (worker->rooms[count]->close)
+            worker->rooms[count]->close(worker);
+}
+
 // run_ends does what ends leave behind, until nothing is left.
 static void run_ends(wh_worker *worker) {
     for (int rounds = 0;
          rounds < 1000 && (!whi_list_empty(&worker->completed) || !whi_list_empty(&worker->dead));
          rounds++) {
-        (void)whi_req_run_completed(worker);
+        (void)worker->tell(worker);
         whi_list *node;
         while ((node = whi_list_pop_front(&worker->dead))) {
             whi_deferred *d = whi_container_of(node, whi_deferred, link);
             d->fn(d);
         }
-        whi_worker_empty(worker);  // a callback may have started something
+        close_rooms(worker);  // a callback may have started something
     }
 }
 
@@ -422,14 +345,13 @@ static void run_ends(wh_worker *worker) {
 static void end_everything(wh_worker *worker) {
     worker->in_progress = true;
     (void)whi_worker_submit_run(worker);
-    whi_worker_empty(worker);
+    close_rooms(worker);
     run_ends(worker);
-    if (worker->ucx) {
-        whi_worker_ucx_end(worker);  // brings back what UCX holds, and with it the links
+    whi_rooms_foreach(room, worker) {
+        if ((*room)->finish)
+            (*room)->finish(worker);
         run_ends(worker);
     }
-    whi_ep_run_foreign_aborts(worker);
-    whi_req_reap_foreign(worker);
     worker->in_progress = false;
 }
 
@@ -459,8 +381,7 @@ void wh_worker_destroy(wh_worker *worker) {
     pthread_mutex_lock(&worker->foreign_lock);
     worker->destroyed = true;
     // From here on other threads free for themselves; what they have left for the owner until now is done here.
-    whi_req_free_foreign(worker);
-    whi_ep_release_aborted(worker);
+    whi_rooms_foreach(room, worker) if ((*room)->orphan)(*room)->orphan(worker);
     atomic_store(&worker->owner, NULL);
     whi_worker_unlock_or_free(worker);
 }

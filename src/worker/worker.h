@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Worker: one progress domain, and all that its owner thread keeps.
+// Worker: one progress domain, and what its owner thread keeps of it: sources that are polled, timers,
+// descriptors, the sleep, and work from other threads.
+//
+// A worker does not know what runs on it: the rooms above add a part of their own and a table of
+// what they want to be asked (room.h).
 //
 // Only what stands under "other threads" and `owner` and `sleeping` is touched by others.  The struct lives until
 // its last handle (endpoint, request, listener, message) has been freed; wh_worker_destroy only empties it.  From then
 // on it has no owner, and `foreign_lock` guards all of it.
-#ifndef WHI_COMM_WORKER_H
-#define WHI_COMM_WORKER_H
+#ifndef WHI_WORKER_WORKER_H
+#define WHI_WORKER_WORKER_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
-#include <wherry/am.h>
-#include <wherry/listener.h>
 #include <wherry/worker.h>
 
 #include "base/fdset.h"
 #include "base/fork.h"
-#include "base/hash.h"
+#include "base/list.h"
 #include "base/mpsc.h"
-#include "base/pool.h"
 #include "base/timer.h"
-#include "message/match.h"
-#include "net/shm/shm.h"
-#include "net/ucx/ucx.h"
 #include "worker/context.h"
+#include "worker/room.h"
 
-enum { WHI_MATCH_TAG, WHI_MATCH_OBJECT, WHI_MATCH_COUNT };
-enum { WHI_MESSAGE_POOLS = 4, WHI_MEM_KINDS = 4 };
+typedef struct whi_source whi_source;
 
 // Something in the worker's epoll set.  `fn` runs in progress; the watch may go away in any callback.
 typedef struct whi_watch {
@@ -34,39 +33,23 @@ typedef struct whi_watch {
     int fd;
 } whi_watch;
 
-typedef struct whi_am_handler {
-    wh_am_fn fn;
-    void *arg;
-} whi_am_handler;
-
-typedef struct whi_allocator {
-    wh_alloc_fn alloc;
-    wh_free_fn free_fn;
-    void *arg;
-} whi_allocator;
-
 struct wh_worker {
     // Read by every operation.
     _Atomic(const void *) owner;  // the owner's thread token; NULL: nobody's, or forked
     wh_context *ctx;
     uint64_t eager_max;
-    uint8_t *scratch;  // eager_max bytes, to put a payload together in
-    uint8_t *arrived;  // eager_max bytes, for a private copy of a payload that has arrived
 
     // Progress.
-    whi_list hot;        // links that are polled each pass
+    whi_list hot;        // sources that are polled each pass
     whi_list *hot_next;  // the one that is polled next, in the middle of that
-    whi_list dirty;      // links with something to send
-    whi_list completed;  // requests whose end has to be told
-    int countdown;       // passes until sockets and timers have their turn
+    whi_list dirty;      // sources with something to send
+    whi_list completed;  // operations whose end has to be told, which `tell` does
+    unsigned (*tell)(wh_worker *worker);
+    int countdown;  // passes until sockets and timers have their turn
     bool in_progress;
     whi_list dead;  // whi_deferred: called at the end of this pass
-    whi_match match[WHI_MATCH_COUNT];
-    whi_list any_source;  // receives of the worker that have not matched
-    whi_pool requests;
-    whi_pool messages[WHI_MESSAGE_POOLS];
-    whi_pool controls;
     wh_counters counters;
+    const whi_room *const *rooms;  // those above, the lowest first, up to a NULL
 
     // Sleeping.
     wh_progress_mode mode;
@@ -80,14 +63,10 @@ struct wh_worker {
     whi_watch event_watch, timer_watch;
 
     // Other threads.
-    whi_mpsc submit;
-    _Atomic uint32_t waiters;  // threads that sleep on some request
-    _Atomic bool cancel_scan;  // a request somewhere has its cancel flag set, or memory is recalled
-    pthread_mutex_t foreign_lock;  // guards the next two
-    whi_pool foreign;              // requests made by other threads
-    whi_list foreign_free;         // requests of the owner's pool that others have let go of
-    _Atomic uint32_t foreign_freed;
-    whi_list foreign_aborts;  // endpoints that other threads have aborted
+    whi_mpsc submit;   // of whi_work
+    _Atomic bool ask;  // a room has something to do that another thread has left for it
+    pthread_mutex_t
+        foreign_lock;  // guards what other threads leave for the owner, and the worker's end
     pthread_t thread;
     bool has_thread;
     _Atomic bool thread_stop;
@@ -105,26 +84,13 @@ struct wh_worker {
 
     // Peers.
     uint8_t uuid[16];
-    whi_hash links;      // by hash of the peer's uuid
-    whi_list endpoints;  // all of them
-    whi_list listeners, dials, hands;
-    size_t hand_count;
-    whi_list processes;          // peer processes that are watched (liveness.c)
-    struct whi_local *local;     // the AF_UNIX name of this worker; NULL until needed
-    wh_listener *blob_listener;  // what an address blob leads to
-    wh_accept_fn accept;
+    wh_accept_fn accept;  // of the options
     void *accept_arg;
-    uint64_t next_listener_id;
-    whi_shm_budget bulk_budget;
-    whi_ucx *ucx;  // NULL until a link needs it (ucx.c)
-    bool ucx_failed;
-    char ucx_why[256];     // and why
-    uint64_t ucx_nap_ns;   // the longest sleep, since UCX loses wake-ups
-    whi_watch ucx_watch;   // armed while the worker sleeps
-    whi_list shares;       // memory that UCX has registered for peers (share.c)
-    whi_hash am_handlers;  // by id
-    whi_allocator allocators[WHI_MEM_KINDS];
 };
+
+// whi_worker_new makes a worker of `size` bytes, the parts of `rooms` among them, and runs their init.
+WH_CHECK wh_status whi_worker_new(wh_context *ctx, const wh_worker_opts *opts, size_t size,
+                                  const whi_room *const *rooms, wh_worker **worker);
 
 // The token of the calling thread: an address that no other living thread has.
 extern _Thread_local char whi_thread_token __attribute__((tls_model("initial-exec")));
@@ -176,14 +142,20 @@ void whi_worker_defer(wh_worker *worker, whi_deferred *deferred,
 // whi_worker_pass is one pass of progress without the checks of the public call.
 unsigned whi_worker_pass(wh_worker *worker);
 
-// whi_worker_empty closes all that is open.  Part of wh_worker_destroy.
-void whi_worker_empty(wh_worker *worker);
+// Work that another thread hands to the owner, whose progress calls `fn`.
+typedef struct whi_work {
+    void (*fn)(struct whi_work *work);
+} whi_work;
+
+// whi_worker_submit hands work over: WH_OK, WH_EAGAIN when the queue is full, WH_ECLOSED, WH_EFORKED.  On an error nothing
+// has happened.  Any thread.
+WH_CHECK wh_status whi_worker_submit(wh_worker *worker, whi_work *work);
 
 // whi_worker_submit_run takes what other threads have handed over.
 unsigned whi_worker_submit_run(wh_worker *worker);
 
-// whi_worker_cancel_run withdraws the requests that other threads want cancelled.
-void whi_worker_cancel_run(wh_worker *worker);
+// whi_worker_ask has the rooms look for what the calling thread has left for the owner.  Any thread.
+void whi_worker_ask(wh_worker *worker);
 
 // whi_worker_notify wakes the owner after something was put where it looks.
 void whi_worker_notify(wh_worker *worker);

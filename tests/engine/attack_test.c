@@ -40,7 +40,7 @@ static void listen_to_log(void) {
 static void end(void) {
     honest(&victim);
     CHECK_EQ_INT(wh_endpoint_status(victim.to), WH_OK);
-    PUMP_UNTIL(&victim, victim.server->hand_count == 0);
+    PUMP_UNTIL(&victim, whi_links_of(victim.server)->hand_count == 0);
     duo_end(&victim);
 }
 
@@ -186,7 +186,7 @@ TEST(strangers_cost_a_record) {
         fds[i] = raw_tcp(port);
         if (i % 2)
             CHECK(send(fds[i], bytes, sizeof(bytes), MSG_NOSIGNAL) == sizeof(bytes));
-        while (victim.server->hand_count <= i)
+        while (whi_links_of(victim.server)->hand_count <= i)
             (void)wh_worker_progress(victim.server);
     }
     for (int i = 1; i < STRANGERS; i += 2) {
@@ -213,7 +213,7 @@ TEST(two_thousand_that_say_nothing) {
         crowd[i] = raw_tcp(port);
         if (i % 16 == 0)
             pump(&victim);
-        CHECK(victim.server->hand_count <= HANDSHAKE_MAX);
+        CHECK(whi_links_of(victim.server)->hand_count <= HANDSHAKE_MAX);
     }
     newcomer();
     CHECK(logged("W-HND-06") && logged("handshake_max=64"));
@@ -231,9 +231,9 @@ TEST(two_thousand_that_only_offer) {
         uint8_t bytes[WHI_HELLO_SIZE];
         crowd[i] = raw_tcp(port);
         (void)raw_hello_write(&victim, crowd[i], &hello, bytes);
-        CHECK(victim.server->hand_count <= HANDSHAKE_MAX);
+        CHECK(whi_links_of(victim.server)->hand_count <= HANDSHAKE_MAX);
     }
-    CHECK_EQ_INT(victim.server->hand_count, HANDSHAKE_MAX);
+    CHECK_EQ_INT(whi_links_of(victim.server)->hand_count, HANDSHAKE_MAX);
     newcomer();
     for (int i = 0; i < CROWD; i++)
         close(crowd[i]);
@@ -451,7 +451,7 @@ TEST(two_listeners_with_secrets_of_their_own) {
     PUMP_UNTIL(&victim, wh_endpoint_status(wrong) != WH_PENDING);
     CHECK_EQ_INT(wh_endpoint_status(wrong), WH_EAUTH);
     wh_endpoint_abort(wrong);
-    CHECK_EQ_INT(whi_hash_count(&victim.server->links), 1);
+    CHECK_EQ_INT(whi_hash_count(&whi_links_of(victim.server)->links), 1);
     PUMP_UNTIL(&victim, victim.accepted_count == before + 4);
     for (int i = 0; i < 4; i++) {
         wh_endpoint_abort(victim.accepted[before + (unsigned)i]);
@@ -695,7 +695,7 @@ TEST(claimed_names) {
         close(r.fd);
     }
     CHECK(logged("claims to be the listener"));
-    CHECK_EQ_INT(whi_hash_count(&victim.server->links), 1);
+    CHECK_EQ_INT(whi_hash_count(&whi_links_of(victim.server)->links), 1);
     end();
 }
 

@@ -41,7 +41,7 @@ static wh_endpoint *dial(wh_worker *worker, const char *address) {
 }
 
 static size_t links(const wh_worker *worker) {
-    return whi_hash_count(&worker->links);
+    return whi_hash_count(&whi_links_of(worker)->links);
 }
 
 // carries sends a word over an endpoint and finds it at one of the other side's.

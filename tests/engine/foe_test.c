@@ -44,7 +44,7 @@ TEST(name_of_an_access_that_failed) {
     CHECK(send(foe.fd, evil, sizeof(evil), MSG_NOSIGNAL) == sizeof(evil));
     wh_request *get = NULL, *recv = NULL, *send_req = NULL;
     CHECK_EQ_INT(wh_get(rkey, 0, buf, sizeof(buf), NULL, &get), WH_EPEER);
-    CHECK(!whi_idmap_get(&target->link->grants, FIRST_ID));
+    CHECK(!whi_idmap_get(&whi_messages_on(target->link)->grants, FIRST_ID));
     memset(out, 'o', sizeof(out));
     CHECK_EQ_INT(wh_tag_send(d.to, out, sizeof(out), 5, NULL, &send_req), WH_PENDING);
     for (int i = 0; i < 3; i++)
@@ -113,13 +113,13 @@ TEST(chunk_ahead_of_its_name) {
     whi_link *link = begin_over_ucx();
     wh_rkey *rkey = open_key(d.to, sizeof(buf));
     CHECK(push_chunk(link) > 0);
-    UNTIL(&d, d.to->link->held);
+    UNTIL(&d, whi_messages_on(d.to->link)->held);
     wh_request *get = NULL;
     CHECK_EQ_INT(wh_get(rkey, 0, buf, sizeof(buf), NULL, &get), WH_PENDING);
     uint64_t start = whi_clock_ns();
-    while (d.to->link->held && whi_clock_ns() - start < 5 * WHI_NS_PER_S)
+    while (whi_messages_on(d.to->link)->held && whi_clock_ns() - start < 5 * WHI_NS_PER_S)
         (void)duo_pass(&d);
-    CHECK_EQ_INT(d.to->link->held, 0);
+    CHECK_EQ_INT(whi_messages_on(d.to->link)->held, 0);
     CHECK_EQ_INT(get->held, 0);
     wh_rkey_close(rkey);
     wh_endpoint_abort(d.to);
@@ -163,7 +163,7 @@ TEST(stranger_who_has_ucx_only) {
     CHECK_EQ_INT(wh_endpoint_connect(d.client, d.address, NULL, &ep), WH_OK);
     UNTIL(&d, wh_endpoint_status(ep) != WH_PENDING);
     CHECK_EQ_INT(wh_endpoint_status(ep), WH_ENOLANE);
-    CHECK(!d.server->ucx && logged("W-LNK-05"));
+    CHECK(!whi_links_of(d.server)->ucx && logged("W-LNK-05"));
     wh_endpoint_abort(ep);
     duo_end(&d);
 }

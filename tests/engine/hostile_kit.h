@@ -55,7 +55,7 @@ __attribute__((unused)) static void refused(const char *word) {
 __attribute__((unused)) static void end(void) {
     honest(&victim);
     CHECK_EQ_INT(wh_endpoint_status(victim.to), WH_OK);
-    CHECK_EQ_INT(whi_hash_count(&victim.server->links), 1);
+    CHECK_EQ_INT(whi_hash_count(&whi_links_of(victim.server)->links), 1);
     duo_end(&victim);
 }
 

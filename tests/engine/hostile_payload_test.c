@@ -75,7 +75,7 @@ TEST(a_message_longer_than_the_buffer) {
         CHECK_EQ_INT(into[i], 0xee);
     wh_request_free(recv);
     give_up();
-    PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
+    PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
 
@@ -101,7 +101,7 @@ TEST(any_source_outlives_a_promise) {
     CHECK(announce(WHI_CLASS_TAG, 9, 6, 8));
     (void)hear(WHI_CLASS_GRANT);
     give_up();
-    PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
+    PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     still_receives(recv, 6);
     CHECK_EQ_INT(word, 4711);
     end();
@@ -121,7 +121,7 @@ TEST(any_source_outlives_half_a_payload) {
     CHECK(raw_send(&victim, &foe, &chunk, bytes));
     pump_for(&victim, 5);
     give_up();
-    PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
+    PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     still_receives(recv, 6);
     CHECK_EQ_INT(word[0], 4711);
     end();
@@ -205,7 +205,7 @@ TEST(objects_with_lies_in_their_heads) {
             }
             PUMP_UNTIL(&victim, raw_hung_up(foe.fd));
             give_up();
-            PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
+            PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
             gets_object(recv);
         }
     }
@@ -239,7 +239,7 @@ TEST(announced_objects_with_lies) {
                   payload));
         PUMP_UNTIL(&victim, raw_hung_up(foe.fd));
         give_up();
-        PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
+        PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
         gets_object(recv);
     }
     end();
@@ -304,7 +304,7 @@ TEST(withdrawal_of_a_parked_object) {
     CHECK_EQ_INT(wh_object_accept(parked, 0, bytes), WH_ECANCELLED);
     CHECK_EQ_INT(done_as(&victim, recv), WH_ECANCELLED);
     give_up();
-    PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
+    PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
 
@@ -343,7 +343,7 @@ TEST(frames_for_absent_devices) {
         CHECK(asked_for == UINT64_C(1) << 50);
     }
     give_up();
-    PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
+    PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
 

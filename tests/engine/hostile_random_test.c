@@ -72,7 +72,7 @@ TEST(random_records) {
                 break;
         }
         give_up();
-        PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
+        PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
         reap(reqs, 7);
         kit_log_begin();
     }
@@ -205,7 +205,7 @@ TEST(rubbish_in_the_shared_ring) {
         munmap(mine, size);
         munmap(theirs, size);
         close(ring.ring_fd);
-        PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
+        PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
         reap(reqs, 3);
         kit_log_begin();
     }

@@ -44,7 +44,7 @@ TEST(credit_comes_back) {
         CHECK_EQ_INT(done_as(&victim, recv), WH_OK);
     }
     give_up();
-    PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
+    PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
 
@@ -61,7 +61,7 @@ TEST(control_is_free) {
     PUMP_UNTIL(&victim, wh_tag_probe(target, 5, WH_TAG_MASK_ALL, NULL) == WH_OK);
     CHECK_EQ_INT(wh_endpoint_status(target), WH_OK);
     give_up();
-    PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
+    PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
 
@@ -152,7 +152,7 @@ TEST(withdrawals_are_cheap) {
     free(made);
     free(unmade);
     give_up();
-    PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
+    PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
 
@@ -241,7 +241,7 @@ TEST(answers_to_nothing) {
     CHECK(say((whi_hdr){.cls = WHI_CLASS_FLUSH, .tag = 9}, NULL));
     CHECK_EQ_INT(hear(WHI_CLASS_FLUSH_ACK).tag, 9);  // still there
     give_up();
-    PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
+    PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
 
@@ -286,7 +286,7 @@ TEST(words_after_the_last_one) {
         (void)say((whi_hdr){.cls = WHI_CLASS_OPEN, .ep = 3, .tag = foe.peer.listener}, NULL);
         pump_for(&victim, 10);
         give_up();
-        PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
+        PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     }
     end();
 }
@@ -307,7 +307,7 @@ TEST(endless_endpoints) {
     }
     CHECK_EQ_INT(victim.accepted_count, 1);
     give_up();
-    PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
+    PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
 
@@ -329,10 +329,11 @@ TEST(a_peer_that_never_reads) {
         records += 256;
         last_ns = whi_clock_ns();
     }
-    PUMP_UNTIL(&victim, raw_hung_up(foe.fd) || whi_hash_count(&victim.server->links) == 1);
+    PUMP_UNTIL(&victim,
+               raw_hung_up(foe.fd) || whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     CHECK(logged("does not read them"));
     give_up();
-    PUMP_UNTIL(&victim, whi_hash_count(&victim.server->links) == 1);
+    PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
 

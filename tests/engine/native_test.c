@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "engine/test_kit.h"
+#include "message/deliver.h"
 #include "net/ucx/ucx.h"
 #include "rma/native.h"
 #include "rma/rma.h"
@@ -175,9 +176,9 @@ TEST(served_puts_are_copied) {
         const wh_request *serve =
             whi_container_of(whi_list_first(&d.from->ops), wh_request, op_link);
         whi_hdr hdr = {.cls = WHI_CLASS_CHUNK, .ep = serve->grant_id, .size = 100};
-        CHECK_EQ_INT(whi_link_sink(d.from->link, &hdr, &span), WH_OK);
+        CHECK_EQ_INT(whi_chunk_sink(d.from->link, &hdr, &span), WH_OK);
         CHECK(ours ? span.ptr == memory : span.ptr == NULL);
-        whi_link_lost_chunk(d.from->link, &hdr);
+        whi_chunk_lost(d.from->link, &hdr);
         CHECK_EQ_INT(done_as(&d, req), WH_OK);
         CHECK(memcmp(ours ? memory : users, from, SIZE) == 0);
         wh_rkey_close(rkey);
@@ -208,7 +209,7 @@ TEST(memory_that_is_recalled) {
     static unsigned char bytes[SIZE];
     wh_rkey *rkey = open_native(mr), *second = open_native(mr);
     CHECK_EQ_INT(wh_mr_destroy(mr), WH_EBUSY);
-    UNTIL(&d, !whi_hash_count(&d.from->link->leases));
+    UNTIL(&d, !whi_hash_count(&whi_memory_on(d.from->link)->leases));
     CHECK_EQ_INT(wh_mr_destroy(mr), WH_OK);
     CHECK(!wh_rkey_direct(rkey) && !wh_rkey_direct(second));
     CHECK_EQ_INT(get(rkey, 0, bytes, SIZE), WH_EKEY);
@@ -234,9 +235,9 @@ TEST(memory_that_is_recalled_behind_a_put) {
     UNTIL_CLIENT(!wh_rkey_direct(rkey));
     for (int i = 0; i < 50; i++)
         (void)wh_worker_progress(d.client);
-    CHECK(whi_hash_get(&d.to->link->natives, id));
+    CHECK(whi_hash_get(&whi_memory_on(d.to->link)->natives, id));
     CHECK_EQ_INT(ended(st, req), WH_OK);
-    UNTIL(&d, !whi_hash_get(&d.to->link->natives, id));
+    UNTIL(&d, !whi_hash_get(&whi_memory_on(d.to->link)->natives, id));
     CHECK_EQ_INT(memory[0], 5);
     wh_rkey_close(rkey);
     end();
@@ -323,7 +324,7 @@ TEST(memory_that_comes_too_late) {
     begin();
     wh_endpoint *other, *second = duo_open(&d, &other);
     wh_rkey *rkey = open_bytes(key_of(mr));
-    UNTIL_SERVER(whi_hash_count(&d.from->link->leases));
+    UNTIL_SERVER(whi_hash_count(&whi_memory_on(d.from->link)->leases));
     wh_endpoint_abort(d.to);
     d.to = second;
     duo_for(&d, 20);
@@ -452,7 +453,7 @@ TEST(keys_that_claim_more) {
 // ---- records that no honest peer sends; the link would end with what they are answered here
 
 static wh_status tell(wh_endpoint *ep, whi_hdr hdr, const void *payload) {
-    return whi_link_deliver(ep->link, &hdr, payload);
+    return whi_deliver(ep->link, &hdr, payload);
 }
 
 static whi_hdr mapped(uint64_t id, size_t size) {

@@ -268,7 +268,7 @@ TEST(a_receive_from_any_source_outlives_half_a_chunk) {
     CHECK_EQ_INT(wh_worker_tag_recv(d.server, into, LARGE, 1, WH_TAG_MASK_ALL, NULL, &recv),
                  WH_PENDING);
     CHECK_EQ_INT(wh_tag_send(d.to, source, LARGE, 1, NULL, NULL), WH_PENDING);
-    UNTIL(&d, d.from->link->landing == recv);
+    UNTIL(&d, whi_messages_on(d.from->link)->landing == recv);
     wh_endpoint_abort(d.from);
     d.from = NULL;
     CHECK_EQ_INT(recv->stage, WHI_STAGE_MOVING);

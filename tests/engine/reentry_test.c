@@ -122,7 +122,7 @@ TEST(handler_ends_another_link) {
             send_am(eps[from], 10);
             UNTIL(&d, (wh_worker_progress(workers[from]), handled));
         }
-        CHECK_EQ_INT(whi_hash_count(&d.server->links), 1);
+        CHECK_EQ_INT(whi_hash_count(&whi_links_of(d.server)->links), 1);
         wh_endpoint_abort(d.accepted[from]);
         for (int i = 0; i < LINKS; i++) {
             wh_endpoint_abort(eps[i]);
@@ -287,7 +287,9 @@ TEST(close_meets_a_dead_connection) {
     int fd = d.to->link->watch.fd;
     d.to = NULL;
     shutdown(fd, SHUT_RDWR);
-    UNTIL(&d, whi_hash_count(&d.server->links) + whi_hash_count(&d.client->links) == 0);
+    UNTIL(&d, whi_hash_count(&whi_links_of(d.server)->links) +
+                      whi_hash_count(&whi_links_of(d.client)->links) ==
+                  0);
     duo_end(&d);
 }
 
@@ -306,7 +308,9 @@ TEST(both_sides_close) {
                 pump_ms(2);
         }
         d.to = d.from = NULL;
-        UNTIL(&d, whi_hash_count(&d.server->links) + whi_hash_count(&d.client->links) == 0);
+        UNTIL(&d, whi_hash_count(&whi_links_of(d.server)->links) +
+                          whi_hash_count(&whi_links_of(d.client)->links) ==
+                      0);
         for (int i = 0; i < 2; i++)
             if (reqs[i])
                 CHECK_EQ_INT(done_as(&d, reqs[i]), WH_OK);

@@ -99,7 +99,7 @@ static wh_mr *begin_big_get(const char *const *opts, char *from, char *to, wh_re
     wh_rkey_close(rkey);
     (void)wh_worker_progress(d.client);
     uint64_t start = whi_clock_ns();
-    while (!d.from->link->mid || whi_clock_ns() - start < 100 * WHI_NS_PER_MS)
+    while (!whi_messages_on(d.from->link)->mid || whi_clock_ns() - start < 100 * WHI_NS_PER_MS)
         (void)wh_worker_progress(d.server);
     CHECK_EQ_INT(wh_mr_destroy(users), WH_EBUSY);
     return users;

@@ -214,7 +214,7 @@ TEST(a_mapping_that_comes_too_late) {
     wh_rkey *rkey = open_key();
     for (int i = 0; i < 50; i++)
         (void)wh_worker_progress(d.server);  // which answers
-    CHECK(d.to->link->mapping);
+    CHECK(whi_memory_on(d.to->link)->mapping);
     wh_endpoint_abort(d.to);
     d.to = second;
     duo_for(&d, 20);
@@ -239,7 +239,7 @@ TEST(a_mapping_that_is_no_memory) {
     CHECK(fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, size) == 0);
     whi_hdr hdr = {.cls = WHI_CLASS_MAPPED, .ep = d.from->number, .tag = mr->id};
     CHECK_EQ_INT(whi_shm_pass(d.from->link->shm, &hdr, fd), WH_OK);
-    while (d.to->link->mapping)
+    while (whi_memory_on(d.to->link)->mapping)
         (void)wh_worker_progress(d.client);
     CHECK(getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &size) == 0 && !linger.l_onoff);
     CHECK(!wh_rkey_direct(rkey));

@@ -115,7 +115,7 @@ TEST(no_socket_is_inherited) {
         raw answered;
         CHECK(raw_offer(&d, &answered, port, 0));
         int silent = raw_tcp(port);
-        PUMP_UNTIL(&d, d.server->hand_count == 2);
+        PUMP_UNTIL(&d, whi_links_of(d.server)->hand_count == 2);
         wh_endpoint *dialling = NULL;
         CHECK_EQ_INT(wh_endpoint_connect(d.client, "10.255.255.1:9", NULL, &dialling), WH_OK);
         duo_pass(&d);
@@ -192,18 +192,18 @@ TEST(a_child_waits_for_no_lock) {
 TEST(a_child_follows_no_list) {
     duo_begin(&d, NULL, NULL);
     duo_connect(&d);
-    whi_list whole = d.client->dials, listeners = d.server->listeners;
-    whi_hash links = d.client->links;
+    whi_list whole = whi_links_of(d.client)->dials, listeners = whi_links_of(d.server)->listeners;
+    whi_hash links = whi_links_of(d.client)->links;
     whi_list *torn = (void *)(uintptr_t)8;
-    d.client->dials.next = d.server->listeners.next = torn;
-    memset(&d.client->links, 0x55, sizeof(d.client->links));
+    whi_links_of(d.client)->dials.next = whi_links_of(d.server)->listeners.next = torn;
+    memset(&whi_links_of(d.client)->links, 0x55, sizeof(whi_links_of(d.client)->links));
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0)
         _exit(0);
-    d.client->dials = whole;
-    d.server->listeners = listeners;
-    d.client->links = links;
+    whi_links_of(d.client)->dials = whole;
+    whi_links_of(d.server)->listeners = listeners;
+    whi_links_of(d.client)->links = links;
     int status = -1;
     CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
     CHECK_EQ_INT(status, 0);

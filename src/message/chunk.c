@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Chunks of payloads that were granted: where each goes, and what follows when it is there.
+//
+// A lane that does not lend has at most one chunk between its sink and its landing.  One that lends may have many, in both
+// directions, and gives each back; until it has, neither the request nor the link may go.
+#include <string.h>
+
+#include "message/deliver.h"
+#include "message/endpoint.h"
+#include "message/objects.h"
+#include "message/recv.h"
+#include "message/send.h"
+#include "rma/mr.h"
+
+static void throw_away(void *ctx, uint64_t offset, void *host, size_t size) {
+    (void)ctx, (void)offset, (void)host, (void)size;
+}
+
+static void copy_in(void *ctx, uint64_t offset, void *host, size_t size) {
+    memcpy((char *)ctx + offset, host, size);
+}
+
+// is_lendable says whether a lane may be lent the place of a chunk.  Not memory of the user's that a peer puts into: UCX may
+// keep what it was lent for good when the peer dies, and this memory's owner has to get it back.
+static bool is_lendable(const wh_request *req) {
+    return req->kind != WHI_REQ_SERVE_PUT || req->mr->region;
+}
+
+// hold notes a chunk that a lane that lends has from now on.
+static void hold(whi_link *link, wh_request *req, bool lends) {
+    whi_messages_on(link)->held += lends;
+    if (req)
+        req->held += lends;
+}
+
+wh_status whi_chunk_sink(void *arg, const whi_hdr *hdr, whi_span *span) {
+    whi_link *link = arg;
+    if (link->dead)
+        return WH_EPEER;
+    wh_request *req = whi_idmap_get(&whi_messages_on(link)->grants, hdr->ep);
+    bool lends = link->rx->ops->lends;
+    whi_messages_on(link)->landing = lends ? NULL : req;
+    if (!req || req->let_go) {
+        // Granted once, and ended meanwhile; without a context it is nobody's.
+        *span = (whi_span){.move = throw_away, .ctx = req};
+        hold(link, lends ? req : NULL, lends);
+        return WH_OK;
+    }
+    wh_status st = req->kind == WHI_REQ_RECV_OBJECT ? whi_object_sink(req, hdr, span)
+                                                    : whi_recv_chunk_sink(req, hdr, span);
+    if (st == WH_OK) {
+        if (req->disowned)
+            *span = (whi_span){.move = throw_away, .ctx = req};
+        else if (lends && span->ptr && !is_lendable(req))
+            *span = (whi_span){.move = copy_in, .ctx = span->ptr};
+        hold(link, req, lends);
+        return WH_OK;
+    }
+    whi_messages_on(link)->landing = NULL;
+    return whi_link_broken(link, hdr, "a chunk that does not fit what was granted");
+}
+
+// unhold takes such a chunk back.  It returns the receive that goes on with it, or NULL; one that has ended meanwhile is let
+// go with its last chunk.
+static wh_request *unhold(whi_link *link, const whi_hdr *hdr) {
+    whi_messages_on(link)->held--;
+    // The id of a receive that holds chunks stays in use, and one that was gone at `sink` never comes back.
+    wh_request *req = whi_idmap_get(&whi_messages_on(link)->grants, hdr->ep);
+    if (req && --req->held == 0 && (req->let_go || req->withdrawn)) {
+        if (req->let_go)
+            whi_ep_let_go(req);
+        else
+            whi_recv_end_withdrawn(req);
+        whi_link_maybe_close(link);
+        return NULL;
+    }
+    return req && !req->let_go ? req : NULL;
+}
+
+void whi_chunk_lost(void *arg, const whi_hdr *hdr) {
+    (void)unhold(arg, hdr);
+}
+
+// lent_landed is whi_chunk_landed for a lane that lends.
+static wh_status lent_landed(whi_link *link, const whi_hdr *hdr) {
+    wh_request *req = unhold(link, hdr);
+    if (!req || link->dead)
+        return link->dead ? WH_EPEER : WH_OK;
+    if (req->held && req->moved + hdr->size >= req->accept)
+        return whi_link_broken(link, hdr, "chunks beyond what was granted");
+    wh_status st = req->kind == WHI_REQ_RECV_OBJECT ? whi_object_landed(req, hdr)
+                                                    : whi_recv_chunk_landed(req, hdr);
+    return st == WH_OK ? WH_OK : whi_link_broken(link, hdr, "more bytes than were granted");
+}
+
+void whi_chunk_sent(void *arg, const whi_hdr *hdr) {
+    whi_link *link = arg;
+    whi_messages_on(link)->held--;
+    wh_request *req = whi_idmap_get(&whi_messages_on(link)->loans, (uint32_t)hdr->tag);
+    assert(req && req->held);
+    if (--req->held)
+        return;
+    (void)whi_idmap_remove(&whi_messages_on(link)->loans, req->loan_id);
+    req->loan_id = 0;
+    whi_send_back(link, req);
+}
+
+wh_status whi_chunk_landed(void *arg, const whi_hdr *hdr) {
+    whi_link *link = arg;
+    if (link->rx->ops->lends)
+        return lent_landed(link, hdr);
+    wh_request *req = whi_messages_on(link)->landing;
+    whi_messages_on(link)->landing = NULL;
+    if (!req)
+        return WH_OK;
+    if (req->ep->state == WHI_EP_CLOSED) {
+        // The endpoint ended while the chunk was on its way; only now is the buffer free.
+        whi_ep_let_go(req);
+        whi_link_maybe_close(link);
+        return WH_OK;
+    }
+    wh_status st = req->kind == WHI_REQ_RECV_OBJECT ? whi_object_landed(req, hdr)
+                                                    : whi_recv_chunk_landed(req, hdr);
+    return st == WH_OK ? WH_OK : whi_link_broken(link, hdr, "more bytes than were granted");
+}

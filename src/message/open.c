@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How an endpoint is opened on a link: OPEN from one side, ACCEPT or REFUSE from the other.
+#include <string.h>
+
+#include "base/log.h"
+#include "base/printable.h"
+#include "link/listener.h"
+#include "message/deliver.h"
+#include "message/endpoint.h"
+
+static void refuse(whi_link *link, const whi_hdr *hdr, wh_status status, const char *text) {
+    whi_hdr no = {.size = (uint32_t)strlen(text),
+                  .cls = WHI_CLASS_REFUSE,
+                  .ep = hdr->ep,
+                  .arg = (uint64_t)(int64_t)status};
+    whi_link_control(link, &no, text);
+}
+
+// why_not says why the peer of a link may not open an endpoint there; WH_OK: it may.
+static wh_status why_not(const whi_link *link, const whi_taker *to, const char **text) {
+    wh_status st = WH_OK;
+    if (!to->accept) {
+        *text = "nobody accepts endpoints at that address any more";
+        st = WH_EREFUSED;
+    } else if (link->closing) {
+        *text = "the link is being closed";
+        st = WH_EREFUSED;
+    } else if (!whi_link_knows(link, to->secret)) {
+        *text = "the listener asks for a secret that the connecting side has not proven";
+        st = WH_EAUTH;
+    } else if (whi_link_other_user(link) && !to->any_user) {
+        *text = "the listener is not for processes of other users; see the setting local_uid";
+        st = WH_EPERM;
+    } else if (whi_hash_count(&whi_messages_on(link)->eps) >= WHI_LINK_ENDPOINTS) {
+        *text = "there are too many endpoints on one link";
+        st = WH_ELIMIT;
+    }
+    return st;
+}
+
+static wh_status open_endpoint(whi_link *link, const whi_hdr *hdr) {
+    wh_worker *worker = link->worker;
+    whi_taker to = whi_listener_find(worker, hdr->tag);
+    const char *text = NULL;
+    wh_status st = why_not(link, &to, &text);
+    if (st != WH_OK) {
+        // A limit per reason: a flood of one must not hide another.
+        static whi_log_limiter limiters[3];
+        int reason = st == WH_EAUTH ? 0 : st == WH_EPERM ? 1 : 2;
+        if (st != WH_EREFUSED && whi_log_on(WHI_WARN))
+            whi_log_write_limited(&limiters[reason], 1, WHI_WARN, "W-LST-04",
+                                  "an endpoint from %s was refused: %s", link->name, text);
+        refuse(link, hdr, st, text);
+        return WH_OK;
+    }
+    wh_endpoint *ep = NULL;
+    st = whi_ep_new(worker, &ep);
+    if (st == WH_OK) {
+        ep->number = hdr->ep;
+        ep->link = link;
+        st = whi_ep_join(link, ep);
+        if (st != WH_OK) {
+            ep->link = NULL;
+            whi_ep_end(ep, st, NULL);
+            whi_ep_release(ep);
+        }
+    }
+    if (st != WH_OK) {
+        refuse(link, hdr, st, "the accepting side has no memory");
+        return WH_OK;
+    }
+    const whi_config *config = &worker->ctx->config;
+    ep->rx_window = (int64_t)config->credit;
+    whi_hdr yes = {.cls = WHI_CLASS_ACCEPT,
+                   .ep = hdr->ep,
+                   .seq = (uint32_t)config->announce_max,
+                   .arg = config->credit};
+    whi_link_control(link, &yes, NULL);
+    whi_ep_opened(ep, hdr->arg, hdr->seq);
+    to.accept(ep, to.arg);
+    return WH_OK;
+}
+
+static wh_status on_open(whi_link *link, const whi_hdr *hdr, const void *payload) {
+    (void)payload;
+    bool theirs = (hdr->ep & 1) == (link->active ? 0u : 1u);
+    if (!hdr->ep || !theirs || hdr->ep <= whi_messages_on(link)->peer_number)
+        return whi_link_broken(link, hdr, "the number of a new endpoint is not the peer's to give");
+    whi_messages_on(link)->peer_number = hdr->ep;
+    return open_endpoint(link, hdr);
+}
+
+static wh_status on_answer(whi_link *link, const whi_hdr *hdr, const void *payload) {
+    wh_endpoint *ep = whi_ep_of_number(link, hdr->ep);
+    bool ours = (hdr->ep & 1) == (link->active ? 1u : 0u);
+    if (!ep || !ours)
+        return whi_ep_known(link, hdr->ep) && ours
+                   ? WH_OK
+                   : whi_link_broken(link, hdr, "nobody asked for that");
+    if (ep->state != WHI_EP_CONNECTING)
+        return whi_link_broken(link, hdr, "the endpoint is open already");
+    if (hdr->cls == WHI_CLASS_ACCEPT) {
+        whi_ep_opened(ep, hdr->arg, hdr->seq);
+        return whi_deliver_early(link, hdr->ep);
+    }
+    char text[WHI_CONTROL_MAX + 1];
+    whi_printable_copy(text, sizeof(text), payload, hdr->size);
+    int64_t status = (int64_t)hdr->arg;
+    bool known = status <= WH_EINVAL && status >= WHI_STATUS_LAST;
+    whi_ep_end(ep, known ? (wh_status)status : WH_EREFUSED,
+               *text ? text : "the peer refused the endpoint");
+    return WH_OK;
+}
+
+void whi_open_init(wh_worker *worker) {
+    whi_control_on(worker, WHI_CLASS_OPEN, on_open, 0);
+    whi_control_on(worker, WHI_CLASS_ACCEPT, on_answer, 0);
+    whi_control_on(worker, WHI_CLASS_REFUSE, on_answer, WHI_CONTROL_MAX);
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the worker and the links ask of the message room, see room.h.
+#include "message/room.h"
+
+#include "base/alloc.h"
+#include "link/dial.h"
+#include "message/am.h"
+#include "message/deliver.h"
+#include "message/endpoint.h"
+#include "message/recv.h"
+#include "message/request.h"
+#include "message/send.h"
+
+// Payload bytes of the pools for messages that came before their receive, the last one being eager_max.
+static const size_t message_sizes[WHI_MESSAGE_POOLS - 1] = {64, 512, 2048};
+
+// ---- What links ask.
+
+static void made(whi_link *link) {
+    whi_link_messages *on = whi_messages_on(link);
+    whi_list *lists[] = {&on->dirty_eps, &on->bulks, &on->ep_list};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        whi_list_init(lists[i]);
+    whi_idmap *maps[] = {&on->sends, &on->grants, &on->loans};
+    for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+        whi_idmap_init(maps[i]);
+    whi_hash_init(&on->announced);
+    whi_hash_init(&on->eps);
+    on->next_number = link->active ? 1 : 2;
+    whi_message_user_of(link->worker)->link_made(link);
+}
+
+static void freed(whi_link *link) {
+    whi_message_user_of(link->worker)->link_freed(link);
+    whi_link_messages *on = whi_messages_on(link);
+    whi_idmap_fini(&on->sends);
+    whi_idmap_fini(&on->grants);
+    whi_idmap_fini(&on->loans);
+    whi_hash_fini(&on->announced);
+    whi_hash_fini(&on->eps);
+}
+
+static unsigned drain_eps(whi_link *link) {
+    unsigned count = 0;
+    whi_list todo;
+    whi_list_init(&todo);
+    whi_list_append(&todo, &whi_messages_on(link)->dirty_eps);
+    whi_list *node;
+    while ((node = whi_list_pop_front(&todo))) {
+        wh_endpoint *ep = whi_container_of(node, wh_endpoint, dirty_node);
+        ep->dirty = false;
+        if (link->source.blocked) {
+            // Nobody has room: the rest keeps its place.
+            ep->dirty = true;
+            whi_list_push_back(&whi_messages_on(link)->dirty_eps, node);
+            continue;
+        }
+        count += whi_ep_drain(ep);
+    }
+    return count;
+}
+
+static unsigned send_out(whi_link *link) {
+    unsigned count = drain_eps(link);
+    if (!link->dead && !link->doomed && !whi_list_empty(&whi_messages_on(link)->bulks) &&
+        whi_queue_empty(&link->controls))
+        count += whi_send_push(link, false);
+    return count;
+}
+
+static unsigned send_rest(whi_link *link) {
+    return whi_messages_on(link)->mid ? whi_send_push(link, true) : 0;
+}
+
+static bool empty(const whi_link *link) {
+    const whi_link_messages *on = whi_messages_on(link);
+    return whi_list_empty(&on->dirty_eps) && whi_list_empty(&on->bulks);
+}
+
+static bool needed(const whi_link *link) {
+    const whi_link_messages *on = whi_messages_on(link);
+    return !whi_list_empty(&on->ep_list) || on->mid || on->landing || on->held;
+}
+
+// end_orphan completes an operation whose endpoint has gone and that the lane still had in its hands.
+static void end_orphan(wh_request *req) {
+    if (!req || req->stage == WHI_STAGE_DONE)
+        return;
+    if (req->ep->state == WHI_EP_CLOSED)  // else it ends with its endpoint
+        whi_ep_let_go(req);
+}
+
+static void ended(whi_link *link, wh_status why, const char *sentence) {
+    whi_link_messages *on = whi_messages_on(link);
+    wh_request *mid = on->mid, *landing = on->landing;
+    on->mid = on->landing = NULL;
+    end_orphan(mid);
+    if (landing != mid)
+        end_orphan(landing);
+    whi_list *node;
+    while ((node = whi_list_first(&on->ep_list))) {
+        wh_endpoint *ep = whi_container_of(node, wh_endpoint, link_node);
+        // An endpoint that was only being opened on a link that existed may find another one.
+        if (ep->state == WHI_EP_CONNECTING && whi_dial_again(ep, why))
+            continue;
+        whi_ep_end(ep, why, sentence);
+    }
+}
+
+static void cut(whi_link *link) {
+    whi_message_user_of(link->worker)->link_cut(link);
+}
+
+static void dump_link(const whi_link *link, FILE *file) {
+    whi_list_foreach(node, &whi_messages_on(link)->ep_list)
+        whi_ep_dump(whi_container_of(node, wh_endpoint, link_node), file);
+}
+
+static const whi_lane_up lane_up = {.deliver = whi_deliver,
+                                    .sink = whi_chunk_sink,
+                                    .landed = whi_chunk_landed,
+                                    .unsent = whi_link_unsent,
+                                    .sent = whi_chunk_sent,
+                                    .lost = whi_chunk_lost};
+
+static const whi_link_user link_user = {.up = &lane_up,
+                                        .made = made,
+                                        .freed = freed,
+                                        .send = send_out,
+                                        .rest = send_rest,
+                                        .empty = empty,
+                                        .needed = needed,
+                                        .ended = ended,
+                                        .cut = cut,
+                                        .dump = dump_link};
+
+// ---- What the worker asks.
+
+static void init_pools(whi_message_room *room, size_t eager_max) {
+    whi_pool_init(&room->requests, sizeof(wh_request), 64, "request");
+    whi_pool_init(&room->foreign, sizeof(wh_request), 64, "request of another thread");
+    for (int i = 0; i < WHI_MESSAGE_POOLS; i++) {
+        size_t payload = i < WHI_MESSAGE_POOLS - 1 ? message_sizes[i] : eager_max;
+        whi_pool_init(&room->messages[i], sizeof(whi_message) + payload, 64, "message");
+    }
+}
+
+static wh_status init(wh_worker *worker) {
+    whi_message_room *room = whi_messages_of(worker);
+    whi_list *lists[] = {&room->endpoints, &room->any_source, &room->foreign_free,
+                         &room->foreign_aborts};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        whi_list_init(lists[i]);
+    whi_hash_init(&room->am_handlers);
+    init_pools(room, worker->eager_max);
+    worker->tell = whi_req_run_completed;
+    room->links.user = &link_user;
+    whi_endpoint_init(worker);
+    whi_open_init(worker);
+    whi_send_init(worker);
+    whi_recv_init(worker);
+    room->scratch = whi_malloc(worker->eager_max + WHI_CONTROL_MAX);
+    room->arrived = whi_malloc(worker->eager_max + WHI_CONTROL_MAX);
+    if (!room->scratch || !room->arrived)
+        return WH_ENOMEM;
+    wh_status st = WH_OK;
+    for (int i = 0; st == WH_OK && i < WHI_MATCH_COUNT; i++)
+        st = whi_match_init(&room->match[i]);
+    return st;
+}
+
+static void fini(wh_worker *worker) {
+    whi_message_room *room = whi_messages_of(worker);
+    for (int i = 0; i < WHI_MATCH_COUNT; i++)
+        whi_match_fini(&room->match[i]);
+    whi_hash_fini(&room->am_handlers);
+    whi_pool_fini(&room->requests);
+    whi_pool_fini(&room->foreign);
+    for (int i = 0; i < WHI_MESSAGE_POOLS; i++)
+        whi_pool_fini(&room->messages[i]);
+    whi_free(room->scratch);
+    whi_free(room->arrived);
+}
+
+static bool in_use(const wh_worker *worker) {
+    const whi_message_room *room = whi_messages_of(worker);
+    size_t out = whi_pool_out(&room->requests) + whi_pool_out(&room->foreign);
+    for (int i = 0; i < WHI_MESSAGE_POOLS; i++)
+        out += whi_pool_out(&room->messages[i]);
+    return out != 0;
+}
+
+static void in_child(wh_worker *worker) {
+    whi_message_room *room = whi_messages_of(worker);
+    whi_pool_init(&room->foreign, sizeof(wh_request), 64, "request of another thread");
+    whi_list_init(&room->foreign_free);
+    whi_list_init(&room->foreign_aborts);
+}
+
+static unsigned look(wh_worker *worker) {
+    whi_req_reap_foreign(worker);
+    return 0;
+}
+
+static void asked(wh_worker *worker) {
+    whi_ep_run_foreign_aborts(worker);
+    whi_req_cancel_asked(&whi_messages_of(worker)->any_source);
+    whi_list_foreach(node, &whi_messages_of(worker)->endpoints) {
+        wh_endpoint *ep = whi_container_of(node, wh_endpoint, worker_node);
+        whi_ep_retain(ep);  // it may end with the last of its operations
+        whi_req_cancel_asked(&ep->ops);
+        whi_ep_release(ep);
+    }
+}
+
+static void close_all(wh_worker *worker) {
+    whi_message_room *room = whi_messages_of(worker);
+    whi_list_foreach(node, &room->endpoints)
+        whi_ep_close_now(whi_container_of(node, wh_endpoint, worker_node));
+    whi_list *node;
+    while ((node = whi_list_first(&room->any_source)))
+        whi_req_withdraw(whi_container_of(node, wh_request, op_link), WH_ECLOSED);
+    whi_am_forget_handlers(worker);
+}
+
+static void finish(wh_worker *worker) {
+    whi_ep_run_foreign_aborts(worker);
+    whi_req_reap_foreign(worker);
+}
+
+static void orphan(wh_worker *worker) {
+    // From here on other threads free for themselves.
+    whi_req_free_foreign(worker);
+    whi_ep_release_aborted(worker);
+}
+
+static void count(const wh_worker *worker, wh_counters *counters) {
+    whi_ep_add_counters(worker, counters);
+}
+
+static void dump(const wh_worker *worker, FILE *file) {
+    const whi_message_room *room = whi_messages_of(worker);
+    for (int i = 0; i < WHI_MATCH_COUNT; i++)
+        fprintf(file, "  %s: %zu receives wait, %zu messages wait\n",
+                i == WHI_MATCH_TAG ? "tags" : "objects", room->match[i].receives,
+                room->match[i].messages);
+    if (!whi_list_empty(&room->any_source)) {
+        fprintf(file, "  receives from any source:\n");
+        whi_req_dump_all(&room->any_source, file, "    ");
+    }
+}
+
+const whi_room whi_message_room_table = {.name = "message",
+                                         .init = init,
+                                         .fini = fini,
+                                         .in_use = in_use,
+                                         .in_child = in_child,
+                                         .look = look,
+                                         .asked = asked,
+                                         .close = close_all,
+                                         .finish = finish,
+                                         .orphan = orphan,
+                                         .count = count,
+                                         .dump = dump};

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The message room: endpoints on links, and the messages that meet receives there.
+//
+// Tagged messages, objects and active messages; their requests, their matching, their credit, and
+// the end of an endpoint.  Above links; remote memory access is above this room, and is known to it
+// through the table whi_message_user (endpoint.h) and the operations of its requests only.
+#ifndef WHI_MESSAGE_ROOM_H
+#define WHI_MESSAGE_ROOM_H
+
+#include <wherry/am.h>
+
+#include "base/idmap.h"
+#include "link/link.h"
+#include "message/match.h"
+
+enum { WHI_MATCH_TAG, WHI_MATCH_OBJECT, WHI_MATCH_COUNT };
+enum { WHI_MESSAGE_POOLS = 4, WHI_MEM_KINDS = 4 };
+
+typedef struct whi_am_handler {
+    wh_am_fn fn;
+    void *arg;
+} whi_am_handler;
+
+typedef struct whi_allocator {
+    wh_alloc_fn alloc;
+    wh_free_fn free_fn;
+    void *arg;
+} whi_allocator;
+
+// What handles the records of a class (deliver.h).
+typedef wh_status (*whi_ordered_fn)(wh_endpoint *ep, const whi_hdr *hdr, const void *payload);
+typedef wh_status (*whi_control_fn)(whi_link *link, const whi_hdr *hdr, const void *payload);
+typedef struct whi_control_handler {
+    whi_control_fn fn;
+    size_t payload_max;
+} whi_control_handler;
+enum { WHI_ORDERED_CLASSES = 16, WHI_CONTROL_CLASSES = 32 };
+
+// What the room keeps with a worker.
+typedef struct whi_message_room {
+    whi_link_room links;
+    const struct whi_message_user *user;  // set by the room above
+    size_t ep_size;  // of a whole endpoint, to the highest room's part; set by that
+    whi_ordered_fn ordered[WHI_ORDERED_CLASSES];       // by class less WHI_CLASS_TAG; NULL: unknown
+    whi_control_handler control[WHI_CONTROL_CLASSES];  // by class less WHI_CLASS_UNORDERED
+    uint8_t *scratch;  // eager_max bytes, to put a payload together in
+    uint8_t *arrived;  // eager_max bytes, for a private copy of a payload that has arrived
+    whi_match match[WHI_MATCH_COUNT];
+    whi_list endpoints;   // all of them
+    whi_list any_source;  // receives of the worker that have not matched
+    whi_pool requests;
+    whi_pool messages[WHI_MESSAGE_POOLS];
+    whi_hash am_handlers;  // by id
+    whi_allocator allocators[WHI_MEM_KINDS];
+
+    // Other threads.
+    _Atomic uint32_t waiters;  // threads that sleep on some request
+    // The next four are guarded by the worker's foreign_lock.
+    whi_pool foreign;         // requests made by other threads
+    whi_list foreign_free;    // requests of the owner's pool that others have let go of
+    whi_list foreign_aborts;  // endpoints that other threads have aborted
+    _Atomic uint32_t foreign_freed;
+} whi_message_room;
+
+static inline whi_message_room *whi_messages_of(const wh_worker *worker) {
+    return (whi_message_room *)(uintptr_t)worker;
+}
+
+// What the room keeps with a link.
+typedef struct whi_link_messages {
+    whi_link link;
+    wh_endpoint *last_ep;  // of the last message
+    whi_list dirty_eps;    // endpoints with something to send
+    whi_list bulks;        // granted sends, one chunk each in turn
+    whi_idmap sends;       // requests that the peer may name
+    whi_idmap grants;
+    whi_idmap loans;      // sends of which a lane that lends has chunks
+    whi_hash announced;   // messages of the peer that nobody has asked for, by send id
+    wh_request *mid;      // the send whose chunk the lane has announced and not got whole
+    wh_request *landing;  // the receive that a chunk is being put into (not of a lane that lends)
+    unsigned held;        // chunks that a lane that lends has in its hands, both ways
+    whi_hash eps;         // by number
+    whi_list ep_list;
+    uint32_t next_number;
+    uint32_t peer_number;  // the highest number that the peer has opened
+} whi_link_messages;
+
+static inline whi_link_messages *whi_messages_on(const whi_link *link) {
+    return (whi_link_messages *)(uintptr_t)link;
+}
+
+extern const whi_room whi_message_room_table;
+
+#endif
