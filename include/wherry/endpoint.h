@@ -65,8 +65,9 @@ WH_API wh_worker *wh_endpoint_worker(const wh_endpoint *ep);
 WH_API void wh_endpoint_set_data(wh_endpoint *ep, void *data);
 WH_API void *wh_endpoint_data(const wh_endpoint *ep);
 
-// wh_endpoint_on_lost sets what to call when the peer goes.  Called at once, inside the next progress, if it
-// has gone already.  Owner only.
+// wh_endpoint_on_lost sets what to call when the peer goes.  Of an orderly close it is told after
+// the handlers of all active messages that were sent before and the payloads that they have asked
+// for.  Called at once, inside the next progress, if the peer has gone already.  Owner only.
 WH_API WH_CHECK wh_status wh_endpoint_on_lost(wh_endpoint *ep, wh_lost_fn fn, void *arg);
 
 // wh_endpoint_lanes writes the names of the lanes in use, such as "shm" or "stream (tcp 10.0.0.1:4711)",

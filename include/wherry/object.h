@@ -69,10 +69,12 @@ WH_API void *wh_object_arg(const wh_object *object);
 // (free() by default); NULL when it lies in the object itself or was the caller's already.
 WH_API void *wh_object_take_frame(wh_object *object, size_t index);
 
-// wh_object_accept answers an allocator's WH_PENDING: `data` is the memory of frame `index`, NULL rejects
-// the object.  The receive goes on when all frames have memory.  Owner only, outside of callbacks too.  When
-// the sender goes or withdraws the message meanwhile, the receive ends (WH_EPEER, WH_ECANCELLED), from any source
-// too, and the object is gone when its callback has returned.
+// wh_object_accept answers an allocator's WH_PENDING: `data` is the memory of frame `index`, NULL
+// rejects the object.  The receive goes on when all frames have memory.  Owner only, outside of
+// callbacks too.  An object that has arrived whole is not harmed by the end of its endpoint, unless
+// you abort that or destroy the worker.  When others are still to be fetched and the sender goes or
+// withdraws the message meanwhile, the receive ends (WH_EPEER, WH_ECANCELLED), from any source too,
+// and the object is gone when its callback has returned.
 WH_API WH_CHECK wh_status wh_object_accept(wh_object *object, size_t index, void *data);
 
 // wh_object_free ends the object and frees the frames that were allocated for it and not taken.

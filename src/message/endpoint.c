@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "link/dial.h"
 #include "message/deliver.h"
+#include "message/objects.h"
 #include "message/recv.h"
 #include "message/send.h"
 #include "rma/native.h"
@@ -166,11 +167,27 @@ void whi_ep_give_credit(wh_endpoint *ep, uint64_t cost) {
     whi_link_control(ep->link, &hdr, NULL);
 }
 
-// tell_lost runs the user's callback at the end of the pass.
+// awaits_chunks says whether the peer's close has overtaken payloads that matched receives are still to get.  That can only be
+// on a lane that reorders or lends; on any other it would be a peer that sends less than it was granted.
+static bool awaits_chunks(const wh_endpoint *ep) {
+    if (ep->state != WHI_EP_OPEN || !ep->eos)
+        return false;
+    const whi_lane_ops *ops = ep->link->rx->ops;
+    if (!ops->reorders && !ops->lends)
+        return false;
+    for (const whi_list *node = ep->ops.next; node != &ep->ops; node = node->next) {
+        const wh_request *req = whi_container_of((whi_list *)(uintptr_t)node, wh_request, op_link);
+        if (whi_req_receives(req) && req->stage == WHI_STAGE_MOVING)
+            return true;
+    }
+    return false;
+}
+
+// tell_lost runs the user's callback at the end of the pass.  Whose end it tells of has sent all that came before it.
 static void tell_lost(whi_deferred *deferred) {
     wh_endpoint *ep = whi_container_of(deferred, wh_endpoint, lost_call);
     ep->lost_queued = false;
-    if (ep->lost && !ep->user_gone && !ep->lost_told) {
+    if (!awaits_chunks(ep) && ep->lost && !ep->user_gone && !ep->lost_told) {
         ep->lost_told = true;
         ep->lost(ep, ep->eos ? WH_ECLOSED : ep->why, ep->lost_arg);
     }
@@ -216,11 +233,23 @@ void whi_ep_let_go(wh_request *req) {
     whi_ep_release(ep);
 }
 
+// needs_nobody says whether a receive has all of its object, and only its user has yet to say where to: it goes on, however
+// its endpoint ends, unless the user aborts that.
+static bool needs_nobody(const wh_request *req, wh_status why) {
+    bool waits = req->asking || req->stage == WHI_STAGE_PARKED;
+    return waits && why != WH_ECANCELLED && whi_object_is_whole(req);
+}
+
 // end_request completes one pending operation of an endpoint that ends.  False: it must stay, since the lane is in the
 // middle of its buffer.
 static bool end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
     whi_link *link = ep->link;
     bool receives = whi_req_receives(req);
+    if (receives && needs_nobody(req, why)) {
+        if (!req->asking)
+            whi_recv_set_apart(req);
+        return !req->asking;
+    }
     bool busy = link && !link->dead &&
                 (whi_messages_on(link)->mid == req || whi_messages_on(link)->landing == req);
     if (busy || req->asking || req->held) {
@@ -272,7 +301,8 @@ static void drop_early(wh_endpoint *ep) {
 }
 
 void whi_ep_forget_link(wh_endpoint *ep) {
-    if (ep->state == WHI_EP_CLOSED && whi_list_empty(&ep->ops))
+    bool left = !whi_list_linked(&ep->link_node);  // it may be in the middle of its end
+    if (ep->state == WHI_EP_CLOSED && left && whi_list_empty(&ep->ops))
         ep->link = NULL;
 }
 
@@ -327,6 +357,8 @@ void whi_ep_peer_closed(wh_endpoint *ep) {
 void whi_ep_settle(wh_endpoint *ep) {
     if (ep->state != WHI_EP_OPEN)
         return;
+    if (ep->eos)
+        queue_lost(ep);
     if (!whi_list_empty(&ep->flushes)) {
         // Back to the head of the queue: they were there before.
         whi_list waiting;

@@ -137,7 +137,7 @@ void whi_ep_give_credit(wh_endpoint *ep, uint64_t cost);
 // whi_ep_peer_closed: end of stream was read in order.
 void whi_ep_peer_closed(wh_endpoint *ep);
 
-// whi_ep_settle goes on with flushes and an orderly close after something has ended.
+// whi_ep_settle goes on with flushes, an orderly close and the news of the peer's after something has ended.
 void whi_ep_settle(wh_endpoint *ep);
 
 // whi_ep_give_up_close ends an orderly close that takes too long; whi_ep_close_acked one that the peer has answered.

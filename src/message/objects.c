@@ -251,27 +251,40 @@ static wh_status give_all(wh_request *req, wh_object *object) {
     return WH_OK;
 }
 
+bool whi_object_is_whole(const wh_request *req) {
+    return req->object && !req->object->data;
+}
+
+// park leaves a receive until its user has given all memory.
+static void park(wh_request *req) {
+    req->stage = WHI_STAGE_PARKED;
+    if (req->ep->state == WHI_EP_CLOSED)
+        whi_recv_set_apart(req);
+}
+
 static void ask_for_memory(wh_request *req) {
     wh_object *object = req->object;
     wh_endpoint *ep = req->ep;
     memcpy(object->allocators, whi_messages_of(req->worker)->allocators,
            sizeof(object->allocators));
     object->waiting = 1;  // of our own, so that an answer that comes early does not end the loop
-    // An allocator that cancels the receive, or ends its endpoint, is obeyed when all have answered.
+    // An allocator that cancels the receive, or ends its endpoint, is obeyed when all have answered.  A kept object may have
+    // outlived its endpoint long before, and a whole one needs none.
     wh_status before = req->why;
+    bool needed = ep->state != WHI_EP_CLOSED && !whi_object_is_whole(req);
     req->asking = 1;
     whi_ep_retain(ep);
     wh_status st = give_all(req, object);
     req->asking = 0;
     object->waiting--;
-    if (req->why != before || ep->state == WHI_EP_CLOSED)
+    if (req->why != before || (needed && ep->state == WHI_EP_CLOSED))
         reject(req, req->why, wh_status_text(req->why));
     else if (st != WH_OK)
         reject(req, st,
                st == WH_ETRUNCATED ? "a frame is longer than its destination"
                                    : "the allocator has no memory for a frame");
     else if (object->waiting)
-        req->stage = WHI_STAGE_PARKED;
+        park(req);
     else
         go_on(req);
     whi_ep_forget_link(ep);

@@ -26,6 +26,9 @@ wh_status whi_object_arrived(wh_request *req, uint8_t flags, uint32_t send_id, u
 wh_status whi_object_sink(wh_request *req, const whi_hdr *hdr, whi_span *span);
 wh_status whi_object_landed(wh_request *req, const whi_hdr *hdr);
 
+// whi_object_is_whole says whether all of a receive's object is here, so that nothing but its user's memory is awaited.
+bool whi_object_is_whole(const wh_request *req);
+
 // whi_object_withdraw ends a receive that waits for the user's memory.
 void whi_object_withdraw(wh_request *req, wh_status why);
 

@@ -47,6 +47,7 @@ static void unbind(wh_request *req) {
     req->ep = NULL;
     whi_list_remove(&req->op_link);
     whi_list_push_back(&whi_messages_of(req->worker)->any_source, &req->op_link);
+    whi_ep_settle(ep);
     whi_ep_release(ep);
 }
 
@@ -373,10 +374,20 @@ void whi_recv_withdraw(wh_request *req, wh_status why) {
                  wh_status_text(why));
 }
 
-void whi_recv_regain(wh_request *req) {
+static void forget_grant(wh_request *req) {
     if (req->grant_id)
         (void)whi_idmap_remove(&whi_messages_on(req->ep->link)->grants, req->grant_id);
     req->grant_id = 0;
+}
+
+void whi_recv_set_apart(wh_request *req) {
+    forget_grant(req);  // of its envelope
+    whi_list_remove(&req->op_link);
+    whi_list_push_back(&whi_messages_of(req->worker)->any_source, &req->op_link);
+}
+
+void whi_recv_regain(wh_request *req) {
+    forget_grant(req);
     req->send_id = 0;
     req->moved = 0;
     if (req->why) {
@@ -391,6 +402,10 @@ void whi_recv_regain(wh_request *req) {
     whi_match *m = &whi_messages_of(req->worker)->match[match_of(req)];
     whi_message *msg = whi_match_find(m, side_of(req), req->ep, req->tag, req->mask);
     req->stage = WHI_STAGE_QUEUED;
+    if (!msg && req->ep && req->ep->eos) {
+        whi_req_fail(req, WH_ECLOSED, "%s: %s", whi_req_text(req), whi_ep_sentence(req->ep));
+        return;
+    }
     if (!msg) {
         whi_match_repost(m, side_of(req), req);
         return;
@@ -486,8 +501,13 @@ void whi_recv_drop_messages(wh_endpoint *ep, bool all) {
             settle_message(msg);
         }
     }
+    // Their users keep these, but will find them gone; whoever sent one waits no longer, and no close of its either.
     whi_list_foreach(node, &ep->taken) {
         whi_message *msg = whi_container_of(node, whi_message, ep_link);
+        if (!(msg->flags & WHI_FLAG_ANNOUNCED) || msg->gone)
+            continue;
+        ep->rx_announced--;
+        whi_recv_answer(ep, msg->send_id, WH_OK);
         unname_message(msg);
     }
 }

@@ -26,6 +26,10 @@ void whi_recv_bind(wh_request *req, wh_endpoint *ep);
 // whi_recv_regain gives a receive whose message is gone its place back.
 void whi_recv_regain(wh_request *req);
 
+// whi_recv_set_apart takes a receive that waits for nothing but its user's memory from its endpoint, which has ended, to those
+// of the worker.
+void whi_recv_set_apart(wh_request *req);
+
 // whi_recv_withdrawn handles WITHDRAW; `broken`: of a payload that was granted and cannot be had.
 void whi_recv_withdrawn(wh_endpoint *ep, uint32_t send_id, bool broken);
 

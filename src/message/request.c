@@ -244,7 +244,7 @@ void whi_req_finish(wh_request *req, wh_status status) {
         whi_list_push_back(&worker->completed, &req->queue_link);
     else
         publish(req);
-    if (settle && (ep->close_req || !whi_list_empty(&ep->flushes)))
+    if (settle && (ep->close_req || ep->eos || !whi_list_empty(&ep->flushes)))
         whi_ep_settle(ep);
 }
 

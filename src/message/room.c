@@ -246,7 +246,7 @@ static void dump(const wh_worker *worker, FILE *file) {
                 i == WHI_MATCH_TAG ? "tags" : "objects", room->match[i].receives,
                 room->match[i].messages);
     if (!whi_list_empty(&room->any_source)) {
-        fprintf(file, "  receives from any source:\n");
+        fprintf(file, "  receives of no endpoint:\n");
         whi_req_dump_all(&room->any_source, file, "    ");
     }
 }

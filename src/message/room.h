@@ -48,7 +48,7 @@ typedef struct whi_message_room {
     uint8_t *arrived;  // eager_max bytes, for a private copy of a payload that has arrived
     whi_match match[WHI_MATCH_COUNT];
     whi_list endpoints;   // all of them
-    whi_list any_source;  // receives of the worker that have not matched
+    whi_list any_source;  // receives of no endpoint: not matched, or in need of memory only
     whi_pool requests;
     whi_pool messages[WHI_MESSAGE_POOLS];
     whi_hash am_handlers;  // by id
