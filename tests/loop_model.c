@@ -59,7 +59,7 @@ model_message *model_arrive(int id, int side, model_kind kind) {
 
 // find_message tells by its size which message a receive has got, and an empty one by its tag and endpoint.
 static int find_message(const model_op *o) {
-    int ep = ep_of(o->side, o->result.source);
+    int ep = o->ep >= 0 || !o->result.source ? o->ep : ep_of(o->side, o->result.source);
     for (int i = 0; i < model.message_count; i++) {
         const model_message *m = &model.messages[i];
         bool fits = m->kind == TAG && m->side != o->side && m->size == o->result.size;
@@ -100,17 +100,39 @@ static void object_arrived(model_op *o) {
     wh_object_free(o->result.object);
 }
 
+// pair_of returns the endpoints that an operation is for: of a receive from any source, those of the object that it has met.
+static const model_pair *pair_of(const model_op *o) {
+    int ep = o->ep < 0 && o->asked >= 0 ? model.messages[o->asked].ep : o->ep;
+    return ep < 0 ? NULL : &model.eps[ep];
+}
+
+// is_over says whether a close explains ECLOSED: of a send the peer's, of a receive either.
+static bool is_over(const model_op *o) {
+    const model_pair *p = pair_of(o);
+    return p && (p->closed[!o->side] || (!o->send && p->closed[o->side]));
+}
+
+static bool is_refused(const model_op *o) {
+    return o->refused || (o->send && o->message >= 0 && model.messages[o->message].refused);
+}
+
 // check_status requires that the operation's history explains how it has ended.
 static void check_status(const model_op *o) {
     wh_status st = o->result.status;
-    bool troubled = o->ep >= 0 && model.eps[o->ep].troubled;
+    const model_pair *p = pair_of(o);
+    bool troubled = p && p->troubled;
     model.cut = model.cut || (model.may_lose && st == WH_EPEER && !troubled);
     troubled = troubled || model.cut;
     if (st == WH_OK || (st == WH_ETRUNCATED && !o->send))
         return;
-    if (st == WH_ECANCELLED && (o->cancelled || troubled))
+    bool withdrawn = o->asked >= 0 && model.messages[o->asked].send->cancelled;
+    if (st == WH_ECANCELLED && (o->cancelled || troubled || withdrawn))
         return;
-    if (o->any && !o->cancelled)
+    if (st == WH_ECLOSED && (is_over(o) || model.destroyed))
+        return;
+    if ((st == WH_EREJECTED || st == WH_ENOMEM) && is_refused(o))
+        return;
+    if (o->any && !o->cancelled && o->asked < 0)
         proc_fail(__FILE__, __LINE__, "a receive from any source ended with %s",
                   wh_status_name(st));
     if (!troubled || (st != WH_EPEER && st != WH_ECLOSED && st != WH_EREJECTED))
@@ -124,6 +146,8 @@ static void ended(model_op *o) {
     SAY("  operation %d ends: %s\n", (int)(o - model.ops), wh_status_name(o->result.status));
     check_status(o);
     wh_status st = o->result.status;
+    if (st < 0)
+        model_refuse(o);
     if (!o->send && o->kind == TAG && (st == WH_OK || st == WH_ETRUNCATED))
         tag_arrived(o);
     if (!o->send && o->kind == OBJECT && st == WH_OK)
@@ -156,7 +180,7 @@ model_op *model_new_op(model_kind kind, bool send, int side, int ep) {
     if (model.op_count == MODEL_OPS)
         return NULL;
     model_op *o = &model.ops[model.op_count];
-    *o = (model_op){.kind = kind, .send = send, .side = side, .ep = ep, .message = -1};
+    *o = (model_op){.kind = kind, .send = send, .side = side, .ep = ep, .message = -1, .asked = -1};
     o->result.status = WH_PENDING;
     model.op_count++;
     return o;
@@ -198,7 +222,37 @@ const wh_op_opts *model_opts(model_op *o, uint32_t flags, wh_op_opts *opts) {
 
 static bool is_missing(const model_message *m) {
     bool never = m->send->ended && m->send->result.status != WH_OK;
-    return !m->received && !never && !model.cut && !model.eps[m->ep].troubled;
+    const model_pair *p = &model.eps[m->ep];
+    return !m->received && !never && !m->refused && !model.cut && !p->troubled &&
+           !p->closed[!m->side];
+}
+
+// is_done_with says whether a message has come, and what its receiver has asked for of it, too.
+static bool is_done_with(int id) {
+    for (int i = 0; i < model.op_count; i++) {
+        const model_op *o = &model.ops[i];
+        if (!o->send && o->kind == AM && o->message == id && !o->ended)
+            return false;
+    }
+    return model.messages[id].received || model.messages[id].refused;
+}
+
+void model_told(int side, int ep, wh_status why) {
+    const model_pair *p = &model.eps[ep];
+    SAY("  side %d is told of the end of %d: %s\n", side, ep, wh_status_name(why));
+    CHECK_INT(++model.eps[ep].lost[side], 1);
+    if (why != WH_ECLOSED || p->troubled || model.cut || model.destroyed)
+        return;
+    for (int i = 0; i < model.message_count; i++) {
+        const model_message *m = &model.messages[i];
+        bool sent = m->send->ended && m->send->result.status == WH_OK;
+        if (m->ep != ep || m->side == side || !sent)
+            continue;
+        // What is small may still wait for a receive, and an object without frames is small.
+        bool large = m->size > 8192 && (m->kind != OBJECT || i % 4);
+        if ((large || m->kind == AM) && !is_done_with(i))
+            proc_fail(__FILE__, __LINE__, "side %d is told of the end before message %d", side, i);
+    }
 }
 
 const model_message *model_missing(void) {

@@ -17,6 +17,7 @@ enum {
     MODEL_MESSAGES = 600,
     MODEL_ROOM = 70000 + MODEL_MESSAGES,  // for any message
     MODEL_KEPT = 8,
+    MODEL_PEEKED = 4,
 };
 
 typedef enum model_kind { TAG, OBJECT, AM, FLUSH, CLOSE } model_kind;
@@ -28,7 +29,8 @@ typedef struct model_message {
     size_t size;
     struct model_op *send;
     int received;
-    bool whole;  // the payload has come, too: a handler sees an announcement first
+    bool whole;    // the payload has come, too: a handler sees an announcement first
+    bool refused;  // an object that its receiver does not want, or may not have wanted
 } model_message;
 
 typedef struct model_op {
@@ -39,7 +41,9 @@ typedef struct model_op {
     uint64_t tag, mask;
     size_t room;
     char *buf;
-    int message;  // sent, or received; -1: none
+    int message;   // sent, or received; -1: none
+    int asked;     // whose object an allocator was asked for; -1: none
+    bool refused;  // by that allocator
     wh_request *req;
     int ended;
     wh_result result;
@@ -49,13 +53,23 @@ typedef struct model_pair {
     wh_endpoint *handle[2];  // NULL when given up
     bool troubled;           // aborted, or lost: anything may be missing
     bool cancels;            // a send was cancelled: receives may have given up their place
+    bool closed[2];          // in order, by that side
+    int lost[2];             // how often each side was told of the other's end
     uint64_t am_next[2];     // lowest message id that may come next to each side
 } model_pair;
+
+typedef struct model_peeked {
+    wh_message *msg;
+    int side, ep;
+    size_t size;
+} model_peeked;
 
 typedef struct model_state {
     uint64_t seed, rng;
     bool faults, cut, verbose;
     bool may_lose;  // the network loses the connection by itself, some time
+    bool closes;    // endpoints are closed while the program runs
+    bool destroyed;
     wh_context *ctx;
     wh_worker *worker[2];
     kit_loop *loop;
@@ -69,6 +83,8 @@ typedef struct model_state {
     wh_am *kept[MODEL_KEPT];  // active messages that their handler has kept, and which they are
     int kept_message[MODEL_KEPT];
     int kept_count;
+    model_peeked peeked[MODEL_PEEKED];  // messages that were taken and not received yet
+    int peeked_count;
 } model_state;
 
 extern model_state model;
@@ -105,6 +121,21 @@ const model_message *model_missing(void);
 
 // model_check_order compares receives that might have had each other's message: the one posted first has the one sent first.
 void model_check_order(void);
+
+// model_told checks what must have come before side `side` is told that its peer has ended endpoint `ep`.
+void model_told(int side, int ep, wh_status why);
+
+// model_refuse notes that a receive may end without the object that it was asked for.
+void model_refuse(model_op *o);
+
+// model_abort aborts an endpoint.
+void model_abort(int side, int ep);
+
+// Allocators (loop_memory.c): memory_begin sets them, memory_step answers a frame that waits (false: none does), memory_end
+// requires that all memory came back.
+void memory_begin(void);
+bool memory_step(void);
+void memory_end(void);
 
 // model_end requires that every operation has ended, and frees what they had.
 void model_end(void);

@@ -99,9 +99,33 @@ static void step_cancel(void) {
         return;
     SAY("operation %d is cancelled\n", (int)(o - model.ops));
     o->cancelled = true;
+    if (!o->send)
+        model_refuse(o);
     if (o->send && o->ep >= 0)
         model.eps[o->ep].cancels = true;
     wh_request_cancel(o->req);
+}
+
+// use_peeked receives a message that was taken, or drops it.
+static void use_peeked(const model_peeked *p) {
+    model_op *o = model_chance(70) ? model_new_op(TAG, false, p->side, p->ep) : NULL;
+    if (!o) {
+        // What is dropped has arrived, as far as the model goes: it cannot be told which it was.
+        model.eps[p->ep].troubled = true;
+        wh_message_drop(p->msg);
+        return;
+    }
+    o->room = model_chance(80) || p->size < 4 ? p->size : p->size / 2;
+    o->buf = malloc(o->room + 1);
+    o->mask = 0;
+    o->cancelled = true;  // by its sender, perhaps
+    CHECK(o->buf);
+    wh_op_opts opts;
+    model_opts(o, 0, &opts);
+    wh_status st = wh_message_recv(p->msg, o->buf, o->room, &opts, &o->req);
+    if (st < 0 && st != WH_ETRUNCATED)
+        wh_message_drop(p->msg);  // an error has left it ours
+    model_began(o, st);
 }
 
 static void step_peek(int side, int ep) {
@@ -111,26 +135,18 @@ static void step_peek(int side, int ep) {
     if (!handle || wh_tag_peek(handle, 0, 0, &result, &msg) != WH_OK)
         return;
     model.eps[ep].cancels = true;  // it is out of the order in which receives match
-    model_op *o = model_new_op(TAG, false, side, ep);
-    if (o && model_chance(70)) {
-        o->room = model_chance(80) || result.size < 4 ? result.size : result.size / 2;
-        o->buf = malloc(o->room + 1);
-        o->mask = 0;
-        o->cancelled = true;  // by its sender, perhaps
-        CHECK(o->buf);
-        wh_op_opts opts;
-        model_opts(o, 0, &opts);
-        wh_status st = wh_message_recv(msg, o->buf, o->room, &opts, &o->req);
-        if (st < 0 && st != WH_ETRUNCATED)
-            wh_message_drop(msg);  // an error has left it ours
-        model_began(o, st);
-        return;
-    }
-    if (o)
-        model.op_count--;
-    // What is dropped has arrived, as far as the model goes: it cannot be told which it was.
-    model.eps[ep].troubled = true;
-    wh_message_drop(msg);
+    model_peeked p = {msg, side, ep, result.size};
+    if (model_chance(40) && model.peeked_count < MODEL_PEEKED)
+        model.peeked[model.peeked_count++] = p;
+    else
+        use_peeked(&p);
+}
+
+static bool step_peeked(void) {
+    if (!model.peeked_count)
+        return false;
+    use_peeked(&model.peeked[--model.peeked_count]);
+    return true;
 }
 
 static void step_flush(int side, int ep) {
@@ -144,7 +160,22 @@ static void step_flush(int side, int ep) {
     model_began(o, wh_endpoint_flush(handle, &opts, &o->req));
 }
 
-static void step_abort(int side, int ep) {
+static void step_close(int side, int ep) {
+    wh_endpoint *handle = model.eps[ep].handle[side];
+    model_op *o = handle ? model_new_op(CLOSE, true, side, ep) : NULL;
+    if (!o)
+        return;
+    SAY("side %d closes %d\n", side, ep);
+    if (wh_endpoint_status(handle) == WH_PENDING)
+        model.eps[ep].troubled = true;  // before it is connected that is an abort
+    model.eps[ep].handle[side] = NULL;
+    model.eps[ep].closed[side] = true;
+    wh_op_opts opts;
+    model_opts(o, 0, &opts);
+    model_began(o, wh_endpoint_close(handle, &opts, &o->req));
+}
+
+void model_abort(int side, int ep) {
     if (!model.eps[ep].handle[side])
         return;
     SAY("side %d aborts %d\n", side, ep);
@@ -218,6 +249,14 @@ static void step_kept(void) {
 
 // ---- a program
 
+static void on_lost(wh_endpoint *ep, wh_status why, void *arg) {
+    (void)ep;
+    for (int i = 0; i < MODEL_EPS; i++)
+        for (int side = 0; side < 2; side++)
+            if (arg == &model.eps[i].handle[side])
+                model_told(side, i, why);
+}
+
 static void on_accept(wh_endpoint *ep, void *arg) {
     (void)arg;
     model.arrived = ep;
@@ -239,6 +278,9 @@ static void open_pair(void) {
     }
     CHECK(model.arrived || model.cut);
     p->handle[!side] = model.arrived;
+    for (int i = 0; i < 2; i++)
+        if (p->handle[i])
+            CHECK_STATUS(wh_endpoint_on_lost(p->handle[i], on_lost, &p->handle[i]), WH_OK);
 }
 
 static void make_network(void) {
@@ -279,7 +321,13 @@ static void make_workers(void) {
 static void step(void) {
     int side = (int)model_draw(2), ep = (int)model_draw((uint64_t)model.ep_count);
     uint64_t what = model_draw(100);
-    if (what < 22)
+    if (model.closes && model_chance(1))
+        step_close(side, ep);
+    else if (model_chance(5))
+        (void)memory_step();
+    else if (model_chance(2))
+        (void)step_peeked();
+    else if (what < 22)
         step_send(side, ep, TAG);
     else if (what < 30)
         step_send(side, ep, OBJECT);
@@ -300,7 +348,7 @@ static void step(void) {
     else if (what < 98)
         kit_loop_tick(model.loop);
     else if (model.faults && what == 98)
-        step_abort(side, ep);
+        model_abort(side, ep);
     else if (model.faults && model_chance(20)) {
         SAY("the connection is cut\n");
         model.cut = true;
@@ -316,6 +364,8 @@ static void settle(void) {
             proc_fail(__FILE__, __LINE__, "the workers do not come to rest");
         while (model.kept_count)
             step_kept();
+        while (memory_step() || step_peeked()) {
+        }
         kit_loop_tick(model.loop);
         unsigned events = wh_worker_progress(model.worker[0]) + wh_worker_progress(model.worker[1]);
         quiet = events ? 0 : quiet + 1;
@@ -369,6 +419,7 @@ static void close_all(void) {
             if (!handle)
                 continue;
             model.eps[i].handle[side] = NULL;
+            model.eps[i].closed[side] = true;
             if (!o || (model.faults && model_chance(30))) {
                 model.op_count -= o != NULL;
                 model.eps[i].troubled = true;
@@ -386,23 +437,27 @@ static void run_seed(uint64_t seed, bool verbose) {
     model.seed = model.rng = seed;
     model.verbose = verbose;
     model.faults = model_chance(30);
+    model.closes = model_chance(40);
     proc_context("seed %llu", (unsigned long long)seed);
     make_workers();
     make_network();
+    memory_begin();
     for (uint64_t i = 1 + model_draw(MODEL_EPS); i > 0 && !model.cut; i--)
         open_pair();
     for (uint64_t steps = 50 + model_draw(400); steps > 0; steps--)
         step();
-    fetch_rest();
-    model_check_order();
-    cancel_rest();
-    bool destroys = model_chance(15);
+    bool destroys = model_chance(15), early = destroys && model_chance(50);
+    if (!early) {
+        fetch_rest();
+        model_check_order();
+        cancel_rest();
+    }
     if (!destroys) {
         settle();
         close_all();
         settle();
     } else {
-        model.cut = true;
+        model.cut = model.destroyed = true;
     }
     wh_counters counters;
     for (int side = 0; side < 2 && !destroys; side++) {
@@ -414,7 +469,12 @@ static void run_seed(uint64_t seed, bool verbose) {
     }
     for (int side = 0; side < 2; side++)
         wh_worker_destroy(model.worker[side]);
+    while (model.kept_count)
+        wh_am_drop(model.kept[--model.kept_count]);
+    while (model.peeked_count)
+        wh_message_drop(model.peeked[--model.peeked_count].msg);
     model_end();
+    memory_end();
     for (int i = 0; i < model.ep_count; i++)
         for (int side = 0; side < 2; side++)
             wh_endpoint_abort(model.eps[i].handle[side]);
