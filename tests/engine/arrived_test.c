@@ -103,7 +103,7 @@ static void end_by(ending how) {
         CHECK(wh_endpoint_close(d.from, NULL, NULL) >= 0);
         d.from = NULL;
     }
-    UNTIL(&d, whi_hash_count(&d.server->links) == 0);
+    UNTIL(&d, whi_hash_count(&whi_links_of(d.server)->links) == 0);
 }
 
 // must_hold requires that a receive has ended with the whole object, and frees both.
@@ -337,7 +337,7 @@ TEST(regained_while_its_endpoint_ends) {
         if (i & 2)
             accept_frame();
         must_hold(recv);
-        UNTIL(&d, whi_hash_count(&d.server->links) == 0);
+        UNTIL(&d, whi_hash_count(&whi_links_of(d.server)->links) == 0);
         (void)done_as(&d, large);  // its last bytes may have gone into the void
         end();
     }
