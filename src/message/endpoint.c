@@ -521,8 +521,9 @@ void wh_endpoint_abort(wh_endpoint *ep) {
     }
     // A list of its own, so that this cannot fail for want of room in the queue.
     whi_list_push_back(&whi_messages_of(worker)->foreign_aborts, &ep->abort_node);
-    pthread_mutex_unlock(&worker->foreign_lock);
+    // Under the lock: this may have been the last handle, and without it the worker could be gone.
     whi_worker_ask(worker);
+    pthread_mutex_unlock(&worker->foreign_lock);
 }
 
 void whi_ep_run_foreign_aborts(wh_worker *worker) {

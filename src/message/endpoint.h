@@ -44,18 +44,20 @@ struct wh_endpoint {
     whi_list link_node;  // in the link's list
     whi_list worker_node;
     whi_list dirty_node;
-    whi_list abort_node;  // in the worker's list of aborts by other threads
-    bool dirty;
+    // Written by other threads: in words of their own (request.h says why).
+    whi_list abort_node;                     // in the worker's list of aborts by other threads
+    _Alignas(8) _Atomic uint32_t submitted;  // their requests that the owner has yet to take over
+
+    _Alignas(8) bool dirty;
     bool credit_due;  // a CREDIT found no room
     bool user_gone;   // the handle was given up
     bool eos;         // the peer has closed and all before it was read
     bool close_sent;
     bool lost_told;
     bool was_open;
-    uint8_t retried;             // connections that were made again
-    uint8_t state;               // whi_ep_state
-    uint32_t refs;               // the user's, the library's, one per request
-    _Atomic uint32_t submitted;  // requests of other threads that the owner has yet to take over
+    uint8_t retried;  // connections that were made again
+    uint8_t state;    // whi_ep_state
+    uint32_t refs;    // the user's, the library's, one per request
     uint32_t announced, announce_limit;
     uint32_t sends;       // pending sends and flushes
     uint32_t rma_active;  // remote accesses of ours that an answer is to end

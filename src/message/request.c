@@ -124,7 +124,7 @@ static void give_up(wh_request *req) {
         return;
     }
     // It has ended since; nobody can have taken the object that it brought.
-    if (req->abandoned && !req->done)
+    if (req->others.abandoned && !req->done)
         wh_object_free(req->result.object);
     free_now(req, false);
 }
@@ -139,7 +139,7 @@ static void give_up_foreign(wh_request *req) {
         whi_worker_unlock_or_free(worker);
         return;
     }
-    req->abandoned = whi_completion_status(&req->completion) == WH_PENDING;
+    req->others.abandoned = whi_completion_status(&req->completion) == WH_PENDING;
     whi_list_push_back(&whi_messages_of(worker)->foreign_free, &req->free_link);
     atomic_store_explicit(&whi_messages_of(worker)->foreign_freed, 1, memory_order_relaxed);
     pthread_mutex_unlock(&worker->foreign_lock);
@@ -369,7 +369,7 @@ void wh_request_cancel(wh_request *req) {
         return;
     }
     // The owner looks through its requests: slower than a queue, but it cannot be full.
-    atomic_store(&req->cancel, true);
+    atomic_store(&req->others.cancel, true);
     whi_worker_ask(worker);
 }
 

@@ -89,8 +89,6 @@ struct wh_request {
     uint8_t no_place;       // a receive of a taken message: it has no place to regain
     uint8_t counted;        // a fence among those that its endpoint's queue holds
     uint8_t asking;         // an object whose allocator is being called: it must outlive that
-    uint8_t abandoned;      // another thread gave its handle up before the end
-    _Atomic bool cancel;    // asked for by another thread
     uint8_t held;  // chunks of it that a lane that lends has: it must not end before they are back
     uint8_t let_go;       // it ends, with `why`, when they are
     uint8_t withdrawn;    // the sender has withdrawn it meanwhile
@@ -99,10 +97,17 @@ struct wh_request {
     uint32_t timeout_ms;  // 0: none
     uint32_t loan_id;     // names it to a lane that lends, while that has chunks of it
     wh_status why;        // status to end with: ETIMEDOUT when the timer withdrew it
-    uint64_t accept;      // bytes that were granted
-    uint64_t moved;       // of those
-    uint64_t serial;      // order of the bulk transfers of an endpoint
-    uint64_t offset;      // in the segment that is being moved
+    // Written by other threads while the owner works on the rest.  In a word of its own, since compilers read several
+    // fields of one word by one load, and such a load would race with these.
+    struct {
+        _Alignas(8) _Atomic bool cancel;  // asked for
+        bool abandoned;  // the handle was given up before the end; under the worker's foreign_lock
+        uint8_t no_other_fields_here[6];
+    } others;
+    uint64_t accept;  // bytes that were granted
+    uint64_t moved;   // of those
+    uint64_t serial;  // order of the bulk transfers of an endpoint
+    uint64_t offset;  // in the segment that is being moved
     uint32_t segment;
     uint16_t am_id;
     uint16_t am_header_size;

@@ -54,13 +54,13 @@ typedef struct whi_message_room {
     whi_hash am_handlers;  // by id
     whi_allocator allocators[WHI_MEM_KINDS];
 
-    // Other threads.
-    _Atomic uint32_t waiters;  // threads that sleep on some request
-    // The next four are guarded by the worker's foreign_lock.
+    // Other threads.  What is atomic shares no word with what is not (request.h says why).
+    _Alignas(8) _Atomic uint32_t waiters;  // threads that sleep on some request
+    _Atomic uint32_t foreign_freed;
+    // The next three are guarded by the worker's foreign_lock.
     whi_pool foreign;         // requests made by other threads
     whi_list foreign_free;    // requests of the owner's pool that others have let go of
     whi_list foreign_aborts;  // endpoints that other threads have aborted
-    _Atomic uint32_t foreign_freed;
 } whi_message_room;
 
 static inline whi_message_room *whi_messages_of(const wh_worker *worker) {

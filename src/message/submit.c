@@ -27,7 +27,7 @@ static void post_foreign(whi_work *work) {
     }
     if (whi_req_accesses(req) && req->rkey)
         whi_rkey_take_over(req->rkey);
-    bool cancelled = atomic_load(&req->cancel) && req->kind != WHI_REQ_CLOSE;
+    bool cancelled = atomic_load(&req->others.cancel) && req->kind != WHI_REQ_CLOSE;
     wh_status st = cancelled ? WH_ECANCELLED : whi_req_post(req);
     if (st == WH_PENDING)
         return;
@@ -49,7 +49,7 @@ static wh_status submit(wh_request *req, wh_request **out) {
     if (ep)
         atomic_fetch_add(&ep->submitted, 1);
     req->work.fn = post_foreign;
-    wh_status st = whi_worker_submit(worker, &req->work);
+    wh_status st = whi_worker_submit(worker, &req->work, req->kind == WHI_REQ_CLOSE);
     if (st == WH_OK)
         return WH_PENDING;
     if (ep)
@@ -90,7 +90,7 @@ void whi_req_cancel_asked(whi_list *list) {
         found = false;
         for (whi_list *node = list->next; node != list; node = node->next) {
             wh_request *req = whi_container_of(node, wh_request, op_link);
-            if (atomic_exchange(&req->cancel, false)) {
+            if (atomic_exchange(&req->others.cancel, false)) {
                 whi_req_withdraw(req, WH_ECANCELLED);
                 found = true;
                 break;

@@ -172,7 +172,7 @@ wh_status wh_mr_key(const wh_mr *mr, void *key, size_t *size) {
 
 // recall asks the owner of a transfer's worker to end it, as a cancel does.
 static void recall(wh_request *req) {
-    atomic_store(&req->cancel, true);
+    atomic_store(&req->others.cancel, true);
     atomic_store(&req->worker->ask, true);
     whi_worker_notify(req->worker);
 }

@@ -108,10 +108,8 @@ void wh_rkey_close(wh_rkey *rkey) {
     if (!rkey)
         return;
     wh_worker *worker = rkey->ep->worker;
-    if (whi_worker_is_owner(worker) || !worker->destroyed) {
-        (void)WHI_OWNED(worker, rkey_close_owned(rkey));
+    if (WHI_OWNED(worker, rkey_close_owned(rkey)) != WH_ECLOSED)
         return;
-    }
     pthread_mutex_lock(&worker->foreign_lock);
     whi_rkey_release(rkey);
     whi_worker_unlock_or_free(worker);

@@ -15,9 +15,10 @@ enum { WHI_MAP_UNASKED, WHI_MAP_ASKED, WHI_MAP_DONE, WHI_MAP_NEVER };
 struct wh_rkey {
     wh_endpoint *ep;  // held
     whi_key key;
-    uint32_t refs;               // the user's and one per request
-    _Atomic uint32_t submitted;  // requests of other threads that the owner has yet to take over
-    uint8_t map;                 // WHI_MAP_*
+    // Written by other threads: in a word of its own (request.h says why).
+    _Alignas(8) _Atomic uint32_t submitted;  // their requests that the owner has yet to take over
+    _Alignas(8) uint32_t refs;               // the user's and one per request
+    uint8_t map;                             // WHI_MAP_*
     whi_region *region;
     unsigned char *base;        // of the memory, once mapped
     struct whi_native *native;  // how UCX reaches it (native.h), held; NULL: not that way

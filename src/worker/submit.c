@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "worker/worker.h"
 
-wh_status whi_worker_submit(wh_worker *worker, whi_work *work) {
+wh_status whi_worker_submit(wh_worker *worker, whi_work *work, bool gives_up) {
     wh_status st = WH_OK;
     if (worker->fork_generation != whi_fork_generation())
         return WH_EFORKED;
@@ -16,8 +16,12 @@ wh_status whi_worker_submit(wh_worker *worker, whi_work *work) {
         st = WH_ECLOSED;
     else if (!whi_mpsc_push(&worker->submit, work))
         st = WH_EAGAIN;
+    // A close gives up what may be the last handle: without the lock the worker could be gone.
+    bool last = st == WH_OK && gives_up;
+    if (last)
+        whi_worker_notify(worker);
     pthread_mutex_unlock(&worker->foreign_lock);
-    if (st == WH_OK)
+    if (st == WH_OK && !last)
         whi_worker_notify(worker);
     return st;
 }
@@ -57,7 +61,7 @@ wh_status wh_worker_call(wh_worker *worker, void (*fn)(void *arg), void *arg) {
     if (!c)
         return WH_ENOMEM;
     *c = (call){{run_call}, fn, arg};
-    wh_status st = whi_worker_submit(worker, &c->work);
+    wh_status st = whi_worker_submit(worker, &c->work, false);
     if (st != WH_OK)
         whi_free(c);
     return st;

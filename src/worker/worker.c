@@ -77,6 +77,8 @@ static void free_worker(wh_worker *w) {
     if (w->submit.cells)
         whi_mpsc_fini(&w->submit);
     whi_fdset_fini(&w->watched);
+    if (w->event_fd >= 0)
+        close(w->event_fd);
     pthread_mutex_destroy(&w->foreign_lock);
     pthread_mutex_destroy(&w->borrow_lock);
     whi_context_release(w->ctx);
@@ -97,8 +99,8 @@ void whi_worker_unlock_or_free(wh_worker *worker) {
 }
 
 static void close_fds(wh_worker *w) {
-    int *fds[] = {&w->epoll_fd, &w->event_fd, &w->timer_fd};
-    for (int i = 0; i < 3; i++) {
+    int *fds[] = {&w->epoll_fd, &w->timer_fd};
+    for (int i = 0; i < 2; i++) {
         if (*fds[i] >= 0)
             close(*fds[i]);
         *fds[i] = -1;
@@ -265,6 +267,11 @@ wh_status whi_worker_enter(wh_worker *worker) {
     if (st != WH_ETHREAD || !worker->has_thread)
         return st;
     pthread_mutex_lock(&worker->borrow_lock);
+    st = whi_worker_check(worker);
+    if (st != WH_ETHREAD) {  // it was destroyed meanwhile, and its thread is gone
+        pthread_mutex_unlock(&worker->borrow_lock);
+        return st;
+    }
     atomic_store(&worker->borrow, BORROW_ASKED);
     wh_worker_wake(worker);
     while (atomic_load(&worker->borrow) == BORROW_ASKED)
@@ -299,20 +306,22 @@ static void *thread_main(void *arg) {
 static wh_status start_thread(wh_worker *worker) {
     // The owner is set before anybody has the handle, so that no call takes the creator for it.
     atomic_store(&worker->owner, NULL);
+    worker->has_thread = true;
     wh_status st = whi_thread_start(&worker->thread, thread_main, worker);
     if (st != WH_OK)
         return st;
-    worker->has_thread = true;
     while (!atomic_load(&worker->owner))
         whi_cpu_relax();
     return WH_OK;
 }
 
+// stop_thread makes the caller the owner.  It keeps the lock of those who borrow, who could wait for ever for a thread
+// that has ended.
 static void stop_thread(wh_worker *worker) {
+    pthread_mutex_lock(&worker->borrow_lock);
     atomic_store(&worker->thread_stop, true);
     wh_worker_wake(worker);
     pthread_join(worker->thread, NULL);
-    worker->has_thread = false;
     atomic_store(&worker->owner, &whi_thread_token);
 }
 
@@ -363,7 +372,8 @@ void wh_worker_destroy(wh_worker *worker) {
         // The parent's conversations go on; here only memory is left, and the descriptors are closed already.
         return;
     }
-    if (worker->has_thread && st == WH_ETHREAD)
+    bool stops = worker->has_thread && st == WH_ETHREAD;
+    if (stops)
         stop_thread(worker);
     else if (st != WH_OK || worker->in_progress) {
         whi_log(WHI_ERROR, "E-WRK-02", "wh_worker_destroy: %s; nothing was done",
@@ -383,5 +393,7 @@ void wh_worker_destroy(wh_worker *worker) {
     // From here on other threads free for themselves; what they have left for the owner until now is done here.
     whi_rooms_foreach(room, worker) if ((*room)->orphan)(*room)->orphan(worker);
     atomic_store(&worker->owner, NULL);
+    if (stops)
+        pthread_mutex_unlock(&worker->borrow_lock);
     whi_worker_unlock_or_free(worker);
 }

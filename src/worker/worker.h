@@ -53,31 +53,33 @@ struct wh_worker {
 
     // Sleeping.
     wh_progress_mode mode;
-    int epoll_fd, event_fd, timer_fd;
-    whi_fdset watched;      // by the epoll: what a forked child is to close
-    uint64_t timer_set_ns;  // the deadline that timer_fd is set to; WHI_TIMER_NEVER
-    uint64_t spin_cycles;   // 0 until measured
-    int spin_luck;          // how often spinning has paid of late
-    _Atomic uint32_t sleeping;
-    whi_timers timers;
+    int epoll_fd, timer_fd;
+    int event_fd;  // open as long as the struct is there: any thread that has a handle may write to it
+    whi_fdset watched;                      // by the epoll: what a forked child is to close
+    uint64_t timer_set_ns;                  // the deadline that timer_fd is set to; WHI_TIMER_NEVER
+    uint64_t spin_cycles;                   // 0 until measured
+    int spin_luck;                          // how often spinning has paid of late
+    _Alignas(8) _Atomic uint32_t sleeping;  // read by other threads, as is event_fd
+    _Alignas(8) whi_timers timers;
     whi_watch event_watch, timer_watch;
 
-    // Other threads.
+    // Other threads.  What is atomic here shares no word with what is not (message/request.h says why).
     whi_mpsc submit;   // of whi_work
     _Atomic bool ask;  // a room has something to do that another thread has left for it
+    _Atomic bool thread_stop;
+    _Atomic bool destroyed;   // written under foreign_lock
+    _Atomic uint32_t borrow;  // BORROW_*: what passes between a borrower and the progress thread
     pthread_mutex_t
         foreign_lock;  // guards what other threads leave for the owner, and the worker's end
     pthread_t thread;
-    bool has_thread;
-    _Atomic bool thread_stop;
-    pthread_mutex_t borrow_lock;  // held by the thread that owns the worker for a moment
-    _Atomic uint32_t borrow;      // BORROW_*: what passes between it and the progress thread
+    bool has_thread;  // never changes
+    // Held by the thread that owns the worker for a moment, and by the one that destroys a worker with a progress thread.
+    pthread_mutex_t borrow_lock;
     unsigned borrow_depth;
-    const void *lender;      // the progress thread's token meanwhile
-    size_t handles;          // endpoints and listeners that the user holds
-    bool submit_closed;      // under foreign_lock: other threads' work comes too late
-    _Atomic bool destroyed;  // written under foreign_lock
-    bool dumps;              // SIGUSR1 asks for one
+    const void *lender;  // the progress thread's token meanwhile
+    size_t handles;      // endpoints and listeners that the user holds
+    bool submit_closed;  // under foreign_lock: other threads' work comes too late
+    bool dumps;          // SIGUSR1 asks for one
     uint32_t dumps_seen;
     whi_fork_node fork_node;
     uint32_t fork_generation;
@@ -148,8 +150,8 @@ typedef struct whi_work {
 } whi_work;
 
 // whi_worker_submit hands work over: WH_OK, WH_EAGAIN when the queue is full, WH_ECLOSED, WH_EFORKED.  On an error nothing
-// has happened.  Any thread.
-WH_CHECK wh_status whi_worker_submit(wh_worker *worker, whi_work *work);
+// has happened.  `gives_up`: the caller has no handle of the worker's after it.  Any thread.
+WH_CHECK wh_status whi_worker_submit(wh_worker *worker, whi_work *work, bool gives_up);
 
 // whi_worker_submit_run takes what other threads have handed over.
 unsigned whi_worker_submit_run(wh_worker *worker);

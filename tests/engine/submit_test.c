@@ -365,6 +365,19 @@ static void keep_end(wh_endpoint *ep, void *arg) {
     atomic_store(&b.from, ep);
 }
 
+static void open_borrowed(wh_context *ctx) {
+    b = (borrowed){.worker = NULL};
+    CHECK_EQ_INT(wh_worker_create(ctx, WH_WORKER_OPTS(.progress_thread = 1), &b.worker), WH_OK);
+    CHECK_EQ_INT(wh_listener_open(b.worker, "127.0.0.1:0", NULL, keep_end, NULL, &b.listener),
+                 WH_OK);
+    char address[64];
+    snprintf(address, sizeof(address), "127.0.0.1:%u", wh_listener_port(b.listener));
+    CHECK_EQ_INT(wh_endpoint_connect_wait(b.worker, address, NULL, &b.to), WH_OK);
+    for (int i = 0; i < 20000 && !atomic_load(&b.from); i++)
+        usleep(1000);
+    CHECK(atomic_load(&b.from));
+}
+
 static void *borrow_often(void *arg) {
     (void)arg;
     for (int i = 0; i < OPS; i++) {
@@ -388,18 +401,10 @@ static void *borrow_often(void *arg) {
 
 TEST(a_progress_thread_lends_its_worker) {
     wh_context *ctx = kit_context(NULL);
-    CHECK_EQ_INT(wh_worker_create(ctx, WH_WORKER_OPTS(.progress_thread = 1), &b.worker), WH_OK);
+    open_borrowed(ctx);
     CHECK_EQ_INT(wh_worker_adopt(b.worker), WH_EINVAL);
     CHECK_EQ_INT(wh_worker_wait(b.worker, 0), WH_ETHREAD);
     CHECK_EQ_INT(wh_worker_progress(b.worker), 0);
-    CHECK_EQ_INT(wh_listener_open(b.worker, "127.0.0.1:0", NULL, keep_end, NULL, &b.listener),
-                 WH_OK);
-    char address[64];
-    snprintf(address, sizeof(address), "127.0.0.1:%u", wh_listener_port(b.listener));
-    CHECK_EQ_INT(wh_endpoint_connect_wait(b.worker, address, NULL, &b.to), WH_OK);
-    for (int i = 0; i < 20000 && !atomic_load(&b.from); i++)
-        usleep(1000);
-    CHECK(atomic_load(&b.from));
     job jobs[THREADS];
     run_threads(jobs, borrow_often);
     join_threads(jobs);
@@ -408,6 +413,35 @@ TEST(a_progress_thread_lends_its_worker) {
     wh_listener_close(b.listener);
     wh_worker_destroy(b.worker);
     wh_context_destroy(ctx);
+}
+
+static void *ask_until_closed(void *arg) {
+    (void)arg;
+    wh_status st;
+    // Its own endpoints end with it: WH_ECLOSED is the status of one that has ended, too.
+    while ((st = wh_tag_probe(b.to, 1, WH_TAG_MASK_ALL, NULL)) == WH_ENOTFOUND)
+        atomic_fetch_add(&calls, 1);
+    CHECK_EQ_INT(st, WH_ECLOSED);
+    return NULL;
+}
+
+// Who waits for a progress thread is not left behind by the worker's end, and wakes nobody after it.
+TEST(destroyed_while_others_borrow) {
+    for (int round = 0; round < 20; round++) {
+        wh_context *ctx = kit_context(NULL);
+        job jobs[THREADS];
+        open_borrowed(ctx);
+        calls = 0;
+        run_threads(jobs, ask_until_closed);
+        while (atomic_load(&calls) < 20)
+            usleep(100);
+        wh_listener_close(b.listener);
+        wh_worker_destroy(b.worker);
+        join_threads(jobs);
+        wh_endpoint_abort(b.from);
+        wh_endpoint_abort(b.to);
+        wh_context_destroy(ctx);
+    }
 }
 
 // ---- threads that may not
