@@ -55,6 +55,7 @@ void whi_dial_drop_ep(wh_endpoint *ep) {
         return;
     ep->dial = NULL;
     close_fd(dial);
+    whi_dial_leave_queue(dial);
     whi_timers_remove(&dial->worker->timers, &dial->timer);
     whi_list_remove(&dial->node);
     whi_worker_defer(dial->worker, &dial->deferred, free_dial);
@@ -83,7 +84,7 @@ static void set_timer(whi_dial *dial, uint64_t ns) {
                    when < dial->deadline_ns ? when : dial->deadline_ns);
 }
 
-void whi_dial_bind(whi_dial *dial, whi_link *link) {
+void whi_dial_open(whi_dial *dial, whi_link *link) {
     close_fd(dial);
     dial->state = WHI_DIAL_BOUND;
     whi_timers_add(&dial->worker->timers, &dial->timer, dial->deadline_ns);
@@ -157,7 +158,9 @@ static void on_timer(whi_timer *timer, void *arg) {
     (void)timer;
     whi_dial *dial = arg;
     if (whi_clock_ns() >= dial->deadline_ns) {
-        const char *what = dial->state == WHI_DIAL_RESOLVING ? "the name was not resolved in time"
+        const char *what = dial->state == WHI_DIAL_NEW
+                               ? "another connect to the same address did not get through in time"
+                           : dial->state == WHI_DIAL_RESOLVING ? "the name was not resolved in time"
                            : dial->state == WHI_DIAL_CONNECTING
                                ? "nothing answered in time"
                                : "the handshake did not finish in time";
@@ -229,7 +232,29 @@ static void try_next(whi_dial *dial) {
     whi_dial_give_up(dial, dial->error, dial->sentence);
 }
 
+// resolve_name looks the name up, which takes a thread and a descriptor.
+static void resolve_name(whi_dial *dial) {
+    wh_status st = whi_resolve_start(dial->host, dial->port, &dial->resolve, &dial->fd);
+    if (st == WH_OK)
+        st = whi_worker_watch(dial->worker, &dial->watch, dial->fd, EPOLLIN);
+    if (st != WH_OK) {
+        whi_dial_give_up(dial, st, "the name cannot be looked up");
+        return;
+    }
+    dial->state = WHI_DIAL_RESOLVING;
+    whi_timers_add(&dial->worker->timers, &dial->timer, dial->deadline_ns);
+}
+
 static void start_attempts(whi_dial *dial) {
+    dial->state = WHI_DIAL_NEW;
+    if (whi_dial_waits(dial)) {
+        whi_timers_add(&dial->worker->timers, &dial->timer, dial->deadline_ns);
+        return;
+    }
+    if (dial->host[0] && !dial->count) {
+        resolve_name(dial);
+        return;
+    }
     dial->next = 0;
     dial->local_tried = false;
     dial->error = WH_EUNREACHABLE;
@@ -271,6 +296,8 @@ wh_status whi_dial_new(wh_worker *worker, const wh_endpoint_opts *opts, wh_endpo
     dial->watch.fn = on_event;
     dial->deadline_ns = whi_clock_ns() + timeout * WHI_NS_PER_MS;
     whi_timer_init(&dial->timer, on_timer, dial);
+    whi_list_init(&dial->waiters);
+    whi_list_init(&dial->wait_node);
     whi_list_push_back(&whi_links_of(worker)->dials, &dial->node);
     ep->dial = dial;
     *out = ep;
@@ -278,24 +305,17 @@ wh_status whi_dial_new(wh_worker *worker, const wh_endpoint_opts *opts, wh_endpo
     return WH_OK;
 }
 
-// begin_soon makes the first attempt in progress, so that even what fails at once is told there.
-static void begin_soon(whi_dial *dial) {
+// In progress, so that even what fails at once is told there.
+void whi_dial_begin_soon(whi_dial *dial) {
     whi_timers_add(&dial->worker->timers, &dial->timer, 0);
 }
 
-wh_status whi_dial_host(whi_dial *dial, const char *address, const char *host, uint16_t port) {
+void whi_dial_host(whi_dial *dial, const char *address, const char *host, uint16_t port) {
     snprintf(dial->target, sizeof(dial->target), "%.100s", address);
+    snprintf(dial->host, sizeof(dial->host), "%s", host);
+    dial->port = port;
     dial->count = whi_address_resolve(host, port, true, false, dial->addrs);
-    if (dial->count) {
-        begin_soon(dial);
-        return WH_OK;
-    }
-    wh_status st = whi_resolve_start(host, port, &dial->resolve, &dial->fd);
-    if (st == WH_OK)
-        st = whi_worker_watch(dial->worker, &dial->watch, dial->fd, EPOLLIN);
-    dial->state = WHI_DIAL_RESOLVING;
-    whi_timers_add(&dial->worker->timers, &dial->timer, dial->deadline_ns);
-    return st;
+    whi_dial_begin_soon(dial);
 }
 
 void whi_dial_blob(whi_dial *dial, const whi_blob *blob) {
@@ -303,10 +323,11 @@ void whi_dial_blob(whi_dial *dial, const whi_blob *blob) {
     memcpy(dial->addrs, blob->addrs, sizeof(blob->addrs));
     dial->count = blob->count;
     memcpy(dial->peer.uuid, blob->uuid, 16);
-    dial->ep->listener_id = blob->listener;
+    memcpy(dial->blob_uuid, blob->uuid, 16);
+    dial->ep->listener_id = dial->blob_listener = blob->listener;
     if (memcmp(blob->boot_id, ctx->boot_id, 16) == 0 && (ctx->lanes & WHI_LANE_SHM))
         snprintf(dial->local_name, sizeof(dial->local_name), "%s", blob->local_name);
     snprintf(dial->target, sizeof(dial->target), "worker %02x%02x%02x%02x", blob->uuid[0],
              blob->uuid[1], blob->uuid[2], blob->uuid[3]);
-    begin_soon(dial);
+    whi_dial_begin_soon(dial);
 }

@@ -14,8 +14,7 @@ typedef struct whi_dial whi_dial;
 // whi_dial_new makes an endpoint and its dial, which begins with whi_dial_host (a name, or numbers) or whi_dial_blob.
 WH_CHECK wh_status whi_dial_new(wh_worker *worker, const wh_endpoint_opts *opts, wh_endpoint **ep,
                                 whi_dial **dial);
-WH_CHECK wh_status whi_dial_host(whi_dial *dial, const char *address, const char *host,
-                                 uint16_t port);
+void whi_dial_host(whi_dial *dial, const char *address, const char *host, uint16_t port);
 void whi_dial_blob(whi_dial *dial, const whi_blob *blob);
 
 // whi_dial_drop_ep ends the dial of an endpoint that has been opened or has ended.

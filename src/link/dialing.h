@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Dialing: what the two halves of a dial share.  dial.c goes through the addresses; dial_shake.c shakes hands with the one
-// that answers.
+// Dialing: what the parts of a dial share.  dial_queue.c lets one of those with the same target go first; dial.c goes through
+// its addresses; dial_shake.c shakes hands with the one that answers.
 //
-// For those two only, on their worker's owner thread.  When one of these functions returns, the dial may have ended, and
+// For those three only, on their worker's owner thread.  When one of these functions returns, the dial may have ended, and
 // its endpoint with it.
 #ifndef WHI_LINK_DIALING_H
 #define WHI_LINK_DIALING_H
@@ -13,7 +13,7 @@
 #include "message/endpoint.h"
 
 typedef enum whi_dial_state {
-    WHI_DIAL_NEW,
+    WHI_DIAL_NEW,  // or waits for one with the same target
     WHI_DIAL_RESOLVING,
     WHI_DIAL_CONNECTING,
     WHI_DIAL_OFFERED,
@@ -30,8 +30,15 @@ struct whi_dial {
     int tcp_fd;  // the socket that `fd` has replaced; -1: none
     bool local;  // fd is the peer's local socket
     whi_watch watch;
-    whi_timer timer;       // of this attempt, or of the next look when parked
-    uint64_t deadline_ns;  // of the whole
+    whi_timer timer;          // of this attempt, or of the next look when parked
+    uint64_t deadline_ns;     // of the whole
+    char host[WHI_HOST_MAX];  // what was asked for, besides `secret`: this and `port`, or a blob
+    uint16_t port;
+    uint8_t blob_uuid[16];
+    uint64_t blob_listener;
+    bool leads;          // is in the worker's dial_leaders
+    whi_list waiters;    // of one that leads: dials with the same target
+    whi_list wait_node;  // in those of another one
     whi_resolve *resolve;
     whi_sockaddr addrs[WHI_ADDRESSES_MAX];
     size_t count, next;
@@ -59,6 +66,15 @@ void whi_dial_readable(whi_dial *dial);
 // whi_dial_bind opens the endpoint on a link; whi_dial_park waits for one to the peer that somebody else is making.
 void whi_dial_bind(whi_dial *dial, whi_link *link);
 void whi_dial_park(whi_dial *dial);
+
+// whi_dial_open opens that of one dial, whi_dial_bind those that wait for it, too.  whi_dial_begin_soon makes the first attempt.
+void whi_dial_open(whi_dial *dial, whi_link *link);
+void whi_dial_begin_soon(whi_dial *dial);
+
+// whi_dial_waits says whether a dial that is about to begin has to wait for another one with its target; else it leads.
+// whi_dial_leave_queue lets the next one lead.
+bool whi_dial_waits(whi_dial *dial);
+void whi_dial_leave_queue(whi_dial *dial);
 
 // whi_dial_attempt_failed goes on with the next address; whi_dial_give_up ends the endpoint.
 void whi_dial_attempt_failed(whi_dial *dial, wh_status status, const char *format, ...)

@@ -80,6 +80,18 @@ static wh_status send_hello(int fd, const whi_hello *hello, uint8_t bytes[WHI_HE
                : WH_EPEER;
 }
 
+// turn_away ends a handshake with a REJECT.
+static void turn_away(whi_hand *hand, const whi_hello *hello) {
+    uint8_t bytes[WHI_HELLO_SIZE];
+    (void)send_hello(hand->fd, hello, bytes);
+    // Unread bytes would turn the close into a reset, which can overtake the answer.
+    shutdown(hand->fd, SHUT_WR);
+    uint8_t rest[512];
+    for (int i = 0; i < 16 && recv(hand->fd, rest, sizeof(rest), MSG_DONTWAIT) > 0; i++) {
+    }
+    drop(hand, false);
+}
+
 // reject says no, and why, and ends the handshake.  The sentence is read at both ends, so it names the
 // two sides as the listener and the connecting one.  Each reason has a limit of its own in the log:
 // a flood of one must not hide another, such as guesses of the secret.
@@ -104,14 +116,7 @@ static void reject_limited(whi_hand *hand, whi_log_limiter *limiter, wh_status s
     if (whi_log_on(WHI_WARN))
         whi_log_write_limited(limiter, 1, WHI_WARN, "W-HND-01",
                               "a connection from %s was refused: %s", hand->name, hello.text);
-    uint8_t bytes[WHI_HELLO_SIZE];
-    (void)send_hello(hand->fd, &hello, bytes);
-    // Unread bytes would turn the close into a reset, which can overtake the answer.
-    shutdown(hand->fd, SHUT_WR);
-    uint8_t rest[512];
-    for (int i = 0; i < 16 && recv(hand->fd, rest, sizeof(rest), MSG_DONTWAIT) > 0; i++) {
-    }
-    drop(hand, false);
+    turn_away(hand, &hello);
 }
 
 wh_status whi_hello_mine(wh_worker *worker, whi_hello_step step, bool secret, whi_hello *hello) {
@@ -395,7 +400,14 @@ static void make_room(wh_worker *worker) {
         "more than handshake_max=%llu connections are in their handshake; the one from "
         "%s makes room",
         (unsigned long long)worker->ctx->config.handshake_max, victim->name);
-    drop(victim, false);
+    whi_hello why = {.step = WHI_HELLO_REJECT,
+                     .version_min = WHI_PROTOCOL_VERSION_MIN,
+                     .version_max = WHI_PROTOCOL_VERSION,
+                     .status = WH_ELIMIT};
+    snprintf(why.text, sizeof(why.text),
+             "more than handshake_max=%llu connections are in their handshake at the listener",
+             (unsigned long long)worker->ctx->config.handshake_max);
+    turn_away(victim, &why);
 }
 
 static void start(wh_worker *worker, int fd, wh_listener *listener) {

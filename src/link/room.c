@@ -18,6 +18,7 @@ static wh_status init(wh_worker *worker) {
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         whi_list_init(lists[i]);
     whi_hash_init(&room->links);
+    whi_hash_init(&room->dial_leaders);
     whi_pool_init(&room->controls, whi_link_control_size(), 0, "control record");
     whi_shm_budget_init(&room->bulk_budget, worker->ctx->config.bulk_budget);
     return WH_OK;
@@ -26,6 +27,7 @@ static wh_status init(wh_worker *worker) {
 static void fini(wh_worker *worker) {
     whi_link_room *room = whi_links_of(worker);
     whi_hash_fini(&room->links);
+    whi_hash_fini(&room->dial_leaders);
     whi_pool_fini(&room->controls);
 }
 

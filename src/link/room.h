@@ -26,6 +26,7 @@ typedef struct whi_link_room {
     whi_hash links;                    // by hash of the peer's uuid
     whi_pool controls;
     whi_list listeners, dials, hands;
+    whi_hash dial_leaders;  // by target (dial_queue.c)
     size_t hand_count;
     whi_list processes;          // peer processes that are watched (liveness.c)
     struct whi_local *local;     // the AF_UNIX name of this worker; NULL until needed

@@ -46,9 +46,8 @@ static wh_status connect_address(wh_worker *worker, const char *address,
     st = whi_dial_new(worker, opts, &ep, &dial);
     if (st != WH_OK)
         return st;
-    st = whi_dial_host(dial, address, host, port);
-    if (st == WH_OK)
-        st = want_done(ep, opts, req != NULL, req);
+    whi_dial_host(dial, address, host, port);
+    st = want_done(ep, opts, req != NULL, req);
     if (st != WH_OK) {
         abandon(ep);
         return st;

@@ -33,7 +33,8 @@ static wh_status why_not(const whi_link *link, const whi_taker *to, const char *
         *text = "the listener is not for processes of other users; see the setting local_uid";
         st = WH_EPERM;
     } else if (whi_hash_count(&whi_messages_on(link)->eps) >= WHI_LINK_ENDPOINTS) {
-        *text = "there are too many endpoints on one link";
+        *text = "the link has 65536 endpoints, and may not have more";
+        static_assert(WHI_LINK_ENDPOINTS == 65536, "the text");
         st = WH_ELIMIT;
     }
     return st;

@@ -73,4 +73,242 @@ TEST(link_made_anew_while_the_old_one_closes) {
     duo_end(&d);
 }
 
+// ---- many connects at once: those of one target share a handshake
+
+enum { MANY = 100 };
+static wh_endpoint *many[2 * MANY];
+static size_t most_hands;
+
+static void dial_many(wh_endpoint **eps, wh_worker *worker, const char *address, const char *secret,
+                      uint32_t timeout_ms) {
+    wh_endpoint_opts opts = {.size = sizeof(opts), .secret = secret, .timeout_ms = timeout_ms};
+    for (int i = 0; i < MANY; i++)
+        CHECK_EQ_INT(wh_endpoint_connect(worker, address, &opts, &eps[i]), WH_OK);
+}
+
+// settle lets all of them end or be open, and notes how many handshakes the server had at a time.
+static void settle(wh_endpoint **eps, int count) {
+    most_hands = 0;
+    for (int i = 0; i < count; i++)
+        KIT_UNTIL(duo_pass(&d);
+                  if (d.server->hand_count > most_hands) most_hands = d.server->hand_count,
+                  "settle", !eps[i] || wh_endpoint_status(eps[i]) != WH_PENDING);
+}
+
+static int count_as(wh_endpoint **eps, int count, wh_status status) {
+    int found = 0;
+    for (int i = 0; i < count; i++)
+        found += eps[i] && wh_endpoint_status(eps[i]) == status;
+    return found;
+}
+
+static void drop_many(wh_endpoint **eps, int count) {
+    for (int i = 0; i < count; i++)
+        wh_endpoint_abort(eps[i]);
+    memset(eps, 0, sizeof(*eps) * (size_t)count);
+}
+
+// end_many gives up all handles but those of the kit.
+static void end_many(wh_listener *more) {
+    drop_many(many, 2 * MANY);
+    for (unsigned i = 0; i < d.accepted_count; i++)
+        if (d.accepted[i] != d.from)
+            wh_endpoint_abort(d.accepted[i]);
+    if (more)
+        wh_listener_close(more);
+    duo_end(&d);
+}
+
+static void begin_many(const char *lanes, int hands) {
+    char bound[32];
+    snprintf(bound, sizeof(bound), "handshake_max=%d", hands);
+    const char *const options[] = {bound, lanes, NULL};
+    duo_begin(&d, options, options);
+}
+
+// A handshake over TCP takes a second place while it moves to the local socket.
+static void all_get_in(const char *lanes, bool linked) {
+    begin_many(lanes, 2);
+    if (linked)
+        duo_connect(&d);
+    dial_many(many, d.client, d.address, NULL, 0);
+    settle(many, MANY);
+    CHECK_EQ_INT(count_as(many, MANY, WH_OK), MANY);
+    CHECK(most_hands <= 2);
+    CHECK_EQ_INT(whi_hash_count(&d.client->links), 1);
+    end_many(NULL);
+}
+
+TEST(many_share_one_handshake) {
+    all_get_in("lanes=shm", false);
+    all_get_in("lanes=stream", false);
+    all_get_in("lanes=shm", true);
+    all_get_in("lanes=stream", true);
+}
+
+TEST(many_to_the_own_worker) {
+    begin_many("lanes=shm", 2);
+    dial_many(many, d.server, d.address, NULL, 0);
+    settle(many, MANY);
+    CHECK_EQ_INT(count_as(many, MANY, WH_OK), MANY);
+    end_many(NULL);
+}
+
+TEST(many_to_a_name) {
+    begin_many("lanes=stream", 2);
+    char address[64];
+    snprintf(address, sizeof(address), "localhost:%u", wh_listener_port(d.listener));
+    dial_many(many, d.client, address, NULL, 0);
+    settle(many, MANY);
+    CHECK_EQ_INT(count_as(many, MANY, WH_OK), MANY);
+    CHECK(most_hands <= 2);
+    end_many(NULL);
+}
+
+TEST(many_to_a_blob) {
+    char blob[WH_ADDRESS_MAX];
+    size_t size = sizeof(blob);
+    begin_many("lanes=shm,stream", 2);
+    wh_worker *server = NULL;
+    CHECK_EQ_INT(
+        wh_worker_create(d.ctx[0], WH_WORKER_OPTS(.accept = duo_accept, .accept_arg = &d), &server),
+        WH_OK);
+    wh_worker *other = d.server;
+    d.server = server;
+    CHECK_EQ_INT(wh_worker_address(d.server, blob, &size), WH_OK);
+    for (int i = 0; i < MANY; i++)
+        CHECK_EQ_INT(wh_endpoint_connect_blob(d.client, blob, size, NULL, &many[i]), WH_OK);
+    settle(many, MANY);
+    CHECK_EQ_INT(count_as(many, MANY, WH_OK), MANY);
+    CHECK(most_hands <= 2);
+    d.server = other;
+    drop_many(many, MANY);
+    for (unsigned i = 0; i < d.accepted_count; i++)
+        wh_endpoint_abort(d.accepted[i]);
+    wh_worker_destroy(server);
+    duo_end(&d);
+}
+
+// Each secret is proven once; those with a wrong one fail, each, and hold nobody up.
+TEST(many_with_different_secrets) {
+    begin_many("lanes=shm", 64);
+    wh_listener *listener = NULL;
+    char address[64];
+    wh_listener_opts opts = {.size = sizeof(opts), .secret = "second"};
+    CHECK_EQ_INT(wh_listener_open(d.server, "127.0.0.1:0", &opts, duo_accept, &d, &listener),
+                 WH_OK);
+    CHECK_EQ_INT(wh_listener_address(listener, address, sizeof(address)), WH_OK);
+    for (int i = 0; i < MANY; i++) {
+        static const char *const secrets[] = {"second", "wrong", NULL};
+        int which = i % 3;
+        wh_endpoint_opts how = {.size = sizeof(how), .secret = secrets[which]};
+        CHECK_EQ_INT(
+            wh_endpoint_connect(d.client, which == 2 ? d.address : address, &how, &many[i]), WH_OK);
+    }
+    settle(many, MANY);
+    for (int i = 0; i < MANY; i++)
+        CHECK_EQ_INT(wh_endpoint_status(many[i]), i % 3 == 1 ? WH_EAUTH : WH_OK);
+    end_many(listener);
+}
+
+// Both sides dial at once, many times: one link comes of it.
+TEST(many_that_cross) {
+    for (int round = 0; round < 5; round++) {
+        begin_many(round % 2 ? "lanes=shm" : "lanes=stream", 64);
+        wh_listener *listener = NULL;
+        char address[64];
+        duo back = {.server = NULL};
+        CHECK_EQ_INT(wh_listener_open(d.client, "127.0.0.1:0", NULL, duo_accept, &back, &listener),
+                     WH_OK);
+        CHECK_EQ_INT(wh_listener_address(listener, address, sizeof(address)), WH_OK);
+        dial_many(many, d.client, d.address, NULL, 0);
+        dial_many(many + MANY, d.server, address, NULL, 0);
+        settle(many, 2 * MANY);
+        CHECK_EQ_INT(count_as(many, 2 * MANY, WH_OK), 2 * MANY);
+        CHECK_EQ_INT(whi_hash_count(&d.client->links), 1);
+        UNTIL(&d, back.accepted_count == MANY && d.accepted_count == MANY);
+        for (unsigned i = 0; i < back.accepted_count; i++)
+            wh_endpoint_abort(back.accepted[i]);
+        end_many(listener);
+    }
+}
+
+// The one whose handshake is under way fails, or is given up: the others go on by themselves.
+TEST(others_go_on_without_the_first) {
+    begin_many("lanes=shm", 2);
+    for (int gone = 0; gone < 10; gone++) {
+        dial_many(many, d.client, d.address, NULL, 0);
+        for (int i = 0; i < gone; i++)
+            (void)wh_worker_progress(d.client);
+        for (int i = 0; i <= gone; i++) {  // the first, and some that wait
+            wh_endpoint_abort(many[i * 3]);
+            many[i * 3] = NULL;
+        }
+        settle(many, MANY);
+        CHECK_EQ_INT(count_as(many, MANY, WH_OK), MANY - gone - 1);
+        drop_many(many, MANY);
+        duo_for(&d, 1);
+        for (unsigned i = 0; i < d.accepted_count; i++)
+            wh_endpoint_abort(d.accepted[i]);
+        d.accepted_count = 0;
+    }
+    end_many(NULL);
+}
+
+// One that waits keeps to its own time.
+TEST(those_that_wait_time_out) {
+    begin_many("lanes=shm", 2);
+    dial_many(many, d.client, d.address, NULL, 5000);
+    dial_many(many + MANY, d.client, d.address, NULL, 50);
+    uint64_t start = whi_clock_ns();
+    while (count_as(many + MANY, MANY, WH_ETIMEDOUT) < MANY) {  // the server does not progress
+        (void)wh_worker_progress(d.client);
+        CHECK(whi_clock_ns() - start < 4 * WHI_NS_PER_S);
+    }
+    CHECK_EQ_INT(count_as(many, MANY, WH_PENDING), MANY);
+    settle(many, MANY);
+    CHECK_EQ_INT(count_as(many, MANY, WH_OK), MANY);
+    end_many(NULL);
+}
+
+TEST(all_are_refused) {
+    begin_many("lanes=shm", 2);
+    wh_listener_close(d.listener);
+    d.listener = NULL;
+    dial_many(many, d.client, d.address, NULL, 0);
+    settle(many, MANY);
+    CHECK_EQ_INT(count_as(many, MANY, WH_EREFUSED), MANY);
+    drop_many(many, MANY);
+    dial_many(many, d.client, d.address, NULL, 0);  // and a worker that ends with all of them
+    for (int i = 0; i < 3; i++)
+        (void)wh_worker_progress(d.client);
+    end_many(NULL);
+}
+
+// Who has to make room is told why.
+TEST(the_bound_of_handshakes_is_named) {
+    begin_many("lanes=shm", 1);
+    wh_worker *others[3];
+    wh_endpoint *eps[3];
+    for (int i = 0; i < 3; i++) {
+        others[i] = kit_worker(d.ctx[1]);
+        CHECK_EQ_INT(wh_endpoint_connect(others[i], d.address, NULL, &eps[i]), WH_OK);
+        for (int k = 0; k < 5; k++)
+            (void)wh_worker_progress(others[i]);
+    }
+    int named = 0;
+    for (int i = 0; i < 3; i++) {
+        KIT_UNTIL(duo_pass(&d); for (int k = 0; k < 3; k++)(void) wh_worker_progress(others[k]),
+                                "the end of a connect", wh_endpoint_status(eps[i]) != WH_PENDING);
+        named += wh_endpoint_status(eps[i]) == WH_ELIMIT &&
+                 strstr(wh_endpoint_error(eps[i]), "handshake_max=1") != NULL;
+    }
+    CHECK(named > 0);
+    for (int i = 0; i < 3; i++) {
+        wh_endpoint_abort(eps[i]);
+        wh_worker_destroy(others[i]);
+    }
+    end_many(NULL);
+}
+
 TEST_MAIN()
