@@ -90,9 +90,9 @@ static void dial_many(wh_endpoint **eps, wh_worker *worker, const char *address,
 static void settle(wh_endpoint **eps, int count) {
     most_hands = 0;
     for (int i = 0; i < count; i++)
-        KIT_UNTIL(duo_pass(&d);
-                  if (d.server->hand_count > most_hands) most_hands = d.server->hand_count,
-                  "settle", !eps[i] || wh_endpoint_status(eps[i]) != WH_PENDING);
+        KIT_UNTIL(duo_pass(&d); if (whi_links_of(d.server)->hand_count > most_hands) most_hands =
+                                    whi_links_of(d.server)->hand_count,
+                                "settle", !eps[i] || wh_endpoint_status(eps[i]) != WH_PENDING);
 }
 
 static int count_as(wh_endpoint **eps, int count, wh_status status) {
@@ -135,7 +135,7 @@ static void all_get_in(const char *lanes, bool linked) {
     settle(many, MANY);
     CHECK_EQ_INT(count_as(many, MANY, WH_OK), MANY);
     CHECK(most_hands <= 2);
-    CHECK_EQ_INT(whi_hash_count(&d.client->links), 1);
+    CHECK_EQ_INT(whi_hash_count(&whi_links_of(d.client)->links), 1);
     end_many(NULL);
 }
 
@@ -225,7 +225,7 @@ TEST(many_that_cross) {
         dial_many(many + MANY, d.server, address, NULL, 0);
         settle(many, 2 * MANY);
         CHECK_EQ_INT(count_as(many, 2 * MANY, WH_OK), 2 * MANY);
-        CHECK_EQ_INT(whi_hash_count(&d.client->links), 1);
+        CHECK_EQ_INT(whi_hash_count(&whi_links_of(d.client)->links), 1);
         UNTIL(&d, back.accepted_count == MANY && d.accepted_count == MANY);
         for (unsigned i = 0; i < back.accepted_count; i++)
             wh_endpoint_abort(back.accepted[i]);
