@@ -2,19 +2,16 @@
 //
 // UCD's 29 functions on wherry/type.h and wherry/pack.h.
 //
-// A handle below UCD_TYPE__PREDEFINED is a number, any other is a wh_type.  Everything on host
-// memory completes in the call, so the only request is the null one.  Info hints concern other
-// engines' GPU drivers and have no effect.
+// A handle below UCD_TYPE__PREDEFINED is a predefined type; others are looked up in a table
+// (handles.h), so that any number may come.  Everything on host memory completes in the call, so the
+// only request is the null one.  Info hints concern other engines' GPU drivers and have no effect.
 #include <ucd.h>
 
 #include <stdlib.h>
-#include <string.h>
 
 #include <wherry/pack.h>
 
-struct ucd_info_s {
-    unsigned hints;  // how many were given
-};
+#include "handles.h"
 
 static const wh_type_id predefined[] = {
 #define UCD_TYPE_ID(name, wherry) [UCD_TYPE__##name] = WH_TYPE_##wherry,
@@ -22,12 +19,35 @@ static const wh_type_id predefined[] = {
 #undef UCD_TYPE_ID
 };
 
-static const wh_type *type_of(ucd_type_t handle) {
+// The type of a handle, to be kept until put_back; NULL, which the engine refuses, for any number
+// that is not the handle of a living one.
+static const wh_type *take(ucd_type_t handle) {
+    const wh_type *type = NULL;
     if (handle == UCD_TYPE__NULL)
         return NULL;
     if (handle < UCD_TYPE__PREDEFINED)
         return wh_type_basic(predefined[handle]);
-    return (const wh_type *)(uintptr_t)handle;
+    return whu_pin(handle, WHU_TYPE, &type) ? type : NULL;
+}
+
+static void put_back(ucd_type_t handle, const wh_type *type) {
+    if (type && handle >= UCD_TYPE__PREDEFINED)
+        whu_unpin(handle);
+}
+
+// Hints are optional, but what is given must be an info.
+static bool is_info(ucd_info_t info) {
+    const wh_type *none;
+    if (info && !whu_pin((uintptr_t)info, WHU_INFO, &none))
+        return false;
+    if (info)
+        whu_unpin((uintptr_t)info);
+    return true;
+}
+
+// The old type of a constructor; NULL as well when the info is none.
+static const wh_type *take_old(ucd_type_t handle, ucd_info_t info) {
+    return is_info(info) ? take(handle) : NULL;
 }
 
 static int code_of(wh_status status) {
@@ -39,41 +59,41 @@ static int code_of(wh_status status) {
     }
 }
 
-// Gives out a new handle, or the code of what went wrong.  By address, because the call that makes
-// the type may stand in the same argument list, and be evaluated later.
-static int give(wh_status status, wh_type *const *type, ucd_type_t *newtype) {
-    if (status == WH_OK && newtype)
-        *newtype = (ucd_type_t)(uintptr_t)*type;
-    else if (status == WH_OK)
-        wh_type_release(*type);
-    return newtype ? code_of(status) : UCD_ERR__INTERNAL;
+// Gives out a new handle, or the code of what went wrong.
+static int give(wh_status status, wh_type *type, ucd_type_t *newtype) {
+    if (status != WH_OK)
+        return code_of(status);
+    if (!newtype) {
+        wh_type_release(type);
+        return UCD_ERR__INTERNAL;
+    }
+    ucd_type_t handle = whu_new(WHU_TYPE, type);
+    if (!handle)
+        return UCD_ERR__OUT_OF_MEM;
+    *newtype = handle;
+    return UCD_SUCCESS;
 }
 
 int ucd_info_create(ucd_info_t *info) {
     if (!info)
         return UCD_ERR__INTERNAL;
-    ucd_info_t made = calloc(1, sizeof(*made));
-    if (!made)
+    uint64_t handle = whu_new(WHU_INFO, NULL);
+    if (!handle)
         return UCD_ERR__OUT_OF_MEM;
-    *info = made;
+    *info = (ucd_info_t)(uintptr_t)handle;
     return UCD_SUCCESS;
 }
 
 int ucd_info_free(ucd_info_t info) {
-    free(info);
-    return UCD_SUCCESS;
+    return !info || whu_free((uintptr_t)info, WHU_INFO) ? UCD_SUCCESS : UCD_ERR__INTERNAL;
 }
 
 int ucd_info_keyval_append(ucd_info_t info, const char *key, const void *val, unsigned int vallen) {
-    if (!info || !key || (!val && vallen))
-        return UCD_ERR__INTERNAL;
-    info->hints++;
-    return UCD_SUCCESS;
+    return info && is_info(info) && key && (val || !vallen) ? UCD_SUCCESS : UCD_ERR__INTERNAL;
 }
 
 int ucd_init(ucd_info_t info) {
-    (void)info;
-    return UCD_SUCCESS;
+    return is_info(info) ? UCD_SUCCESS : UCD_ERR__INTERNAL;
 }
 
 int ucd_finalize(void) {
@@ -111,42 +131,49 @@ static row widen_pointers(int count, const intptr_t *values) {
 int ucd_type_create_vector(int count, int blocklength, int stride, ucd_type_t oldtype,
                            ucd_info_t info, ucd_type_t *newtype) {
     wh_type *type = NULL;
-    (void)info;
-    return give(wh_type_create_vector(count, blocklength, stride, type_of(oldtype), &type), &type,
-                newtype);
+    const wh_type *old = take_old(oldtype, info);
+    wh_status status = wh_type_create_vector(count, blocklength, stride, old, &type);
+    put_back(oldtype, old);
+    return give(status, type, newtype);
 }
 
 int ucd_type_create_hvector(int count, int blocklength, intptr_t stride, ucd_type_t oldtype,
                             ucd_info_t info, ucd_type_t *newtype) {
     wh_type *type = NULL;
-    (void)info;
-    return give(wh_type_create_hvector(count, blocklength, stride, type_of(oldtype), &type), &type,
-                newtype);
+    const wh_type *old = take_old(oldtype, info);
+    wh_status status = wh_type_create_hvector(count, blocklength, stride, old, &type);
+    put_back(oldtype, old);
+    return give(status, type, newtype);
 }
 
 int ucd_type_create_contig(int count, ucd_type_t oldtype, ucd_info_t info, ucd_type_t *newtype) {
     wh_type *type = NULL;
-    (void)info;
-    return give(wh_type_create_contig(count, type_of(oldtype), &type), &type, newtype);
+    const wh_type *old = take_old(oldtype, info);
+    wh_status status = wh_type_create_contig(count, old, &type);
+    put_back(oldtype, old);
+    return give(status, type, newtype);
 }
 
 int ucd_type_create_dup(ucd_type_t oldtype, ucd_info_t info, ucd_type_t *newtype) {
     wh_type *type = NULL;
-    (void)info;
-    return give(wh_type_dup(type_of(oldtype), &type), &type, newtype);
+    const wh_type *old = take_old(oldtype, info);
+    wh_status status = wh_type_dup(old, &type);
+    put_back(oldtype, old);
+    return give(status, type, newtype);
 }
 
 int ucd_type_create_indexed_block(int count, int blocklength, const int *array_of_displacements,
                                   ucd_type_t oldtype, ucd_info_t info, ucd_type_t *newtype) {
     wh_type *type = NULL;
     row displacements = widen(count, array_of_displacements);
-    (void)info;
-    wh_status status = displacements.failed
-                           ? WH_ENOMEM
-                           : wh_type_create_indexed_block(count, blocklength, displacements.values,
-                                                          type_of(oldtype), &type);
+    const wh_type *old = take_old(oldtype, info);
+    wh_status status =
+        displacements.failed
+            ? WH_ENOMEM
+            : wh_type_create_indexed_block(count, blocklength, displacements.values, old, &type);
+    put_back(oldtype, old);
     free(displacements.values);
-    return give(status, &type, newtype);
+    return give(status, type, newtype);
 }
 
 int ucd_type_create_hindexed_block(int count, int blocklength,
@@ -154,13 +181,14 @@ int ucd_type_create_hindexed_block(int count, int blocklength,
                                    ucd_info_t info, ucd_type_t *newtype) {
     wh_type *type = NULL;
     row displacements = widen_pointers(count, array_of_displacements);
-    (void)info;
-    wh_status status = displacements.failed
-                           ? WH_ENOMEM
-                           : wh_type_create_hindexed_block(count, blocklength, displacements.values,
-                                                           type_of(oldtype), &type);
+    const wh_type *old = take_old(oldtype, info);
+    wh_status status =
+        displacements.failed
+            ? WH_ENOMEM
+            : wh_type_create_hindexed_block(count, blocklength, displacements.values, old, &type);
+    put_back(oldtype, old);
     free(displacements.values);
-    return give(status, &type, newtype);
+    return give(status, type, newtype);
 }
 
 int ucd_type_create_indexed(int count, const int *array_of_blocklengths,
@@ -169,14 +197,15 @@ int ucd_type_create_indexed(int count, const int *array_of_blocklengths,
     wh_type *type = NULL;
     row lengths = widen(count, array_of_blocklengths);
     row displacements = widen(count, array_of_displacements);
-    (void)info;
-    wh_status status = lengths.failed || displacements.failed
-                           ? WH_ENOMEM
-                           : wh_type_create_indexed(count, lengths.values, displacements.values,
-                                                    type_of(oldtype), &type);
+    const wh_type *old = take_old(oldtype, info);
+    wh_status status =
+        lengths.failed || displacements.failed
+            ? WH_ENOMEM
+            : wh_type_create_indexed(count, lengths.values, displacements.values, old, &type);
+    put_back(oldtype, old);
     free(lengths.values);
     free(displacements.values);
-    return give(status, &type, newtype);
+    return give(status, type, newtype);
 }
 
 int ucd_type_create_hindexed(int count, const int *array_of_blocklengths,
@@ -185,43 +214,61 @@ int ucd_type_create_hindexed(int count, const int *array_of_blocklengths,
     wh_type *type = NULL;
     row lengths = widen(count, array_of_blocklengths);
     row displacements = widen_pointers(count, array_of_displacements);
-    (void)info;
-    wh_status status = lengths.failed || displacements.failed
-                           ? WH_ENOMEM
-                           : wh_type_create_hindexed(count, lengths.values, displacements.values,
-                                                     type_of(oldtype), &type);
+    const wh_type *old = take_old(oldtype, info);
+    wh_status status =
+        lengths.failed || displacements.failed
+            ? WH_ENOMEM
+            : wh_type_create_hindexed(count, lengths.values, displacements.values, old, &type);
+    put_back(oldtype, old);
     free(lengths.values);
     free(displacements.values);
-    return give(status, &type, newtype);
+    return give(status, type, newtype);
 }
 
 int ucd_type_create_resized(ucd_type_t oldtype, intptr_t lb, intptr_t extent, ucd_info_t info,
                             ucd_type_t *newtype) {
     wh_type *type = NULL;
-    (void)info;
-    return give(wh_type_create_resized(type_of(oldtype), lb, extent, &type), &type, newtype);
+    const wh_type *old = take_old(oldtype, info);
+    wh_status status = wh_type_create_resized(old, lb, extent, &type);
+    put_back(oldtype, old);
+    return give(status, type, newtype);
+}
+
+// The types of a struct's members: NULL, which the engine refuses, where there is none.
+static const wh_type **take_all(int count, const ucd_type_t *handles, bool *failed) {
+    *failed = false;
+    if (count <= 0 || !handles)
+        return NULL;
+    const wh_type **types = malloc((size_t)count * sizeof(const wh_type *));
+    *failed = !types;
+    for (int i = 0; i < count && types; i++)
+        types[i] = take(handles[i]);
+    return types;
+}
+
+static void put_back_all(int count, const ucd_type_t *handles, const wh_type **types) {
+    for (int i = 0; i < count && types; i++)
+        put_back(handles[i], types[i]);
+    free(types);
 }
 
 int ucd_type_create_struct(int count, const int *array_of_blocklengths,
                            const intptr_t *array_of_displacements, const ucd_type_t *array_of_types,
                            ucd_info_t info, ucd_type_t *newtype) {
     wh_type *type = NULL;
+    bool failed;
     row lengths = widen(count, array_of_blocklengths);
     row displacements = widen_pointers(count, array_of_displacements);
-    const wh_type **types = NULL;
-    (void)info;
-    if (count > 0 && array_of_types)
-        types = malloc((size_t)count * sizeof(const wh_type *));
-    for (int i = 0; i < count && types; i++)
-        types[i] = type_of(array_of_types[i]);
-    bool failed = lengths.failed || displacements.failed || (count > 0 && array_of_types && !types);
-    wh_status status =
-        failed ? WH_ENOMEM
-               : wh_type_create_struct(count, lengths.values, displacements.values, types, &type);
+    const wh_type **types = take_all(count, array_of_types, &failed);
+    wh_status status = WH_EINVAL;
+    if (lengths.failed || displacements.failed || failed)
+        status = WH_ENOMEM;
+    else if (is_info(info))
+        status = wh_type_create_struct(count, lengths.values, displacements.values, types, &type);
+    put_back_all(count, array_of_types, types);
     free(lengths.values);
     free(displacements.values);
-    free(types);
-    return give(status, &type, newtype);
+    return give(status, type, newtype);
 }
 
 int ucd_type_create_subarray(int ndims, const int *array_of_sizes, const int *array_of_subsizes,
@@ -230,20 +277,26 @@ int ucd_type_create_subarray(int ndims, const int *array_of_sizes, const int *ar
     wh_type *type = NULL;
     row sizes = widen(ndims, array_of_sizes), subsizes = widen(ndims, array_of_subsizes);
     row starts = widen(ndims, array_of_starts);
-    wh_order way = order == UCD_SUBARRAY_ORDER__C ? WH_ORDER_C : WH_ORDER_FORTRAN;
-    (void)info;
+    // Neither of the two stays what it is, and is refused.
+    wh_order way = order == UCD_SUBARRAY_ORDER__C         ? WH_ORDER_C
+                   : order == UCD_SUBARRAY_ORDER__FORTRAN ? WH_ORDER_FORTRAN
+                                                          : (wh_order)-1;
+    const wh_type *old = take_old(oldtype, info);
     wh_status status = sizes.failed || subsizes.failed || starts.failed
                            ? WH_ENOMEM
                            : wh_type_create_subarray(ndims, sizes.values, subsizes.values,
-                                                     starts.values, way, type_of(oldtype), &type);
+                                                     starts.values, way, old, &type);
+    put_back(oldtype, old);
     free(sizes.values);
     free(subsizes.values);
     free(starts.values);
-    return give(status, &type, newtype);
+    return give(status, type, newtype);
 }
 
 int ucd_type_get_size(ucd_type_t type, uintptr_t *size) {
-    int64_t bytes = wh_type_size(type_of(type));
+    const wh_type *own = take(type);
+    int64_t bytes = wh_type_size(own);
+    put_back(type, own);
     if (bytes < 0 || !size)
         return UCD_ERR__INTERNAL;
     *size = (uintptr_t)bytes;
@@ -252,7 +305,9 @@ int ucd_type_get_size(ucd_type_t type, uintptr_t *size) {
 
 static int get_bounds(ucd_type_t type, bool true_ones, intptr_t *lb, intptr_t *extent) {
     wh_type_info info;
-    wh_status status = wh_type_get_info(type_of(type), &info);
+    const wh_type *own = take(type);
+    wh_status status = wh_type_get_info(own, &info);
+    put_back(type, own);
     if (status != WH_OK || !lb || !extent)
         return status == WH_OK ? UCD_ERR__INTERNAL : code_of(status);
     *lb = (intptr_t)(true_ones ? info.true_lb : info.lb);
@@ -269,9 +324,9 @@ int ucd_type_get_true_extent(ucd_type_t type, intptr_t *lb, intptr_t *extent) {
 }
 
 int ucd_type_free(ucd_type_t type) {
-    if (type >= UCD_TYPE__PREDEFINED)
-        wh_type_release((wh_type *)(uintptr_t)type);
-    return UCD_SUCCESS;
+    if (type < UCD_TYPE__PREDEFINED || whu_free(type, WHU_TYPE))
+        return UCD_SUCCESS;
+    return UCD_ERR__INTERNAL;
 }
 
 int ucd_request_test(ucd_request_t request, int *completed) {
@@ -286,10 +341,10 @@ int ucd_request_wait(ucd_request_t request) {
 }
 
 // The outcome of a move: bytes, and the request that says it is over.
-static int done(wh_status status, const size_t *moved, uintptr_t *actual, ucd_request_t *request) {
-    if (status != WH_OK || !actual || !request)
-        return status == WH_OK ? UCD_ERR__INTERNAL : code_of(status);
-    *actual = *moved;
+static int done(wh_status status, size_t moved, uintptr_t *actual, ucd_request_t *request) {
+    if (status != WH_OK)
+        return code_of(status);
+    *actual = moved;
     *request = UCD_REQUEST__NULL;
     return UCD_SUCCESS;
 }
@@ -298,69 +353,84 @@ int ucd_ipack(const void *inbuf, uintptr_t incount, ucd_type_t type, uintptr_t i
               void *outbuf, uintptr_t max_pack_bytes, uintptr_t *actual_pack_bytes, ucd_info_t info,
               ucd_request_t *request) {
     size_t moved = 0;
-    (void)info;
-    return done(wh_pack(inbuf, (int64_t)incount, type_of(type), inoffset, outbuf, max_pack_bytes, 0,
-                        &moved),
-                &moved, actual_pack_bytes, request);
+    if (!is_info(info) || !actual_pack_bytes || !request)
+        return UCD_ERR__INTERNAL;
+    const wh_type *own = take(type);
+    wh_status status =
+        wh_pack(inbuf, (int64_t)incount, own, inoffset, outbuf, max_pack_bytes, 0, &moved);
+    put_back(type, own);
+    return done(status, moved, actual_pack_bytes, request);
 }
 
 int ucd_iunpack(const void *inbuf, uintptr_t insize, void *outbuf, uintptr_t outcount,
                 ucd_type_t type, uintptr_t outoffset, uintptr_t *actual_unpack_bytes,
                 ucd_info_t info, ucd_request_t *request) {
     size_t moved = 0;
-    (void)info;
-    return done(
-        wh_unpack(inbuf, insize, outbuf, (int64_t)outcount, type_of(type), outoffset, 0, &moved),
-        &moved, actual_unpack_bytes, request);
+    if (!is_info(info) || !actual_unpack_bytes || !request)
+        return UCD_ERR__INTERNAL;
+    const wh_type *own = take(type);
+    wh_status status =
+        wh_unpack(inbuf, insize, outbuf, (int64_t)outcount, own, outoffset, 0, &moved);
+    put_back(type, own);
+    return done(status, moved, actual_unpack_bytes, request);
+}
+
+// A number of runs, or the code of what went wrong.
+static int tell(wh_status status, int64_t value, uintptr_t *out) {
+    if (status != WH_OK || !out)
+        return status == WH_OK ? UCD_ERR__INTERNAL : code_of(status);
+    *out = (uintptr_t)value;
+    return UCD_SUCCESS;
 }
 
 int ucd_iov_len(uintptr_t count, ucd_type_t type, uintptr_t *iov_len) {
     int64_t len = 0;
-    wh_status status = wh_iov_len((int64_t)count, type_of(type), &len);
-    if (status != WH_OK || !iov_len)
-        return status == WH_OK ? UCD_ERR__INTERNAL : code_of(status);
-    *iov_len = (uintptr_t)len;
-    return UCD_SUCCESS;
+    const wh_type *own = take(type);
+    wh_status status = wh_iov_len((int64_t)count, own, &len);
+    put_back(type, own);
+    return tell(status, len, iov_len);
 }
 
 int ucd_iov(const char *buf, uintptr_t count, ucd_type_t type, uintptr_t iov_offset,
             struct iovec *iov, uintptr_t max_iov_len, uintptr_t *actual_iov_len) {
     int64_t n = 0;
-    wh_status status = wh_iov(buf, (int64_t)count, type_of(type), (int64_t)iov_offset, iov,
-                              (int64_t)max_iov_len, &n);
-    if (status != WH_OK || !actual_iov_len)
-        return status == WH_OK ? UCD_ERR__INTERNAL : code_of(status);
-    *actual_iov_len = (uintptr_t)n;
-    return UCD_SUCCESS;
+    const wh_type *own = take(type);
+    wh_status status =
+        wh_iov(buf, (int64_t)count, own, (int64_t)iov_offset, iov, (int64_t)max_iov_len, &n);
+    put_back(type, own);
+    return tell(status, n, actual_iov_len);
 }
 
 // UCD's unflatten is not told how many bytes there are, so the length stands in front of them, in
 // eight bytes, the lowest first.
 enum { LENGTH = 8 };
 
-static int flat_size(ucd_type_t type, size_t *size) {
-    wh_status status = wh_type_flatten(type_of(type), NULL, 0, size);
-    return status == WH_ETRUNCATED ? UCD_SUCCESS : code_of(status);
+static wh_status flat_size(const wh_type *type, size_t *size) {
+    wh_status status = wh_type_flatten(type, NULL, 0, size);
+    return status == WH_ETRUNCATED ? WH_OK : status;
 }
 
 int ucd_flatten_size(ucd_type_t type, uintptr_t *flattened_type_size) {
     size_t size = 0;
-    int code = flat_size(type, &size);
-    if (code != UCD_SUCCESS || !flattened_type_size)
-        return code == UCD_SUCCESS ? UCD_ERR__INTERNAL : code;
-    *flattened_type_size = LENGTH + size;
-    return UCD_SUCCESS;
+    const wh_type *own = take(type);
+    wh_status status = flat_size(own, &size);
+    put_back(type, own);
+    return tell(status, (int64_t)(LENGTH + size), flattened_type_size);
 }
 
 int ucd_flatten(ucd_type_t type, void *flattened_type) {
     size_t size = 0;
     unsigned char *at = flattened_type;
-    int code = flat_size(type, &size);
-    if (code != UCD_SUCCESS || !at)
-        return code == UCD_SUCCESS ? UCD_ERR__INTERNAL : code;
-    for (int i = 0; i < LENGTH; i++)
+    if (!at)
+        return UCD_ERR__INTERNAL;
+    const wh_type *own = take(type);
+    wh_status status = flat_size(own, &size);
+    for (int i = 0; i < LENGTH && status == WH_OK; i++)
         at[i] = (unsigned char)((uint64_t)size >> (8 * i));
-    return code_of(wh_type_flatten(type_of(type), at + LENGTH, size, &size));
+    if (status == WH_OK)
+        status = wh_type_flatten(own, at + LENGTH, size, &size);
+    put_back(type, own);
+    return code_of(status);
 }
 
 int ucd_unflatten(ucd_type_t *type, const void *flattened_type) {
@@ -372,7 +442,5 @@ int ucd_unflatten(ucd_type_t *type, const void *flattened_type) {
     for (int i = 0; i < LENGTH; i++)
         size |= (uint64_t)at[i] << (8 * i);
     wh_status status = wh_type_unflatten(at + LENGTH, size, NULL, &made);
-    if (status == WH_OK)
-        *type = (ucd_type_t)(uintptr_t)made;
-    return code_of(status);
+    return give(status, made, type);
 }

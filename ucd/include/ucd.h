@@ -5,7 +5,11 @@
 //
 // Names, signatures and return codes are UCD's.  What is better here needs no new name: offsets and
 // maxima work at any byte, flattened types may go to another process or machine, bad arguments
-// return UCD_ERR__INTERNAL instead of ending the process.  Any thread may call any function.
+// return UCD_ERR__INTERNAL instead of ending the process.  That holds for handles too: one that was
+// never given out or was freed is noticed, also when another has come to its place.  Freeing
+// UCD_TYPE__NULL, a predefined type or a NULL info does nothing.  ucd_unflatten is not told how many
+// bytes there are and takes their word for it: check what strangers send for its length first.
+// Any thread may call any function.
 #ifndef UCD_H_INCLUDED
 #define UCD_H_INCLUDED
 
