@@ -129,6 +129,10 @@ typedef enum wh_distrib { WH_DIST_NONE = 0, WH_DIST_BLOCK = 1, WH_DIST_CYCLIC = 
 // retained.  They fail with WH_EINVAL (naming the argument), WH_ENOMEM, or WH_ELIMIT when a type
 // would nest deeper than 100 levels.  Counts may be zero.  A stride or displacement without `h` is
 // in extents of `old`, with `h` in bytes; both may be negative.
+//
+// Every constructor rounds the extent up to the strictest alignment among the elements, as a C
+// compiler does, unless bounds were set by hand (resized, subarray, darray) in the type or in one
+// that it is made of: then those bounds, and no others, decide.  Zero copies count for nothing.
 
 // wh_type_create_contig repeats `old` count times, one extent apart.
 WH_API WH_CHECK wh_status wh_type_create_contig(int64_t count, const wh_type *old, wh_type **type);
@@ -155,9 +159,7 @@ WH_API WH_CHECK wh_status wh_type_create_hindexed_block(int64_t count, int64_t b
                                                         const int64_t *displacements,
                                                         const wh_type *old, wh_type **type);
 
-// wh_type_create_struct places blocks of different types at byte displacements.  As a C compiler
-// does, it rounds the extent up to the alignment of the widest member, unless a member's bounds
-// were set by hand (resized, subarray, darray).
+// wh_type_create_struct places blocks of different types at byte displacements.
 WH_API WH_CHECK wh_status wh_type_create_struct(int64_t count, const int64_t *blocklengths,
                                                 const int64_t *displacements,
                                                 const wh_type *const *types, wh_type **type);

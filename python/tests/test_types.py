@@ -118,6 +118,13 @@ class Questions(unittest.TestCase):
         self.assertEqual((one.true_lb, one.true_extent, one.align), (-8, 13, 8))
         self.assertEqual((one.basics, one.runs), (2, 2))
 
+    def test_bounds_are_those_of_the_mpi_standard(self):
+        empty = t.struct([1, 1, 0], [0, 2, 8], [t.CHAR, t.SHORT, t.DOUBLE])
+        self.assertEqual((empty.extent, empty.align), (4, 2))
+        marked = t.struct([1, 1], [0, 8], [t.resized(t.DOUBLE, 0, 8), t.CHAR])
+        self.assertEqual((marked.lb, marked.ub), (0, 8))
+        self.assertEqual(t.hvector(2, 1, 3, t.INT).extent, 8)
+
     def test_envelope_and_contents(self):
         member = t.vector(2, 1, 3, t.INT)
         one = t.struct([1, 2], [0, 64], [member, t.CHAR])

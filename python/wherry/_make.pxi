@@ -84,8 +84,9 @@ def hindexed_block(blocklength, displacements, Type old not None):
 def struct(blocklengths, displacements, types):
     """Blocks of different types at byte displacements; three sequences of one length.
 
-    As a C compiler does, it rounds the extent up to the alignment of the widest member, unless the
-    bounds of a member were set by hand (resized, subarray, darray).
+    As a C compiler does, it rounds the extent up to the strictest alignment among the members,
+    unless the bounds of one were set by hand (resized, subarray, darray): then those decide alone.
+    Members of length 0 count for nothing.
     """
     cdef wh_type *made = NULL
     cdef Type member

@@ -2,6 +2,12 @@
 //
 // Bounds: size, extent and true extent of a type, from those of its children.
 //
+// The rule is the MPI standard's.  A type map is a list of predefined elements and of markers, which
+// resized, subarray and darray set and which replication copies.  Where there is a marker, markers
+// alone decide: the lowest one is lb, the highest ub.  Otherwise lb is the lowest byte, and ub the
+// highest rounded up so that the extent suits the strictest alignment, in every kind of type.
+// Zero copies and copies of nothing leave no entry, and so neither bounds nor alignment.
+//
 // Wide is a 128-bit number.  One product of two 64-bit numbers fits into it, and every result is
 // brought back below 2^61 before it is used in another, so nothing here overflows silently: a
 // layout that is too large is refused.
@@ -18,10 +24,17 @@ typedef struct spread {
     wide low, high, copies;
 } spread;
 
-// The bounds of what has been placed so far.
+typedef struct span {
+    wide low, high;
+    bool any;
+} span;
+
+// What has been placed so far: copies with data by the bounds that their own types have, so that
+// padding inside stays; of those with markers only the markers; and the bytes themselves.
 typedef struct hull {
-    wide lb, ub, true_lb, true_ub, size, basics;
-    bool any, any_data;
+    span data, marks, bytes;
+    wide size, basics;
+    uint32_t align;
 } hull;
 
 static wide least(wide a, wide b) {
@@ -32,26 +45,39 @@ static wide most(wide a, wide b) {
     return a > b ? a : b;
 }
 
-// Every copy counts for lb and ub, also one without data; only data counts for the true bounds.
-static void place(hull *all, const spread *at, const whi_bounds *element) {
-    if (at->copies == 0)
-        return;
-    wide lb = at->low + element->lb, ub = at->high + element->ub;
-    all->lb = all->any ? least(all->lb, lb) : lb;
-    all->ub = all->any ? most(all->ub, ub) : ub;
+static void cover(span *all, wide low, wide high) {
+    all->low = all->any ? least(all->low, low) : low;
+    all->high = all->any ? most(all->high, high) : high;
     all->any = true;
+}
+
+static bool is_nothing(const whi_bounds *element) {
+    return element->size == 0 && !element->marked;
+}
+
+static void place(hull *all, const spread *at, const whi_bounds *element) {
+    if (at->copies == 0 || is_nothing(element))
+        return;
+    cover(element->marked ? &all->marks : &all->data, at->low + element->lb,
+          at->high + element->ub);
     if (element->size == 0)
         return;
-    wide true_lb = at->low + element->true_lb, true_ub = at->high + element->true_ub;
-    all->true_lb = all->any_data ? least(all->true_lb, true_lb) : true_lb;
-    all->true_ub = all->any_data ? most(all->true_ub, true_ub) : true_ub;
-    all->any_data = true;
+    cover(&all->bytes, at->low + element->true_lb, at->high + element->true_ub);
     all->size += at->copies * element->size;
     all->basics += at->copies * element->basics;
+    all->align = element->align > all->align ? element->align : all->align;
+}
+
+static void set_marks(hull *all, wide low, wide high) {
+    all->marks = (span){low, high, true};
+}
+
+static bool span_fits(const span *all) {
+    return fits(all->low) && fits(all->high);
 }
 
 static bool hull_fits(const hull *all) {
-    return fits(all->lb) && fits(all->ub) && fits(all->true_lb) && fits(all->true_ub) &&
+    return span_fits(&all->data) && span_fits(&all->marks) && span_fits(&all->bytes) &&
            fits(all->size);
 }
 
@@ -96,7 +122,7 @@ static bool place_vector(const wh_type *node, int64_t unit, hull *all) {
 
 static bool place_block(const whi_bounds *element, int64_t length, int64_t displacement,
                         int64_t unit, hull *all) {
-    if (length == 0)
+    if (length == 0 || is_nothing(element))
         return true;
     int64_t bytes;
     if (!scale(displacement, unit, &bytes))
@@ -126,11 +152,6 @@ static bool place_struct(const wh_type *node, hull *all) {
     for (int64_t i = 0; i < count; i++)
         if (!place_block(&node->children[i]->at, lengths[i], displacements[i], 1, all))
             return false;
-    // Hand-set bounds are obeyed to the letter; otherwise pad as a C compiler would.
-    if (all->any && !node->at.set) {
-        wide over = (all->ub - all->lb) % node->at.align;
-        all->ub += over > 0 ? node->at.align - over : 0;
-    }
     return true;
 }
 
@@ -219,8 +240,7 @@ static bool place_array(const wh_type *node, hull *all) {
             return false;
     }
     place(all, &at, element);
-    all->lb = 0;
-    all->ub = stride;
+    set_marks(all, 0, stride);
     return true;
 }
 
@@ -246,30 +266,31 @@ static bool place_all(const wh_type *node, hull *all) {
     return false;
 }
 
+// Rounds the extent of data up to what its strictest alignment asks for.
+static void pad(span *data, uint32_t align) {
+    wide over = (data->high - data->low) % align;
+    data->high += over > 0 ? align - over : 0;
+}
+
 wh_status whi_type_bounds_set(wh_type *node) {
-    node->at.align = 1;
-    node->at.set = node->kind == WH_KIND_RESIZED || node->kind == WH_KIND_SUBARRAY ||
-                   node->kind == WH_KIND_DARRAY;
-    for (size_t i = 0; i < node->nchildren; i++) {
-        const whi_bounds *child = &node->children[i]->at;
-        node->at.set |= child->set;
-        if (child->align > node->at.align)
-            node->at.align = child->align;
-    }
-    hull all = {0};
+    hull all = {.align = 1};
     if (!place_all(node, &all))
         return whi_type_overflow(node);
-    if (node->kind == WH_KIND_RESIZED) {
-        all.lb = node->args[0];
-        all.ub = (wide)node->args[0] + node->args[1];
-    }
+    if (node->kind == WH_KIND_RESIZED)
+        set_marks(&all, node->args[0], (wide)node->args[0] + node->args[1]);
+    pad(&all.data, all.align);
     if (!hull_fits(&all))
         return whi_type_overflow(node);
-    node->at.lb = (int64_t)all.lb;
-    node->at.ub = (int64_t)all.ub;
-    node->at.true_lb = (int64_t)all.true_lb;
-    node->at.true_ub = (int64_t)all.true_ub;
-    node->at.size = (int64_t)all.size;
-    node->at.basics = (int64_t)all.basics;
+    const span *bounds = all.marks.any ? &all.marks : &all.data;
+    node->at = (whi_bounds){
+        .size = (int64_t)all.size,
+        .basics = (int64_t)all.basics,
+        .lb = (int64_t)bounds->low,
+        .ub = (int64_t)bounds->high,
+        .true_lb = (int64_t)all.bytes.low,
+        .true_ub = (int64_t)all.bytes.high,
+        .align = all.align,
+        .marked = all.marks.any,
+    };
     return WH_OK;
 }

@@ -147,9 +147,11 @@ void whi_oracle_walk(const wh_type *type, int64_t count, whi_oracle_fn fn, void 
         walk(type, i * extent, &show);
 }
 
+// Entries of the type map: of data with its padding, of markers, and the bytes of data.
 typedef struct measuring {
     whi_oracle_bounds b;
-    bool any, any_data;
+    bool any, marked;
+    int64_t align, low, high, mark_low, mark_high;
 } measuring;
 
 static int64_t least(int64_t a, int64_t b) {
@@ -160,68 +162,73 @@ static int64_t most(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
+static measuring measure(const wh_type *type);
+
 static void measure_copy(int64_t at, const wh_type *child, void *arg) {
     measuring *m = arg;
-    whi_oracle_bounds c = whi_oracle_measure(child);
-    m->b.lb = m->any ? least(m->b.lb, at + c.lb) : at + c.lb;
-    m->b.ub = m->any ? most(m->b.ub, at + c.ub) : at + c.ub;
-    m->any = true;
-    if (!c.size)
+    measuring c = measure(child);
+    if (c.marked) {
+        m->mark_low = m->marked ? least(m->mark_low, at + c.b.lb) : at + c.b.lb;
+        m->mark_high = m->marked ? most(m->mark_high, at + c.b.ub) : at + c.b.ub;
+        m->marked = true;
+    } else if (c.any) {
+        m->low = least(m->low, at + c.b.lb);
+        m->high = most(m->high, at + c.b.ub);
+    }
+    if (!c.any)
         return;
-    m->b.true_lb = m->any_data ? least(m->b.true_lb, at + c.true_lb) : at + c.true_lb;
-    m->b.true_ub = m->any_data ? most(m->b.true_ub, at + c.true_ub) : at + c.true_ub;
-    m->any_data = true;
-    m->b.size += c.size;
-    m->b.basics += c.basics;
+    m->b.true_lb = m->any ? least(m->b.true_lb, at + c.b.true_lb) : at + c.b.true_lb;
+    m->b.true_ub = m->any ? most(m->b.true_ub, at + c.b.true_ub) : at + c.b.true_ub;
+    m->any = true;
+    m->align = most(m->align, c.align);
+    m->b.size += c.b.size;
+    m->b.basics += c.b.basics;
 }
 
-static bool set_by_hand(const wh_type *type) {
-    bool set = type->kind == WH_KIND_RESIZED || type->kind == WH_KIND_SUBARRAY ||
-               type->kind == WH_KIND_DARRAY;
-    for (size_t i = 0; i < type->nchildren; i++)
-        set |= set_by_hand(type->children[i]);
-    return set;
+static measuring measure_basic(const whi_basic *basic) {
+    bool pair = basic->cls == WHI_CLASS_PAIR;
+    measuring m = {.any = true, .align = basic->align};
+    m.b = (whi_oracle_bounds){.size = basic->size,
+                              .ub = basic->extent,
+                              .true_ub = pair ? basic->index_at + 4 : basic->size,
+                              .basics = pair ? 2 : 1};
+    return m;
 }
 
-static int64_t strictest(const wh_type *type) {
-    int64_t align = type->kind == WH_KIND_BASIC ? whi_basics[type->id].align : 1;
-    for (size_t i = 0; i < type->nchildren; i++)
-        align = most(align, strictest(type->children[i]));
-    return align;
+static void mark(measuring *m, int64_t low, int64_t high) {
+    m->mark_low = low;
+    m->mark_high = high;
+    m->marked = true;
+}
+
+static measuring measure(const wh_type *type) {
+    if (type->kind == WH_KIND_BASIC)
+        return measure_basic(&whi_basics[type->id]);
+    measuring m = {.align = 1, .low = INT64_MAX, .high = INT64_MIN};
+    visit show = {NULL, measure_copy, &m};
+    walk(type, 0, &show);
+    if (type->kind == WH_KIND_RESIZED)
+        mark(&m, type->args[0], type->args[0] + type->args[1]);
+    if (type->kind == WH_KIND_SUBARRAY || type->kind == WH_KIND_DARRAY) {
+        int64_t full = naive_extent(type->children[0]);
+        for (int64_t d = 0; d < type->args[0]; d++)
+            full *= type->args[(type->kind == WH_KIND_SUBARRAY ? 2 : 4) + d];
+        mark(&m, 0, full);
+    }
+    if (m.marked) {
+        m.b.lb = m.mark_low;
+        m.b.ub = m.mark_high;
+    } else if (m.any) {
+        m.b.lb = m.low;
+        m.b.ub = m.high;
+        while ((m.b.ub - m.b.lb) % m.align)
+            m.b.ub++;
+    }
+    return m;
 }
 
 whi_oracle_bounds whi_oracle_measure(const wh_type *type) {
-    if (type->kind == WH_KIND_BASIC) {
-        const whi_basic *basic = &whi_basics[type->id];
-        bool pair = basic->cls == WHI_CLASS_PAIR;
-        return (whi_oracle_bounds){.size = basic->size,
-                                   .ub = basic->extent,
-                                   .true_ub = pair ? basic->index_at + 4 : basic->size,
-                                   .basics = pair ? 2 : 1};
-    }
-    measuring m = {0};
-    visit show = {NULL, measure_copy, &m};
-    walk(type, 0, &show);
-    int64_t align = strictest(type), n = type->args[0];
-    switch ((wh_type_kind)type->kind) {
-    case WH_KIND_RESIZED:
-        m.b.lb = type->args[0];
-        m.b.ub = type->args[0] + type->args[1];
-        break;
-    case WH_KIND_STRUCT:
-        while (m.any && !set_by_hand(type) && (m.b.ub - m.b.lb) % align)
-            m.b.ub++;
-        break;
-    case WH_KIND_SUBARRAY:
-    case WH_KIND_DARRAY:
-        m.b.lb = 0;
-        m.b.ub = naive_extent(type->children[0]);
-        for (int64_t d = 0; d < n; d++)
-            m.b.ub *= type->args[(type->kind == WH_KIND_SUBARRAY ? 2 : 4) + d];
-        break;
-    default: break;
-    }
-    return m.b;
+    return measure(type).b;
 }
 
 static void map_element(int64_t offset, wh_type_id id, void *arg) {

@@ -41,8 +41,8 @@ typedef struct whi_plan whi_plan;
 typedef struct whi_bounds {
     int64_t size, basics;
     int64_t lb, ub, true_lb, true_ub;
-    uint32_t align;
-    bool set;  // lb or ub were set by hand, here or below: a struct adds no padding
+    uint32_t align;  // the strictest of its elements, 1 when it has none
+    bool marked;     // lb and ub were set by hand, here or below
 } whi_bounds;
 
 // A plan per purpose: dense bytes for moving, runs of one element class for computing.
