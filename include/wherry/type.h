@@ -228,7 +228,8 @@ WH_API WH_CHECK wh_status wh_type_get_contents(const wh_type *type, size_t max_a
                                                size_t max_children, const wh_type **children);
 
 // wh_type_equal says in *equal whether two types select the same bytes in the same order with the
-// same bounds, however they were made.  Costs O(runs) when their normal forms differ.
+// same bounds, however they were made.  Costs O(runs) when their normal forms differ, and fails with
+// WH_ELIMIT when they still agree after 2^26 of them.
 WH_API WH_CHECK wh_status wh_type_equal(const wh_type *a, const wh_type *b, bool *equal);
 
 // wh_type_signature returns in *hash a number that depends only on the sequence of element classes
@@ -240,6 +241,13 @@ WH_API WH_CHECK wh_status wh_type_signature(const wh_type *type, int64_t count, 
 // wh_type_get_elements says how many whole predefined elements the first `size` packed bytes hold.
 // Fails with WH_EINVAL when they end inside one.
 WH_API WH_CHECK wh_status wh_type_get_elements(const wh_type *type, int64_t size, int64_t *basics);
+
+// wh_type_get_border returns in *border the last byte at or below `size`, counted in packed bytes of
+// any number of elements, that cuts no predefined element: where a sender may end a chunk that the
+// receiver is to convert or to combine.  A pair stays whole.  *basics, if not NULL, tells how many
+// predefined elements lie before it; a pair counts as two.
+WH_API WH_CHECK wh_status wh_type_get_border(const wh_type *type, int64_t size, int64_t *border,
+                                             int64_t *basics);
 
 // wh_type_flatten writes the type as bytes that any machine and any later version understands.
 // *actual is the size needed; WH_ETRUNCATED when `max` is smaller, and then `data` may be NULL.

@@ -77,10 +77,8 @@ bool wh_reduce_defined(wh_reduce op, const wh_type *type) {
         return false;
     if (op == WH_REDUCE_REPLACE || op == WH_REDUCE_NO_OP)
         return true;
-    if (type->kind == WH_KIND_BASIC)
-        return whi_op_find(op, (wh_type_id)type->id) != NULL;
-    for (size_t i = 0; i < type->nchildren; i++)
-        if (type->children[i]->at.size && !wh_reduce_defined(op, type->children[i]))
+    for (uint64_t ids = type->at.ids; ids; ids &= ids - 1)
+        if (!whi_op_find(op, (wh_type_id)__builtin_ctzll(ids)))
             return false;
     return true;
 }

@@ -118,6 +118,8 @@ __attribute__((constructor)) static void make_nodes(void) {
         type->at = (whi_bounds){
             .size = basic->size,
             .basics = basic->cls == WHI_CLASS_PAIR ? 2 : 1,
+            .external = basic->ext32,
+            .ids = (uint64_t)1 << id,
             .ub = basic->extent,
             .true_ub = end,
             .align = basic->align,

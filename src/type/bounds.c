@@ -33,7 +33,8 @@ typedef struct span {
 // padding inside stays; of those with markers only the markers; and the bytes themselves.
 typedef struct hull {
     span data, marks, bytes;
-    wide size, basics;
+    wide size, basics, external;
+    uint64_t ids;
     uint32_t align;
 } hull;
 
@@ -65,6 +66,8 @@ static void place(hull *all, const spread *at, const whi_bounds *element) {
     cover(&all->bytes, at->low + element->true_lb, at->high + element->true_ub);
     all->size += at->copies * element->size;
     all->basics += at->copies * element->basics;
+    all->external += at->copies * element->external;
+    all->ids |= element->ids;
     all->align = element->align > all->align ? element->align : all->align;
 }
 
@@ -169,14 +172,22 @@ static bool place_strided(const wh_type *node, hull *all) {
     return true;
 }
 
-void whi_type_share(const wh_type *node, int dim, whi_share *share) {
-    int64_t n = node->args[0], rank = node->args[3];
+// Ranks are in C order whatever the order of the array is; step by step, since a stranger's darray may
+// have a hundred thousand dimensions.
+static int64_t processes_below(const wh_type *node, int64_t i, int64_t dim, int64_t before) {
+    const int64_t *psizes = node->args + 4 + 3 * node->args[0];
+    if (node->args[1] == WH_ORDER_C)
+        return i == 0 ? 1 : before * psizes[dim + 1];
+    return (i == 0 ? node->args[2] : before) / psizes[dim];
+}
+
+void whi_type_share(const wh_type *node, int64_t i, whi_share *share) {
+    int64_t n = node->args[0], dim = node->args[1] == WH_ORDER_C ? n - 1 - i : i;
     const int64_t *gsizes = node->args + 4, *distribs = gsizes + n, *dargs = distribs + n,
                   *psizes = dargs + n;
-    for (int64_t i = n - 1; i > dim; i--)
-        rank /= psizes[i];
-    int64_t size = gsizes[dim], procs = psizes[dim], me = rank % procs;
-    *share = (whi_share){.step = size, .block = size};
+    int64_t below = processes_below(node, i, dim, share->below);
+    int64_t size = gsizes[dim], procs = psizes[dim], me = node->args[3] / below % procs;
+    *share = (whi_share){.step = size, .block = size, .below = below};
     if (distribs[dim] == WH_DIST_NONE) {
         share->blocks = 1;
         return;
@@ -212,13 +223,12 @@ static bool take(spread *at, int64_t first, int64_t last, int64_t copies, int64_
     return fits(a) && fits(b) && fits(at->low) && fits(at->high);
 }
 
-static bool take_share(const wh_type *node, int dim, int64_t stride, spread *at) {
-    whi_share share;
-    whi_type_share(node, dim, &share);
-    int64_t copies = share.blocks * share.block + share.tail;
-    int64_t last = share.start + (share.tail ? share.blocks * share.step + share.tail - 1
-                                             : (share.blocks - 1) * share.step + share.block - 1);
-    return take(at, share.start, last, copies, stride);
+static bool take_share(const whi_share *share, int64_t stride, spread *at) {
+    int64_t copies = share->blocks * share->block + share->tail;
+    int64_t last =
+        share->start + (share->tail ? share->blocks * share->step + share->tail - 1
+                                    : (share->blocks - 1) * share->step + share->block - 1);
+    return take(at, share->start, last, copies, stride);
 }
 
 // Subarray and darray: a part of each dimension of a full array, whose bounds the type has.
@@ -229,11 +239,14 @@ static bool place_array(const wh_type *node, hull *all) {
     const int64_t *sizes = node->args + (sub ? 2 : 4);
     wide stride = extent_of(element);
     spread at = {0, 0, 1};
+    whi_share share = {0};
     for (int64_t i = 0; i < n; i++) {
+        if (!sub)
+            whi_type_share(node, i, &share);
         int64_t dim = node->args[1] == WH_ORDER_C ? n - 1 - i : i;
         int64_t count = sub ? sizes[n + dim] : 0, start = sub ? sizes[2 * n + dim] : 0;
         if (!(sub ? take(&at, start, start + count - 1, count, (int64_t)stride)
-                  : take_share(node, (int)dim, (int64_t)stride, &at)))
+                  : take_share(&share, (int64_t)stride, &at)))
             return false;
         stride *= sizes[dim];
         if (!fits(stride))
@@ -285,6 +298,8 @@ wh_status whi_type_bounds_set(wh_type *node) {
     node->at = (whi_bounds){
         .size = (int64_t)all.size,
         .basics = (int64_t)all.basics,
+        .external = (int64_t)all.external,
+        .ids = all.ids,
         .lb = (int64_t)bounds->low,
         .ub = (int64_t)bounds->high,
         .true_lb = (int64_t)all.bytes.low,

@@ -16,7 +16,6 @@ typedef struct converter {
     whi_visitor visitor;
     char *next;  // in the external bytes, which suffice
     bool unpack;
-    int64_t size;  // of the external bytes, while counting
 } converter;
 
 // Copies a number of `width` bytes to one of `wide` big-endian bytes.
@@ -103,35 +102,15 @@ static bool convert_bytes(whi_visitor *visitor, uintptr_t at, int64_t size, uint
     return true;
 }
 
-static bool measure_bytes(whi_visitor *visitor, uintptr_t at, int64_t size, uint8_t tag) {
-    (void)at;
-    ((converter *)visitor)->size += size / whi_basics[tag].size * whi_basics[tag].ext32;
-    return true;
-}
-
-static bool measure_grid(whi_visitor *visitor, const whi_leaf *leaf, uintptr_t at, int64_t n1,
-                         int64_t s1, int64_t n0, int64_t s0) {
-    converter one = {.visitor = {measure_grid, measure_bytes}};
-    (void)s1;
-    (void)s0;
-    (void)whi_walk_grid(&one.visitor, leaf, at, 1, 0, 1, 0);
-    ((converter *)visitor)->size += n1 * n0 * one.size;
-    return true;
-}
-
 static int64_t extent_of(const wh_type *type) {
     return type->at.ub - type->at.lb;
 }
 
 int64_t wh_external_size(int64_t count, const wh_type *type) {
     int64_t total = 0, size;
-    const whi_plan *plan;
-    if (whi_stream_check("wh_external_size", "", count, type, &total) != WH_OK ||
-        whi_plan_get(type, WHI_TYPED, &plan) != WH_OK)
+    if (whi_stream_check("wh_external_size", "", count, type, &total) != WH_OK)
         return -1;
-    converter self = {.visitor = {measure_grid, measure_bytes}};
-    (void)whi_walk(&self.visitor, &plan->normal, 1, 0, 0, 0, type->at.size);
-    if (__builtin_mul_overflow(self.size, count, &size)) {
+    if (__builtin_mul_overflow(type->at.external, count, &size)) {
         (void)whi_type_fail(WH_EINVAL, "wh_external_size: count is %" PRId64 ", too large", count);
         return -1;
     }
@@ -157,7 +136,7 @@ static wh_status run(const char *name, void *buf, int64_t count, const wh_type *
     status = whi_plan_get(type, WHI_TYPED, &plan);
     if (status != WH_OK)
         return status;
-    converter self = {{whi_walk_grid, convert_bytes}, packed, unpack, 0};
+    converter self = {{whi_walk_grid, convert_bytes}, packed, unpack};
     (void)whi_walk(&self.visitor, &plan->normal, count, extent_of(type), (uintptr_t)buf, 0, total);
     *actual = (size_t)need;
     return WH_OK;

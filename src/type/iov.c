@@ -82,7 +82,7 @@ wh_status wh_iov_len_max(int64_t count, const wh_type *type, int64_t max_bytes, 
     // The most runs whose end, which is where the next one starts, is within the limit.
     int64_t low = 0, high = max_bytes >= total ? runs : runs - 1;
     while (low < high) {
-        int64_t middle = low + (high - low + 1) / 2;
+        int64_t middle = high - (high - low) / 2;
         int64_t end =
             middle == runs ? total : whi_walk_run_start(&plan->normal, extent_of(type), middle);
         if (end <= max_bytes)
@@ -101,6 +101,15 @@ static int64_t collect(const void *buf, int64_t count, const wh_type *type, cons
                        int64_t from, int64_t to, struct iovec *iov, int64_t max) {
     collector into = {{whi_walk_grid, collect_bytes}, iov, 0, max, 0};
     (void)whi_walk(&into.visitor, &plan->normal, count, extent_of(type), (uintptr_t)buf, from, to);
+    return into.n;
+}
+
+int64_t whi_iov_runs(const whi_layout *layout, uintptr_t origin, int64_t first, struct iovec *iov,
+                     int64_t max) {
+    collector into = {{whi_walk_grid, collect_bytes}, iov, 0, max, 0};
+    if (first < layout->runs)
+        (void)whi_walk(&into.visitor, layout, 1, 0, origin, whi_walk_run_start(layout, 0, first),
+                       layout->size);
     return into.n;
 }
 

@@ -181,6 +181,12 @@ wh_status whi_layout_loop(whi_layout *layout, int64_t count, int64_t stride, whi
     return WH_OK;
 }
 
+void whi_layout_inner(whi_layout *layout) {
+    layout->ndims--;
+    memmove(layout->dim, layout->dim + 1, (size_t)layout->ndims * sizeof(*layout->dim));
+    measure(layout);
+}
+
 // Whether the offsets advance by one step throughout.
 static bool arithmetic(int64_t n, const int64_t *offsets, int64_t *step) {
     *step = n > 1 ? offsets[1] - offsets[0] : 0;
@@ -288,7 +294,8 @@ wh_status whi_layout_list(whi_layout *layout, whi_runs *runs, whi_arena *arena) 
     leaf->tags = one_tag ? NULL : runs->tag;
     leaf->n = n;
     leaf->len = runs->len[0];
-    leaf->size = n * leaf->len;
+    if (leaf->kind == WHI_BLOCKS)
+        leaf->size = n * leaf->len;
     wh_status status = tables(leaf, runs, arena);
     if (status == WH_OK && leaf->kind == WHI_LIST)
         status = list_positions(leaf, runs, arena);

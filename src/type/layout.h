@@ -116,6 +116,9 @@ void whi_layout_shift(whi_layout *layout, int64_t offset);
 WH_CHECK wh_status whi_layout_loop(whi_layout *layout, int64_t count, int64_t stride,
                                    whi_arena *arena);
 
+// whi_layout_inner leaves of a layout with loops the first pass of the outermost.
+void whi_layout_inner(whi_layout *layout);
+
 // whi_layout_index repeats a layout once per offset.  The offsets are borrowed for the call.
 WH_CHECK wh_status whi_layout_index(whi_layout *layout, int64_t n, const int64_t *offsets,
                                     whi_arena *arena);

@@ -9,6 +9,10 @@
 #include "base/alloc.h"
 #include "type/plan.h"
 
+// How many elements of all blocks together are listed one by one.  It goes by the number of blocks,
+// so that no description, not even a stranger's, makes a table out of proportion to its length.
+enum { ELEMENTS = 64, ELEMENTS_EACH = 8 };
+
 typedef struct lowering {
     const wh_type *node;
     whi_mode mode;
@@ -143,7 +147,7 @@ static wh_status lower_blocks(const lowering *low, int64_t unit, whi_layout *lay
     wh_status status = child_layout(low, 0, &element);
     if (status != WH_OK)
         return status;
-    int64_t count = low->node->args[0], elements = 0, max = 4 * count + 1024;
+    int64_t count = low->node->args[0], elements = 0, max = ELEMENTS_EACH * count + ELEMENTS;
     for (int64_t i = 0; i < count && elements <= max; i++)
         elements = low->node->args[1 + i] > max ? max + 1 : elements + low->node->args[1 + i];
     if (element.ndims == 0 && element.leaf.kind == WHI_RUN &&
@@ -157,21 +161,21 @@ static wh_status lower_blocks(const lowering *low, int64_t unit, whi_layout *lay
 // Every `step`-th block of a dimension, and the shorter one that the end of the array cuts off.
 static wh_status lower_share(const lowering *low, const whi_share *share, int64_t stride,
                              whi_layout *layout) {
-    whi_layout *parts = whi_arena_take(low->arena, 2, sizeof(*parts));
-    if (!parts)
-        return WH_ENOMEM;
-    parts[0] = parts[1] = *layout;
-    wh_status status = whi_layout_loop(&parts[0], share->block, stride, low->arena);
+    whi_layout tail = *layout;
+    wh_status status = whi_layout_loop(layout, share->block, stride, low->arena);
     if (status == WH_OK)
-        status = whi_layout_loop(&parts[0], share->blocks,
+        status = whi_layout_loop(layout, share->blocks,
                                  share->blocks > 1 ? share->step * stride : 0, low->arena);
-    if (status == WH_OK)
-        status = whi_layout_loop(&parts[1], share->tail, stride, low->arena);
-    if (status != WH_OK)
+    whi_layout_shift(layout, share->start * stride);
+    if (status != WH_OK || share->tail == 0)
         return status;
-    whi_layout_shift(&parts[0], share->start * stride);
-    whi_layout_shift(&parts[1],
-                     share->tail ? (share->start + share->blocks * share->step) * stride : 0);
+    status = whi_layout_loop(&tail, share->tail, stride, low->arena);
+    whi_layout *parts = whi_arena_take(low->arena, 2, sizeof(*parts));
+    if (status != WH_OK || !parts)
+        return WH_ENOMEM;
+    whi_layout_shift(&tail, (share->start + share->blocks * share->step) * stride);
+    parts[0] = *layout;
+    parts[1] = tail;
     return whi_layout_seq(layout, 2, parts, low->arena);
 }
 
@@ -181,6 +185,7 @@ static wh_status lower_array(const lowering *low, whi_layout *layout) {
     bool sub = node->kind == WH_KIND_SUBARRAY;
     int64_t n = node->args[0], stride = extent_of(node->children[0]);
     const int64_t *sizes = node->args + (sub ? 2 : 4);
+    whi_share share = {0};
     wh_status status = child_layout(low, 0, layout);
     for (int64_t i = 0; i < n && status == WH_OK; i++) {
         int64_t dim = node->args[1] == WH_ORDER_C ? n - 1 - i : i;
@@ -188,8 +193,7 @@ static wh_status lower_array(const lowering *low, whi_layout *layout) {
             status = whi_layout_loop(layout, sizes[n + dim], stride, low->arena);
             whi_layout_shift(layout, sizes[2 * n + dim] * stride);
         } else {
-            whi_share share;
-            whi_type_share(node, (int)dim, &share);
+            whi_type_share(node, i, &share);
             status = lower_share(low, &share, stride, layout);
         }
         stride *= sizes[dim];

@@ -106,7 +106,8 @@ int64_t whi_elements_touched(const whi_elements *e, int64_t size) {
     int64_t len = e->layout->leaf.size;
     double lines = (double)size / (double)len * (double)((len + LINE - 1) & -(int64_t)LINE);
     double span = (double)size / (double)e->total * (double)e->span;
-    return (int64_t)(span < lines ? span : lines);
+    double touched = span < lines ? span : lines;
+    return touched < (double)WHI_TYPE_SPAN ? (int64_t)touched : WHI_TYPE_SPAN;
 }
 
 // Unless told, only what a kernel streams directly goes around the cache: a copy in between loses
@@ -226,9 +227,20 @@ wh_status whi_stream_check(const char *function, const void *buf, int64_t count,
     return WH_OK;
 }
 
+// From the lowest byte to the highest; more than 64 bits tell is as good as the most they tell.
+static int64_t span_of(int64_t count, const whi_bounds *at) {
+    int64_t steps, span;
+    if (count == 0)
+        return 0;
+    if (__builtin_mul_overflow(distance(at->ub - at->lb), count - 1, &steps) ||
+        __builtin_add_overflow(steps, at->true_ub - at->true_lb, &span))
+        return INT64_MAX;
+    return span;
+}
+
 wh_status whi_elements_open(const char *function, const void *buf, int64_t count,
                             const wh_type *type, unsigned flags, whi_elements *elements) {
-    int64_t total = 0, extent;
+    int64_t total = 0;
     wh_status status = whi_stream_check(function, buf, count, type, &total);
     if (status != WH_OK)
         return status;
@@ -238,12 +250,11 @@ wh_status whi_elements_open(const char *function, const void *buf, int64_t count
     status = whi_plan_get(type, WHI_BYTES, &plan);
     if (status != WH_OK)
         return status;
-    extent = type->at.ub - type->at.lb;
     *elements = (whi_elements){
         .buf = (uintptr_t)buf,
         .count = count,
-        .extent = extent,
-        .span = distance(extent) * (count - 1) + (type->at.true_ub - type->at.true_lb),
+        .extent = type->at.ub - type->at.lb,
+        .span = span_of(count, &type->at),
         .total = total,
         .layout = &plan->exec,
     };

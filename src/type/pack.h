@@ -18,4 +18,9 @@ WH_CHECK wh_status whi_stream_check(const char *function, const void *buf, int64
 WH_CHECK wh_status whi_order_part(const char *function, whi_order *order, size_t offset,
                                   const void *packed, size_t max, const size_t *actual);
 
+// whi_iov_runs writes runs `first` and following of one element of a layout to iov, up to `max`;
+// returns how many.  Addresses begin at `origin`.
+int64_t whi_iov_runs(const whi_layout *layout, uintptr_t origin, int64_t first, struct iovec *iov,
+                     int64_t max);
+
 #endif

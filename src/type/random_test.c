@@ -332,6 +332,33 @@ static void add_token(int64_t offset, wh_type_id id, void *arg) {
         all->token[all->n++] = WHI_CLASS_INT * 256 + sizeof(int);
 }
 
+typedef struct borders {
+    int64_t limit, at, border, basics, before;
+} borders;
+
+static void add_border(int64_t offset, wh_type_id id, void *arg) {
+    (void)offset;
+    borders *b = arg;
+    b->at += whi_basics[id].size;
+    b->basics += whi_basics[id].cls == WHI_CLASS_PAIR ? 2 : 1;
+    if (b->at > b->limit)
+        return;
+    b->border = b->at;
+    b->before = b->basics;
+}
+
+// The last end of an element at or below some bytes of the stream.
+static void check_borders(const sample *s) {
+    for (int64_t i = 0; i < 5 && s->total; i++) {
+        borders b = {.limit = (i * 7919 + (int64_t)s->seed * 104729) % (s->total + 1)};
+        int64_t border, basics;
+        whi_oracle_walk(s->type, s->count, add_border, &b);
+        CHECK_EQ_INT(wh_type_get_border(s->type, b.limit, &border, &basics), WH_OK);
+        CHECK_EQ_INT(border, b.border);
+        CHECK_EQ_INT(basics, b.before);
+    }
+}
+
 // Two samples have one signature exactly when the oracle visits the same classes and widths.
 static void check_signature(const sample *s) {
     static tokens now, before;
@@ -346,6 +373,7 @@ static void check_signature(const sample *s) {
     CHECK(same == (now.n == before.n && hash == hash_before));
     CHECK_EQ_INT(wh_type_get_elements(s->type, s->total, &elements), WH_OK);
     CHECK_EQ_INT(elements, now.n);
+    check_borders(s);
     before = now;
     hash_before = hash;
 }

@@ -21,6 +21,7 @@
 #ifndef WHI_TYPE_TYPE_H
 #define WHI_TYPE_TYPE_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,10 +37,15 @@ enum {
 // Bounds beyond this are refused, so that the difference of any two fits into 64 bits.
 #define WHI_TYPE_SPAN ((int64_t)1 << 61)
 
+// A set of predefined types is one word.
+static_assert(WH_TYPE_IDS <= 64, "whi_bounds.ids");
+
 typedef struct whi_plan whi_plan;
 
 typedef struct whi_bounds {
     int64_t size, basics;
+    int64_t external;  // bytes in external32
+    uint64_t ids;      // a bit for each predefined type among its elements
     int64_t lb, ub, true_lb, true_ub;
     uint32_t align;  // the strictest of its elements, 1 when it has none
     bool marked;     // lb and ub were set by hand, here or below
@@ -123,10 +129,12 @@ WH_CHECK wh_status whi_type_bounds_set(wh_type *node);
 // `step` apart, and then `tail` elements `step` after the last; the first begins at `start`.
 typedef struct whi_share {
     int64_t start, block, blocks, step, tail;
+    int64_t below;  // processes that differ only in the dimensions after this one
 } whi_share;
 
-// whi_type_share computes the share in dimension `dim` of a darray node whose arguments are checked.
-void whi_type_share(const wh_type *node, int dim, whi_share *share);
+// whi_type_share computes the share in the dimension that runs `i`-th fastest of a darray node whose
+// arguments are checked.  For i > 0 *share is the one of the dimension before.
+void whi_type_share(const wh_type *node, int64_t i, whi_share *share);
 
 // whi_type_overflow fails with the sentence for a layout too large to address.
 WH_CHECK wh_status whi_type_overflow(const wh_type *node);

@@ -307,6 +307,32 @@ TEST(elements_of_a_cut_stream) {
     wh_type_release(type);
 }
 
+TEST(borders_keep_elements_whole) {
+    int64_t lengths[] = {1, 2}, displacements[] = {0, 8}, border, n;
+    const wh_type *types[] = {basic(WH_TYPE_INT), basic(WH_TYPE_DOUBLE_INT)};
+    wh_type *type, *nothing;
+    CHECK_EQ_INT(wh_type_create_struct(2, lengths, displacements, types, &type), WH_OK);
+    // Elements end at 4, 16 and 28: a pair is not cut between its value and its index.
+    int64_t good[][3] = {{0, 0, 0},   {3, 0, 0},   {4, 4, 1},   {12, 4, 1},  {15, 4, 1},
+                         {16, 16, 3}, {27, 16, 3}, {28, 28, 5}, {31, 28, 5}, {60, 60, 11}};
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+        CHECK_EQ_INT(wh_type_get_border(type, good[i][0], &border, &n), WH_OK);
+        CHECK_EQ_INT(border, good[i][1]);
+        CHECK_EQ_INT(n, good[i][2]);
+    }
+    CHECK_EQ_INT(wh_type_get_border(type, 31, &border, NULL), WH_OK);
+    CHECK_EQ_INT(border, 28);
+    CHECK_EQ_INT(wh_type_get_border(type, -1, &border, &n), WH_EINVAL);
+    CHECK_EQ_INT(wh_type_get_border(type, 1, NULL, &n), WH_EINVAL);
+    CHECK_EQ_INT(wh_type_get_border(NULL, 1, &border, &n), WH_EINVAL);
+    CHECK_EQ_INT(wh_type_create_contig(0, type, &nothing), WH_OK);
+    CHECK_EQ_INT(wh_type_get_border(nothing, 0, &border, &n), WH_OK);
+    CHECK_EQ_INT(border, 0);
+    CHECK_EQ_INT(wh_type_get_border(nothing, 1, &border, &n), WH_EINVAL);
+    wh_type_release(nothing);
+    wh_type_release(type);
+}
+
 TEST(signatures_go_by_class_and_width) {
     uint64_t a, b;
     int64_t n;
