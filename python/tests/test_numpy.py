@@ -132,6 +132,22 @@ class Dtypes(unittest.TestCase):
                 t.from_dtype(dtype)
         with self.assertRaisesRegex(ValueError, "big-endian"):
             t.from_array(np.zeros(3, ">i4"))
+        for array, error, said in [
+            (np.ma.array([1.0, 2.0], mask=[0, 1]), TypeError, r"array: 'MaskedArray' has a mask"),
+            (np.ma.array([1.0, 2.0]), TypeError, r"has a mask.*\.filled\(\)"),
+            (np.ma.array([1.0])[:0], TypeError, "has a mask"),
+            (np.array([None, 1]), TypeError, "dtype object: holds references"),
+            (memoryview(np.array([None, 1])), TypeError, "elements 'O': there is no type"),
+            (memoryview(np.zeros(2, "i4,O")), TypeError, "there is no type"),
+            (memoryview(np.zeros(3, ">i4")), TypeError, "elements '>i': there is no type"),
+            ([1.0, 2.0], TypeError, "list"),
+            (np.float64, TypeError, ""),
+        ]:
+            with self.subTest(array), self.assertRaisesRegex(error, said):
+                t.from_array(array)
+        masked = np.ma.array([1.0, 2.0], mask=[0, 1])
+        self.assertEqual(t.from_array(masked.data), t.contig(2, t.DOUBLE))
+        self.assertEqual(t.from_array(masked.filled()), t.contig(2, t.DOUBLE))
         self.assertEqual(t.from_dtype(">i1"), t.INT8)
         with self.assertRaises(TypeError):
             t.from_dtype("no such dtype")

@@ -3,6 +3,7 @@
 import array
 import ctypes
 import gc
+import os
 import re
 import subprocess
 import sys
@@ -160,6 +161,28 @@ class Questions(unittest.TestCase):
         self.assertEqual(one.elements(16), 3)
         with self.assertRaises(errors.InvalidError):
             one.elements(5)
+
+    def test_border(self):
+        one = t.struct([1, 2], [0, 8], [t.INT, t.DOUBLE_INT])
+        self.assertEqual([one.border(n) for n in (0, 3, 4, 12, 16, 27, 28, 33)],
+                         [0, 0, 4, 4, 16, 16, 28, 32])
+        self.assertEqual(one.elements(one.border(61)), 11)
+        for bad in (-1, 1 << 63):
+            with self.assertRaises(ValueError):
+                one.border(bad)
+        with self.assertRaises(errors.InvalidError):
+            t.contig(0, one).border(1)
+
+    def test_chunks_between_borders_are_reduced_as_they_come(self):
+        one = t.struct([1, 2, 1], [0, 8, 40], [t.SHORT, t.DOUBLE, t.INT])
+        target, source = bytearray(one.extent * 9), os.urandom(one.size * 9)
+        at = 0
+        while at < len(source):
+            end = one.border(min(at + 29, len(source)))
+            self.assertGreater(end, at)
+            self.assertLessEqual(end - at, 29)
+            t.accumulate(source[at:end], target, one, "max", 9, offset=at)
+            at = end
 
     def test_unflatten_refuses(self):
         good = t.vector(3, 1, 2, t.INT).flatten()

@@ -395,6 +395,8 @@ cdef extern from "<wherry/type.h>" nogil:
     wh_status wh_type_signature(const wh_type *type, int64_t count, uint64_t *hash,
                                 int64_t *basics)
     wh_status wh_type_get_elements(const wh_type *type, int64_t size, int64_t *basics)
+    wh_status wh_type_get_border(const wh_type *type, int64_t size, int64_t *border,
+                                 int64_t *basics)
     wh_status wh_type_flatten(const wh_type *type, void *data, size_t max, size_t *actual)
     wh_status wh_type_unflatten(const void *data, size_t size, size_t *used, wh_type **type)
 

@@ -122,11 +122,17 @@ def from_array(array: Any) -> Type:
 
     Pack it with ``pack(array, from_array(array))``: the packed bytes are the elements in C order,
     without the padding of structured dtypes.  The type fits any array of the same dtype, shape and
-    strides.  Raises TypeError for what is neither, and as ``from_dtype``.
+    strides.  Raises TypeError for what is neither, for a masked array, and as ``from_dtype``.
     """
     if hasattr(array, "dtype") and hasattr(array, "strides"):
+        if hasattr(array, "mask") and hasattr(array, "filled"):
+            raise TypeError(f"array: '{type(array).__name__}' has a mask, which its memory does not "
+                            "tell of; give its .data and its .mask, or .filled()")
         return strided(array.shape, array.strides, from_dtype(array.dtype))
     view = memoryview(array)
+    if view.suboffsets:
+        raise TypeError(f"array: '{type(array).__name__}' is an array of pointers to its rows "
+                        "(suboffsets), which no type describes")
     return strided(_or_empty(view.shape), _or_empty(view.strides), _format(view))
 
 

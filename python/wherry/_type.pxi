@@ -108,7 +108,8 @@ cdef class Type:
     def same_layout(self, Type other not None):
         """Whether both select the same bytes in the same order with the same bounds.
 
-        Unlike ``==`` it does not ask what the bytes are: ``FLOAT`` and ``INT32`` agree.
+        Unlike ``==`` it does not ask what the bytes are: ``FLOAT`` and ``INT32`` agree.  Both raise
+        LimitError for types that were made differently and still agree after 2^26 runs.
         """
         cdef cbool equal = False
         check(wh_type_equal(self.c, other.c, &equal))
@@ -133,6 +134,16 @@ cdef class Type:
         check(wh_type_get_elements(self.c, whole(size, "size"), &basics))
         return basics
 
+    def border(self, size):
+        """The last byte at or below `size` packed bytes at which no predefined element is cut.
+
+        Who cuts a stream into chunks that are to be combined or converted, each as it arrives, cuts
+        it there.  A pair stays whole.
+        """
+        cdef int64_t border = 0
+        check(wh_type_get_border(self.c, whole(size, "size"), &border, NULL))
+        return border
+
     def flatten(self):
         """The type as bytes that any machine and any later version understands."""
         cdef size_t size = 0
@@ -146,7 +157,7 @@ cdef class Type:
     def __eq__(self, other):
         if not isinstance(other, Type):
             return NotImplemented
-        return self.same_layout(other) and self.signature() == other.signature()
+        return self.signature() == other.signature() and self.same_layout(other)
 
     def __hash__(self):
         cdef wh_type_info *info = self.info()
