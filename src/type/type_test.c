@@ -325,6 +325,13 @@ TEST(borders_keep_elements_whole) {
     CHECK_EQ_INT(wh_type_get_border(type, -1, &border, &n), WH_EINVAL);
     CHECK_EQ_INT(wh_type_get_border(type, 1, NULL, &n), WH_EINVAL);
     CHECK_EQ_INT(wh_type_get_border(NULL, 1, &border, &n), WH_EINVAL);
+    // A member of several elements in front counts with all of them.
+    wh_type *led;
+    lengths[0] = 3;
+    CHECK_EQ_INT(wh_type_create_struct(2, lengths, displacements, types, &led), WH_OK);
+    CHECK_EQ_INT(wh_type_get_border(led, 25, &border, &n), WH_OK);
+    CHECK(border == 24 && n == 5);
+    wh_type_release(led);
     CHECK_EQ_INT(wh_type_create_contig(0, type, &nothing), WH_OK);
     CHECK_EQ_INT(wh_type_get_border(nothing, 0, &border, &n), WH_OK);
     CHECK_EQ_INT(border, 0);
