@@ -27,8 +27,8 @@ wh_status whi_ep_new(wh_worker *worker, wh_endpoint **out) {
     ep->refs = 2;  // the user's and the library's
     ep->bulk_serial = 1;
     ep->state = WHI_EP_CONNECTING;
-    whi_list *lists[] = {&ep->link_node, &ep->dirty_node, &ep->abort_node, &ep->sendq,
-                         &ep->ops,       &ep->flushes,    &ep->taken,      &ep->early};
+    whi_list *lists[] = {&ep->link_node, &ep->dirty_node, &ep->abort_node, &ep->sendq, &ep->ops,
+                         &ep->flushes,   &ep->taken,      &ep->early,      &ep->ahead};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         whi_list_init(lists[i]);
     for (int i = 0; i < WHI_MATCH_COUNT; i++)
@@ -154,12 +154,21 @@ void whi_ep_opened(wh_endpoint *ep, uint64_t credit, uint32_t announce_limit) {
         whi_ep_mark(ep);
 }
 
+// What was announced is fetched in pieces of this part of the credit: as large as it takes to pay for waking the peer.
+enum { AHEAD_PART = 16 };
+
 void whi_ep_give_credit(wh_endpoint *ep, uint64_t cost) {
     ep->rx_owed += cost;
     // Returned in large pieces: a sender without credit announces, so it never waits for one.
-    if (ep->rx_owed < ep->worker->ctx->config.credit / 4)
+    uint64_t credit = ep->worker->ctx->config.credit;
+    bool ahead = !whi_list_empty(&ep->ahead);
+    if (ep->rx_owed < (ahead ? credit / AHEAD_PART : credit / 4))
         return;
     if (!ep->link || ep->link->dead || ep->state != WHI_EP_OPEN)
+        return;
+    if (ahead)
+        whi_ahead_fetch(ep);
+    if (ep->rx_owed < credit / 4)
         return;
     whi_hdr hdr = {.cls = WHI_CLASS_CREDIT, .ep = ep->number, .arg = ep->rx_owed};
     ep->rx_window += (int64_t)ep->rx_owed;

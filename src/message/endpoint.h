@@ -77,7 +77,8 @@ struct wh_endpoint {
     whi_list ops;             // all pending requests
     whi_list flushes;         // flushes that wait for granted sends to move
     whi_list taken;           // messages that wh_tag_peek has taken
-    whi_list early;           // messages that came before their turn (lanes that reorder)
+    whi_list ahead;  // announced messages that may be fetched before their receive (ahead.c)
+    whi_list early;  // messages that came before their turn (lanes that reorder)
     uint32_t early_count;
     struct whi_dial *dial;  // while connecting
     wh_request *connect_req;

@@ -190,6 +190,7 @@ void whi_match_drop(whi_match *m, whi_message *msg) {
     whi_list_remove(&msg->ep_link);
     whi_list_remove(&msg->tag_link);
     whi_list_remove(&msg->ep_tag_link);
+    whi_list_remove(&msg->ahead_link);
 }
 
 // The four ways to look for a message: by endpoint or not, by whole tag or by mask.

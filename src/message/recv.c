@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "mem/mem.h"
 #include "message/deliver.h"
@@ -215,6 +216,7 @@ wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payl
         if (!msg)
             return WH_ENOMEM;
         whi_match_keep(&whi_messages_of(worker)->match[which], &ep->match[which], msg);
+        whi_ahead_note(msg);
         return WH_OK;
     }
     size_t size = hdr->size;
@@ -238,8 +240,7 @@ static wh_status name_message(whi_message *msg) {
     return WH_OK;
 }
 
-// unname_message makes an announced message one that cannot be asked for or withdrawn.
-static void unname_message(whi_message *msg) {
+void whi_message_unname(whi_message *msg) {
     if (!(msg->flags & WHI_FLAG_ANNOUNCED) || msg->gone)
         return;
     (void)whi_hash_remove(&whi_messages_on(msg->ep->link)->announced, msg->send_id);
@@ -247,7 +248,13 @@ static void unname_message(whi_message *msg) {
 }
 
 void whi_message_free(whi_message *msg) {
-    unname_message(msg);
+    if (msg->fetch) {  // which has its memory
+        msg->dropped = true;
+        return;
+    }
+    whi_message_unname(msg);
+    whi_list_remove(&msg->ahead_link);
+    whi_free(msg->body);
     whi_pool_put(&whi_messages_of(msg->ep->worker)->messages[msg->pool], msg);
 }
 
@@ -279,6 +286,7 @@ whi_message *whi_message_new(wh_endpoint *ep, const whi_hdr *hdr, const void *pa
     whi_list_init(&msg->ep_link);
     whi_list_init(&msg->tag_link);
     whi_list_init(&msg->ep_tag_link);
+    whi_list_init(&msg->ahead_link);
     if (size)
         memcpy(msg->data, data, size);
     if (announced && name_message(msg) != WH_OK) {
@@ -289,8 +297,7 @@ whi_message *whi_message_new(wh_endpoint *ep, const whi_hdr *hdr, const void *pa
     return msg;
 }
 
-// settle_message gives back what a message that is done with has cost, and frees it.
-static void settle_message(whi_message *msg) {
+void whi_recv_settle(whi_message *msg) {
     if (!(msg->flags & WHI_FLAG_ANNOUNCED) && !msg->gone)
         whi_ep_give_credit(msg->ep, msg->size + WHI_MESSAGE_COST);
     whi_message_free(msg);
@@ -309,14 +316,31 @@ static void refuse_kept(wh_request *req, wh_status st) {
     }
 }
 
+static const void *payload_of(const whi_message *msg) {
+    return msg->body ? msg->body : msg->data;
+}
+
+void whi_recv_land_kept(wh_request *req, whi_message *msg) {
+    wh_endpoint *ep = msg->ep;
+    wh_status st = land_here(req, msg->tag, payload_of(msg), msg->size);
+    count_received(ep, msg->size);
+    finish_landed(req, st);
+    whi_recv_settle(msg);
+}
+
 // meet_kept joins a receive with a message that was kept, and frees that.
 static void meet_kept(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
-    whi_ep_retain(ep);    // an allocator that is asked for an object's memory may end it,
-    unname_message(msg);  // and with it the link that knows the message's name
+    if (msg->fetch) {
+        whi_recv_bind(req, ep);
+        whi_ahead_wait(req, msg);
+        return;
+    }
+    whi_ep_retain(ep);        // an allocator that is asked for an object's memory may end it,
+    whi_message_unname(msg);  // and with it the link that knows the message's name
     wh_status st = meet(req, ep, msg->cls, msg->flags, msg->tag, msg->length, msg->send_id,
-                        msg->data, msg->size);
-    settle_message(msg);
+                        payload_of(msg), msg->size);
+    whi_recv_settle(msg);
     if (st != WH_OK)
         refuse_kept(req, st);
     whi_ep_release(ep);
@@ -325,19 +349,19 @@ static void meet_kept(wh_request *req, whi_message *msg) {
 // take joins a receive that is just posted with a message that was kept.
 static wh_status take(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
-    if (req->kind == WHI_REQ_RECV_TAG && !(msg->flags & WHI_FLAG_ANNOUNCED)) {
+    if (req->kind == WHI_REQ_RECV_TAG && !(msg->flags & WHI_FLAG_ANNOUNCED) && !msg->fetch) {
         if (msg->size <= req->buf.size && req->buf.kind == WH_MEM_HOST) {
             // Ends inside the call, without becoming pending, unless another thread has made it.
             if (req->foreign)
                 whi_recv_bind(req, ep);
-            (void)land_here(req, msg->tag, msg->data,
+            (void)land_here(req, msg->tag, payload_of(msg),
                             msg->size);  // host memory that is large enough
             if (msg->flags & WHI_FLAG_SYNC)
                 whi_recv_answer(ep, msg->send_id, WH_OK);
             count_received(ep, msg->size);
             req->result.status = WH_OK;
             req->result.source = ep->user_gone ? NULL : ep;
-            settle_message(msg);
+            whi_recv_settle(msg);
             return WH_OK;
         }
     }
@@ -387,6 +411,8 @@ void whi_recv_set_apart(wh_request *req) {
 }
 
 void whi_recv_regain(wh_request *req) {
+    if (req->awaits)
+        whi_ahead_leave(req);
     forget_grant(req);
     req->send_id = 0;
     req->moved = 0;
@@ -429,7 +455,7 @@ void whi_recv_withdrawn(wh_endpoint *ep, uint32_t send_id, bool broken) {
     whi_message *msg = whi_hash_get(&whi_messages_on(ep->link)->announced, send_id);
     if (msg && msg->ep == ep) {
         ep->rx_announced--;
-        unname_message(msg);
+        whi_message_unname(msg);
         if (msg->taken)
             return;  // its user has it and will find it gone
         whi_match_drop(&whi_messages_of(ep->worker)->match[match_of_class(msg->cls)], msg);
@@ -459,7 +485,7 @@ void whi_recv_drop_taken(whi_message *msg) {
         ep->rx_announced--;
     if (!msg->gone && (msg->flags & (WHI_FLAG_ANNOUNCED | WHI_FLAG_SYNC)))
         whi_recv_answer(ep, msg->send_id, WH_OK);
-    settle_message(msg);
+    whi_recv_settle(msg);
     whi_ep_release(ep);
 }
 
@@ -498,7 +524,7 @@ void whi_recv_drop_messages(wh_endpoint *ep, bool all) {
                 ep->rx_announced--;
             if (announced || (msg->flags & WHI_FLAG_SYNC))
                 whi_recv_answer(ep, msg->send_id, WH_OK);
-            settle_message(msg);
+            whi_recv_settle(msg);
         }
     }
     // Their users keep these, but will find them gone; whoever sent one waits no longer, and no close of its either.
@@ -508,7 +534,7 @@ void whi_recv_drop_messages(wh_endpoint *ep, bool all) {
             continue;
         ep->rx_announced--;
         whi_recv_answer(ep, msg->send_id, WH_OK);
-        unname_message(msg);
+        whi_message_unname(msg);
     }
 }
 

@@ -59,6 +59,22 @@ void whi_recv_init(wh_worker *worker);
 whi_message *whi_message_new(wh_endpoint *ep, const whi_hdr *hdr, const void *payload);
 void whi_message_free(whi_message *msg);
 
+// whi_message_unname makes an announced message one that cannot be asked for or withdrawn.  whi_recv_settle gives back what
+// a message that is done with has cost, and frees it.
+void whi_message_unname(whi_message *msg);
+void whi_recv_settle(whi_message *msg);
+
+// whi_recv_land_kept ends a receive with a kept message whose payload is here now.
+void whi_recv_land_kept(wh_request *req, whi_message *msg);
+
+// Fetching ahead (ahead.c): whi_ahead_note notes an announced message that was kept, whi_ahead_fetch asks for such as the
+// endpoint's owed credit pays for.  whi_ahead_wait lets a receive wait for the payload of a message that it has matched;
+// whi_ahead_leave ends that.
+void whi_ahead_note(whi_message *msg);
+void whi_ahead_fetch(wh_endpoint *ep);
+void whi_ahead_wait(wh_request *req, whi_message *msg);
+void whi_ahead_leave(wh_request *req);
+
 // whi_recv_drop_messages drops what waits at an endpoint: all, or only what cannot be fetched any more.
 void whi_recv_drop_messages(wh_endpoint *ep, bool all);
 

@@ -232,6 +232,8 @@ void whi_req_finish(wh_request *req, wh_status status) {
     unset_timer(req);
     if (req->send_id | req->grant_id | req->loan_id)
         forget_ids(req);
+    if (__builtin_expect(req->awaits != NULL, 0))
+        whi_ahead_leave(req);
     if (__builtin_expect(status < 0, 0))
         count_failure(req, status);
     if (__builtin_expect(whi_req_accesses(req), 0))

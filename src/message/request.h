@@ -104,10 +104,11 @@ struct wh_request {
         bool abandoned;  // the handle was given up before the end; under the worker's foreign_lock
         uint8_t no_other_fields_here[6];
     } others;
-    uint64_t accept;  // bytes that were granted
-    uint64_t moved;   // of those
-    uint64_t serial;  // order of the bulk transfers of an endpoint
-    uint64_t offset;  // in the segment that is being moved
+    struct wh_message *awaits;  // the message that it has matched and whose payload is on its way
+    uint64_t accept;            // bytes that were granted
+    uint64_t moved;             // of those
+    uint64_t serial;            // order of the bulk transfers of an endpoint
+    uint64_t offset;            // in the segment that is being moved
     uint32_t segment;
     uint16_t am_id;
     uint16_t am_header_size;

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Fetching ahead: small messages that were announced for want of credit are asked for before their receive is there.
+//
+// Each would otherwise cost its receive a round trip to a sender that may be asleep.  What a fetched message costs is taken
+// off the credit that the endpoint owes its peer, so that it never holds more than that has allowed.  From then on it is
+// a kept message like any other, save that its payload is on its way: `fetch` is the receive of ours that brings it, and
+// `waiter` the user's that has matched meanwhile.  A synchronous send is not asked for, since a grant says that it has
+// matched.  Owner's thread.
+#include "base/alloc.h"
+#include "message/recv.h"
+
+void whi_ahead_note(whi_message *msg) {
+    wh_endpoint *ep = msg->ep;
+    bool small = msg->length && msg->length <= ep->worker->eager_max;
+    if (msg->cls == WHI_CLASS_TAG && msg->flags == WHI_FLAG_ANNOUNCED && small && !msg->gone)
+        whi_list_push_back(&ep->ahead, &msg->ahead_link);
+}
+
+void whi_ahead_wait(wh_request *req, whi_message *msg) {
+    req->stage = WHI_STAGE_MOVING;
+    req->result.size = req->length = msg->length;
+    req->result.tag = msg->tag;
+    req->awaits = msg;
+    msg->waiter = req;
+}
+
+void whi_ahead_leave(wh_request *req) {
+    req->awaits->waiter = NULL;
+    req->awaits = NULL;
+}
+
+// is_held says whether wh_tag_peek has given the message to its user, who has yet to receive or drop it.
+static bool is_held(const whi_message *msg) {
+    return msg->taken && whi_list_linked(&msg->ep_link);
+}
+
+// offer_again is for a payload that came when the receive that had matched it had just ended with the endpoint.
+static void offer_again(whi_message *msg) {
+    wh_endpoint *ep = msg->ep;
+    whi_match *m = &whi_messages_of(ep->worker)->match[WHI_MATCH_TAG];
+    wh_request *req =
+        msg->taken ? NULL : whi_match_message(m, &ep->match[WHI_MATCH_TAG], ep, msg->tag);
+    if (req) {
+        whi_recv_bind(req, ep);
+        req->stage = WHI_STAGE_MOVING;
+        whi_recv_land_kept(req, msg);
+    } else if (msg->taken || ep->user_gone) {
+        whi_recv_settle(msg);
+    } else {
+        whi_match_keep(m, &ep->match[WHI_MATCH_TAG], msg);
+    }
+}
+
+// lose ends a message whose payload does not come: its sender has withdrawn it, or it could not be had.
+static void lose(whi_message *msg, wh_request *waiter, bool broken) {
+    wh_endpoint *ep = msg->ep;
+    if (is_held(msg)) {
+        msg->gone = true;  // its user has it and will find it gone
+        whi_ep_give_credit(ep, msg->size + WHI_MESSAGE_COST);
+        return;
+    }
+    if (whi_list_linked(&msg->all_link))
+        whi_match_drop(&whi_messages_of(ep->worker)->match[WHI_MATCH_TAG], msg);
+    whi_recv_settle(msg);
+    if (waiter && broken)
+        whi_req_fail(waiter, WH_ECANCELLED, "%s: the sender's memory cannot be read",
+                     whi_req_text(waiter));
+    else if (waiter)
+        whi_recv_end_withdrawn(waiter);
+}
+
+static void on_fetched(wh_request *req, const wh_result *result, void *arg) {
+    (void)req;
+    whi_message *msg = arg;
+    wh_endpoint *ep = msg->ep;
+    wh_request *waiter = msg->waiter;
+    bool broken = msg->fetch->why != WH_OK;
+    msg->fetch = NULL;
+    if (waiter)
+        whi_ahead_leave(waiter);
+    if (result->status == WH_OK) {
+        // The receive that gets it counts it.
+        ep->counters.received_messages--;
+        ep->counters.received_bytes -= msg->length;
+    }
+    if (msg->dropped)
+        whi_message_free(msg);
+    else if (result->status != WH_OK)
+        lose(msg, waiter, broken);
+    else if (waiter)
+        whi_recv_land_kept(waiter, msg);
+    else if (!whi_list_linked(&msg->all_link) && !is_held(msg))
+        offer_again(msg);
+}
+
+// fetch asks for one message.  False: no memory for it now.
+static bool fetch(whi_message *msg) {
+    wh_endpoint *ep = msg->ep;
+    wh_op_opts opts = {.size = sizeof(opts), .done = on_fetched, .arg = msg};
+    wh_request *req = whi_req_new(ep->worker, ep, WHI_REQ_RECV_TAG, &opts, false);
+    msg->body = req ? whi_malloc(msg->length) : NULL;
+    if (!msg->body) {
+        if (req)
+            whi_req_discard(req);
+        return false;
+    }
+    whi_list_remove(&msg->ahead_link);
+    whi_message_unname(msg);
+    msg->gone = false;
+    msg->flags = 0;
+    msg->size = (uint32_t)msg->length;
+    msg->fetch = req;
+    ep->rx_announced--;
+    ep->rx_owed -= msg->size + WHI_MESSAGE_COST;
+    req->buf = (whi_buffer){msg->body, msg->size, WH_MEM_HOST, 0, WH_OK};
+    req->tag = msg->tag;
+    req->mask = WH_TAG_MASK_ALL;
+    req->no_place = 1;
+    req->length = msg->length;
+    req->result = (wh_result){.size = msg->length, .tag = msg->tag};
+    req->send_id = msg->send_id;
+    whi_req_accept(req, WHI_STAGE_QUEUED);
+    whi_recv_grant(req, WHI_PART_DATA, msg->length);
+    return true;
+}
+
+void whi_ahead_fetch(wh_endpoint *ep) {
+    whi_list *node;
+    while (ep->link && !ep->link->dead && !ep->link->doomed && !ep->user_gone &&
+           (node = whi_list_first(&ep->ahead))) {
+        whi_message *msg = whi_container_of(node, whi_message, ahead_link);
+        if (ep->rx_owed < msg->length + WHI_MESSAGE_COST || !fetch(msg))
+            return;
+    }
+}
