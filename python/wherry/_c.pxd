@@ -270,15 +270,16 @@ cdef extern from "_park.h" nogil:
         void *request
         wh_result result
         uint64_t source
+    ctypedef struct parked_loss:
+        uint64_t number
+        wh_status why
     ctypedef enum parked_kind:
         PARKED_ENDPOINT
-        PARKED_LOST
         PARKED_AM
     ctypedef struct parked_event:
         parked_kind kind
         uint64_t number
         wh_endpoint *ep
-        wh_status why
         uint16_t id
         wh_am *kept
         size_t header_size, size
@@ -305,6 +306,8 @@ cdef extern from "_park.h" nogil:
     bint park_has_events(const park *p)
     bint park_empty(const park *p)
     parked_event *park_pop(park *p)
+    parked_loss *park_take_loss(parked_op *op)
+    void park_drop_losses(park *p)
     void park_on_done(wh_request *req, const wh_result *result, void *arg)
     void park_on_accept(wh_endpoint *ep, void *arg)
     void park_on_lost(wh_endpoint *ep, wh_status why, void *arg)

@@ -35,12 +35,22 @@ cdef handle_event(Worker w, parked_event *event):
             ep.abort()
         else:
             listener.deliver(ep)
-    elif event.kind == PARKED_LOST:
-        ep = w.endpoints.get(event.number)
-        if ep is not None:
-            (<Endpoint>ep).tell_lost(event.why)
     else:
         handle_am(w, event)
+
+
+cdef handle_loss(Worker w, parked_loss *loss):
+    """Tells of the end of a peer.  What ended before has been told, and handlers have been called."""
+    cdef uint64_t number = loss.number
+    cdef wh_status why = loss.why
+    free(loss)
+    ep = w.endpoints.get(number)
+    if ep is None:
+        return
+    try:
+        (<Endpoint>ep).tell_lost(why)
+    except Exception as error:
+        report(w, "a handler of the worker failed", error)
 
 
 cdef handle_am(Worker w, parked_event *event):

@@ -162,17 +162,22 @@ cdef class Driven:
     cdef int drain(self) except -1:
         """Takes operations and events out of the park and tells whoever waits for them."""
         cdef parked_op *ended
+        cdef parked_loss *loss
         cdef Request op
         handle_events(<Worker>self)
         ended = park_first(&self.parked)
         while ended != NULL:
-            op = <Request>ended.request
-            op.finish()
-            op.leave()
-            if op.rare is not None and op.rare.then is not None:
-                run_then(<Worker>self, op)
-            if op.done_fn is not None and not self.loop.is_closed():
-                op.tell()
+            loss = park_take_loss(ended)
+            if loss != NULL:
+                handle_loss(<Worker>self, loss)
+            else:
+                op = <Request>ended.request
+                op.finish()
+                op.leave()
+                if op.rare is not None and op.rare.then is not None:
+                    run_then(<Worker>self, op)
+                if op.done_fn is not None and not self.loop.is_closed():
+                    op.tell()
             self.count += 1
             if (self.count % CLOCK_EVERY == 0
                     and park_clock_ns() - self.turn_start > PUMP_NS):

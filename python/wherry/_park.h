@@ -23,7 +23,7 @@ typedef struct parked_op {
         *next;               // among those that tasks wait for, then among those that are done
     struct parked_ask *ask;  // its object that needs memory, until it has got it or is gone
     park *home;
-    void *request;  // the Request around it
+    void *request;  // the Request around it; NULL: a parked_loss
     atomic_int done;
     wh_result result;
     uint64_t source;  // the number of the endpoint that the message came from, 0: none
@@ -37,7 +37,14 @@ typedef struct parked_ask {
     wh_object *object;
 } parked_ask;
 
-typedef enum parked_kind { PARKED_ENDPOINT, PARKED_LOST, PARKED_AM } parked_kind;
+// The end of a peer.  It takes its turn among the operations that have ended, so that it is told behind what came before it.
+typedef struct parked_loss {
+    parked_op op;
+    uint64_t number;  // of the endpoint
+    wh_status why;
+} parked_loss;
+
+typedef enum parked_kind { PARKED_ENDPOINT, PARKED_AM } parked_kind;
 
 // Anything else.
 typedef struct parked_event {
@@ -45,7 +52,6 @@ typedef struct parked_event {
     parked_kind kind;
     uint64_t number;  // of the listener, or of the endpoint
     wh_endpoint *ep;  // PARKED_ENDPOINT: a new one, to be closed by whoever takes the event
-    wh_status why;    // PARKED_LOST
     uint16_t id;      // PARKED_AM, with what follows
     wh_am *kept;      // payload still to be received, else NULL
     size_t header_size, size;
@@ -53,10 +59,11 @@ typedef struct parked_event {
 } parked_event;
 
 struct park {
-    parked_op ops;      // the head of a ring: those that are done
+    parked_op ops;      // the head of a ring: those that are done, and ends of peers
     parked_op waiting;  // another: those that are not, and that somebody waits for
     parked_event *events, **events_end;
     parked_ask *asking;
+    unsigned losses;  // in the ring
     struct park_door
         *dropped;  // listeners that other threads have let go; with the interpreter's lock
 };
@@ -75,6 +82,7 @@ static inline void park_init(park *p) {
     p->events = NULL;
     p->events_end = &p->events;
     p->asking = NULL;
+    p->losses = 0;
     p->dropped = NULL;
 }
 
@@ -130,7 +138,7 @@ static inline parked_op *park_next(park *p, parked_op *op) {
 }
 
 static inline int park_has_events(const park *p) {
-    return p->events || p->asking || p->dropped;
+    return p->events || p->asking || p->dropped || p->losses;
 }
 
 static inline int park_empty(const park *p) {
@@ -240,13 +248,32 @@ static void park_on_accept(wh_endpoint *ep, void *arg) {
 }
 
 static void park_on_lost(wh_endpoint *ep, wh_status why, void *arg) {
-    parked_event *event = (parked_event *)calloc(1, sizeof(*event));
-    if (!event)
+    parked_loss *loss = (parked_loss *)calloc(1, sizeof(*loss));
+    if (!loss)
         return;  // the operations on the endpoint tell of it, too
-    event->kind = PARKED_LOST;
-    event->number = park_number_of(ep);
-    event->why = why;
-    park_push((park *)arg, event);
+    loss->op.home = (park *)arg;
+    loss->number = park_number_of(ep);
+    loss->why = why;
+    loss->op.home->losses++;
+    park_link(&loss->op.home->ops, &loss->op);
+}
+
+// park_take_loss takes one out of the ring, for its taker to free; NULL: that is an operation.
+static inline parked_loss *park_take_loss(parked_op *op) {
+    if (op->request)
+        return NULL;
+    op->home->losses--;
+    park_op_leave(op);
+    return (parked_loss *)op;
+}
+
+static inline void park_drop_losses(park *p) {
+    parked_op *op = park_first(p);
+    while (op) {
+        parked_op *next = park_next(p, op);
+        free(park_take_loss(op));
+        op = next;
+    }
 }
 
 static wh_status park_on_am(wh_am *am, void *arg) {

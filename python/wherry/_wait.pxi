@@ -45,7 +45,7 @@ cdef int wait_for(Worker w, Request op, object timeout) except -1:
         if owner:
             wh_worker_progress(w.c)
             if park_has_events(&w.parked):
-                handle_events(w)
+                drain_without_tasks(w)
         if park_op_done(&op.c):
             return 0
     while not park_op_done(&op.c):
@@ -73,11 +73,17 @@ cdef int drain_without_tasks(Worker w) except -1:
     """As ``drain``, for when no loop runs: what tasks wait for stays until it does."""
     cdef parked_op *ended
     cdef parked_op *following
+    cdef parked_loss *loss
     cdef Request op
     handle_events(w)
     ended = park_first(&w.parked)
     while ended != NULL:
         following = park_next(&w.parked, ended)
+        loss = park_take_loss(ended)
+        if loss != NULL:
+            handle_loss(w, loss)
+            ended = park_first(&w.parked)  # the handler may have taken others out
+            continue
         op = <Request>ended.request
         op.finish()
         if op.done_fn is None:

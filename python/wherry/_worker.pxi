@@ -94,6 +94,7 @@ cdef class Worker(Driven):
                 wh_endpoint_abort(event.ep)
             free(event)
             event = park_pop(&self.parked)
+        park_drop_losses(&self.parked)
 
     # ---- operations
 
