@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Tests of `wherry recv` against senders that lie.  Each must harm nothing but its own transfer."""
+import os
+import signal
 import unittest
 
 import tool
@@ -168,6 +170,36 @@ class Hostile(tool.Case):
     def memory(self):
         with open(f"/proc/{self.receiver.pid}/status") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
+
+
+class Dying(tool.Case):
+    ROUNDS = 3
+
+    def send_and_die(self, address):
+        dying = os.fork()
+        if not dying:
+            try:
+                sender = Sender(address)
+                for i in range(50):
+                    sender.send(head(DIR, b"d%d" % i, mode=0o755))
+            finally:
+                os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(dying, 0)
+
+    def test_entries_and_death(self):
+        # What it has sent lies with the receiver, whole, when it dies: no close, no abort.
+        lanes = ("stream", "shm")
+        receiver, address = self.start_receiver("--count", str(len(lanes) * self.ROUNDS + 1))
+        for lane in lanes:
+            os.environ["WHERRY_LANES"] = lane
+            self.addCleanup(os.environ.pop, "WHERRY_LANES", None)
+            for _ in range(self.ROUNDS):
+                self.send_and_die(address)
+        os.environ.pop("WHERRY_LANES")
+        (self.folder / "honest").write_text("honest")
+        self.run_tool(0, "send", self.folder / "honest", address)
+        self.finish(receiver, 1)
+        self.assertEqual((self.folder / "out" / "honest").read_text(), "honest")
 
 
 class Silent(tool.Case):
