@@ -34,7 +34,6 @@ typedef struct last_seen {
     _Atomic(wh_object *) object;  // that waits for memory
     _Atomic(wh_am *) am;          // that was kept
     _Atomic unsigned handled, lost, allocated, freed;
-    bool begun;
     int ended_when_lost, handled_when_lost;
     wh_status why;
 } last_seen;
@@ -43,7 +42,7 @@ static last_seen seen;
 
 static void on_lost(wh_endpoint *ep, wh_status why, void *arg) {
     (void)ep, (void)arg;
-    seen.ended_when_lost = seen.begun ? atomic_load(&seen.op.ended) : -1;
+    seen.ended_when_lost = atomic_load(&seen.op.ended);
     seen.handled_when_lost = (int)atomic_load(&seen.handled);
     seen.why = why;
     atomic_fetch_add(&seen.lost, 1);
@@ -82,7 +81,6 @@ static void accept_memory(void *arg) {
 static void receive_am(void *arg) {
     kit_side *me = seen.me;
     const wh_op_opts *opts = kit_opts(&seen.op);
-    seen.begun = true;
     BEGIN(&seen.op, wh_am_recv(arg, seen.buf, seen.round->size, opts, &seen.op.req));
 }
 
@@ -134,7 +132,6 @@ static void post_last(kit_side *me) {
     const last_round *r = seen.round;
     const wh_op_opts *opts = kit_opts(&seen.op);
     wh_request **req = &seen.op.req;
-    seen.begun = true;
     if (r->kind == LAST_TAG && r->any)
         BEGIN(&seen.op, wh_worker_tag_recv(me->worker, seen.buf, r->size, LAST_TAG_NUMBER,
                                            WH_TAG_MASK_ALL, opts, req));
@@ -202,7 +199,7 @@ static void check_last(kit_side *me) {
     if (r->kind == LAST_AM)
         REQUIRE_INT(seen.handled_when_lost, 1);
     bool waited = r->kind == LAST_OBJECT && r->memory == LATER && r->size == SMALL;
-    if (seen.ended_when_lost >= 0 && !waited)
+    if (r->when == BEFORE && !r->keeps && !waited)
         REQUIRE_INT(seen.ended_when_lost, 1);
     REQUIRE_INT(atomic_load(&seen.freed), atomic_load(&seen.allocated));
 }
