@@ -164,6 +164,8 @@ const char *session_handle(session *self, session_slot *slot) {
     const wh_object *object = slot->result.object;
     transfer_entry entry;
     size_t header_size;
+    if (!object)
+        return "what it sent was lost on its way";
     const void *header = wh_object_header(object, &header_size);
     size_t frames = wh_object_count(object);
     self->began = true;

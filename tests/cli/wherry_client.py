@@ -55,6 +55,15 @@ class Sender:
                                             ctypes.c_size_t(len(frames)),
                                             ctypes.c_uint64(OBJECT_TAG), 5000)
 
+    def post(self, header):
+        """Send without waiting; what it needs lives as long as the process."""
+        kept = ctypes.create_string_buffer(header, len(header))
+        self.kept = [*getattr(self, "kept", []), kept]
+        status = self.lib.wh_object_send(self.ep, kept, ctypes.c_size_t(len(header)), None,
+                                         ctypes.c_size_t(0), ctypes.c_uint64(OBJECT_TAG), None,
+                                         None)
+        assert status in (0, PENDING), status
+
     def send_text(self, text):
         """Say a line as the two ends of `wherry perf` do."""
         return self.lib.wh_tag_send_wait(self.ep, text, ctypes.c_size_t(len(text)),
