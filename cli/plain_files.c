@@ -13,7 +13,6 @@
 #include "cli/walk.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,9 +84,11 @@ static size_t read_part(int fd, size_t size) {
     return have;
 }
 
-static void send_file(const plain_sender *self, const transfer_entry *entry, const char *path) {
-    transfer_entry part = *entry;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+static void send_file(const plain_sender *self, const transfer_entry *entry, const walk_at *at) {
+    static transfer_entry part;
+    const char *path = at->path;
+    transfer_copy(&part, entry);
+    int fd = walk_open(at);
     if (fd < 0 || !digest_begin(self->digest))
         fail(path, NULL);
     do {
@@ -107,10 +108,10 @@ static void send_file(const plain_sender *self, const transfer_entry *entry, con
     close(fd);
 }
 
-static bool visit(const transfer_entry *entry, const char *path, void *arg) {
+static bool visit(const transfer_entry *entry, const walk_at *at, void *arg) {
     const plain_sender *self = arg;
     if (entry->head.kind == TRANSFER_FILE)
-        send_file(self, entry, path);
+        send_file(self, entry, at);
     else
         send_entry(self, entry, 0);
     return true;
@@ -138,12 +139,12 @@ static int run_send(int port, char **paths, int count) {
     return 0;
 }
 
-static const char *take_part(store *to, store_file *file, digest *sum, const transfer_entry *entry,
-                             size_t size) {
+static const char *take_part(store_place *at, store_file *file, digest *sum,
+                             const transfer_entry *entry, size_t size) {
     uint8_t have[TRANSFER_DIGEST];
     const char *why = NULL;
     if (entry->head.flags & TRANSFER_FIRST) {
-        why = store_begin(to, entry, file);
+        why = store_begin(at, entry, file);
         if (!why && !digest_begin(sum))
             why = "cannot be hashed";
     }
@@ -162,10 +163,12 @@ static const char *take_part(store *to, store_file *file, digest *sum, const tra
 static int serve(int fd, store *to) {
     store_file file = {.fd = -1};
     plain_sizes sizes;
-    transfer_entry entry;
+    static store_place place;
+    static transfer_entry entry;
     digest *sum = digest_create();
     if (!sum)
         fail("digest", NULL);
+    store_place_init(&place, to);
     while (recv_all(fd, &sizes, sizeof sizes)) {
         if (sizes.header > sizeof header || sizes.data > sizeof data ||
             !recv_all(fd, header, sizes.header) || !recv_all(fd, data, sizes.data))
@@ -174,13 +177,13 @@ static int serve(int fd, store *to) {
         if (why)
             fail("a sender", why);
         if (entry.head.kind == TRANSFER_FILE)
-            why = take_part(to, &file, sum, &entry, sizes.data);
+            why = take_part(&place, &file, sum, &entry, sizes.data);
         else if (entry.head.kind == TRANSFER_DIR)
-            why = store_dir(to, &entry);
+            why = store_dir(&place, &entry);
         else if (entry.head.kind == TRANSFER_LEAVE)
-            why = store_leave(to, &entry);
+            why = store_leave(&place, &entry);
         else if (entry.head.kind == TRANSFER_LINK)
-            why = store_link(to, &entry);
+            why = store_link(&place, &entry);
         if (why)
             fail(entry.name, why);
     }

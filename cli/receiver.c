@@ -294,6 +294,7 @@ static session *make_session(receiver *owner, wh_endpoint *ep) {
     self->receiver = owner;
     self->ep = ep;
     self->file.fd = -1;
+    store_place_init(&self->place, &owner->store);
     self->start_ns = self->heard_ns = bench_ns();
     self->window = 1;
     owner->windows++;

@@ -47,7 +47,8 @@ typedef struct send_job {
     uint64_t files, bytes;
     uint64_t skipped;   // because of what they are
     uint64_t problems;  // because they could not be read
-    bool told;          // the first walk tells what is skipped, the second would repeat it
+    bool told;          // the first walk tells what is skipped, the second only what is new
+    uint64_t again;     // problems of the second walk so far
     fold skips;         // what it has told
     uint32_t timeout_ms;
     sender *sender;
@@ -55,7 +56,7 @@ typedef struct send_job {
 
 static void on_skip(const char *path, const char *why, bool failed, void *arg) {
     send_job *job = arg;
-    if (job->told)
+    if (job->told && (!failed || ++job->again <= job->problems))
         return;
     if (fold_show(&job->skips, why))
         cli_complain(COMMAND, CLI_FAILED, "%s %s: %s", failed ? "cannot send" : "left out", path,
@@ -66,9 +67,9 @@ static void on_skip(const char *path, const char *why, bool failed, void *arg) {
         job->skipped++;
 }
 
-static bool count_entry(const transfer_entry *entry, const char *path, void *arg) {
+static bool count_entry(const transfer_entry *entry, const walk_at *at, void *arg) {
     send_job *job = arg;
-    (void)path;
+    (void)at;
     if (entry->head.kind == TRANSFER_FILE) {
         job->files++;
         job->bytes += entry->head.size;
@@ -76,8 +77,8 @@ static bool count_entry(const transfer_entry *entry, const char *path, void *arg
     return true;
 }
 
-static bool send_entry(const transfer_entry *entry, const char *path, void *arg) {
-    return sender_entry(((send_job *)arg)->sender, entry, path);
+static bool send_entry(const transfer_entry *entry, const walk_at *at, void *arg) {
+    return sender_entry(((send_job *)arg)->sender, entry, at);
 }
 
 static bool walk_all(send_job *job, walk_fn visit) {

@@ -5,14 +5,12 @@
 
 #include "bench/clock.h"
 #include "cli/cli.h"
+#include "cli/source.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define COMMAND "send"
 
@@ -25,19 +23,16 @@ static void note_lost(sender *self, wh_status status) {
 
 // Whether the last refusal was of the entry whose name has this length.
 static bool is_refused(const sender *self, const char *name, size_t length) {
-    return strncmp(self->refusal, name, length) == 0 &&
-           strncmp(self->refusal + length, ": ", 2) == 0;
+    return self->refusal_size == length && memcmp(self->refusal, name, length) == 0;
 }
 
 static void take_refusal(sender *self, char *text) {
-    snprintf(self->refusal, sizeof self->refusal, "%s", text);
+    const char *why = transfer_refused(text, &self->refusal_size);
+    memcpy(self->refusal, text, self->refusal_size);
     if (self->now && is_refused(self, self->now, strlen(self->now)))
         self->now = NULL;
     self->problems++;
     self->refused++;
-    const char *why = text;  // behind the name, which may hold a colon too
-    for (const char *at = text; (at = strstr(at, ": "));)
-        why = at += 2;
     if (!fold_show(&self->told, why))
         return;
     bar_clear(&self->bar);
@@ -162,23 +157,10 @@ static bool send_slot(sender *self, sender_slot *slot, const transfer_entry *ent
     return can_go_on(self);
 }
 
-static size_t read_part(int fd, char *data, size_t size) {
-    size_t have = 0;
-    while (have < size) {
-        ssize_t got = read(fd, data + have, size - have);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            break;
-        have += (size_t)got;
-    }
-    return have;
-}
-
 // A file that cannot be read to its end stays without a last part, and the receiver drops it.
 static bool give_up_file(sender *self, const char *path, const char *why) {
     bar_clear(&self->bar);
-    cli_complain(COMMAND, CLI_FAILED, "%s: %s", path, why);
+    cli_complain(COMMAND, CLI_FAILED, "cannot send %s: %s", path, why);
     self->problems++;
     return can_go_on(self);
 }
@@ -200,18 +182,19 @@ static bool send_part(sender *self, sender_slot *slot, transfer_entry *part, siz
     return good;
 }
 
-static bool send_data(sender *self, transfer_entry *part, int fd, const char *path) {
+static bool send_data(sender *self, transfer_entry *part, source *from, const char *path) {
     transfer_head *head = &part->head;
     if (!digest_begin(self->digest))
         return give_up_file(self, path, "libcrypto cannot hash it");
     do {
+        size_t size;
         sender_slot *slot = free_slot(self);
         if (!slot)
             return false;
-        uint64_t left = head->size - head->offset;
-        size_t size = left < TRANSFER_PART ? (size_t)left : TRANSFER_PART;
-        if (read_part(fd, slot->data, size) != size)
-            return give_up_file(self, path, "it changed or could not be read to its end");
+        const char *why = source_read(from, slot->data, TRANSFER_PART, &size);
+        if (why)
+            return give_up_file(self, path, why);
+        head->size = from->size;
         if (!send_part(self, slot, part, size))
             return false;
     } while (head->offset < head->size && self->now);
@@ -220,34 +203,38 @@ static bool send_data(sender *self, transfer_entry *part, int fd, const char *pa
     return true;
 }
 
-static bool send_file(sender *self, const transfer_entry *entry, const char *path) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a fifo in its place must not block
-    if (fd < 0)
-        return give_up_file(self, path, strerror(errno));
-    transfer_entry part = *entry;
-    self->now = entry->name;
-    bool good = send_data(self, &part, fd, path);
-    self->now = NULL;
-    close(fd);
+static bool send_file(sender *self, const transfer_entry *entry, const walk_at *at) {
+    source from;
+    bool good;
+    const char *why = source_open(&from, at, entry->head.size);
+    if (why) {
+        good = give_up_file(self, at->path, why);
+    } else {
+        transfer_copy(&self->part, entry);
+        self->now = self->part.name;
+        good = send_data(self, &self->part, &from, at->path);
+        self->now = NULL;
+    }
+    source_close(&from);
     return good;
 }
 
 // Whether the entry lies below a directory that was refused: the receiver would refuse it too.
 static bool is_below_refused(const sender *self, const char *name) {
-    for (const char *slash = name; *self->refusal && (slash = strchr(slash, '/')); slash++) {
+    for (const char *slash = name; self->refusal_size && (slash = strchr(slash, '/')); slash++) {
         if (is_refused(self, name, (size_t)(slash - name)))
             return true;
     }
     return false;
 }
 
-bool sender_entry(sender *self, const transfer_entry *entry, const char *path) {
+bool sender_entry(sender *self, const transfer_entry *entry, const walk_at *at) {
     if (is_below_refused(self, entry->name)) {
         self->passed += entry->head.size;
         return can_go_on(self);
     }
     if (entry->head.kind == TRANSFER_FILE)
-        return send_file(self, entry, path);
+        return send_file(self, entry, at);
     sender_slot *slot = free_slot(self);
     return slot && send_slot(self, slot, entry, 0);
 }
@@ -257,7 +244,7 @@ bool sender_end(sender *self) {
     end.head.kind = TRANSFER_END;
     end.head.size = self->bytes;
     end.head.offset = self->files;
-    if (!sender_entry(self, &end, ""))
+    if (!sender_entry(self, &end, NULL))
         return false;
     self->waits_ns = bench_ns();
     while (!self->done && step(self))

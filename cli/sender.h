@@ -12,6 +12,7 @@
 #include "cli/digest.h"
 #include "cli/fold.h"
 #include "cli/transfer.h"
+#include "cli/walk.h"
 
 #include <wherry/wherry.h>
 
@@ -37,7 +38,9 @@ typedef struct sender {
     uint32_t timeout_ms;                  // of a receiver that takes nothing; 0: none
     uint64_t waits_ns;                    // since when nothing has moved
     fold told;                            // refusals
-    char refusal[TRANSFER_ANSWER_MAX + 1];  // the last one: "NAME: why"
+    char refusal[TRANSFER_ANSWER_MAX];    // the name in the last one
+    size_t refusal_size;                  // bytes of it; 0: there was none
+    transfer_entry part;                  // of the file that is being sent
     const char *now;  // the file that is being sent; NULL: none, or the rest is not wanted
     bool answering;   // the receive of an answer is under way
     bool done;        // the receiver has everything
@@ -51,9 +54,9 @@ typedef struct sender {
 bool sender_init(sender *self, wh_endpoint *ep, uint64_t total, uint32_t timeout_ms);
 void sender_fini(sender *self);
 
-// sender_entry sends one entry; a file with all its data, read from `path`.  False when the transfer
+// sender_entry sends one entry; a file with all its data, read from where it is.  False when the transfer
 // cannot go on: the receiver is gone, or the user has interrupted.
-bool sender_entry(sender *self, const transfer_entry *entry, const char *path);
+bool sender_entry(sender *self, const transfer_entry *entry, const walk_at *at);
 
 // sender_end says that this was all, and waits until the receiver has confirmed it.
 bool sender_end(sender *self);

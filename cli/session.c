@@ -10,6 +10,7 @@
 #include "bench/text.h"
 #include "cli/cli.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +32,7 @@ static bool refuse(session *self, const char *name, const char *why) {
     self->refused++;
     if (is_blocked(self, name))
         return true;
+    assert(!strstr(why, ": "));  // the sender takes what is behind the last one for the reason
     snprintf(text, sizeof text, "refused %s: %s", name, why);
     bool told = session_answer(self, text);
     if (fold_show(&self->refusals, why))
@@ -48,7 +50,7 @@ static bool refuse_dir(session *self, const char *name, const char *why) {
 // The end of a directory that was refused is not refused once more.
 static const char *leave_dir(session *self, const transfer_entry *entry) {
     if (!is_blocked(self, entry->name))
-        return store_leave(&self->receiver->store, entry);
+        return store_leave(&self->place, entry);
     if (strcmp(self->blocked, entry->name) == 0)
         self->blocked[0] = '\0';
     return NULL;
@@ -63,13 +65,11 @@ static void drop_incomplete(session *self) {
 
 static const char *begin_file(session *self, const transfer_entry *entry) {
     drop_incomplete(self);
-    self->now = *entry;
+    transfer_copy(&self->now, entry);
     self->have = 0;
-    const char *why = store_begin(&self->receiver->store, entry, &self->file);
-    if (why) {
-        self->file.fd = -1;
+    const char *why = store_begin(&self->place, entry, &self->file);
+    if (why)
         (void)refuse(self, entry->name, why);
-    }
     return NULL;
 }
 
@@ -129,7 +129,7 @@ static const char *take_part(session *self, session_slot *slot, const transfer_e
     }
     hash(self, slot, frame, head->flags & TRANSFER_FIRST);
     if (head->flags & TRANSFER_LAST) {
-        self->now = *entry;
+        transfer_copy(&self->now, entry);
         self->ending = true;
     }
     return NULL;
@@ -145,14 +145,13 @@ static const char *take_end(session *self) {
 
 static const char *handle(session *self, session_slot *slot, const transfer_entry *entry,
                           const wh_frame *frame) {
-    store *to = &self->receiver->store;
     const char *why = NULL;
     switch ((transfer_kind)entry->head.kind) {
     case TRANSFER_FILE: return frame ? take_part(self, slot, entry, frame) : "a file has no frame";
     case TRANSFER_END: return take_end(self);
-    case TRANSFER_DIR: why = store_dir(to, entry); break;
+    case TRANSFER_DIR: why = store_dir(&self->place, entry); break;
     case TRANSFER_LEAVE: why = leave_dir(self, entry); break;
-    case TRANSFER_LINK: why = store_link(to, entry); break;
+    case TRANSFER_LINK: why = store_link(&self->place, entry); break;
     }
     bool dir = entry->head.kind == TRANSFER_DIR;
     if (why && !(dir ? refuse_dir : refuse)(self, entry->name, why))
@@ -214,6 +213,7 @@ static void say_lost(session *self, const char *why) {
 }
 
 void session_end(session *self, const char *why) {
+    store_place_fini(&self->place);
     if (why)
         why = without_peer(self, why);
     if (!self->began) {

@@ -37,6 +37,7 @@ struct session {
     bool over;                            // nothing more is handled
     bool ending;    // the file is whole, but for the hashing of its last parts
     bool unhashed;  // libcrypto could not hash a part of it
+    store_place place;
     store_file file;
     transfer_entry now;  // the file that is being received, or the entry just handled
     uint64_t have;       // bytes of it

@@ -21,6 +21,12 @@ size_t transfer_encode(const transfer_entry *entry, void *bytes) {
     return sizeof head + head.name_size + head.target_size;
 }
 
+void transfer_copy(transfer_entry *to, const transfer_entry *from) {
+    to->head = from->head;
+    memcpy(to->name, from->name, strlen(from->name) + 1);
+    memcpy(to->target, from->target, strlen(from->target) + 1);
+}
+
 // Copies a text that must hold no NUL.
 static bool take_text(char *to, const char *from, size_t size) {
     memcpy(to, from, size);
@@ -62,7 +68,7 @@ const char *transfer_decode(const void *bytes, size_t size, uint64_t data, trans
     memcpy(head, at, sizeof *head);
     if (head->magic != TRANSFER_MAGIC)
         return "it is not a `wherry send` of this version";
-    if (head->name_size > TRANSFER_NAME_MAX || head->target_size > TRANSFER_NAME_MAX ||
+    if (head->name_size > TRANSFER_NAME_MAX || head->target_size > TRANSFER_TARGET_MAX ||
         size != sizeof *head + head->name_size + head->target_size)
         return "a name is too long";
     at += sizeof *head;
@@ -70,6 +76,16 @@ const char *transfer_decode(const void *bytes, size_t size, uint64_t data, trans
         !take_text(entry->target, at + head->name_size, head->target_size))
         return "a name holds a NUL";
     return check(entry, data);
+}
+
+const char *transfer_refused(const char *text, size_t *name_size) {
+    const char *why = text;
+    *name_size = 0;
+    for (const char *at = text; (at = strstr(at, ": ")); at++) {
+        *name_size = (size_t)(at - text);
+        why = at + 2;
+    }
+    return why;
 }
 
 // The length of the first component, and whether it is "..".

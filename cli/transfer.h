@@ -8,7 +8,7 @@
 // directory comes before what is in it, and once more (LEAVE) behind it, so that a directory that
 // may not be written to can be filled first.  END comes last.  The receiver answers with tagged
 // messages: a line "refused NAME: why" for each entry that it did not take, except for what lies below a directory that it
-// did not take; "done FILES BYTES" to END, with what it has stored; and "cut off: why" before it aborts.
+// did not take (a name may hold ": ", what follows it does not); "done FILES BYTES" to END, with what it has stored; and "cut off: why" before it aborts.
 //
 // Numbers are little-endian, as on all machines that Wherry supports.  Pure functions.
 #ifndef CLI_TRANSFER_H
@@ -24,11 +24,12 @@
 enum {
     TRANSFER_PART = 512 << 10,  // bytes of file data in one object: stays in the cache of both ends
     TRANSFER_WINDOW = 16,       // objects under way; many, because most files are small
-    TRANSFER_NAME_MAX = 4095,   // bytes of a name or a target
-    TRANSFER_DIGEST = 32,       // bytes of SHA-256
-    TRANSFER_OBJECT_TAG = 1,    // from the sender
-    TRANSFER_ANSWER_TAG = 2,    // to the sender
-    TRANSFER_ANSWER_MAX = 8192,  // bytes of an answer
+    TRANSFER_NAME_MAX = 32767,  // bytes of a name: a tree may be deeper than PATH_MAX
+    TRANSFER_TARGET_MAX = 4095,  // bytes of a target; the kernel has no longer ones
+    TRANSFER_DIGEST = 32,        // bytes of SHA-256
+    TRANSFER_OBJECT_TAG = 1,     // from the sender
+    TRANSFER_ANSWER_TAG = 2,     // to the sender
+    TRANSFER_ANSWER_MAX = TRANSFER_NAME_MAX + 1025,  // bytes of an answer
 };
 
 typedef enum transfer_kind {
@@ -57,13 +58,18 @@ typedef struct transfer_head {
 
 static_assert(sizeof(transfer_head) == 72, "the format of a transfer is fixed");
 
-enum { TRANSFER_HEADER_MAX = sizeof(transfer_head) + 2 * (TRANSFER_NAME_MAX + 1) };
+enum {
+    TRANSFER_HEADER_MAX = sizeof(transfer_head) + TRANSFER_NAME_MAX + 1 + TRANSFER_TARGET_MAX + 1
+};
 
 typedef struct transfer_entry {
     transfer_head head;
     char name[TRANSFER_NAME_MAX + 1];
-    char target[TRANSFER_NAME_MAX + 1];
+    char target[TRANSFER_TARGET_MAX + 1];
 } transfer_entry;
+
+// transfer_copy copies an entry, and of its names what is used.
+void transfer_copy(transfer_entry *to, const transfer_entry *from);
 
 // transfer_encode writes the header of an entry into at least TRANSFER_HEADER_MAX bytes and returns
 // how many it took.  Names are at most TRANSFER_NAME_MAX long.
@@ -72,6 +78,9 @@ size_t transfer_encode(const transfer_entry *entry, void *bytes);
 // transfer_decode reads and checks a header from another process; `data` is the size of the frame
 // behind it.  NULL when it is good, else what is wrong with it; then *entry holds nothing useful.
 const char *transfer_decode(const void *bytes, size_t size, uint64_t data, transfer_entry *entry);
+
+// transfer_refused finds where the reason begins in "NAME: why", and the length of the name before it.
+const char *transfer_refused(const char *text, size_t *name_size);
 
 // transfer_name_is_safe says whether a name stays inside the directory that it is relative to: no
 // empty, "." or ".." component, not absolute, no component too long for a file system.

@@ -94,6 +94,22 @@ static void test_targets(void) {
     EXPECT(!transfer_target_is_safe("t/l", ""));
 }
 
+// How much of a refusal is the name.
+static size_t refused_name(const char *text, const char *why) {
+    size_t size;
+    EXPECT(strcmp(transfer_refused(text, &size), why) == 0);
+    return size;
+}
+
+static void test_refusals(void) {
+    EXPECT(refused_name("d: why", "why") == 1);
+    EXPECT(refused_name("d: e: why not", "why not") == 4);
+    EXPECT(refused_name("a/: : why", "why") == 4);
+    EXPECT(refused_name(": why", "why") == 0);
+    EXPECT(refused_name("nothing", "nothing") == 0);
+    EXPECT(refused_name("", "") == 0);
+}
+
 // Random bytes and random changes of good ones, each in a block of exactly their size, so that the
 // address sanitizer sees a read beyond the end.
 static void test_garbage(void) {
@@ -121,6 +137,7 @@ int main(void) {
     test_parts();
     test_names();
     test_targets();
+    test_refusals();
     test_garbage();
     printf("%s\n", failures ? "failed" : "passed");
     return failures != 0;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Tests of `wherry send` and `wherry recv`: what arrives, and what happens when a side fails."""
+import fcntl
 import os
 import re
 import signal
@@ -235,11 +236,13 @@ class Files(tool.Case):
         self.finish(sender, 1)
         left = self.temporaries()
         self.assertEqual(len(left), 1)
-        # Not to be touched: another form of name, a link, a folder, a process that lives.
+        # Not to be touched: another form of name, a link, a folder, what somebody has locked.
         dead = receiver.pid
-        for name in (f".wherry-{dead}-0.part2", f".wherry-0{dead}-0.part",
-                     f".wherry-{os.getpid()}-0.part"):
+        for name in (f".wherry-{dead}-0.part2", f".wherry-0{dead}-0.part"):
             (self.out / name).write_text("mine")
+        locked = open(self.out / f".wherry-{dead}-6.part", "w")
+        self.addCleanup(locked.close)
+        fcntl.flock(locked, fcntl.LOCK_EX)
         (self.out / f".wherry-{dead}-7.part").symlink_to("nowhere")
         (self.out / f".wherry-{dead}-8.part").mkdir()
         (self.out / f".wherry-{dead}-8.part" / f".wherry-{dead}-9.part").write_text("below")
