@@ -18,7 +18,7 @@
 
 typedef struct sender_slot {
     struct sender *sender;
-    char *data;  // TRANSFER_PART bytes
+    char *data;  // part_size bytes
     char header[TRANSFER_HEADER_MAX];
     bool busy;  // the object is under way
 } sender_slot;
@@ -40,6 +40,7 @@ typedef struct sender {
     fold told;                            // refusals
     char refusal[TRANSFER_ANSWER_MAX];    // the name in the last one
     size_t refusal_size;                  // bytes of it; 0: there was none
+    size_t part_size;                     // bytes of data in one object
     transfer_entry part;                  // of the file that is being sent
     const char *now;  // the file that is being sent; NULL: none, or the rest is not wanted
     bool answering;   // the receive of an answer is under way

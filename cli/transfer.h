@@ -22,9 +22,9 @@
 #define TRANSFER_MAGIC UINT32_C(0x31464857)  // "WHF1": another format gets another digit
 
 enum {
-    TRANSFER_PART = 512 << 10,  // bytes of file data in one object: stays in the cache of both ends
-    TRANSFER_WINDOW = 16,       // objects under way; many, because most files are small
-    TRANSFER_NAME_MAX = 32767,  // bytes of a name: a tree may be deeper than PATH_MAX
+    TRANSFER_PART = 512 << 10,   // bytes of file data in one object, at most
+    TRANSFER_WINDOW = 16,        // objects under way; many, because most files are small
+    TRANSFER_NAME_MAX = 32767,   // bytes of a name: a tree may be deeper than PATH_MAX
     TRANSFER_TARGET_MAX = 4095,  // bytes of a target; the kernel has no longer ones
     TRANSFER_DIGEST = 32,        // bytes of SHA-256
     TRANSFER_OBJECT_TAG = 1,     // from the sender
