@@ -3,8 +3,7 @@
 // What every subcommand that talks to a peer needs: its options checked, a context from them, the
 // library's log joined with its own complaints, and a clean Ctrl-C.
 #include "cli/cli.h"
-
-#include "bench/text.h"
+#include "cli/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +53,7 @@ int cli_check_address(const char *command, const char *address) {
     const char *colon = strrchr(address, ':');
     if (!colon || colon == address)
         return cli_complain(command, CLI_USAGE, "'%s' is not HOST:PORT", address);
-    if (!bench_parse_uint(colon + 1, 1, 65535, &port))
+    if (!cli_parse_uint(colon + 1, 1, 65535, &port))
         return cli_complain(command, CLI_USAGE,
                             "'%s' is not HOST:PORT: a port is a number from 1 to 65535", address);
     if (address[0] != '[' && memchr(address, ':', (size_t)(colon - address)))
@@ -67,7 +66,7 @@ int cli_check_address(const char *command, const char *address) {
 bool cli_parse_timeout(const char *text, uint32_t *ms) {
     const double most = 30 * 24 * 3600;
     double seconds = 0;
-    if (strcmp(text, "0") != 0 && (!bench_parse_seconds(text, &seconds) || seconds > most))
+    if (strcmp(text, "0") != 0 && (!cli_parse_seconds(text, &seconds) || seconds > most))
         return false;
     *ms = (uint32_t)(seconds * 1000);
     return *ms > 0 || seconds == 0;

@@ -5,15 +5,13 @@
 // Each check looks at one thing by using it, not by guessing from versions, and says what to change.
 #include "cli/doctor.h"
 
-#include "bench/machine.h"
-#include "bench/text.h"
 #include "cli/cli.h"
+#include "cli/text.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/membarrier.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,21 +33,6 @@ static const cli_syntax syntax = {
     "a round trip takes.  Exit code 0 when all works, 1 when something does not.\n",
     options,
 };
-
-void doctor_find(doctor *self, finding grade, const char *where, const char *fix,
-                 const char *format, ...) {
-    static const char *const words[] = {"ok  ", "note", "BAD "};
-    va_list args;
-    self->notes += grade == FINDING_NOTE;
-    self->bad += grade == FINDING_BAD;
-    printf("%s  %-16s ", words[grade], where);
-    va_start(args, format);
-    vprintf(format, args);
-    va_end(args);
-    printf("\n");
-    if (fix && grade != FINDING_GOOD)
-        printf("      %-16s -> %s\n", "", fix);
-}
 
 static void check_lane(const wh_lane_info *lane, void *arg) {
     doctor *self = arg;
@@ -107,7 +90,7 @@ static void check_memlock(doctor *self) {
     if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0)
         return;
     bool any = limit.rlim_cur == RLIM_INFINITY;
-    bench_format_bytes((double)limit.rlim_cur, text, sizeof text);
+    cli_format_bytes((double)limit.rlim_cur, text, sizeof text);
     doctor_find(self, FINDING_GOOD, "RLIMIT_MEMLOCK", NULL,
                 "%s; only the ucx lane pins memory (RDMA wants no limit)", any ? "no limit" : text);
 }
@@ -115,7 +98,7 @@ static void check_memlock(doctor *self) {
 // A number in /proc/sys; -1 when it is not there.
 static long read_number(const char *path) {
     char line[64];
-    return bench_read_line(path, line, sizeof line) ? strtol(line, NULL, 10) : -1;
+    return cli_read_line(path, line, sizeof line) ? strtol(line, NULL, 10) : -1;
 }
 
 static void check_somaxconn(doctor *self) {
@@ -132,7 +115,7 @@ static void check_buffers(doctor *self) {
     for (int i = 0; i < 2; i++) {
         char line[128];
         long least, usual, most;
-        if (!bench_read_line(tables[i], line, sizeof line) ||
+        if (!cli_read_line(tables[i], line, sizeof line) ||
             sscanf(line, "%ld %ld %ld", &least, &usual, &most) != 3)
             continue;
         doctor_find(self, most < 1 << 20 ? FINDING_NOTE : FINDING_GOOD, i ? "tcp_wmem" : "tcp_rmem",

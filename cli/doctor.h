@@ -2,7 +2,8 @@
 //
 // Findings of `wherry doctor`: what was looked at, what is so, and what to change.
 //
-// doctor.c runs the checks of this host, doctor_peer.c tries a peer.  One thread.
+// doctor.c runs the checks of this host and calls doctor_peer.c, which tries a peer; both report
+// through doctor_find.c.  One thread.
 #ifndef CLI_DOCTOR_H
 #define CLI_DOCTOR_H
 

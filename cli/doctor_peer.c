@@ -3,10 +3,10 @@
 // `wherry doctor HOST:PORT`: connects to whatever listens there, and says how far it came.
 //
 // The round trip is a flush, which the peer's library answers by itself: the peer may be any program.
-#include "bench/clock.h"
-#include "bench/stats.h"
+#include "cli/clock.h"
 #include "cli/doctor.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { ROUNDS = 50, PATIENCE_MS = 2000 };
@@ -28,20 +28,30 @@ static const char *advice(wh_status status) {
     }
 }
 
+static int by_value(const void *a, const void *b) {
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+static double median(double *values, int count) {
+    qsort(values, (size_t)count, sizeof *values, by_value);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
 static void measure(doctor *self, wh_endpoint *ep) {
     double us[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
-        uint64_t start = bench_ns();
+        uint64_t start = cli_ns();
         wh_status status = wh_endpoint_flush_wait(ep, PATIENCE_MS);
         if (status != WH_OK) {
             doctor_find(self, FINDING_BAD, "round trip", "does the program there make progress?",
                         "no answer within %d ms: %s", PATIENCE_MS, wh_status_text(status));
             return;
         }
-        us[i] = (double)(bench_ns() - start) / 1000;
+        us[i] = (double)(cli_ns() - start) / 1000;
     }
     doctor_find(self, FINDING_GOOD, "round trip", NULL, "%.1f us (median of %d flushes)",
-                bench_median(us, ROUNDS), ROUNDS);
+                median(us, ROUNDS), ROUNDS);
 }
 
 static void describe(doctor *self, wh_endpoint *ep) {

@@ -3,8 +3,8 @@
 // See fold.h.
 #include "cli/fold.h"
 
-#include "bench/clock.h"
 #include "cli/cli.h"
+#include "cli/clock.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,9 +39,9 @@ void fold_sum(fold *self, const char *command) {
 }
 
 bool fold_rate_show(fold_rate *self, unsigned per_second) {
-    uint64_t now = bench_ns();
+    uint64_t now = cli_ns();
     if (now >= self->until_ns) {
-        self->until_ns = now + BENCH_NS_PER_S;
+        self->until_ns = now + CLI_NS_PER_S;
         self->said = 0;
     }
     if (self->said < per_second) {
@@ -53,7 +53,7 @@ bool fold_rate_show(fold_rate *self, unsigned per_second) {
 }
 
 void fold_rate_sum(fold_rate *self, const char *command) {
-    if (self->left_out == 0 || bench_ns() < self->until_ns)
+    if (self->left_out == 0 || cli_ns() < self->until_ns)
         return;
     cli_complain(command, CLI_FAILED, "and %u lines more, left out because they came too fast",
                  self->left_out);

@@ -10,42 +10,26 @@
 // the place where too much is turned down.
 #include "cli/receiver.h"
 
-#include "bench/clock.h"
 #include "cli/cli.h"
+#include "cli/clock.h"
 #include "cli/session.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    ANSWERS_MAX = 4096,          // lines that a sender may leave unread before it is cut off
-    ANSWER_BYTES_MAX = 1 << 20,  // and bytes in them
-    SESSIONS_MAX = 256,          // in total
-    PEER_SESSIONS_MAX = 4,       // of one connection; `wherry send` opens one
-    WINDOWS_MAX = 512,           // receives of all sessions, of 512 KiB; one more for each session
-    FIRST_WORD_MS = 10000,       // from the connection to the first object
-    SPARES_MAX = 32,             // buffers that are kept for the next frame
-    SMALL = 64 << 10,            // frames up to this are left to malloc
-    LINES_PER_SECOND = 50,       // of complaints
+    SESSIONS_MAX = 256,     // in total
+    PEER_SESSIONS_MAX = 4,  // of one connection; `wherry send` opens one
+    WINDOWS_MAX = 512,      // receives of all sessions, of 512 KiB; one more for each session
+    FIRST_WORD_MS = 10000,  // from the connection to the first object
+    SPARES_MAX = 32,        // buffers that are kept for the next frame
+    SMALL = 64 << 10,       // frames up to this are left to malloc
 };
 
 typedef struct spare {
     struct spare *next;
 } spare;
-
-void receiver_complain(receiver *self, const char *format, ...) {
-    char line[TRANSFER_ANSWER_MAX + 256];
-    va_list args;
-    if (!fold_rate_show(&self->lines, LINES_PER_SECOND))
-        return;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    bar_clear(&self->bar);
-    cli_complain("recv", CLI_FAILED, "%s", line);
-}
 
 // Memory of frames.
 
@@ -124,43 +108,6 @@ void receiver_end(receiver *self) {
     self->spares = 0;
 }
 
-typedef struct answer {
-    session *session;
-    size_t size;
-    char text[];
-} answer;
-
-static void on_answered(wh_request *req, const wh_result *result, void *arg) {
-    (void)req;
-    (void)result;  // a sender that does not hear its answer is told so by its own library
-    answer *sent = arg;
-    sent->session->answers--;
-    sent->session->answer_bytes -= sent->size;
-    free(sent);
-}
-
-bool session_answer(session *self, const char *text) {
-    size_t size = strlen(text);
-    answer *sent = malloc(sizeof *sent + size + 1);
-    if (!sent || !self->ep || self->answers >= ANSWERS_MAX ||
-        self->answer_bytes + size > ANSWER_BYTES_MAX) {
-        free(sent);
-        return false;
-    }
-    sent->session = self;
-    sent->size = size;
-    memcpy(sent->text, text, size + 1);
-    wh_op_opts opts = {.size = sizeof opts, .done = on_answered, .arg = sent};
-    wh_status status = wh_tag_send(self->ep, sent->text, size, TRANSFER_ANSWER_TAG, &opts, NULL);
-    if (status == WH_PENDING) {
-        self->answers++;
-        self->answer_bytes += size;
-    } else {
-        free(sent);
-    }
-    return status == WH_OK || status == WH_PENDING;
-}
-
 static void handle_ready(session *self);
 
 static void on_object(wh_request *req, const wh_result *result, void *arg) {
@@ -169,7 +116,7 @@ static void on_object(wh_request *req, const wh_result *result, void *arg) {
     slot->posted = false;
     slot->full = true;
     slot->result = *result;
-    slot->session->heard_ns = bench_ns();
+    slot->session->heard_ns = cli_ns();
     handle_ready(slot->session);
 }
 
@@ -295,7 +242,7 @@ static session *make_session(receiver *owner, wh_endpoint *ep) {
     self->ep = ep;
     self->file.fd = -1;
     store_place_init(&self->place, &owner->store);
-    self->start_ns = self->heard_ns = bench_ns();
+    self->start_ns = self->heard_ns = cli_ns();
     self->window = 1;
     owner->windows++;
     for (int i = 0; i < TRANSFER_WINDOW; i++)
@@ -373,7 +320,7 @@ static void end_if_silent(session *self) {
     uint32_t limit = self->receiver->timeout_ms;
     if (!self->began && (limit == 0 || limit > FIRST_WORD_MS))
         limit = FIRST_WORD_MS;
-    uint64_t silent_ms = (bench_ns() - self->heard_ns) / 1000000;
+    uint64_t silent_ms = (cli_ns() - self->heard_ns) / 1000000;
     if (limit == 0 || silent_ms < limit)
         return;
     snprintf(why, sizeof why, "it said nothing for %.3g s", limit / 1000.0);

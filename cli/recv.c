@@ -2,9 +2,9 @@
 //
 // `wherry recv`: listens, and lets the receiver do the rest until enough senders have come or the user
 // ends it.
-#include "bench/text.h"
 #include "cli/cli.h"
 #include "cli/receiver.h"
+#include "cli/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -137,11 +137,11 @@ int cli_recv(int argc, char **argv) {
         return code;
     if (rest != 1)
         return cli_complain(COMMAND, CLI_USAGE, "it takes one directory");
-    if (opt.port && !bench_parse_uint(opt.port, 0, 65535, &port))
+    if (opt.port && !cli_parse_uint(opt.port, 0, 65535, &port))
         return cli_complain(COMMAND, CLI_USAGE, "--port is a number up to 65535, not '%s'",
                             opt.port);
     count = opt.once;
-    if (opt.count && (opt.once || !bench_parse_uint(opt.count, 1, UINT32_MAX, &count)))
+    if (opt.count && (opt.once || !cli_parse_uint(opt.count, 1, UINT32_MAX, &count)))
         return cli_complain(COMMAND, CLI_USAGE,
                             "--count is a number of senders, and excludes --once");
     if (opt.timeout && !cli_parse_timeout(opt.timeout, &timeout_ms))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // `wherry send`: walks the paths twice, first for the total, then to send.
-#include "bench/clock.h"
-#include "bench/text.h"
 #include "cli/cli.h"
+#include "cli/clock.h"
 #include "cli/sender.h"
+#include "cli/text.h"
 #include "cli/walk.h"
 
 #include <inttypes.h>
@@ -110,12 +110,12 @@ static bool names_differ(const send_job *job) {
 static void say_sum(const send_job *job, const char *lanes, uint64_t start_ns) {
     char amount[32], rate[32], of[32] = "";
     const sender *done = job->sender;
-    double seconds = (double)(bench_ns() - start_ns) / (double)BENCH_NS_PER_S;
+    double seconds = (double)(cli_ns() - start_ns) / (double)CLI_NS_PER_S;
     if (done->stored_files != job->files)
         snprintf(of, sizeof of, " of %" PRIu64, job->files);
     printf("sent %" PRIu64 "%s files, %s in %.2f s (%s/s) over %s", done->stored_files, of,
-           bench_format_bytes((double)done->stored_bytes, amount, sizeof amount), seconds,
-           bench_format_bytes((double)done->stored_bytes / seconds, rate, sizeof rate), lanes);
+           cli_format_bytes((double)done->stored_bytes, amount, sizeof amount), seconds,
+           cli_format_bytes((double)done->stored_bytes / seconds, rate, sizeof rate), lanes);
     if (done->refused)
         printf("; %" PRIu64 " refused", done->refused);
     printf("\n");
@@ -148,7 +148,7 @@ static int transfer(send_job *job, wh_endpoint *ep) {
     char lanes[64] = "?";
     int code = CLI_OK;
     wh_worker *worker = wh_endpoint_worker(ep);
-    uint64_t start = bench_ns();
+    uint64_t start = cli_ns();
     if (wh_endpoint_lanes(ep, lanes, sizeof lanes) != WH_OK)
         snprintf(lanes, sizeof lanes, "?");
     bool ready = sender_init(job->sender, ep, job->bytes, job->timeout_ms);

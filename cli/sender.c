@@ -3,8 +3,8 @@
 // See sender.h.
 #include "cli/sender.h"
 
-#include "bench/clock.h"
 #include "cli/cli.h"
+#include "cli/clock.h"
 #include "cli/source.h"
 
 #include <inttypes.h>
@@ -14,9 +14,9 @@
 
 #define COMMAND "send"
 
-// Bytes of data in one object on one host: the window stays in the nearer caches of both ends, where a part is read,
-// hashed and copied by one core, then copied, written and hashed by another.  A network needs the
-// whole window to be full.
+// Bytes of data in one object on one host: the window stays in the nearer caches of both ends,
+// where a part is read, hashed and copied by one core, then copied, written and hashed by another.
+// A network needs the whole window to be full.
 enum { NEAR_PART = 128 << 10 };
 
 static size_t choose_part(wh_endpoint *ep) {
@@ -52,7 +52,7 @@ static void take_refusal(sender *self, char *text) {
 
 static void take_answer(sender *self, const wh_result *result) {
     char *text = self->answer;
-    self->waits_ns = bench_ns();
+    self->waits_ns = cli_ns();
     if (result->status != WH_OK) {
         note_lost(self, result->status);
         return;
@@ -124,7 +124,7 @@ static bool can_go_on(const sender *self) {
 
 static bool step(sender *self) {
     wh_status status = wh_worker_wait(self->worker, 200);
-    uint64_t waited_ms = (bench_ns() - self->waits_ns) / 1000000;
+    uint64_t waited_ms = (cli_ns() - self->waits_ns) / 1000000;
     if (status != WH_OK && status != WH_ETIMEDOUT)
         note_lost(self, status);
     else if (self->timeout_ms > 0 && waited_ms >= self->timeout_ms)
@@ -134,7 +134,7 @@ static bool step(sender *self) {
 
 // The next free slot, waiting for one; NULL when the transfer cannot go on.
 static sender_slot *free_slot(sender *self) {
-    self->waits_ns = bench_ns();
+    self->waits_ns = cli_ns();
     while (can_go_on(self)) {
         for (int i = 0; i < TRANSFER_WINDOW; i++) {
             if (!self->slots[i].busy)
@@ -149,7 +149,7 @@ static void on_sent(wh_request *req, const wh_result *result, void *arg) {
     (void)req;
     sender_slot *slot = arg;
     slot->busy = false;
-    slot->sender->waits_ns = bench_ns();
+    slot->sender->waits_ns = cli_ns();
     if (result->status != WH_OK)
         note_lost(slot->sender, result->status);
 }
@@ -258,7 +258,7 @@ bool sender_end(sender *self) {
     end.head.offset = self->files;
     if (!sender_entry(self, &end, NULL))
         return false;
-    self->waits_ns = bench_ns();
+    self->waits_ns = cli_ns();
     while (!self->done && step(self))
         continue;
     return self->done;

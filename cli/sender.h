@@ -2,9 +2,9 @@
 //
 // The sending side of a transfer: entries become objects, a few of them under way at a time.
 //
-// File data is read into the sender's own buffers and not mapped: a file that shrinks while it is read
-// is then a short read and not a SIGBUS, and what was read is hashed while it is still in the cache.
-// The thread that owns the worker uses a sender.
+// File data is read into the sender's own buffers and not mapped: a file that shrinks while it is
+// read is then a short read and not a SIGBUS, and what was read is hashed while it is still in the
+// cache.  The thread that owns the worker uses a sender.
 #ifndef CLI_SENDER_H
 #define CLI_SENDER_H
 
@@ -50,13 +50,13 @@ typedef struct sender {
     sender_slot slots[TRANSFER_WINDOW];
 } sender;
 
-// sender_init makes a sender on a connected endpoint; sender_fini frees its buffers, when the endpoint
-// has been closed or aborted and progressed once.
+// sender_init makes a sender on a connected endpoint; sender_fini frees its buffers, when the
+// endpoint has been closed or aborted and progressed once.
 bool sender_init(sender *self, wh_endpoint *ep, uint64_t total, uint32_t timeout_ms);
 void sender_fini(sender *self);
 
-// sender_entry sends one entry; a file with all its data, read from where it is.  False when the transfer
-// cannot go on: the receiver is gone, or the user has interrupted.
+// sender_entry sends one entry; a file with all its data, read from where it is.  False when the
+// transfer cannot go on: the receiver is gone, or the user has interrupted.
 bool sender_entry(sender *self, const transfer_entry *entry, const walk_at *at);
 
 // sender_end says that this was all, and waits until the receiver has confirmed it.

@@ -6,9 +6,9 @@
 // among ten thousand files should not cost the rest.  Only a sender that breaks the format is cut off.
 #include "cli/session.h"
 
-#include "bench/clock.h"
-#include "bench/text.h"
 #include "cli/cli.h"
+#include "cli/clock.h"
+#include "cli/text.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -181,10 +181,10 @@ const char *session_handle(session *self, session_slot *slot) {
 
 static void say_sum(const session *self) {
     char amount[32], rate[32];
-    double seconds = (double)(bench_ns() - self->start_ns) / (double)BENCH_NS_PER_S;
+    double seconds = (double)(cli_ns() - self->start_ns) / (double)CLI_NS_PER_S;
     printf("received %" PRIu64 " files, %s in %.2f s (%s/s) from %s", self->files,
-           bench_format_bytes((double)self->stored, amount, sizeof amount), seconds,
-           bench_format_bytes((double)self->stored / seconds, rate, sizeof rate), self->peer);
+           cli_format_bytes((double)self->stored, amount, sizeof amount), seconds,
+           cli_format_bytes((double)self->stored / seconds, rate, sizeof rate), self->peer);
     if (self->refused)
         printf("; %" PRIu64 " refused", self->refused);
     printf("\n");
@@ -208,8 +208,8 @@ static void say_lost(session *self, const char *why) {
     receiver_complain(self->receiver,
                       "lost %s after %" PRIu64 " files, in %s at %s of %s (removed): %s",
                       self->peer, self->files, cli_printable(self->now.name),
-                      bench_format_bytes((double)self->have, have, sizeof have),
-                      bench_format_bytes((double)self->now.head.size, size, sizeof size), why);
+                      cli_format_bytes((double)self->have, have, sizeof have),
+                      cli_format_bytes((double)self->now.head.size, size, sizeof size), why);
 }
 
 void session_end(session *self, const char *why) {

@@ -49,20 +49,21 @@ struct session {
     char peer[96];
 };
 
-// session_handle handles the object of a slot.  NULL, or why the sender cannot be trusted any further.  It may leave the slot
-// with a job that is not done; and the session `ending`, for session_finish_file to be called when all jobs are.
+// session_handle handles the object of a slot.  NULL, or why the sender cannot be trusted any
+// further.  It may leave the slot with a job that is not done; and the session `ending`, for
+// session_finish_file to be called when all jobs are.
 const char *session_handle(session *self, session_slot *slot);
 void session_finish_file(session *self);
 
 // session_end reports how it went and removes a file that is not complete; `why` is NULL when the
-// sender has closed in order.  Who came, sent nothing and left was no sender, and does not count as one:
-// `wherry doctor` looks in like that, and so do strangers.
+// sender has closed in order.  Who came, sent nothing and left was no sender, and does not count
+// as one: `wherry doctor` looks in like that, and so do strangers.
 void session_end(session *self, const char *why);
 
-// session_answer sends one line to the sender; in receiver.c.  False when the sender takes none.
+// session_answer sends one line to the sender; in say.c.  False when the sender takes none.
 bool session_answer(session *self, const char *text);
 
-// What a session says to the user is bounded over all sessions; in receiver.c.
+// What a session says to the user is bounded over all sessions; in say.c.
 __attribute__((format(printf, 2, 3))) void receiver_complain(receiver *self, const char *format,
                                                              ...);
 

@@ -51,7 +51,8 @@ static bool go_to_top(store_place *self) {
     return top >= 0 && trail_begin(&self->trail, top);
 }
 
-// Goes up to the deepest directory that is on the way to `name` too, whose first `length` bytes count.
+// Goes up to the deepest directory that is on the way to `name` too, whose first `length` bytes
+// count.
 static bool go_up(store_place *self, const char *name, size_t length) {
     size_t have;
     while ((have = strlen(self->way)) > 0) {
@@ -66,7 +67,8 @@ static bool go_up(store_place *self, const char *name, size_t length) {
     return self->trail.depth > 0 || go_to_top(self);
 }
 
-// Makes the directory that `name` lies in the current one of the place, and copies the last component.
+// Makes the directory that `name` lies in the current one of the place, and copies the last
+// component.
 static const char *go_to_parent(store_place *self, const char *name, char leaf[256]) {
     if (!transfer_name_is_safe(name))
         return "its name leads out of the directory or is not a name";
@@ -168,8 +170,8 @@ const char *store_link(store_place *at, const transfer_entry *entry) {
     return why;
 }
 
-// Locks a file that was just made, so that no store_sweep takes it for one that was left.  False when
-// one has come first.  Where there are no locks, nothing is swept either.
+// Locks a file that was just made, so that no store_sweep takes it for one that was left.  False
+// when one has come first.  Where there are no locks, nothing is swept either.
 static bool is_ours(int fd) {
     struct stat st;
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)

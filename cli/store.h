@@ -2,12 +2,13 @@
 //
 // The directory that received files go to.
 //
-// Names come from strangers.  A name is checked, then walked component by component without following
-// links, so that no link, sent or planted, leads out of the directory.  A file is written under a
-// temporary name beside its final one and renamed when it is whole, so that nobody ever sees half of
-// it.  Whoever writes a file holds its lock: that, and not the process number in its name, tells what was
-// left by a receiver that is gone, because the next one in a container may have the same number.  Functions return NULL when it worked, else why not, as text that lives until the next call.
-// One thread uses a store and its files.
+// Names come from strangers.  A name is checked, then walked component by component without
+// following links, so that no link, sent or planted, leads out of the directory.  A file is
+// written under a temporary name beside its final one and renamed when it is whole, so that nobody
+// ever sees half of it.  Whoever writes a file holds its lock: that, and not the process number in
+// its name, tells what was left by a receiver that is gone, because the next one in a container
+// may have the same number.  Functions return NULL when it worked, else why not, as text that
+// lives until the next call.  One thread uses a store and its files.
 #ifndef CLI_STORE_H
 #define CLI_STORE_H
 
@@ -50,8 +51,8 @@ const char *store_link(store_place *at, const transfer_entry *entry);
 // Returns how many.
 unsigned store_sweep(const store *self);
 
-// store_begin starts a file; store_write appends; then either store_finish gives it its name, mode and
-// time, or store_drop removes what there is.  store_finish drops the file when it fails.
+// store_begin starts a file; store_write appends; then either store_finish gives it its name, mode
+// and time, or store_drop removes what there is.  store_finish drops the file when it fails.
 const char *store_begin(store_place *at, const transfer_entry *entry, store_file *file);
 const char *store_write(store_file *file, const void *bytes, size_t size);
 const char *store_finish(store_file *file, const transfer_entry *entry);

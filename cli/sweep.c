@@ -2,9 +2,10 @@
 //
 // store_sweep, see store.h: what a receiver that was killed could not remove itself.
 //
-// A file belongs to nobody when its lock can be had.  The process in its name says nothing: it may be of
-// another host or container, or of one that has restarted, where the same number is somebody else's.
-// The walk follows no links, and ends after so many entries: a receiver must start also in a large place.
+// A file belongs to nobody when its lock can be had.  The process in its name says nothing: it may
+// be of another host or container, or of one that has restarted, where the same number is somebody
+// else's.  The walk follows no links, and ends after so many entries: a receiver must start also
+// in a large place.
 #include "cli/store.h"
 #include "cli/tree.h"
 

@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// cli_parse_uint reads a decimal number within [low, high].  Functions that return false write nothing.
+// cli_parse_uint reads a decimal number within [low, high].  Functions that return false write
+// nothing.
 bool cli_parse_uint(const char *text, uint64_t low, uint64_t high, uint64_t *value);
 
 // cli_parse_seconds reads "30", "30s" or "500ms".

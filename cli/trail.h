@@ -2,9 +2,9 @@
 //
 // The way from a directory down to one below it, however deep, with two descriptors.
 //
-// No path is ever made of it, so PATH_MAX is no limit.  Only the current directory and the one above it
-// are open; the others are found again by "..", and known by their device and inode: a directory that
-// was moved meanwhile leads nowhere else.  One thread uses a trail.
+// No path is ever made of it, so PATH_MAX is no limit.  Only the current directory and the one
+// above it are open; the others are found again by "..", and known by their device and inode: a
+// directory that was moved meanwhile leads nowhere else.  One thread uses a trail.
 #ifndef CLI_TRAIL_H
 #define CLI_TRAIL_H
 
@@ -34,8 +34,8 @@ const struct stat *trail_stat(const trail *self);
 // trail_enter goes down to a directory in the current one, not through a link.
 bool trail_enter(trail *self, const char *leaf);
 
-// trail_leave goes up again.  When that is not possible (ESTALE: the directory was moved) the trail has
-// ended.  Not from the first directory.
+// trail_leave goes up again.  When that is not possible (ESTALE: the directory was moved) the
+// trail has ended.  Not from the first directory.
 bool trail_leave(trail *self);
 
 #endif

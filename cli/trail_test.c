@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tests of a trail: how deep it goes, with how few descriptors, and that a directory which was moved leads nowhere.
+// Tests of a trail: how deep it goes, with how few descriptors, and that a directory which was
+// moved leads nowhere.
 #include "cli/trail.h"
 
 #include <errno.h>

@@ -2,13 +2,14 @@
 //
 // The format of a transfer of files: what `wherry send` and `wherry recv` say to each other.
 //
-// A sender opens an endpoint and sends objects.  The object's header is a transfer_head followed by
-// the name and, for a link, its target; an object of file data has one frame.  A file is one or
+// A sender opens an endpoint and sends objects.  The object's header is a transfer_head followed
+// by the name and, for a link, its target; an object of file data has one frame.  A file is one or
 // more parts in order: the first carries FIRST, the last LAST and the SHA-256 of the whole.  A
 // directory comes before what is in it, and once more (LEAVE) behind it, so that a directory that
 // may not be written to can be filled first.  END comes last.  The receiver answers with tagged
-// messages: a line "refused NAME: why" for each entry that it did not take, except for what lies below a directory that it
-// did not take (a name may hold ": ", what follows it does not); "done FILES BYTES" to END, with what it has stored; and "cut off: why" before it aborts.
+// messages: a line "refused NAME: why" for each entry that it did not take, except for what lies
+// below a directory that it did not take (a name may hold ": ", what follows it does not); "done
+// FILES BYTES" to END, with what it has stored; and "cut off: why" before it aborts.
 //
 // Numbers are little-endian, as on all machines that Wherry supports.  Pure functions.
 #ifndef CLI_TRANSFER_H
@@ -79,7 +80,8 @@ size_t transfer_encode(const transfer_entry *entry, void *bytes);
 // behind it.  NULL when it is good, else what is wrong with it; then *entry holds nothing useful.
 const char *transfer_decode(const void *bytes, size_t size, uint64_t data, transfer_entry *entry);
 
-// transfer_refused finds where the reason begins in "NAME: why", and the length of the name before it.
+// transfer_refused finds where the reason begins in "NAME: why", and the length of the name before
+// it.
 const char *transfer_refused(const char *text, size_t *name_size);
 
 // transfer_name_is_safe says whether a name stays inside the directory that it is relative to: no

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// See tree.h.  A directory is read to its end when it is entered, so that no position in it has to be kept.
+// See tree.h.  A directory is read to its end when it is entered, so that no position in it has to
+// be kept.
 #include "cli/tree.h"
 
 #include <dirent.h>

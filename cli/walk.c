@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// See walk.h.  Only a link that was named itself is followed; one below a directory is an entry of its own, and one that would lead out of
-// what is sent is left out, because the receiver would refuse it.
+// See walk.h.  Only a link that was named itself is followed; one below a directory is an entry of
+// its own, and one that would lead out of what is sent is left out, because the receiver would
+// refuse it.
 #include "cli/walk.h"
 
 #include "cli/tree.h"

@@ -3,8 +3,9 @@
 // Walking the files to send: each path with all below it, named relative to what was asked for.
 //
 // `lib` and `/usr/lib` are both named "lib" at the receiver, and what lies in them "lib/...".
-// Entries of a directory come in the order of their names, so that two walks are alike.  Trees may be deeper than
-// a path can say: names are at most TRANSFER_NAME_MAX long, and what is longer is told as a failure.
+// Entries of a directory come in the order of their names, so that two walks are alike.  Trees may
+// be deeper than a path can say: names are at most TRANSFER_NAME_MAX long, and what is longer is
+// told as a failure.
 #ifndef CLI_WALK_H
 #define CLI_WALK_H
 
@@ -20,8 +21,8 @@ typedef struct walk_at {
     bool follow;  // it was named itself, so a link is followed
 } walk_at;
 
-// Called for each file, directory, end of a directory and link.  entry->head says kind, size, mode and
-// time.  False ends the walk.
+// Called for each file, directory, end of a directory and link.  entry->head says kind, size, mode
+// and time.  False ends the walk.
 typedef bool (*walk_fn)(const transfer_entry *entry, const walk_at *at, void *arg);
 
 // Called for what cannot be sent, and why; the walk goes on.
@@ -36,7 +37,8 @@ typedef struct walk {
 // walk_path walks one path.  False when `visit` has said so.
 bool walk_path(const walk *self, const char *path);
 
-// walk_open opens a file for reading; -1 with errno.  Whatever stands there by now, it does not block.
+// walk_open opens a file for reading; -1 with errno.  Whatever stands there by now, it does not
+// block.
 int walk_open(const walk_at *at);
 
 // walk_base_name writes the name that `path` gets at the receiver; false when it has none, as "/".

@@ -26,7 +26,14 @@ SEES = {
     "src/engine": ROOMS,
     "src/rt": ["src/base"],
     "bench": [],
-    "cli": ["bench"],  # `wherry perf` runs the measuring library's scenarios
+    "cli": [],
+    # `wherry perf` runs the measuring library's scenarios, and what is compared with it its sockets;
+    # `wherry info` describes the machine as the reports of measurements do.
+    "cli/perf.h": ["cli", "bench"],
+    "cli/perf.c": ["cli", "bench"],
+    "cli/perf_serve.c": ["cli", "bench"],
+    "cli/plain_files.c": ["cli", "bench"],
+    "cli/info.c": ["cli", "bench"],
     "examples": [],
     "fuzz": [*LOW, *ROOMS],  # decoders
     "include": [],

@@ -99,8 +99,7 @@ class Odd(tool.Case):
     def test_part_of_an_earlier_life(self):
         # In a container the next receiver may well have the process number of the last one.
         self.out.mkdir()
-        names = [f"$${i}.part" for i in range(3)]
-        script = "; ".join(f': > "$0/.wherry-$$-{i}.part"' for i in range(len(names)))
+        script = "; ".join(f': > "$0/.wherry-$$-{i}.part"' for i in range(3))
         receiver = subprocess.Popen(
             ["sh", "-c", script + f'; ln -s x "$0/.wherry-$$-3.part"; exec {tool.WHERRY} recv "$0"'
              ' --once', self.out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -120,7 +119,8 @@ class Odd(tool.Case):
         self.assertEqual(left, [f".wherry-{receiver.pid}-3.part"])
 
     def test_name_that_somebody_else_has(self):
-        # Two receivers of one process number, in two containers, share a folder: the other's file is locked.
+        # Two receivers of one process number, in two containers, share a folder: the other's file
+        # is locked.
         self.out.mkdir()
         script = ('p="$0/.wherry-$$-0.part"; : > "$p"; exec 9< "$p"; flock 9;'
                   f' ln -s x "$0/.wherry-$$-1.part"; exec {tool.WHERRY} recv "$0" --once')
