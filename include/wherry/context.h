@@ -12,19 +12,15 @@
 #include <stdint.h>
 
 #include <wherry/status.h>
+#include <wherry/version.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define WH_VERSION_MAJOR 0
-#define WH_VERSION_MINOR 1
-#define WH_VERSION_PATCH 0
-#define WH_VERSION_STRING "0.1.0"
-
 typedef struct wh_context wh_context;
 
-// wh_version returns the version of the loaded library, such as "0.1.0".  The string is static.
+// wh_version returns the version of the loaded library, such as "0.2.0".  The string is static.
 WH_API const char *wh_version(void);
 
 // wh_context_create makes a context from `options`, a NULL-terminated array of "key=value" strings

@@ -91,7 +91,7 @@ cdef bytes c_secret(object secret):
 
 
 def version():
-    """The version of the engine, such as ``"0.1.0"``."""
+    """The version of the engine, such as ``"0.2.0"``."""
     return wh_version().decode()
 
 

@@ -56,6 +56,13 @@ TEST(bulk_memory_is_bounded) {
     wh_context_destroy(ctx);
 }
 
+TEST(version) {
+    char text[32];
+    snprintf(text, sizeof(text), "%d.%d.%d", WH_VERSION_MAJOR, WH_VERSION_MINOR, WH_VERSION_PATCH);
+    CHECK_EQ_STR(WH_VERSION_STRING, text);
+    CHECK_EQ_STR(wh_version(), text);
+}
+
 TEST(options_win_over_the_environment) {
     wh_context *ctx = NULL;
     CHECK(setenv("WHERRY_EAGER_MAX", "4K", 1) == 0);
