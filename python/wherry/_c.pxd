@@ -9,6 +9,11 @@ cdef extern from "<sys/uio.h>" nogil:
         void *iov_base
         size_t iov_len
 
+cdef extern from "<dlfcn.h>" nogil:
+    ctypedef struct Dl_info:
+        const char *dli_fname
+    int dladdr(const void *address, Dl_info *info)
+
 cdef extern from "<wherry/status.h>" nogil:
     ctypedef enum wh_status:
         WH_OK
@@ -27,6 +32,7 @@ cdef extern from "<wherry/status.h>" nogil:
 cdef extern from "<wherry/context.h>" nogil:
     ctypedef struct wh_context:
         pass
+    const char *WH_VERSION_STRING
     const char *wh_version()
     wh_status wh_context_create(const char *const *options, wh_context **ctx)
     void wh_context_destroy(wh_context *ctx)

@@ -32,7 +32,7 @@ from contextvars import copy_context
 from inspect import iscoroutine
 from math import prod
 from operator import index
-from os import PathLike, environ, fsencode
+from os import PathLike, environ, fsdecode, fsencode
 from re import sub
 from struct import calcsize, pack as struct_pack, unpack as struct_unpack
 from sys import _getframe as getframe
@@ -93,6 +93,27 @@ cdef bytes c_secret(object secret):
 def version():
     """The version of the engine, such as ``"0.2.0"``."""
     return wh_version().decode()
+
+
+def library():
+    """The file that the engine was loaded from."""
+    cdef Dl_info found
+    if dladdr(<void *>wh_version, &found) == 0 or found.dli_fname == NULL:
+        raise OSError("the loader does not say where libwherry was loaded from")
+    return fsdecode(found.dli_fname)
+
+
+def same_minor(str ours, str theirs):
+    """Before 1.0 a minor version may change the interface."""
+    return ours.split(".")[:2] == theirs.split(".")[:2]
+
+
+# A process has one libwherry: whoever was first has decided which.
+if not same_minor(WH_VERSION_STRING.decode(), version()):
+    raise ImportError(
+        f"this package was built for libwherry {WH_VERSION_STRING.decode()}, but this process has "
+        f"loaded version {version()} from {library()}: a process has one engine, so link whatever "
+        "loaded that to this package's library")
 
 
 def set_log_level(str level not None):

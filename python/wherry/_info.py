@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What this installation is and has."""
+import os
 import platform
 from typing import Any, Dict, Optional
 
@@ -22,3 +23,18 @@ def info(context: Optional[_core.Context] = None) -> Dict[str, Any]:
         "settings": {key: setting for key, setting in context.config.items()
                      if setting[1] != "default"},
     }
+
+
+def get_include() -> str:
+    """The folder of the C headers: ``#include <wherry/wherry.h>`` with ``-I`` this."""
+    return os.path.realpath(os.path.join(os.path.dirname(_core.__file__), "include"))
+
+
+def get_library_dir() -> str:
+    """The folder of the ``libwherry.so`` that this process uses: ``-L`` this, ``-lwherry``.
+
+    A program that is linked to it finds it at run time with ``-Wl,-rpath,`` this.  In a wheel
+    ``pkgconfig/wherry.pc`` lies in it.  A module that is imported into a process with Wherry, or a
+    library that it opens, gets the same engine.
+    """
+    return os.path.dirname(os.path.realpath(_core.library()))
