@@ -28,17 +28,17 @@ CHECKED = --suite unit --suite conformance --suite fuzz --no-suite nosan --timeo
 # Who changes the code wants no warnings; who only builds it, perhaps with a newer compiler, wants it
 # to build.  (A folder that is configured already stays as it is.)
 WERROR =
-test bench lint sanitize mutants matrix faults soak fuzz: WERROR = -Dwerror=true
+test bench lint sanitize mutants matrix faults soak fuzz build-tests: WERROR = -Dwerror=true
 
 .NOTPARALLEL:
-.PHONY: help build demo test bench bench-types lint sanitize mutants matrix faults soak fuzz clean \
+.PHONY: help build build-tests demo test bench bench-types lint sanitize mutants matrix faults soak fuzz clean \
         wheels install deps-build deps-test deps-lint deps-sanitize deps-bench
 
 help:
 	@echo "make build      the library and the command: build/libwherry.so, build/wherry;"
 	@echo "                the Python package: .venv/bin/python -c 'import wherry'"
 	@echo "make demo       a short tour on this machine"
-	@echo "make test       build, then all tests that take seconds"
+	@echo "make test       all tests that take seconds"
 	@echo "make bench      measure, beside the alternatives"
 	@echo "make bench-types  the datatype engine beside MPICH, Open MPI and the memory"
 	@echo "make lint       format, includes, API list, clang-tidy; builds with gcc, clang and no UCX"
@@ -66,13 +66,18 @@ deps-bench:
 
 build: deps-build
 	@$(call configure,build,)
-	@$(NINJA) -C build
+	@$(NINJA) -C build product
 	@$(PYTHON) tools/make_venv.py build
 
+# What the tests need, of which some is not for users; --no-rebuild is only right after it.
+build-tests: build
+	@$(NINJA) -C build meson-test-prereq
+
 demo: build
+	@$(NINJA) -C build cli/plain-files
 	@./tools/demo $(ARGS)
 
-test: deps-test build
+test: deps-test build-tests
 	@$(call run_tests,build,)
 
 bench: deps-bench build
@@ -80,11 +85,13 @@ bench: deps-bench build
 
 # Three runs (hot in segments too, cold, unpack) with tables, JSON and plots below build/bench-types.
 bench-types: deps-bench build
+	@$(NINJA) -C build bench/types/bench-types bench/types/bench-type-calls
 	@$(PYTHON) bench/types/run.py --build build --all $(ARGS)
 
 # With asserts, because they tell the analyzer what is true.  And a build without all that is optional, of which no
 # other target compiles the files that say so.
 lint: deps-lint build
+	@$(NINJA) -C build
 	@CC=$(CLANG) && export CC && $(call configure,build-clang,-Db_ndebug=false)
 	@$(NINJA) -C build-clang
 	@$(call configure,build-plain,-Ducx=disabled -Dhwloc=disabled -Dpython=disabled)
@@ -97,18 +104,18 @@ sanitize: deps-sanitize
 	@CC=$(CLANG) && export CC && \
 	  $(call configure,build-asan,$(DEBUG) -Db_sanitize=address$(comma)undefined) && \
 	  $(call configure,build-tsan,$(DEBUG) -Db_sanitize=thread)
-	@$(NINJA) -C build-asan
-	@$(NINJA) -C build-tsan
+	@$(NINJA) -C build-asan meson-test-prereq
+	@$(NINJA) -C build-tsan meson-test-prereq
 	@failed=0; \
 	  echo "== address, undefined"; $(call run_tests,build-asan,$(CHECKED)) || failed=1; \
 	  echo "== thread"; $(call run_tests,build-tsan,$(CHECKED) --no-suite single) || failed=1; \
 	  exit $$failed
 
-matrix faults: deps-test build
+matrix faults: deps-test build-tests
 	@$(call run_tests,build,--suite $@)
 
 # The long runs, then each fuzzer for ten minutes.
-soak: deps-test build fuzz
+soak: deps-test build-tests fuzz
 	@failed=0; \
 	  echo "== long runs"; $(call run_tests,build,--suite soak) || failed=1; \
 	  echo "== fuzzers"; $(call run_tests,build-fuzz,--suite fuzz) || failed=1; \
