@@ -41,7 +41,7 @@ help:
 	@echo "make test       all tests that take seconds"
 	@echo "make bench      measure, beside the alternatives"
 	@echo "make bench-types  the datatype engine beside MPICH, Open MPI and the memory"
-	@echo "make lint       format, includes, API list, clang-tidy; builds with gcc, clang and no UCX"
+	@echo "make lint       format, includes, API and ABI, clang-tidy; builds with gcc, clang and no UCX"
 	@echo "make sanitize   the tests under address+undefined and under thread"
 	@echo "make mutants    break one line at a time; the named test must notice"
 	@echo "make matrix     every mode, lane, size, pattern and end of a conversation: none hangs"

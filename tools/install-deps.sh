@@ -16,7 +16,7 @@ packages_of() {
             python3 python3-dev python3-venv python3-numpy cython3
         ;;
     test) echo g++ iproute2 ucx-utils clang python3-uvloop ;;
-    lint) echo clang clang-tidy clang-format g++ ;;
+    lint) echo clang clang-tidy clang-format g++ abigail-tools ;;
     sanitize) echo clang libclang-rt-dev llvm ;;
     bench) echo ucx-utils ;;
     *)
@@ -57,6 +57,7 @@ sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/de
     iproute2) has ip ;;
     ucx-utils) has ucx_perftest ;;
     llvm) has llvm-symbolizer ;;
+    abigail-tools) has abidw ;;
     python3 | pkg-config | g++ | clang | clang-tidy | clang-format) has "$1" ;;
     *) false ;;
     esac

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run the static checks and close with one line: N passed, N failed, N skipped.
 
-    lint.py BUILD_CLANG [CHECK...]     (format, spdx, includes, api, plain, tidy; all without a name)
+    lint.py BUILD_CLANG [CHECK...]     (format, spdx, includes, api, abi, plain, tidy; all without a name)
 
 BUILD_CLANG is a configured folder made by clang; its compile database drives clang-tidy.  build-plain beside it
 was built without UCX and whatever else is optional (`make lint` does both).
@@ -62,6 +62,11 @@ def check_api():
     return run(sys.executable, "tools/check_api.py", "--library", BUILD / "libwherry.so")
 
 
+def check_abi():
+    worked, said = run(sys.executable, "tools/check_abi.py")
+    return (None if said.startswith("skipped: ") else worked), said
+
+
 def check_plain():
     """A build without the headers of UCX works, and says what it lacks."""
     return run(*shlex.split(os.environ.get("MESON", "meson")), "test", "-C", ROOT / "build-plain",
@@ -92,14 +97,16 @@ def check_tidy():
 def main():
     checks = {name[6:]: check for name, check in globals().items() if name.startswith("check_")}
     wanted = sys.argv[2:] or list(checks)
-    failed = 0
+    results = []
     for name in wanted:
-        worked, said = checks[name]()
-        failed += not worked
+        worked, said = checks[name]()  # None: it could not be tried
+        results.append(worked)
         if not worked:
             print(said.rstrip())
-        print(f"lint {name}: {'ok' if worked else 'FAILED'}", flush=True)
-    print(f"\n{len(wanted) - failed} passed, {failed} failed, 0 skipped")
+        print(f"lint {name}: {'ok' if worked else 'skipped' if worked is None else 'FAILED'}",
+              flush=True)
+    failed, skipped = results.count(False), results.count(None)
+    print(f"\n{len(wanted) - failed - skipped} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 
 
