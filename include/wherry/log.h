@@ -9,6 +9,8 @@
 #ifndef WHERRY_LOG_H
 #define WHERRY_LOG_H
 
+#include <stdbool.h>
+
 #include <wherry/status.h>
 
 #ifdef __cplusplus
@@ -34,6 +36,12 @@ WH_API WH_CHECK wh_status wh_log_set_level(const char *level);
 //
 // The text is valid until the thread takes or logs the next.
 WH_API const char *wh_log_take_error(void);
+
+// wh_log_hold_errors(true) keeps what the calling thread logs as errors from being shown, for a caller that makes them
+// part of its own error: what wh_log_take_error returns meanwhile is not shown at all.
+//
+// One is held at a time: it is shown after all when another text is logged, or by wh_log_hold_errors(false).
+WH_API void wh_log_hold_errors(bool hold);
 
 // wh_log_set_sink sends messages to `fn` instead of standard error; NULL goes back to that.
 //

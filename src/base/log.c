@@ -98,9 +98,15 @@ static sink current_sink(void) {
 static _Thread_local char last_error[TEXT_MAX];
 static _Thread_local bool untaken;
 
+// For wh_log_hold_errors.
+static _Thread_local bool holding;
+static _Thread_local const char
+    *held_id;  // of last_error, which is still to be shown; NULL: is not
+
 const char *wh_log_take_error(void) {
     bool found = untaken;
     untaken = false;
+    held_id = NULL;
     return found ? last_error : "";
 }
 
@@ -138,6 +144,20 @@ static void show(whi_log_level level, const char *id, const char *text) {
         to_stderr(level, id, text);
 }
 
+static void show_held(void) {
+    const char *id = held_id;
+    held_id = NULL;
+    if (id && whi_log_on(WHI_ERROR))
+        show(WHI_ERROR, id, last_error);
+}
+
+void wh_log_hold_errors(bool hold) {
+    int saved_errno = errno;
+    show_held();
+    holding = hold;
+    errno = saved_errno;
+}
+
 __attribute__((format(printf, 4, 0))) static void
 deliver(whi_log_level level, const char *id, uint32_t dropped, const char *format, va_list args) {
     int saved_errno = errno;
@@ -155,10 +175,14 @@ deliver(whi_log_level level, const char *id, uint32_t dropped, const char *forma
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             *c = '?';
     if (level == WHI_ERROR) {
+        if (strcmp(last_error, text) != 0)
+            show_held();
         memcpy(last_error, text, strlen(text) + 1);
         untaken = true;
     }
-    if (whi_log_on(level))
+    if (level == WHI_ERROR && holding)
+        held_id = id;
+    else if (whi_log_on(level))
         show(level, id, text);
     errno = saved_errno;
 }

@@ -118,6 +118,46 @@ TEST(an_error_is_of_its_thread) {
     CHECK_EQ_STR(wh_log_take_error(), "mine");
 }
 
+TEST(a_held_error_that_is_taken_is_not_shown) {
+    listen();
+    wh_log_hold_errors(true);
+    whi_log(WHI_ERROR, "E-TEST-09", "the first");
+    whi_log(WHI_WARN, "W-TEST-09", "no error");
+    CHECK_EQ_INT(heard.count, 1);
+    whi_log(WHI_ERROR, "E-TEST-10", "the second");
+    CHECK_EQ_INT(heard.count, 2);
+    CHECK_EQ_STR(heard.id, "E-TEST-09");
+    CHECK_EQ_STR(heard.text, "the first");
+    CHECK_EQ_STR(wh_log_take_error(), "the second");
+    wh_log_hold_errors(false);
+    CHECK_EQ_INT(heard.count, 2);
+    whi_log(WHI_ERROR, "E-TEST-11", "shown again");
+    CHECK_EQ_INT(heard.count, 3);
+}
+
+TEST(a_held_error_that_nobody_takes_is_shown) {
+    listen();
+    wh_log_hold_errors(true);
+    whi_log(WHI_ERROR, "E-TEST-12", "kept");
+    CHECK_EQ_INT(heard.count, 0);
+    wh_log_hold_errors(false);
+    CHECK_EQ_INT(heard.count, 1);
+    CHECK_EQ_STR(heard.id, "E-TEST-12");
+    wh_log_hold_errors(false);
+    CHECK_EQ_INT(heard.count, 1);
+    CHECK_EQ_STR(wh_log_take_error(), "kept");
+}
+
+TEST(a_held_error_that_comes_again_is_shown_once) {
+    listen();
+    wh_log_hold_errors(true);
+    whi_log(WHI_ERROR, "E-TEST-13", "again and again");
+    whi_log(WHI_ERROR, "E-TEST-13", "again and again");
+    CHECK_EQ_INT(heard.count, 0);
+    wh_log_hold_errors(false);
+    CHECK_EQ_INT(heard.count, 1);
+}
+
 TEST(errno_survives) {
     listen();
     errno = E2BIG;
