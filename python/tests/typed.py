@@ -2,6 +2,7 @@
 """What a type checker must find out about the interface; test_stubs.py lets mypy read it."""
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Optional
 
 import wherry
@@ -20,6 +21,26 @@ async def conversations(ep: wherry.Endpoint) -> None:
     message = ep.peek(0, 0)
     if message is not None:
         assert_type(await message.recv(bytearray(message.size)), int)
+
+
+async def habits(ep: wherry.Endpoint, listener: wherry.Listener, worker: wherry.Worker) -> None:
+    op = ep.recv(bytearray(1))
+    done, pending = await asyncio.wait({op}, timeout=0.1)
+    assert_type(done.pop().result(), int)
+    size, nothing = await asyncio.gather(op, ep.send(b"x"))
+    assert_type(size, int)
+    assert_type(nothing, None)
+    assert_type(await asyncio.wait_for(op, 1), int)
+    assert_type(await asyncio.shield(op), int)
+    for first in asyncio.as_completed([op]):
+        assert_type(await first, int)
+    async for obj in ep.objects(3, timeout=1):
+        assert_type(obj, Any)
+    async for obj in worker.objects():
+        assert_type(obj, Any)
+    async for other in listener:
+        assert_type(other, wherry.Endpoint)
+    assert_type(await worker.flush(), None)
 
 
 async def connecting(worker: wherry.Worker) -> None:

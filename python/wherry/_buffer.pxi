@@ -114,7 +114,7 @@ cdef int hold_interface(Hold made, object obj, str name, bint writable) except -
         raise TypeError(f"buf: '{kind}' is of Python objects, whose memory has only pointers")
     itemsize = int(typestr[2:])
     if not dense(shape, told.get("strides"), itemsize):
-        raise ValueError(f"buf: '{kind}' is not contiguous (C order)")
+        raise ValueError(f"buf: '{kind}' is not contiguous (C order){instead(writable)}")
     made.device = name != "__array_interface__"
     made.data = <char *><uintptr_t>address
     made.size = bytes_in(shape, itemsize, kind)
@@ -152,6 +152,19 @@ cdef int hold_dlpack(Hold made, object obj) except -1:
     return 0
 
 
+NOTHING_TO_FILL = "fill; give a bytearray, a numpy array or other writable memory"
+
+
+cdef str nothing_to_send(object obj):
+    """What to do about an object that has no memory of its own."""
+    if isinstance(obj, str):
+        return "send; text.encode() makes bytes of it"
+    if isinstance(obj, (list, tuple)):
+        return "send; send_obj() takes a list of bytes and arrays; pickle.dumps() makes bytes of anything"
+    return ("send; give bytes, bytearray, memoryview, a numpy array, or an object with "
+            "__cuda_array_interface__ or __dlpack__; pickle.dumps() makes bytes of other objects")
+
+
 cdef Hold hold_message(object obj, bint writable):
     """The memory of a message.  Raises TypeError or ValueError that say what is wrong with it."""
     cdef Hold made = Hold.__new__(Hold)
@@ -178,7 +191,6 @@ cdef Hold hold_message(object obj, bint writable):
     elif hasattr(obj, "__dlpack__"):
         hold_dlpack(made, obj)
     else:
-        raise TypeError(f"buf: '{type(obj).__name__}' has no memory to send or fill; give bytes, "
-                        "bytearray, memoryview, a numpy array, or an object with "
-                        "__cuda_array_interface__ or __dlpack__")
+        raise TypeError(f"buf: '{type(obj).__name__}' has no memory to "
+                        + (NOTHING_TO_FILL if writable else nothing_to_send(obj)))
     return made

@@ -23,6 +23,7 @@ cdef extern from "<wherry/status.h>" nogil:
         WH_ECANCELLED
         WH_ETIMEDOUT
         WH_ECLOSED
+        WH_EPEER
         WH_EBUSY
         WH_EFORKED
         WH_ETHREAD
@@ -268,6 +269,7 @@ cdef extern from "<wherry/rma.h>" nogil:
 cdef extern from "<wherry/log.h>" nogil:
     wh_status wh_log_set_level(const char *level)
     const char *wh_log_take_error()
+    void wh_log_hold_errors(bint hold)
 
 cdef extern from "_park.h" nogil:
     ctypedef struct park:

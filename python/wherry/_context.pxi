@@ -24,11 +24,10 @@ cdef class Context:
         for i in range(len(texts)):
             list[i] = texts[i]
         list[len(texts)] = NULL
-        wh_log_take_error()
+        listen_in()
         cdef wh_status status = wh_context_create(list, &self.c)
         free(list)
-        if status != WH_OK:
-            raise explained(status, "Context")
+        heard(status, "Context")
 
     def __dealloc__(self):
         wh_context_destroy(self.c)

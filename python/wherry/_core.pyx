@@ -29,10 +29,12 @@ from asyncio import CancelledError as CancelledTask, Task, current_task
 from asyncio import _get_running_loop as get_running_loop
 from collections import deque, namedtuple
 from contextvars import copy_context
-from inspect import iscoroutine
+from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL, errorcode
+from functools import partial
+from inspect import iscoroutine, signature
 from math import prod
 from operator import index
-from os import PathLike, environ, fsdecode, fsencode
+from os import PathLike, environ, fsdecode, fsencode, strerror
 from re import sub
 from struct import calcsize, pack as struct_pack, unpack as struct_unpack
 from sys import _getframe as getframe
@@ -40,7 +42,7 @@ from traceback import print_exception
 from weakref import WeakSet, WeakValueDictionary
 
 from wherry._ucx import ucx_package
-from wherry.errors import CLASS_OF, BusyError, Error, ForkedError
+from wherry.errors import CLASS_OF, BusyError, ClosedError, Error, ForkedError
 
 
 cdef int check(wh_status status) except -1:
@@ -145,8 +147,11 @@ include "_endpoint.pxi"
 include "_listener.pxi"
 include "_events.pxi"
 include "_message.pxi"
+include "_iterate.pxi"
+include "_flush.pxi"
 include "_rma.pxi"
 include "_device.pxi"
+include "_signature.pxi"
 include "_fast.pxi"
 include "_frames.pxi"
 include "_time.pxi"
@@ -155,6 +160,7 @@ include "_time.pxi"
 MADE_BY = {
     Endpoint: "endpoints come from connect() or a listener",
     Frame: "frames come from recv_obj()",
+    Iteration: "iterations come from objects() or a listener",
     Listener: "listeners are made by listen()",
     Message: "messages come from peek()",
     RegisteredMemory: "registered memory is made by alloc() or register()",
@@ -162,7 +168,7 @@ MADE_BY = {
     Request: "requests are made by operations, such as Endpoint.send()",
     Type: "types are made by the functions of wherry.types, such as contig()",
     **{kind: "it is made by this package only" for kind in (
-        AmCall, Driven, Hold, Layout, LoopLink, Memory, ObjectHold, Rare, Segments)},
+        AmCall, Driven, FlushAll, Hold, Layout, LoopLink, Memory, ObjectHold, Rare, Segments)},
 }
 
 

@@ -26,9 +26,9 @@ cdef class DeviceMemory:
         if wh_mem_kind_parse(c_text(memory, "memory"), &self.kind) != WH_OK or self.kind in (
                 WH_MEM_AUTO, WH_MEM_HOST):
             raise ValueError(f"memory is {memory!r}: cuda or sim")
-        cdef wh_status status = wh_mem_alloc_kind(self.kind, number, bytes or 1, &self.data)
-        must(status, "DeviceMemory", f"DeviceMemory: {bytes} bytes of {memory} device {number}: "
-                                     f"{wh_status_text(status).decode()}")
+        listen_in()
+        heard(wh_mem_alloc_kind(self.kind, number, bytes or 1, &self.data), "DeviceMemory",
+              f": {bytes} bytes of {memory} device {number}")
         self.bytes, self.kind_name = bytes, memory
 
     def __dealloc__(self):
@@ -66,8 +66,9 @@ def copy_memory(to, source):
     if held_source.size > held_to.size:
         raise ValueError(f"copy_memory: {held_source.size} bytes do not fit into {held_to.size}")
     cdef wh_status status
+    listen_in()
     with nogil:
         status = wh_mem_copy(held_to.data, WH_MEM_AUTO, held_source.data, WH_MEM_AUTO,
                              held_source.size)
-    must(status, "copy_memory")
+    heard(status, "copy_memory")
     return held_source.size

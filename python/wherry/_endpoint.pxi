@@ -19,7 +19,8 @@ cdef class Endpoint:
     return a Request: ``await`` it, or ask for its ``result(timeout)``.  Any thread may start
     operations; the others are for the thread that owns the worker.
 
-    ``async with endpoint:`` (or ``with``, without a loop) closes it at the end.
+    ``async with endpoint:`` (or ``with``, without a loop) closes it at the end.  That the peer has gone
+    is then no error, as it is for ``close``.
     """
 
     cdef wh_endpoint *c
@@ -139,6 +140,14 @@ cdef class Endpoint:
         return recv_object(self.worker, self, into, bits_of(tag, "tag"), bits_of(mask, "mask"),
                            timeout)
 
+    def objects(self, tag=0, mask=ALL, *, timeout=None):
+        """For ``async for obj in ep.objects():`` what ``recv_obj`` gives, until the peer has closed.
+
+        Raises PeerError when it was lost; TimedOutError when none has come for `timeout` seconds,
+        after which the iteration can go on.  One that is left has taken no object with it.
+        """
+        return iterate_objects(self.recv_obj, tag, mask, timeout)
+
     def am_send(self, id, buf=b"", header=b"", *, timeout=None):
         """Sends an active message: the handler that the peer's worker has for `id` is called.
 
@@ -152,6 +161,9 @@ cdef class Endpoint:
         cdef const unsigned char *first = &head[0] if len(head) else NULL
         cdef size_t size = len(head)
         cdef uint32_t timeout_ms = milliseconds(timeout)
+        if size > WH_AM_HEADER_MAX:
+            raise failure(WH_EINVAL, f"am_send: the header has {size} bytes: at most "
+                          f"{<int>WH_AM_HEADER_MAX}; what is more goes into buf", "am_send")
         cdef Request op = w.begin(OP_AM_SEND)
         hold_into(op, buf, False)
         return w.started(op, wh_am_send(self.open(), number, first, size, op.view.buf, op.view.len,
@@ -203,8 +215,10 @@ cdef class Endpoint:
 
         Gives None.
         """
+        return self.start_flush(milliseconds(timeout))
+
+    cdef Request start_flush(self, uint32_t timeout_ms):
         cdef Worker w = self.worker
-        cdef uint32_t timeout_ms = milliseconds(timeout)
         cdef Request op = w.begin(OP_FLUSH)
         return w.started(op, wh_endpoint_flush(self.open(), w.options(op, timeout_ms, 0),
                                                &op.handle), self)
@@ -217,13 +231,16 @@ cdef class Endpoint:
 
         Gives None once the peer has acknowledged; a second close gives None at once.
         """
-        return self.end(timeout, False)
+        return self.end(timeout, TELL_ALL)
 
-    cdef Request end(self, object timeout, bint quiet):
+    cdef Request end(self, object timeout, int quiet):
         cdef Worker w = self.worker
         cdef uint32_t timeout_ms = milliseconds(timeout)
         cdef wh_endpoint *c = self.c
-        if c == NULL or (quiet and w.pid != getpid()):
+        if c == NULL or (quiet == TELL_NOTHING and w.pid != getpid()):
+            return DONE
+        if quiet != TELL_ALL and (w.c == NULL or w.destroyed):
+            self.drop()
             return DONE
         w.must_be_ours()
         cdef Request op = w.begin(OP_CLOSE)
@@ -301,14 +318,13 @@ cdef class Endpoint:
         return self
 
     def __aexit__(self, kind, error, trace):
-        # A failure that is on its way already says more than the one of the close.
-        return self.end(None, kind is not None)
+        return self.end(None, left_by(kind))
 
     def __enter__(self):
         return self
 
     def __exit__(self, kind, error, trace):
-        self.end(None, kind is not None).result()
+        self.end(None, left_by(kind)).result()
 
     def __repr__(self):
         if self.c == NULL:
@@ -317,6 +333,12 @@ cdef class Endpoint:
             # Other threads and a forked child cannot ask.
             state = "" if not self.worker.owned or self.connected else "not connected"
         return f"<Endpoint with {self.peer or 'its peer'}{', ' if state else ''}{state}>"
+
+
+cdef int left_by(object kind):
+    """What the close at the end of a ``with`` tells: a failure that is on its way says more than it,
+    and that the peer has gone is what operations tell."""
+    return TELL_OTHERS if kind is None else TELL_NOTHING
 
 
 DONE = Request.__new__(Request)
@@ -391,17 +413,18 @@ cdef Request connect(Worker w, object host, object port, object address, object 
     cdef Endpoint ep = new_endpoint(w)
     cdef Request op = w.begin(OP_CONNECT)
     opts.arg = &op.c
-    wh_log_take_error()
     if address is not None:
         where = "that worker"
         blob = address
+        listen_in()
         status = wh_endpoint_connect_blob(w.c, &blob[0] if len(blob) else NULL, len(blob), &opts,
                                           &ep.c)
     else:
         where = address_text(host, port)
-        status = wh_endpoint_connect(w.c, c_text(where, "host"), &opts, &ep.c)
-    if status != WH_OK:
-        raise explained(status, "connect", f" to {where}")
+        where_bytes = c_text(where, "host")
+        listen_in()
+        status = wh_endpoint_connect(w.c, where_bytes, &opts, &ep.c)
+    heard(status, "connect", f" to {where}")
     park_set_number(ep.c)
     ep.number = park_number_of(ep.c)
     w.endpoints[ep.number] = ep

@@ -9,10 +9,31 @@ cdef object failure(wh_status status, str text, str op=None, str peer=None, obje
         if op is not None:
             text = f"{op}: {text}"
     error = CLASS_OF[<int>status](text)
+    if isinstance(error, OSError):
+        number = number_in(text)
+        if number is not None:
+            error.errno = number
     error.op = op
     error.peer = peer
     error.size = size
     return error
+
+
+# What the engine says instead of the system's sentence, for that it says what to do, too.
+ERRORS_SAID = (("the port is in use", EADDRINUSE), ("not an address of this machine", EADDRNOTAVAIL),
+               ("needs a privilege", EACCES))
+ERRORS_NAMED = {strerror(number): number for number in errorcode}
+
+
+cdef object number_in(str text):
+    """The system's number for what a text ends with; None: its class says it as well as can be."""
+    number = ERRORS_NAMED.get(text.rpartition(": ")[2])
+    if number is not None:
+        return number
+    for said, number in ERRORS_SAID:
+        if said in text:
+            return number
+    return None
 
 
 cdef int must(wh_status status, str op, object text=None) except -1:
@@ -22,15 +43,20 @@ cdef int must(wh_status status, str op, object text=None) except -1:
     return 0
 
 
-cdef object explained(wh_status status, str op, str where=""):
-    """The exception for a call that has failed with a bare status, and has logged why.
+# listen_in comes before, and heard after a call that may fail with a bare status and log why: the
+# exception says that then, and the log does not.
+cdef void listen_in():
+    wh_log_take_error()
+    wh_log_hold_errors(True)
 
-    Before the call, ``wh_log_take_error`` has to forget what was logged earlier.
-    """
-    said = wh_log_take_error().decode("utf-8", "replace")
-    if said:
-        return failure(status, f"{op}: {said}", op)
-    return failure(status, f"{op}{where}: {wh_status_text(status).decode()}", op)
+
+cdef int heard(wh_status status, str op, str where="") except -1:
+    said = b"" if status == WH_OK else wh_log_take_error()
+    wh_log_hold_errors(False)
+    if status == WH_OK:
+        return 0
+    why = said.decode("utf-8", "replace") if said else wh_status_text(status).decode()
+    raise failure(status, f"{op}{'' if said else where}: {why}", op)
 
 
 cdef uint32_t milliseconds(object seconds) except? 0:

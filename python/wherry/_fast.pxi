@@ -8,7 +8,7 @@ cdef extern from *:
     """
     enum { WHERRY_ARGS_MAX = 16 };
 
-    /* Replaces a method of a type by one of the fast calling convention; same docstring. */
+    /* Replaces a method of a type by one of the fast calling convention. */
     static int wherry_install(PyObject *type, PyMethodDef *method, const char *name, void *fn,
                               const char *doc) {
         method->ml_name = name;
@@ -47,7 +47,7 @@ cdef PyMethodDef send_method, recv_method
 general_send, general_recv = Endpoint.send, Endpoint.recv
 # The types keep pointers into them.
 cdef bytes send_doc, recv_doc
-send_doc, recv_doc = general_send.__doc__.encode(), general_recv.__doc__.encode()
+send_doc, recv_doc = method_doc(general_send), method_doc(general_recv)
 
 
 cdef object fast_send(object self, PyObject **args, Py_ssize_t n, PyObject *names):

@@ -5,6 +5,7 @@ cdef class Listener:
     """A host and port where peers connect; from ``listen``.
 
     ``async with listener:`` (or ``with``) closes it at the end; endpoints that it accepted live on.
+    ``async for ep in listener:`` accepts until it is closed.
     """
 
     cdef park_door *door  # NULL: closed
@@ -49,6 +50,9 @@ cdef class Listener:
         self.waiters.append(op)
         self.worker.touch()
         return op
+
+    def __aiter__(self):
+        return iterate(self.accept)
 
     @property
     def port(self):
@@ -131,12 +135,12 @@ cdef Request listen(Worker w, object callback, object host, object port, object 
         raise MemoryError
     door.home = &w.parked
     door.number = park_number()
-    wh_log_take_error()
+    listen_in()
     cdef wh_status status = wh_listener_open(w.c, where_bytes, &opts, park_on_accept, door,
                                              &door.listener)
     if status != WH_OK:
         free(door)
-        raise explained(status, "listen", f" at {where}")
+    heard(status, "listen", f" at {where}")
     listener.door = door
     w.listeners[door.number] = listener
     w.touch()

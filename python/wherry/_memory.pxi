@@ -88,6 +88,13 @@ cdef inline int check_format(object obj, const char *format, str name) except -1
     return 0
 
 
+cdef str instead(bint writable):
+    """What to do with memory that is not contiguous."""
+    if writable:
+        return "; take contiguous memory, and copy from there"
+    return "; bytes() of a memoryview and numpy.ascontiguousarray() of an array make a copy that is"
+
+
 cdef refuse(object obj, str name, int flags):
     """Finds out why an object did not give its buffer, and raises that."""
     kind = type(obj).__name__
@@ -107,7 +114,7 @@ cdef refuse(object obj, str name, int flags):
         # A memoryview that was released and the like refuse this, too, and say why.
         PyObject_GetBuffer(obj, &view, PyBUF_STRIDES)
         PyBuffer_Release(&view)
-        raise ValueError(f"{name}: '{kind}' is not contiguous (C order)")
+        raise ValueError(f"{name}: '{kind}' is not contiguous (C order){instead(flags & PyBUF_WRITABLE)}")
 
 
 cdef Memory hold(object obj, str name, int flags):

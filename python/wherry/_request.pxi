@@ -24,6 +24,11 @@ cdef enum:
     OP_GET
     OP_ATOMIC
 
+cdef enum:  # which failures of an operation are told
+    TELL_ALL
+    TELL_OTHERS   # all but that the peer has gone
+    TELL_NOTHING
+
 OP_NAMES = ("send", "recv", "send_obj", "recv_obj", "am_send", "am_recv", "flush", "close",
             "connect", "accept", "put", "get", "atomic")
 
@@ -62,6 +67,8 @@ cdef class Rare:
     cdef dict given             # of recv_obj: part -> Hold, from allocators
     cdef object reason          # what an allocator has raised
     cdef object cancel_message
+    cdef list parts             # of a flush of several endpoints: those of each
+    cdef object failed          # and the first error of these
     cdef uint64_t word          # that an atomic has found, of `fetches` bytes; 0: not asked for
     cdef int fetches
 
@@ -92,7 +99,8 @@ cdef class Request:
     cdef object place         # where it was started, in debug mode
     cdef uint64_t size, tag
     cdef int kind, sleepers   # other threads that wait for it
-    cdef bint held, in_engine, finished, cancel_asked, waited, yields, quiet
+    cdef int quiet            # which of its failures are told
+    cdef bint held, in_engine, finished, cancel_asked, waited, yields
     cdef public bint _asyncio_future_blocking
 
     def __dealloc__(self):
@@ -105,7 +113,8 @@ cdef class Request:
         return self
 
     def __iter__(self):
-        return self
+        text = f"{self!r} is not iterable: await it"
+        raise TypeError(text + self.withdraw())
 
     def __next__(self):
         cdef PyObject *out = NULL
@@ -167,6 +176,7 @@ cdef class Request:
             out[0] = <PyObject *>None
             return 1
         result = self.outcome(True)
+        self.yields = w is not None  # again, should somebody await it without end
         Py_INCREF(result)
         out[0] = <PyObject *>result
         return 0
@@ -283,8 +293,11 @@ cdef class Request:
             text = wh_request_error(self.handle).decode()
         elif isinstance(self.target, Endpoint):
             text = (<Endpoint>self.target).sentence()
-        if self.quiet:
+        if self.quiet == TELL_NOTHING or (self.quiet == TELL_OTHERS and self.c.result.status
+                                          in (WH_ECLOSED, WH_EPEER)):
             return None
+        if self.rare is not None and self.rare.failed is not None:
+            return self.rare.failed
         size = self.c.result.size or (self.view.len if self.held else 0)
         error = failure(self.c.result.status, text, OP_NAMES[self.kind], self.peer(), size or None)
         if self.rare is not None:
@@ -319,26 +332,57 @@ cdef class Request:
         park_op_end(&self.c)
         self.worker.touch()
 
+    # withdraw takes a receive back that nobody waits for, so that it takes no message with it: for what is done by mistake
+    # instead of awaiting it.  Returns what to say about that.
+    cdef str withdraw(self):
+        if (self.kind not in (OP_RECV, OP_RECV_OBJ, OP_ACCEPT) or self.done_fn is not None
+                or self.ended() or not self.worker.owned):
+            return ""
+        if self.kind == OP_ACCEPT:
+            (<Listener>self.target).waiters.remove(self)
+            self.end_here(None, WH_ECANCELLED)
+        elif self.handle != NULL:
+            wh_request_cancel(self.handle)
+            self.worker.touch()
+        return "; it was withdrawn"
+
     def result(self, timeout=None):
         """How it ended: returns or raises what ``await`` would.  Waits for it, `timeout` seconds.
 
         TimedOutError: not within `timeout`; the operation goes on.  The thread that owns the worker
         progresses it meanwhile; another thread sleeps, and the owner must progress.  Inside the
-        running event loop of that worker it raises RuntimeError if there is something to wait for.
+        running event loop of that worker it raises RuntimeError if there is something to wait for;
+        a receive that nothing else waits for is withdrawn then, and takes no message.
         """
+        if not self.ended() and in_loop_of(self.worker):
+            text = f"{self!r}: inside its running event loop, await it instead"
+            raise RuntimeError(text + self.withdraw())
+        self.wait(timeout)
+        return self.outcome(get_running_loop() is not None)
+
+    cdef int wait(self, object timeout) except -1:
         if not self.finished:
             if not park_op_done(&self.c):
                 wait_for(self.worker, self, timeout)
             self.settle()
-        return self.outcome(get_running_loop() is not None)
+        return 0
 
     def exception(self):
-        """The exception that it ended with, or None."""
+        """The exception that it ended with, or None.  Waits for its end as ``result`` does."""
+        self.wait(None)
         try:
-            self.result()
+            self.outcome(get_running_loop() is not None)
         except Exception as error:
             return error
         return None
+
+    def set_result(self, result):
+        """Raises RuntimeError: only the operation itself ends it."""
+        raise RuntimeError("a Request does not support set_result: its operation ends it")
+
+    def set_exception(self, exception):
+        """Raises RuntimeError: only the operation itself ends it."""
+        raise RuntimeError("a Request does not support set_exception: its operation ends it")
 
     cdef bint ended(self):
         return self.finished or park_op_done(&self.c)
@@ -375,6 +419,9 @@ cdef class Request:
             wh_request_cancel(self.handle)
         elif self.kind == OP_CONNECT:
             (<Endpoint>self.target).drop()
+        elif self.kind == OP_FLUSH:
+            for part in self.rare.parts:
+                (<Request>part).cancel()
         elif self.kind == OP_ACCEPT:
             (<Listener>self.target).waiters.remove(self)
             self.end_here(None, WH_ECANCELLED)
@@ -563,4 +610,5 @@ cdef Request settled(Worker worker, int kind, object value):
     op.kind = kind
     op.value = value
     op.finished = True
+    op.yields = True
     return op

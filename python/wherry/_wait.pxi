@@ -24,8 +24,12 @@ cdef int slice_of(uint64_t deadline):
     return <int>min((deadline - now + 999999) // 1000000, <uint64_t>SIGNALS_MS)
 
 
+cdef bint in_loop_of(Worker w):
+    return w.loop is not None and w.is_owner() and get_running_loop() is w.loop
+
+
 cdef int must_be_outside_loop(Worker w, object what) except -1:
-    if w.loop is not None and get_running_loop() is w.loop:
+    if in_loop_of(w):
         raise RuntimeError(f"{what}: inside its running event loop, await it instead")
     return 0
 
@@ -48,6 +52,8 @@ cdef int wait_for(Worker w, Request op, object timeout) except -1:
                 drain_without_tasks(w)
         if park_op_done(&op.c):
             return 0
+    if owner and op.handle == NULL:
+        drain_without_tasks(w)  # what this one is made of may have ended
     while not park_op_done(&op.c):
         slice_ms = slice_of(deadline)
         if slice_ms == 0:

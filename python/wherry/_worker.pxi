@@ -42,10 +42,9 @@ cdef class Worker(Driven):
         if accept is not None:
             opts.accept = park_on_accept
             opts.accept_arg = &self.door
-        wh_log_take_error()
+        listen_in()
         cdef wh_status status = wh_worker_create(self.context.c, &opts, &self.c)
-        if status != WH_OK:
-            raise explained(status, "Worker")
+        heard(status, "Worker")
         self.thread = PyThread_get_thread_ident()
         self.pid = getpid()
         self.endpoints = WeakValueDictionary()
@@ -144,6 +143,8 @@ cdef class Worker(Driven):
         op.c.result.status = status
         op.c.result.size = 0
         error = op.make_error()
+        if error is None:
+            return DONE
         raise error
 
     # put_off has a task see its cancellation once it waits for something, or at its next receive:
@@ -245,7 +246,8 @@ cdef class Worker(Driven):
         cdef char blob[WH_ADDRESS_MAX]
         cdef size_t size = sizeof(blob)
         self.must_be_open()
-        must(wh_worker_address(self.c, blob, &size), "address")
+        listen_in()
+        heard(wh_worker_address(self.c, blob, &size), "address")
         self.touch()
         return blob[:size]
 
@@ -277,6 +279,22 @@ cdef class Worker(Driven):
     def recv_obj(self, tag=0, mask=ALL, *, into=None, timeout=None):
         """Receives the next object from any endpoint; otherwise as ``Endpoint.recv_obj``."""
         return recv_object(self, None, into, bits_of(tag, "tag"), bits_of(mask, "mask"), timeout)
+
+    def objects(self, tag=0, mask=ALL, *, timeout=None):
+        """For ``async for``: what ``recv_obj`` gives, until the worker is closed; otherwise as
+        ``Endpoint.objects``."""
+        return iterate_objects(self.recv_obj, tag, mask, timeout)
+
+    def flush(self, *, timeout=None):
+        """``Endpoint.flush`` of all its endpoints, save those that had ended before.  Owner only.
+
+        Gives None, or raises the first error, once all of them have ended.
+        """
+        return flush_all(self, timeout)
+
+    def fence(self):
+        """``Endpoint.fence`` of all its endpoints.  Owner only."""
+        fence_all(self)
 
     def probe(self, tag=0, mask=ALL):
         """The first message that has come, from any endpoint; otherwise as ``Endpoint.probe``."""
@@ -394,6 +412,8 @@ cdef class Worker(Driven):
             op = <Request>ended.request
             op.finish()
             op.leave()
+            if op.kind == OP_FLUSH and op.rare is not None and op.rare.then is not None:
+                run_then(self, op)  # which ends the flush that it is a part of
             if loop is not None and op.done_fn is not None:
                 loop.call_soon(tell_later, op)
             ended = park_first(&self.parked)

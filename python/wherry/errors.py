@@ -3,9 +3,14 @@
 
 One class per status, so that ``except`` can be as exact as an ``if`` in C; each has the base that
 Python programs expect (``ValueError``, ``TimeoutError``, ...) where there is one.  A test compares
-names and numbers with the list in wherry/status.h.
+names and numbers with the list in wherry/status.h.  Where that is an OSError, ``errno`` is the system's
+number of what has failed, or else the one of the class.
 """
 import enum
+from errno import (
+    EACCES, EADDRNOTAVAIL, EAGAIN, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, EIO, EPERM, EPIPE,
+    EPROTONOSUPPORT, ETIMEDOUT,
+)
 from typing import ClassVar, Dict, Optional, Type
 
 
@@ -53,6 +58,9 @@ class Error(Exception):
     hint: what to look at first, or None.
     """
 
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+
     status: ClassVar[Status]
     op: Optional[str] = None
     peer: Optional[str] = None
@@ -92,6 +100,7 @@ class TimedOutError(Error, TimeoutError):
     """The operation did not finish in time."""
 
     status = Status.ETIMEDOUT
+    errno = ETIMEDOUT
     hint = "is the peer alive and receiving?  WHERRY_SIGUSR1_DUMP shows what a worker waits for"
 
 
@@ -99,12 +108,14 @@ class ClosedError(Error, ConnectionError):
     """The endpoint, listener or worker is closed."""
 
     status = Status.ECLOSED
+    errno = EPIPE
 
 
 class PeerError(Error, ConnectionResetError):
     """The peer died or the connection to it was lost."""
 
     status = Status.EPEER
+    errno = ECONNRESET
     hint = "look at the peer's own log: it has died, has aborted, or cannot be reached any more"
 
 
@@ -112,6 +123,7 @@ class RefusedError(Error, ConnectionRefusedError):
     """The peer refused the connection."""
 
     status = Status.EREFUSED
+    errno = ECONNREFUSED
     hint = "is the server running, and is that its port?"
 
 
@@ -119,6 +131,7 @@ class UnreachableError(Error, ConnectionError):
     """The peer cannot be reached."""
 
     status = Status.EUNREACHABLE
+    errno = EHOSTUNREACH
     hint = "is there a route to that host, and does a firewall let the port through?"
 
 
@@ -126,6 +139,7 @@ class AddressError(Error, OSError):
     """The address cannot be used or does not resolve."""
 
     status = Status.EADDRESS
+    errno = EADDRNOTAVAIL
     hint = "write a host name or address and a port; does the name resolve here?"
 
 
@@ -133,6 +147,7 @@ class AuthError(Error, PermissionError):
     """The secret is missing or wrong."""
 
     status = Status.EAUTH
+    errno = EACCES
     hint = "both sides need the same secret (WHERRY_SECRET or secret=)"
 
 
@@ -147,6 +162,7 @@ class NoLaneError(Error, ConnectionError):
     """The two sides have no lane in common."""
 
     status = Status.ENOLANE
+    errno = EPROTONOSUPPORT
     hint = "compare the setting `lanes` (WHERRY_LANES) of both sides, and what info()['lanes'] says"
 
 
@@ -167,6 +183,7 @@ class AgainError(Error, BlockingIOError):
     """A queue is full, try again later."""
 
     status = Status.EAGAIN
+    errno = EAGAIN
     hint = "let the owning thread progress, or raise the setting `submit_max`"
 
 
@@ -188,6 +205,7 @@ class DeniedError(Error, PermissionError):
     """Permission denied."""
 
     status = Status.EPERM
+    errno = EPERM
     hint = "processes of other users need the listener's any_user=True"
 
 
@@ -208,6 +226,7 @@ class SystemCallError(Error, OSError):
     """A system call failed."""
 
     status = Status.ESYSTEM
+    errno = EIO
 
 
 class NotFoundError(Error, LookupError):

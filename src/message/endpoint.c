@@ -93,7 +93,10 @@ wh_status whi_ep_usable(const wh_endpoint *ep) {
 const char *whi_ep_sentence(const wh_endpoint *ep) {
     if (ep->error)
         return ep->error;
-    return ep->eos ? "the peer has closed the endpoint" : wh_status_text(ep->why);
+    if (ep->eos)
+        return "the peer has closed the endpoint";
+    // The user's close ends receives at once, and the endpoint only when the peer has answered.
+    return ep->why != WH_OK ? wh_status_text(ep->why) : "the endpoint was closed";
 }
 
 wh_status whi_ep_join(whi_link *link, wh_endpoint *ep) {
