@@ -426,8 +426,90 @@ class AllEndpoints(LoopCase):
                 call()
 
 
+class Fairness(LoopCase):
+    async def test_operations_that_are_done_at_once_let_others_run(self):
+        worker = wherry.Worker()
+        worker.set_am(1, lambda *_: None)
+        async with pair(worker) as (a, b):
+            old = b.recv(bytearray(1), 9)
+            await a.send(b"x", 9)
+            await old
+            memory = worker.context.alloc(64)
+            remote = a.open_key(memory.key)
+
+            async def tagged():
+                await a.send(b"12345678")
+                await b.recv(bytearray(8))
+
+            async def objects():
+                await a.send_obj(b"1")
+                await b.recv_obj()
+            ways = {"tagged": tagged, "objects": objects, "am": lambda: a.am_send(1, b"x"),
+                    "put": lambda: remote.put(b"x"), "atomic": lambda: remote.atomic("add", 0, 1),
+                    "flush": a.flush, "flush of all": worker.flush, "done before": lambda: old}
+            for name, step in ways.items():
+                with self.subTest(way=name):
+                    self.assertTrue(await let_others_run(step))
+            remote.close()
+            memory.close()
+
+    def test_a_worker_that_no_loop_has_joined(self):
+        for make in loops().values():
+            with wherry.Worker() as worker, worker.listen(None, HOST).result() as listener:
+                connecting = worker.connect(HOST, listener.port)
+                theirs = listener.accept().result(LIMIT)
+                ours = connecting.result(LIMIT)
+
+                async def send():
+                    await ours.send(b"x")
+                    worker.progress()
+                    theirs.peek().drop()
+
+                self.assertTrue(run_on(make, let_others_run(send)))
+                for each in (ours, theirs):
+                    each.abort()
+
+    async def test_others_run_soon(self):
+        async with pair() as (a, b):
+            waits, slices = [], 0
+
+            async def other():
+                while True:
+                    start = time.perf_counter()
+                    await asyncio.sleep(0)
+                    waits.append(time.perf_counter() - start)
+            task = asyncio.create_task(other())
+            buf = bytearray(8)
+            end = time.monotonic() + LIMIT / 2
+            while len(waits) < 400 and time.monotonic() < end:
+                await a.send(b"12345678")
+                await b.recv(buf)
+            task.cancel()
+            # The budget is 50 us; on a busy machine many are longer, but not half of them six times.
+            self.assertLess(sorted(waits)[len(waits) // 2], 300e-6)
+
+
 async def collect(iterator):
     return [each async for each in iterator]
+
+
+async def let_others_run(step):
+    """Whether a second task and a timer get on while a task awaits `step` without end."""
+    turns, fired = 0, []
+
+    async def other():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+    task = asyncio.create_task(other())
+    timer = asyncio.get_running_loop().call_later(0.002, fired.append, True)
+    end = time.monotonic() + LIMIT / 6
+    while not (turns > 20 and fired) and time.monotonic() < end:
+        await step()
+    task.cancel()
+    timer.cancel()
+    return turns > 20 and bool(fired)
 
 
 if __name__ == "__main__":

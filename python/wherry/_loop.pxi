@@ -16,7 +16,8 @@
 # without sleeping for as long as an await would spin, and looks a little while in each turn.
 
 cdef enum:
-    SLICE_NS = 300000     # what tasks may do in a turn of the loop without waiting
+    SLICE_NS = 300000     # what tasks may do in a turn of the loop without waiting, spins included
+    INLINE_NS = 50000     # of that, with operations that are done at once, on end
     PUMP_NS = 100000      # after so much of a turn no more tasks are stepped
     SPIN_NS = 250000      # longest spin: a round of 1 MiB; below a wake-up peers would stay asleep
     LINGER_NS = 5000      # of a turn that lingers; others that are ready have to wait for it
@@ -55,6 +56,7 @@ cdef class Driven:
     cdef int luck
     cdef unsigned count
     cdef uint64_t turn_start, spin_ns
+    cdef uint64_t inline_start  # of the turn, or when its last spin ended
     cdef uint64_t linger_until  # 0: something has moved since
 
     cdef inline bint is_owner(self):
@@ -111,8 +113,11 @@ cdef class Driven:
             return 0
         self.loop.call_soon(self.on_turn)
         self.scheduled = True
-        self.turn_start = park_clock_ns()
+        self.start_turn()
         return 0
+
+    cdef inline void start_turn(self):
+        self.turn_start = self.inline_start = park_clock_ns()
 
     def _turn(self):
         self.scheduled = False
@@ -125,10 +130,11 @@ cdef class Driven:
         cdef wh_status status
         if self.pumping or self.c == NULL:
             return 0
+        cdef bint task_yields = self.due  # and runs in the same turn of the loop: it will not sleep
         self.pumping = True
         self.due = False
         self.spin_blocked = False
-        self.turn_start = park_clock_ns()
+        self.start_turn()
         try:
             for passes in range(PASSES):
                 events = wh_worker_progress(self.c)
@@ -137,7 +143,7 @@ cdef class Driven:
                 if not park_empty(&self.parked):
                     self.drain()
                 elif events == 0:
-                    if self.lingers():
+                    if task_yields or self.lingers():
                         break
                     status = wh_worker_arm(self.c)
                     if status == WH_OK:
@@ -185,18 +191,22 @@ cdef class Driven:
             ended = park_first(&self.parked)
         return 0
 
-    cdef inline bint slice_over(self):
+    cdef bint slice_over(self) except -1:
         """Whether tasks have had their time of this turn; they yield until it is over."""
+        cdef uint64_t now
         if self.due:
             return True
         if not self.scheduled and not self.pumping:
-            return False  # no turn is under way
-        if park_clock_ns() - self.turn_start < SLICE_NS:
+            self.join_loop()
+            self.touch()  # or no turn would ever be under way
+            return False
+        now = park_clock_ns()
+        if now - self.inline_start < INLINE_NS and now - self.turn_start < SLICE_NS:
             return False
         self.due = True
         return True
 
-    cdef inline bint must_yield(self):
+    cdef inline bint must_yield(self) except -1:
         """The same for an operation that was done at once; the clock is read now and then."""
         self.count += 1
         return self.due or (self.count % CLOCK_EVERY == 0 and self.slice_over())
@@ -217,6 +227,7 @@ cdef class Driven:
         until = park_clock_ns() + self.spin_ns
         end = self.turn_start + SLICE_NS
         if park_spin(self.c, &op.c, until if until < end else end):
+            self.inline_start = park_clock_ns()
             self.luck += self.luck < LUCK_MAX
             return True
         self.spin_blocked = True

@@ -176,7 +176,8 @@ cdef class Request:
             out[0] = <PyObject *>None
             return 1
         result = self.outcome(True)
-        self.yields = w is not None  # again, should somebody await it without end
+        if w is not None:
+            self.yields = True  # again, should somebody await it without end
         Py_INCREF(result)
         out[0] = <PyObject *>result
         return 0
