@@ -89,6 +89,28 @@ class Futures(LoopCase):
             for first in asyncio.as_completed([op]):
                 self.assertEqual(await first, b"1")
 
+    async def test_an_await_by_name(self):
+        class Waits:
+            def __init__(self, op):
+                self.op = op
+
+            def __await__(self):
+                return (yield from self.op.__await__())
+        async with pair() as (a, b):
+            await Waits(a.send_obj(b"1"))
+            self.assertEqual(await Waits(b.recv_obj()), b"1")
+            waits = asyncio.create_task(collect_one(Waits(b.recv_obj())))
+            await asyncio.sleep(0.01)
+            await a.send_obj(b"2")
+            self.assertEqual(await waits, b"2")
+            cancelled = asyncio.create_task(collect_one(Waits(b.recv_obj())))
+            await asyncio.sleep(0.01)
+            cancelled.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await cancelled
+            await a.send_obj(b"3")
+            self.assertEqual(await b.recv_obj(), b"3")
+
     async def test_only_the_engine_ends_it(self):
         async with pair() as (a, b):
             op = b.recv_obj()
@@ -487,6 +509,10 @@ class Fairness(LoopCase):
             task.cancel()
             # The budget is 50 us; on a busy machine many are longer, but not half of them six times.
             self.assertLess(sorted(waits)[len(waits) // 2], 300e-6)
+
+
+async def collect_one(awaitable):
+    return await awaitable
 
 
 async def collect(iterator):

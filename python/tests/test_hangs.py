@@ -105,11 +105,11 @@ class Stopped:
     def begin(self):
         """Awaited in a loop: starts them, and then nobody progresses until the caller does."""
         port, key = self.child.line().split()
-        self.ep = yield from self.worker.connect(HOST, int(port))
-        self.other = yield from self.worker.connect(HOST, int(port))
+        self.ep = yield from self.worker.connect(HOST, int(port)).__await__()
+        self.other = yield from self.worker.connect(HOST, int(port)).__await__()
         self.remote = self.ep.open_key(bytes.fromhex(key))
         for each in (self.ep, self.other):
-            yield from each.send(b"x", 77)
+            yield from each.send(b"x", 77).__await__()
         if self.child.line() != "here":
             raise AssertionError("the peer has not come")
         if os.environ.get("WHERRY_LANES") == "ucx" and not self.ep.lanes.startswith("ucx"):

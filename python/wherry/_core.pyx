@@ -168,7 +168,7 @@ MADE_BY = {
     Request: "requests are made by operations, such as Endpoint.send()",
     Type: "types are made by the functions of wherry.types, such as contig()",
     **{kind: "it is made by this package only" for kind in (
-        AmCall, Driven, FlushAll, Hold, Layout, LoopLink, Memory, ObjectHold, Rare, Segments)},
+        AmCall, Driven, FlushAll, Hold, Layout, LoopLink, Memory, ObjectHold, Rare, Segments, Steps)},
 }
 
 

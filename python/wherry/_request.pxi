@@ -44,6 +44,13 @@ cdef extern from *:
         return 0;
     }
 
+    /* What is called by name, and not through the type's slot. */
+    static int wherry_set_method(PyObject *type, const char *name, PyObject *fn) {
+        int rc = PyDict_SetItemString(((PyTypeObject *)type)->tp_dict, name, fn);
+        PyType_Modified((PyTypeObject *)type);
+        return rc;
+    }
+
     static int wherry_new_slot(PyObject *type, void *slot) {
         ((PyTypeObject *)type)->tp_new = (newfunc)slot;
         ((PyTypeObject *)type)->tp_vectorcall = NULL;  /* of Cython 3.3; it would go first */
@@ -52,6 +59,7 @@ cdef extern from *:
     }
     """
     int wherry_send_slot(object type, void *slot)
+    int wherry_set_method(object type, const char *name, object fn) except -1
     int wherry_new_slot(object type, void *slot)
 
 cdef extern from "Python.h":
@@ -602,6 +610,38 @@ cdef int send_slot(object self, object value, PyObject **out) except -1:
 
 
 wherry_send_slot(Request, <void *>send_slot)
+
+
+cdef class Steps:
+    """The steps of an await for who calls ``__await__`` by name, to ``yield from`` them: only an iterator
+    can be, and a Request is none, so that a forgotten await does not go unnoticed."""
+
+    cdef Request op
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return next(self.op)
+
+    def send(self, value):
+        return next(self.op)
+
+    def throw(self, kind, value=None, trace=None):
+        return self.op.throw(kind, value, trace)
+
+    def close(self):
+        self.op.close()
+
+
+def steps_of(self):
+    """What ``await`` goes through, for ``yield from op.__await__()``."""
+    cdef Steps made = Steps.__new__(Steps)
+    made.op = self
+    return made
+
+
+wherry_set_method(Request, b"__await__", steps_of)
 
 
 cdef Request settled(Worker worker, int kind, object value):
