@@ -241,6 +241,15 @@ class Ends(LoopCase):
                     await op
             await closes
 
+    async def test_the_peers_close_is_the_reason_later_too(self):
+        async with pair() as (a, b):
+            await a.close()
+            for _ in range(20):
+                await asyncio.sleep(0.001)  # meanwhile the link goes, which nothing uses any more
+            for call in (lambda: b.recv(bytearray(1)), b.recv_obj, lambda: b.send(b"x")):
+                with self.assertRaisesRegex(wherry.ClosedError, "the peer has closed the endpoint"):
+                    await call()
+
     def test_without_a_loop(self):
         with wherry.Worker() as worker, worker.listen(None, HOST).result() as listener:
             connecting = worker.connect(HOST, listener.port)

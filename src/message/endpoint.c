@@ -91,10 +91,11 @@ wh_status whi_ep_usable(const wh_endpoint *ep) {
 }
 
 const char *whi_ep_sentence(const wh_endpoint *ep) {
+    // Its link may have gone since, which is no reason of its own.
+    if (ep->eos && (ep->why == WH_OK || ep->why == WH_ECLOSED))
+        return "the peer has closed the endpoint";
     if (ep->error)
         return ep->error;
-    if (ep->eos)
-        return "the peer has closed the endpoint";
     // The user's close ends receives at once, and the endpoint only when the peer has answered.
     return ep->why != WH_OK ? wh_status_text(ep->why) : "the endpoint was closed";
 }
