@@ -397,7 +397,7 @@ static void end(void) {
     for (unsigned i = 0; i < MEMORIES; i++)
         MUST(mrs[i]->accesses == 0);
     for (unsigned i = 0; i < f.ep_count; i++)
-        MUST(f.eps[i]->rma_active == 0 && f.eps[i]->fences == 0);
+        MUST(whi_memory_at(f.eps[i])->active == 0 && whi_memory_at(f.eps[i])->fences == 0);
     if (f.kept)
         wh_am_drop(f.kept);
     while (f.ep_count)

@@ -98,7 +98,7 @@ static void on_fetched(wh_request *req, const wh_result *result, void *arg) {
 static bool fetch(whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     wh_op_opts opts = {.size = sizeof(opts), .done = on_fetched, .arg = msg};
-    wh_request *req = whi_req_new(ep->worker, ep, WHI_REQ_RECV_TAG, &opts, false);
+    wh_request *req = whi_req_new(ep->worker, ep, &whi_tag_recv_ops, &opts, false);
     msg->body = req ? whi_malloc(msg->length) : NULL;
     if (!msg->body) {
         if (req)

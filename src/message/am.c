@@ -14,6 +14,7 @@
 #include "message/plain.h"
 #include "message/recv.h"
 #include "message/request.h"
+#include "message/send.h"
 
 // What the user's wh_am is the first member of.
 typedef struct held_am {
@@ -86,16 +87,70 @@ static wh_status send_at_once(wh_endpoint *ep, uint16_t id, const void *header, 
     return WH_OK;
 }
 
+// What the request of an active message that has to wait has of its own.
+typedef struct am_own {
+    void *header;
+    uint16_t id;
+    uint16_t header_size;
+} am_own;
+static_assert(sizeof(am_own) <= WHI_REQ_OWN, "it fits");
+
+static am_own *am_of(const wh_request *req) {
+    return (am_own *)(uintptr_t)req->own;
+}
+
+static void describe(const wh_request *req, whi_hdr *hdr) {
+    hdr->aux = am_of(req)->id;
+    hdr->tag = am_of(req)->header_size;
+}
+
+static size_t prefix(const wh_request *req, const void **bytes) {
+    *bytes = am_of(req)->header;
+    return am_of(req)->header_size;
+}
+
+static void forget(wh_request *req) {
+    whi_free(am_of(req)->header);
+}
+
+static const whi_req_ops am_send_ops = {.text = "active message",
+                                        .post = whi_send_post,
+                                        .start = whi_send_start_message,
+                                        .withdraw = whi_send_withdraw,
+                                        .forget = forget,
+                                        .cls = WHI_CLASS_AM,
+                                        .describe = describe,
+                                        .prefix = prefix,
+                                        .granted = whi_send_granted,
+                                        .moved = whi_send_moved,
+                                        .match = WHI_MATCH_NONE,
+                                        .holds_close = true};
+
+static wh_status never_posted(wh_request *req) {
+    (void)req;
+    return WH_EINVAL;  // am_recv_owned accepts it at once
+}
+
+static const whi_req_ops am_recv_ops = {.text = "active message receive",
+                                        .post = never_posted,
+                                        .withdraw = whi_recv_withdraw,
+                                        .sink = whi_recv_sink,
+                                        .landed = whi_recv_landed,
+                                        .match = WHI_MATCH_NONE,
+                                        .receives = true,
+                                        .names_grant = true};
+
 static wh_status fill_request(wh_request *req, uint16_t id, const void *header, size_t header_size,
                               const void *buf, size_t size, const wh_op_opts *opts) {
     wh_status st = whi_buffer_resolve(&req->buf, buf, size, opts ? opts->mem : WH_MEM_AUTO,
                                       opts ? opts->device : 0);
+    am_own *own = am_of(req);
     if (st == WH_OK && header_size) {
-        req->am_header = whi_memdup(header, header_size);
-        st = req->am_header ? WH_OK : WH_ENOMEM;
+        own->header = whi_memdup(header, header_size);
+        st = own->header ? WH_OK : WH_ENOMEM;
     }
-    req->am_id = id;
-    req->am_header_size = (uint16_t)header_size;
+    own->id = id;
+    own->header_size = (uint16_t)header_size;
     req->length = size;
     req->result = (wh_result){.size = size};
     return st;
@@ -113,7 +168,7 @@ wh_status wh_am_send(wh_endpoint *ep, uint16_t id, const void *header, size_t he
             *opts->result = (wh_result){.status = WH_OK, .size = size};
         return WH_OK;
     }
-    wh_request *req = whi_req_new(ep->worker, ep, WHI_REQ_SEND_AM, opts, out != NULL);
+    wh_request *req = whi_req_new(ep->worker, ep, &am_send_ops, opts, out != NULL);
     if (!req)
         return WH_ENOMEM;
     wh_status st = fill_request(req, id, header, header_size, buf, size, opts);
@@ -255,7 +310,7 @@ static wh_status am_recv_owned(wh_am *am, void *buf, size_t size, const wh_op_op
     if (held->used)
         return WH_EINVAL;
     wh_endpoint *ep = am->ep;
-    wh_request *req = whi_req_new(ep->worker, ep, WHI_REQ_RECV_AM, opts, out != NULL);
+    wh_request *req = whi_req_new(ep->worker, ep, &am_recv_ops, opts, out != NULL);
     if (!req)
         return WH_ENOMEM;
     wh_status st = whi_buffer_resolve(&req->buf, buf, size, opts ? opts->mem : WH_MEM_AUTO,

@@ -8,10 +8,8 @@
 
 #include "message/deliver.h"
 #include "message/endpoint.h"
-#include "message/objects.h"
 #include "message/recv.h"
 #include "message/send.h"
-#include "rma/mr.h"
 
 static void throw_away(void *ctx, uint64_t offset, void *host, size_t size) {
     (void)ctx, (void)offset, (void)host, (void)size;
@@ -21,10 +19,9 @@ static void copy_in(void *ctx, uint64_t offset, void *host, size_t size) {
     memcpy((char *)ctx + offset, host, size);
 }
 
-// is_lendable says whether a lane may be lent the place of a chunk.  Not memory of the user's that a peer puts into: UCX may
-// keep what it was lent for good when the peer dies, and this memory's owner has to get it back.
+// is_lendable says whether a lane may be lent the place of a chunk.
 static bool is_lendable(const wh_request *req) {
-    return req->kind != WHI_REQ_SERVE_PUT || req->mr->region;
+    return !req->ops->lendable || req->ops->lendable(req);
 }
 
 // hold notes a chunk that a lane that lends has from now on.
@@ -41,14 +38,13 @@ wh_status whi_chunk_sink(void *arg, const whi_hdr *hdr, whi_span *span) {
     wh_request *req = whi_idmap_get(&whi_messages_on(link)->grants, hdr->ep);
     bool lends = link->rx->ops->lends;
     whi_messages_on(link)->landing = lends ? NULL : req;
-    if (!req || req->let_go) {
+    if (!req || req->fate == WHI_FATE_LET_GO) {
         // Granted once, and ended meanwhile; without a context it is nobody's.
         *span = (whi_span){.move = throw_away, .ctx = req};
         hold(link, lends ? req : NULL, lends);
         return WH_OK;
     }
-    wh_status st = req->kind == WHI_REQ_RECV_OBJECT ? whi_object_sink(req, hdr, span)
-                                                    : whi_recv_chunk_sink(req, hdr, span);
+    wh_status st = req->ops->sink(req, hdr, span);
     if (st == WH_OK) {
         if (req->disowned)
             *span = (whi_span){.move = throw_away, .ctx = req};
@@ -67,15 +63,15 @@ static wh_request *unhold(whi_link *link, const whi_hdr *hdr) {
     whi_messages_on(link)->held--;
     // The id of a receive that holds chunks stays in use, and one that was gone at `sink` never comes back.
     wh_request *req = whi_idmap_get(&whi_messages_on(link)->grants, hdr->ep);
-    if (req && --req->held == 0 && (req->let_go || req->withdrawn)) {
-        if (req->let_go)
+    if (req && --req->held == 0 && req->fate != WHI_FATE_GOES_ON) {
+        if (req->fate == WHI_FATE_LET_GO)
             whi_ep_let_go(req);
         else
             whi_recv_end_withdrawn(req);
         whi_link_maybe_close(link);
         return NULL;
     }
-    return req && !req->let_go ? req : NULL;
+    return req && req->fate != WHI_FATE_LET_GO ? req : NULL;
 }
 
 void whi_chunk_lost(void *arg, const whi_hdr *hdr) {
@@ -89,8 +85,7 @@ static wh_status lent_landed(whi_link *link, const whi_hdr *hdr) {
         return link->dead ? WH_EPEER : WH_OK;
     if (req->held && req->moved + hdr->size >= req->accept)
         return whi_link_broken(link, hdr, "chunks beyond what was granted");
-    wh_status st = req->kind == WHI_REQ_RECV_OBJECT ? whi_object_landed(req, hdr)
-                                                    : whi_recv_chunk_landed(req, hdr);
+    wh_status st = req->ops->landed(req, hdr);
     return st == WH_OK ? WH_OK : whi_link_broken(link, hdr, "more bytes than were granted");
 }
 
@@ -120,7 +115,6 @@ wh_status whi_chunk_landed(void *arg, const whi_hdr *hdr) {
         whi_link_maybe_close(link);
         return WH_OK;
     }
-    wh_status st = req->kind == WHI_REQ_RECV_OBJECT ? whi_object_landed(req, hdr)
-                                                    : whi_recv_chunk_landed(req, hdr);
+    wh_status st = req->ops->landed(req, hdr);
     return st == WH_OK ? WH_OK : whi_link_broken(link, hdr, "more bytes than were granted");
 }

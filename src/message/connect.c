@@ -15,13 +15,26 @@ static void abandon(wh_endpoint *ep) {
     whi_ep_release(ep);
 }
 
+// give_up ends a connect early, and with it the endpoint.
+static void give_up(wh_request *req, wh_status why) {
+    whi_ep_end(req->ep, why, "connecting was given up");
+}
+
+static wh_status never_posted(wh_request *req) {
+    (void)req;
+    return WH_EINVAL;  // want_done accepts it at once
+}
+
+static const whi_req_ops connect_ops = {
+    .text = "connect", .post = never_posted, .withdraw = give_up, .match = WHI_MATCH_NONE};
+
 // want_done makes the request that tells of the connection; NULL when nobody asks.
 static wh_status want_done(wh_endpoint *ep, const wh_endpoint_opts *opts, bool wanted,
                            wh_request **req) {
     if (!opts->done && !wanted)
         return WH_OK;
     wh_op_opts op = {.size = sizeof(op), .done = opts->done, .arg = opts->arg};
-    ep->connect_req = whi_req_new(ep->worker, ep, WHI_REQ_CONNECT, &op, wanted);
+    ep->connect_req = whi_req_new(ep->worker, ep, &connect_ops, &op, wanted);
     if (!ep->connect_req)
         return WH_ENOMEM;
     whi_req_accept(ep->connect_req, WHI_STAGE_ANSWER);

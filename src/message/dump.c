@@ -11,6 +11,7 @@ static const char *const stage_texts[] = {
     [WHI_STAGE_ANNOUNCED] = "announced",
     [WHI_STAGE_MOVING] = "moving",
     [WHI_STAGE_ANSWER] = "awaiting an answer",
+    [WHI_STAGE_ASKING] = "asking for memory",
     [WHI_STAGE_PARKED] = "awaiting memory",
     [WHI_STAGE_DONE] = "done",
 };

@@ -16,19 +16,18 @@
 #include "message/objects.h"
 #include "message/recv.h"
 #include "message/send.h"
-#include "rma/native.h"
 
 wh_status whi_ep_new(wh_worker *worker, wh_endpoint **out) {
-    wh_endpoint *ep = whi_aligned_alloc(64, sizeof(*ep));
+    wh_endpoint *ep = whi_aligned_alloc(64, whi_messages_of(worker)->ep_size);
     if (!ep)
         return WH_ENOMEM;
-    memset(ep, 0, sizeof(*ep));
+    memset(ep, 0, whi_messages_of(worker)->ep_size);
     ep->worker = worker;
     ep->refs = 2;  // the user's and the library's
     ep->bulk_serial = 1;
     ep->state = WHI_EP_CONNECTING;
     whi_list *lists[] = {&ep->link_node, &ep->dirty_node, &ep->abort_node, &ep->sendq, &ep->ops,
-                         &ep->flushes,   &ep->taken,      &ep->early,      &ep->ahead};
+                         &ep->waiting,   &ep->taken,      &ep->early,      &ep->ahead};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         whi_list_init(lists[i]);
     for (int i = 0; i < WHI_MATCH_COUNT; i++)
@@ -190,7 +189,7 @@ static bool awaits_chunks(const wh_endpoint *ep) {
         return false;
     for (const whi_list *node = ep->ops.next; node != &ep->ops; node = node->next) {
         const wh_request *req = whi_container_of((whi_list *)(uintptr_t)node, wh_request, op_link);
-        if (whi_req_receives(req) && req->stage == WHI_STAGE_MOVING)
+        if (req->ops->receives && req->stage == WHI_STAGE_MOVING)
             return true;
     }
     return false;
@@ -230,14 +229,15 @@ wh_status wh_endpoint_on_lost(wh_endpoint *ep, wh_lost_fn fn, void *arg) {
 // outlives says whether a matched operation goes on without its endpoint: a receive from any source that has a place to go
 // back to.  It ends there if it was cancelled.  Of a parked object, which an allocator knows, the user must hear.
 static bool outlives(const wh_request *req) {
-    bool receives = whi_req_receives(req);
-    return receives && req->any && !req->no_place && !req->asking && req->stage != WHI_STAGE_PARKED;
+    bool receives = req->ops->receives;
+    return receives && req->any && !req->no_place && req->stage != WHI_STAGE_ASKING &&
+           req->stage != WHI_STAGE_PARKED;
 }
 
 void whi_ep_let_go(wh_request *req) {
     wh_endpoint *ep = req->ep;
     whi_ep_retain(ep);
-    req->let_go = 0;
+    req->fate = WHI_FATE_GOES_ON;
     if (outlives(req))
         whi_recv_regain(req);
     else
@@ -249,7 +249,7 @@ void whi_ep_let_go(wh_request *req) {
 // needs_nobody says whether a receive has all of its object, and only its user has yet to say where to: it goes on, however
 // its endpoint ends, unless the user aborts that.
 static bool needs_nobody(const wh_request *req, wh_status why) {
-    bool waits = req->asking || req->stage == WHI_STAGE_PARKED;
+    bool waits = req->stage == WHI_STAGE_ASKING || req->stage == WHI_STAGE_PARKED;
     return waits && why != WH_ECANCELLED && whi_object_is_whole(req);
 }
 
@@ -257,19 +257,21 @@ static bool needs_nobody(const wh_request *req, wh_status why) {
 // middle of its buffer.
 static bool end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
     whi_link *link = ep->link;
-    bool receives = whi_req_receives(req);
+    bool receives = req->ops->receives;
     if (receives && needs_nobody(req, why)) {
-        if (!req->asking)
+        bool asking = req->stage == WHI_STAGE_ASKING;
+        if (!asking)
             whi_recv_set_apart(req);
-        return !req->asking;
+        return !asking;
     }
     bool busy = link && !link->dead &&
                 (whi_messages_on(link)->mid == req || whi_messages_on(link)->landing == req);
-    if (busy || req->asking || req->held) {
-        req->last_chunk = busy && whi_messages_on(link)->mid == req;
+    if (busy || req->stage == WHI_STAGE_ASKING || req->held) {
         if (req->held) {
-            req->let_go = 1;  // when the lane has given back what it holds
+            req->fate = WHI_FATE_LET_GO;  // when the lane has given back what it holds
             whi_list_remove(&req->queue_link);
+        } else if (busy && whi_messages_on(link)->mid == req) {
+            req->fate = WHI_FATE_LAST_CHUNK;
         }
         if (!outlives(req)) {
             if (link && !link->dead && (busy || req->held))
@@ -279,8 +281,8 @@ static bool end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
         return false;
     }
     if (receives && req->stage == WHI_STAGE_QUEUED) {
-        int which = req->kind == WHI_REQ_RECV_OBJECT ? WHI_MATCH_OBJECT : WHI_MATCH_TAG;
-        if (req->kind != WHI_REQ_RECV_AM)
+        int which = req->ops->match;
+        if (which != WHI_MATCH_NONE)
             whi_match_unpost(&whi_messages_of(ep->worker)->match[which], &ep->match[which], req);
     } else if (outlives(req)) {
         whi_recv_regain(req);
@@ -357,8 +359,8 @@ void whi_ep_peer_closed(wh_endpoint *ep) {
     // Sends have nobody to take them; receives that have not matched never will.
     whi_list_foreach(node, &ep->ops) {
         wh_request *req = whi_container_of(node, wh_request, op_link);
-        bool receives = whi_req_receives(req);
-        if (req->kind == WHI_REQ_CLOSE || (receives && req->stage != WHI_STAGE_QUEUED))
+        bool receives = req->ops->receives;
+        if (req == ep->close_req || (receives && req->stage != WHI_STAGE_QUEUED))
             continue;
         (void)end_request(ep, req, WH_ECLOSED);
     }
@@ -372,17 +374,18 @@ void whi_ep_settle(wh_endpoint *ep) {
         return;
     if (ep->eos)
         queue_lost(ep);
-    if (!whi_list_empty(&ep->flushes)) {
+    if (!whi_list_empty(&ep->waiting)) {
         // Back to the head of the queue: they were there before.
         whi_list waiting;
         whi_list_init(&waiting);
-        whi_list_append(&waiting, &ep->flushes);
+        whi_list_append(&waiting, &ep->waiting);
         whi_list_append(&waiting, &ep->sendq);
         whi_list_append(&ep->sendq, &waiting);
         whi_ep_refresh(ep);
         whi_ep_mark(ep);
     }
-    if (!ep->close_req || ep->close_sent || ep->sends || !whi_native_settled(ep, ep->native))
+    if (!ep->close_req || ep->close_sent || ep->sends ||
+        !whi_message_user_of(ep->worker)->settled(ep))
         return;
     ep->close_sent = true;
     whi_hdr hdr = {.cls = WHI_CLASS_CLOSE, .ep = ep->number, .seq = ep->tx_seq++};
@@ -413,13 +416,15 @@ static void send_abort(wh_endpoint *ep) {
     whi_link_control(ep->link, &hdr, NULL);
 }
 
-void whi_ep_give_up_close(wh_endpoint *ep, wh_status why) {
+// give_up_close ends an orderly close that takes too long.
+static void give_up_close(wh_request *req, wh_status why) {
+    wh_endpoint *ep = req->ep;
     if (ep->state == WHI_EP_OPEN)
         send_abort(ep);
     finish_close(ep, why);
 }
 
-wh_status whi_ep_close_post(wh_request *req) {
+static wh_status start_close(wh_request *req) {
     wh_endpoint *ep = req->ep;
     if (ep->state == WHI_EP_CLOSED) {
         whi_recv_drop_messages(ep, true);
@@ -434,7 +439,7 @@ wh_status whi_ep_close_post(wh_request *req) {
     // Receives of our own end at once: nobody is there to look at what they get.
     whi_list_foreach(node, &ep->ops) {
         wh_request *r = whi_container_of(node, wh_request, op_link);
-        bool receives = whi_req_receives(r);
+        bool receives = r->ops->receives;
         if (receives && r->stage == WHI_STAGE_QUEUED)
             (void)end_request(ep, r, WH_ECLOSED);
     }
@@ -455,6 +460,20 @@ static void give_up_handle(wh_endpoint *ep) {
     whi_ep_refresh(ep);
 }
 
+static wh_status post_close(wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    give_up_handle(ep);
+    wh_status st = start_close(req);
+    whi_ep_release(ep);  // the user's hold
+    return st;
+}
+
+static const whi_req_ops close_ops = {.text = "close",
+                                      .post = post_close,
+                                      .withdraw = give_up_close,
+                                      .match = WHI_MATCH_NONE,
+                                      .gives_up_handle = true};
+
 wh_status wh_endpoint_close(wh_endpoint *ep, const wh_op_opts *opts, wh_request **out) {
     if (!ep)
         return WH_EINVAL;
@@ -462,7 +481,7 @@ wh_status wh_endpoint_close(wh_endpoint *ep, const wh_op_opts *opts, wh_request 
     if (!whi_worker_is_owner(worker) &&
         (worker->destroyed || worker->fork_generation != whi_fork_generation()))
         return whi_ep_close_orphan(ep);
-    wh_request *req = whi_req_new(worker, ep, WHI_REQ_CLOSE, opts, out != NULL);
+    wh_request *req = whi_req_new(worker, ep, &close_ops, opts, out != NULL);
     if (!req) {
         wh_endpoint_abort(ep);
         return WH_ENOMEM;
@@ -483,14 +502,6 @@ wh_status whi_ep_close_orphan(wh_endpoint *ep) {
     whi_ep_release(ep);
     whi_worker_unlock_or_free(worker);
     return WH_OK;
-}
-
-wh_status whi_ep_post_close(wh_request *req) {
-    wh_endpoint *ep = req->ep;
-    give_up_handle(ep);
-    wh_status st = whi_ep_close_post(req);
-    whi_ep_release(ep);  // the user's hold
-    return st;
 }
 
 wh_status wh_endpoint_close_wait(wh_endpoint *ep, int timeout_ms) {
@@ -630,22 +641,6 @@ static wh_status endpoint_counters_owned(const wh_endpoint *ep, wh_counters *cou
 wh_status wh_endpoint_counters(const wh_endpoint *ep, wh_counters *counters) {
     return ep && counters ? WHI_OWNED(ep->worker, endpoint_counters_owned(ep, counters))
                           : WH_EINVAL;
-}
-
-wh_status wh_endpoint_flush(wh_endpoint *ep, const wh_op_opts *opts, wh_request **out) {
-    if (!ep)
-        return WH_EINVAL;
-    wh_request *req = whi_req_new(ep->worker, ep, WHI_REQ_FLUSH, opts, out != NULL);
-    return req ? whi_req_start(req, opts, out) : WH_ENOMEM;
-}
-
-wh_status wh_endpoint_flush_wait(wh_endpoint *ep, int timeout_ms) {
-    wh_status st = ep ? whi_req_may_wait(ep->worker) : WH_EINVAL;
-    if (st != WH_OK)
-        return st;
-    wh_request *req = NULL;
-    st = wh_endpoint_flush(ep, NULL, &req);
-    return st == WH_PENDING ? whi_req_wait_result(req, timeout_ms, NULL) : st;
 }
 
 void whi_ep_close_now(wh_endpoint *ep) {

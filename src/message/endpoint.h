@@ -59,26 +59,15 @@ struct wh_endpoint {
     uint8_t state;    // whi_ep_state
     uint32_t refs;    // the user's, the library's, one per request
     uint32_t announced, announce_limit;
-    uint32_t sends;       // pending sends and flushes
-    uint32_t rma_active;  // remote accesses of ours that an answer is to end
-    uint32_t fences;      // in the queue
-    uint64_t accesses;    // put and atomic records that were sent
-    uint64_t flushed;     // messages and accesses that the last flush was behind
-    uint64_t served;      // of the accesses, those that an answer or flush has shown to be through
-    uint64_t fenced;      // those that were sent before the last fence
-    uint64_t native;      // puts and gets that went through UCX
-    uint64_t native_settled;  // those that are there, as a flush of UCX has shown
-    uint64_t native_asked;    // those that the flush under way is behind; 0: none is
-    wh_status rma_error;      // of an access that was done already: the next flush ends with it
-    wh_status serve_error;    // of such a one of the peer's: the answer to its next flush tells
-    uint64_t bulk_serial;     // number of the next granted send
-    wh_status why;            // why it ended
-    whi_list sendq;           // requests not yet sent
-    whi_list ops;             // all pending requests
-    whi_list flushes;         // flushes that wait for granted sends to move
-    whi_list taken;           // messages that wh_tag_peek has taken
-    whi_list ahead;  // announced messages that may be fetched before their receive (ahead.c)
-    whi_list early;  // messages that came before their turn (lanes that reorder)
+    uint32_t sends;        // pending operations that an orderly close waits for
+    uint64_t bulk_serial;  // number of the next granted send
+    wh_status why;         // why it ended
+    whi_list sendq;        // requests not yet sent
+    whi_list ops;          // all pending requests
+    whi_list waiting;      // requests of the queue that wait for the end of others
+    whi_list taken;        // messages that wh_tag_peek has taken
+    whi_list ahead;        // announced messages that may be fetched before their receive (ahead.c)
+    whi_list early;        // messages that came before their turn (lanes that reorder)
     uint32_t early_count;
     struct whi_dial *dial;  // while connecting
     wh_request *connect_req;
@@ -97,6 +86,10 @@ typedef struct whi_message_user {
     void (*link_made)(whi_link *link);
     void (*link_freed)(whi_link *link);
     void (*link_cut)(whi_link *link);  // as `cut` of whi_link_user
+
+    // settled says whether an orderly close may be sent as far as accesses go; if not, it sees to it that whi_ep_settle is
+    // called when it may.
+    bool (*settled)(wh_endpoint *ep);
 } whi_message_user;
 
 static inline const whi_message_user *whi_message_user_of(const wh_worker *worker) {
@@ -143,13 +136,8 @@ void whi_ep_peer_closed(wh_endpoint *ep);
 // whi_ep_settle goes on with flushes, an orderly close and the news of the peer's after something has ended.
 void whi_ep_settle(wh_endpoint *ep);
 
-// whi_ep_give_up_close ends an orderly close that takes too long; whi_ep_close_acked one that the peer has answered.
-void whi_ep_give_up_close(wh_endpoint *ep, wh_status why);
+// whi_ep_close_acked ends an orderly close that the peer has answered.
 void whi_ep_close_acked(wh_endpoint *ep);
-
-// whi_ep_post_close starts an orderly close and takes the handle from the user.  whi_ep_close_post is its second half.
-wh_status whi_ep_post_close(wh_request *req);
-wh_status whi_ep_close_post(wh_request *req);
 
 // whi_ep_close_orphan gives up the handle of an endpoint whose worker is gone.
 wh_status whi_ep_close_orphan(wh_endpoint *ep);

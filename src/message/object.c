@@ -127,11 +127,11 @@ static wh_status resolve_frames(const wh_frame *frames, size_t count, whi_buffer
 static wh_status copy_frames(wh_request *req, const wh_frame *frames, size_t count) {
     if (!count)
         return WH_OK;
-    whi_buffer *copy = count == 1 ? &req->frame : whi_calloc(count, sizeof(*copy));
+    whi_buffer *copy = count == 1 ? &whi_object_of(req)->frame : whi_calloc(count, sizeof(*copy));
     if (!copy)
         return WH_ENOMEM;
-    req->frames = copy;
-    req->frame_count = count;
+    whi_object_of(req)->frames = copy;
+    whi_object_of(req)->frame_count = count;
     return resolve_frames(frames, count, copy);
 }
 
@@ -199,7 +199,7 @@ wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size
             *opts->result = (wh_result){.status = WH_OK, .size = total, .tag = tag};
         return WH_OK;
     }
-    wh_request *req = whi_req_new(ep->worker, ep, WHI_REQ_SEND_OBJECT, opts, out != NULL);
+    wh_request *req = whi_req_new(ep->worker, ep, &whi_object_send_ops, opts, out != NULL);
     if (!req)
         return WH_ENOMEM;
     req->tag = tag;
@@ -219,7 +219,7 @@ static wh_status recv(wh_worker *worker, wh_endpoint *ep, const wh_frame *frames
                       uint64_t tag, uint64_t mask, const wh_op_opts *opts, wh_request **out) {
     if ((!frames && count) || count > WH_OBJECT_FRAMES_MAX)
         return WH_EINVAL;
-    wh_request *req = whi_req_new(worker, ep, WHI_REQ_RECV_OBJECT, opts, out != NULL);
+    wh_request *req = whi_req_new(worker, ep, &whi_object_recv_ops, opts, out != NULL);
     if (!req)
         return WH_ENOMEM;
     req->any = !ep;
@@ -240,13 +240,13 @@ wh_status wh_object_recv(wh_endpoint *ep, const wh_frame *frames, size_t count, 
     whi_buffer one;
     wh_request *req = NULL;
     if (count <= 1 && resolve_frames(frames, count, &one) == WH_OK)
-        req = whi_plain_post(ep, WHI_REQ_RECV_OBJECT, WHI_MATCH_OBJECT, tag, mask, opts, out);
+        req = whi_plain_post(ep, &whi_object_recv_ops, tag, mask, opts, out);
     if (!req)
         return recv(ep->worker, ep, frames, count, tag, mask, opts, out);
     if (count) {
-        req->frame = one;
-        req->frames = &req->frame;
-        req->frame_count = 1;
+        whi_object_of(req)->frame = one;
+        whi_object_of(req)->frames = &whi_object_of(req)->frame;
+        whi_object_of(req)->frame_count = 1;
     }
     if (out)
         *out = req;

@@ -17,6 +17,7 @@
 #include "mem/mem.h"
 #include "message/object.h"
 #include "message/plain.h"
+#include "message/send.h"
 
 // Host frames up to PACKED_MAX ride in the envelope, less when there are so many that it would exceed PACKED_ALL: what a
 // receiver allocates for an envelope must be bounded.
@@ -24,37 +25,37 @@ enum { PACKED_MAX = 4096, PACKED_ALL = 1 << 20 };
 
 // Sending.  req->buf is the user's header until whi_object_make_envelope, then the envelope, which the request owns.
 
-bool whi_object_follows(const wh_request *req, size_t index) {
-    const whi_buffer *frame = &req->frames[index];
-    if (req->packs_all)
+static bool follows(const wh_request *req, size_t index) {
+    const whi_buffer *frame = &whi_object_of(req)->frames[index];
+    if (whi_object_of(req)->packs_all)
         return false;
-    size_t limit = PACKED_ALL / req->frame_count;
+    size_t limit = PACKED_ALL / whi_object_of(req)->frame_count;
     if (limit > PACKED_MAX)
         limit = PACKED_MAX;
     return frame->size && (frame->kind != WH_MEM_HOST || frame->size > limit);
 }
 
-uint64_t whi_object_data_size(const wh_request *req) {
+static uint64_t data_size(const wh_request *req) {
     uint64_t size = 0;
-    for (size_t i = 0; i < req->frame_count; i++)
-        if (whi_object_follows(req, i))
-            size += req->frames[i].size;
+    for (size_t i = 0; i < whi_object_of(req)->frame_count; i++)
+        if (follows(req, i))
+            size += whi_object_of(req)->frames[i].size;
     return size;
 }
 
-void whi_object_next_segment(wh_request *req) {
+static void next_segment(wh_request *req) {
     do
         req->segment++;
-    while (req->segment <= req->frame_count && !whi_object_follows(req, req->segment - 1));
+    while (req->segment <= whi_object_of(req)->frame_count && !follows(req, req->segment - 1));
     req->offset = 0;
 }
 
 static uint64_t envelope_size(const wh_request *req) {
-    uint64_t size =
-        sizeof(whi_envelope) + req->frame_count * sizeof(whi_wire_frame) + req->buf.size;
-    for (size_t i = 0; i < req->frame_count; i++)
-        if (!whi_object_follows(req, i))
-            size += req->frames[i].size;
+    uint64_t size = sizeof(whi_envelope) +
+                    whi_object_of(req)->frame_count * sizeof(whi_wire_frame) + req->buf.size;
+    for (size_t i = 0; i < whi_object_of(req)->frame_count; i++)
+        if (!follows(req, i))
+            size += whi_object_of(req)->frames[i].size;
     return size;
 }
 
@@ -62,12 +63,13 @@ static uint64_t envelope_size(const wh_request *req) {
 // the receiver's.
 static bool fits_one_record(const wh_request *req) {
     uint64_t limit = req->worker->eager_max;
-    uint64_t size =
-        sizeof(whi_envelope) + req->frame_count * sizeof(whi_wire_frame) + req->buf.size;
-    for (size_t i = 0; i < req->frame_count && size <= limit; i++) {
-        if (req->frames[i].kind != WH_MEM_HOST || req->frames[i].size > limit)
+    uint64_t size = sizeof(whi_envelope) +
+                    whi_object_of(req)->frame_count * sizeof(whi_wire_frame) + req->buf.size;
+    for (size_t i = 0; i < whi_object_of(req)->frame_count && size <= limit; i++) {
+        if (whi_object_of(req)->frames[i].kind != WH_MEM_HOST ||
+            whi_object_of(req)->frames[i].size > limit)
             return false;
-        size += req->frames[i].size;
+        size += whi_object_of(req)->frames[i].size;
     }
     return size <= limit;
 }
@@ -75,32 +77,32 @@ static bool fits_one_record(const wh_request *req) {
 wh_status whi_object_make_envelope(wh_request *req) {
     // Another thread cannot know whether there is credit for a record; where there is not, what is packed goes with the
     // announcement.  The owner knows, and what it announces can be withdrawn without having moved.
-    req->packs_all = req->foreign && fits_one_record(req);
+    whi_object_of(req)->packs_all = req->foreign && fits_one_record(req);
     uint64_t size = envelope_size(req);
     char *made = whi_malloc(size);
     if (!made)
         return WH_ENOMEM;
-    whi_envelope envelope = whi_envelope_of(req->frame_count, req->buf.size);
+    whi_envelope envelope = whi_envelope_of(whi_object_of(req)->frame_count, req->buf.size);
     memcpy(made, &envelope, sizeof(envelope));
     char *table = made + sizeof(envelope);
-    char *at = table + req->frame_count * sizeof(whi_wire_frame);
+    char *at = table + whi_object_of(req)->frame_count * sizeof(whi_wire_frame);
     if (req->buf.size)
         memcpy(at, req->buf.ptr, req->buf.size);
     at += req->buf.size;
-    for (size_t i = 0; i < req->frame_count; i++, table += sizeof(whi_wire_frame)) {
-        const whi_buffer *buf = &req->frames[i];
-        bool follows = whi_object_follows(req, i);
+    for (size_t i = 0; i < whi_object_of(req)->frame_count; i++, table += sizeof(whi_wire_frame)) {
+        const whi_buffer *buf = &whi_object_of(req)->frames[i];
+        bool apart = follows(req, i);
         whi_wire_frame frame = {.size = buf->size,
                                 .kind = (uint8_t)buf->kind,
-                                .flags = follows ? WHI_FRAME_FOLLOWS : 0};
+                                .flags = apart ? WHI_FRAME_FOLLOWS : 0};
         memcpy(table, &frame, sizeof(frame));
-        if (follows || !buf->size)
+        if (apart || !buf->size)
             continue;
         memcpy(at, buf->ptr, buf->size);
         at += buf->size;
     }
     req->buf = (whi_buffer){made, size, WH_MEM_HOST, 0, WH_OK};
-    req->envelope_made = 1;
+    whi_object_of(req)->envelope_made = 1;
     return WH_OK;
 }
 
@@ -160,8 +162,8 @@ static wh_status read_envelope(const void *bytes, size_t size, bool announced, w
 // give_memory gives a frame its memory: a destination, packed bytes where they lie, or an allocation.
 static wh_status give_memory(wh_request *req, wh_object *object, size_t index) {
     whi_object_frame *f = &object->frames[index];
-    if (index < req->frame_count && req->frames[index].ptr) {
-        const whi_buffer *given = &req->frames[index];
+    if (index < whi_object_of(req)->frame_count && whi_object_of(req)->frames[index].ptr) {
+        const whi_buffer *given = &whi_object_of(req)->frames[index];
         f->pub.data = given->ptr;
         f->pub.mem = given->kind;
         f->pub.device = given->device;
@@ -198,8 +200,8 @@ static wh_status copy_packed(wh_object *object, size_t index) {
 
 // hand_over completes the receive with its object.
 static void hand_over(wh_request *req) {
-    wh_object *object = req->object;
-    req->object = NULL;
+    wh_object *object = whi_object_of(req)->object;
+    whi_object_of(req)->object = NULL;
     object->request = NULL;
     req->result.object = object;
     req->result.size = object->total;
@@ -210,14 +212,14 @@ static void hand_over(wh_request *req) {
 
 // reject ends a receive whose object cannot be taken, and lets the sender know.
 static void reject(wh_request *req, wh_status why, const char *what) {
-    if (req->object && req->object->announced)
+    if (whi_object_of(req)->object && whi_object_of(req)->object->announced)
         whi_recv_answer(req->ep, req->send_id, why == WH_ETRUNCATED ? WH_OK : WH_EREJECTED);
     whi_req_fail(req, why, "object receive: %s", what);
 }
 
 // go_on fetches the data once every frame has memory.
 static void go_on(wh_request *req) {
-    wh_object *object = req->object;
+    wh_object *object = whi_object_of(req)->object;
     for (size_t i = 0; i < object->count; i++) {
         if (copy_packed(object, i) != WH_OK) {
             reject(req, WH_EINVAL, "a frame's memory cannot be written");
@@ -252,7 +254,7 @@ static wh_status give_all(wh_request *req, wh_object *object) {
 }
 
 bool whi_object_is_whole(const wh_request *req) {
-    return req->object && !req->object->data;
+    return whi_object_of(req)->object && !whi_object_of(req)->object->data;
 }
 
 // park leaves a receive until its user has given all memory.
@@ -263,7 +265,7 @@ static void park(wh_request *req) {
 }
 
 static void ask_for_memory(wh_request *req) {
-    wh_object *object = req->object;
+    wh_object *object = whi_object_of(req)->object;
     wh_endpoint *ep = req->ep;
     memcpy(object->allocators, whi_messages_of(req->worker)->allocators,
            sizeof(object->allocators));
@@ -272,10 +274,9 @@ static void ask_for_memory(wh_request *req) {
     // outlived its endpoint long before, and a whole one needs none.
     wh_status before = req->why;
     bool needed = ep->state != WHI_EP_CLOSED && !whi_object_is_whole(req);
-    req->asking = 1;
+    req->stage = WHI_STAGE_ASKING;
     whi_ep_retain(ep);
     wh_status st = give_all(req, object);
-    req->asking = 0;
     object->waiting--;
     if (req->why != before || (needed && ep->state == WHI_EP_CLOSED))
         reject(req, req->why, wh_status_text(req->why));
@@ -294,10 +295,10 @@ static void ask_for_memory(wh_request *req) {
 static wh_status object_accept_owned(wh_request *req, wh_object *object, size_t index, void *data) {
     if (object->request != req || !object->frames[index].waiting)
         return WH_EINVAL;
-    if (req->stage != WHI_STAGE_PARKED && !req->asking)
+    if (req->stage != WHI_STAGE_PARKED && req->stage != WHI_STAGE_ASKING)
         return WH_ECANCELLED;  // it has ended meanwhile
     object->frames[index].waiting = false;
-    if (!data && req->asking) {
+    if (!data && req->stage == WHI_STAGE_ASKING) {
         req->why =
             WH_EREJECTED;  // an allocator says so of another frame: obeyed when all have answered
         return WH_OK;
@@ -326,7 +327,8 @@ static bool settle_plain(wh_request *req, wh_object *object) {
         return false;
     for (size_t i = 0; i < object->count; i++) {
         whi_object_frame *f = &object->frames[i];
-        const whi_buffer *given = i < req->frame_count ? &req->frames[i] : NULL;
+        const whi_buffer *given =
+            i < whi_object_of(req)->frame_count ? &whi_object_of(req)->frames[i] : NULL;
         if (f->pub.mem != WH_MEM_HOST)
             return false;
         f->pub.data = (void *)(uintptr_t)f->packed;
@@ -357,7 +359,7 @@ static wh_status take_envelope(wh_request *req, const void *bytes, size_t size) 
     object->tag = req->result.tag;
     object->announced = announced;
     object->request = req;
-    req->object = object;
+    whi_object_of(req)->object = object;
     if (!announced && settle_plain(req, object))
         hand_over(req);
     else
@@ -392,7 +394,7 @@ wh_status whi_object_arrived(wh_request *req, uint8_t flags, uint32_t send_id, u
     return WH_OK;
 }
 
-wh_status whi_object_sink(wh_request *req, const whi_hdr *hdr, whi_span *span) {
+static wh_status sink(wh_request *req, const whi_hdr *hdr, whi_span *span) {
     // Between its envelope and its data an object has a grant that nothing may come for.
     if (req->stage != WHI_STAGE_MOVING || req->moved == req->accept)
         return WH_EPROTOCOL;
@@ -402,7 +404,7 @@ wh_status whi_object_sink(wh_request *req, const whi_hdr *hdr, whi_span *span) {
         *span = whi_buffer_sink(&req->buf, hdr->arg);
         return WH_OK;
     }
-    wh_object *object = req->object;
+    wh_object *object = whi_object_of(req)->object;
     if (!hdr->seq || hdr->seq > object->count)
         return WH_EPROTOCOL;
     whi_object_frame *f = &object->frames[hdr->seq - 1];
@@ -422,14 +424,14 @@ static wh_status copies_failed(const wh_object *object) {
     return WH_OK;
 }
 
-wh_status whi_object_landed(wh_request *req, const whi_hdr *hdr) {
+static wh_status landed(wh_request *req, const whi_hdr *hdr) {
     req->moved += hdr->size;
     if (req->moved > req->accept)
         return WH_EPROTOCOL;
     if (req->moved < req->accept)
         return WH_OK;
     if (req->part == WHI_PART_DATA) {
-        wh_status failed = copies_failed(req->object);
+        wh_status failed = copies_failed(whi_object_of(req)->object);
         if (failed)
             whi_req_fail(req, failed, "object receive: a frame's memory cannot be written: %s",
                          wh_status_text(failed));
@@ -441,26 +443,90 @@ wh_status whi_object_landed(wh_request *req, const whi_hdr *hdr) {
     return take_envelope(req, req->buf.ptr, req->buf.size);
 }
 
-void whi_object_withdraw(wh_request *req, wh_status why) {
-    reject(req, why, wh_status_text(why));
+// withdraw ends a receive early.  While allocators are asked, it is obeyed when all have answered.
+static void withdraw(wh_request *req, wh_status why) {
+    if (req->stage == WHI_STAGE_ASKING)
+        req->why = why;
+    else if (req->stage == WHI_STAGE_PARKED)
+        reject(req, why, wh_status_text(why));
+    else
+        whi_recv_withdraw(req, why);
 }
 
-void whi_object_drop(wh_request *req) {
-    if (req->object) {
-        req->object->request = NULL;
-        wh_object_free(req->object);
-        req->object = NULL;
+// drop drops an object that is not whole.
+static void drop(wh_request *req) {
+    whi_object_own *own = whi_object_of(req);
+    if (own->object) {
+        own->object->request = NULL;
+        wh_object_free(own->object);
+        own->object = NULL;
     }
     // The envelope is the request's own, on both sides; what the user gave is in `frames`.
-    if (req->kind == WHI_REQ_RECV_OBJECT || req->envelope_made)
+    if (req->ops->receives || own->envelope_made)
         whi_free(req->buf.ptr);
     req->buf = (whi_buffer){NULL, 0, WH_MEM_HOST, 0, WH_OK};
 }
 
-void whi_object_forget(wh_request *req) {
-    whi_object_drop(req);
-    if (req->frames != &req->frame)
-        whi_free(req->frames);
-    req->frames = NULL;
-    req->frame_count = 0;
+// forget drops that, and the request's frames.
+static void forget(wh_request *req) {
+    whi_object_own *own = whi_object_of(req);
+    if (own->object || req->buf.ptr)
+        drop(req);
+    if (own->frames != &own->frame)
+        whi_free(own->frames);
 }
+
+// told drops an object that did not arrive whole once its user has heard of it.
+static void told(wh_request *req) {
+    if (whi_object_of(req)->object && req->done)
+        drop(req);
+}
+
+const whi_req_ops whi_object_recv_ops = {.text = "object receive",
+                                         .post = whi_recv_post,
+                                         .withdraw = withdraw,
+                                         .told = told,
+                                         .forget = forget,
+                                         .sink = sink,
+                                         .landed = landed,
+                                         .reset = drop,
+                                         .match = WHI_MATCH_OBJECT,
+                                         .receives = true,
+                                         .names_grant = true};
+
+// granted: the whole envelope, or all frames that follow it.
+static wh_status granted(const wh_request *req, const whi_hdr *hdr) {
+    uint64_t size = hdr->aux == WHI_PART_DATA ? data_size(req) : req->buf.size;
+    return hdr->aux <= WHI_PART_ENVELOPE && hdr->arg == size ? WH_OK : WH_EPROTOCOL;
+}
+
+static const whi_buffer *source(const wh_request *req) {
+    return req->part == WHI_PART_DATA ? &whi_object_of(req)->frames[req->segment - 1] : &req->buf;
+}
+
+// moved: after the envelope the grant of the data is to come.
+static void moved(wh_request *req) {
+    if (req->part != WHI_PART_ENVELOPE) {
+        whi_req_finish(req, WH_OK);
+        return;
+    }
+    req->stage = WHI_STAGE_ANNOUNCED;
+    if (req->why)
+        whi_send_withdraw(req, req->why);
+}
+
+const whi_req_ops whi_object_send_ops = {.text = "object send",
+                                         .post = whi_send_post,
+                                         .start = whi_send_start_message,
+                                         .withdraw = whi_send_withdraw,
+                                         .forget = forget,
+                                         .cls = WHI_CLASS_OBJECT,
+                                         .follows = data_size,
+                                         .granted = granted,
+                                         .source = source,
+                                         .next = next_segment,
+                                         .moved = moved,
+                                         .match = WHI_MATCH_NONE,
+                                         .holds_close = true,
+                                         .announces_buffer = true,
+                                         .whole_parts = true};

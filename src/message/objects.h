@@ -6,34 +6,33 @@
 
 #include "message/recv.h"
 
+// What the request of an object, sent or received, has of its own.
+typedef struct whi_object_own {
+    wh_object *object;   // being received
+    whi_buffer *frames;  // of an object that is sent, or destinations that were given
+    size_t frame_count;
+    whi_buffer frame;       // where `frames` points when there is one
+    uint8_t envelope_made;  // of one that is sent: the buffer is its envelope, and the request's
+    uint8_t packs_all;      // none of its frames follows its envelope
+} whi_object_own;
+static_assert(sizeof(whi_object_own) <= WHI_REQ_OWN, "it fits");
+
+static inline whi_object_own *whi_object_of(const wh_request *req) {
+    return (whi_object_own *)(uintptr_t)req->own;
+}
+
+extern const whi_req_ops whi_object_send_ops, whi_object_recv_ops;
+
 // whi_object_make_envelope turns the request's header into the whole envelope, which it then owns: the header is the
 // user's only until the call returns or the request completes, whichever is first to need it.
 WH_CHECK wh_status whi_object_make_envelope(wh_request *req);
-
-// whi_object_data_size returns the bytes of the frames that follow; whi_object_next_segment moves on to the next of them.
-uint64_t whi_object_data_size(const wh_request *req);
-void whi_object_next_segment(wh_request *req);
-
-// whi_object_follows says whether frame `index` of a sent object is a segment of its own when announced.
-bool whi_object_follows(const wh_request *req, size_t index);
 
 // whi_object_arrived handles a matched object: `payload` is its envelope, whole or (size 0) to be fetched.  An error is
 // the peer's fault.
 wh_status whi_object_arrived(wh_request *req, uint8_t flags, uint32_t send_id, uint64_t length,
                              const void *payload, size_t size);
 
-// whi_object_sink, whi_object_landed: a chunk of a granted object.
-wh_status whi_object_sink(wh_request *req, const whi_hdr *hdr, whi_span *span);
-wh_status whi_object_landed(wh_request *req, const whi_hdr *hdr);
-
 // whi_object_is_whole says whether all of a receive's object is here, so that nothing but its user's memory is awaited.
 bool whi_object_is_whole(const wh_request *req);
-
-// whi_object_withdraw ends a receive that waits for the user's memory.
-void whi_object_withdraw(wh_request *req, wh_status why);
-
-// whi_object_drop drops an object that is not whole; whi_object_forget that, and the request's frames.
-void whi_object_drop(wh_request *req);
-void whi_object_forget(wh_request *req);
 
 #endif

@@ -54,12 +54,12 @@ static inline bool whi_plain_send(wh_endpoint *ep, const void *buf, size_t size,
     return true;
 }
 
-// whi_plain_post posts a receive of `kind` on an endpoint that holds no message yet, and returns it, its buffer still to be
+// whi_plain_post posts a receive on an endpoint that holds no message yet, and returns it, its buffer still to be
 // filled in; NULL: the general way.
-static inline wh_request *whi_plain_post(wh_endpoint *ep, whi_req_kind kind, int which,
-                                         uint64_t tag, uint64_t mask, const wh_op_opts *opts,
-                                         bool wanted) {
+static inline wh_request *whi_plain_post(wh_endpoint *ep, const whi_req_ops *ops, uint64_t tag,
+                                         uint64_t mask, const wh_op_opts *opts, bool wanted) {
     wh_worker *worker = ep->worker;
+    int which = ops->match;
     whi_match_ep *side = &ep->match[which];
     if (__builtin_expect(!whi_worker_is_owner(worker) || ep->state != WHI_EP_OPEN || ep->eos ||
                              ep->user_gone || !whi_list_empty(&side->messages) ||
@@ -69,7 +69,7 @@ static inline wh_request *whi_plain_post(wh_endpoint *ep, whi_req_kind kind, int
     wh_request *req = whi_pool_get(&whi_messages_of(worker)->requests);
     if (__builtin_expect(!req, 0))
         return NULL;
-    whi_req_init(req, worker, ep, kind, opts, wanted);
+    whi_req_init(req, worker, ep, ops, opts, wanted);
     whi_ep_retain(ep);
     req->tag = tag;
     req->mask = WH_TAG_MASK_ALL;
@@ -113,7 +113,7 @@ static inline void whi_plain_copy(void *to, const void *from, size_t size) {
 static inline void whi_plain_finish(wh_request *req) {
     wh_worker *worker = req->worker;
     wh_endpoint *ep = req->ep;
-    if (__builtin_expect(!req->done || req->timed || ep->close_req || !whi_list_empty(&ep->flushes),
+    if (__builtin_expect(!req->done || req->timed || ep->close_req || !whi_list_empty(&ep->waiting),
                          0)) {
         whi_req_finish(req, WH_OK);
         return;

@@ -16,10 +16,10 @@
 #include "message/objects.h"
 #include "message/plain.h"
 #include "net/copy.h"
-#include "rma/rma.h"
 
 static int match_of(const wh_request *req) {
-    return req->kind == WHI_REQ_RECV_OBJECT ? WHI_MATCH_OBJECT : WHI_MATCH_TAG;
+    assert(req->ops->match != WHI_MATCH_NONE);
+    return req->ops->match;
 }
 
 static int match_of_class(uint8_t cls) {
@@ -127,7 +127,7 @@ static void ask_for(wh_request *req, uint64_t tag, uint32_t send_id, uint64_t le
         finish_landed(req, length ? WH_ETRUNCATED : WH_OK);
 }
 
-wh_status whi_recv_chunk_sink(wh_request *req, const whi_hdr *hdr, whi_span *span) {
+wh_status whi_recv_sink(wh_request *req, const whi_hdr *hdr, whi_span *span) {
     if (req->stage != WHI_STAGE_MOVING || hdr->seq || hdr->arg > req->accept ||
         hdr->size > req->accept - hdr->arg)
         return WH_EPROTOCOL;
@@ -135,20 +135,20 @@ wh_status whi_recv_chunk_sink(wh_request *req, const whi_hdr *hdr, whi_span *spa
     return WH_OK;
 }
 
-wh_status whi_recv_chunk_landed(wh_request *req, const whi_hdr *hdr) {
+wh_status whi_recv_landed(wh_request *req, const whi_hdr *hdr) {
     req->moved += hdr->size;
     if (req->moved > req->accept)
         return WH_EPROTOCOL;
     if (req->moved < req->accept) {
-        if (req->why && !req->disowned)
-            (void)whi_rma_leave(req, req->why);  // it was withdrawn while this chunk landed
+        if (req->why && !req->disowned && req->ops->leave)
+            (void)req->ops->leave(req, req->why);  // it was withdrawn while this chunk landed
         return WH_OK;
     }
     if (req->disowned) {
         whi_req_finish(req, req->why);
         return WH_OK;
     }
-    if (whi_req_receives(req))
+    if (req->ops->receives)
         count_received(req->ep, req->moved);
     wh_status st = req->length > req->buf.size ? WH_ETRUNCATED : WH_OK;
     finish_landed(req, req->buf.failed ? req->buf.failed : st);
@@ -349,7 +349,7 @@ static void meet_kept(wh_request *req, whi_message *msg) {
 // take joins a receive that is just posted with a message that was kept.
 static wh_status take(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
-    if (req->kind == WHI_REQ_RECV_TAG && !(msg->flags & WHI_FLAG_ANNOUNCED) && !msg->fetch) {
+    if (msg->cls == WHI_CLASS_TAG && !(msg->flags & WHI_FLAG_ANNOUNCED) && !msg->fetch) {
         if (msg->size <= req->buf.size && req->buf.kind == WH_MEM_HOST) {
             // Ends inside the call, without becoming pending, unless another thread has made it.
             if (req->foreign)
@@ -389,10 +389,6 @@ wh_status whi_recv_post(wh_request *req) {
 }
 
 void whi_recv_withdraw(wh_request *req, wh_status why) {
-    if (req->stage == WHI_STAGE_PARKED) {
-        whi_object_withdraw(req, why);
-        return;
-    }
     whi_match_unpost(&whi_messages_of(req->worker)->match[match_of(req)], side_of(req), req);
     whi_req_fail(req, why, "%s of tag 0x%llx: %s", whi_req_text(req), (unsigned long long)req->tag,
                  wh_status_text(why));
@@ -420,8 +416,8 @@ void whi_recv_regain(wh_request *req) {
         whi_req_finish(req, req->why);  // it was cancelled meanwhile, and its buffer is free now
         return;
     }
-    if (req->kind == WHI_REQ_RECV_OBJECT)
-        whi_object_drop(req);
+    if (req->ops->reset)
+        req->ops->reset(req);
     if (req->any)
         unbind(req);
     // What came since may be just what it waits for; the earliest is kept first.
@@ -441,10 +437,10 @@ void whi_recv_regain(wh_request *req) {
 }
 
 void whi_recv_end_withdrawn(wh_request *req) {
-    req->withdrawn = 0;
-    // A parked object is in its user's hands, who must hear that it is over.
-    bool put = req->kind == WHI_REQ_SERVE_PUT;
-    if (req->no_place || put || req->kind == WHI_REQ_RECV_AM || req->stage == WHI_STAGE_PARKED)
+    req->fate = WHI_FATE_GOES_ON;
+    // What was not matched has no place to go back to.  A parked object is in its user's hands, who must hear that it is over.
+    bool placed = req->ops->match != WHI_MATCH_NONE && !req->no_place;
+    if (!placed || req->stage == WHI_STAGE_PARKED)
         whi_req_fail(req, WH_ECANCELLED, "%s: the sender has withdrawn the message",
                      whi_req_text(req));
     else
@@ -464,14 +460,12 @@ void whi_recv_withdrawn(wh_endpoint *ep, uint32_t send_id, bool broken) {
     }
     whi_list_foreach(node, &ep->ops) {
         wh_request *req = whi_container_of(node, wh_request, op_link);
-        bool receives = whi_req_receives(req);
-        bool put = req->kind == WHI_REQ_SERVE_PUT;
-        if (!(receives || put) || req->send_id != send_id || req->stage == WHI_STAGE_QUEUED)
+        if (!req->ops->sink || req->send_id != send_id || req->stage == WHI_STAGE_QUEUED)
             continue;
         if (broken && !req->why)
             req->why = WH_ECANCELLED;  // a receive that has matched does not regain its place then
         if (req->held)
-            req->withdrawn = 1;
+            req->fate = WHI_FATE_WITHDRAWN;
         else
             whi_recv_end_withdrawn(req);
         return;
@@ -537,6 +531,16 @@ void whi_recv_drop_messages(wh_endpoint *ep, bool all) {
         whi_message_unname(msg);
     }
 }
+
+const whi_req_ops whi_tag_recv_ops = {.text = "tag receive",
+                                      .post = whi_recv_post,
+                                      .withdraw = whi_recv_withdraw,
+                                      .sink = whi_recv_sink,
+                                      .landed = whi_recv_landed,
+                                      .match = WHI_MATCH_TAG,
+                                      .receives = true,
+                                      .names_grant = true,
+                                      .brief = true};
 
 static wh_status on_withdraw(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
     (void)payload;

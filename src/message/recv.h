@@ -9,6 +9,8 @@
 // whi_recv_post starts a receive: WH_OK done, WH_PENDING accepted, else nothing happened.
 wh_status whi_recv_post(wh_request *req);
 
+extern const whi_req_ops whi_tag_recv_ops;
+
 // whi_recv_withdraw ends a receive that has not matched.
 void whi_recv_withdraw(wh_request *req, wh_status why);
 
@@ -41,9 +43,9 @@ wh_status whi_recv_taken(wh_request *req, whi_message *msg, const wh_op_opts *op
                          wh_request **out);
 void whi_recv_drop_taken(whi_message *msg);
 
-// whi_recv_chunk_sink and whi_recv_chunk_landed handle a chunk of a granted tag or active message.
-wh_status whi_recv_chunk_sink(wh_request *req, const whi_hdr *hdr, whi_span *span);
-wh_status whi_recv_chunk_landed(wh_request *req, const whi_hdr *hdr);
+// whi_recv_sink and whi_recv_landed are `sink` and `landed` of tag and active messages.
+wh_status whi_recv_sink(wh_request *req, const whi_hdr *hdr, whi_span *span);
+wh_status whi_recv_landed(wh_request *req, const whi_hdr *hdr);
 
 // whi_recv_am receives the payload of an active message: here (`payload`), or announced.
 void whi_recv_am(wh_request *req, uint8_t flags, uint32_t send_id, const void *payload,

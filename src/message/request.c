@@ -14,34 +14,9 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "message/endpoint.h"
-#include "message/objects.h"
 #include "message/recv.h"
-#include "message/send.h"
-#include "rma/rma.h"
 
 enum { SENTENCE_MAX = 384 };
-
-static const char *const kind_texts[] = {
-    [WHI_REQ_SEND_TAG] = "tag send",
-    [WHI_REQ_SEND_OBJECT] = "object send",
-    [WHI_REQ_SEND_AM] = "active message",
-    [WHI_REQ_PUT] = "put",
-    [WHI_REQ_SERVE_GET] = "peer's get",
-    [WHI_REQ_ATOMIC] = "atomic",
-    [WHI_REQ_FENCE] = "fence",
-    [WHI_REQ_RECV_TAG] = "tag receive",
-    [WHI_REQ_RECV_OBJECT] = "object receive",
-    [WHI_REQ_RECV_AM] = "active message receive",
-    [WHI_REQ_GET] = "get",
-    [WHI_REQ_SERVE_PUT] = "peer's put",
-    [WHI_REQ_FLUSH] = "flush",
-    [WHI_REQ_CLOSE] = "close",
-    [WHI_REQ_CONNECT] = "connect",
-};
-
-const char *whi_req_text(const wh_request *req) {
-    return kind_texts[req->kind];
-}
 
 static wh_request *take(wh_worker *worker) {
     if (whi_worker_is_owner(worker)) {
@@ -72,13 +47,13 @@ static void unset_timer(wh_request *req) {
         whi_timers_remove(&req->worker->timers, &req->timer);
 }
 
-wh_request *whi_req_new(wh_worker *worker, wh_endpoint *ep, whi_req_kind kind,
+wh_request *whi_req_new(wh_worker *worker, wh_endpoint *ep, const whi_req_ops *ops,
                         const wh_op_opts *opts, bool wanted) {
     wh_request *req = take(worker);
     if (!req)
         return NULL;
     uint8_t foreign = req->foreign;
-    whi_req_init(req, worker, ep, kind, opts, wanted);
+    whi_req_init(req, worker, ep, ops, opts, wanted);
     req->foreign = foreign;
     // Endpoints count their requests without a lock: the owner does it when it takes a foreign one over.
     if (ep && !foreign)
@@ -86,23 +61,13 @@ wh_request *whi_req_new(wh_worker *worker, wh_endpoint *ep, whi_req_kind kind,
     return req;
 }
 
-// forget_object frees what an object's request holds, if it is one and holds anything of its own.
-static inline void forget_object(wh_request *req) {
-    bool object = req->kind == WHI_REQ_SEND_OBJECT || req->kind == WHI_REQ_RECV_OBJECT;
-    if (object && (req->object || req->buf.ptr || req->frames != &req->frame))
-        whi_object_forget(req);
-}
-
 // free_now returns all that the request holds.  Owner, or under foreign_lock when the worker is destroyed.
 static void free_now(wh_request *req, bool locked) {
     wh_worker *worker = req->worker;
     if (req->error)
         whi_free(req->error);
-    if (req->kind == WHI_REQ_SEND_AM)
-        whi_free(req->am_header);
-    forget_object(req);
-    if (whi_req_accesses(req) && req->rkey)
-        whi_rkey_release(req->rkey);
+    if (req->ops->forget)
+        req->ops->forget(req);
     wh_endpoint *ep = req->ep;
     if (!req->foreign) {
         whi_pool_put(&whi_messages_of(worker)->requests, req);
@@ -173,12 +138,11 @@ static void forget_ids(wh_request *req) {
     if (req->loan_id)
         (void)whi_idmap_remove(&whi_messages_on(link)->loans, req->loan_id);
     req->loan_id = 0;
-    if (req->kind <= WHI_REQ_FLUSH) {
-        if (req->send_id)
-            whi_idmap_remove(&whi_messages_on(link)->sends, req->send_id);
-    } else if (req->grant_id) {
-        whi_idmap_remove(&whi_messages_on(link)->grants, req->grant_id);
-    }
+    uint32_t id = req->ops->names_grant ? req->grant_id : req->send_id;
+    if (id)
+        whi_idmap_remove(req->ops->names_grant ? &whi_messages_on(link)->grants
+                                               : &whi_messages_on(link)->sends,
+                         id);
 }
 
 void whi_req_discard(wh_request *req) {
@@ -189,10 +153,9 @@ void whi_req_discard(wh_request *req) {
     whi_list_remove(&req->queue_link);
     if (req->foreign) {
         // The owner would have taken a hold of these, and has never seen this request.
-        if (whi_req_accesses(req) && req->rkey)
-            atomic_fetch_sub(&req->rkey->submitted, 1);
+        if (req->ops->refused)
+            req->ops->refused(req);
         req->ep = NULL;
-        req->rkey = NULL;
     }
     free_now(req, false);
 }
@@ -236,17 +199,17 @@ void whi_req_finish(wh_request *req, wh_status status) {
         whi_ahead_leave(req);
     if (__builtin_expect(status < 0, 0))
         count_failure(req, status);
-    if (__builtin_expect(whi_req_accesses(req), 0))
-        whi_rma_ended(req, stage);
+    if (req->ops->ended)
+        req->ops->ended(req, stage);
     // An open endpoint is held by the library; any other may go with this request.
     bool settle = ep && ep->state == WHI_EP_OPEN;
-    if (ep && whi_req_sends(req))
+    if (ep && req->ops->holds_close)
         ep->sends--;
     if (req->done || req->result.object)
         whi_list_push_back(&worker->completed, &req->queue_link);
     else
         publish(req);
-    if (settle && (ep->close_req || ep->eos || !whi_list_empty(&ep->flushes)))
+    if (settle && (ep->close_req || ep->eos || !whi_list_empty(&ep->waiting)))
         whi_ep_settle(ep);
 }
 
@@ -271,8 +234,8 @@ static inline void tell(wh_request *req) {
     }
     if (req->done)
         req->done(req->wanted ? req : NULL, &req->result, req->arg);
-    if (req->kind == WHI_REQ_RECV_OBJECT && req->object && req->done)
-        whi_object_drop(req);  // one that did not arrive whole; its user has heard of it by now
+    if (req->ops->told)
+        req->ops->told(req);
     publish(req);
 }
 
@@ -296,7 +259,7 @@ void whi_req_accept(wh_request *req, whi_req_stage stage) {
     worker->counters.pending++;
     whi_list_push_back(req->ep ? &req->ep->ops : &whi_messages_of(worker)->any_source,
                        &req->op_link);
-    if (whi_req_sends(req)) {
+    if (req->ops->holds_close) {
         assert(req->ep);
         req->ep->sends++;
     }
@@ -328,18 +291,10 @@ void whi_req_start_grace(wh_request *req, wh_status why) {
 void whi_req_withdraw(wh_request *req, wh_status why) {
     if (req->stage == WHI_STAGE_DONE || req->stage == WHI_STAGE_NEW || req->disowned)
         return;
-    if (req->kind == WHI_REQ_CONNECT) {
-        whi_ep_end(req->ep, why, "connecting was given up");
-    } else if (req->kind == WHI_REQ_CLOSE) {
-        whi_ep_give_up_close(req->ep, why);
-    } else if (req->stage == WHI_STAGE_MOVING) {
-        if (!whi_rma_leave(req, why))
-            whi_req_start_grace(req, why);
-    } else if (whi_req_sends(req)) {
-        whi_send_withdraw(req, why);
-    } else {
-        whi_recv_withdraw(req, why);
-    }
+    if (req->stage != WHI_STAGE_MOVING)
+        req->ops->withdraw(req, why);
+    else if (!req->ops->leave || !req->ops->leave(req, why))
+        whi_req_start_grace(req, why);
 }
 
 wh_status wh_request_status(const wh_request *req) {

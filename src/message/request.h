@@ -25,44 +25,104 @@
 #include "message/buffer.h"
 #include "worker/worker.h"
 
-typedef enum whi_req_kind {
-    // What may wait in an endpoint's queue, but for WHI_REQ_GET; the first five push chunks.
-    WHI_REQ_SEND_TAG,
-    WHI_REQ_SEND_OBJECT,
-    WHI_REQ_SEND_AM,
-    WHI_REQ_PUT,
-    WHI_REQ_SERVE_GET,  // what a peer gets from our memory
-    WHI_REQ_ATOMIC,
-    WHI_REQ_FENCE,
-    WHI_REQ_FLUSH,
-    // What chunks are received for.
-    WHI_REQ_RECV_TAG,
-    WHI_REQ_RECV_OBJECT,
-    WHI_REQ_RECV_AM,
-    WHI_REQ_GET,
-    WHI_REQ_SERVE_PUT,  // what a peer puts into our memory
-    WHI_REQ_CLOSE,
-    WHI_REQ_CONNECT,
-} whi_req_kind;
+typedef struct whi_link whi_link;
 
-// How far a request has come.  Cancelling asks this.
+// How far a request has come: docs/design/request.md draws it.  Cancelling asks this.
 typedef enum whi_req_stage {
     WHI_STAGE_NEW,        // not posted
     WHI_STAGE_QUEUED,     // a send in its endpoint's queue; a receive not matched
     WHI_STAGE_ANNOUNCED,  // a send that waits for its grant
     WHI_STAGE_MOVING,     // granted: the peer may be touching the buffer
     WHI_STAGE_ANSWER,     // all is sent, an acknowledgement is to come
+    WHI_STAGE_ASKING,     // an object whose allocators are being called
     WHI_STAGE_PARKED,     // an object whose memory the user has yet to give
     WHI_STAGE_DONE,       // ended; the callback may not have run yet
 } whi_req_stage;
 
+// How a request that a lane has in its hands ends when it has let go.
+typedef enum whi_req_fate {
+    WHI_FATE_GOES_ON,     // as if nothing had happened
+    WHI_FATE_LAST_CHUNK,  // its endpoint has ended: it ends when the chunk that has begun is whole
+    WHI_FATE_WITHDRAWN,   // its sender has withdrawn it
+    WHI_FATE_LET_GO,      // with the status `why`
+} whi_req_fate;
+
+enum { WHI_MATCH_NONE = 0xff };  // `match` of what no message is matched with
+
+// What the code that makes a kind of request does with it.  No other code knows of kinds: all it may ask is in this table.
+// Functions are optional unless said.  Owner's thread.
+typedef struct whi_req_ops {
+    const char *text;  // for people: "tag send"
+
+    // post starts it: WH_OK done, WH_PENDING accepted, else nothing happened.  Required.
+    wh_status (*post)(wh_request *req);
+
+    // withdraw ends it early, at any stage but MOVING.  Required.  leave does at MOVING, and says whether it could: if not, the
+    // peer has its grace time.
+    void (*withdraw)(wh_request *req, wh_status why);
+    bool (*leave)(wh_request *req, wh_status why);
+
+    // ended follows its end, which came at `stage`; told the callback of its user.  forget frees what it holds when it is freed,
+    // accepted or not.
+    void (*ended)(wh_request *req, whi_req_stage stage);
+    void (*told)(wh_request *req);
+    void (*forget)(wh_request *req);
+
+    // adopt makes the owner its holder after another thread has handed it over; refused takes back what that thread has done
+    // for it when the queue was full.
+    void (*adopt)(wh_request *req);
+    void (*refused)(wh_request *req);
+
+    // Of those that go by their endpoint's queue, so that an orderly close waits for them: start is tried when it is the first.
+    // WH_OK: done.  WH_PENDING: it is under way, and its stage says how far.  WH_EAGAIN: the lane has no room.  WH_ELIMIT: it
+    // waits for what lowers the number of announcements, or gives credit.  WH_EBUSY: it waits for the end of another.
+    wh_status (*start)(wh_request *req);
+
+    // Of messages that are sent: their class; what the header of their record says beside it; what goes in front of the
+    // buffer, in an announcement too; and how much follows it.
+    uint8_t cls;
+    void (*describe)(const wh_request *req, struct whi_hdr *hdr);
+    size_t (*prefix)(const wh_request *req, const void **bytes);
+    uint64_t (*follows)(const wh_request *req);
+
+    // Of payloads that are sent by chunks: granted checks a grant, and returns WH_EPROTOCOL for one that is not the peer's to
+    // give; source returns the part that is being moved, and next goes on to the one after it; moved follows when the lane
+    // has all that was granted.
+    wh_status (*granted)(const wh_request *req, const struct whi_hdr *hdr);
+    const whi_buffer *(*source)(const wh_request *req);
+    void (*next)(wh_request *req);
+    void (*moved)(wh_request *req);
+
+    // Of payloads that are received by chunks: where one goes, and that it is there.
+    wh_status (*sink)(wh_request *req, const struct whi_hdr *hdr, struct whi_span *span);
+    wh_status (*landed)(wh_request *req, const struct whi_hdr *hdr);
+
+    // lendable says whether a lane may be lent its memory, which a lane may keep for good when the peer dies; NULL: it may.
+    bool (*lendable)(const wh_request *req);
+
+    // reset drops what has come of a message before its receive gets its place back.
+    void (*reset)(wh_request *req);
+
+    uint8_t match;          // the match table that a receive waits in, or WHI_MATCH_NONE
+    bool receives;          // a message
+    bool names_grant;       // the peer names it by its grant id, else by its send id
+    bool holds_close;       // an orderly close of the endpoint waits for it
+    bool gives_up_handle;   // the caller has no handle of the endpoint after it
+    bool announces_buffer;  // its buffer goes with its announcement if it fits
+    bool whole_parts;       // a part is sent whole, never shortened to what was granted
+    bool brief;             // needs nothing of what stands behind `accept` before it is granted
+} whi_req_ops;
+
+enum { WHI_REQ_OWN = 72 };
+
 struct wh_request {
     // The order is that of use: a receive of a small message touches the first lines only.
     whi_completion completion;
-    uint8_t kind;    // whi_req_kind
     uint8_t stage;   // whi_req_stage
+    uint8_t fate;    // whi_req_fate
     uint8_t wanted;  // the user has a handle
     uint8_t timed;   // the timer has been used
+    const whi_req_ops *ops;
     wh_worker *worker;
     wh_endpoint
         *ep;  // held until the request is freed; NULL for an any-source receive without a match
@@ -78,21 +138,13 @@ struct wh_request {
     wh_result result;
     wh_done_fn done;
     void *arg;
-    char *error;         // one sentence, allocated when the request failed
-    uint8_t sync;        // a send that completes when matched
-    uint8_t foreign;     // from the locked pool
-    uint8_t last_chunk;  // its endpoint has ended; it ends when the chunk that has begun is whole
-    uint8_t part;        // WHI_PART_*: what was granted last
-    uint8_t any;         // a receive from any source: it outlives a peer
-    uint8_t envelope_made;  // of an object that is sent: buf is its envelope, and the request's
-    uint8_t packs_all;      // that none of its frames follows its envelope
-    uint8_t no_place;       // a receive of a taken message: it has no place to regain
-    uint8_t counted;        // a fence among those that its endpoint's queue holds
-    uint8_t asking;         // an object whose allocator is being called: it must outlive that
+    char *error;       // one sentence, allocated when the request failed
+    uint8_t sync;      // a send that completes when matched
+    uint8_t foreign;   // from the locked pool
+    uint8_t part;      // WHI_PART_*: what was granted last
+    uint8_t any;       // a receive from any source: it outlives a peer
+    uint8_t no_place;  // a receive of a taken message: it has no place to regain
     uint8_t held;  // chunks of it that a lane that lends has: it must not end before they are back
-    uint8_t let_go;       // it ends, with `why`, when they are
-    uint8_t withdrawn;    // the sender has withdrawn it meanwhile
-    uint8_t native;       // an access that UCX has
     uint8_t disowned;     // an access that has no buffer any more: what comes for it is thrown away
     uint32_t timeout_ms;  // 0: none
     uint32_t loan_id;     // names it to a lane that lends, while that has chunks of it
@@ -110,17 +162,8 @@ struct wh_request {
     uint64_t serial;            // order of the bulk transfers of an endpoint
     uint64_t offset;            // in the segment that is being moved
     uint32_t segment;
-    uint16_t am_id;
-    uint16_t am_header_size;
-    void *am_header;     // of an active message that had to wait
-    wh_object *object;   // being received
-    whi_buffer *frames;  // of an object that is sent, or destinations that were given
-    size_t frame_count;
-    whi_buffer frame;           // where `frames` points when there is one
-    wh_rkey *rkey;              // of a remote access: the peer's memory, held
-    struct wh_mr *mr;           // of one that we serve: our memory, held
-    uint64_t remote;            // offset there
-    uint64_t operand, compare;  // of an atomic
+    // What the code that has made it keeps with it.
+    _Alignas(8) unsigned char own[WHI_REQ_OWN];
     // In the list of those that other threads have let go of; of a transfer that we serve: in its memory's.
     whi_list free_link;
     whi_work work;    // what hands it to the owner
@@ -134,7 +177,7 @@ static_assert(offsetof(wh_request, accept) <= WHI_REQ_FIRST_LINES * WHI_REQ_LINE
 
 // whi_req_init fills in a request whose memory was just taken: not foreign, posted nowhere, without a hold on `ep`.
 static inline void whi_req_init(wh_request *req, wh_worker *worker, wh_endpoint *ep,
-                                whi_req_kind kind, const wh_op_opts *opts, bool wanted) {
+                                const whi_req_ops *ops, const wh_op_opts *opts, bool wanted) {
     // In pieces, because for one large block compilers choose the string instruction, which costs more than all the rest.
     char *at = (char *)req;
     memset(at, 0, WHI_REQ_LINE);
@@ -142,12 +185,12 @@ static inline void whi_req_init(wh_request *req, wh_worker *worker, wh_endpoint 
     memset(at + 2 * WHI_REQ_LINE, 0, WHI_REQ_LINE);
     memset(at + 3 * WHI_REQ_LINE, 0, WHI_REQ_LINE);
     // Tagged messages need nothing of what lies behind `accept` before they are granted, which sets it.
-    if (kind != WHI_REQ_RECV_TAG && kind != WHI_REQ_SEND_TAG)
+    if (!ops->brief)
         memset(&req->accept, 0, offsetof(wh_request, timer) - offsetof(wh_request, accept));
     whi_completion_init(&req->completion);
     req->worker = worker;
     req->ep = ep;
-    req->kind = (uint8_t)kind;
+    req->ops = ops;
     req->wanted = wanted;
     whi_list_init(&req->op_link);
     whi_list_init(&req->queue_link);
@@ -161,7 +204,7 @@ static inline void whi_req_init(wh_request *req, wh_worker *worker, wh_endpoint 
 
 // whi_req_new takes a request of the worker, held by the library and, when `wanted`, by the user; NULL when
 // memory is out.  `opts` may be NULL.
-wh_request *whi_req_new(wh_worker *worker, wh_endpoint *ep, whi_req_kind kind,
+wh_request *whi_req_new(wh_worker *worker, wh_endpoint *ep, const whi_req_ops *ops,
                         const wh_op_opts *opts, bool wanted);
 
 // whi_req_discard frees a request that was not accepted.
@@ -198,9 +241,6 @@ void whi_req_free_foreign(wh_worker *worker);
 // is gone too.
 WH_CHECK wh_status whi_req_start(wh_request *req, const wh_op_opts *opts, wh_request **out);
 
-// whi_req_post starts a request in the owner's thread: WH_OK done, WH_PENDING accepted, else nothing happened.
-WH_CHECK wh_status whi_req_post(wh_request *req);
-
 // whi_req_cancel_asked withdraws those operations of a list that other threads want cancelled.
 void whi_req_cancel_asked(whi_list *ops);
 
@@ -214,23 +254,9 @@ WH_CHECK wh_status whi_req_may_wait(const wh_worker *worker);
 // over, and then waits for the completion.  `result` may be NULL.
 WH_CHECK wh_status whi_req_wait_result(wh_request *req, int timeout_ms, wh_result *result);
 
-// whi_req_sends says whether the request goes by its endpoint's queue, so that an orderly close has to wait for it.
-static inline bool whi_req_sends(const wh_request *req) {
-    return req->kind <= WHI_REQ_FLUSH || req->kind == WHI_REQ_GET;
+// whi_req_text names it for people: "tag send".
+static inline const char *whi_req_text(const wh_request *req) {
+    return req->ops->text;
 }
-
-// whi_req_receives says whether it is a receive: of a message, not of a remote access.
-static inline bool whi_req_receives(const wh_request *req) {
-    return req->kind >= WHI_REQ_RECV_TAG && req->kind <= WHI_REQ_RECV_AM;
-}
-
-// whi_req_accesses says whether it belongs to a remote access, ours or the peer's.
-static inline bool whi_req_accesses(const wh_request *req) {
-    return (req->kind >= WHI_REQ_PUT && req->kind <= WHI_REQ_FENCE) || req->kind == WHI_REQ_GET ||
-           req->kind == WHI_REQ_SERVE_PUT;
-}
-
-// whi_req_text names the kind for people: "tag send".
-const char *whi_req_text(const wh_request *req);
 
 #endif

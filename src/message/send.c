@@ -11,12 +11,9 @@
 
 #include "mem/mem.h"
 #include "message/deliver.h"
-#include "message/objects.h"
-#include "rma/native.h"
-#include "rma/rma.h"
 
 // send_ordered puts a record that carries a sequence number on the lane.
-static wh_status send_ordered(wh_endpoint *ep, whi_hdr *hdr, const void *payload) {
+wh_status whi_send_ordered(wh_endpoint *ep, whi_hdr *hdr, const void *payload) {
     hdr->ep = ep->number;
     hdr->seq = ep->tx_seq;
     wh_status st = ep->lane->ops->send(ep->lane, hdr, payload);
@@ -27,69 +24,62 @@ static wh_status send_ordered(wh_endpoint *ep, whi_hdr *hdr, const void *payload
     return st;
 }
 
-static wh_status name_send(wh_request *req) {
+wh_status whi_send_name(wh_request *req) {
     return req->send_id ? WH_OK
                         : whi_idmap_put(&whi_messages_on(req->ep->link)->sends, req, &req->send_id);
 }
 
-static void unname_send(wh_request *req) {
+void whi_send_unname(wh_request *req) {
     if (req->send_id)
         (void)whi_idmap_remove(&whi_messages_on(req->ep->link)->sends, req->send_id);
     req->send_id = 0;
 }
 
+// prefix_of returns what goes in front of the buffer.
+static inline size_t prefix_of(const wh_request *req, const void **bytes) {
+    return req->ops->prefix ? req->ops->prefix(req, bytes) : 0;
+}
+
 // payload_of returns the eager payload as one piece of host memory; pieces are put together in `scratch`.
-static wh_status payload_of(const wh_request *req, void *scratch, const void **payload) {
+static wh_status payload_of(const wh_request *req, char *scratch, const void **payload) {
     const whi_buffer *buf = &req->buf;
-    size_t header = req->kind == WHI_REQ_SEND_AM ? req->am_header_size : 0;
-    if (!header && buf->kind == WH_MEM_HOST) {
+    const void *prefix;
+    size_t prefix_size = prefix_of(req, &prefix);
+    if (!prefix_size && buf->kind == WH_MEM_HOST) {
         *payload = buf->ptr;
         return WH_OK;
     }
-    if (header)
-        memcpy(scratch, req->am_header, header);
+    if (prefix_size)
+        memcpy(scratch, prefix, prefix_size);
     *payload = scratch;
     if (!buf->size)
         return WH_OK;
-    return whi_mem_copy(&whi_mem_host, (char *)scratch + header, whi_mem_ops_of(buf->kind),
-                        buf->ptr, buf->size);
+    return whi_mem_copy(&whi_mem_host, scratch + prefix_size, whi_mem_ops_of(buf->kind), buf->ptr,
+                        buf->size);
 }
-
-static const uint8_t class_of[] = {
-    [WHI_REQ_SEND_TAG] = WHI_CLASS_TAG,
-    [WHI_REQ_SEND_OBJECT] = WHI_CLASS_OBJECT,
-    [WHI_REQ_SEND_AM] = WHI_CLASS_AM,
-};
 
 static whi_hdr header_of(const wh_request *req) {
-    whi_hdr hdr = {.cls = class_of[req->kind], .tag = req->tag};
-    if (req->kind == WHI_REQ_SEND_AM) {
-        hdr.aux = req->am_id;
-        hdr.tag = req->am_header_size;
-    }
+    whi_hdr hdr = {.cls = req->ops->cls, .tag = req->tag};
+    if (req->ops->describe)
+        req->ops->describe(req, &hdr);
     return hdr;
-}
-
-// eager_size returns the payload of the message when it travels with its header.
-static uint64_t eager_size(const wh_request *req) {
-    return req->buf.size + (req->kind == WHI_REQ_SEND_AM ? req->am_header_size : 0);
 }
 
 static wh_status send_eager(wh_request *req, uint64_t size) {
     wh_endpoint *ep = req->ep;
     const void *payload;
-    wh_status st = payload_of(req, whi_messages_of(req->worker)->scratch, &payload);
+    wh_status st = payload_of(req, (char *)whi_messages_of(req->worker)->scratch, &payload);
     if (st == WH_OK && req->sync)
-        st = name_send(req);
+        st = whi_send_name(req);
     if (st != WH_OK)
         return st;
     whi_hdr hdr = header_of(req);
     hdr.size = (uint32_t)size;
     hdr.flags = req->sync ? WHI_FLAG_SYNC : 0;
     hdr.arg = req->send_id;
-    st = send_ordered(ep, &hdr, payload);
+    st = whi_send_ordered(ep, &hdr, payload);
     if (st != WH_OK) {
-        unname_send(req);
+        whi_send_unname(req);
         return st;
     }
     ep->credit -= (int64_t)(size + WHI_MESSAGE_COST);
@@ -101,29 +91,27 @@ static wh_status send_announcement(wh_request *req) {
     wh_endpoint *ep = req->ep;
     if (ep->announced >= ep->announce_limit)
         return WH_ELIMIT;
-    wh_status st = name_send(req);
+    wh_status st = whi_send_name(req);
     if (st != WH_OK)
         return st;
     uint8_t *scratch = whi_messages_of(req->worker)->scratch;
     whi_announce announce = {.send_id = req->send_id};
     memcpy(scratch, &announce, sizeof(announce));
-    size_t more = 0;
+    const void *with;
+    size_t more = prefix_of(req, &with);
+    if (req->ops->announces_buffer && sizeof(announce) + req->buf.size <= ep->link->eager_max) {
+        with = req->buf.ptr;
+        more = req->buf.size;
+    }
+    if (more)
+        memcpy(scratch + sizeof(announce), with, more);
     whi_hdr hdr = header_of(req);
     hdr.flags = WHI_FLAG_ANNOUNCED | (req->sync ? WHI_FLAG_SYNC : 0);
     hdr.arg = req->buf.size;
-    if (req->kind == WHI_REQ_SEND_AM) {
-        more = req->am_header_size;
-        if (more)
-            memcpy(scratch + sizeof(announce), req->am_header, more);
-    } else if (req->kind == WHI_REQ_SEND_OBJECT &&
-               sizeof(announce) + req->buf.size <= ep->link->eager_max) {
-        more = req->buf.size;  // the envelope
-        memcpy(scratch + sizeof(announce), req->buf.ptr, more);
-    }
     hdr.size = (uint32_t)(sizeof(announce) + more);
-    st = send_ordered(ep, &hdr, scratch);
+    st = whi_send_ordered(ep, &hdr, scratch);
     if (st != WH_OK) {
-        unname_send(req);
+        whi_send_unname(req);
         return st;
     }
     ep->announced++;
@@ -131,49 +119,12 @@ static wh_status send_announcement(wh_request *req) {
     return WH_PENDING;
 }
 
-static bool bulk_active(const wh_endpoint *ep, uint64_t before) {
-    for (const whi_list *node = ep->ops.next; node != &ep->ops; node = node->next) {
-        const wh_request *r = whi_container_of(node, wh_request, op_link);
-        bool announced_put = r->kind == WHI_REQ_PUT && r->stage == WHI_STAGE_ANNOUNCED;
-        bool moves = r->kind <= WHI_REQ_SERVE_GET && r->stage == WHI_STAGE_MOVING && !r->native;
-        if ((moves || announced_put) && r->serial < before)
-            return true;
-    }
-    return false;
-}
-
-// to_flush counts all that a flush has to be behind: messages, accesses, and what was granted since.
-static uint64_t to_flush(const wh_endpoint *ep) {
-    return ep->counters.sent_messages + ep->accesses + ep->bulk_serial;
-}
-
-static wh_status start_flush(wh_request *req) {
+wh_status whi_send_start_message(wh_request *req) {
     wh_endpoint *ep = req->ep;
-    if (!req->serial) {
-        req->serial = ep->bulk_serial;  // above all granted so far; serials begin at 1
-        req->operand = ep->native;
-    }
-    if (bulk_active(ep, req->serial) || !whi_native_settled(ep, req->operand))
-        return WH_EBUSY;
-    if (ep->flushed == to_flush(ep))
-        return WH_OK;  // nothing was sent since the last flush that was answered
-    wh_status st = name_send(req);
-    if (st != WH_OK)
-        return st;
-    whi_hdr hdr = {.cls = WHI_CLASS_FLUSH, .tag = req->send_id};
-    st = send_ordered(ep, &hdr, NULL);
-    if (st != WH_OK)
-        unname_send(req);
-    req->tag = to_flush(ep);
-    req->remote = ep->accesses;
-    return st == WH_OK ? WH_PENDING : st;
-}
-
-static wh_status start_message(wh_request *req) {
-    wh_endpoint *ep = req->ep;
+    const void *prefix;
+    uint64_t size = prefix_of(req, &prefix) + req->buf.size;
     // An object that had to wait has its envelope, which is the whole message when nothing follows it.
-    uint64_t size = eager_size(req);
-    bool whole = req->kind != WHI_REQ_SEND_OBJECT || !whi_object_data_size(req);
+    bool whole = !req->ops->follows || !req->ops->follows(req);
     bool small = whole && size <= ep->link->eager_max;
     bool credit = ep->credit >= (int64_t)(size + WHI_MESSAGE_COST);
     wh_status st;
@@ -195,25 +146,16 @@ static wh_status start_message(wh_request *req) {
     return st;
 }
 
-wh_status whi_send_start(wh_request *req) {
-    wh_endpoint *ep = req->ep;
+// start tries the first request of its endpoint's queue.
+static wh_status start(wh_request *req) {
     // What waits in the link's queue was sent before.
-    if (!whi_queue_empty(&ep->link->controls))
-        return WH_EAGAIN;
-    if (whi_req_accesses(req))
-        return whi_rma_start(req);
-    if (req->kind != WHI_REQ_FLUSH)
-        return start_message(req);
-    wh_status st = start_flush(req);
-    if (st == WH_PENDING)
-        req->stage = WHI_STAGE_ANSWER;
-    return st;
+    return whi_queue_empty(&req->ep->link->controls) ? req->ops->start(req) : WH_EAGAIN;
 }
 
-// keep_waiting puts a flush that granted sends hold up where whi_ep_settle finds it.
+// keep_waiting puts a request that waits for the end of others where whi_ep_settle finds it.
 static void keep_waiting(wh_request *req) {
     whi_list_remove(&req->queue_link);
-    whi_list_push_back(&req->ep->flushes, &req->queue_link);
+    whi_list_push_back(&req->ep->waiting, &req->queue_link);
 }
 
 wh_status whi_send_post(wh_request *req) {
@@ -222,7 +164,7 @@ wh_status whi_send_post(wh_request *req) {
     if (st != WH_OK)
         return st;
     if (ep->state == WHI_EP_OPEN && whi_list_empty(&ep->sendq)) {
-        st = whi_send_start(req);
+        st = start(req);
         if (st == WH_PENDING) {
             whi_req_accept(req, (whi_req_stage)req->stage);
             return WH_PENDING;
@@ -237,10 +179,6 @@ wh_status whi_send_post(wh_request *req) {
         keep_waiting(req);
         return WH_PENDING;
     }
-    if (req->kind == WHI_REQ_FENCE) {
-        req->counted = 1;
-        ep->fences++;
-    }
     whi_list_push_back(&ep->sendq, &req->queue_link);
     whi_ep_refresh(ep);
     if (ep->state == WHI_EP_OPEN)
@@ -253,7 +191,7 @@ unsigned whi_ep_drain(wh_endpoint *ep) {
     whi_list *node;
     while (ep->state == WHI_EP_OPEN && (node = whi_list_first(&ep->sendq))) {
         wh_request *req = whi_container_of(node, wh_request, queue_link);
-        wh_status st = whi_send_start(req);
+        wh_status st = start(req);
         if (st == WH_EAGAIN && !ep->link->doomed) {
             ep->link->source.blocked = true;
             whi_ep_mark(ep);
@@ -295,7 +233,7 @@ void whi_send_withdraw(wh_request *req, wh_status why) {
 // envelope of an object is with the peer, and the lane has not said so yet.
 static bool awaits_word(const wh_request *req) {
     return req->stage == WHI_STAGE_ANNOUNCED ||
-           (req->stage == WHI_STAGE_MOVING && req->held && !req->let_go &&
+           (req->stage == WHI_STAGE_MOVING && req->held && req->fate != WHI_FATE_LET_GO &&
             req->part == WHI_PART_ENVELOPE && req->moved == req->accept);
 }
 
@@ -306,13 +244,7 @@ static wh_status on_grant(whi_link *link, const whi_hdr *hdr, const void *payloa
         return WH_OK;  // withdrawn meanwhile; the peer learns of that by the WITHDRAW on its way
     if (!awaits_word(req) || req->ep->number != hdr->ep)
         return WH_EPROTOCOL;
-    bool object = req->kind == WHI_REQ_SEND_OBJECT;
-    uint64_t limit =
-        object && hdr->aux == WHI_PART_DATA ? whi_object_data_size(req) : req->buf.size;
-    if (hdr->arg > limit || hdr->aux > WHI_PART_ENVELOPE || (!object && hdr->aux != WHI_PART_DATA))
-        return WH_EPROTOCOL;
-    bool put = req->kind == WHI_REQ_PUT;
-    if ((object || put) && hdr->arg != limit)
+    if (!req->ops->granted || req->ops->granted(req, hdr) != WH_OK)
         return WH_EPROTOCOL;
     req->grant_id = (uint32_t)(hdr->tag >> 32);
     req->part = (uint8_t)hdr->aux;
@@ -320,7 +252,8 @@ static wh_status on_grant(whi_link *link, const whi_hdr *hdr, const void *payloa
     req->moved = 0;
     req->offset = 0;
     req->segment = 0;
-    if (hdr->aux == WHI_PART_DATA && !put) {
+    bool message = req->ops->cls != 0;  // else an access, which counts until it is answered
+    if (hdr->aux == WHI_PART_DATA && message) {
         req->ep->announced--;
         whi_ep_mark(req->ep);
     }
@@ -328,83 +261,62 @@ static wh_status on_grant(whi_link *link, const whi_hdr *hdr, const void *payloa
         whi_req_finish(req, WH_OK);
         return WH_OK;
     }
-    if (object && hdr->aux == WHI_PART_DATA)
-        whi_object_next_segment(req);
+    if (req->ops->next && hdr->aux == WHI_PART_DATA)
+        req->ops->next(req);
     req->stage = WHI_STAGE_MOVING;
-    if (!put)  // which has one since it was announced
+    if (message)  // an access has one since it was announced
         req->serial = req->ep->bulk_serial++;
     whi_list_push_back(&whi_messages_on(link)->bulks, &req->queue_link);
     whi_link_mark(link);
     return WH_OK;
 }
 
-// end_flush_late ends a flush with the error of a remote access before it.
-static void end_flush_late(wh_request *req) {
-    wh_status why = req->ep->rma_error;
-    req->ep->rma_error = WH_OK;
-    whi_req_fail(req, why, "flush: a put or atomic before it has failed at %s: %s",
-                 req->ep->link->name, wh_status_text(why));
+wh_status whi_send_granted(const wh_request *req, const whi_hdr *hdr) {
+    return hdr->arg <= req->buf.size && hdr->aux == WHI_PART_DATA ? WH_OK : WH_EPROTOCOL;
 }
 
-// note_error keeps what a flush has brought home for whoever flushes, this one or, if it was cancelled, the next.
-static wh_status note_error(whi_link *link, const whi_hdr *hdr) {
-    int64_t status = (int64_t)hdr->arg;
-    if (status > 0 || status < WHI_STATUS_LAST)
-        return WH_EPROTOCOL;
-    wh_endpoint *ep = whi_hash_get(&whi_messages_on(link)->eps, hdr->ep);
-    if (ep && ep->rma_error == WH_OK)
-        ep->rma_error = (wh_status)status;
-    return WH_OK;
+void whi_send_moved(wh_request *req) {
+    whi_req_finish(req, WH_OK);
 }
 
-static wh_status on_answer(whi_link *link, const whi_hdr *hdr, const void *payload) {
+const whi_req_ops whi_tag_send_ops = {.text = "tag send",
+                                      .post = whi_send_post,
+                                      .start = whi_send_start_message,
+                                      .withdraw = whi_send_withdraw,
+                                      .cls = WHI_CLASS_TAG,
+                                      .granted = whi_send_granted,
+                                      .moved = whi_send_moved,
+                                      .match = WHI_MATCH_NONE,
+                                      .holds_close = true,
+                                      .brief = true};
+
+// on_ack takes the peer's word that it is done with a message: matched, or not wanted.
+static wh_status on_ack(whi_link *link, const whi_hdr *hdr, const void *payload) {
     (void)payload;
     wh_request *req = whi_idmap_get(&whi_messages_on(link)->sends, (uint32_t)hdr->tag);
-    bool flush = hdr->cls == WHI_CLASS_FLUSH_ACK;
-    if (flush && note_error(link, hdr) != WH_OK)
-        return WH_EPROTOCOL;
     if (!req)
         return WH_OK;
-    if (flush != (req->kind == WHI_REQ_FLUSH) || req->ep->number != hdr->ep ||
+    if (!req->ops->cls || req->ep->number != hdr->ep ||
         (req->stage != WHI_STAGE_ANSWER && !awaits_word(req)))
         return WH_EPROTOCOL;
     if (req->stage != WHI_STAGE_ANSWER) {
         req->ep->announced--;
         whi_ep_mark(req->ep);
     }
+    bool rejected = (int32_t)hdr->arg == WH_EREJECTED;
     if (req->held) {
-        req->let_go = 1;
-        req->why = (int32_t)hdr->arg == WH_EREJECTED ? WH_EREJECTED : WH_OK;
-        return WH_OK;
-    }
-    if (flush) {
-        req->ep->flushed = req->tag;
-        whi_rma_served(req->ep, req->remote);
-    }
-    if (flush && req->ep->rma_error != WH_OK)
-        end_flush_late(req);
-    else if ((int32_t)hdr->arg == WH_EREJECTED)
+        req->fate = WHI_FATE_LET_GO;
+        req->why = rejected ? WH_EREJECTED : WH_OK;
+    } else if (rejected) {
         whi_req_fail(req, WH_EREJECTED, "%s to %s: the receiver rejected the message",
                      whi_req_text(req), link->name);
-    else
+    } else {
         whi_req_finish(req, WH_OK);
-    return WH_OK;
-}
-
-static wh_status on_flush(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
-    (void)payload;
-    whi_hdr ack = {.cls = WHI_CLASS_FLUSH_ACK,
-                   .ep = ep->number,
-                   .tag = hdr->tag,
-                   .arg = (uint64_t)(int64_t)ep->serve_error};
-    ep->serve_error = WH_OK;
-    whi_link_control(ep->link, &ack, NULL);
+    }
     return WH_OK;
 }
 
 void whi_send_init(wh_worker *worker) {
     whi_control_on(worker, WHI_CLASS_GRANT, on_grant, 0);
-    whi_control_on(worker, WHI_CLASS_ACK, on_answer, 0);
-    whi_control_on(worker, WHI_CLASS_FLUSH_ACK, on_answer, 0);
-    whi_ordered_on(worker, WHI_CLASS_FLUSH, on_flush);
+    whi_control_on(worker, WHI_CLASS_ACK, on_ack, 0);
 }

@@ -6,18 +6,27 @@
 
 #include "message/endpoint.h"
 
-// whi_send_post starts a send or flush: WH_OK done, WH_PENDING accepted, else nothing happened.
+// whi_send_post is `post` of what goes by its endpoint's queue.
 wh_status whi_send_post(wh_request *req);
 
-// whi_send_start tries to put a send on its lane.  WH_OK: done.  WH_PENDING: announced, or an answer is to come.
-// WH_EAGAIN: the lane has no room.  WH_ELIMIT: there are too many announcements, or a fence holds.  WH_EBUSY: a flush that has to wait
-// for granted sends.
-wh_status whi_send_start(wh_request *req);
+// whi_send_start_message is `start` of all messages: eager or announced.  whi_send_granted and whi_send_moved are their
+// `granted` and `moved`, unless they have parts.
+wh_status whi_send_start_message(wh_request *req);
+wh_status whi_send_granted(const wh_request *req, const whi_hdr *hdr);
+void whi_send_moved(wh_request *req);
+
+extern const whi_req_ops whi_tag_send_ops;
+
+// whi_send_name gives a request a name that the peer may use; whi_send_unname takes it back.  whi_send_ordered puts a record
+// that carries its endpoint's next number on the lane.
+WH_CHECK wh_status whi_send_name(wh_request *req);
+void whi_send_unname(wh_request *req);
+wh_status whi_send_ordered(wh_endpoint *ep, whi_hdr *hdr, const void *payload);
 
 // whi_send_withdraw ends a send that the peer has not begun to take.
 void whi_send_withdraw(wh_request *req, wh_status why);
 
-// whi_send_init registers GRANT, ACK, FLUSH and FLUSH_ACK.
+// whi_send_init registers GRANT and ACK.
 void whi_send_init(wh_worker *worker);
 
 // whi_send_back goes on with a send that has got the last chunk back that a lane held.

@@ -6,20 +6,16 @@
 // on first.  A lane that lends reads host memory itself and says later that it is done: until then the request is held.
 #include <string.h>
 
-#include "message/objects.h"
 #include "message/send.h"
-#include "rma/rma.h"
 
 // current returns the part of the payload that is being moved.
 static const whi_buffer *current(const wh_request *req) {
-    if (req->kind == WHI_REQ_SEND_OBJECT && req->part == WHI_PART_DATA)
-        return &req->frames[req->segment - 1];
-    return &req->buf;
+    return req->ops->source ? req->ops->source(req) : &req->buf;
 }
 
 static uint64_t current_size(const wh_request *req) {
     uint64_t size = current(req)->size;
-    return req->kind == WHI_REQ_SEND_OBJECT || size < req->accept ? size : req->accept;
+    return req->ops->whole_parts || size < req->accept ? size : req->accept;
 }
 
 // all_moved ends or goes on with a send whose granted part is with the lane.
@@ -27,27 +23,20 @@ static void all_moved(wh_request *req) {
     whi_list_remove(&req->queue_link);
     if (req->held)
         return;  // the lane still reads it: whi_send_back
-    if (req->last_chunk) {
+    if (req->fate == WHI_FATE_LAST_CHUNK) {
         // Its endpoint has ended; the link only waited for the chunk to be whole.
         whi_link *link = req->ep->link;
         whi_ep_let_go(req);
         whi_link_maybe_close(link);
-    } else if (req->part == WHI_PART_ENVELOPE) {
-        req->stage = WHI_STAGE_ANNOUNCED;  // the grant of the data is to come
-        if (req->why)
-            whi_send_withdraw(req, req->why);
-    } else if (req->kind != WHI_REQ_PUT) {
-        whi_req_finish(req, WH_OK);
-    } else if (
-        req->why) {  // a put ends with the peer's answer, but for one that was withdrawn meanwhile
-        (void)whi_rma_leave(req, req->why);
+    } else {
+        req->ops->moved(req);
     }
 }
 
-// tell_broken tells the peer that the payload it has granted will not come.  An initiator hears it of a get by its answer.
+// tell_broken tells the peer that the payload it has granted will not come.  What it has not granted, a get, is answered.
 static void tell_broken(const wh_request *req) {
     wh_endpoint *ep = req->ep;
-    if (ep->state != WHI_EP_OPEN || req->kind == WHI_REQ_SERVE_GET)
+    if (ep->state != WHI_EP_OPEN || !req->ops->granted)
         return;
     whi_hdr hdr = {.cls = WHI_CLASS_WITHDRAW,
                    .aux = 1,
@@ -62,7 +51,7 @@ static void source_failed(wh_request *req, wh_status st) {
     whi_list_remove(&req->queue_link);
     tell_broken(req);
     if (req->held) {
-        req->let_go = 1;
+        req->fate = WHI_FATE_LET_GO;
         req->why = st;
         return;
     }
@@ -77,7 +66,7 @@ static void source_failed(wh_request *req, wh_status st) {
 }
 
 void whi_send_back(whi_link *link, wh_request *req) {
-    if (req->let_go) {
+    if (req->fate == WHI_FATE_LET_GO) {
         whi_ep_let_go(req);
         whi_link_maybe_close(link);
     } else if (req->stage == WHI_STAGE_MOVING && req->moved == req->accept) {
@@ -109,10 +98,9 @@ static wh_status source_of(const wh_request *req, whi_span *src, uint64_t *left)
     return whi_buffer_read(buf, req->offset, scratch, *left);
 }
 
-// withdrawn ends what was withdrawn while a chunk of it was not whole: memory that a peer gets.
+// withdrawn ends what was withdrawn while a chunk of it was not whole, if that can be: memory that a peer gets.
 static bool withdrawn(wh_request *req, wh_status st) {
-    return st == WH_OK && req->kind == WHI_REQ_SERVE_GET && req->why &&
-           whi_rma_leave(req, req->why);
+    return st == WH_OK && !req->ops->granted && req->why && req->ops->leave(req, req->why);
 }
 
 static wh_status push_one(whi_link *link, wh_request *req) {
@@ -145,11 +133,11 @@ static wh_status push_one(whi_link *link, wh_request *req) {
         req->held++;
         whi_messages_on(link)->held++;
     }
-    if (req->moved == req->accept || (req->last_chunk && st == WH_OK)) {
+    if (req->moved == req->accept || (req->fate == WHI_FATE_LAST_CHUNK && st == WH_OK)) {
         all_moved(req);
     } else if (!withdrawn(req, st)) {
-        if (req->offset == current_size(req))
-            whi_object_next_segment(req);
+        if (req->offset == current_size(req) && req->ops->next)
+            req->ops->next(req);
         if (st == WH_OK) {
             // The others get their turn; a chunk that is not whole must go on first.
             whi_list_remove(&req->queue_link);

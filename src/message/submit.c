@@ -3,19 +3,7 @@
 // How a request starts: at once in the owner's thread, or handed over by another one; and how other threads ask for its
 // cancellation.
 #include "message/endpoint.h"
-#include "message/recv.h"
 #include "message/request.h"
-#include "message/send.h"
-#include "rma/rma.h"
-
-wh_status whi_req_post(wh_request *req) {
-    switch (req->kind) {
-    case WHI_REQ_RECV_TAG:
-    case WHI_REQ_RECV_OBJECT: return whi_recv_post(req);
-    case WHI_REQ_CLOSE: return whi_ep_post_close(req);
-    default: return whi_send_post(req);
-    }
-}
 
 // post_foreign starts a request that another thread has made.  It was accepted when it was queued, so that even what ends
 // at once is told by a completion.
@@ -25,10 +13,10 @@ static void post_foreign(whi_work *work) {
         whi_ep_retain(req->ep);
         atomic_fetch_sub(&req->ep->submitted, 1);
     }
-    if (whi_req_accesses(req) && req->rkey)
-        whi_rkey_take_over(req->rkey);
-    bool cancelled = atomic_load(&req->others.cancel) && req->kind != WHI_REQ_CLOSE;
-    wh_status st = cancelled ? WH_ECANCELLED : whi_req_post(req);
+    if (req->ops->adopt)
+        req->ops->adopt(req);
+    bool cancelled = atomic_load(&req->others.cancel) && !req->ops->gives_up_handle;
+    wh_status st = cancelled ? WH_ECANCELLED : req->ops->post(req);
     if (st == WH_PENDING)
         return;
     whi_req_accept(req, WHI_STAGE_QUEUED);
@@ -49,7 +37,7 @@ static wh_status submit(wh_request *req, wh_request **out) {
     if (ep)
         atomic_fetch_add(&ep->submitted, 1);
     req->work.fn = post_foreign;
-    wh_status st = whi_worker_submit(worker, &req->work, req->kind == WHI_REQ_CLOSE);
+    wh_status st = whi_worker_submit(worker, &req->work, req->ops->gives_up_handle);
     if (st == WH_OK)
         return WH_PENDING;
     if (ep)
@@ -63,7 +51,7 @@ static wh_status submit(wh_request *req, wh_request **out) {
 wh_status whi_req_start(wh_request *req, const wh_op_opts *opts, wh_request **out) {
     if (req->foreign)
         return submit(req, out);
-    wh_status st = whi_req_post(req);
+    wh_status st = req->ops->post(req);
     if (st == WH_PENDING) {
         if (out)
             *out = req;

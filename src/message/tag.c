@@ -10,8 +10,9 @@
 #include "message/plain.h"
 #include "message/recv.h"
 #include "message/request.h"
+#include "message/send.h"
 
-static wh_status make_request(wh_worker *worker, wh_endpoint *ep, whi_req_kind kind,
+static wh_status make_request(wh_worker *worker, wh_endpoint *ep, const whi_req_ops *ops,
                               const void *buf, size_t size, const wh_op_opts *opts, bool wanted,
                               wh_request **made) {
     whi_buffer buffer;
@@ -19,7 +20,7 @@ static wh_status make_request(wh_worker *worker, wh_endpoint *ep, whi_req_kind k
                                       opts ? opts->device : 0);
     if (st != WH_OK)
         return st;
-    wh_request *req = whi_req_new(worker, ep, kind, opts, wanted);
+    wh_request *req = whi_req_new(worker, ep, ops, opts, wanted);
     if (!req)
         return WH_ENOMEM;
     req->buf = buffer;
@@ -41,7 +42,7 @@ wh_status wh_tag_send(wh_endpoint *ep, const void *buf, size_t size, uint64_t ta
     }
     wh_request *req = NULL;
     wh_status st =
-        make_request(ep->worker, ep, WHI_REQ_SEND_TAG, buf, size, opts, out != NULL, &req);
+        make_request(ep->worker, ep, &whi_tag_send_ops, buf, size, opts, out != NULL, &req);
     if (st != WH_OK)
         return st;
     req->tag = tag;
@@ -54,7 +55,7 @@ static wh_status recv(wh_worker *worker, wh_endpoint *ep, void *buf, size_t size
     if (!buf && size)
         return WH_EINVAL;
     wh_request *req = NULL;
-    wh_status st = make_request(worker, ep, WHI_REQ_RECV_TAG, buf, size, opts, out != NULL, &req);
+    wh_status st = make_request(worker, ep, &whi_tag_recv_ops, buf, size, opts, out != NULL, &req);
     if (st != WH_OK)
         return st;
     req->any = !ep;
@@ -67,9 +68,8 @@ wh_status wh_tag_recv(wh_endpoint *ep, void *buf, size_t size, uint64_t tag, uin
                       const wh_op_opts *opts, wh_request **out) {
     if (!ep || (!buf && size))
         return WH_EINVAL;
-    wh_request *req = whi_plain_memory(opts) ? whi_plain_post(ep, WHI_REQ_RECV_TAG, WHI_MATCH_TAG,
-                                                              tag, mask, opts, out)
-                                             : NULL;
+    wh_request *req =
+        whi_plain_memory(opts) ? whi_plain_post(ep, &whi_tag_recv_ops, tag, mask, opts, out) : NULL;
     if (__builtin_expect(!req, 0))
         return recv(ep->worker, ep, buf, size, tag, mask, opts, out);
     req->buf = (whi_buffer){buf, size, WH_MEM_HOST, 0, WH_OK};
@@ -168,7 +168,7 @@ wh_status wh_worker_tag_peek(wh_worker *worker, uint64_t tag, uint64_t mask, wh_
 static wh_status message_recv(wh_message *msg, void *buf, size_t size, const wh_op_opts *opts,
                               wh_request **out) {
     wh_request *req = NULL;
-    wh_status st = make_request(msg->ep->worker, msg->ep, WHI_REQ_RECV_TAG, buf, size, opts,
+    wh_status st = make_request(msg->ep->worker, msg->ep, &whi_tag_recv_ops, buf, size, opts,
                                 out != NULL, &req);
     if (st != WH_OK)
         return st;

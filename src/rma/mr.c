@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "rma/native.h"
+#include "rma/rma.h"
 #include "worker/context.h"
 
 // in_child runs in a forked child, which has not got the shared memory, and where a thread that it lacks may hold the lock.
@@ -243,7 +244,7 @@ void whi_mr_end(wh_mr *mr) {
 
 void whi_mr_join(wh_mr *mr, wh_request *req) {
     pthread_mutex_lock(&mr->table->lock);
-    req->mr = mr;
+    whi_access_of(req)->mr = mr;
     whi_list_push_back(&mr->transfers, &req->free_link);
     if (mr->recalled && !mr->region)
         recall(req);
@@ -251,13 +252,13 @@ void whi_mr_join(wh_mr *mr, wh_request *req) {
 }
 
 void whi_mr_part(wh_request *req) {
-    wh_mr *mr = req->mr;
+    wh_mr *mr = whi_access_of(req)->mr;
     if (!mr)
         return;
     pthread_mutex_lock(&mr->table->lock);
     whi_list_remove(&req->free_link);
     mr->accesses--;
-    req->mr = NULL;
+    whi_access_of(req)->mr = NULL;
     whi_mr_unlock_or_free(mr);
 }
 

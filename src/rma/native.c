@@ -89,7 +89,7 @@ static void access_done(void *arg, bool good) {
     whi_link *link = req->ep->link;
     whi_messages_on(link)->held--;
     req->held--;
-    if (req->let_go) {
+    if (req->fate == WHI_FATE_LET_GO) {
         whi_ep_let_go(req);
         whi_link_maybe_close(link);
     } else if (good) {
@@ -101,8 +101,8 @@ static void access_done(void *arg, bool good) {
 wh_status whi_native_start(wh_request *req, const whi_native *native) {
     wh_endpoint *ep = req->ep;
     whi_link *link = ep->link;
-    uint64_t address = native->head.address + req->remote;
-    wh_status st = req->kind == WHI_REQ_PUT
+    uint64_t address = native->head.address + whi_access_of(req)->remote;
+    wh_status st = req->ops == &whi_put_ops
                        ? whi_ucx_write(link->ucx, native->key, address, req->buf.ptr, req->buf.size,
                                        access_done, req)
                        : whi_ucx_read(link->ucx, native->key, address, req->buf.ptr, req->buf.size,
@@ -112,9 +112,9 @@ wh_status whi_native_start(wh_request *req, const whi_native *native) {
             whi_link_doom(link, st);
         return st;
     }
-    ep->native++;
+    whi_memory_at(ep)->native++;
     if (st == WH_PENDING) {
-        req->native = 1;
+        whi_access_of(req)->native = true;
         req->held++;
         whi_messages_on(link)->held++;
         req->stage = WHI_STAGE_MOVING;
@@ -124,10 +124,10 @@ wh_status whi_native_start(wh_request *req, const whi_native *native) {
 
 static void endpoint_settled(void *arg, bool good) {
     wh_endpoint *ep = arg;
-    uint64_t count = ep->native_asked;
-    ep->native_asked = 0;
+    uint64_t count = whi_memory_at(ep)->native_asked;
+    whi_memory_at(ep)->native_asked = 0;
     if (good && ep->state == WHI_EP_OPEN) {
-        ep->native_settled = count;
+        whi_memory_at(ep)->native_settled = count;
         whi_ep_settle(ep);
         if (!whi_list_empty(&ep->sendq))
             whi_ep_mark(ep);
@@ -136,18 +136,18 @@ static void endpoint_settled(void *arg, bool good) {
 }
 
 bool whi_native_settled(wh_endpoint *ep, uint64_t count) {
-    if (ep->native_settled >= count)
+    if (whi_memory_at(ep)->native_settled >= count)
         return true;
-    if (ep->native_asked)
+    if (whi_memory_at(ep)->native_asked)
         return false;  // if that is not enough, whoever waits will ask again
     wh_status st = whi_ucx_settled(ep->link->ucx, endpoint_settled, ep);
     if (st == WH_OK)
-        ep->native_settled = ep->native;
+        whi_memory_at(ep)->native_settled = whi_memory_at(ep)->native;
     if (st < WH_OK)
         whi_link_doom(ep->link, st);
     if (st != WH_PENDING)
         return st == WH_OK;
-    ep->native_asked = ep->native;
+    whi_memory_at(ep)->native_asked = whi_memory_at(ep)->native;
     whi_ep_retain(ep);
     return false;
 }

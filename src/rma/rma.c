@@ -13,23 +13,26 @@
 
 #include "mem/mem.h"
 #include "message/plain.h"
+#include "message/recv.h"
+#include "message/send.h"
 #include "rma/native.h"
 
 // ---- Direct access ----
 
 static bool is_direct(const wh_rkey *rkey) {
     const wh_endpoint *ep = rkey->ep;
-    return rkey->base && ep->state == WHI_EP_OPEN && ep->served >= ep->fenced;
+    return rkey->base && ep->state == WHI_EP_OPEN &&
+           whi_memory_at(ep)->served >= whi_memory_at(ep)->fenced;
 }
 
 // is_native says whether UCX does the access: as a direct one, save that both ends must be host memory.
 static bool is_native(const wh_request *req) {
-    const wh_rkey *rkey = req->rkey;
-    bool put = req->kind == WHI_REQ_PUT;
-    return rkey->native && (put || req->kind == WHI_REQ_GET) &&
+    const wh_rkey *rkey = whi_access_of(req)->rkey;
+    bool put = req->ops == &whi_put_ops;
+    return rkey->native && (put || req->ops == &whi_get_ops) &&
            whi_native_allows(rkey->native, put ? WH_MR_WRITE : WH_MR_READ) &&
            req->buf.kind == WH_MEM_HOST && rkey->ep->state == WHI_EP_OPEN &&
-           rkey->ep->served >= rkey->ep->fenced;
+           whi_memory_at(rkey->ep)->served >= whi_memory_at(rkey->ep)->fenced;
 }
 
 static bool is_live(const wh_rkey *rkey) {
@@ -48,14 +51,14 @@ static wh_status copy_direct(void *there, const whi_buffer *here, bool put) {
 }
 
 static wh_status run_direct(const wh_request *req) {
-    const wh_rkey *rkey = req->rkey;
-    unsigned char *there = rkey->base + req->remote;
+    const wh_rkey *rkey = whi_access_of(req)->rkey;
+    unsigned char *there = rkey->base + whi_access_of(req)->remote;
     if (!is_live(rkey))
         return WH_EKEY;
-    if (req->kind != WHI_REQ_ATOMIC)
-        return copy_direct(there, &req->buf, req->kind == WHI_REQ_PUT);
-    uint64_t old =
-        whi_mr_atomic(there, (wh_atomic_op)req->am_id, req->buf.size, req->operand, req->compare);
+    if (req->ops != &whi_atomic_ops)
+        return copy_direct(there, &req->buf, req->ops == &whi_put_ops);
+    uint64_t old = whi_mr_atomic(there, (wh_atomic_op)whi_access_of(req)->op, req->buf.size,
+                                 whi_access_of(req)->operand, whi_access_of(req)->compare);
     whi_rma_store_old(req->buf.ptr, req->buf.size, old);
     return WH_OK;
 }
@@ -72,12 +75,12 @@ static wh_status send_record(wh_request *req, uint8_t cls, uint8_t flags, uint16
                    .aux = aux,
                    .ep = ep->number,
                    .seq = ep->tx_seq,
-                   .tag = req->rkey->key.id,
-                   .arg = req->remote};
+                   .tag = whi_access_of(req)->rkey->key.id,
+                   .arg = whi_access_of(req)->remote};
     wh_status st = ep->lane->ops->send(ep->lane, &hdr, payload);
     if (st == WH_OK) {
         ep->tx_seq++;
-        ep->accesses++;
+        whi_memory_at(ep)->accesses++;
     } else if (st != WH_EAGAIN) {
         whi_link_doom(ep->link, st);
     }
@@ -88,8 +91,8 @@ static wh_status send_record(wh_request *req, uint8_t cls, uint8_t flags, uint16
 static void started(wh_request *req) {
     wh_endpoint *ep = req->ep;
     ep->announced++;
-    ep->rma_active++;
-    req->tag = ep->accesses;
+    whi_memory_at(ep)->active++;
+    req->tag = whi_memory_at(ep)->accesses;
     req->stage = WHI_STAGE_MOVING;
 }
 
@@ -144,8 +147,10 @@ static wh_status start_atomic(wh_request *req) {
                        : whi_idmap_put(&whi_messages_on(link)->sends, req, &req->send_id);
     if (st != WH_OK)
         return st;
-    whi_access access = {.id = req->send_id, .value = req->operand, .compare = req->compare};
-    uint16_t aux = (uint16_t)(req->am_id | req->buf.size << 8);
+    whi_access access = {.id = req->send_id,
+                         .value = whi_access_of(req)->operand,
+                         .compare = whi_access_of(req)->compare};
+    uint16_t aux = (uint16_t)(whi_access_of(req)->op | req->buf.size << 8);
     st = send_record(req, WHI_CLASS_ATOMIC, 0, aux, &access, sizeof(access));
     if (st != WH_OK || !fetches)
         return st;
@@ -153,38 +158,93 @@ static wh_status start_atomic(wh_request *req) {
     return WH_PENDING;
 }
 
-static wh_status start_fence(wh_endpoint *ep) {
-    if (ep->rma_active || !whi_native_settled(ep, ep->native))
+static wh_status start_fence(wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    whi_ep_memory *at = whi_memory_at(ep);
+    if (at->active || !whi_native_settled(ep, at->native))
         return WH_ELIMIT;
     // What was done directly is visible before what a lane carries: publishing a record is a release.
-    ep->fenced = ep->accesses;
+    at->fenced = at->accesses;
     // What is reached directly is ordered by the processor, if it is told to.
     atomic_thread_fence(memory_order_seq_cst);
     return WH_OK;
 }
 
-wh_status whi_rma_start(wh_request *req) {
+static wh_status post_fence(wh_request *req) {
+    wh_status st = whi_send_post(req);
+    if (st == WH_PENDING) {  // in the queue: it has no other way to wait
+        whi_access_of(req)->counted = true;
+        whi_memory_at(req->ep)->fences++;
+    }
+    return st;
+}
+
+static void fence_ended(wh_request *req, whi_req_stage stage) {
+    (void)stage;
+    whi_memory_at(req->ep)->fences -= whi_access_of(req)->counted;
+}
+
+static wh_status start_access(wh_request *req) {
     wh_endpoint *ep = req->ep;
-    if (req->kind == WHI_REQ_FENCE)
-        return start_fence(ep);
     if (!req->buf.size)
         return WH_OK;  // nothing to move, and no record says so
-    if (is_direct(req->rkey))
+    wh_rkey *rkey = whi_access_of(req)->rkey;
+    if (is_direct(rkey))
         return run_direct(req);
     if (is_native(req))
-        return whi_native_start(req, req->rkey->native);
-    whi_rkey_ask(req->rkey);
-    bool small = req->kind == WHI_REQ_PUT && req->buf.size <= ep->link->eager_max;
-    if (small)
+        return whi_native_start(req, rkey->native);
+    whi_rkey_ask(rkey);
+    if (req->ops == &whi_put_ops && req->buf.size <= ep->link->eager_max)
         return start_small_put(req);
     if (ep->announced >= ep->announce_limit)
         return WH_ELIMIT;
-    switch (req->kind) {
-    case WHI_REQ_PUT: return start_large_put(req);
-    case WHI_REQ_GET: return start_get(req);
-    default: return start_atomic(req);
-    }
+    if (req->ops == &whi_put_ops)
+        return start_large_put(req);
+    return req->ops == &whi_get_ops ? start_get(req) : start_atomic(req);
 }
+
+static void forget(wh_request *req) {
+    if (whi_access_of(req)->rkey)
+        whi_rkey_release(whi_access_of(req)->rkey);
+}
+
+static void adopt(wh_request *req) {
+    whi_rkey_take_over(whi_access_of(req)->rkey);
+}
+
+static void refused(wh_request *req) {
+    if (whi_access_of(req)->rkey)
+        atomic_fetch_sub(&whi_access_of(req)->rkey->submitted, 1);
+    whi_access_of(req)->rkey = NULL;
+}
+
+static wh_status put_granted(const wh_request *req, const whi_hdr *hdr) {
+    return hdr->arg == req->buf.size && hdr->aux == WHI_PART_DATA ? WH_OK : WH_EPROTOCOL;
+}
+
+// put_moved: a put ends with the peer's answer, but for one that was withdrawn meanwhile.
+static void put_moved(wh_request *req) {
+    if (req->why)
+        (void)whi_rma_leave(req, req->why);
+}
+
+#define ACCESS_OPS                                                                                 \
+    .post = whi_send_post, .start = start_access, .withdraw = whi_send_withdraw,                   \
+    .leave = whi_rma_leave, .ended = whi_rma_ended, .forget = forget, .adopt = adopt,              \
+    .refused = refused, .match = WHI_MATCH_NONE, .holds_close = true
+
+const whi_req_ops whi_put_ops = {ACCESS_OPS, .text = "put", .granted = put_granted,
+                                 .moved = put_moved};
+const whi_req_ops whi_get_ops = {ACCESS_OPS, .text = "get", .sink = whi_recv_sink,
+                                 .landed = whi_recv_landed, .names_grant = true};
+const whi_req_ops whi_atomic_ops = {ACCESS_OPS, .text = "atomic"};
+const whi_req_ops whi_fence_ops = {.text = "fence",
+                                   .post = post_fence,
+                                   .start = start_fence,
+                                   .withdraw = whi_send_withdraw,
+                                   .ended = fence_ended,
+                                   .match = WHI_MATCH_NONE,
+                                   .holds_close = true};
 
 // ---- The public calls ----
 
@@ -205,25 +265,26 @@ static wh_status done_now(uint64_t size, const wh_op_opts *opts, wh_request **ou
 
 // may_go_now says whether an access need not be a request: the owner asks, the memory is mapped, and no fence waits.
 static bool may_go_now(const wh_rkey *rkey, const wh_op_opts *opts) {
-    return whi_worker_is_owner(rkey->ep->worker) && is_direct(rkey) && !rkey->ep->fences &&
-           whi_ep_usable(rkey->ep) == WH_OK && whi_plain_memory(opts);
+    return whi_worker_is_owner(rkey->ep->worker) && is_direct(rkey) &&
+           !whi_memory_at(rkey->ep)->fences && whi_ep_usable(rkey->ep) == WH_OK &&
+           whi_plain_memory(opts);
 }
 
 // hold_rkey gives a request its key; the owner counts that of a foreign one when it takes the request over.
 static void hold_rkey(wh_request *req, wh_rkey *rkey, uint64_t offset) {
-    req->remote = offset;
-    req->rkey = rkey;
+    whi_access_of(req)->remote = offset;
+    whi_access_of(req)->rkey = rkey;
     if (req->foreign)
         atomic_fetch_add(&rkey->submitted, 1);
     else
         rkey->refs++;
 }
 
-static wh_status move(wh_rkey *rkey, whi_req_kind kind, uint64_t offset, void *buf, size_t size,
-                      const wh_op_opts *opts, wh_request **out) {
+static wh_status move(wh_rkey *rkey, const whi_req_ops *ops, uint64_t offset, void *buf,
+                      size_t size, const wh_op_opts *opts, wh_request **out) {
     if (!rkey || (!buf && size) || (opts && opts->flags))
         return WH_EINVAL;
-    bool put = kind == WHI_REQ_PUT;
+    bool put = ops == &whi_put_ops;
     wh_status st = check(rkey, put ? WH_MR_WRITE : WH_MR_READ, offset, size);
     if (st != WH_OK)
         return st;
@@ -236,7 +297,7 @@ static wh_status move(wh_rkey *rkey, whi_req_kind kind, uint64_t offset, void *b
         }
         return done_now(size, opts, out);
     }
-    wh_request *req = whi_req_new(rkey->ep->worker, rkey->ep, kind, opts, out != NULL);
+    wh_request *req = whi_req_new(rkey->ep->worker, rkey->ep, ops, opts, out != NULL);
     if (!req)
         return WH_ENOMEM;
     st = whi_buffer_resolve(&req->buf, buf, size, opts ? opts->mem : WH_MEM_AUTO,
@@ -252,12 +313,12 @@ static wh_status move(wh_rkey *rkey, whi_req_kind kind, uint64_t offset, void *b
 
 wh_status wh_put(wh_rkey *rkey, uint64_t offset, const void *buf, size_t size,
                  const wh_op_opts *opts, wh_request **req) {
-    return move(rkey, WHI_REQ_PUT, offset, (void *)(uintptr_t)buf, size, opts, req);
+    return move(rkey, &whi_put_ops, offset, (void *)(uintptr_t)buf, size, opts, req);
 }
 
 wh_status wh_get(wh_rkey *rkey, uint64_t offset, void *buf, size_t size, const wh_op_opts *opts,
                  wh_request **req) {
-    return move(rkey, WHI_REQ_GET, offset, buf, size, opts, req);
+    return move(rkey, &whi_get_ops, offset, buf, size, opts, req);
 }
 
 static wh_status check_atomic(const wh_rkey *rkey, uint64_t offset, wh_atomic_op op, size_t size) {
@@ -285,20 +346,20 @@ wh_status wh_atomic(wh_rkey *rkey, uint64_t offset, wh_atomic_op op, size_t size
                           whi_mr_atomic(rkey->base + offset, op, size, operand, compare));
         return done_now(size, opts, out);
     }
-    wh_request *req = whi_req_new(rkey->ep->worker, rkey->ep, WHI_REQ_ATOMIC, opts, out != NULL);
+    wh_request *req = whi_req_new(rkey->ep->worker, rkey->ep, &whi_atomic_ops, opts, out != NULL);
     if (!req)
         return WH_ENOMEM;
     req->buf = (whi_buffer){old, size, WH_MEM_HOST, -1, WH_OK};
     req->result = (wh_result){.size = size};
-    req->am_id = (uint16_t)op;
-    req->operand = operand;
-    req->compare = compare;
+    whi_access_of(req)->op = (uint16_t)op;
+    whi_access_of(req)->operand = operand;
+    whi_access_of(req)->compare = compare;
     hold_rkey(req, rkey, offset);
     return whi_req_start(req, opts, out);
 }
 
 wh_status wh_endpoint_fence(wh_endpoint *ep) {
-    wh_request *req = ep ? whi_req_new(ep->worker, ep, WHI_REQ_FENCE, NULL, false) : NULL;
+    wh_request *req = ep ? whi_req_new(ep->worker, ep, &whi_fence_ops, NULL, false) : NULL;
     if (!req)
         return ep ? WH_ENOMEM : WH_EINVAL;
     wh_status st = whi_req_start(req, NULL, NULL);

@@ -11,19 +11,39 @@
 
 #include "rma/rkey.h"
 
-// whi_rma_start tries to start an access, or a fence, that is the first in its endpoint's queue: WH_OK done,
-// WH_PENDING under way, WH_EAGAIN and WH_ELIMIT as whi_send_start, else it has failed.
-wh_status whi_rma_start(wh_request *req);
+// What the request of an access, ours or the peer's, has of its own.
+typedef struct whi_access_own {
+    wh_rkey *rkey;              // of ours: the peer's memory, held
+    struct wh_mr *mr;           // of one that we serve: our memory, held
+    uint64_t remote;            // offset there
+    uint64_t operand, compare;  // of an atomic
+    uint16_t op;                // wh_atomic_op
+    bool native;                // UCX has it
+    bool counted;               // a fence among those that its endpoint's queue holds
+} whi_access_own;
+static_assert(sizeof(whi_access_own) <= WHI_REQ_OWN, "it fits");
+
+static inline whi_access_own *whi_access_of(const wh_request *req) {
+    return (whi_access_own *)(uintptr_t)req->own;
+}
+
+extern const whi_req_ops whi_put_ops, whi_get_ops, whi_atomic_ops, whi_fence_ops;  // rma.c
+extern const whi_req_ops whi_serve_put_ops, whi_serve_get_ops;                     // serve.c
 
 // whi_rma_served notes that the peer has served the first `count` accesses of an endpoint.
 void whi_rma_served(wh_endpoint *ep, uint64_t count);
 
-// whi_rma_leave ends an access of either side, which is under way and withdrawn, before the peer has had its say.  False:
-// nothing has happened, because a lane has the buffer in its hands, or there is no memory.
+// whi_rma_leave ends an access of ours, which is under way and withdrawn, before the peer has had its say.  False:
+// nothing has happened, because a lane has the buffer in its hands, or there is no memory.  whi_rma_may_leave says that much
+// for both sides.
 bool whi_rma_leave(wh_request *req, wh_status why);
+bool whi_rma_may_leave(const wh_request *req);
 
-// whi_rma_ended follows the end of a request of either side that was at `stage`.
+// whi_rma_ended follows the end of an access of ours that was at `stage`.
 void whi_rma_ended(wh_request *req, whi_req_stage stage);
+
+// whi_flush_init registers the records of flushes (flush.c).
+void whi_flush_init(wh_worker *worker);
 
 // whi_rma_answered handles RMA_ANSWER.
 wh_status whi_rma_answered(whi_link *link, const whi_hdr *hdr);
@@ -38,11 +58,5 @@ void whi_rma_link_ended(whi_link *link);
 // answered even for an endpoint that has ended (NULL): the initiator waits with all others of the link.
 wh_status whi_serve(wh_endpoint *ep, const whi_hdr *hdr, const void *payload);
 wh_status whi_serve_map(whi_link *link, wh_endpoint *ep, const whi_hdr *hdr);
-
-// whi_serve_leave parts a transfer from its memory, which nothing is at: a get ends, of a put what still comes is thrown away.
-void whi_serve_leave(wh_request *req);
-
-// whi_serve_ended tells the initiator of a transfer how that has ended, as far as it does not know.
-void whi_serve_ended(wh_request *req);
 
 #endif

@@ -18,27 +18,18 @@ void whi_rma_store_old(void *old, size_t size, uint64_t value) {
 }
 
 void whi_rma_served(wh_endpoint *ep, uint64_t count) {
-    if (count > ep->served)
-        ep->served = count;
+    if (count > whi_memory_at(ep)->served)
+        whi_memory_at(ep)->served = count;
 }
 
 void whi_rma_ended(wh_request *req, whi_req_stage stage) {
     wh_endpoint *ep = req->ep;
-    if (req->kind == WHI_REQ_FENCE) {
-        ep->fences -= req->counted;
-        return;
-    }
-    bool serves = req->kind == WHI_REQ_SERVE_PUT || req->kind == WHI_REQ_SERVE_GET;
-    if (serves) {
-        whi_serve_ended(req);
-        return;
-    }
-    if (req->native || (stage != WHI_STAGE_ANNOUNCED && stage != WHI_STAGE_MOVING))
+    if (whi_access_of(req)->native || (stage != WHI_STAGE_ANNOUNCED && stage != WHI_STAGE_MOVING))
         return;
     // An endpoint that ends has set `announced` to zero.
     if (ep->state == WHI_EP_OPEN && stage == WHI_STAGE_MOVING)
         ep->announced--;
-    ep->rma_active--;
+    whi_memory_at(ep)->active--;
     if (req->result.status == WH_OK)
         whi_rma_served(ep, req->tag);
     if (ep->state == WHI_EP_OPEN && !whi_list_empty(&ep->sendq))
@@ -49,23 +40,24 @@ void whi_rma_ended(wh_request *req, whi_req_stage stage) {
 static void fail(wh_request *req, wh_status status) {
     whi_req_fail(req, status, "%s of %llu bytes at offset %llu of the memory of %s: %s",
                  whi_req_text(req), (unsigned long long)req->buf.size,
-                 (unsigned long long)req->remote, req->ep->link->name, wh_status_text(status));
+                 (unsigned long long)whi_access_of(req)->remote, req->ep->link->name,
+                 wh_status_text(status));
 }
 
 // hand_over gives what the peer has yet to serve to a request without a user and a buffer, which is counted in its place: the
 // peer counts it, too, and a fence waits for it.  False: there is no memory.
 static bool hand_over(wh_request *req) {
     wh_endpoint *ep = req->ep;
-    bool get = req->kind == WHI_REQ_GET;
-    wh_request *heir = whi_req_new(req->worker, ep, (whi_req_kind)req->kind, NULL, false);
+    bool get = req->ops == &whi_get_ops;
+    wh_request *heir = whi_req_new(req->worker, ep, req->ops, NULL, false);
     if (!heir)
         return false;
     heir->disowned = 1;
-    heir->rkey = req->rkey;
-    heir->rkey->refs++;
+    whi_access_of(heir)->rkey = whi_access_of(req)->rkey;
+    whi_access_of(heir)->rkey->refs++;
     heir->buf = req->buf;
     heir->result = req->result;
-    heir->remote = req->remote;
+    whi_access_of(heir)->remote = whi_access_of(req)->remote;
     heir->tag = req->tag;
     heir->length = req->length;
     heir->accept = req->accept;
@@ -78,22 +70,21 @@ static bool hand_over(wh_request *req) {
     *id = 0;
     whi_req_accept(heir, WHI_STAGE_MOVING);
     ep->announced++;
-    ep->rma_active++;
+    whi_memory_at(ep)->active++;
     return true;
 }
 
+bool whi_rma_may_leave(const wh_request *req) {
+    const whi_link_messages *on = whi_messages_on(req->ep->link);
+    bool busy = req->held || on->landing == req || on->mid == req;
+    return req->ep->state == WHI_EP_OPEN && !busy;
+}
+
 bool whi_rma_leave(wh_request *req, wh_status why) {
-    const whi_link *link = req->ep->link;
-    bool busy =
-        req->held || whi_messages_on(link)->landing == req || whi_messages_on(link)->mid == req;
-    if (!whi_req_accesses(req) || req->ep->state != WHI_EP_OPEN || busy)
+    if (!whi_rma_may_leave(req))
         return false;
-    if (req->kind == WHI_REQ_SERVE_PUT || req->kind == WHI_REQ_SERVE_GET) {
-        whi_serve_leave(req);
-        return true;
-    }
     // The word of an atomic nobody touches but whoever handles its answer, which will find nothing.  A put must be gone.
-    bool atomic = req->kind == WHI_REQ_ATOMIC, put = req->kind == WHI_REQ_PUT;
+    bool atomic = req->ops == &whi_atomic_ops, put = req->ops == &whi_put_ops;
     if ((put && req->moved < req->accept) || (!atomic && !hand_over(req)))
         return false;
     fail(req, why);
@@ -110,10 +101,10 @@ wh_status whi_rma_answered(whi_link *link, const whi_hdr *hdr) {
         get ? &whi_messages_on(link)->grants : &whi_messages_on(link)->sends, (uint32_t)hdr->tag);
     if (!req)
         return WH_OK;
-    bool put = req->kind == WHI_REQ_PUT;
-    bool fits = get   ? req->kind == WHI_REQ_GET
+    bool put = req->ops == &whi_put_ops;
+    bool fits = get   ? req->ops == &whi_get_ops
                 : put ? hdr->aux != WHI_ANSWER_VALUE
-                      : req->kind == WHI_REQ_ATOMIC && hdr->aux != WHI_ANSWER_DONE;
+                      : req->ops == &whi_atomic_ops && hdr->aux != WHI_ANSWER_DONE;
     // "Done" is for what has moved; a put that moves is still the lane's.
     bool moved = put && req->stage == WHI_STAGE_MOVING && req->moved == req->accept;
     // A chunk that is landing is followed by no record before it has landed, but on a lane that lends.
@@ -124,7 +115,7 @@ wh_status whi_rma_answered(whi_link *link, const whi_hdr *hdr) {
         return WH_EPROTOCOL;
     if (req->held) {
         // Over, but the lane has yet to say that it is at our memory no more.
-        req->let_go = 1;
+        req->fate = WHI_FATE_LET_GO;
         req->why = error ? (wh_status)status : WH_OK;
         return WH_OK;
     }

@@ -21,8 +21,12 @@ static void link_cut(whi_link *link) {
     whi_share_link_ended(link);
 }
 
+static bool settled(wh_endpoint *ep) {
+    return whi_native_settled(ep, whi_memory_at(ep)->native);
+}
+
 static const whi_message_user user = {
-    .link_made = link_made, .link_freed = link_freed, .link_cut = link_cut};
+    .link_made = link_made, .link_freed = link_freed, .link_cut = link_cut, .settled = settled};
 
 static wh_status on_mapped(whi_link *link, const whi_hdr *hdr, const void *payload) {
     if (hdr->size && link->rx != link->ucx)
@@ -65,7 +69,8 @@ static wh_status init(wh_worker *worker) {
     whi_list_init(&room->shares);
     room->messages.user = &user;
     room->messages.links.link_size = sizeof(whi_link_memory);
-    room->messages.ep_size = sizeof(wh_endpoint);
+    room->messages.ep_size = sizeof(whi_ep_memory);
+    whi_flush_init(worker);
     whi_ordered_on(worker, WHI_CLASS_PUT, on_access);
     whi_ordered_on(worker, WHI_CLASS_GET, on_access);
     whi_ordered_on(worker, WHI_CLASS_ATOMIC, on_access);

@@ -9,6 +9,7 @@
 
 #include <wherry/rma.h>
 
+#include "message/endpoint.h"
 #include "message/room.h"
 
 // What the room keeps with a worker.
@@ -31,6 +32,26 @@ typedef struct whi_link_memory {
 
 static inline whi_link_memory *whi_memory_on(const whi_link *link) {
     return (whi_link_memory *)(uintptr_t)link;
+}
+
+// What the room keeps with an endpoint.
+typedef struct whi_ep_memory {
+    wh_endpoint ep;
+    uint32_t active;          // accesses of ours that an answer is to end
+    uint32_t fences;          // in the queue
+    uint64_t accesses;        // put and atomic records that were sent
+    uint64_t served;          // of these, those that an answer or flush has shown to be through
+    uint64_t fenced;          // those that were sent before the last fence
+    uint64_t flushed;         // messages and accesses that the last flush was behind
+    uint64_t native;          // puts and gets that went through UCX
+    uint64_t native_settled;  // those that are there, as a flush of UCX has shown
+    uint64_t native_asked;    // those that the flush under way is behind; 0: none is
+    wh_status late_error;     // of an access that was done already: the next flush ends with it
+    wh_status serve_error;    // of such a one of the peer's: the answer to its next flush tells
+} whi_ep_memory;
+
+static inline whi_ep_memory *whi_memory_at(const wh_endpoint *ep) {
+    return (whi_ep_memory *)(uintptr_t)ep;
 }
 
 extern const whi_room whi_rma_room_table;

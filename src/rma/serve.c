@@ -28,8 +28,8 @@ static void answer(wh_endpoint *ep, uint32_t id, unsigned what, uint64_t value) 
 static void refuse(wh_endpoint *ep, uint32_t id, bool get, wh_status why) {
     if (id)
         answer(ep, id, get ? WHI_ANSWER_GET_FAILED : WHI_ANSWER_FAILED, (uint64_t)(int64_t)why);
-    else if (ep->serve_error == WH_OK)
-        ep->serve_error = why;
+    else if (whi_memory_at(ep)->serve_error == WH_OK)
+        whi_memory_at(ep)->serve_error = why;
 }
 
 static void put_here(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
@@ -50,14 +50,14 @@ static void put_here(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
 }
 
 // transfer begins a transfer by chunks for an access of `size` bytes, as a request without a user.
-static wh_status transfer(wh_endpoint *ep, const whi_hdr *hdr, whi_req_kind kind, uint64_t size,
-                          wh_request **out) {
-    unsigned access = kind == WHI_REQ_SERVE_PUT ? WH_MR_WRITE : WH_MR_READ;
+static wh_status transfer(wh_endpoint *ep, const whi_hdr *hdr, const whi_req_ops *ops,
+                          uint64_t size, wh_request **out) {
+    unsigned access = ops == &whi_serve_put_ops ? WH_MR_WRITE : WH_MR_READ;
     wh_mr *mr = NULL;
     wh_status st = whi_mr_begin(ep->worker->ctx, hdr->tag, access, hdr->arg, size, &mr);
     if (st != WH_OK)
         return st;
-    wh_request *req = whi_req_new(ep->worker, ep, kind, NULL, false);
+    wh_request *req = whi_req_new(ep->worker, ep, ops, NULL, false);
     if (!req) {
         whi_mr_end(mr);
         return WH_ENOMEM;
@@ -75,7 +75,7 @@ static wh_status transfer(wh_endpoint *ep, const whi_hdr *hdr, whi_req_kind kind
 
 static wh_status take_in(wh_endpoint *ep, const whi_hdr *hdr, const whi_access *access) {
     wh_request *req;
-    wh_status st = transfer(ep, hdr, WHI_REQ_SERVE_PUT, access->value, &req);
+    wh_status st = transfer(ep, hdr, &whi_serve_put_ops, access->value, &req);
     if (st != WH_OK)
         return st;
     req->send_id = access->id;
@@ -85,7 +85,7 @@ static wh_status take_in(wh_endpoint *ep, const whi_hdr *hdr, const whi_access *
 
 static wh_status give_out(wh_endpoint *ep, const whi_hdr *hdr, const whi_access *access) {
     wh_request *req;
-    wh_status st = transfer(ep, hdr, WHI_REQ_SERVE_GET, access->value, &req);
+    wh_status st = transfer(ep, hdr, &whi_serve_get_ops, access->value, &req);
     if (st != WH_OK)
         return st;
     req->grant_id = access->id;
@@ -151,21 +151,11 @@ wh_status whi_serve(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
     return WH_OK;
 }
 
-void whi_serve_leave(wh_request *req) {
-    if (req->kind == WHI_REQ_SERVE_GET) {
-        whi_req_finish(req, WH_EKEY);
-        return;
-    }
-    // The initiator cannot be stopped; it is told when it has sent all.
-    req->disowned = 1;
-    req->why = WH_EKEY;
-    whi_mr_part(req);
-}
-
-void whi_serve_ended(wh_request *req) {
+static void ended(wh_request *req, whi_req_stage stage) {
+    (void)stage;
     wh_endpoint *ep = req->ep;
     wh_status st = req->result.status;
-    bool put = req->kind == WHI_REQ_SERVE_PUT;
+    bool put = req->ops == &whi_serve_put_ops;
     ep->rx_announced--;
     whi_mr_part(req);
     if (ep->state != WHI_EP_OPEN)
@@ -177,6 +167,58 @@ void whi_serve_ended(wh_request *req) {
     else if (!put && st != WH_OK)
         refuse(ep, req->grant_id, true, st);
 }
+
+// leave_put parts a transfer from its memory, which nothing is at.  The initiator cannot be stopped: what still comes is
+// thrown away, and it is told when it has sent all.
+static bool leave_put(wh_request *req, wh_status why) {
+    (void)why;
+    if (!whi_rma_may_leave(req))
+        return false;
+    req->disowned = 1;
+    req->why = WH_EKEY;
+    whi_mr_part(req);
+    return true;
+}
+
+static bool leave_get(wh_request *req, wh_status why) {
+    (void)why;
+    if (!whi_rma_may_leave(req))
+        return false;
+    whi_req_finish(req, WH_EKEY);
+    return true;
+}
+
+// Memory of the user's that a peer puts into is not lent: UCX may keep what it was lent for good when the peer dies, and this
+// memory's owner has to get it back.
+static bool put_lendable(const wh_request *req) {
+    const wh_mr *mr = whi_access_of(req)->mr;
+    return mr && mr->region;
+}
+
+static wh_status never_posted(wh_request *req) {
+    (void)req;
+    return WH_EINVAL;  // `transfer` accepts it at once
+}
+
+const whi_req_ops whi_serve_put_ops = {.text = "peer's put",
+                                       .post = never_posted,
+                                       .withdraw = whi_req_finish,
+                                       .leave = leave_put,
+                                       .ended = ended,
+                                       .sink = whi_recv_sink,
+                                       .landed = whi_recv_landed,
+                                       .lendable = put_lendable,
+                                       .match = WHI_MATCH_NONE,
+                                       .names_grant = true};
+
+const whi_req_ops whi_serve_get_ops = {.text = "peer's get",
+                                       .post = never_posted,
+                                       .withdraw = whi_req_finish,
+                                       .leave = leave_get,
+                                       .ended = ended,
+                                       .moved = whi_send_moved,
+                                       .match = WHI_MATCH_NONE,
+                                       .holds_close = true};
 
 // pass_memory answers with what makes the memory reachable over the lane that is used.
 static wh_status pass_memory(whi_link *link, wh_mr *mr, whi_hdr *reply) {

@@ -113,7 +113,7 @@ TEST(bytes_go_there_and_back) {
     CHECK_EQ_INT(wh_mem_register(d.ctx[0], users, SIZE, WH_MEM_HOST, WH_MR_ALL, &theirs), WH_OK);
     for (int ours = 0; ours < 2; ours++) {
         wh_rkey *rkey = open_native(ours ? mr : theirs);
-        uint64_t records = d.to->accesses, old = 0;
+        uint64_t records = whi_memory_at(d.to)->accesses, old = 0;
         const unsigned char *there = ours ? memory : users;
         const size_t sizes[] = {1, 8, 5000, SIZE - 3};
         for (int i = 0; i < 4; i++) {
@@ -124,13 +124,13 @@ TEST(bytes_go_there_and_back) {
             CHECK_EQ_INT(get(rkey, 3, to, sizes[i]), WH_OK);
             CHECK(memcmp(to, from, sizes[i]) == 0);
         }
-        CHECK_EQ_INT(d.to->accesses, records);  // no record has said a word of it
+        CHECK_EQ_INT(whi_memory_at(d.to)->accesses, records);  // no record has said a word of it
         CHECK_EQ_INT(wh_put(rkey, SIZE - 7, from, 8, NULL, NULL), WH_EBOUNDS);
         // Atomics are served, whatever else is not.
         wh_request *req = NULL;
         CHECK_EQ_INT(wh_atomic(rkey, 8, WH_ATOMIC_SWAP, 8, 7, 0, &old, NULL, &req), WH_PENDING);
         CHECK_EQ_INT(done_as(&d, req), WH_OK);
-        CHECK_EQ_INT(d.to->accesses, records + 1);
+        CHECK_EQ_INT(whi_memory_at(d.to)->accesses, records + 1);
         CHECK(old == 0x0d0d0d0d0d0d0d0du && there[8] == 7);
         wh_rkey_close(rkey);
     }
@@ -377,7 +377,7 @@ TEST(fences_and_closes_wait) {
         CHECK(wh_tag_send(d.to, &sent, sizeof(sent), 5, NULL, &reqs[1]) >= WH_OK);
         UNTIL(&d, wh_request_status(recv) != WH_PENDING);
         CHECK(memory[0] == i && memory[SIZE - 1] == i);
-        CHECK_EQ_INT(d.to->native_settled, d.to->native);  // not by chance: UCX has said so
+        CHECK_EQ_INT(whi_memory_at(d.to)->native_settled, whi_memory_at(d.to)->native);  // not by chance: UCX has said so
         CHECK_EQ_INT(done_as(&d, recv), WH_OK);
         for (int k = 0; k < 2; k++)
             if (reqs[k])
@@ -390,7 +390,7 @@ TEST(fences_and_closes_wait) {
     d.to = NULL;
     UNTIL(&d, wh_endpoint_status(d.from) != WH_OK);
     CHECK(memory[0] == 77 && memory[SIZE - 1] == 77);
-    CHECK_EQ_INT(rkey->ep->native_settled, rkey->ep->native);
+    CHECK_EQ_INT(whi_memory_at(rkey->ep)->native_settled, whi_memory_at(rkey->ep)->native);
     CHECK_EQ_INT(ended(st, reqs[1]), WH_OK);
     if (reqs[0])
         CHECK_EQ_INT(done_as(&d, reqs[0]), WH_OK);
@@ -405,16 +405,16 @@ TEST(a_fence_behind_records) {
     whi_key larger = key_of(mr);
     larger.size = SIZE + 4096;  // and so never reached through UCX
     wh_rkey *rkey = open_native(mr), *slow = open_bytes(larger);
-    uint64_t records = d.to->accesses;
+    uint64_t records = whi_memory_at(d.to)->accesses;
     CHECK_EQ_INT(wh_put(slow, 0, &word, sizeof(word), NULL, NULL), WH_OK);
     CHECK_EQ_INT(put(rkey, 8, &word, sizeof(word)), WH_OK);
-    CHECK_EQ_INT(d.to->accesses, records + 1);
+    CHECK_EQ_INT(whi_memory_at(d.to)->accesses, records + 1);
     CHECK_EQ_INT(wh_endpoint_fence(d.to), WH_OK);
     CHECK_EQ_INT(put(rkey, 16, &word, sizeof(word)), WH_OK);
-    CHECK_EQ_INT(d.to->accesses, records + 2);
+    CHECK_EQ_INT(whi_memory_at(d.to)->accesses, records + 2);
     CHECK_EQ_INT(flush(), WH_OK);
     CHECK_EQ_INT(put(rkey, 24, &word, sizeof(word)), WH_OK);
-    CHECK_EQ_INT(d.to->accesses, records + 2);
+    CHECK_EQ_INT(whi_memory_at(d.to)->accesses, records + 2);
     wh_rkey_close(slow);
     wh_rkey_close(rkey);
     end();

@@ -40,7 +40,7 @@ __attribute__((unused)) static wh_rkey *open_key(void) {
 
 // all_served waits until neither side counts an access any more.
 __attribute__((unused)) static void all_served(void) {
-    UNTIL(&d, !d.to->announced && !d.to->rma_active && !d.from->rx_announced);
+    UNTIL(&d, !d.to->announced && !whi_memory_at(d.to)->active && !d.from->rx_announced);
     CHECK_EQ_INT(wh_endpoint_status(d.to), WH_OK);
 }
 
