@@ -49,11 +49,7 @@ static void free_dial(whi_deferred *deferred) {
     whi_free(dial);
 }
 
-void whi_dial_drop_ep(wh_endpoint *ep) {
-    whi_dial *dial = ep->dial;
-    if (!dial)
-        return;
-    ep->dial = NULL;
+void whi_dial_end(whi_dial *dial) {
     close_fd(dial);
     whi_dial_leave_queue(dial);
     whi_timers_remove(&dial->worker->timers, &dial->timer);
@@ -65,7 +61,7 @@ void whi_dial_give_up(whi_dial *dial, wh_status status, const char *sentence) {
     char text[448];
     snprintf(text, sizeof(text), "connecting to %s: %s", dial->target, sentence);
     whi_log(WHI_DEBUG, "D-DIAL-01", "%s", text);
-    whi_ep_end(dial->ep, status, text);
+    dial->user->failed(dial->arg, status, text);
 }
 
 void whi_dial_attempt_failed(whi_dial *dial, wh_status status, const char *format, ...) {
@@ -84,18 +80,18 @@ static void set_timer(whi_dial *dial, uint64_t ns) {
                    when < dial->deadline_ns ? when : dial->deadline_ns);
 }
 
-void whi_dial_open(whi_dial *dial, whi_link *link) {
+void whi_dial_hand_over(whi_dial *dial, whi_link *link) {
     close_fd(dial);
-    dial->state = WHI_DIAL_BOUND;
+    dial->state = WHI_DIAL_LINKED;
     whi_timers_add(&dial->worker->timers, &dial->timer, dial->deadline_ns);
-    whi_ep_bind(dial->ep, link);
+    dial->user->linked(dial->arg, link, dial->listener);
 }
 
 // use goes over to a link that was made by another handshake, once this dial's secret is proven too.
 static void use(whi_dial *dial, whi_link *link) {
     close_fd(dial);
     if (whi_link_knows(link, dial->secret))
-        whi_dial_bind(dial, link);
+        whi_dial_found(dial, link);
     else
         start_attempts(dial);
 }
@@ -262,35 +258,32 @@ static void start_attempts(whi_dial *dial) {
     try_next(dial);
 }
 
-bool whi_dial_again(wh_endpoint *ep, wh_status why) {
-    whi_dial *dial = ep->dial;
-    if (!dial || dial->state != WHI_DIAL_BOUND || ep->retried >= RETRIES ||
+bool whi_dial_again(whi_dial *dial, wh_status why) {
+    if (dial->state != WHI_DIAL_LINKED || dial->retried >= RETRIES ||
         (why != WH_EPEER && why != WH_ECLOSED))
         return false;
-    ep->retried++;
-    whi_ep_leave(ep->link, ep);
-    ep->link = NULL;
-    dial->state =
-        WHI_DIAL_PARKED;  // a moment later, when the old link is out of the way on both sides
+    dial->retried++;
+    // A moment later, when the old link is out of the way on both sides.
+    dial->state = WHI_DIAL_PARKED;
     memset(dial->peer.uuid, 0, 16);
     set_timer(dial, WHI_NS_PER_MS);
     return true;
 }
 
-wh_status whi_dial_new(wh_worker *worker, const wh_endpoint_opts *opts, wh_endpoint **out,
-                       whi_dial **made) {
-    wh_endpoint *ep = NULL;
+wh_status whi_dial_new(wh_worker *worker, const char *secret, uint64_t timeout_ms,
+                       const whi_dial_user *user, void *arg, whi_dial **made) {
     whi_dial *dial = whi_calloc(1, sizeof(*dial));
-    char *secret = whi_strdup(opts->secret ? opts->secret : worker->ctx->config.secret);
-    if (!dial || !secret || whi_ep_new(worker, &ep) != WH_OK) {
+    char *own = whi_strdup(secret ? secret : worker->ctx->config.secret);
+    if (!dial || !own) {
         whi_free(dial);
-        whi_free(secret);
+        whi_free(own);
         return WH_ENOMEM;
     }
-    uint64_t timeout = opts->timeout_ms ? opts->timeout_ms : worker->ctx->config.connect_timeout;
+    uint64_t timeout = timeout_ms ? timeout_ms : worker->ctx->config.connect_timeout;
+    dial->user = user;
+    dial->arg = arg;
     dial->worker = worker;
-    dial->ep = ep;
-    dial->secret = secret;
+    dial->secret = own;
     dial->fd = dial->tcp_fd = -1;
     dial->watch.fd = -1;
     dial->watch.fn = on_event;
@@ -299,8 +292,6 @@ wh_status whi_dial_new(wh_worker *worker, const wh_endpoint_opts *opts, wh_endpo
     whi_list_init(&dial->waiters);
     whi_list_init(&dial->wait_node);
     whi_list_push_back(&whi_links_of(worker)->dials, &dial->node);
-    ep->dial = dial;
-    *out = ep;
     *made = dial;
     return WH_OK;
 }
@@ -324,7 +315,7 @@ void whi_dial_blob(whi_dial *dial, const whi_blob *blob) {
     dial->count = blob->count;
     memcpy(dial->peer.uuid, blob->uuid, 16);
     memcpy(dial->blob_uuid, blob->uuid, 16);
-    dial->ep->listener_id = dial->blob_listener = blob->listener;
+    dial->listener = dial->blob_listener = blob->listener;
     if (memcmp(blob->boot_id, ctx->boot_id, 16) == 0 && (ctx->lanes & WHI_LANE_SHM))
         snprintf(dial->local_name, sizeof(dial->local_name), "%s", blob->local_name);
     snprintf(dial->target, sizeof(dial->target), "worker %02x%02x%02x%02x", blob->uuid[0],

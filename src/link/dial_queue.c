@@ -69,20 +69,20 @@ void whi_dial_leave_queue(whi_dial *dial) {
     appoint(&waiters);
 }
 
-void whi_dial_bind(whi_dial *dial, whi_link *link) {
+void whi_dial_found(whi_dial *dial, whi_link *link) {
     whi_list waiters;
     whi_list_init(&waiters);
     resign(dial, &waiters);
-    uint64_t listener = dial->ep->listener_id;
+    uint64_t listener = dial->listener;
     uint8_t uuid[16];
     memcpy(uuid, dial->peer.uuid, 16);
-    whi_dial_open(dial, link);  // the dial has ended after it if the link has no number for it
+    whi_dial_hand_over(dial, link);  // the dial has ended after it if the link has no number for it
     whi_list *node;
     while (!link->dead && !link->doomed && (node = whi_list_pop_front(&waiters))) {
         whi_dial *next = whi_container_of(node, whi_dial, wait_node);
         memcpy(next->peer.uuid, uuid, 16);
-        next->ep->listener_id = listener;
-        whi_dial_open(next, link);
+        next->listener = listener;
+        whi_dial_hand_over(next, link);
     }
     appoint(&waiters);
 }

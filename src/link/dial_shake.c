@@ -131,7 +131,7 @@ static void take_answer(whi_dial *dial) {
     memcpy(dial->answer, dial->bytes, WHI_HELLO_SIZE);
     if (!proven(dial))
         return;
-    dial->ep->listener_id = dial->peer.listener;
+    dial->listener = dial->peer.listener;
     const uint8_t *uuid = dial->peer.uuid;
     int order = memcmp(worker->uuid, uuid, 16);
     whi_link *link = whi_link_find(worker, uuid);
@@ -143,7 +143,7 @@ static void take_answer(whi_dial *dial) {
         }
     }
     if (link && whi_link_knows(link, dial->secret)) {
-        whi_dial_bind(dial, link);
+        whi_dial_found(dial, link);
         return;
     }
     if (link) {
@@ -198,7 +198,7 @@ static void take_ready(whi_dial *dial) {
                                 "the connection was lost while the link was set up");
         return;
     }
-    whi_dial_bind(dial, link);
+    whi_dial_found(dial, link);
     whi_dial_link_made(worker, link);
 }
 
@@ -212,7 +212,7 @@ static void take_existing(whi_dial *dial, const whi_hello *hello) {
         return;
     }
     memcpy(dial->peer.uuid, hello->uuid, 16);
-    dial->ep->listener_id = hello->listener;
+    dial->listener = hello->listener;
     whi_dial_park(dial);
 }
 

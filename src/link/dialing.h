@@ -4,13 +4,12 @@
 // its addresses; dial_shake.c shakes hands with the one that answers.
 //
 // For those three only, on their worker's owner thread.  When one of these functions returns, the dial may have ended, and
-// its endpoint with it.
+// what dials with it.
 #ifndef WHI_LINK_DIALING_H
 #define WHI_LINK_DIALING_H
 
 #include "link/dial.h"
 #include "link/resolve.h"
-#include "message/endpoint.h"
 
 typedef enum whi_dial_state {
     WHI_DIAL_NEW,  // or waits for one with the same target
@@ -19,16 +18,18 @@ typedef enum whi_dial_state {
     WHI_DIAL_OFFERED,
     WHI_DIAL_CONFIRMED,
     WHI_DIAL_PARKED,
-    WHI_DIAL_BOUND,  // the endpoint is being opened on a link
+    WHI_DIAL_LINKED,  // it has a link, and may be asked to dial again
 } whi_dial_state;
 
 struct whi_dial {
     wh_worker *worker;
-    wh_endpoint *ep;
+    const whi_dial_user *user;
+    void *arg;  // of the user's functions
     whi_dial_state state;
-    int fd;      // -1: none
-    int tcp_fd;  // the socket that `fd` has replaced; -1: none
-    bool local;  // fd is the peer's local socket
+    uint8_t retried;  // how often it was begun again
+    int fd;           // -1: none
+    int tcp_fd;       // the socket that `fd` has replaced; -1: none
+    bool local;       // fd is the peer's local socket
     whi_watch watch;
     whi_timer timer;          // of this attempt, or of the next look when parked
     uint64_t deadline_ns;     // of the whole
@@ -36,6 +37,7 @@ struct whi_dial {
     uint16_t port;
     uint8_t blob_uuid[16];
     uint64_t blob_listener;
+    uint64_t listener;   // whom the link is for, as far as is known
     bool leads;          // is in the worker's dial_leaders
     whi_list waiters;    // of one that leads: dials with the same target
     whi_list wait_node;  // in those of another one
@@ -63,12 +65,13 @@ static inline bool whi_dial_has_secret(const whi_dial *dial) {
 void whi_dial_offer(whi_dial *dial);
 void whi_dial_readable(whi_dial *dial);
 
-// whi_dial_bind opens the endpoint on a link; whi_dial_park waits for one to the peer that somebody else is making.
-void whi_dial_bind(whi_dial *dial, whi_link *link);
+// whi_dial_found ends the search: the dial and those that wait for it have a link.  whi_dial_park waits for one to the peer
+// that somebody else is making.
+void whi_dial_found(whi_dial *dial, whi_link *link);
 void whi_dial_park(whi_dial *dial);
 
-// whi_dial_open opens that of one dial, whi_dial_bind those that wait for it, too.  whi_dial_begin_soon makes the first attempt.
-void whi_dial_open(whi_dial *dial, whi_link *link);
+// whi_dial_hand_over gives one dial's user its link.  whi_dial_begin_soon makes the first attempt.
+void whi_dial_hand_over(whi_dial *dial, whi_link *link);
 void whi_dial_begin_soon(whi_dial *dial);
 
 // whi_dial_waits says whether a dial that is about to begin has to wait for another one with its target; else it leads.
@@ -76,7 +79,7 @@ void whi_dial_begin_soon(whi_dial *dial);
 bool whi_dial_waits(whi_dial *dial);
 void whi_dial_leave_queue(whi_dial *dial);
 
-// whi_dial_attempt_failed goes on with the next address; whi_dial_give_up ends the endpoint.
+// whi_dial_attempt_failed goes on with the next address; whi_dial_give_up tells the user that there is no link.
 void whi_dial_attempt_failed(whi_dial *dial, wh_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void whi_dial_give_up(whi_dial *dial, wh_status status, const char *sentence);

@@ -43,6 +43,33 @@ static wh_status want_done(wh_endpoint *ep, const wh_endpoint_opts *opts, bool w
     return WH_OK;
 }
 
+static void linked(void *arg, whi_link *link, uint64_t listener) {
+    wh_endpoint *ep = arg;
+    ep->listener_id = listener;
+    whi_ep_bind(ep, link);
+}
+
+static void failed(void *arg, wh_status status, const char *sentence) {
+    whi_ep_end(arg, status, sentence);
+}
+
+static const whi_dial_user dial_user = {.linked = linked, .failed = failed};
+
+// new_endpoint makes an endpoint and its dial.
+static wh_status new_endpoint(wh_worker *worker, const wh_endpoint_opts *opts, wh_endpoint **out) {
+    wh_endpoint *ep = NULL;
+    wh_status st = whi_ep_new(worker, &ep);
+    if (st != WH_OK)
+        return st;
+    st = whi_dial_new(worker, opts->secret, opts->timeout_ms, &dial_user, ep, &ep->dial);
+    if (st != WH_OK) {
+        abandon(ep);
+        return st;
+    }
+    *out = ep;
+    return WH_OK;
+}
+
 static wh_status connect_address(wh_worker *worker, const char *address,
                                  const wh_endpoint_opts *opts, wh_endpoint **out,
                                  wh_request **req) {
@@ -55,11 +82,10 @@ static wh_status connect_address(wh_worker *worker, const char *address,
         return WH_EADDRESS;
     }
     wh_endpoint *ep = NULL;
-    whi_dial *dial = NULL;
-    st = whi_dial_new(worker, opts, &ep, &dial);
+    st = new_endpoint(worker, opts, &ep);
     if (st != WH_OK)
         return st;
-    whi_dial_host(dial, address, host, port);
+    whi_dial_host(ep->dial, address, host, port);
     st = want_done(ep, opts, req != NULL, req);
     if (st != WH_OK) {
         abandon(ep);
@@ -79,8 +105,7 @@ static wh_status connect_blob(wh_worker *worker, const void *bytes, size_t size,
         return st;
     }
     wh_endpoint *ep = NULL;
-    whi_dial *dial = NULL;
-    st = whi_dial_new(worker, opts, &ep, &dial);
+    st = new_endpoint(worker, opts, &ep);
     if (st != WH_OK)
         return st;
     st = want_done(ep, opts, false, NULL);
@@ -88,7 +113,7 @@ static wh_status connect_blob(wh_worker *worker, const void *bytes, size_t size,
         abandon(ep);
         return st;
     }
-    whi_dial_blob(dial, &blob);
+    whi_dial_blob(ep->dial, &blob);
     *out = ep;
     return WH_OK;
 }

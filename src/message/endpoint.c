@@ -99,6 +99,13 @@ const char *whi_ep_sentence(const wh_endpoint *ep) {
     return ep->why != WH_OK ? wh_status_text(ep->why) : "the endpoint was closed";
 }
 
+// end_dial ends the dial of an endpoint that has been opened or has ended.
+static void end_dial(wh_endpoint *ep) {
+    if (ep->dial)
+        whi_dial_end(ep->dial);
+    ep->dial = NULL;
+}
+
 wh_status whi_ep_join(whi_link *link, wh_endpoint *ep) {
     whi_link_messages *on = whi_messages_on(link);
     wh_status st = whi_hash_put(&on->eps, ep->number, ep);
@@ -146,7 +153,7 @@ void whi_ep_opened(wh_endpoint *ep, uint64_t credit, uint32_t announce_limit) {
     ep->credit = credit > INT64_MAX ? INT64_MAX : (int64_t)credit;
     ep->announce_limit = announce_limit;
     ep->was_open = true;
-    whi_dial_drop_ep(ep);
+    end_dial(ep);
     if (ep->connect_req) {
         wh_request *req = ep->connect_req;
         ep->connect_req = NULL;
@@ -331,7 +338,7 @@ void whi_ep_end(wh_endpoint *ep, wh_status why, const char *sentence) {
     ep->error = whi_strdup(sentence ? sentence : wh_status_text(why));
     ep->fast_limit = 0;
     ep->announced = 0;
-    whi_dial_drop_ep(ep);
+    end_dial(ep);
     ep->connect_req = NULL;  // it is among the operations
     ep->close_req = NULL;
     whi_recv_drop_messages(ep, ep->user_gone);

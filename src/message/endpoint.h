@@ -55,9 +55,8 @@ struct wh_endpoint {
     bool close_sent;
     bool lost_told;
     bool was_open;
-    uint8_t retried;  // connections that were made again
-    uint8_t state;    // whi_ep_state
-    uint32_t refs;    // the user's, the library's, one per request
+    uint8_t state;  // whi_ep_state
+    uint32_t refs;  // the user's, the library's, one per request
     uint32_t announced, announce_limit;
     uint32_t sends;        // pending operations that an orderly close waits for
     uint64_t bulk_serial;  // number of the next granted send

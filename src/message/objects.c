@@ -92,9 +92,8 @@ wh_status whi_object_make_envelope(wh_request *req) {
     for (size_t i = 0; i < whi_object_of(req)->frame_count; i++, table += sizeof(whi_wire_frame)) {
         const whi_buffer *buf = &whi_object_of(req)->frames[i];
         bool apart = follows(req, i);
-        whi_wire_frame frame = {.size = buf->size,
-                                .kind = (uint8_t)buf->kind,
-                                .flags = apart ? WHI_FRAME_FOLLOWS : 0};
+        whi_wire_frame frame = {
+            .size = buf->size, .kind = (uint8_t)buf->kind, .flags = apart ? WHI_FRAME_FOLLOWS : 0};
         memcpy(table, &frame, sizeof(frame));
         if (apart || !buf->size)
             continue;

@@ -102,8 +102,11 @@ static void ended(whi_link *link, wh_status why, const char *sentence) {
     while ((node = whi_list_first(&on->ep_list))) {
         wh_endpoint *ep = whi_container_of(node, wh_endpoint, link_node);
         // An endpoint that was only being opened on a link that existed may find another one.
-        if (ep->state == WHI_EP_CONNECTING && whi_dial_again(ep, why))
+        if (ep->state == WHI_EP_CONNECTING && ep->dial && whi_dial_again(ep->dial, why)) {
+            whi_ep_leave(link, ep);
+            ep->link = NULL;
             continue;
+        }
         whi_ep_end(ep, why, sentence);
     }
 }
