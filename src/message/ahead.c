@@ -10,26 +10,6 @@
 #include "base/alloc.h"
 #include "message/recv.h"
 
-void whi_ahead_note(whi_message *msg) {
-    wh_endpoint *ep = msg->ep;
-    bool small = msg->length && msg->length <= ep->worker->eager_max;
-    if (msg->cls == WHI_CLASS_TAG && msg->flags == WHI_FLAG_ANNOUNCED && small && !msg->gone)
-        whi_list_push_back(&ep->ahead, &msg->ahead_link);
-}
-
-void whi_ahead_wait(wh_request *req, whi_message *msg) {
-    req->stage = WHI_STAGE_MOVING;
-    req->result.size = req->length = msg->length;
-    req->result.tag = msg->tag;
-    req->awaits = msg;
-    msg->waiter = req;
-}
-
-void whi_ahead_leave(wh_request *req) {
-    req->awaits->waiter = NULL;
-    req->awaits = NULL;
-}
-
 // is_held says whether wh_tag_peek has given the message to its user, who has yet to receive or drop it.
 static bool is_held(const whi_message *msg) {
     return msg->taken && whi_list_linked(&msg->ep_link);
@@ -78,7 +58,7 @@ static void on_fetched(wh_request *req, const wh_result *result, void *arg) {
     bool broken = msg->fetch->why != WH_OK;
     msg->fetch = NULL;
     if (waiter)
-        whi_ahead_leave(waiter);
+        whi_req_stop_awaiting(waiter);
     if (result->status == WH_OK) {
         // The receive that gets it counts it.
         ep->counters.received_messages--;
@@ -125,7 +105,7 @@ static bool fetch(whi_message *msg) {
     return true;
 }
 
-void whi_ahead_fetch(wh_endpoint *ep) {
+static void fetch_ahead(wh_endpoint *ep) {
     whi_list *node;
     while (ep->link && !ep->link->dead && !ep->link->doomed && !ep->user_gone &&
            (node = whi_list_first(&ep->ahead))) {
@@ -133,4 +113,8 @@ void whi_ahead_fetch(wh_endpoint *ep) {
         if (ep->rx_owed < msg->length + WHI_MESSAGE_COST || !fetch(msg))
             return;
     }
+}
+
+void whi_ahead_init(wh_worker *worker) {
+    whi_messages_of(worker)->fetch_ahead = fetch_ahead;
 }

@@ -15,37 +15,6 @@
 #include "message/plain.h"
 #include "message/recv.h"
 
-void whi_ordered_on(wh_worker *worker, uint8_t cls, whi_ordered_fn fn) {
-    assert(cls >= WHI_CLASS_TAG && cls < WHI_CLASS_TAG + WHI_ORDERED_CLASSES);
-    whi_messages_of(worker)->ordered[cls - WHI_CLASS_TAG] = fn;
-}
-
-void whi_control_on(wh_worker *worker, uint8_t cls, whi_control_fn fn, size_t payload_max) {
-    assert(cls >= WHI_CLASS_UNORDERED && cls < WHI_CLASS_UNORDERED + WHI_CONTROL_CLASSES);
-    whi_messages_of(worker)->control[cls - WHI_CLASS_UNORDERED] =
-        (whi_control_handler){fn, payload_max};
-}
-
-static inline wh_endpoint *find_ep(whi_link *link, uint32_t number) {
-    whi_link_messages *on = whi_messages_on(link);
-    if (on->last_ep && on->last_ep->number == number)
-        return on->last_ep;
-    wh_endpoint *ep = whi_hash_get(&on->eps, number);
-    if (ep)
-        on->last_ep = ep;
-    return ep;
-}
-
-wh_endpoint *whi_ep_of_number(whi_link *link, uint32_t number) {
-    return find_ep(link, number);
-}
-
-bool whi_ep_known(const whi_link *link, uint32_t number) {
-    const whi_link_messages *on = whi_messages_on(link);
-    bool ours = (number & 1) == (link->active ? 1u : 0u);
-    return number && (ours ? number < on->next_number : number <= on->peer_number);
-}
-
 // read_send_id reads what an announcement begins with; 0: it is none.
 static uint32_t read_send_id(const whi_hdr *hdr, const void *payload) {
     whi_announce announce = {.send_id = 0};
@@ -138,7 +107,7 @@ static wh_status keep_early(whi_link *link, wh_endpoint *ep, const whi_hdr *hdr,
 
 wh_status whi_deliver_early(whi_link *link, uint32_t number) {
     wh_endpoint *ep;
-    while (!link->dead && (ep = find_ep(link, number)) && ep->early_count) {
+    while (!link->dead && (ep = whi_ep_of_number(link, number)) && ep->early_count) {
         whi_early *early = whi_container_of(whi_list_first(&ep->early), whi_early, link);
         if (early->hdr.seq != ep->rx_seq)
             break;
@@ -153,7 +122,7 @@ wh_status whi_deliver_early(whi_link *link, uint32_t number) {
 }
 
 static wh_status deliver_ordered(whi_link *link, const whi_hdr *hdr, const void *payload) {
-    wh_endpoint *ep = find_ep(link, hdr->ep);
+    wh_endpoint *ep = whi_ep_of_number(link, hdr->ep);
     if (__builtin_expect(!ep || ep->state != WHI_EP_OPEN, 0)) {
         if (ep && ep->state == WHI_EP_CONNECTING && link->rx->ops->reorders)
             return keep_early(link, ep, hdr, payload);

@@ -150,9 +150,16 @@ void whi_ep_close_now(wh_endpoint *ep);
 // whi_ep_dump prints it and its pending operations.
 void whi_ep_dump(const wh_endpoint *ep, FILE *file);
 
-// whi_endpoint_init and whi_open_init register the records of endpoints.
-void whi_endpoint_init(wh_worker *worker);
-void whi_open_init(wh_worker *worker);  // open.c
+// whi_ep_end_request completes one pending operation of an endpoint that ends.  False: it must stay, since a lane is in the
+// middle of its buffer, or an allocator is being asked.
+bool whi_ep_end_request(wh_endpoint *ep, wh_request *req, wh_status why);
+
+// whi_ep_queue_lost has the user's callback for the end called at the end of the pass, once.
+void whi_ep_queue_lost(wh_endpoint *ep);
+
+// whi_open_init and whi_close_init register the records of endpoints.
+void whi_open_init(wh_worker *worker);
+void whi_close_init(wh_worker *worker);
 
 // whi_ep_release_aborted only drops their holds: at the worker's end, under its foreign_lock.
 void whi_ep_release_aborted(wh_worker *worker);

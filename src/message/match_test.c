@@ -60,8 +60,9 @@ static whi_message *message_new(wh_endpoint *ep, uint64_t tag) {
     whi_message *msg = aligned_alloc(16, sizeof(*msg));
     CHECK(msg);
     *msg = (whi_message){.ep = ep, .tag = tag};
-    whi_list *links[] = {&msg->all_link, &msg->ep_link, &msg->tag_link, &msg->ep_tag_link};
-    for (int i = 0; i < 4; i++)
+    whi_list *links[] = {&msg->all_link, &msg->ep_link, &msg->tag_link, &msg->ep_tag_link,
+                         &msg->ahead_link};
+    for (int i = 0; i < 5; i++)
         whi_list_init(links[i]);
     return msg;
 }

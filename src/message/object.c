@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The public calls of objects: sending and receiving them, and asking what was received.
+// A received object: its making from a checked envelope, what its user may ask, and its end.
 #include "message/object.h"
 
 #include <string.h>
@@ -8,9 +8,6 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "link/wire.h"
-#include "message/endpoint.h"
-#include "message/objects.h"
-#include "message/plain.h"
 
 // own_size returns where the copy of an envelope begins: so that the header, behind the table, is at a multiple of 16.
 static size_t own_size(size_t frames) {
@@ -46,19 +43,6 @@ wh_status whi_object_new(const whi_object_plan *plan, wh_object **object) {
     }
     *object = o;
     return WH_OK;
-}
-
-static wh_status worker_set_allocator_owned(wh_worker *worker, wh_mem_kind kind, wh_alloc_fn alloc,
-                                            wh_free_fn free_fn, void *arg) {
-    if (kind <= WH_MEM_AUTO || (int)kind >= WHI_MEM_KINDS || !alloc != !free_fn)
-        return WH_EINVAL;
-    whi_messages_of(worker)->allocators[kind] = (whi_allocator){alloc, free_fn, arg};
-    return WH_OK;
-}
-
-wh_status wh_worker_set_allocator(wh_worker *worker, wh_mem_kind kind, wh_alloc_fn alloc,
-                                  wh_free_fn free_fn, void *arg) {
-    return WHI_OWNED(worker, worker_set_allocator_owned(worker, kind, alloc, free_fn, arg));
 }
 
 static void free_frame(wh_object *object, whi_object_frame *f) {
@@ -109,178 +93,4 @@ void *wh_object_take_frame(wh_object *object, size_t index) {
         return NULL;
     object->frames[index].origin = WHI_FRAME_GIVEN;
     return object->frames[index].pub.data;
-}
-
-static wh_status resolve_frames(const wh_frame *frames, size_t count, whi_buffer *to) {
-    for (size_t i = 0; i < count; i++) {
-        if (!frames[i].data && frames[i].size)
-            return WH_EINVAL;
-        wh_status st = whi_buffer_resolve(&to[i], frames[i].data, frames[i].size, frames[i].mem,
-                                          frames[i].device);
-        if (st != WH_OK)
-            return st;
-    }
-    return WH_OK;
-}
-
-// copy_frames keeps a copy of the frame array with the request, which frees it.
-static wh_status copy_frames(wh_request *req, const wh_frame *frames, size_t count) {
-    if (!count)
-        return WH_OK;
-    whi_buffer *copy = count == 1 ? &whi_object_of(req)->frame : whi_calloc(count, sizeof(*copy));
-    if (!copy)
-        return WH_ENOMEM;
-    whi_object_of(req)->frames = copy;
-    whi_object_of(req)->frame_count = count;
-    return resolve_frames(frames, count, copy);
-}
-
-// packed_size returns the bytes of an object whose frames are all in host memory and packed; UINT64_MAX: one is not, or
-// it is larger than `limit` and may be anything.
-static uint64_t packed_size(const wh_frame *frames, size_t count, size_t header_size,
-                            uint64_t limit) {
-    uint64_t size = sizeof(whi_envelope) + header_size;
-    bool devices = whi_mem_devices();
-    for (size_t i = 0; i < count; i++) {
-        const wh_frame *f = &frames[i];
-        bool host = f->mem == WH_MEM_HOST || (f->mem == WH_MEM_AUTO && !devices);
-        if (!host || f->size > limit || (!f->data && f->size) || size > limit)
-            return UINT64_MAX;
-        size += sizeof(whi_wire_frame) + f->size;
-    }
-    return size;
-}
-
-// send_at_once sends an object that fits into one record, without a request.  False: not now, or not so.
-static bool send_at_once(wh_endpoint *ep, const void *header, size_t header_size,
-                         const wh_frame *frames, size_t count, uint64_t tag, const wh_op_opts *opts,
-                         uint64_t total) {
-    uint64_t size = packed_size(frames, count, header_size, ep->fast_limit);
-    if (size == UINT64_MAX || !whi_plain_room(ep, size, opts))
-        return false;
-    whi_envelope envelope = whi_envelope_of(count, header_size);
-    char *table = memcpy(whi_messages_of(ep->worker)->scratch, &envelope, sizeof(envelope));
-    table += sizeof(envelope);
-    char *at = table + count * sizeof(whi_wire_frame);
-    if (header_size)
-        memcpy(at, header, header_size);
-    at += header_size;
-    for (size_t i = 0; i < count; i++, table += sizeof(whi_wire_frame)) {
-        whi_wire_frame frame = {.size = frames[i].size, .kind = WH_MEM_HOST};
-        memcpy(table, &frame, sizeof(frame));
-        whi_plain_copy(at, frames[i].data, frames[i].size);
-        at += frames[i].size;
-    }
-    whi_hdr hdr = {.size = (uint32_t)size,
-                   .cls = WHI_CLASS_OBJECT,
-                   .ep = ep->number,
-                   .seq = ep->tx_seq,
-                   .tag = tag};
-    if (ep->lane->ops->send(ep->lane, &hdr, whi_messages_of(ep->worker)->scratch) != WH_OK)
-        return false;
-    whi_plain_sent(ep, size, total);
-    return true;
-}
-
-wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size,
-                         const wh_frame *frames, size_t count, uint64_t tag, const wh_op_opts *opts,
-                         wh_request **out) {
-    if (!ep || (!header && header_size) || (!frames && count) || count > WH_OBJECT_FRAMES_MAX ||
-        header_size > WH_OBJECT_HEADER_MAX)
-        return WH_EINVAL;
-    uint64_t total = header_size;
-    for (size_t i = 0; i < count; i++)
-        total += frames[i].size;
-    if (whi_worker_is_owner(ep->worker) && total < ep->fast_limit &&
-        send_at_once(ep, header, header_size, frames, count, tag, opts, total)) {
-        if (out)
-            *out = NULL;
-        if (opts && opts->result)
-            *opts->result = (wh_result){.status = WH_OK, .size = total, .tag = tag};
-        return WH_OK;
-    }
-    wh_request *req = whi_req_new(ep->worker, ep, &whi_object_send_ops, opts, out != NULL);
-    if (!req)
-        return WH_ENOMEM;
-    req->tag = tag;
-    req->result = (wh_result){.size = total, .tag = tag};
-    req->buf = (whi_buffer){(void *)(uintptr_t)header, header_size, WH_MEM_HOST, 0, WH_OK};
-    wh_status st = copy_frames(req, frames, count);
-    if (st == WH_OK)
-        st = whi_object_make_envelope(req);
-    if (st != WH_OK) {
-        whi_req_discard(req);
-        return st;
-    }
-    return whi_req_start(req, opts, out);
-}
-
-static wh_status recv(wh_worker *worker, wh_endpoint *ep, const wh_frame *frames, size_t count,
-                      uint64_t tag, uint64_t mask, const wh_op_opts *opts, wh_request **out) {
-    if ((!frames && count) || count > WH_OBJECT_FRAMES_MAX)
-        return WH_EINVAL;
-    wh_request *req = whi_req_new(worker, ep, &whi_object_recv_ops, opts, out != NULL);
-    if (!req)
-        return WH_ENOMEM;
-    req->any = !ep;
-    req->tag = tag;
-    req->mask = mask;
-    wh_status st = copy_frames(req, frames, count);
-    if (st != WH_OK) {
-        whi_req_discard(req);
-        return st;
-    }
-    return whi_req_start(req, opts, out);
-}
-
-wh_status wh_object_recv(wh_endpoint *ep, const wh_frame *frames, size_t count, uint64_t tag,
-                         uint64_t mask, const wh_op_opts *opts, wh_request **out) {
-    if (!ep || (!frames && count))
-        return WH_EINVAL;
-    whi_buffer one;
-    wh_request *req = NULL;
-    if (count <= 1 && resolve_frames(frames, count, &one) == WH_OK)
-        req = whi_plain_post(ep, &whi_object_recv_ops, tag, mask, opts, out);
-    if (!req)
-        return recv(ep->worker, ep, frames, count, tag, mask, opts, out);
-    if (count) {
-        whi_object_of(req)->frame = one;
-        whi_object_of(req)->frames = &whi_object_of(req)->frame;
-        whi_object_of(req)->frame_count = 1;
-    }
-    if (out)
-        *out = req;
-    return WH_PENDING;
-}
-
-wh_status wh_worker_object_recv(wh_worker *worker, const wh_frame *frames, size_t count,
-                                uint64_t tag, uint64_t mask, const wh_op_opts *opts,
-                                wh_request **out) {
-    return worker ? recv(worker, NULL, frames, count, tag, mask, opts, out) : WH_EINVAL;
-}
-
-wh_status wh_object_send_wait(wh_endpoint *ep, const void *header, size_t header_size,
-                              const wh_frame *frames, size_t count, uint64_t tag, int timeout_ms) {
-    wh_status st = ep ? whi_req_may_wait(ep->worker) : WH_EINVAL;
-    if (st != WH_OK)
-        return st;
-    wh_request *req = NULL;
-    st = wh_object_send(ep, header, header_size, frames, count, tag, NULL, &req);
-    return st == WH_PENDING ? whi_req_wait_result(req, timeout_ms, NULL) : st;
-}
-
-wh_status wh_object_recv_wait(wh_endpoint *ep, uint64_t tag, uint64_t mask, int timeout_ms,
-                              wh_object **object) {
-    wh_status st = ep && object ? whi_req_may_wait(ep->worker) : WH_EINVAL;
-    if (st != WH_OK)
-        return st;
-    wh_request *req = NULL;
-    wh_result result = {.status = WH_OK};
-    wh_op_opts opts = {.size = sizeof(opts), .result = &result};
-    st = recv(ep->worker, ep, NULL, 0, tag, mask, &opts, &req);
-    if (st == WH_PENDING)
-        st = whi_req_wait_result(req, timeout_ms, &result);
-    if (st == WH_OK)
-        *object = result.object;
-    return st;
 }

@@ -252,7 +252,7 @@ static wh_status give_all(wh_request *req, wh_object *object) {
     return WH_OK;
 }
 
-bool whi_object_is_whole(const wh_request *req) {
+static bool is_whole(const wh_request *req) {
     return whi_object_of(req)->object && !whi_object_of(req)->object->data;
 }
 
@@ -272,7 +272,7 @@ static void ask_for_memory(wh_request *req) {
     // An allocator that cancels the receive, or ends its endpoint, is obeyed when all have answered.  A kept object may have
     // outlived its endpoint long before, and a whole one needs none.
     wh_status before = req->why;
-    bool needed = ep->state != WHI_EP_CLOSED && !whi_object_is_whole(req);
+    bool needed = ep->state != WHI_EP_CLOSED && !is_whole(req);
     req->stage = WHI_STAGE_ASKING;
     whi_ep_retain(ep);
     wh_status st = give_all(req, object);
@@ -366,8 +366,8 @@ static wh_status take_envelope(wh_request *req, const void *bytes, size_t size) 
     return WH_OK;
 }
 
-wh_status whi_object_arrived(wh_request *req, uint8_t flags, uint32_t send_id, uint64_t length,
-                             const void *payload, size_t size) {
+static wh_status arrived(wh_request *req, uint8_t flags, uint32_t send_id, uint64_t length,
+                         const void *payload, size_t size) {
     bool announced = flags & WHI_FLAG_ANNOUNCED;
     req->send_id = announced ? send_id : 0;
     req->part = WHI_PART_DATA;
@@ -475,6 +475,11 @@ static void forget(wh_request *req) {
         whi_free(own->frames);
 }
 
+static void unclaimed(wh_request *req) {
+    wh_object_free(req->result.object);
+    req->result.object = NULL;
+}
+
 // told drops an object that did not arrive whole once its user has heard of it.
 static void told(wh_request *req) {
     if (whi_object_of(req)->object && req->done)
@@ -488,6 +493,9 @@ const whi_req_ops whi_object_recv_ops = {.text = "object receive",
                                          .forget = forget,
                                          .sink = sink,
                                          .landed = landed,
+                                         .arrived = arrived,
+                                         .whole = is_whole,
+                                         .unclaimed = unclaimed,
                                          .reset = drop,
                                          .match = WHI_MATCH_OBJECT,
                                          .receives = true,

@@ -27,12 +27,4 @@ extern const whi_req_ops whi_object_send_ops, whi_object_recv_ops;
 // user's only until the call returns or the request completes, whichever is first to need it.
 WH_CHECK wh_status whi_object_make_envelope(wh_request *req);
 
-// whi_object_arrived handles a matched object: `payload` is its envelope, whole or (size 0) to be fetched.  An error is
-// the peer's fault.
-wh_status whi_object_arrived(wh_request *req, uint8_t flags, uint32_t send_id, uint64_t length,
-                             const void *payload, size_t size);
-
-// whi_object_is_whole says whether all of a receive's object is here, so that nothing but its user's memory is awaited.
-bool whi_object_is_whole(const wh_request *req);
-
 #endif

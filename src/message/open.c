@@ -1,13 +1,58 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How an endpoint is opened on a link: OPEN from one side, ACCEPT or REFUSE from the other.
+// How an endpoint is opened on a link: OPEN from one side, ACCEPT or REFUSE from the other, and credit from both.
 #include <string.h>
 
 #include "base/log.h"
 #include "base/printable.h"
+#include "link/dial.h"
 #include "link/listener.h"
 #include "message/deliver.h"
 #include "message/endpoint.h"
+
+void whi_ep_bind(wh_endpoint *ep, whi_link *link) {
+    ep->link = link;
+    ep->number = whi_messages_on(link)->next_number;
+    if (ep->number > UINT32_MAX - 2) {
+        ep->link = NULL;
+        whi_ep_end(ep, WH_ELIMIT, "the link to the peer has used up its endpoint numbers");
+        return;
+    }
+    if (whi_ep_join(link, ep) != WH_OK) {
+        ep->link = NULL;
+        whi_ep_end(ep, WH_ENOMEM, "no memory for the endpoint");
+        return;
+    }
+    whi_messages_on(link)->next_number += 2;
+    ep->lane = link->tx;
+    const whi_config *config = &ep->worker->ctx->config;
+    ep->rx_window = (int64_t)config->credit;
+    whi_hdr hdr = {.cls = WHI_CLASS_OPEN,
+                   .ep = ep->number,
+                   .seq = (uint32_t)config->announce_max,
+                   .tag = ep->listener_id,
+                   .arg = config->credit};
+    whi_link_control(link, &hdr, NULL);
+}
+
+void whi_ep_opened(wh_endpoint *ep, uint64_t credit, uint32_t announce_limit) {
+    ep->state = WHI_EP_OPEN;
+    ep->lane = ep->link->tx;
+    ep->credit = credit > INT64_MAX ? INT64_MAX : (int64_t)credit;
+    ep->announce_limit = announce_limit;
+    ep->was_open = true;
+    if (ep->dial)
+        whi_dial_end(ep->dial);
+    ep->dial = NULL;
+    if (ep->connect_req) {
+        wh_request *req = ep->connect_req;
+        ep->connect_req = NULL;
+        whi_req_finish(req, WH_OK);
+    }
+    whi_ep_refresh(ep);
+    if (!whi_list_empty(&ep->sendq))
+        whi_ep_mark(ep);
+}
 
 static void refuse(whi_link *link, const whi_hdr *hdr, wh_status status, const char *text) {
     whi_hdr no = {.size = (uint32_t)strlen(text),
@@ -114,8 +159,23 @@ static wh_status on_answer(whi_link *link, const whi_hdr *hdr, const void *paylo
     return WH_OK;
 }
 
+static wh_status on_credit(whi_link *link, const whi_hdr *hdr, const void *payload) {
+    (void)payload;
+    wh_endpoint *ep;
+    wh_status st = whi_ep_find(link, hdr, &ep);
+    if (!ep)
+        return st;
+    if (hdr->arg > INT64_MAX / 2 || ep->credit > INT64_MAX / 2)
+        return whi_link_broken(link, hdr, "more credit than there is");
+    ep->credit += (int64_t)hdr->arg;
+    if (!whi_list_empty(&ep->sendq))  // credit is what the first of them may have waited for
+        whi_ep_mark(ep);
+    return WH_OK;
+}
+
 void whi_open_init(wh_worker *worker) {
     whi_control_on(worker, WHI_CLASS_OPEN, on_open, 0);
+    whi_control_on(worker, WHI_CLASS_CREDIT, on_credit, 0);
     whi_control_on(worker, WHI_CLASS_ACCEPT, on_answer, 0);
     whi_control_on(worker, WHI_CLASS_REFUSE, on_answer, WHI_CONTROL_MAX);
 }

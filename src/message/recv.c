@@ -12,9 +12,8 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "mem/mem.h"
-#include "message/deliver.h"
-#include "message/objects.h"
 #include "message/plain.h"
+#include "message/records.h"
 #include "net/copy.h"
 
 static int match_of(const wh_request *req) {
@@ -156,7 +155,7 @@ wh_status whi_recv_landed(wh_request *req, const whi_hdr *hdr) {
 }
 
 // meet joins a pending receive and a message whose payload is here or announced.
-static wh_status meet(wh_request *req, wh_endpoint *ep, uint8_t cls, uint8_t flags, uint64_t tag,
+static wh_status meet(wh_request *req, wh_endpoint *ep, uint8_t flags, uint64_t tag,
                       uint64_t length, uint32_t send_id, const void *payload, uint64_t size) {
     whi_recv_bind(req, ep);
     req->stage = WHI_STAGE_MOVING;  // it has left the match table, whatever comes of it
@@ -164,16 +163,18 @@ static wh_status meet(wh_request *req, wh_endpoint *ep, uint8_t cls, uint8_t fla
         ep->rx_announced--;
     else if (flags & WHI_FLAG_SYNC)
         whi_recv_answer(ep, send_id, WH_OK);
-    if (cls == WHI_CLASS_OBJECT) {
-        req->result.tag = tag;
-        return whi_object_arrived(req, flags, send_id, length, payload, size);
-    }
+    req->result.tag = tag;
+    return req->ops->arrived(req, flags, send_id, length, payload, size);
+}
+
+static wh_status tag_arrived(wh_request *req, uint8_t flags, uint32_t send_id, uint64_t length,
+                             const void *payload, size_t size) {
     if (flags & WHI_FLAG_ANNOUNCED) {
-        ask_for(req, tag, send_id, length);
+        ask_for(req, req->result.tag, send_id, length);
         return WH_OK;
     }
-    wh_status st = land_here(req, tag, payload, size);
-    count_received(ep, size);
+    wh_status st = land_here(req, req->result.tag, payload, size);
+    count_received(req->ep, size);
     finish_landed(req, st);
     return WH_OK;
 }
@@ -203,6 +204,14 @@ static void read_announcement(const whi_hdr *hdr, const void **payload, size_t *
     *size = hdr->size - sizeof(announce);
 }
 
+// note_ahead lists an announced message that was kept among those that may be fetched ahead of their receive.
+static void note_ahead(whi_message *msg) {
+    wh_endpoint *ep = msg->ep;
+    bool small = msg->length && msg->length <= ep->worker->eager_max;
+    if (msg->cls == WHI_CLASS_TAG && msg->flags == WHI_FLAG_ANNOUNCED && small && !msg->gone)
+        whi_list_push_back(&ep->ahead, &msg->ahead_link);
+}
+
 wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payload,
                            wh_request *req) {
     int which = match_of_class(hdr->cls);
@@ -216,7 +225,7 @@ wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payl
         if (!msg)
             return WH_ENOMEM;
         whi_match_keep(&whi_messages_of(worker)->match[which], &ep->match[which], msg);
-        whi_ahead_note(msg);
+        note_ahead(msg);
         return WH_OK;
     }
     size_t size = hdr->size;
@@ -228,7 +237,7 @@ wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payl
     } else {
         whi_ep_give_credit(ep, hdr->size + WHI_MESSAGE_COST);
     }
-    return meet(req, ep, hdr->cls, hdr->flags, hdr->tag, length, send_id, payload, size);
+    return meet(req, ep, hdr->flags, hdr->tag, length, send_id, payload, size);
 }
 
 // name_message notes an announced message under its send id, where a withdrawal finds it however many there are.
@@ -328,18 +337,27 @@ void whi_recv_land_kept(wh_request *req, whi_message *msg) {
     whi_recv_settle(msg);
 }
 
+// await lets a receive wait for the payload of a message that it has matched and that is being fetched.
+static void await(wh_request *req, whi_message *msg) {
+    req->stage = WHI_STAGE_MOVING;
+    req->result.size = req->length = msg->length;
+    req->result.tag = msg->tag;
+    req->awaits = msg;
+    msg->waiter = req;
+}
+
 // meet_kept joins a receive with a message that was kept, and frees that.
 static void meet_kept(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     if (msg->fetch) {
         whi_recv_bind(req, ep);
-        whi_ahead_wait(req, msg);
+        await(req, msg);
         return;
     }
     whi_ep_retain(ep);        // an allocator that is asked for an object's memory may end it,
     whi_message_unname(msg);  // and with it the link that knows the message's name
-    wh_status st = meet(req, ep, msg->cls, msg->flags, msg->tag, msg->length, msg->send_id,
-                        payload_of(msg), msg->size);
+    wh_status st =
+        meet(req, ep, msg->flags, msg->tag, msg->length, msg->send_id, payload_of(msg), msg->size);
     whi_recv_settle(msg);
     if (st != WH_OK)
         refuse_kept(req, st);
@@ -408,7 +426,7 @@ void whi_recv_set_apart(wh_request *req) {
 
 void whi_recv_regain(wh_request *req) {
     if (req->awaits)
-        whi_ahead_leave(req);
+        whi_req_stop_awaiting(req);
     forget_grant(req);
     req->send_id = 0;
     req->moved = 0;
@@ -537,6 +555,7 @@ const whi_req_ops whi_tag_recv_ops = {.text = "tag receive",
                                       .withdraw = whi_recv_withdraw,
                                       .sink = whi_recv_sink,
                                       .landed = whi_recv_landed,
+                                      .arrived = tag_arrived,
                                       .match = WHI_MATCH_TAG,
                                       .receives = true,
                                       .names_grant = true,

@@ -69,13 +69,8 @@ void whi_recv_settle(whi_message *msg);
 // whi_recv_land_kept ends a receive with a kept message whose payload is here now.
 void whi_recv_land_kept(wh_request *req, whi_message *msg);
 
-// Fetching ahead (ahead.c): whi_ahead_note notes an announced message that was kept, whi_ahead_fetch asks for such as the
-// endpoint's owed credit pays for.  whi_ahead_wait lets a receive wait for the payload of a message that it has matched;
-// whi_ahead_leave ends that.
-void whi_ahead_note(whi_message *msg);
-void whi_ahead_fetch(wh_endpoint *ep);
-void whi_ahead_wait(wh_request *req, whi_message *msg);
-void whi_ahead_leave(wh_request *req);
+// whi_ahead_init sets up the fetching of messages ahead of their receives (ahead.c).
+void whi_ahead_init(wh_worker *worker);
 
 // whi_recv_drop_messages drops what waits at an endpoint: all, or only what cannot be fetched any more.
 void whi_recv_drop_messages(wh_endpoint *ep, bool all);

@@ -14,7 +14,6 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "message/endpoint.h"
-#include "message/recv.h"
 
 enum { SENTENCE_MAX = 384 };
 
@@ -89,8 +88,8 @@ static void give_up(wh_request *req) {
         return;
     }
     // It has ended since; nobody can have taken the object that it brought.
-    if (req->others.abandoned && !req->done)
-        wh_object_free(req->result.object);
+    if (req->others.abandoned && !req->done && req->result.object)
+        req->ops->unclaimed(req);
     free_now(req, false);
 }
 
@@ -182,6 +181,11 @@ static void count_failure(wh_request *req, wh_status status) {
         c->failed++;
 }
 
+void whi_req_stop_awaiting(wh_request *req) {
+    req->awaits->waiter = NULL;
+    req->awaits = NULL;
+}
+
 void whi_req_finish(wh_request *req, wh_status status) {
     assert(req->stage != WHI_STAGE_DONE && req->stage != WHI_STAGE_NEW && !req->held);
     wh_worker *worker = req->worker;
@@ -196,7 +200,7 @@ void whi_req_finish(wh_request *req, wh_status status) {
     if (req->send_id | req->grant_id | req->loan_id)
         forget_ids(req);
     if (__builtin_expect(req->awaits != NULL, 0))
-        whi_ahead_leave(req);
+        whi_req_stop_awaiting(req);
     if (__builtin_expect(status < 0, 0))
         count_failure(req, status);
     if (req->ops->ended)
@@ -228,9 +232,7 @@ void whi_req_fail(wh_request *req, wh_status status, const char *format, ...) {
 static inline void tell(wh_request *req) {
     req->result.source = req->ep && !req->ep->user_gone ? req->ep : NULL;
     if (req->result.object && !req->done && !req->wanted) {
-        // Nobody can take the object any more.
-        wh_object_free(req->result.object);
-        req->result.object = NULL;
+        req->ops->unclaimed(req);
     }
     if (req->done)
         req->done(req->wanted ? req : NULL, &req->result, req->arg);

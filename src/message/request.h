@@ -100,6 +100,14 @@ typedef struct whi_req_ops {
     // lendable says whether a lane may be lent its memory, which a lane may keep for good when the peer dies; NULL: it may.
     bool (*lendable)(const wh_request *req);
 
+    // arrived meets a receive with a message of `length` bytes that it has matched: `payload` holds `size` bytes of it, or what
+    // came with its announcement.  An error is the peer's fault.  whole says that nothing more of the message is awaited;
+    // unclaimed drops a result that nobody can take.
+    wh_status (*arrived)(wh_request *req, uint8_t flags, uint32_t send_id, uint64_t length,
+                         const void *payload, size_t size);
+    bool (*whole)(const wh_request *req);
+    void (*unclaimed)(wh_request *req);
+
     // reset drops what has come of a message before its receive gets its place back.
     void (*reset)(wh_request *req);
 
@@ -253,6 +261,9 @@ WH_CHECK wh_status whi_req_may_wait(const wh_worker *worker);
 // whi_req_wait_result waits for `req`, which it frees, and returns how it ended.  It asks for a cancel when the time is
 // over, and then waits for the completion.  `result` may be NULL.
 WH_CHECK wh_status whi_req_wait_result(wh_request *req, int timeout_ms, wh_result *result);
+
+// whi_req_stop_awaiting parts a receive from the message whose payload it waits for.
+void whi_req_stop_awaiting(wh_request *req);
 
 // whi_req_text names it for people: "tag send".
 static inline const char *whi_req_text(const wh_request *req) {

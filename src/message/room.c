@@ -159,8 +159,12 @@ static wh_status init(wh_worker *worker) {
     init_pools(room, worker->eager_max);
     worker->tell = whi_req_run_completed;
     room->links.user = &link_user;
-    whi_endpoint_init(worker);
     whi_open_init(worker);
+    whi_close_init(worker);
+    whi_ahead_init(worker);
+    whi_control_on(worker, WHI_CLASS_BYE, whi_link_record, 0);
+    whi_control_on(worker, WHI_CLASS_SWITCH, whi_link_record, 0);
+    whi_control_on(worker, WHI_CLASS_LANE_OFFER, whi_link_record, WHI_LANE_PIECE);
     whi_send_init(worker);
     whi_recv_init(worker);
     room->scratch = whi_malloc(worker->eager_max + WHI_CONTROL_MAX);

@@ -54,6 +54,8 @@ typedef struct whi_message_room {
     whi_hash am_handlers;  // by id
     whi_allocator allocators[WHI_MEM_KINDS];
 
+    void (*fetch_ahead)(wh_endpoint *ep);  // what credit that is owed to the peer may be used for
+
     // Other threads.  What is atomic shares no word with what is not (request.h says why).
     _Alignas(8) _Atomic uint32_t waiters;  // threads that sleep on some request
     _Atomic uint32_t foreign_freed;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "mem/mem.h"
-#include "message/deliver.h"
+#include "message/records.h"
 
 // send_ordered puts a record that carries a sequence number on the lane.
 wh_status whi_send_ordered(wh_endpoint *ep, whi_hdr *hdr, const void *payload) {

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The end of an endpoint, whatever the reason.
+//
+// It ends once, in whi_ep_end: there all that is pending is completed, save what a lane has in its hands, which follows when the
+// lane has let go.  What arrived whole before the end can still be received.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "link/dial.h"
+#include "message/endpoint.h"
+#include "message/recv.h"
+
+// end_dial ends the dial of an endpoint that has been opened or has ended.
+static void end_dial(wh_endpoint *ep) {
+    if (ep->dial)
+        whi_dial_end(ep->dial);
+    ep->dial = NULL;
+}
+
+// outlives says whether a matched operation goes on without its endpoint: a receive from any source that has a place to go
+// back to.  It ends there if it was cancelled.  Of a parked object, which an allocator knows, the user must hear.
+static bool outlives(const wh_request *req) {
+    bool receives = req->ops->receives;
+    return receives && req->any && !req->no_place && req->stage != WHI_STAGE_ASKING &&
+           req->stage != WHI_STAGE_PARKED;
+}
+
+void whi_ep_let_go(wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    whi_ep_retain(ep);
+    req->fate = WHI_FATE_GOES_ON;
+    if (outlives(req))
+        whi_recv_regain(req);
+    else
+        whi_req_finish(req, req->why);
+    whi_ep_forget_link(ep);
+    whi_ep_release(ep);
+}
+
+// needs_nobody says whether a receive has all of its object, and only its user has yet to say where to: it goes on, however
+// its endpoint ends, unless the user aborts that.
+static bool needs_nobody(const wh_request *req, wh_status why) {
+    bool waits = req->stage == WHI_STAGE_ASKING || req->stage == WHI_STAGE_PARKED;
+    return waits && why != WH_ECANCELLED && req->ops->whole && req->ops->whole(req);
+}
+
+// end_request completes one pending operation of an endpoint that ends.  False: it must stay, since the lane is in the
+// middle of its buffer.
+bool whi_ep_end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
+    whi_link *link = ep->link;
+    bool receives = req->ops->receives;
+    if (receives && needs_nobody(req, why)) {
+        bool asking = req->stage == WHI_STAGE_ASKING;
+        if (!asking)
+            whi_recv_set_apart(req);
+        return !asking;
+    }
+    bool busy = link && !link->dead &&
+                (whi_messages_on(link)->mid == req || whi_messages_on(link)->landing == req);
+    if (busy || req->stage == WHI_STAGE_ASKING || req->held) {
+        if (req->held) {
+            req->fate = WHI_FATE_LET_GO;  // when the lane has given back what it holds
+            whi_list_remove(&req->queue_link);
+        } else if (busy && whi_messages_on(link)->mid == req) {
+            req->fate = WHI_FATE_LAST_CHUNK;
+        }
+        if (!outlives(req)) {
+            if (link && !link->dead && (busy || req->held))
+                whi_req_start_grace(req, why);
+            req->why = why;
+        }
+        return false;
+    }
+    if (receives && req->stage == WHI_STAGE_QUEUED) {
+        int which = req->ops->match;
+        if (which != WHI_MATCH_NONE)
+            whi_match_unpost(&whi_messages_of(ep->worker)->match[which], &ep->match[which], req);
+    } else if (outlives(req)) {
+        whi_recv_regain(req);
+        return true;
+    }
+    whi_req_fail(req, why, "%s: %s", whi_req_text(req), whi_ep_sentence(ep));
+    return true;
+}
+
+static void end_requests(wh_endpoint *ep, wh_status why) {
+    whi_list stay, all;
+    whi_list_init(&stay);
+    whi_list_init(&all);
+    whi_list_append(&all, &ep->ops);
+    whi_list *node;
+    while ((node = whi_list_first(&all))) {
+        wh_request *req = whi_container_of(node, wh_request, op_link);
+        if (!whi_ep_end_request(ep, req, why)) {
+            whi_list_remove(node);
+            whi_list_push_back(&stay, node);
+        }
+    }
+    whi_list_append(&ep->ops, &stay);
+}
+
+static void drop_early(wh_endpoint *ep) {
+    whi_list *node;
+    while ((node = whi_list_pop_front(&ep->early)))
+        whi_free(whi_container_of(node, whi_early, link));
+    ep->early_count = 0;
+}
+
+void whi_ep_end(wh_endpoint *ep, wh_status why, const char *sentence) {
+    if (ep->state == WHI_EP_CLOSED)
+        return;
+    ep->state = WHI_EP_CLOSED;
+    if (ep->eos && why == WH_EPEER)
+        why = WH_ECLOSED;  // it had said its last word before it went
+    ep->why = why;
+    ep->error = whi_strdup(sentence ? sentence : wh_status_text(why));
+    ep->fast_limit = 0;
+    ep->announced = 0;
+    end_dial(ep);
+    ep->connect_req = NULL;  // it is among the operations
+    ep->close_req = NULL;
+    whi_recv_drop_messages(ep, ep->user_gone);
+    end_requests(ep, why);
+    drop_early(ep);
+    whi_link *link = ep->link;
+    if (ep->dirty)
+        whi_list_remove(&ep->dirty_node);
+    ep->dirty = false;
+    if (link)
+        whi_ep_leave(link, ep);
+    whi_ep_forget_link(ep);
+    ep->worker->counters.endpoints--;
+    whi_ep_queue_lost(ep);
+    whi_ep_release(ep);  // the library's hold
+    if (link)
+        whi_link_maybe_close(link);
+}
