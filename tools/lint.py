@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run the static checks and close with one line: N passed, N failed, N skipped.
 
-    lint.py BUILD_CLANG [CHECK...]     (format, spdx, includes, api, abi, plain, tidy; all without a name)
+    lint.py BUILD_CLANG [CHECK...]     (format, spdx, includes, circles, api, abi, plain, tidy; all without a name)
 
 BUILD_CLANG is a configured folder made by clang; its compile database drives clang-tidy.  build-plain beside it
 was built without UCX and whatever else is optional (`make lint` does both).
@@ -56,6 +56,10 @@ def check_spdx():
 
 def check_includes():
     return run(sys.executable, "tools/check_deps.py")
+
+
+def check_circles():
+    return run(sys.executable, "tools/check_circles.py", BUILD)
 
 
 def check_api():

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Check who calls whom, measured from the object files of a build: check_circles.py BUILD [--all]
+
+Files that call each other in a circle can only be read together: no circle has more than MOST files,
+none crosses folders of src, and no folder has more than FOLDER_MOST C files.  --all prints every
+circle, also those that are allowed.
+"""
+import collections
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MOST = 8
+FOLDER_MOST = 40
+
+
+def symbols(objects):
+    """What each source defines, and what it uses: {symbol: source}, {source: {symbol}}."""
+    defines, uses = {}, {}
+    for path in objects:
+        source = path.name.removesuffix(".c.o").replace("_", "/", 1)  # src_link_hand.c.o
+        uses[source] = set()
+        listing = subprocess.run(["nm", str(path)], capture_output=True, text=True, check=True).stdout
+        for line in listing.splitlines():
+            kind, symbol = line.split()[-2:]
+            if kind == "U":
+                uses[source].add(symbol)
+            elif kind in "TDBRWVC":
+                defines.setdefault(symbol, source)
+    return defines, uses
+
+
+def circles(graph):
+    """Strongly connected components of more than one node (R. Tarjan, 1972), without recursion."""
+    order, low, stack, found = {}, {}, [], []
+    for root in sorted(graph):
+        if root in order:
+            continue
+        path = [(root, iter(sorted(graph[root])))]
+        order[root] = low[root] = len(order)
+        stack.append(root)
+        while path:
+            node, rest = path[-1]
+            other = next(rest, None)
+            if other is None:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[node])
+                if low[node] == order[node]:
+                    at = stack.index(node)
+                    if len(stack) - at > 1:
+                        found.append(sorted(stack[at:]))
+                    del stack[at:]
+            elif other not in order:
+                order[other] = low[other] = len(order)
+                stack.append(other)
+                path.append((other, iter(sorted(graph[other]))))
+            elif other in stack:
+                low[node] = min(low[node], order[other])
+    return sorted(found, key=len, reverse=True)
+
+
+def room_of(source, rooms):
+    """The folder of src that an object's name begins with: src/net_shm_ring is of net/shm."""
+    name = source.removeprefix("src/")
+    return max((room for room in rooms if name.startswith(room.replace("/", "_") + "_")), key=len)
+
+
+def main():
+    build = pathlib.Path(sys.argv[1])
+    folders = collections.Counter(path.parent.relative_to(ROOT / "src").as_posix()
+                                  for path in (ROOT / "src").rglob("*.c")
+                                  if not path.stem.endswith("_test"))
+    bad = [f"src/{folder} has {count} C files, more than {FOLDER_MOST}: part it"
+           for folder, count in sorted(folders.items()) if count > FOLDER_MOST]
+    # Objects of sources that were renamed stay in the folder until it is cleaned.
+    known = {path.relative_to(ROOT).as_posix().replace("/", "_") for path in (ROOT / "src").rglob("*.c")}
+    objects = [path for path in sorted((build / "libwherry_internal.a.p").glob("src_*.c.o"))
+               if path.name.removesuffix(".o") in known]
+    if not objects:
+        sys.exit(f"{build} holds no objects of the library: build it first")
+    defines, uses = symbols(objects)
+    graph = {name: {defines[s] for s in used if defines.get(s, name) != name}
+             for name, used in uses.items()}
+    found = circles(graph)
+    for files in found:
+        rooms = {room_of(name, folders) for name in files}
+        line = f"{len(files)} files call each other in a circle: {' '.join(files)}"
+        if len(files) > MOST:
+            bad.append(line)
+        elif len(rooms) > 1:
+            bad.append(f"across {', '.join(sorted(rooms))}: {line}")
+        elif "--all" in sys.argv:
+            print(line)
+    edges = {(room_of(a, folders), room_of(b, folders)) for a in graph for b in graph[a]}
+    bad += [f"src/{a} and src/{b} call each other" for a, b in sorted(edges)
+            if a < b and (b, a) in edges]
+    print(*bad, sep="\n", end="\n" if bad else "")
+    print(f"circles: {len(objects)} files, {len(found)} circles, the largest of "
+          f"{max(map(len, found), default=0)}, {len(bad)} violations")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
