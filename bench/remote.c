@@ -18,9 +18,9 @@ static wh_status make_memory(bench_remote *remote, wh_context *ctx, size_t size)
         remote->buffer = aligned_alloc(4096, room);
         if (!remote->buffer)
             return WH_ENOMEM;
-        status = wh_mem_register(ctx, remote->buffer, room, WH_MEM_HOST, WH_MR_ALL, &remote->mr);
+        status = wh_mr_register(ctx, remote->buffer, room, WH_MEM_HOST, WH_MR_ALL, &remote->mr);
     } else {
-        status = wh_mem_alloc(ctx, room, WH_MR_ALL, &remote->mr);
+        status = wh_mr_alloc(ctx, room, WH_MR_ALL, &remote->mr);
     }
     if (status == WH_OK)
         memset(wh_mr_address(remote->mr), 0, room);

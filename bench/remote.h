@@ -13,7 +13,7 @@
 #include <wherry/wherry.h>
 
 typedef struct bench_remote {
-    bool user;      // memory of malloc, registered, and not of wh_mem_alloc
+    bool user;      // memory of malloc, registered, and not of wh_mr_alloc
     void *buffer;   // the follower's, when it is
     wh_mr *mr;      // the follower's
     wh_rkey *rkey;  // the lead's

@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
     wh_mr *memory;
     must(wh_context_create(NULL, &ctx), "context");
     must(wh_worker_create(ctx, NULL, &worker), "worker");
-    must(wh_mem_alloc(ctx, sizeof(board), WH_MR_ALL, &memory), "memory");
+    must(wh_mr_alloc(ctx, sizeof(board), WH_MR_ALL, &memory), "memory");
     must(wh_mr_key(memory, key, &key_size), "key");
     must(wh_listener_open(worker, argc > 2 ? argv[2] : "127.0.0.1:0", NULL, on_accept, NULL,
                           &listener),

@@ -349,7 +349,7 @@ static void register_memory(wh_context *ctx) {
         wh_mem_kind kind = i == 2 ? WH_MEM_SIM : WH_MEM_HOST;
         if (i == 2)
             MUST(wh_mem_alloc_kind(WH_MEM_SIM, 0, size, &ptr) == WH_OK);
-        MUST(ptr && wh_mem_register(ctx, ptr, size, kind, rights[i], &mrs[i]) == WH_OK);
+        MUST(ptr && wh_mr_register(ctx, ptr, size, kind, rights[i], &mrs[i]) == WH_OK);
         MUST(whi_hash_remove(&mrs[i]->table->mrs, mrs[i]->id) == mrs[i]);
         mrs[i]->id = FIRST_ID + i;
         MUST(whi_hash_put(&mrs[i]->table->mrs, mrs[i]->id, mrs[i]) == WH_OK);

@@ -36,12 +36,12 @@ static wh_context *context_of(const kit_side *me) {
 static owned own(kit_side *me, bool ours, size_t size, unsigned access) {
     owned o = {.ours = ours};
     if (ours) {
-        REQUIRE_STATUS(wh_mem_alloc(context_of(me), size, access, &o.mr), WH_OK);
+        REQUIRE_STATUS(wh_mr_alloc(context_of(me), size, access, &o.mr), WH_OK);
         o.bytes = wh_mr_address(o.mr);
     } else {
         o.bytes = kit_alloc(me, size);
         memset(o.bytes, 0, size);
-        REQUIRE_STATUS(wh_mem_register(context_of(me), o.bytes, size, WH_MEM_AUTO, access, &o.mr),
+        REQUIRE_STATUS(wh_mr_register(context_of(me), o.bytes, size, WH_MEM_AUTO, access, &o.mr),
                        WH_OK);
     }
     REQUIRE_INT(wh_mr_size(o.mr), size);
@@ -260,10 +260,10 @@ CASE(rma_arguments, 0) {
     if (me->role == 1) {
         owned all = own(me, true, 64, WH_MR_ALL), readable = own(me, false, 64, WH_MR_READ);
         wh_mr *mr;
-        REQUIRE_STATUS(wh_mem_alloc(context_of(me), 0, WH_MR_ALL, &mr), WH_EINVAL);
-        REQUIRE_STATUS(wh_mem_alloc(context_of(me), 8, 0, &mr), WH_EINVAL);
-        REQUIRE_STATUS(wh_mem_alloc(context_of(me), 8, 64, &mr), WH_EINVAL);
-        REQUIRE_STATUS(wh_mem_register(context_of(me), NULL, 8, WH_MEM_HOST, WH_MR_ALL, &mr),
+        REQUIRE_STATUS(wh_mr_alloc(context_of(me), 0, WH_MR_ALL, &mr), WH_EINVAL);
+        REQUIRE_STATUS(wh_mr_alloc(context_of(me), 8, 0, &mr), WH_EINVAL);
+        REQUIRE_STATUS(wh_mr_alloc(context_of(me), 8, 64, &mr), WH_EINVAL);
+        REQUIRE_STATUS(wh_mr_register(context_of(me), NULL, 8, WH_MEM_HOST, WH_MR_ALL, &mr),
                        WH_EINVAL);
         send_key(me, &all);
         send_key(me, &readable);
@@ -475,7 +475,7 @@ CASE(rma_device, 0) {
         void *device = NULL;
         wh_mr *mr = NULL;
         REQUIRE_STATUS(wh_mem_alloc_kind(WH_MEM_SIM, 0, SIZE, &device), WH_OK);
-        REQUIRE_STATUS(wh_mem_register(context_of(me), device, SIZE, WH_MEM_AUTO, WH_MR_ALL, &mr),
+        REQUIRE_STATUS(wh_mr_register(context_of(me), device, SIZE, WH_MEM_AUTO, WH_MR_ALL, &mr),
                        WH_OK);
         owned o = {.mr = mr, .ours = true};
         send_key(me, &o);

@@ -231,7 +231,7 @@ static wh_status find(kit_side *me, uint64_t tag, wh_result *result) {
                            : wh_worker_tag_probe(me->worker, tag, WH_TAG_MASK_ALL, result);
 }
 
-CASE(tag_probe_and_peek, 0) {
+CASE(tag_probe_and_take, 0) {
     static const size_t sizes[] = {0, 8, 8192, 200000};
     for (uint64_t i = 0; i < 4; i++) {
         size_t size = sizes[i];
@@ -252,8 +252,8 @@ CASE(tag_probe_and_peek, 0) {
             REQUIRE_INT(result.tag, 40 + i);
             REQUIRE(result.source == me->ep);
             wh_message *first = NULL, *second = NULL;
-            REQUIRE_STATUS(wh_tag_peek(me->ep, 40 + i, WH_TAG_MASK_ALL, &result, &first), WH_OK);
-            UNTIL(wh_worker_tag_peek(me->worker, 40 + i, WH_TAG_MASK_ALL, NULL, &second) == WH_OK ||
+            REQUIRE_STATUS(wh_tag_take(me->ep, 40 + i, WH_TAG_MASK_ALL, &result, &first), WH_OK);
+            UNTIL(wh_worker_tag_take(me->worker, 40 + i, WH_TAG_MASK_ALL, NULL, &second) == WH_OK ||
                   size > 8192);
             if (second)
                 wh_message_drop(second);
@@ -272,7 +272,7 @@ CASE(tag_probe_and_peek, 0) {
     }
 }
 
-CASE(tag_peek_of_a_withdrawn_message, 0) {
+CASE(tag_take_of_a_withdrawn_message, 0) {
     const size_t size = 100000;
     char *buf = kit_alloc(me, size);
     kit_op op;
@@ -286,7 +286,7 @@ CASE(tag_peek_of_a_withdrawn_message, 0) {
         SYNC();
     } else {
         wh_message *msg = NULL;
-        UNTIL(wh_tag_peek(me->ep, 4, WH_TAG_MASK_ALL, NULL, &msg) == WH_OK);
+        UNTIL(wh_tag_take(me->ep, 4, WH_TAG_MASK_ALL, NULL, &msg) == WH_OK);
         SYNC();
         kit_recv(me, me->ep, buf, 1, 5);  // behind the withdrawal
         REQUIRE_STATUS(wh_message_recv(msg, buf, size, opts, &op.req), WH_ECANCELLED);

@@ -58,11 +58,11 @@ typedef struct model_pair {
     uint64_t am_next[2];     // lowest message id that may come next to each side
 } model_pair;
 
-typedef struct model_peeked {
+typedef struct model_taken {
     wh_message *msg;
     int side, ep;
     size_t size;
-} model_peeked;
+} model_taken;
 
 typedef struct model_state {
     uint64_t seed, rng;
@@ -83,8 +83,8 @@ typedef struct model_state {
     wh_am *kept[MODEL_KEPT];  // active messages that their handler has kept, and which they are
     int kept_message[MODEL_KEPT];
     int kept_count;
-    model_peeked peeked[MODEL_PEEKED];  // messages that were taken and not received yet
-    int peeked_count;
+    model_taken taken[MODEL_PEEKED];  // messages that were taken and not received yet
+    int taken_count;
 } model_state;
 
 extern model_state model;

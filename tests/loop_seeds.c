@@ -6,7 +6,7 @@
 //     loop_seeds [--seeds N] [--first S] [--verbose]
 //
 // The seed decides the network (delays, window, splitting, reordering, a loss after so many records) and the program:
-// sends and receives of every kind, cancels, peeks, flushes, aborts, cuts, in any order, with progress of either side in
+// sends and receives of every kind, cancels, takes, flushes, aborts, cuts, in any order, with progress of either side in
 // between.  Nothing depends on time, so WHERRY_SEED=n repeats one program exactly.
 //
 // What must come of it is the model's affair (loop_model.h).  On an endpoint to which nothing bad has happened, nothing is
@@ -106,8 +106,8 @@ static void step_cancel(void) {
     wh_request_cancel(o->req);
 }
 
-// use_peeked receives a message that was taken, or drops it.
-static void use_peeked(const model_peeked *p) {
+// use_taken receives a message that was taken, or drops it.
+static void use_taken(const model_taken *p) {
     model_op *o = model_chance(70) ? model_new_op(TAG, false, p->side, p->ep) : NULL;
     if (!o) {
         // What is dropped has arrived, as far as the model goes: it cannot be told which it was.
@@ -128,24 +128,24 @@ static void use_peeked(const model_peeked *p) {
     model_began(o, st);
 }
 
-static void step_peek(int side, int ep) {
+static void step_take(int side, int ep) {
     wh_endpoint *handle = model.eps[ep].handle[side];
     wh_message *msg = NULL;
     wh_result result;
-    if (!handle || wh_tag_peek(handle, 0, 0, &result, &msg) != WH_OK)
+    if (!handle || wh_tag_take(handle, 0, 0, &result, &msg) != WH_OK)
         return;
     model.eps[ep].cancels = true;  // it is out of the order in which receives match
-    model_peeked p = {msg, side, ep, result.size};
-    if (model_chance(40) && model.peeked_count < MODEL_PEEKED)
-        model.peeked[model.peeked_count++] = p;
+    model_taken p = {msg, side, ep, result.size};
+    if (model_chance(40) && model.taken_count < MODEL_PEEKED)
+        model.taken[model.taken_count++] = p;
     else
-        use_peeked(&p);
+        use_taken(&p);
 }
 
-static bool step_peeked(void) {
-    if (!model.peeked_count)
+static bool step_taken(void) {
+    if (!model.taken_count)
         return false;
-    use_peeked(&model.peeked[--model.peeked_count]);
+    use_taken(&model.taken[--model.taken_count]);
     return true;
 }
 
@@ -326,7 +326,7 @@ static void step(void) {
     else if (model_chance(5))
         (void)memory_step();
     else if (model_chance(2))
-        (void)step_peeked();
+        (void)step_taken();
     else if (what < 22)
         step_send(side, ep, TAG);
     else if (what < 30)
@@ -340,7 +340,7 @@ static void step(void) {
     else if (what < 65)
         step_flush(side, ep);
     else if (what < 67)
-        step_peek(side, ep);
+        step_take(side, ep);
     else if (what < 69)
         step_kept();
     else if (what < 90)
@@ -364,7 +364,7 @@ static void settle(void) {
             proc_fail(__FILE__, __LINE__, "the workers do not come to rest");
         while (model.kept_count)
             step_kept();
-        while (memory_step() || step_peeked()) {
+        while (memory_step() || step_taken()) {
         }
         kit_loop_tick(model.loop);
         unsigned events = wh_worker_progress(model.worker[0]) + wh_worker_progress(model.worker[1]);
@@ -471,8 +471,8 @@ static void run_seed(uint64_t seed, bool verbose) {
         wh_worker_destroy(model.worker[side]);
     while (model.kept_count)
         wh_am_drop(model.kept[--model.kept_count]);
-    while (model.peeked_count)
-        wh_message_drop(model.peeked[--model.peeked_count].msg);
+    while (model.taken_count)
+        wh_message_drop(model.taken[--model.taken_count].msg);
     model_end();
     memory_end();
     for (int i = 0; i < model.ep_count; i++)

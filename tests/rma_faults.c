@@ -65,11 +65,11 @@ static void own(trial *t) {
     char *users = NULL;
     proc_open(&w, t->lane, "wait", NULL);
     if (t->ours) {
-        CHECK_STATUS(wh_mem_alloc(w.ctx, MEMORY, WH_MR_ALL, &mr), WH_OK);
+        CHECK_STATUS(wh_mr_alloc(w.ctx, MEMORY, WH_MR_ALL, &mr), WH_OK);
     } else {
         users = calloc(1, MEMORY);
         CHECK(users);
-        CHECK_STATUS(wh_mem_register(w.ctx, users, MEMORY, WH_MEM_HOST, WH_MR_ALL, &mr), WH_OK);
+        CHECK_STATUS(wh_mr_register(w.ctx, users, MEMORY, WH_MEM_HOST, WH_MR_ALL, &mr), WH_OK);
     }
     CHECK_STATUS(wh_mr_key(mr, t->shared->key, &t->shared->key_size), WH_OK);
     CHECK_STATUS(wh_listener_open(w.worker, "127.0.0.1:0", NULL, on_accept, &ep, &listener), WH_OK);

@@ -414,10 +414,10 @@ static void make_memories(void) {
     memset(m.users, 0, MEMORY);
     for (int k = 0; k < MEMORIES; k++) {
         if (k < MEMORIES - 1)
-            CHECK_STATUS(wh_mem_alloc(m.owner.ctx, MEMORY, WH_MR_ALL, &m.mrs[k]), WH_OK);
+            CHECK_STATUS(wh_mr_alloc(m.owner.ctx, MEMORY, WH_MR_ALL, &m.mrs[k]), WH_OK);
         else
             CHECK_STATUS(
-                wh_mem_register(m.owner.ctx, m.users, MEMORY, WH_MEM_HOST, WH_MR_ALL, &m.mrs[k]),
+                wh_mr_register(m.owner.ctx, m.users, MEMORY, WH_MEM_HOST, WH_MR_ALL, &m.mrs[k]),
                 WH_OK);
         m.memory[k] = wh_mr_address(m.mrs[k]);
     }

@@ -46,17 +46,17 @@ enum {
     WH_MR_ALL = WH_MR_READ | WH_MR_WRITE | WH_MR_ATOMIC,
 };
 
-// wh_mem_register registers `size` > 0 bytes of the user's memory.  The memory must stay until
+// wh_mr_register registers `size` > 0 bytes of the user's memory.  The memory must stay until
 // wh_mr_destroy has returned WH_OK.  `kind` may be WH_MEM_AUTO; `access` is a set of WH_MR_*.  Any
 // thread.
-WH_API WH_CHECK wh_status wh_mem_register(wh_context *ctx, void *ptr, size_t size, wh_mem_kind kind,
-                                          unsigned access, wh_mr **mr);
+WH_API WH_CHECK wh_status wh_mr_register(wh_context *ctx, void *ptr, size_t size, wh_mem_kind kind,
+                                         unsigned access, wh_mr **mr);
 
-// wh_mem_alloc allocates zeroed host memory of `size` > 0 bytes, aligned to a page, and registers
+// wh_mr_alloc allocates zeroed host memory of `size` > 0 bytes, aligned to a page, and registers
 // it.  Peers on this host reach it directly, at the speed of memory.  For that, they map the whole
 // of it: whoever has the key could, with a library of his own, read and write it in spite of
 // `access` (docs/security.md).  wh_mr_destroy frees it.  Any thread.
-WH_API WH_CHECK wh_status wh_mem_alloc(wh_context *ctx, size_t size, unsigned access, wh_mr **mr);
+WH_API WH_CHECK wh_status wh_mr_alloc(wh_context *ctx, size_t size, unsigned access, wh_mr **mr);
 
 // wh_mr_address and wh_mr_size return where the memory is and its bytes.
 WH_API void *wh_mr_address(const wh_mr *mr);
@@ -67,8 +67,8 @@ WH_API size_t wh_mr_size(const wh_mr *mr);
 WH_API WH_CHECK wh_status wh_mr_key(const wh_mr *mr, void *key, size_t *size);
 
 // wh_mr_destroy revokes the key.  WH_OK: no access begins from the return on, and the handle is given
-// up, memory of wh_mem_alloc with it.  WH_EBUSY: a worker of the context is in the middle of an
-// access that a peer began before, which is never answered for memory of wh_mem_alloc, and ends it
+// up, memory of wh_mr_alloc with it.  WH_EBUSY: a worker of the context is in the middle of an
+// access that a peer began before, which is never answered for memory of wh_mr_alloc, and ends it
 // in its next progress; or a peer that reaches the memory through UCX has yet to give it back.
 // Progress the workers and call again.  WH_EFORKED: it is the memory of a forked child's parent.  Any thread.
 WH_API WH_CHECK wh_status wh_mr_destroy(wh_mr *mr);

@@ -53,11 +53,11 @@ WH_API WH_CHECK wh_status wh_worker_tag_probe(wh_worker *worker, uint64_t tag, u
 // A message that was taken from the queue and that only wh_message_recv can receive.
 typedef struct wh_message wh_message;
 
-// wh_tag_peek takes such a message: WH_OK, or WH_ENOTFOUND.  The caller ends *msg with
+// wh_tag_take takes such a message: WH_OK, or WH_ENOTFOUND.  The caller ends *msg with
 // wh_message_recv or wh_message_drop.  Owner only.
-WH_API WH_CHECK wh_status wh_tag_peek(wh_endpoint *ep, uint64_t tag, uint64_t mask,
+WH_API WH_CHECK wh_status wh_tag_take(wh_endpoint *ep, uint64_t tag, uint64_t mask,
                                       wh_result *result, wh_message **msg);
-WH_API WH_CHECK wh_status wh_worker_tag_peek(wh_worker *worker, uint64_t tag, uint64_t mask,
+WH_API WH_CHECK wh_status wh_worker_tag_take(wh_worker *worker, uint64_t tag, uint64_t mask,
                                              wh_result *result, wh_message **msg);
 
 // wh_message_recv receives the taken message; like wh_tag_recv otherwise.  *msg is given up unless the call

@@ -494,7 +494,7 @@ class Fairness(LoopCase):
                 async def send():
                     await ours.send(b"x")
                     worker.progress()
-                    theirs.peek().drop()
+                    theirs.take().drop()
 
                 self.assertTrue(run_on(make, let_others_run(send)))
                 for each in (ours, theirs):

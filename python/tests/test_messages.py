@@ -89,13 +89,13 @@ class Tagged(LoopCase):
             await b.recv(bytearray(5), 3)
             self.assertIsNone(b.probe(3))
 
-    async def test_peek(self):
+    async def test_take(self):
         async with pair(None, wherry.Worker()) as (a, b):
-            self.assertIsNone(b.peek(3))
+            self.assertIsNone(b.take(3))
             for i in range(4):
                 await a.send(b"%d" % i * 5, 3)
             await a.flush()
-            first, second = b.peek(3), b.worker.peek(0, 0)
+            first, second = b.take(3), b.worker.take(0, 0)
             self.assertEqual((first.size, first.tag, first.source), (5, 3, b))
             got = bytearray(5)
             await b.recv(got, 3)  # what was taken is no other receive's
@@ -108,10 +108,10 @@ class Tagged(LoopCase):
                 with self.assertRaises(wherry.ClosedError):
                     gone.recv(got)
             with self.assertRaises(wherry.TruncatedError):
-                await b.peek(3).recv(bytearray(1))
+                await b.take(3).recv(bytearray(1))
             # A large one is still with its sender, who hears that it was dropped with the object.
             sending = a.send(bytes(100_000), 4)
-            while (large := b.peek(4)) is None:
+            while (large := b.take(4)) is None:
                 await asyncio.sleep(0)
             self.assertFalse(sending.done())
             held = [large]
@@ -329,7 +329,7 @@ class Objects(LoopCase):
         async with pair() as (a, b):
             await a.send_obj(b"object")
             self.assertIsNone(b.probe())
-            self.assertIsNone(b.peek())
+            self.assertIsNone(b.take())
             got = bytearray(8)
             op = b.recv(got)
             await a.send(b"message")

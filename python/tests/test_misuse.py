@@ -80,8 +80,8 @@ class Arguments(LoopCase):
                     lambda tag: a.send_obj(b"x", tag), lambda tag: b.recv_obj(tag),
                     lambda tag: b.recv_obj(0, tag), lambda tag: b.worker.recv(got, tag),
                     lambda tag: b.worker.recv(got, 0, tag), lambda tag: b.worker.recv_obj(tag),
-                    b.probe, lambda tag: b.probe(0, tag), b.peek, lambda tag: b.peek(0, tag),
-                    b.worker.probe, b.worker.peek, lambda tag: b.worker.peek(0, tag)]
+                    b.probe, lambda tag: b.probe(0, tag), b.take, lambda tag: b.take(0, tag),
+                    b.worker.probe, b.worker.take, lambda tag: b.worker.take(0, tag)]
             sizes = [lambda at: remote.put(b"x", at), lambda at: remote.get(got, at),
                      lambda at: remote.atomic("add", at, 1), lambda n: wherry.DeviceMemory(n, "sim"),
                      wherry.alloc, lambda n: wherry.types.contig(n, wherry.types.BYTE),

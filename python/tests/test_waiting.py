@@ -599,7 +599,7 @@ async def main():
     memory = worker.context.alloc(64)
     remote = a.open_key(memory.key)
     await a.send(b"x", 5)
-    while not (message := b.peek(5)):
+    while not (message := b.take(5)):
         await asyncio.sleep(0)
     accepting, receiving = listener.accept(), b.recv(bytearray(4), 9)
     others = [b.recv_obj(3), a.send(bytes(4 << 20), 7), worker.recv(bytearray(9), 8),
@@ -615,9 +615,9 @@ async def main():
         for op in [receiving] + others[:3]:
             refused("size", lambda: op.size)
         calls = {
-            a: "send(buf) send(buf,1) send_obj(buf) recv(buf) recv_obj() am_send(1) probe() peek() "
+            a: "send(buf) send(buf,1) send_obj(buf) recv(buf) recv_obj() am_send(1) probe() take() "
                "open_key(buf) fence() flush() on_lost(print) connected lanes counters() abort() close()",
-            worker: "recv(buf) recv_obj() probe() peek() set_am(1,print) set_am(1,None) address "
+            worker: "recv(buf) recv_obj() probe() take() set_am(1,print) set_am(1,None) address "
                     "set_allocator('host',bytearray) counters() dump() progress() connect('::1',1) "
                     "listen() close()",
             message: "recv(buf) drop()",

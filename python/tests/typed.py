@@ -18,7 +18,7 @@ async def conversations(ep: wherry.Endpoint) -> None:
     assert_type(ep.recv(bytearray(1)).result(1.0), int)
     assert_type(ep.recv(bytearray(1)).source, Optional[wherry.Endpoint])
     assert_type(ep.probe(), Optional[wherry.Probed])
-    message = ep.peek(0, 0)
+    message = ep.take(0, 0)
     if message is not None:
         assert_type(await message.recv(bytearray(message.size)), int)
 

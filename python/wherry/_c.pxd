@@ -187,9 +187,9 @@ cdef extern from "<wherry/tag.h>" nogil:
 
     ctypedef struct wh_message:
         pass
-    wh_status wh_tag_peek(wh_endpoint *ep, uint64_t tag, uint64_t mask, wh_result *result,
+    wh_status wh_tag_take(wh_endpoint *ep, uint64_t tag, uint64_t mask, wh_result *result,
                           wh_message **msg)
-    wh_status wh_worker_tag_peek(wh_worker *worker, uint64_t tag, uint64_t mask,
+    wh_status wh_worker_tag_take(wh_worker *worker, uint64_t tag, uint64_t mask,
                                  wh_result *result, wh_message **msg)
     wh_status wh_message_recv(wh_message *msg, void *buf, size_t size, const wh_op_opts *opts,
                               wh_request **req)
@@ -246,9 +246,9 @@ cdef extern from "<wherry/rma.h>" nogil:
         WH_ATOMIC_XOR
         WH_ATOMIC_SWAP
         WH_ATOMIC_CSWAP
-    wh_status wh_mem_register(wh_context *ctx, void *ptr, size_t size, wh_mem_kind kind,
+    wh_status wh_mr_register(wh_context *ctx, void *ptr, size_t size, wh_mem_kind kind,
                               unsigned access, wh_mr **mr)
-    wh_status wh_mem_alloc(wh_context *ctx, size_t size, unsigned access, wh_mr **mr)
+    wh_status wh_mr_alloc(wh_context *ctx, size_t size, unsigned access, wh_mr **mr)
     void *wh_mr_address(const wh_mr *mr)
     size_t wh_mr_size(const wh_mr *mr)
     wh_status wh_mr_key(const wh_mr *mr, void *key, size_t *size)

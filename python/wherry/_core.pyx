@@ -162,7 +162,7 @@ MADE_BY = {
     Frame: "frames come from recv_obj()",
     Iteration: "iterations come from objects() or a listener",
     Listener: "listeners are made by listen()",
-    Message: "messages come from peek()",
+    Message: "messages come from take()",
     RegisteredMemory: "registered memory is made by alloc() or register()",
     RemoteMemory: "remote memory comes from Endpoint.open_key()",
     Request: "requests are made by operations, such as Endpoint.send()",

@@ -181,7 +181,7 @@ cdef class Endpoint:
         self.worker.touch()
         return probed(self.worker, wh_tag_probe(c, wanted, compared, &self.worker.result))
 
-    def peek(self, tag=0, mask=ALL):
+    def take(self, tag=0, mask=ALL):
         """Takes the message that ``probe`` would tell of: a Message, or None.  Owner only."""
         cdef uint64_t wanted = bits_of(tag, "tag"), compared = bits_of(mask, "mask")
         cdef wh_endpoint *c = self.open()
@@ -189,7 +189,7 @@ cdef class Endpoint:
         self.worker.must_own()
         wh_worker_progress(self.worker.c)
         self.worker.touch()
-        cdef wh_status status = wh_tag_peek(c, wanted, compared, &self.worker.result,
+        cdef wh_status status = wh_tag_take(c, wanted, compared, &self.worker.result,
                                             &message)
         return taken(self.worker, status, message)
 

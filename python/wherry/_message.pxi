@@ -19,7 +19,7 @@ cdef void drop_message(void *message) noexcept nogil:
 
 @cython.no_gc_clear
 cdef class Message:
-    """A message that ``peek`` has taken: no other receive gets it.
+    """A message that ``take`` has taken: no other receive gets it.
 
     Receive it into a buffer of its ``size``, or drop it; it is dropped with the object, too.  Only
     the thread that owns the worker may use it.
@@ -88,7 +88,7 @@ cdef class Message:
 cdef Message taken(Worker w, wh_status status, wh_message *c):
     if status == WH_ENOTFOUND:
         return None
-    must(status, "peek")
+    must(status, "take")
     cdef Message made = Message.__new__(Message)
     made.c, made.worker = c, w
     made.bytes, made.number = w.result.size, w.result.tag

@@ -144,7 +144,7 @@ cdef RegisteredMemory new_memory(Context ctx):
 
 cdef RegisteredMemory alloc_memory(Context ctx, size_t size, str access):
     cdef RegisteredMemory made = new_memory(ctx)
-    must(wh_mem_alloc(ctx.c, size, access_of(access), &made.c), "alloc",
+    must(wh_mr_alloc(ctx.c, size, access_of(access), &made.c), "alloc",
          "alloc: 0 bytes" if size == 0 else None)
     return made
 
@@ -153,7 +153,7 @@ cdef RegisteredMemory register_memory(Context ctx, object buf, str access):
     cdef RegisteredMemory made = new_memory(ctx)
     cdef unsigned rights = access_of(access)
     made.hold = hold_message(buf, rights != WH_MR_READ)
-    must(wh_mem_register(ctx.c, made.hold.data, made.hold.size, WH_MEM_AUTO, rights, &made.c),
+    must(wh_mr_register(ctx.c, made.hold.data, made.hold.size, WH_MEM_AUTO, rights, &made.c),
          "register", "register: 0 bytes" if made.hold.size == 0 else None)
     return made
 

@@ -305,7 +305,7 @@ cdef class Worker(Driven):
         self.touch()
         return probed(self, wh_worker_tag_probe(self.c, wanted, compared, &self.result))
 
-    def peek(self, tag=0, mask=ALL):
+    def take(self, tag=0, mask=ALL):
         """Takes the message that ``probe`` would tell of: a Message, or None.  Owner only."""
         cdef uint64_t wanted = bits_of(tag, "tag"), compared = bits_of(mask, "mask")
         cdef wh_message *message = NULL
@@ -313,7 +313,7 @@ cdef class Worker(Driven):
         self.must_own()
         wh_worker_progress(self.c)
         self.touch()
-        cdef wh_status status = wh_worker_tag_peek(self.c, wanted, compared, &self.result,
+        cdef wh_status status = wh_worker_tag_take(self.c, wanted, compared, &self.result,
                                                    &message)
         return taken(self, status, message)
 

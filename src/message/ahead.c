@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "message/recv.h"
 
-// is_held says whether wh_tag_peek has given the message to its user, who has yet to receive or drop it.
+// is_held says whether wh_tag_take has given the message to its user, who has yet to receive or drop it.
 static bool is_held(const whi_message *msg) {
     return msg->taken && whi_list_linked(&msg->ep_link);
 }

@@ -64,7 +64,7 @@ struct wh_endpoint {
     whi_list sendq;        // requests not yet sent
     whi_list ops;          // all pending requests
     whi_list waiting;      // requests of the queue that wait for the end of others
-    whi_list taken;        // messages that wh_tag_peek has taken
+    whi_list taken;        // messages that wh_tag_take has taken
     whi_list ahead;        // announced messages that may be fetched before their receive (ahead.c)
     whi_list early;        // messages that came before their turn (lanes that reorder)
     uint32_t early_count;

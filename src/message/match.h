@@ -32,7 +32,7 @@ struct wh_message {
     uint8_t cls;
     uint8_t flags;  // WHI_FLAG_*
     uint8_t pool;   // the size class that it came from
-    bool taken;     // by wh_tag_peek or a handler: it is in its endpoint's list of those
+    bool taken;     // by wh_tag_take or a handler: it is in its endpoint's list of those
     bool gone;      // taken, and then withdrawn by its sender or lost with it
     bool dropped;   // to be freed when its fetch has ended
     uint16_t am_id;

@@ -38,7 +38,7 @@ void whi_recv_withdrawn(wh_endpoint *ep, uint32_t send_id, bool broken);
 // whi_recv_end_withdrawn does the rest of that once no lane holds chunks of the receive.
 void whi_recv_end_withdrawn(wh_request *req);
 
-// whi_recv_taken receives a message that wh_tag_peek has taken; whi_recv_drop_taken throws it away.
+// whi_recv_taken receives a message that wh_tag_take has taken; whi_recv_drop_taken throws it away.
 wh_status whi_recv_taken(wh_request *req, whi_message *msg, const wh_op_opts *opts,
                          wh_request **out);
 void whi_recv_drop_taken(whi_message *msg);

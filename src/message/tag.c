@@ -139,7 +139,7 @@ wh_status wh_worker_tag_probe(wh_worker *worker, uint64_t tag, uint64_t mask, wh
     return WHI_OWNED(worker, find(worker, NULL, tag, mask, result, &msg));
 }
 
-static wh_status peek(wh_worker *worker, wh_endpoint *ep, uint64_t tag, uint64_t mask,
+static wh_status take(wh_worker *worker, wh_endpoint *ep, uint64_t tag, uint64_t mask,
                       wh_result *result, wh_message **out) {
     if (!out)
         return WH_EINVAL;
@@ -155,14 +155,14 @@ static wh_status peek(wh_worker *worker, wh_endpoint *ep, uint64_t tag, uint64_t
     return WH_OK;
 }
 
-wh_status wh_tag_peek(wh_endpoint *ep, uint64_t tag, uint64_t mask, wh_result *result,
+wh_status wh_tag_take(wh_endpoint *ep, uint64_t tag, uint64_t mask, wh_result *result,
                       wh_message **msg) {
-    return ep ? WHI_OWNED(ep->worker, peek(ep->worker, ep, tag, mask, result, msg)) : WH_EINVAL;
+    return ep ? WHI_OWNED(ep->worker, take(ep->worker, ep, tag, mask, result, msg)) : WH_EINVAL;
 }
 
-wh_status wh_worker_tag_peek(wh_worker *worker, uint64_t tag, uint64_t mask, wh_result *result,
+wh_status wh_worker_tag_take(wh_worker *worker, uint64_t tag, uint64_t mask, wh_result *result,
                              wh_message **msg) {
-    return WHI_OWNED(worker, peek(worker, NULL, tag, mask, result, msg));
+    return WHI_OWNED(worker, take(worker, NULL, tag, mask, result, msg));
 }
 
 static wh_status message_recv(wh_message *msg, void *buf, size_t size, const wh_op_opts *opts,

@@ -108,8 +108,8 @@ static bool arguments_are_sane(const wh_context *ctx, size_t size, unsigned acce
     return ctx && size && access && !(access & ~(unsigned)WH_MR_ALL) && mr;
 }
 
-wh_status wh_mem_register(wh_context *ctx, void *ptr, size_t size, wh_mem_kind kind,
-                          unsigned access, wh_mr **out) {
+wh_status wh_mr_register(wh_context *ctx, void *ptr, size_t size, wh_mem_kind kind, unsigned access,
+                         wh_mr **out) {
     if (!arguments_are_sane(ctx, size, access, out) || !ptr)
         return WH_EINVAL;
     wh_mr *mr = new_mr(access);
@@ -126,7 +126,7 @@ wh_status wh_mem_register(wh_context *ctx, void *ptr, size_t size, wh_mem_kind k
     return WH_OK;
 }
 
-wh_status wh_mem_alloc(wh_context *ctx, size_t size, unsigned access, wh_mr **out) {
+wh_status wh_mr_alloc(wh_context *ctx, size_t size, unsigned access, wh_mr **out) {
     if (!arguments_are_sane(ctx, size, access, out) || size > SIZE_MAX / 2)
         return WH_EINVAL;
     wh_mr *mr = new_mr(access);

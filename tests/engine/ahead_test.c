@@ -154,7 +154,7 @@ TEST(ends_meanwhile) {
                 CHECK(receive(i, SIZE) >= 0);
         else
             for (int i = FIRST; i <= EAGER; i++)  // the last of them is on its way
-                CHECK_EQ_INT(wh_tag_peek(d.from, 1, WH_TAG_MASK_ALL, NULL, &taken), WH_OK),
+                CHECK_EQ_INT(wh_tag_take(d.from, 1, WH_TAG_MASK_ALL, NULL, &taken), WH_OK),
                     i < EAGER ? wh_message_drop(taken) : (void)0;
         switch (how / 2 % 4) {
         case 0:

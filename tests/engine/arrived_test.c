@@ -372,7 +372,7 @@ TEST(closes_with_messages_taken) {
         kept[0] = kept[1] = NULL;
         for (int s = 0; s < 2; s++) {
             UNTIL(&d,
-                  peeks ? wh_tag_peek(eps[s], TAG, 0, NULL, &msgs[s]) == WH_OK : kept[s] != NULL);
+                  peeks ? wh_tag_take(eps[s], TAG, 0, NULL, &msgs[s]) == WH_OK : kept[s] != NULL);
         }
         for (int s = 0; s < 2; s++)
             CHECK_EQ_INT(wh_endpoint_close(eps[s], NULL, &closes[s]), WH_PENDING);

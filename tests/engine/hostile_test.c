@@ -83,7 +83,7 @@ TEST(withdrawals_do_not_buy_announcements) {
     attack();
     CHECK(announce(WHI_CLASS_TAG, 7, 5, 1 << 20));
     wh_message *taken = NULL;
-    PUMP_UNTIL(&victim, wh_tag_peek(target, 5, WH_TAG_MASK_ALL, NULL, &taken) == WH_OK);
+    PUMP_UNTIL(&victim, wh_tag_take(target, 5, WH_TAG_MASK_ALL, NULL, &taken) == WH_OK);
     for (int i = 0; i < 50; i++)
         CHECK(say((whi_hdr){.cls = WHI_CLASS_WITHDRAW, .tag = 7}, NULL));
     for (uint32_t i = 0; i < ANNOUNCE_MAX; i++)

@@ -30,7 +30,7 @@ static void begin_with(const char *const *server_options, const char *const *cli
         SKIP(why);
     duo_begin(&d, server_options, client_options);
     duo_connect(&d);
-    CHECK_EQ_INT(wh_mem_alloc(d.ctx[0], SIZE, WH_MR_ALL, &mr), WH_OK);
+    CHECK_EQ_INT(wh_mr_alloc(d.ctx[0], SIZE, WH_MR_ALL, &mr), WH_OK);
     memory = wh_mr_address(mr);
 }
 
@@ -110,7 +110,7 @@ TEST(bytes_go_there_and_back) {
     begin();
     static unsigned char users[SIZE], from[SIZE], to[SIZE];
     wh_mr *theirs;
-    CHECK_EQ_INT(wh_mem_register(d.ctx[0], users, SIZE, WH_MEM_HOST, WH_MR_ALL, &theirs), WH_OK);
+    CHECK_EQ_INT(wh_mr_register(d.ctx[0], users, SIZE, WH_MEM_HOST, WH_MR_ALL, &theirs), WH_OK);
     for (int ours = 0; ours < 2; ours++) {
         wh_rkey *rkey = open_native(ours ? mr : theirs);
         uint64_t records = whi_memory_at(d.to)->accesses, old = 0;
@@ -164,8 +164,7 @@ TEST(served_puts_are_copied) {
     for (int ours = 0; ours < 2; ours++) {
         begin_with(served, served);
         wh_mr *theirs;
-        CHECK_EQ_INT(wh_mem_register(d.ctx[0], users, SIZE, WH_MEM_HOST, WH_MR_ALL, &theirs),
-                     WH_OK);
+        CHECK_EQ_INT(wh_mr_register(d.ctx[0], users, SIZE, WH_MEM_HOST, WH_MR_ALL, &theirs), WH_OK);
         wh_rkey *rkey = open_bytes(key_of(ours ? mr : theirs));
         wh_request *req = NULL;
         whi_span span;
@@ -250,7 +249,7 @@ TEST(memory_that_is_recalled_while_it_is_used) {
     static unsigned char users[SIZE], from[SIZE], to[SIZE];
     wh_mr *theirs;
     wh_request *reqs[OPS];
-    CHECK_EQ_INT(wh_mem_register(d.ctx[0], users, SIZE, WH_MEM_HOST, WH_MR_ALL, &theirs), WH_OK);
+    CHECK_EQ_INT(wh_mr_register(d.ctx[0], users, SIZE, WH_MEM_HOST, WH_MR_ALL, &theirs), WH_OK);
     wh_rkey *rkey = open_native(theirs);
     memset(from, 3, SIZE);
     for (int i = 0; i < OPS; i++) {
@@ -425,8 +424,7 @@ TEST(keys_that_claim_more) {
     begin();
     static char bytes[SMALL];
     wh_mr *readable;
-    CHECK_EQ_INT(wh_mem_register(d.ctx[0], bytes, SMALL, WH_MEM_HOST, WH_MR_READ, &readable),
-                 WH_OK);
+    CHECK_EQ_INT(wh_mr_register(d.ctx[0], bytes, SMALL, WH_MEM_HOST, WH_MR_READ, &readable), WH_OK);
     whi_key larger = key_of(mr), stronger = key_of(readable), crooked = key_of(readable);
     larger.size = SIZE + 4096;
     stronger.access = WH_MR_ALL;
@@ -529,7 +527,7 @@ static void one_life(void) {
     wh_mr *mine = NULL;
     wh_rkey *rkey = NULL;
     wh_request *reqs[3] = {NULL};
-    if (wh_mem_alloc(d.ctx[0], sizeof(bytes), WH_MR_ALL, &mine) != WH_OK)
+    if (wh_mr_alloc(d.ctx[0], sizeof(bytes), WH_MR_ALL, &mine) != WH_OK)
         return;
     whi_key key = key_of(mine);
     if (wh_rkey_open(d.to, &key, sizeof(key), &rkey) == WH_OK) {

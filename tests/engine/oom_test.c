@@ -177,7 +177,7 @@ static void taken_messages(void) {
     duo_for(&d, 2);
     for (unsigned i = 0; i < 4; i++) {
         wh_message *msg = NULL;
-        if (wh_tag_peek(d.from, i, WH_TAG_MASK_ALL, NULL, &msg) != WH_OK)
+        if (wh_tag_take(d.from, i, WH_TAG_MASK_ALL, NULL, &msg) != WH_OK)
             continue;
         // An error leaves the message with its holder.
         if (i == 0 || noted(wh_message_recv(msg, into[i], sizeof(into[i]), TELL_OF(into[i]),

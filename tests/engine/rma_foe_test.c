@@ -59,8 +59,8 @@ TEST(the_owner_checks) {
     begin_with(options);
     wh_mr *readable;
     static char bytes[64];
-    CHECK_EQ_INT(
-        wh_mem_register(d.ctx[0], bytes, sizeof(bytes), WH_MEM_HOST, WH_MR_READ, &readable), WH_OK);
+    CHECK_EQ_INT(wh_mr_register(d.ctx[0], bytes, sizeof(bytes), WH_MEM_HOST, WH_MR_READ, &readable),
+                 WH_OK);
     attack();
     ask(WHI_CLASS_GET, mr->id + 1, 0, 7, 8);
     answered(WHI_ANSWER_GET_FAILED, WH_EKEY);
@@ -151,7 +151,7 @@ TEST(a_put_that_never_comes) {
     begin_with(options);
     static char bytes[8192], evil[8192];
     wh_mr *users;
-    CHECK_EQ_INT(wh_mem_register(d.ctx[0], bytes, sizeof(bytes), WH_MEM_HOST, WH_MR_ALL, &users),
+    CHECK_EQ_INT(wh_mr_register(d.ctx[0], bytes, sizeof(bytes), WH_MEM_HOST, WH_MR_ALL, &users),
                  WH_OK);
     attack();
     ask(WHI_CLASS_PUT, users->id, 0, 9, sizeof(bytes));

@@ -20,7 +20,7 @@ __attribute__((unused)) static void begin_with(const char *const *opts) {
     whi_rng_init(&raw_rng, 5);
     duo_begin(&d, opts, opts);
     duo_connect(&d);
-    CHECK_EQ_INT(wh_mem_alloc(d.ctx[0], SIZE, WH_MR_READ | WH_MR_WRITE | WH_MR_ATOMIC, &mr), WH_OK);
+    CHECK_EQ_INT(wh_mr_alloc(d.ctx[0], SIZE, WH_MR_READ | WH_MR_WRITE | WH_MR_ATOMIC, &mr), WH_OK);
     memory = wh_mr_address(mr);
 }
 

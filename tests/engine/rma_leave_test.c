@@ -92,7 +92,7 @@ static wh_mr *begin_big_get(const char *const *opts, char *from, char *to, wh_re
     char key[WH_MR_KEY_MAX];
     size_t size;
     begin_with(opts);
-    CHECK_EQ_INT(wh_mem_register(d.ctx[0], from, BIG, WH_MEM_HOST, WH_MR_ALL, &users), WH_OK);
+    CHECK_EQ_INT(wh_mr_register(d.ctx[0], from, BIG, WH_MEM_HOST, WH_MR_ALL, &users), WH_OK);
     CHECK_EQ_INT(wh_mr_key(users, key, &size), WH_OK);
     CHECK_EQ_INT(wh_rkey_open(d.to, key, size, &rkey), WH_OK);
     CHECK_EQ_INT(wh_get(rkey, 0, to, BIG, NULL, req), WH_PENDING);
@@ -156,7 +156,7 @@ TEST(device_memory_that_fails) {
         wh_request *req = NULL, *recv = NULL;
         const wh_op_opts *sim = WH_OP_OPTS(.mem = WH_MEM_SIM);
         CHECK_EQ_INT(wh_mem_alloc_kind(WH_MEM_SIM, 0, DEVICE, &device), WH_OK);
-        CHECK_EQ_INT(wh_mem_register(d.ctx[0], device, LONG, WH_MEM_SIM, 3, &served), WH_OK);
+        CHECK_EQ_INT(wh_mr_register(d.ctx[0], device, LONG, WH_MEM_SIM, 3, &served), WH_OK);
         CHECK_EQ_INT(wh_mr_key(served, key, &size), WH_OK);
         CHECK_EQ_INT(wh_rkey_open(d.to, key, size, &rkey), WH_OK);
         CHECK_EQ_INT(wh_get(rkey, 0, here, LONG, NULL, &req), WH_PENDING);

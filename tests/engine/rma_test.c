@@ -84,7 +84,7 @@ TEST(a_fence_holds_what_is_mapped_too) {
     wh_mr *served;
     char key[WH_MR_KEY_MAX];
     size_t size;
-    CHECK_EQ_INT(wh_mem_register(d.ctx[0], users, SIZE, WH_MEM_HOST, WH_MR_ALL, &served), WH_OK);
+    CHECK_EQ_INT(wh_mr_register(d.ctx[0], users, SIZE, WH_MEM_HOST, WH_MR_ALL, &served), WH_OK);
     CHECK_EQ_INT(wh_mr_key(served, key, &size), WH_OK);
     wh_rkey *rkey = open_key(), *slow;
     CHECK_EQ_INT(wh_rkey_open(d.to, key, size, &slow), WH_OK);
@@ -112,7 +112,7 @@ TEST(a_fence_holds_behind_records) {
     wh_mr *served;
     char key[WH_MR_KEY_MAX];
     size_t size;
-    CHECK_EQ_INT(wh_mem_register(d.ctx[0], users, sizeof(users), WH_MEM_HOST, WH_MR_ALL, &served),
+    CHECK_EQ_INT(wh_mr_register(d.ctx[0], users, sizeof(users), WH_MEM_HOST, WH_MR_ALL, &served),
                  WH_OK);
     CHECK_EQ_INT(wh_mr_key(served, key, &size), WH_OK);
     wh_rkey *rkey = open_key(), *slow;
@@ -378,7 +378,7 @@ static void one_life(void) {
     char key[WH_MR_KEY_MAX];
     size_t size;
     uint64_t old;
-    if (wh_mem_alloc(d.ctx[0], sizeof(bytes), WH_MR_ALL, &mine) != WH_OK)
+    if (wh_mr_alloc(d.ctx[0], sizeof(bytes), WH_MR_ALL, &mine) != WH_OK)
         return;
     CHECK_EQ_INT(wh_mr_key(mine, key, &size), WH_OK);
     if (wh_rkey_open(d.to, key, size, &rkey) == WH_OK) {
