@@ -49,6 +49,21 @@ WH_API void wh_log_hold_errors(bool hold);
 // former sink a moment after it returns.
 WH_API void wh_log_set_sink(wh_log_sink_fn fn, void *arg);
 
+// wh_log_write logs one line of a layer above, as the library logs its own: to the sink or to standard error, when `level`
+// ("error", "warn", "info", "debug" or "trace") is shown; wh_log_take_error tells of an error, shown or not.
+//
+// `id` names the message for good: a literal of at most 31 letters, digits and -, such as "W-MYLIB-01".  The text needs no
+// line end; control characters in it become '?', and a long one is cut.  errno survives.  WH_EINVAL, and nothing is
+// logged: another word for the level, or an id that is none.
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+WH_API wh_status
+wh_log_write(const char *level, const char *id, const char *format, ...);
+
+// wh_log_shown says whether messages of `level` are shown, for text that costs something to make.
+WH_API bool wh_log_shown(const char *level);
+
 #ifdef __cplusplus
 }
 #endif

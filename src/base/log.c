@@ -21,6 +21,7 @@
 #include "base/clock.h"
 
 enum {
+    ID_MAX = 31,
     TEXT_MAX = 1024,     // longer messages end in "..."
     PREFIX_MAX = 128,    // "wherry: 12:03:44.123 [pid.tid] ERROR E-SHM-01: "
     SINK_TRIES = 100,    // then a sink that is being changed is given up, and standard error takes
@@ -192,6 +193,31 @@ void whi_log_write(whi_log_level level, const char *id, const char *format, ...)
     va_start(args, format);
     deliver(level, id, 0, format, args);
     va_end(args);
+}
+
+static bool is_id(const char *id) {
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-";
+    return id && *id && strnlen(id, ID_MAX + 1) <= ID_MAX && !id[strspn(id, letters)];
+}
+
+wh_status wh_log_write(const char *level, const char *id, const char *format, ...) {
+    whi_log_level number;
+    if (!level || whi_log_level_parse(level, &number) != WH_OK || number == WHI_LOG_OFF ||
+        !is_id(id) || !format)
+        return WH_EINVAL;
+    if (!whi_log_on(number) && number != WHI_ERROR)
+        return WH_OK;
+    va_list args;
+    va_start(args, format);
+    deliver(number, id, 0, format, args);
+    va_end(args);
+    return WH_OK;
+}
+
+bool wh_log_shown(const char *level) {
+    whi_log_level number;
+    return level && whi_log_level_parse(level, &number) == WH_OK && number != WHI_LOG_OFF &&
+           whi_log_on(number);
 }
 
 void whi_log_write_limited(whi_log_limiter *limiter, unsigned seconds, whi_log_level level,

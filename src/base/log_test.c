@@ -158,6 +158,42 @@ TEST(a_held_error_that_comes_again_is_shown_once) {
     CHECK_EQ_INT(heard.count, 1);
 }
 
+TEST(a_layer_logs_as_the_library_does) {
+    listen();
+    errno = E2BIG;
+    CHECK_EQ_INT(wh_log_write("warn", "W-LAYER-01", "rank %d of %s\n", 3, "them"), WH_OK);
+    CHECK_EQ_INT(errno, E2BIG);
+    CHECK_EQ_STR(heard.level, "warn");
+    CHECK_EQ_STR(heard.id, "W-LAYER-01");
+    CHECK_EQ_STR(heard.text, "rank 3 of them?");
+    CHECK(wh_log_shown("warn") && wh_log_shown("error") && !wh_log_shown("info"));
+    CHECK_EQ_INT(wh_log_write("info", "I-LAYER-01", "not shown"), WH_OK);
+    CHECK_EQ_INT(heard.count, 1);
+    // An error can be taken, shown or not.
+    (void)wh_log_take_error();
+    CHECK_EQ_INT(wh_log_set_level("off"), WH_OK);
+    CHECK(!wh_log_shown("error") && !wh_log_shown("off") && !wh_log_shown("loud") &&
+          !wh_log_shown(NULL));
+    CHECK_EQ_INT(wh_log_write("error", "E-LAYER-01", "lost"), WH_OK);
+    CHECK_EQ_INT(heard.count, 1);
+    CHECK_EQ_STR(wh_log_take_error(), "lost");
+}
+
+TEST(what_a_layer_may_not_log) {
+    listen();
+    static const char *const levels[] = {NULL, "", "off", "WARN", "loud"};
+    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
+        CHECK_EQ_INT(wh_log_write(levels[i], "W-LAYER-01", "text"), WH_EINVAL);
+    static const char *const ids[] = {
+        NULL,       "",    "W LAYER", "W-LAYER-01\n",
+        "W-\x1b[m", "W_1", "W-%s",    "W-012345678901234567890123456789"};
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+        CHECK_EQ_INT(wh_log_write("warn", ids[i], "text"), WH_EINVAL);
+    CHECK_EQ_INT(heard.count, 0);
+    CHECK_EQ_INT(wh_log_write("warn", "W-01234567890123456789012345678", "text"), WH_OK);
+    CHECK_EQ_INT(heard.count, 1);
+}
+
 TEST(errno_survives) {
     listen();
     errno = E2BIG;
