@@ -7,7 +7,7 @@
   exported    dynamic symbols of the built library (--library)
   documented  `wh_name` in docs/reference/*.md; strict as soon as the folder has a page
 
-and that each public header compiles alone as C11 and as C++17.  --write-map rewrites the map from
+that wherry.h includes every public header, and that each compiles alone as C11 and as C++17.  --write-map rewrites the map from
 the headers, which is how a new function gets in.
 """
 import argparse
@@ -74,6 +74,19 @@ def compare(title, have, want, where):
     return len(have ^ want)
 
 
+def left_out():
+    """Public headers that wherry.h does not include, itself or through another."""
+    includes = {header.name: set(re.findall(r"#include <wherry/(\w+\.h)>", header.read_text()))
+                for header in HEADERS}
+    reached, todo = set(), ["wherry.h"]
+    while todo:
+        name = todo.pop()
+        if name not in reached:
+            reached.add(name)
+            todo.extend(includes.get(name, ()))
+    return sorted(set(includes) - reached)
+
+
 def compile_alone(header):
     """Compile one header by itself, with the strictest flags, as both languages."""
     text = f"#include <wherry/{header.name}>\nextern int not_empty;\n"  # as C wants it
@@ -110,6 +123,9 @@ def main():
                 print(f"reference: {name} ({functions[name]}) is not in docs/reference")
         else:
             print(f"reference: there is no page yet, {len(missing)} functions wait for one")
+    for name in left_out():
+        bad += 1
+        print(f"wherry/{name} is not included by wherry/wherry.h")
     bad += sum(compile_alone(header) for header in HEADERS)
     print(f"api: {len(want)} functions in {len(HEADERS)} headers, {bad} problems")
     return 1 if bad else 0

@@ -11,10 +11,12 @@
 #include <wherry/log.h>
 #include <wherry/mem.h>
 #include <wherry/object.h>
+#include <wherry/pack.h>
 #include <wherry/request.h>
 #include <wherry/rma.h>
 #include <wherry/status.h>
 #include <wherry/tag.h>
+#include <wherry/type.h>
 #include <wherry/worker.h>
 
 #endif
