@@ -62,12 +62,14 @@ static wh_status send_tag(bench_side *side) {
 
 static wh_status post_object(bench_side *side) {
     const wh_frame frame = {.data = side->in, .size = side->size, .mem = WH_MEM_HOST};
-    return wh_object_recv(side->ep, &frame, 1, DATA_TAG, WH_TAG_MASK_ALL, &side->recv_opts, NULL);
+    return wh_object_recv(side->ep, &frame, 1, sizeof(wh_frame), DATA_TAG, WH_TAG_MASK_ALL,
+                          &side->recv_opts, NULL);
 }
 
 static wh_status send_object(bench_side *side) {
     const wh_frame frame = {.data = side->out, .size = side->size, .mem = WH_MEM_HOST};
-    return wh_object_send(side->ep, NULL, 0, &frame, 1, DATA_TAG, &side->send_opts, NULL);
+    return wh_object_send(side->ep, NULL, 0, &frame, 1, sizeof(wh_frame), DATA_TAG,
+                          &side->send_opts, NULL);
 }
 
 // Active messages: a small payload is done with when the handler has seen it, as in ucx_perftest.

@@ -124,7 +124,7 @@ static void post(session_slot *slot) {
     wh_op_opts opts = {
         .size = sizeof opts, .done = on_object, .arg = slot, .result = &slot->result};
     slot->result = (wh_result){.status = WH_OK};
-    wh_status status = wh_object_recv(slot->session->ep, NULL, 0, TRANSFER_OBJECT_TAG,
+    wh_status status = wh_object_recv(slot->session->ep, NULL, 0, 0, TRANSFER_OBJECT_TAG,
                                       WH_TAG_MASK_ALL, &opts, NULL);
     slot->posted = status == WH_PENDING;
     slot->full = !slot->posted;

@@ -161,7 +161,7 @@ static bool send_slot(sender *self, sender_slot *slot, const transfer_entry *ent
     size_t header_size = transfer_encode(entry, slot->header);
     size_t frames = entry->head.kind == TRANSFER_FILE ? 1 : 0;
     wh_status status = wh_object_send(self->ep, slot->header, header_size, frames ? &frame : NULL,
-                                      frames, TRANSFER_OBJECT_TAG, &opts, NULL);
+                                      frames, sizeof(wh_frame), TRANSFER_OBJECT_TAG, &opts, NULL);
     slot->busy = status == WH_PENDING;
     if (status != WH_OK && status != WH_PENDING)
         note_lost(self, status);

@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
     printf("server says: %.*s\n", (int)result.size, text);
     printf("by way of: %s\n", lane);
 
-    must(wh_endpoint_close_wait(ep, -1), "close");
+    must(wh_endpoint_close_wait(ep, 5000), "close");
     wh_worker_destroy(worker);
     wh_context_destroy(ctx);
     return 0;

@@ -50,7 +50,7 @@ int main(int argc, char **argv) {
     const char *reply = "Hello, client!";
     must(wh_tag_send_wait(client, reply, strlen(reply), ANSWER, -1), "send");
 
-    must(wh_endpoint_close_wait(client, -1), "close");  // all has arrived
+    must(wh_endpoint_close_wait(client, 5000), "close");  // all has arrived
     wh_listener_close(listener);
     wh_worker_destroy(worker);
     wh_context_destroy(ctx);

@@ -83,7 +83,9 @@ int main(void) {
         {.data = values, .size = ROWS * sizeof(*values)},
     };
     wh_request *sent;
-    must(wh_object_send(out, header, strlen(header), frames, 2, TABLE, NULL, &sent), "send");
+    must(wh_object_send(out, header, strlen(header), frames, 2, sizeof(wh_frame), TABLE, NULL,
+                        &sent),
+         "send");
 
     wh_object *object;
     size_t header_size;
@@ -101,7 +103,7 @@ int main(void) {
     if (sent)  // NULL when the send was done within its call
         must(wh_request_wait(sent, 5000), "send");
     wh_request_free(sent);
-    must(wh_endpoint_close_wait(out, -1), "close");
+    must(wh_endpoint_close_wait(out, 5000), "close");
     wh_endpoint_abort(in);
     wh_worker_destroy(worker);
     wh_context_destroy(ctx);

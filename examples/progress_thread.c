@@ -53,7 +53,7 @@ int main(void) {
     wh_endpoint *accepted = NULL, *ep;
     char address[64];
     must(wh_context_create(NULL, &ctx), "context");
-    must(wh_worker_create(ctx, WH_WORKER_OPTS(.progress_thread = 1), &worker), "worker");
+    must(wh_worker_create(ctx, WH_WORKER_OPTS(.progress_thread = true), &worker), "worker");
     must(wh_worker_set_am(worker, COUNT, on_message, NULL), "handler");
     must(wh_listener_open(worker, "127.0.0.1:0", NULL, on_accept, &accepted, &listener), "listen");
     must(wh_listener_address(listener, address, sizeof(address)), "address");

@@ -42,7 +42,7 @@ int main(int argc, char **argv) {
     }
     printf("%d sums are right\n", ROUNDS);
 
-    must(wh_endpoint_close_wait(server, -1), "close");
+    must(wh_endpoint_close_wait(server, 5000), "close");
     wh_worker_destroy(worker);
     wh_context_destroy(ctx);
     return 0;

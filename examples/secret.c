@@ -46,7 +46,7 @@ int main(void) {
     char address[64];
     keep_quiet();
     must(wh_context_create(NULL, &ctx), "context");
-    must(wh_worker_create(ctx, WH_WORKER_OPTS(.progress_thread = 1), &server), "worker");
+    must(wh_worker_create(ctx, WH_WORKER_OPTS(.progress_thread = true), &server), "worker");
     must(wh_listener_open(server, "127.0.0.1:0", WH_LISTENER_OPTS(.secret = "correct horse"),
                           on_accept, NULL, &listener),
          "listen");

@@ -303,7 +303,7 @@ static void user_operation(void) {
         }
         return;
     case 2:
-        note(wh_worker_object_recv(f.worker, NULL, 0, tag, mask, TELL_OF_OBJECT, &req), req);
+        note(wh_worker_object_recv(f.worker, NULL, 0, 0, tag, mask, TELL_OF_OBJECT, &req), req);
         return;
     case 3:
         if (f.op_count)
@@ -321,8 +321,11 @@ static void user_operation(void) {
         return;
     switch (what & 15) {
     case 6: note(wh_tag_send(ep, source, size, tag, TELL, &req), req); return;
-    case 7: note(wh_object_send(ep, source, size % 3000, frames, 2, tag, TELL, &req), req); return;
-    case 8: note(wh_object_recv(ep, NULL, 0, tag, mask, TELL_OF_OBJECT, &req), req); return;
+    case 7:
+        note(wh_object_send(ep, source, size % 3000, frames, 2, sizeof(wh_frame), tag, TELL, &req),
+             req);
+        return;
+    case 8: note(wh_object_recv(ep, NULL, 0, 0, tag, mask, TELL_OF_OBJECT, &req), req); return;
     case 9: note(wh_am_send(ep, 1, source, size % 1000, source, size, TELL, &req), req); return;
     case 10: note(wh_endpoint_flush(ep, TELL, &req), req); return;
     case 13: access_peer(ep, which, size); return;

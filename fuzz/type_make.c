@@ -76,11 +76,11 @@ static wh_status step(input *in, const wh_type *const *types, int n, wh_type **t
 
 static void use(const wh_type *type, uint8_t cut) {
     static uint8_t memory[ROOM], other[ROOM], packed[ROOM], again[ROOM];
-    wh_type_info info;
+    wh_type_info info = {.size = sizeof(info)};
     must(wh_type_get_info(type, &info) == WH_OK);
-    if (info.size > ROOM || info.true_extent > ROOM)
+    if (info.packed_size > ROOM || info.true_extent > ROOM)
         return;
-    size_t size = (size_t)info.size, middle = size * cut / 255, actual;
+    size_t size = (size_t)info.packed_size, middle = size * cut / 255, actual;
     // Addresses before the array are formed as integers only.
     void *buf = (void *)((uintptr_t)memory - (uintptr_t)info.true_lb);
     void *to = (void *)((uintptr_t)other - (uintptr_t)info.true_lb);

@@ -51,12 +51,12 @@ static void check_again(const wh_type *type) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     wh_type *type;
     size_t used;
-    wh_type_info info;
+    wh_type_info info = {.size = sizeof(info)};
     if (!size || wh_type_unflatten(data, size, &used, &type) != WH_OK)
         return 0;
     must(used <= size);
     must(wh_type_get_info(type, &info) == WH_OK);
-    must(info.size >= 0 && info.basics <= info.size && info.runs <= info.size);
+    must(info.packed_size >= 0 && info.basics <= info.packed_size && info.runs <= info.packed_size);
     check_runs(type, &info);
     check_again(type);
     wh_type_release(type);

@@ -90,7 +90,7 @@ class Abi(unittest.TestCase):
 
     def test_member(self):
         self.change("mem.h", "} wh_mem_info;", "    int more;\n} wh_mem_info;")
-        self.notices("+    24 int more", "+struct wh_mem_info: 32 bytes")
+        self.notices("+    32 int more", "+struct wh_mem_info: 40 bytes")
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ CASE(connect_from_both_sides_at_once, KIT_LISTENS | KIT_TWO | KIT_SYNCED) {
                        WH_OK);
         PROGRESS_BOTH(worker, wh_endpoint_status(ep) != WH_PENDING && other->accepted_count == 1);
         REQUIRE_STATUS(wh_endpoint_status(ep), WH_OK);
-        wh_counters counters;
+        wh_counters counters = {.size = sizeof(counters)};
         REQUIRE_STATUS(wh_worker_counters(worker, &counters), WH_OK);
         REQUIRE_INT(counters.links, 1);
         uint64_t out = (uint64_t)me->role + 10, in = 0;

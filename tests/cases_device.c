@@ -105,7 +105,8 @@ CASE(device_objects, 0) {
                     kit_fill(buf, frame_sizes[i], i);
                 frames[i] = (wh_frame){buf, frame_sizes[i], dev ? WH_MEM_SIM : WH_MEM_AUTO, 0};
             }
-            BEGIN(&op, wh_object_send(me->ep, "header", 6, frames, FRAMES, 1, opts, NULL));
+            BEGIN(&op, wh_object_send(me->ep, "header", 6, frames, FRAMES, sizeof(wh_frame), 1,
+                                      opts, NULL));
             END(&op, WH_OK);
             for (int i = 0; i < FRAMES; i++) {
                 if (i % 2 == 0)
@@ -120,8 +121,8 @@ CASE(device_objects, 0) {
         for (int i = 0; i < FRAMES && round == 1; i++)
             given[i] = (wh_frame){i % 2 ? device(me, 200000) : kit_alloc(me, 200000), 200000,
                                   WH_MEM_AUTO, 0};
-        BEGIN(&op, wh_object_recv(me->ep, round == 1 ? given : NULL, round == 1 ? FRAMES : 0, 1,
-                                  WH_TAG_MASK_ALL, opts, NULL));
+        BEGIN(&op, wh_object_recv(me->ep, round == 1 ? given : NULL, round == 1 ? FRAMES : 0,
+                                  sizeof(wh_frame), 1, WH_TAG_MASK_ALL, opts, NULL));
         END(&op, WH_OK);
         wh_object *object = op.result.object;
         for (uint64_t i = 0; i < FRAMES; i++) {

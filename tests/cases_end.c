@@ -22,7 +22,7 @@ CASE(end_cancel_a_receive_without_a_match, 0) {
             END(&op, WH_ECANCELLED);
         }
         opts = kit_opts(&op);
-        BEGIN(&op, wh_object_recv(me->ep, NULL, 0, 1, WH_TAG_MASK_ALL, opts, &op.req));
+        BEGIN(&op, wh_object_recv(me->ep, NULL, 0, 0, 1, WH_TAG_MASK_ALL, opts, &op.req));
         wh_request_cancel(op.req);
         END(&op, WH_ECANCELLED);
     }
@@ -162,7 +162,7 @@ CASE(end_timeouts, 0) {
         BEGIN(&op, wh_tag_send(me->ep, buf, 8, 2, opts, &op.req));
         END(&op, WH_ETIMEDOUT);
         opts = kit_opts_with(&op, 0, 30);
-        BEGIN(&op, wh_object_recv(me->ep, NULL, 0, 1, 0, opts, &op.req));
+        BEGIN(&op, wh_object_recv(me->ep, NULL, 0, 0, 1, 0, opts, &op.req));
         END(&op, WH_ETIMEDOUT);
         if (kit_may_block(me)) {
             REQUIRE_STATUS(wh_tag_recv_wait(me->ep, buf, 8, 1, WH_TAG_MASK_ALL, 30, NULL),
@@ -235,7 +235,7 @@ CASE(end_close_delivers_what_was_sent_before, 0) {
             REQUIRE_STATUS(st, WH_ECLOSED);  // end of stream
             REQUIRE_STATUS(wh_tag_send(me->ep, buf, 8, 1, NULL, NULL), WH_ECLOSED);
             REQUIRE_STATUS(wh_tag_send(me->ep, buf, 100000, 1, NULL, NULL), WH_ECLOSED);
-            REQUIRE_STATUS(wh_object_send(me->ep, NULL, 0, NULL, 0, 1, NULL, NULL), WH_ECLOSED);
+            REQUIRE_STATUS(wh_object_send(me->ep, NULL, 0, NULL, 0, 0, 1, NULL, NULL), WH_ECLOSED);
             REQUIRE_STATUS(wh_am_send(me->ep, 1, NULL, 0, NULL, 0, NULL, NULL), WH_ECLOSED);
             REQUIRE_STATUS(wh_endpoint_flush(me->ep, NULL, NULL), WH_ECLOSED);
         }
@@ -272,7 +272,7 @@ CASE(end_close_ends_the_peers_receives, 0) {
         const wh_op_opts *opts = kit_opts(&recv);
         BEGIN(&recv, wh_tag_recv(me->ep, a, 8, 1, WH_TAG_MASK_ALL, opts, &recv.req));
         opts = kit_opts(&object);
-        BEGIN(&object, wh_object_recv(me->ep, NULL, 0, 1, 0, opts, NULL));
+        BEGIN(&object, wh_object_recv(me->ep, NULL, 0, 0, 1, 0, opts, NULL));
         opts = kit_opts(&any);
         BEGIN(&any, wh_worker_tag_recv(me->worker, c, 8, 0x123, WH_TAG_MASK_ALL, opts, &any.req));
         opts = kit_opts(&send);
@@ -524,7 +524,7 @@ CASE(end_worker_goes_with_everything_pending, KIT_TWO | KIT_LISTENS) {
             BEGIN(&op[2],
                   wh_worker_tag_recv(worker, bytes, 8, 2, WH_TAG_MASK_ALL, opts, &op[2].req));
             opts = kit_opts(&op[3]);
-            BEGIN(&op[3], wh_object_recv(ep, NULL, 0, 2, 0, opts, NULL));
+            BEGIN(&op[3], wh_object_recv(ep, NULL, 0, 0, 2, 0, opts, NULL));
             opts = kit_opts_with(&op[4], WH_OP_SYNC, 60000);
             BEGIN(&op[4], wh_tag_send(ep, bytes, 8, 3, opts, NULL));
             if (i == N / 2 && !kit_threaded(me))

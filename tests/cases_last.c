@@ -107,7 +107,8 @@ static void send_last(kit_side *me, wh_endpoint *ep, const last_round *r) {
     if (r->kind == LAST_TAG)
         BEGIN(&op, wh_tag_send(ep, buf, r->size, LAST_TAG_NUMBER, opts, &op.req));
     else if (r->kind == LAST_OBJECT)
-        BEGIN(&op, wh_object_send(ep, "h", 1, &frame, 1, LAST_TAG_NUMBER, opts, &op.req));
+        BEGIN(&op, wh_object_send(ep, "h", 1, &frame, 1, sizeof(wh_frame), LAST_TAG_NUMBER, opts,
+                                  &op.req));
     else
         BEGIN(&op, wh_am_send(ep, LAST_AM_ID, "h", 1, buf, r->size, opts, &op.req));
     bool refused = r->memory == REFUSED && r->size == LARGE;
@@ -139,11 +140,11 @@ static void post_last(kit_side *me) {
         BEGIN(&seen.op,
               wh_tag_recv(seen.ep, seen.buf, r->size, LAST_TAG_NUMBER, WH_TAG_MASK_ALL, opts, req));
     else if (r->any)
-        BEGIN(&seen.op, wh_worker_object_recv(me->worker, NULL, 0, LAST_TAG_NUMBER, WH_TAG_MASK_ALL,
-                                              opts, req));
+        BEGIN(&seen.op, wh_worker_object_recv(me->worker, NULL, 0, 0, LAST_TAG_NUMBER,
+                                              WH_TAG_MASK_ALL, opts, req));
     else
         BEGIN(&seen.op,
-              wh_object_recv(seen.ep, NULL, 0, LAST_TAG_NUMBER, WH_TAG_MASK_ALL, opts, req));
+              wh_object_recv(seen.ep, NULL, 0, 0, LAST_TAG_NUMBER, WH_TAG_MASK_ALL, opts, req));
 }
 
 // all_over lets the close, and mostly the link's end behind it, come.

@@ -15,9 +15,9 @@ static wh_object *recv_object(kit_side *me) {
     const wh_op_opts *opts = kit_opts(&op);
     wh_request **handle = kit_flip(me, 2) ? &op.req : NULL;
     if (kit_flip(me, 2))
-        BEGIN(&op, wh_object_recv(me->ep, NULL, 0, 1, WH_TAG_MASK_ALL, opts, handle));
+        BEGIN(&op, wh_object_recv(me->ep, NULL, 0, 0, 1, WH_TAG_MASK_ALL, opts, handle));
     else
-        BEGIN(&op, wh_worker_object_recv(me->worker, NULL, 0, 1, WH_TAG_MASK_ALL, opts, handle));
+        BEGIN(&op, wh_worker_object_recv(me->worker, NULL, 0, 0, 1, WH_TAG_MASK_ALL, opts, handle));
     END(&op, WH_OK);
     REQUIRE(op.result.object);
     REQUIRE_INT(op.result.tag, 1);
@@ -28,13 +28,14 @@ static wh_object *recv_object(kit_side *me) {
 static void send_object(kit_side *me, const void *header, size_t size, const wh_frame *frames,
                         size_t count) {
     if (kit_may_block(me) && kit_flip(me, 2)) {
-        REQUIRE_STATUS(wh_object_send_wait(me->ep, header, size, frames, count, 1, kit_hang_ms),
+        REQUIRE_STATUS(wh_object_send_wait(me->ep, header, size, frames, count, sizeof(wh_frame), 1,
+                                           kit_hang_ms),
                        WH_OK);
         return;
     }
     kit_op op;
     const wh_op_opts *opts = kit_opts_with(&op, kit_flip(me, 4) ? 0 : WH_OP_SYNC, 0);
-    BEGIN(&op, wh_object_send(me->ep, header, size, frames, count, 1, opts,
+    BEGIN(&op, wh_object_send(me->ep, header, size, frames, count, sizeof(wh_frame), 1, opts,
                               kit_flip(me, 2) ? &op.req : NULL));
     END(&op, WH_OK);
 }
@@ -101,11 +102,11 @@ CASE(object_frames_at_the_limit, 0) {
     if (me->role == 0) {
         static char byte;
         wh_frame frame = {&byte, 1, WH_MEM_HOST, 0};
+        REQUIRE_STATUS(wh_object_send(me->ep, NULL, 0, &frame, WH_OBJECT_FRAMES_MAX + 1,
+                                      sizeof(wh_frame), 1, NULL, NULL),
+                       WH_EINVAL);
         REQUIRE_STATUS(
-            wh_object_send(me->ep, NULL, 0, &frame, WH_OBJECT_FRAMES_MAX + 1, 1, NULL, NULL),
-            WH_EINVAL);
-        REQUIRE_STATUS(
-            wh_object_send(me->ep, &byte, WH_OBJECT_HEADER_MAX + 1, NULL, 0, 1, NULL, NULL),
+            wh_object_send(me->ep, &byte, WH_OBJECT_HEADER_MAX + 1, NULL, 0, 0, 1, NULL, NULL),
             WH_EINVAL);
         send_shape(me, &most);
     } else {
@@ -127,7 +128,8 @@ CASE(object_order_and_separation_from_tags, 0) {
             numbers[i] = i;
             frames[i] = (wh_frame){big, i % 2 ? sizeof(big) : 10, WH_MEM_AUTO, 0};
             const wh_op_opts *opts = kit_opts(&ops[i]);
-            BEGIN(&ops[i], wh_object_send(me->ep, &numbers[i], 8, &frames[i], 1, 1, opts, NULL));
+            BEGIN(&ops[i], wh_object_send(me->ep, &numbers[i], 8, &frames[i], 1, sizeof(wh_frame),
+                                          1, opts, NULL));
             opts = kit_opts(&tags[i]);
             BEGIN(&tags[i], wh_tag_send(me->ep, &numbers[i], 8, 1, opts, NULL));
         }
@@ -168,8 +170,8 @@ CASE(object_into_given_destinations, 0) {
             frames[3].size = 100;
         kit_op op;
         const wh_op_opts *opts = kit_opts(&op);
-        BEGIN(&op, wh_object_recv(me->ep, frames, round == 1 ? 3 : 5, 1, WH_TAG_MASK_ALL, opts,
-                                  &op.req));
+        BEGIN(&op, wh_object_recv(me->ep, frames, round == 1 ? 3 : 5, sizeof(wh_frame), 1,
+                                  WH_TAG_MASK_ALL, opts, &op.req));
         END(&op, round == 2 ? WH_ETRUNCATED : WH_OK);
         if (round != 2) {
             check_object(me, &s, op.result.object);
@@ -299,7 +301,8 @@ CASE(object_allocator_answers_later, 0) {
             }
             kit_fill(data, 8, 77);
             const wh_op_opts *opts = kit_opts(&op);
-            BEGIN(&op, wh_object_send(me->ep, data, 8, frames, 5, 1, opts, &op.req));
+            BEGIN(&op,
+                  wh_object_send(me->ep, data, 8, frames, 5, sizeof(wh_frame), 1, opts, &op.req));
             UNTIL(atomic_load(&op.ended));
             // A small object was sent and done with, unless it had to be announced for want of credit or owner.
             bool rejected = op.result.status == WH_EREJECTED;
@@ -311,7 +314,7 @@ CASE(object_allocator_answers_later, 0) {
         } else {
             atomic_store(&a.object, NULL);
             const wh_op_opts *opts = kit_opts(&op);
-            BEGIN(&op, wh_object_recv(me->ep, NULL, 0, 1, WH_TAG_MASK_ALL, opts, &op.req));
+            BEGIN(&op, wh_object_recv(me->ep, NULL, 0, 0, 1, WH_TAG_MASK_ALL, opts, &op.req));
             UNTIL(atomic_load(&a.object));
             kit_idle(me, 3);
             REQUIRE_INT(atomic_load(&op.ended), 0);
@@ -345,10 +348,10 @@ CASE(object_allocator_refuses, 0) {
     char *data = kit_alloc(me, 100000);
     if (me->role == 0) {
         wh_frame frames[2] = {{data, 100000, WH_MEM_AUTO, 0}, {data, 5, WH_MEM_AUTO, 0}};
-        BEGIN(&op, wh_object_send(me->ep, data, 8, frames, 2, 1, opts, &op.req));
+        BEGIN(&op, wh_object_send(me->ep, data, 8, frames, 2, sizeof(wh_frame), 1, opts, &op.req));
         END(&op, WH_EREJECTED);
     } else {
-        BEGIN(&op, wh_object_recv(me->ep, NULL, 0, 1, WH_TAG_MASK_ALL, opts, &op.req));
+        BEGIN(&op, wh_object_recv(me->ep, NULL, 0, 0, 1, WH_TAG_MASK_ALL, opts, &op.req));
         END(&op, WH_ENOMEM);
         use_allocator(me, NULL);
     }
@@ -384,7 +387,7 @@ static void run_abort_inside(kit_side *me, bool unexpected) {
         wh_frame frames[3] = {{data, 100000, WH_MEM_AUTO, 0},
                               {data, 5, WH_MEM_AUTO, 0},
                               {data, 90000, WH_MEM_AUTO, 0}};
-        BEGIN(&op, wh_object_send(me->ep, data, 8, frames, 3, 1, opts, &op.req));
+        BEGIN(&op, wh_object_send(me->ep, data, 8, frames, 3, sizeof(wh_frame), 1, opts, &op.req));
         if (unexpected)
             kit_send(me, me->ep, data, 1, 2);
         UNTIL(atomic_load(&op.ended));
@@ -401,7 +404,7 @@ static void run_abort_inside(kit_side *me, bool unexpected) {
             SYNC();
             kit_recv(me, me->ep, data, 1, 2);
         }
-        BEGIN(&op, wh_object_recv(me->ep, NULL, 0, 1, WH_TAG_MASK_ALL, opts, &op.req));
+        BEGIN(&op, wh_object_recv(me->ep, NULL, 0, 0, 1, WH_TAG_MASK_ALL, opts, &op.req));
         if (!unexpected)
             SYNC();
         END(&op, WH_ECANCELLED);

@@ -410,7 +410,7 @@ CASE(tag_many_endpoints_on_one_link, 0) {
         END(&ops[me->role][i], WH_OK);
     for (int i = 0; i < N; i++)
         REQUIRE_INT(values[me->role][i], i * 3);
-    wh_counters counters;
+    wh_counters counters = {.size = sizeof(counters)};
     REQUIRE_STATUS(wh_worker_counters(me->worker, &counters), WH_OK);
     REQUIRE_INT(counters.links, me->config->place == KIT_ONE ? 2 : 1);
     SYNC();

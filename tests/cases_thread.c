@@ -334,7 +334,7 @@ CASE(thread_forked_child_is_refused, KIT_FORKS) {
         alarm(20);
         size_t size;
         wh_endpoint *ep = NULL;
-        wh_counters counters;
+        wh_counters counters = {.size = sizeof(counters)};
         IN_CHILD(wh_tag_send(me->ep, "x", 1, 1, NULL, NULL) == WH_EFORKED);
         IN_CHILD(wh_tag_recv(me->ep, buf, 8, 1, 0, NULL, NULL) == WH_EFORKED);
         IN_CHILD(wh_worker_wait(me->worker, 0) == WH_EFORKED);

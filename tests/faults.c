@@ -197,7 +197,7 @@ static void hang_on(peer *p) {
         else if (i == 1)
             st = wh_tag_send(p->ep, p->large, 100000, 98, opts, NULL);
         else if (i == 2)
-            st = wh_object_recv(p->ep, NULL, 0, 97, WH_TAG_MASK_ALL, opts, NULL);
+            st = wh_object_recv(p->ep, NULL, 0, 0, 97, WH_TAG_MASK_ALL, opts, NULL);
         else
             st = wh_tag_send(p->ep, p->sink, 8, 96,
                              WH_OP_OPTS(.done = on_hanging, .arg = &h[i], .flags = WH_OP_SYNC),

@@ -134,7 +134,7 @@ static void finish_case(kit_side *me) {
         kit_close(me, me->ep);
     me->ep = NULL;
     SYNC();
-    wh_counters counters;
+    wh_counters counters = {.size = sizeof(counters)};
     UNTIL_POLLED(wh_worker_counters(me->worker, &counters) == WH_OK && counters.pending == 0 &&
                  counters.endpoints == me->anchors);
     SYNC();

@@ -48,8 +48,8 @@ static void step_send(int side, int ep, model_kind kind) {
     else if (kind == AM)
         model_began(o, wh_am_send(handle, 1, &id, sizeof(id), o->buf, m->size, &opts, req));
     else
-        model_began(
-            o, wh_object_send(handle, &id, sizeof(id), frames, (size_t)id % 4, m->tag, &opts, req));
+        model_began(o, wh_object_send(handle, &id, sizeof(id), frames, (size_t)id % 4,
+                                      sizeof(wh_frame), m->tag, &opts, req));
 }
 
 static model_op *recv_with(int side, int ep, model_kind kind, uint64_t tag, uint64_t mask,
@@ -77,8 +77,8 @@ static model_op *recv_with(int side, int ep, model_kind kind, uint64_t tag, uint
         st = handle ? wh_tag_recv(handle, o->buf, room, tag, mask, &opts, req)
                     : wh_worker_tag_recv(model.worker[side], o->buf, room, tag, mask, &opts, req);
     else
-        st = handle ? wh_object_recv(handle, NULL, 0, tag, mask, &opts, req)
-                    : wh_worker_object_recv(model.worker[side], NULL, 0, tag, mask, &opts, req);
+        st = handle ? wh_object_recv(handle, NULL, 0, 0, tag, mask, &opts, req)
+                    : wh_worker_object_recv(model.worker[side], NULL, 0, 0, tag, mask, &opts, req);
     model_began(o, st);
     return o;
 }
@@ -459,7 +459,7 @@ static void run_seed(uint64_t seed, bool verbose) {
     } else {
         model.cut = model.destroyed = true;
     }
-    wh_counters counters;
+    wh_counters counters = {.size = sizeof(counters)};
     for (int side = 0; side < 2 && !destroys; side++) {
         CHECK_STATUS(wh_worker_counters(model.worker[side], &counters), WH_OK);
         if (counters.pending && model.verbose)

@@ -113,8 +113,8 @@ static wh_status start(racer *r, op *o, wh_endpoint *ep, int side, const wh_op_o
     case 1:
         return any ? wh_worker_tag_recv(sides[side].worker, o->buf, LARGE, tag, 1, opts, req)
                    : wh_tag_recv(ep, o->buf, LARGE, tag, 1, opts, req);
-    case 2: return wh_object_send(ep, o->buf, 10, &o->frame, 1, tag, opts, req);
-    case 3: return wh_object_recv(ep, NULL, 0, tag, 0, opts, req);
+    case 2: return wh_object_send(ep, o->buf, 10, &o->frame, 1, sizeof(wh_frame), tag, opts, req);
+    case 3: return wh_object_recv(ep, NULL, 0, 0, tag, 0, opts, req);
     case 4: return wh_am_send(ep, 1, o->buf, 8, o->buf, size, opts, req);
     case 5: return wh_endpoint_flush(ep, opts, req);
     default: return wh_tag_recv(ep, o->buf, LARGE, tag, 0, opts, req);
@@ -199,7 +199,7 @@ static void ask(racer *r) {
     if (!ep)
         return;
     char text[200];
-    wh_counters counters;
+    wh_counters counters = {.size = sizeof(counters)};
     (void)!wh_endpoint_status(ep);
     (void)!wh_endpoint_lanes(ep, text, sizeof(text));
     (void)!wh_endpoint_counters(ep, &counters);

@@ -69,7 +69,7 @@ static void on_accept(wh_endpoint *ep, void *arg) {
 }
 
 static uint64_t unexpected(const proc_worker *w) {
-    wh_counters counters;
+    wh_counters counters = {.size = sizeof(counters)};
     CHECK_STATUS(wh_worker_counters(w->worker, &counters), WH_OK);
     return counters.unexpected;
 }

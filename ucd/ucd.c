@@ -304,7 +304,7 @@ int ucd_type_get_size(ucd_type_t type, uintptr_t *size) {
 }
 
 static int get_bounds(ucd_type_t type, bool true_ones, intptr_t *lb, intptr_t *extent) {
-    wh_type_info info;
+    wh_type_info info = {.size = sizeof(info)};
     const wh_type *own = take(type);
     wh_status status = wh_type_get_info(own, &info);
     put_back(type, own);

@@ -18,7 +18,7 @@ extern "C" {
 #define WH_AM_HEADER_MAX 1024  // bytes of an active message's header
 
 // An arrived active message, valid inside the handler, or until wh_am_recv or wh_am_drop when the
-// handler has returned WH_PENDING.
+// handler has returned WH_PENDING.  The library makes it; it may grow at its end.
 typedef struct wh_am {
     wh_endpoint *ep;  // where it came from; borrowed
     uint16_t id;

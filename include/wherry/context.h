@@ -8,6 +8,7 @@
 #ifndef WHERRY_CONTEXT_H
 #define WHERRY_CONTEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,7 +32,7 @@ WH_API WH_CHECK wh_status wh_context_create(const char *const *options, wh_conte
 // wh_context_destroy drops the caller's hold; the context goes when its last worker has gone.
 WH_API void wh_context_destroy(wh_context *ctx);
 
-// One entry of the configuration, for documentation and for tools.
+// One entry of the configuration, for documentation and for tools.  The library makes it; it may grow at its end.
 typedef struct wh_config_item {
     const char *key;            // as in an option: "eager_max"
     const char *env;            // as in the environment: "WHERRY_EAGER_MAX"
@@ -47,10 +48,10 @@ typedef struct wh_config_item {
 WH_API void wh_context_config(const wh_context *ctx,
                               void (*fn)(const wh_config_item *item, void *arg), void *arg);
 
-// One lane, as wh_context_lanes tells it.
+// One lane, as wh_context_lanes tells it.  The library makes it; it may grow at its end.
 typedef struct wh_lane_info {
     const char *name;    // "shm", "stream", "ucx"
-    int usable;          // whether this process can use it
+    bool usable;         // whether this process can use it
     const char *reason;  // why not, or what it rests on; one sentence
     // Of the library that a lane opens at run time, which is UCX: its version, the file that it came from, and the transports
     // that it finds on this machine, such as "tcp/eth0, posix/memory".  NULL for other lanes, and when it cannot be opened.

@@ -25,10 +25,10 @@ typedef void (*wh_lost_fn)(wh_endpoint *ep, wh_status why, void *arg);
 
 typedef struct wh_endpoint_opts {  // zero in any field means its default
     size_t size;                   // of the caller's struct, so that it can grow
-    uint32_t timeout_ms;           // of connecting; default: config `connect_timeout`
-    wh_done_fn done;               // runs when connected or failed
-    void *arg;                     // of done
-    const char *secret;            // shared secret; default: config `secret`
+    int32_t timeout_ms;  // of connecting; negative: no limit; default: config `connect_timeout`
+    wh_done_fn done;     // runs when connected or failed
+    void *arg;           // of done
+    const char *secret;  // shared secret; default: config `secret`
 } wh_endpoint_opts;
 #ifndef __cplusplus
 #define WH_ENDPOINT_OPTS(...) (&(wh_endpoint_opts){.size = sizeof(wh_endpoint_opts), __VA_ARGS__})
@@ -77,7 +77,7 @@ WH_API WH_CHECK wh_status wh_endpoint_lanes(const wh_endpoint *ep, char *text, s
 // wh_endpoint_peer writes a name of the peer, such as "4711@node7 (10.0.0.7:40112)".  Owner only.
 WH_API WH_CHECK wh_status wh_endpoint_peer(const wh_endpoint *ep, char *text, size_t size);
 
-// wh_endpoint_counters copies the endpoint's counters.  Owner only.
+// wh_endpoint_counters copies the endpoint's counters; set counters->size first.  Owner only.
 WH_API WH_CHECK wh_status wh_endpoint_counters(const wh_endpoint *ep, wh_counters *counters);
 
 // wh_endpoint_flush completes when the peer's library holds all earlier small messages, and the
@@ -88,8 +88,9 @@ WH_API WH_CHECK wh_status wh_endpoint_flush_wait(wh_endpoint *ep, int timeout_ms
 
 // wh_endpoint_close ends the conversation in order: what was sent before is delivered, then the peer
 // reads end-of-stream.  Receives posted on the endpoint end with WH_ECLOSED at once.  The completion
-// comes when the peer has acknowledged, or after config `close_timeout` (opts->timeout_ms) with
+// comes when the peer has acknowledged, or after opts->timeout_ms (default: config `close_timeout`) with
 // WH_ETIMEDOUT.  The handle is given up with the call; whatever it returns, do not use `ep` again.
+// wh_endpoint_close_wait: negative for no limit, 0 gives the peer a millisecond.
 // wh_endpoint_close_wait, called from a callback, returns WH_EBUSY: nothing happened, the handle is still yours.
 WH_API WH_CHECK wh_status wh_endpoint_close(wh_endpoint *ep, const wh_op_opts *opts,
                                             wh_request **req);

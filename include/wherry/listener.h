@@ -7,6 +7,7 @@
 #ifndef WHERRY_LISTENER_H
 #define WHERRY_LISTENER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,7 +24,7 @@ typedef struct wh_listener_opts {  // zero in any field means its default
     size_t size;                   // of the caller's struct, so that it can grow
     // Peers must know it.  NULL: config `secret`; "": none, also when the configuration has one.
     const char *secret;
-    int any_user;  // 1: local peers of other users may connect; default: config `local_uid`
+    bool any_user;  // local peers of other users may connect; default: config `local_uid`
 } wh_listener_opts;
 #ifndef __cplusplus
 #define WH_LISTENER_OPTS(...) (&(wh_listener_opts){.size = sizeof(wh_listener_opts), __VA_ARGS__})

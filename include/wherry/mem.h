@@ -26,10 +26,11 @@ typedef enum wh_mem_kind {
 } wh_mem_kind;
 
 typedef struct wh_mem_info {
+    size_t size;       // of the caller's struct, set by the caller: no more than that is written
     wh_mem_kind kind;  // never WH_MEM_AUTO
     int device;        // -1 for host memory
     void *base;        // of the allocation around the pointer, NULL when not known
-    size_t size;       // of that allocation, 0 when not known
+    size_t length;     // bytes of that allocation, 0 when not known
 } wh_mem_info;
 
 // wh_mem_kind_name returns "auto", "host", "cuda" or "sim", or "unknown".  The string is static.
@@ -41,7 +42,7 @@ WH_API WH_CHECK wh_status wh_mem_kind_parse(const char *name, wh_mem_kind *kind)
 // wh_mem_kinds returns the kinds that exist on this machine: bit 1 << kind for each.
 WH_API unsigned wh_mem_kinds(void);
 
-// wh_mem_query says what memory `ptr` points to.  What belongs to no device is host memory.
+// wh_mem_query says what memory `ptr` points to; set info->size first.  What belongs to no device is host memory.
 WH_API WH_CHECK wh_status wh_mem_query(const void *ptr, wh_mem_info *info);
 
 // wh_mem_alloc_kind allocates `size` bytes on a device; for host memory `device` is ignored.

@@ -20,6 +20,8 @@ extern "C" {
 #define WH_OBJECT_FRAMES_MAX 1048576      // frames in one object
 #define WH_OBJECT_HEADER_MAX (64u << 20)  // bytes of the user's header
 
+// One part of an object.  It may grow at its end: an array of frames comes with the size of an element, as for qsort, and
+// one that the library lends (wh_object_frame) is never the begin of an array.  Zero in a field means its default.
 typedef struct wh_frame {
     void *data;       // borrowed from the call until the completion
     size_t size;      // bytes, zero allowed
@@ -28,24 +30,27 @@ typedef struct wh_frame {
 } wh_frame;
 
 // wh_object_send sends `header` and `count` frames as one message.  The frame array itself is copied.
+// `frame_size` is sizeof(wh_frame), or anything when there are no frames.
 WH_API WH_CHECK wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size,
-                                         const wh_frame *frames, size_t count, uint64_t tag,
-                                         const wh_op_opts *opts, wh_request **req);
+                                         const wh_frame *frames, size_t count, size_t frame_size,
+                                         uint64_t tag, const wh_op_opts *opts, wh_request **req);
 
 // wh_object_recv receives the next object of the endpoint that it accepts; result.object is the object.
 // With `count` > 0, frames[i] receives frame i: its size must be at least that of the frame, or the
 // receive ends with WH_ETRUNCATED; frames beyond `count`, or whose data is NULL, are allocated.
 WH_API WH_CHECK wh_status wh_object_recv(wh_endpoint *ep, const wh_frame *frames, size_t count,
-                                         uint64_t tag, uint64_t mask, const wh_op_opts *opts,
-                                         wh_request **req);
+                                         size_t frame_size, uint64_t tag, uint64_t mask,
+                                         const wh_op_opts *opts, wh_request **req);
 WH_API WH_CHECK wh_status wh_worker_object_recv(wh_worker *worker, const wh_frame *frames,
-                                                size_t count, uint64_t tag, uint64_t mask,
-                                                const wh_op_opts *opts, wh_request **req);
+                                                size_t count, size_t frame_size, uint64_t tag,
+                                                uint64_t mask, const wh_op_opts *opts,
+                                                wh_request **req);
 
-// The same, waiting.  timeout_ms: negative for none.
+// The same, waiting.  timeout_ms: negative for no limit, 0 for at once.
 WH_API WH_CHECK wh_status wh_object_send_wait(wh_endpoint *ep, const void *header,
                                               size_t header_size, const wh_frame *frames,
-                                              size_t count, uint64_t tag, int timeout_ms);
+                                              size_t count, size_t frame_size, uint64_t tag,
+                                              int timeout_ms);
 WH_API WH_CHECK wh_status wh_object_recv_wait(wh_endpoint *ep, uint64_t tag, uint64_t mask,
                                               int timeout_ms, wh_object **object);
 

@@ -28,13 +28,15 @@ typedef struct wh_request wh_request;
 typedef struct wh_endpoint wh_endpoint;
 typedef struct wh_object wh_object;
 
-// How an operation ended.  Which fields mean something depends on the operation.
+// How an operation ended.  Which fields mean something depends on the operation.  It is 64 bytes for good: what is
+// reserved is written as zero.
 typedef struct wh_result {
     wh_status status;
     uint64_t size;        // bytes of the message, also when it was truncated
     uint64_t tag;         // of the received message
     wh_endpoint *source;  // where it came from; borrowed, NULL when it is no longer open
     wh_object *object;    // of an object receive: yours, end it with wh_object_free
+    uint64_t reserved[3];
 } wh_result;
 
 // Called once, from the thread that progresses the worker.  It may start operations, close endpoints
@@ -47,8 +49,8 @@ enum {
 
 typedef struct wh_op_opts {  // zero in any field means its default
     size_t size;             // of the caller's struct, so that it can grow
-    uint32_t timeout_ms;     // default: none.  The operation then ends with WH_ETIMEDOUT
-    uint32_t flags;          // WH_OP_*
+    int32_t timeout_ms;      // then it ends with WH_ETIMEDOUT; negative: no limit, the default
+    uint32_t flags;          // WH_OP_*; one that is unknown is WH_ENOTSUP
     wh_mem_kind mem;         // of the buffer; default: detected
     int device;              // of the buffer, for device memory
     wh_done_fn done;         // default: none
@@ -71,7 +73,7 @@ WH_API WH_CHECK wh_status wh_request_result(const wh_request *req, wh_result *re
 WH_API const char *wh_request_error(const wh_request *req);
 
 // wh_request_wait waits until the operation has ended and returns how, or WH_ETIMEDOUT after
-// `timeout_ms` (negative: no limit; the operation itself goes on).  The thread that owns the worker
+// `timeout_ms` (negative: no limit; 0: at once; the operation itself goes on).  The thread that owns the worker
 // progresses it meanwhile; any other thread sleeps and needs the owner to progress.  Not to be
 // called from a callback, which gets WH_EBUSY.  The calls whose names end in _wait, when their time is over,
 // cancel their operation and return once it has ended, which a peer that holds the buffer can

@@ -22,6 +22,7 @@
 #ifndef WHERRY_RMA_H
 #define WHERRY_RMA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -83,7 +84,7 @@ WH_API WH_CHECK wh_status wh_rkey_open(wh_endpoint *ep, const void *key, size_t 
 // or through UCX, without the help of the owner's library, as of now: a peer's memory becomes so
 // soon after the key was opened or, when others were asked for at that time, used.  Owner only.
 WH_API uint64_t wh_rkey_size(const wh_rkey *rkey);
-WH_API int wh_rkey_direct(const wh_rkey *rkey);
+WH_API bool wh_rkey_direct(const wh_rkey *rkey);
 
 // wh_rkey_close gives the handle up.  Operations under way go on.  NULL is allowed.  Owner
 // only: from another thread it does nothing, unless the worker has a progress thread or is destroyed.
@@ -96,7 +97,7 @@ WH_API WH_CHECK wh_status wh_put(wh_rkey *rkey, uint64_t offset, const void *buf
 WH_API WH_CHECK wh_status wh_get(wh_rkey *rkey, uint64_t offset, void *buf, size_t size,
                                  const wh_op_opts *opts, wh_request **req);
 
-// The same, waiting.  timeout_ms: negative for none.
+// The same, waiting.  timeout_ms: negative for no limit, 0 for at once.
 WH_API WH_CHECK wh_status wh_put_wait(wh_rkey *rkey, uint64_t offset, const void *buf, size_t size,
                                       int timeout_ms);
 WH_API WH_CHECK wh_status wh_get_wait(wh_rkey *rkey, uint64_t offset, void *buf, size_t size,

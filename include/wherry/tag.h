@@ -34,7 +34,7 @@ WH_API WH_CHECK wh_status wh_worker_tag_recv(wh_worker *worker, void *buf, size_
                                              uint64_t tag, uint64_t mask, const wh_op_opts *opts,
                                              wh_request **req);
 
-// The same, waiting.  timeout_ms: negative for none.  `result` may be NULL.
+// The same, waiting.  timeout_ms: negative for no limit, 0 for at once.  `result` may be NULL.
 WH_API WH_CHECK wh_status wh_tag_send_wait(wh_endpoint *ep, const void *buf, size_t size,
                                            uint64_t tag, int timeout_ms);
 WH_API WH_CHECK wh_status wh_tag_recv_wait(wh_endpoint *ep, void *buf, size_t size, uint64_t tag,

@@ -206,7 +206,8 @@ WH_API int64_t wh_type_size(const wh_type *type);
 // Bounds are relative to the address given to pack.  The extent is the distance between
 // consecutive elements; the true ones cover the bytes that are touched.
 typedef struct wh_type_info {
-    int64_t size;                  // packed bytes
+    size_t size;                   // of the caller's struct: no more than that is written
+    int64_t packed_size;           // bytes, as wh_type_size
     int64_t lb, extent;            // ub is lb + extent
     int64_t true_lb, true_extent;  //
     int64_t basics;                // predefined elements; a pair counts as two
@@ -214,7 +215,7 @@ typedef struct wh_type_info {
     int64_t align;                 // the strictest alignment among its elements
 } wh_type_info;
 
-// wh_type_get_info fills `info`.  It commits the type, to count runs.
+// wh_type_get_info fills `info`; set info->size first.  It commits the type, to count runs.
 WH_API WH_CHECK wh_status wh_type_get_info(const wh_type *type, wh_type_info *info);
 
 // wh_type_get_envelope tells how the type was made and how much wh_type_get_contents returns.

@@ -15,6 +15,7 @@
 #ifndef WHERRY_WORKER_H
 #define WHERRY_WORKER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -43,11 +44,11 @@ typedef enum wh_progress_mode {
 typedef void (*wh_accept_fn)(wh_endpoint *ep, void *arg);
 
 typedef struct wh_worker_opts {  // zero in any field means its default
-    size_t size;                 // of the caller's struct
+    size_t size;                 // of the caller's struct, so that it can grow
     wh_progress_mode mode;
-    int progress_thread;  // 1: the worker owns a thread that progresses it
-    wh_accept_fn accept;  // endpoints that peers open through this worker's address blob;
-    void *accept_arg;     // default: they are refused
+    bool progress_thread;  // the worker owns a thread that progresses it
+    wh_accept_fn accept;   // endpoints that peers open through this worker's address blob;
+    void *accept_arg;      // default: they are refused
 } wh_worker_opts;
 #ifndef __cplusplus
 #define WH_WORKER_OPTS(...) (&(wh_worker_opts){.size = sizeof(wh_worker_opts), __VA_ARGS__})
@@ -69,7 +70,7 @@ WH_API WH_CHECK wh_status wh_worker_adopt(wh_worker *worker);
 WH_API unsigned wh_worker_progress(wh_worker *worker);
 
 // wh_worker_wait progresses until at least one event was handled, sleeping as the mode says.  Returns
-// WH_OK, or WH_ETIMEDOUT after `timeout_ms` (negative: no limit).  Owner only.
+// WH_OK, or WH_ETIMEDOUT after `timeout_ms` (negative: no limit; 0: do not sleep).  Owner only.
 WH_API WH_CHECK wh_status wh_worker_wait(wh_worker *worker, int timeout_ms);
 
 // wh_worker_fd returns a descriptor for foreign event loops (epoll, libuv, asyncio): call wh_worker_arm,
@@ -109,6 +110,7 @@ WH_API WH_CHECK wh_status wh_worker_set_allocator(wh_worker *worker, wh_mem_kind
 
 // What a worker or an endpoint has done so far.
 typedef struct wh_counters {
+    size_t size;  // of the caller's struct, set by the caller: no more than that is written
     uint64_t sent_messages, sent_bytes, received_messages, received_bytes;
     uint64_t eager, rendezvous;           // sent, by how
     uint64_t no_credit;                   // small sends that had to be announced
@@ -118,7 +120,7 @@ typedef struct wh_counters {
     uint64_t links, endpoints, pending;   // now, not in total
 } wh_counters;
 
-// wh_worker_counters copies the worker's counters.  Owner only.
+// wh_worker_counters copies the worker's counters; set counters->size first.  Owner only.
 WH_API WH_CHECK wh_status wh_worker_counters(const wh_worker *worker, wh_counters *counters);
 
 // wh_worker_dump prints links, lanes, credits and pending operations.  Owner only.

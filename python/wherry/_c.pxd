@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # What the binding uses of the public headers; nothing else is declared to C anywhere.
-from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
 from libc.stdio cimport FILE
+
+cdef extern from "<stdbool.h>":
+    ctypedef unsigned char cbool "bool"
 
 cdef extern from "<sys/uio.h>" nogil:
     cdef struct iovec:
@@ -47,7 +50,7 @@ cdef extern from "<wherry/context.h>" nogil:
         const char *doc
     ctypedef struct wh_lane_info:
         const char *name
-        int usable
+        cbool usable
         const char *reason
 
 # They call back before they return, with the interpreter's lock as it was.
@@ -64,6 +67,7 @@ cdef extern from "<wherry/mem.h>" nogil:
         WH_MEM_CUDA
         WH_MEM_SIM
     ctypedef struct wh_mem_info:
+        size_t size
         wh_mem_kind kind
     wh_status wh_mem_query(const void *ptr, wh_mem_info *info)
     const char *wh_mem_kind_name(wh_mem_kind kind)
@@ -90,7 +94,7 @@ cdef extern from "<wherry/request.h>" nogil:
     uint32_t WH_OP_SYNC
     ctypedef struct wh_op_opts:
         size_t size
-        uint32_t timeout_ms
+        int32_t timeout_ms
         uint32_t flags
         wh_mem_kind mem
         int device
@@ -111,7 +115,7 @@ cdef extern from "<wherry/worker.h>" nogil:
     ctypedef struct wh_worker_opts:
         size_t size
         wh_progress_mode mode
-        int progress_thread
+        cbool progress_thread
         wh_accept_fn accept
         void *accept_arg
     enum:
@@ -121,6 +125,7 @@ cdef extern from "<wherry/worker.h>" nogil:
     wh_status wh_worker_set_allocator(wh_worker *worker, wh_mem_kind kind, wh_alloc_fn alloc,
                                       wh_free_fn free_fn, void *arg)
     ctypedef struct wh_counters:
+        size_t size
         uint64_t sent_messages, sent_bytes, received_messages, received_bytes
         uint64_t eager, rendezvous, no_credit, unexpected, cancelled, failed
         uint64_t doorbells, wakeups, sleeps, links, endpoints, pending
@@ -142,7 +147,7 @@ cdef extern from "<wherry/endpoint.h>" nogil:
     ctypedef void (*wh_lost_fn)(wh_endpoint *ep, wh_status why, void *arg)
     ctypedef struct wh_endpoint_opts:
         size_t size
-        uint32_t timeout_ms
+        int32_t timeout_ms
         wh_done_fn done
         void *arg
         const char *secret
@@ -166,7 +171,7 @@ cdef extern from "<wherry/listener.h>" nogil:
     ctypedef struct wh_listener_opts:
         size_t size
         const char *secret
-        int any_user
+        cbool any_user
     wh_status wh_listener_open(wh_worker *worker, const char *address,
                                const wh_listener_opts *opts, wh_accept_fn accept, void *arg,
                                wh_listener **listener)
@@ -202,13 +207,14 @@ cdef extern from "<wherry/object.h>" nogil:
         wh_mem_kind mem
         int device
     wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size,
-                             const wh_frame *frames, size_t count, uint64_t tag,
+                             const wh_frame *frames, size_t count, size_t frame_size,
+                             uint64_t tag, const wh_op_opts *opts, wh_request **req)
+    wh_status wh_object_recv(wh_endpoint *ep, const wh_frame *frames, size_t count,
+                             size_t frame_size, uint64_t tag, uint64_t mask,
                              const wh_op_opts *opts, wh_request **req)
-    wh_status wh_object_recv(wh_endpoint *ep, const wh_frame *frames, size_t count, uint64_t tag,
-                             uint64_t mask, const wh_op_opts *opts, wh_request **req)
     wh_status wh_worker_object_recv(wh_worker *worker, const wh_frame *frames, size_t count,
-                                    uint64_t tag, uint64_t mask, const wh_op_opts *opts,
-                                    wh_request **req)
+                                    size_t frame_size, uint64_t tag, uint64_t mask,
+                                    const wh_op_opts *opts, wh_request **req)
     const void *wh_object_header(const wh_object *object, size_t *size)
     size_t wh_object_count(const wh_object *object)
     uint64_t wh_object_tag(const wh_object *object)
@@ -255,7 +261,7 @@ cdef extern from "<wherry/rma.h>" nogil:
     wh_status wh_mr_destroy(wh_mr *mr)
     wh_status wh_rkey_open(wh_endpoint *ep, const void *key, size_t size, wh_rkey **rkey)
     uint64_t wh_rkey_size(const wh_rkey *rkey)
-    bint wh_rkey_direct(const wh_rkey *rkey)
+    cbool wh_rkey_direct(const wh_rkey *rkey)
     void wh_rkey_close(wh_rkey *rkey)
     wh_status wh_put(wh_rkey *rkey, uint64_t offset, const void *buf, size_t size,
                      const wh_op_opts *opts, wh_request **req)
@@ -330,9 +336,6 @@ cdef extern from "_park.h" nogil:
     bint park_spin(wh_worker *worker, const parked_op *op, uint64_t until_ns)
     bint park_linger(wh_worker *worker, uint64_t until_ns)
 
-cdef extern from "<stdbool.h>":
-    ctypedef unsigned char cbool "bool"
-
 cdef extern from "<wherry/type.h>" nogil:
     ctypedef struct wh_type:
         pass
@@ -350,7 +353,8 @@ cdef extern from "<wherry/type.h>" nogil:
         WH_DIST_CYCLIC
     int64_t WH_DIST_DEFAULT
     ctypedef struct wh_type_info:
-        int64_t size
+        size_t size
+        int64_t packed_size
         int64_t lb
         int64_t extent
         int64_t true_lb

@@ -77,7 +77,7 @@ cdef class Endpoint:
         return self.start_send(buf, bits_of(tag, "tag"), WH_OP_SYNC if sync else 0,
                                milliseconds(timeout))
 
-    cdef Request start_send(self, object buf, uint64_t tag, uint32_t flags, uint32_t timeout_ms):
+    cdef Request start_send(self, object buf, uint64_t tag, uint32_t flags, int32_t timeout_ms):
         cdef Worker w = self.worker
         cdef Request op = w.begin(OP_SEND)
         cdef wh_status status
@@ -108,7 +108,7 @@ cdef class Endpoint:
         return self.start_recv(buf, bits_of(tag, "tag"), bits_of(mask, "mask"),
                                milliseconds(timeout))
 
-    cdef Request start_recv(self, object buf, uint64_t tag, uint64_t mask, uint32_t timeout_ms):
+    cdef Request start_recv(self, object buf, uint64_t tag, uint64_t mask, int32_t timeout_ms):
         cdef Worker w = self.worker
         cdef Request op = w.begin(OP_RECV)
         hold_into(op, buf, True)
@@ -160,7 +160,7 @@ cdef class Endpoint:
         cdef const unsigned char[::1] head = header
         cdef const unsigned char *first = &head[0] if len(head) else NULL
         cdef size_t size = len(head)
-        cdef uint32_t timeout_ms = milliseconds(timeout)
+        cdef int32_t timeout_ms = milliseconds(timeout)
         if size > WH_AM_HEADER_MAX:
             raise failure(WH_EINVAL, f"am_send: the header has {size} bytes: at most "
                           f"{<int>WH_AM_HEADER_MAX}; what is more goes into buf", "am_send")
@@ -217,7 +217,7 @@ cdef class Endpoint:
         """
         return self.start_flush(milliseconds(timeout))
 
-    cdef Request start_flush(self, uint32_t timeout_ms):
+    cdef Request start_flush(self, int32_t timeout_ms):
         cdef Worker w = self.worker
         cdef Request op = w.begin(OP_FLUSH)
         return w.started(op, wh_endpoint_flush(self.open(), w.options(op, timeout_ms, 0),
@@ -235,7 +235,7 @@ cdef class Endpoint:
 
     cdef Request end(self, object timeout, int quiet):
         cdef Worker w = self.worker
-        cdef uint32_t timeout_ms = milliseconds(timeout)
+        cdef int32_t timeout_ms = milliseconds(timeout)
         cdef wh_endpoint *c = self.c
         if c == NULL or (quiet == TELL_NOTHING and w.pid != getpid()):
             return DONE
@@ -310,9 +310,11 @@ cdef class Endpoint:
     def counters(self):
         """What the endpoint has done so far: name -> number."""
         cdef wh_counters counters
+        counters.size = sizeof(counters)
         must(wh_endpoint_counters(self.open(), &counters), "counters")
         return {name: value for name, value in counters.items()
-                if name not in ("doorbells", "wakeups", "sleeps", "links", "endpoints", "pending")}
+                if name not in ("size", "doorbells", "wakeups", "sleeps", "links", "endpoints",
+                                "pending")}
 
     async def __aenter__(self):
         return self

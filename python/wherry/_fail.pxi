@@ -59,7 +59,7 @@ cdef int heard(wh_status status, str op, str where="") except -1:
     raise failure(status, f"{op}{'' if said else where}: {why}", op)
 
 
-cdef uint32_t milliseconds(object seconds) except? 0:
+cdef int32_t milliseconds(object seconds) except? 0:
     """A time of Python's, in the engine's unit.  None: 0, which is the engine's default."""
     if seconds is None:
         return 0
@@ -73,4 +73,4 @@ cdef uint32_t milliseconds(object seconds) except? 0:
     if not ms >= 0:
         raise ValueError(f"timeout is {seconds!r}: give seconds, 0 or more")
     # A timeout of 0 is one that is over at once, not none.
-    return 0xffffffff if ms >= 0xffffffff else <uint32_t>ms if ms >= 1 else 1
+    return 0x7fffffff if ms >= 0x7fffffff else <int32_t>ms if ms >= 1 else 1

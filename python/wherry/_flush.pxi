@@ -37,7 +37,7 @@ cdef Request flush_all(Worker w, object timeout):
     cdef FlushAll all = FlushAll.__new__(FlushAll)
     cdef Request part
     cdef list endpoints = open_endpoints(w)
-    cdef uint32_t timeout_ms = milliseconds(timeout)
+    cdef int32_t timeout_ms = milliseconds(timeout)
     cdef Request op = w.begin(OP_FLUSH)
     all.op = op
     op.target = w

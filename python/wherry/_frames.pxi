@@ -82,7 +82,7 @@ cdef void set_frame(wh_frame *frame, Hold hold):
 
 cdef Request send_object(Endpoint ep, object obj, uint64_t tag, object timeout):
     cdef Worker w = ep.worker
-    cdef uint32_t timeout_ms = milliseconds(timeout)
+    cdef int32_t timeout_ms = milliseconds(timeout)
     cdef wh_status status
     cdef bint many = isinstance(obj, (list, tuple))
     parts = list(obj) if many else [obj]
@@ -99,7 +99,7 @@ cdef Request send_object(Endpoint ep, object obj, uint64_t tag, object timeout):
         raise MemoryError
     for i in range(count):
         set_frame(&frames[i], holds[i])
-    status = wh_object_send(c, PyBytes_AS_STRING(header), len(header), frames, count, tag,
+    status = wh_object_send(c, PyBytes_AS_STRING(header), len(header), frames, count, sizeof(wh_frame), tag,
                             w.options(op, timeout_ms, 0), &op.handle)
     free(frames)
     return w.started(op, status, ep)
@@ -107,7 +107,7 @@ cdef Request send_object(Endpoint ep, object obj, uint64_t tag, object timeout):
 
 cdef Request recv_object(Worker w, Endpoint ep, object into, uint64_t tag, uint64_t mask,
                          object timeout):
-    cdef uint32_t timeout_ms = milliseconds(timeout)
+    cdef int32_t timeout_ms = milliseconds(timeout)
     cdef wh_status status
     places = list(into) if isinstance(into, (list, tuple)) else [] if into is None else [into]
     holds = [None if place is None else hold_message(place, True) for place in places]
@@ -126,10 +126,10 @@ cdef Request recv_object(Worker w, Endpoint ep, object into, uint64_t tag, uint6
         if holds[i] is not None:
             set_frame(&frames[i], holds[i])
     if ep is not None:
-        status = wh_object_recv(c, frames, count, tag, mask, w.options(op, timeout_ms, 0),
+        status = wh_object_recv(c, frames, count, sizeof(wh_frame), tag, mask, w.options(op, timeout_ms, 0),
                                 &op.handle)
     else:
-        status = wh_worker_object_recv(w.c, frames, count, tag, mask,
+        status = wh_worker_object_recv(w.c, frames, count, sizeof(wh_frame), tag, mask,
                                        w.options(op, timeout_ms, 0), &op.handle)
     free(frames)
     return w.started(op, status, w if ep is None else ep)
@@ -195,6 +195,7 @@ cdef int check_memory(Hold hold, part) except -1:
     cdef wh_mem_info info
     if hold.size < <size_t>part.size:
         raise ValueError(f"the allocator has returned {hold.size} bytes for {part.size}")
+    info.size = sizeof(info)
     must(wh_mem_query(hold.data, &info), "recv_obj")
     found = wh_mem_kind_name(info.kind).decode()
     if part.size and found != part.memory:

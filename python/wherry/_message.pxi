@@ -56,7 +56,7 @@ cdef class Message:
         Raises ClosedError when it was received or dropped before.
         """
         cdef Worker w = self.worker
-        cdef uint32_t timeout_ms = milliseconds(timeout)
+        cdef int32_t timeout_ms = milliseconds(timeout)
         cdef Request op = w.begin(OP_RECV)
         cdef wh_status status
         hold_into(op, buf, True)

@@ -52,7 +52,7 @@ cdef Layout lay(object buf, str name, Type type, object count, object origin, bi
     made.count = n
     made.origin = made.memory.address() + start
     info = made.type.info()
-    last = <int128>info.size * n
+    last = <int128>info.packed_size * n
     if last > <int128>0x7fffffffffffffff:
         raise ValueError(f"count is {n}: the stream has more than 2^63 bytes")
     made.total = <int64_t>last

@@ -196,7 +196,7 @@ cdef class RemoteMemory:
         closed the memory), PeerError.
         """
         cdef Worker w = self.endpoint.worker
-        cdef uint32_t timeout_ms = milliseconds(timeout)
+        cdef int32_t timeout_ms = milliseconds(timeout)
         cdef uint64_t at = size_of(offset, "offset")
         cdef Request op = w.begin(OP_PUT)
         hold_into(op, buf, False)
@@ -209,7 +209,7 @@ cdef class RemoteMemory:
         Gives None, when the bytes are here.  Raises what ``put`` does.
         """
         cdef Worker w = self.endpoint.worker
-        cdef uint32_t timeout_ms = milliseconds(timeout)
+        cdef int32_t timeout_ms = milliseconds(timeout)
         cdef uint64_t at = size_of(offset, "offset")
         cdef Request op = w.begin(OP_GET)
         hold_into(op, buf, True)
@@ -236,7 +236,7 @@ cdef class RemoteMemory:
         if at % width:
             raise ValueError(f"offset is {at}: a multiple of {width} is needed")
         cdef Worker w = self.endpoint.worker
-        cdef uint32_t timeout_ms = milliseconds(timeout)
+        cdef int32_t timeout_ms = milliseconds(timeout)
         cdef uint64_t value = word_of(operand, width, "operand")
         cdef uint64_t expected = word_of(compare, width, "compare")
         cdef wh_atomic_op what = ATOMICS[kind]

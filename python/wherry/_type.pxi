@@ -23,6 +23,7 @@ cdef class Type:
 
     cdef wh_type_info *info(self) except NULL:
         if not self.asked:
+            self.known.size = sizeof(self.known)
             check(wh_type_get_info(self.c, &self.known))
             self.asked = True
         return &self.known
@@ -161,7 +162,7 @@ cdef class Type:
 
     def __hash__(self):
         cdef wh_type_info *info = self.info()
-        return hash((info.size, info.lb, info.extent, info.true_lb, info.true_extent,
+        return hash((info.packed_size, info.lb, info.extent, info.true_lb, info.true_extent,
                      self.signature()))
 
     def __reduce__(self):

@@ -111,7 +111,7 @@ cdef class Worker(Driven):
 
     # options are the engine's, for the call in which they are asked for: before it, objects are
     # asked for their memory, and they or another thread may start operations meanwhile.
-    cdef inline wh_op_opts *options(self, Request op, uint32_t timeout_ms, uint32_t flags):
+    cdef inline wh_op_opts *options(self, Request op, int32_t timeout_ms, uint32_t flags):
         self.opts.arg = &op.c
         self.opts.timeout_ms = timeout_ms
         self.opts.flags = flags
@@ -268,7 +268,7 @@ cdef class Worker(Driven):
         hold_into(op, buf, True)
         op.tag = bits_of(tag, "tag")
         cdef uint64_t compared = bits_of(mask, "mask")
-        cdef uint32_t timeout_ms = milliseconds(timeout)
+        cdef int32_t timeout_ms = milliseconds(timeout)
         self.must_be_open()
         if self.cancels():
             return self.withdrawn(op, self)
@@ -363,8 +363,9 @@ cdef class Worker(Driven):
         """What the worker has done so far: name -> number."""
         cdef wh_counters counters
         self.must_be_open()
+        counters.size = sizeof(counters)
         must(wh_worker_counters(self.c, &counters), "counters")
-        return counters
+        return {name: value for name, value in counters.items() if name != "size"}
 
     def dump(self):
         """Prints links, lanes, credits and pending operations to standard error."""

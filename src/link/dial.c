@@ -75,9 +75,9 @@ void whi_dial_attempt_failed(whi_dial *dial, wh_status status, const char *forma
 }
 
 static void set_timer(whi_dial *dial, uint64_t ns) {
-    uint64_t when = whi_clock_ns() + ns;
-    whi_timers_add(&dial->worker->timers, &dial->timer,
-                   when < dial->deadline_ns ? when : dial->deadline_ns);
+    uint64_t now = whi_clock_ns(), deadline = dial->deadline_ns;
+    bool before = now < deadline && ns < deadline - now;
+    whi_timers_add(&dial->worker->timers, &dial->timer, before ? now + ns : deadline);
 }
 
 void whi_dial_hand_over(whi_dial *dial, whi_link *link) {
@@ -183,6 +183,9 @@ static void on_timer(whi_timer *timer, void *arg) {
 static uint64_t share_of(const whi_dial *dial) {
     uint64_t now = whi_clock_ns();
     uint64_t left = now < dial->deadline_ns ? dial->deadline_ns - now : 0;
+    // Without a limit the last address has all the time there is, and those before it what they would have by default.
+    if (dial->deadline_ns == WHI_TIMER_NEVER && dial->next < dial->count)
+        left = dial->worker->ctx->config.connect_timeout * WHI_NS_PER_MS;
     uint64_t share = left / (dial->count - dial->next + 1);
     return share > LEAST_TRY_NS ? share : LEAST_TRY_NS;
 }
@@ -270,7 +273,7 @@ bool whi_dial_again(whi_dial *dial, wh_status why) {
     return true;
 }
 
-wh_status whi_dial_new(wh_worker *worker, const char *secret, uint64_t timeout_ms,
+wh_status whi_dial_new(wh_worker *worker, const char *secret, int32_t timeout_ms,
                        const whi_dial_user *user, void *arg, whi_dial **made) {
     whi_dial *dial = whi_calloc(1, sizeof(*dial));
     char *own = whi_strdup(secret ? secret : worker->ctx->config.secret);
@@ -279,7 +282,7 @@ wh_status whi_dial_new(wh_worker *worker, const char *secret, uint64_t timeout_m
         whi_free(own);
         return WH_ENOMEM;
     }
-    uint64_t timeout = timeout_ms ? timeout_ms : worker->ctx->config.connect_timeout;
+    uint64_t timeout = timeout_ms ? (uint64_t)timeout_ms : worker->ctx->config.connect_timeout;
     dial->user = user;
     dial->arg = arg;
     dial->worker = worker;
@@ -287,7 +290,8 @@ wh_status whi_dial_new(wh_worker *worker, const char *secret, uint64_t timeout_m
     dial->fd = dial->tcp_fd = -1;
     dial->watch.fd = -1;
     dial->watch.fn = on_event;
-    dial->deadline_ns = whi_clock_ns() + timeout * WHI_NS_PER_MS;
+    dial->deadline_ns =
+        timeout_ms < 0 ? WHI_TIMER_NEVER : whi_clock_ns() + timeout * WHI_NS_PER_MS;
     whi_timer_init(&dial->timer, on_timer, dial);
     whi_list_init(&dial->waiters);
     whi_list_init(&dial->wait_node);

@@ -19,7 +19,7 @@ typedef struct whi_dial_user {
 
 // whi_dial_new makes a dial that whoever dials ends with whi_dial_end.  It begins with whi_dial_host (a name, or numbers) or
 // whi_dial_blob.  `secret` may be NULL, and `timeout_ms` 0, for what the configuration says.
-WH_CHECK wh_status whi_dial_new(wh_worker *worker, const char *secret, uint64_t timeout_ms,
+WH_CHECK wh_status whi_dial_new(wh_worker *worker, const char *secret, int32_t timeout_ms,
                                 const whi_dial_user *user, void *arg, whi_dial **dial);
 void whi_dial_host(whi_dial *dial, const char *address, const char *host, uint16_t port);
 void whi_dial_blob(whi_dial *dial, const whi_blob *blob);

@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/opts.h"
 #include "link/address.h"
 #include "link/hand.h"
 #include "link/local.h"
@@ -199,9 +200,10 @@ static wh_status listener_open_owned(wh_worker *worker, const char *address,
                                      const wh_listener_opts *opts, wh_accept_fn accept, void *arg,
                                      wh_listener **out) {
     static const wh_listener_opts defaults = {.size = sizeof(defaults)};
+    WHI_OPTS(wh_listener_opts, opts);
     if (!opts)
         opts = &defaults;
-    if (!address || !accept || !out || opts->size < sizeof(*opts))
+    if (!address || !accept || !out)
         return WH_EINVAL;
     char host[WHI_HOST_MAX];
     uint16_t port;

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/opts.h"
 
 _Atomic size_t whi_mem_device_allocations;
 
@@ -68,8 +69,9 @@ void whi_mem_query(const void *ptr, wh_mem_info *info) {
 wh_status wh_mem_query(const void *ptr, wh_mem_info *info) {
     if (!info)
         return WH_EINVAL;
-    whi_mem_query(ptr, info);
-    return WH_OK;
+    wh_mem_info found;
+    whi_mem_query(ptr, &found);
+    return whi_opts_give(info, &found, sizeof(found), "wh_mem_info");
 }
 
 // Like whi_mem_ops_of, for a caller outside, who is told why there is none.
@@ -106,7 +108,7 @@ static bool inside(const whi_mem_ops *ops, const void *ptr, size_t size) {
     if (!ops->query(ptr, &info))
         return false;
     size_t offset = (size_t)((const char *)ptr - (const char *)info.base);
-    return size <= info.size - offset;
+    return size <= info.length - offset;
 }
 
 static wh_status copy_through_host(const whi_mem_ops *dst_ops, char *dst,

@@ -50,12 +50,12 @@ TEST(kinds_that_exist) {
 
 TEST(detection) {
     int here = 0;
-    wh_mem_info info;
+    wh_mem_info info = {.size = sizeof(info)};
     void *device;
     CHECK_EQ_INT(wh_mem_query(&here, &info), WH_OK);
     CHECK_EQ_INT(info.kind, WH_MEM_HOST);
     CHECK_EQ_INT(info.device, -1);
-    CHECK(!info.base && !info.size);
+    CHECK(!info.base && !info.length);
     CHECK(!whi_mem_devices());
     CHECK_EQ_INT(wh_mem_alloc_kind(WH_MEM_SIM, 2, 100, &device), WH_OK);
     CHECK(whi_mem_devices());
@@ -65,7 +65,7 @@ TEST(detection) {
     CHECK_EQ_INT(info.kind, WH_MEM_SIM);
     CHECK_EQ_INT(info.device, 2);
     CHECK(info.base == device);
-    CHECK_EQ_INT(info.size, 100);
+    CHECK_EQ_INT(info.length, 100);
     CHECK_EQ_INT(wh_mem_query(NULL, &info), WH_OK);
     CHECK_EQ_INT(info.kind, WH_MEM_HOST);
     CHECK_EQ_INT(wh_mem_query(&here, NULL), WH_EINVAL);
@@ -159,7 +159,7 @@ static int other_copies, other_fails_at;
 static bool other_query(const void *ptr, wh_mem_info *info) {
     if ((size_t)((const char *)ptr - other_memory) >= OTHER_SIZE)
         return false;
-    *info = (wh_mem_info){WH_MEM_CUDA, 0, other_memory, OTHER_SIZE};
+    *info = (wh_mem_info){.kind = WH_MEM_CUDA, .base = other_memory, .length = OTHER_SIZE};
     return true;
 }
 

@@ -87,7 +87,7 @@ static bool sim_query(const void *ptr, wh_mem_info *info) {
     allocation a;
     if (!atomic_load_explicit(&live, memory_order_acquire) || !lookup(ptr, &a))
         return false;
-    *info = (wh_mem_info){WH_MEM_SIM, a.device, a.user, a.size};
+    *info = (wh_mem_info){.kind = WH_MEM_SIM, .device = a.device, .base = a.user, .length = a.size};
     return true;
 }
 

@@ -124,7 +124,7 @@ TEST(query_knows_exactly_its_ranges) {
             if (gone)
                 continue;
             CHECK(info.base == ptrs[i]);
-            CHECK_EQ_INT(info.size, sizes[i]);
+            CHECK_EQ_INT(info.length, sizes[i]);
             CHECK_EQ_INT(info.device, i % WHI_SIM_DEVICES);
             CHECK(ops->query(ptrs[i] + sizes[i] - 1, &info) && info.base == ptrs[i]);
             // The rest of the last page is nobody's.

@@ -160,6 +160,7 @@ wh_status wh_am_send(wh_endpoint *ep, uint16_t id, const void *header, size_t he
                      const void *buf, size_t size, const wh_op_opts *opts, wh_request **out) {
     if (!ep || (!buf && size) || (!header && header_size) || header_size > WH_AM_HEADER_MAX)
         return WH_EINVAL;
+    WHI_OP_OPTS(opts);
     if (whi_plain_room(ep, header_size + size, opts) && whi_plain_memory(opts) &&
         send_at_once(ep, id, header, header_size, buf, size) == WH_OK) {
         if (out)
@@ -334,6 +335,7 @@ static wh_status am_recv_owned(wh_am *am, void *buf, size_t size, const wh_op_op
 wh_status wh_am_recv(wh_am *am, void *buf, size_t size, const wh_op_opts *opts, wh_request **out) {
     if (!am || (!buf && size))
         return WH_EINVAL;
+    WHI_OP_OPTS(opts);
     return WHI_OWNED(am->ep->worker, am_recv_owned(am, buf, size, opts, out));
 }
 

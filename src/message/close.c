@@ -111,6 +111,15 @@ wh_status wh_endpoint_close(wh_endpoint *ep, const wh_op_opts *opts, wh_request 
     if (!ep)
         return WH_EINVAL;
     wh_worker *worker = ep->worker;
+    wh_op_opts taken;
+    if (whi_op_opts_strange(opts)) {
+        wh_status st = whi_op_opts_take(&taken, opts);
+        if (st != WH_OK) {
+            wh_endpoint_abort(ep);  // the handle is given up, whatever comes
+            return st;
+        }
+        opts = &taken;
+    }
     if (!whi_worker_is_owner(worker) &&
         (worker->destroyed || worker->fork_generation != whi_fork_generation()))
         return whi_ep_close_orphan(ep);
@@ -119,7 +128,7 @@ wh_status wh_endpoint_close(wh_endpoint *ep, const wh_op_opts *opts, wh_request 
         wh_endpoint_abort(ep);
         return WH_ENOMEM;
     }
-    if (!req->timeout_ms)
+    if (!opts || !opts->timeout_ms)
         req->timeout_ms = (uint32_t)worker->ctx->config.close_timeout;
     wh_status st = whi_req_start(req, opts, out);
     if (st == WH_EAGAIN || st == WH_ECLOSED)
@@ -141,8 +150,8 @@ wh_status wh_endpoint_close_wait(wh_endpoint *ep, int timeout_ms) {
     wh_status st = ep ? whi_req_may_wait(ep->worker) : WH_EINVAL;
     if (st != WH_OK)
         return st;
-    wh_op_opts opts = {.size = sizeof(opts),
-                       .timeout_ms = timeout_ms > 0 ? (uint32_t)timeout_ms : 0};
+    // Zero would be the default; at once is as little as a timer takes.
+    wh_op_opts opts = {.size = sizeof(opts), .timeout_ms = timeout_ms ? timeout_ms : 1};
     wh_request *req = NULL;
     st = wh_endpoint_close(ep, &opts, &req);
     return st == WH_PENDING ? whi_req_wait_result(req, -1, NULL) : st;

@@ -4,6 +4,7 @@
 #include <wherry/endpoint.h>
 
 #include "base/log.h"
+#include "base/opts.h"
 #include "link/address.h"
 #include "link/dial.h"
 #include "message/endpoint.h"
@@ -122,23 +123,26 @@ static const wh_endpoint_opts default_opts = {.size = sizeof(default_opts)};
 
 wh_status wh_endpoint_connect(wh_worker *worker, const char *address, const wh_endpoint_opts *opts,
                               wh_endpoint **ep) {
-    if (!worker || !address || !ep || (opts && opts->size < sizeof(*opts)))
+    if (!worker || !address || !ep)
         return WH_EINVAL;
+    WHI_OPTS(wh_endpoint_opts, opts);
     return WHI_OWNED(worker,
                      connect_address(worker, address, opts ? opts : &default_opts, ep, NULL));
 }
 
 wh_status wh_endpoint_connect_blob(wh_worker *worker, const void *blob, size_t size,
                                    const wh_endpoint_opts *opts, wh_endpoint **ep) {
-    if (!worker || !blob || !ep || (opts && opts->size < sizeof(*opts)))
+    if (!worker || !blob || !ep)
         return WH_EINVAL;
+    WHI_OPTS(wh_endpoint_opts, opts);
     return WHI_OWNED(worker, connect_blob(worker, blob, size, opts ? opts : &default_opts, ep));
 }
 
 wh_status wh_endpoint_connect_wait(wh_worker *worker, const char *address,
                                    const wh_endpoint_opts *opts, wh_endpoint **ep) {
-    if (!worker || !address || !ep || (opts && opts->size < sizeof(*opts)))
+    if (!worker || !address || !ep)
         return WH_EINVAL;
+    WHI_OPTS(wh_endpoint_opts, opts);
     wh_status st = whi_req_may_wait(worker);
     if (st != WH_OK)
         return st;

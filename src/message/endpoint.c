@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/opts.h"
 
 wh_status whi_ep_new(wh_worker *worker, wh_endpoint **out) {
     wh_endpoint *ep = whi_aligned_alloc(64, whi_messages_of(worker)->ep_size);
@@ -270,9 +271,9 @@ wh_status wh_endpoint_peer(const wh_endpoint *ep, char *text, size_t size) {
 }
 
 static wh_status endpoint_counters_owned(const wh_endpoint *ep, wh_counters *counters) {
-    *counters = ep->counters;
-    counters->eager = counters->sent_messages - counters->rendezvous;
-    return WH_OK;
+    wh_counters now = ep->counters;
+    now.eager = now.sent_messages - now.rendezvous;
+    return whi_opts_give(counters, &now, sizeof(now), "wh_counters");
 }
 
 wh_status wh_endpoint_counters(const wh_endpoint *ep, wh_counters *counters) {

@@ -63,6 +63,27 @@ static uint64_t packed_size(const wh_frame *frames, size_t count, size_t header_
     return size;
 }
 
+// strange says whether frames are of another version's size, so that they must be taken over before they can be read.
+static bool strange(size_t count, size_t frame_size) {
+    return __builtin_expect(count && frame_size != sizeof(wh_frame), 0);
+}
+
+// take_frames copies strange frames; the caller frees them.
+static wh_status take_frames(const wh_frame *frames, size_t count, size_t frame_size,
+                             wh_frame **taken) {
+    if (!frames || count > WH_OBJECT_FRAMES_MAX)
+        return WH_EINVAL;
+    wh_frame *made = whi_calloc(count, sizeof(*made));
+    if (!made)
+        return WH_ENOMEM;
+    wh_status st = whi_opts_take_array(made, sizeof(*made), frames, frame_size, count, "wh_frame");
+    if (st == WH_OK)
+        *taken = made;
+    else
+        whi_free(made);
+    return st;
+}
+
 // send_at_once sends an object that fits into one record, without a request.  False: not now, or not so.
 static bool send_at_once(wh_endpoint *ep, const void *header, size_t header_size,
                          const wh_frame *frames, size_t count, uint64_t tag, const wh_op_opts *opts,
@@ -95,8 +116,18 @@ static bool send_at_once(wh_endpoint *ep, const void *header, size_t header_size
 }
 
 wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size,
-                         const wh_frame *frames, size_t count, uint64_t tag, const wh_op_opts *opts,
-                         wh_request **out) {
+                         const wh_frame *frames, size_t count, size_t frame_size, uint64_t tag,
+                         const wh_op_opts *opts, wh_request **out) {
+    WHI_OP_OPTS(opts);
+    if (strange(count, frame_size)) {
+        wh_frame *taken;
+        wh_status st = take_frames(frames, count, frame_size, &taken);
+        if (st != WH_OK)
+            return st;
+        st = wh_object_send(ep, header, header_size, taken, count, sizeof(*taken), tag, opts, out);
+        whi_free(taken);
+        return st;
+    }
     if (!ep || (!header && header_size) || (!frames && count) || count > WH_OBJECT_FRAMES_MAX ||
         header_size > WH_OBJECT_HEADER_MAX)
         return WH_EINVAL;
@@ -145,8 +176,24 @@ static wh_status recv(wh_worker *worker, wh_endpoint *ep, const wh_frame *frames
     return whi_req_start(req, opts, out);
 }
 
-wh_status wh_object_recv(wh_endpoint *ep, const wh_frame *frames, size_t count, uint64_t tag,
-                         uint64_t mask, const wh_op_opts *opts, wh_request **out) {
+// recv_strange does what a receive with strange frames asks for.
+static wh_status recv_strange(wh_worker *worker, wh_endpoint *ep, const wh_frame *frames,
+                              size_t count, size_t frame_size, uint64_t tag, uint64_t mask,
+                              const wh_op_opts *opts, wh_request **out) {
+    wh_frame *taken;
+    wh_status st = take_frames(frames, count, frame_size, &taken);
+    if (st != WH_OK)
+        return st;
+    st = recv(worker, ep, taken, count, tag, mask, opts, out);
+    whi_free(taken);
+    return st;
+}
+
+wh_status wh_object_recv(wh_endpoint *ep, const wh_frame *frames, size_t count, size_t frame_size,
+                         uint64_t tag, uint64_t mask, const wh_op_opts *opts, wh_request **out) {
+    WHI_OP_OPTS(opts);
+    if (ep && strange(count, frame_size))
+        return recv_strange(ep->worker, ep, frames, count, frame_size, tag, mask, opts, out);
     if (!ep || (!frames && count))
         return WH_EINVAL;
     whi_buffer one;
@@ -166,18 +213,24 @@ wh_status wh_object_recv(wh_endpoint *ep, const wh_frame *frames, size_t count, 
 }
 
 wh_status wh_worker_object_recv(wh_worker *worker, const wh_frame *frames, size_t count,
-                                uint64_t tag, uint64_t mask, const wh_op_opts *opts,
-                                wh_request **out) {
-    return worker ? recv(worker, NULL, frames, count, tag, mask, opts, out) : WH_EINVAL;
+                                size_t frame_size, uint64_t tag, uint64_t mask,
+                                const wh_op_opts *opts, wh_request **out) {
+    WHI_OP_OPTS(opts);
+    if (!worker)
+        return WH_EINVAL;
+    if (strange(count, frame_size))
+        return recv_strange(worker, NULL, frames, count, frame_size, tag, mask, opts, out);
+    return recv(worker, NULL, frames, count, tag, mask, opts, out);
 }
 
 wh_status wh_object_send_wait(wh_endpoint *ep, const void *header, size_t header_size,
-                              const wh_frame *frames, size_t count, uint64_t tag, int timeout_ms) {
+                              const wh_frame *frames, size_t count, size_t frame_size, uint64_t tag,
+                              int timeout_ms) {
     wh_status st = ep ? whi_req_may_wait(ep->worker) : WH_EINVAL;
     if (st != WH_OK)
         return st;
     wh_request *req = NULL;
-    st = wh_object_send(ep, header, header_size, frames, count, tag, NULL, &req);
+    st = wh_object_send(ep, header, header_size, frames, count, frame_size, tag, NULL, &req);
     return st == WH_PENDING ? whi_req_wait_result(req, timeout_ms, NULL) : st;
 }
 

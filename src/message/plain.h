@@ -63,7 +63,7 @@ static inline wh_request *whi_plain_post(wh_endpoint *ep, const whi_req_ops *ops
     whi_match_ep *side = &ep->match[which];
     if (__builtin_expect(!whi_worker_is_owner(worker) || ep->state != WHI_EP_OPEN || ep->eos ||
                              ep->user_gone || !whi_list_empty(&side->messages) ||
-                             mask != WH_TAG_MASK_ALL || (opts && opts->timeout_ms),
+                             mask != WH_TAG_MASK_ALL || (opts && opts->timeout_ms > 0),
                          0))
         return NULL;
     wh_request *req = whi_pool_get(&whi_messages_of(worker)->requests);

@@ -46,6 +46,16 @@ static void unset_timer(wh_request *req) {
         whi_timers_remove(&req->worker->timers, &req->timer);
 }
 
+wh_status whi_op_opts_take(wh_op_opts *taken, const wh_op_opts *opts) {
+    wh_status st = whi_opts_take(taken, sizeof(*taken), opts, "wh_op_opts");
+    uint32_t unknown = st == WH_OK ? taken->flags & ~(uint32_t)WH_OP_SYNC : 0;
+    if (!unknown)
+        return st;
+    whi_log(WHI_ERROR, "E-OPTS-04",
+            "wh_op_opts.flags asks for 0x%x, which this library does not know", unknown);
+    return WH_ENOTSUP;
+}
+
 wh_request *whi_req_new(wh_worker *worker, wh_endpoint *ep, const whi_req_ops *ops,
                         const wh_op_opts *opts, bool wanted) {
     wh_request *req = take(worker);

@@ -21,6 +21,7 @@
 
 #include "base/completion.h"
 #include "base/list.h"
+#include "base/opts.h"
 #include "base/timer.h"
 #include "message/buffer.h"
 #include "worker/worker.h"
@@ -178,10 +179,34 @@ struct wh_request {
     whi_timer timer;  // the operation's timeout, later its grace; set up when it is first used
 };
 
-enum { WHI_REQ_LINE = 64, WHI_REQ_FIRST_LINES = 4 };
+enum { WHI_REQ_LINE = 64, WHI_REQ_FIRST_LINES = 5 };
 static_assert(offsetof(wh_request, accept) <= WHI_REQ_FIRST_LINES * WHI_REQ_LINE &&
                   offsetof(wh_request, timer) >= WHI_REQ_FIRST_LINES * WHI_REQ_LINE,
               "whi_req_init");
+
+static_assert(sizeof(wh_result) == 64, "callers allocate it, and it does not say its size");
+
+// whi_op_opts_strange says whether options must be taken over before they can be read: they are of another version's size, or
+// ask for what is unknown.  One compare for those of today.
+static inline bool whi_op_opts_strange(const wh_op_opts *opts) {
+    return __builtin_expect(
+        opts && ((opts->size ^ sizeof(*opts)) | (opts->flags & ~(uint32_t)WH_OP_SYNC)), 0);
+}
+
+// whi_op_opts_take copies strange options, or says why they cannot be.
+WH_CHECK wh_status whi_op_opts_take(wh_op_opts *taken, const wh_op_opts *opts);
+
+// WHI_OP_OPTS makes the options of an operation good to read, as WHI_OPTS does.
+#define WHI_OP_OPTS(opts)                                                                          \
+    wh_op_opts opts##_taken;                                                                       \
+    do {                                                                                           \
+        if (whi_op_opts_strange(opts)) {                                                           \
+            wh_status opts##_st = whi_op_opts_take(&opts##_taken, (opts));                         \
+            if (opts##_st != WH_OK)                                                                \
+                return opts##_st;                                                                  \
+            (opts) = &opts##_taken;                                                                \
+        }                                                                                          \
+    } while (0)
 
 // whi_req_init fills in a request whose memory was just taken: not foreign, posted nowhere, without a hold on `ep`.
 static inline void whi_req_init(wh_request *req, wh_worker *worker, wh_endpoint *ep,
@@ -192,6 +217,7 @@ static inline void whi_req_init(wh_request *req, wh_worker *worker, wh_endpoint 
     memset(at + WHI_REQ_LINE, 0, WHI_REQ_LINE);
     memset(at + 2 * WHI_REQ_LINE, 0, WHI_REQ_LINE);
     memset(at + 3 * WHI_REQ_LINE, 0, WHI_REQ_LINE);
+    memset(at + 4 * WHI_REQ_LINE, 0, WHI_REQ_LINE);
     // Tagged messages need nothing of what lies behind `accept` before they are granted, which sets it.
     if (!ops->brief)
         memset(&req->accept, 0, offsetof(wh_request, timer) - offsetof(wh_request, accept));
@@ -206,7 +232,7 @@ static inline void whi_req_init(wh_request *req, wh_worker *worker, wh_endpoint 
         req->sync = (opts->flags & WH_OP_SYNC) != 0;
         req->done = opts->done;
         req->arg = opts->arg;
-        req->timeout_ms = opts->timeout_ms;
+        req->timeout_ms = opts->timeout_ms > 0 ? (uint32_t)opts->timeout_ms : 0;
     }
 }
 

@@ -33,6 +33,7 @@ wh_status wh_tag_send(wh_endpoint *ep, const void *buf, size_t size, uint64_t ta
                       const wh_op_opts *opts, wh_request **out) {
     if (!ep || (!buf && size))
         return WH_EINVAL;
+    WHI_OP_OPTS(opts);
     if (__builtin_expect(whi_plain_send(ep, buf, size, tag, opts), 1)) {
         if (out)
             *out = NULL;
@@ -68,6 +69,7 @@ wh_status wh_tag_recv(wh_endpoint *ep, void *buf, size_t size, uint64_t tag, uin
                       const wh_op_opts *opts, wh_request **out) {
     if (!ep || (!buf && size))
         return WH_EINVAL;
+    WHI_OP_OPTS(opts);
     wh_request *req =
         whi_plain_memory(opts) ? whi_plain_post(ep, &whi_tag_recv_ops, tag, mask, opts, out) : NULL;
     if (__builtin_expect(!req, 0))
@@ -81,6 +83,7 @@ wh_status wh_tag_recv(wh_endpoint *ep, void *buf, size_t size, uint64_t tag, uin
 
 wh_status wh_worker_tag_recv(wh_worker *worker, void *buf, size_t size, uint64_t tag, uint64_t mask,
                              const wh_op_opts *opts, wh_request **out) {
+    WHI_OP_OPTS(opts);
     return worker ? recv(worker, NULL, buf, size, tag, mask, opts, out) : WH_EINVAL;
 }
 
@@ -182,6 +185,7 @@ wh_status wh_message_recv(wh_message *msg, void *buf, size_t size, const wh_op_o
                           wh_request **out) {
     if (!msg || (!buf && size))
         return WH_EINVAL;
+    WHI_OP_OPTS(opts);
     wh_worker *worker = msg->ep->worker;  // the message may be gone when the worker is left
     return WHI_OWNED(worker, message_recv(msg, buf, size, opts, out));
 }

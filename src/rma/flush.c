@@ -76,6 +76,7 @@ static const whi_req_ops flush_ops = {.text = "flush",
 wh_status wh_endpoint_flush(wh_endpoint *ep, const wh_op_opts *opts, wh_request **out) {
     if (!ep)
         return WH_EINVAL;
+    WHI_OP_OPTS(opts);
     wh_request *req = whi_req_new(ep->worker, ep, &flush_ops, opts, out != NULL);
     return req ? whi_req_start(req, opts, out) : WH_ENOMEM;
 }

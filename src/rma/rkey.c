@@ -80,7 +80,7 @@ uint64_t wh_rkey_size(const wh_rkey *rkey) {
     return rkey ? rkey->key.size : 0;
 }
 
-int wh_rkey_direct(const wh_rkey *rkey) {
+bool wh_rkey_direct(const wh_rkey *rkey) {
     return rkey && (rkey->base || (rkey->native && whi_native_allows(rkey->native, 0)));
 }
 

@@ -282,6 +282,7 @@ static void hold_rkey(wh_request *req, wh_rkey *rkey, uint64_t offset) {
 
 static wh_status move(wh_rkey *rkey, const whi_req_ops *ops, uint64_t offset, void *buf,
                       size_t size, const wh_op_opts *opts, wh_request **out) {
+    WHI_OP_OPTS(opts);
     if (!rkey || (!buf && size) || (opts && opts->flags))
         return WH_EINVAL;
     bool put = ops == &whi_put_ops;
@@ -334,6 +335,7 @@ static wh_status check_atomic(const wh_rkey *rkey, uint64_t offset, wh_atomic_op
 
 wh_status wh_atomic(wh_rkey *rkey, uint64_t offset, wh_atomic_op op, size_t size, uint64_t operand,
                     uint64_t compare, void *old, const wh_op_opts *opts, wh_request **out) {
+    WHI_OP_OPTS(opts);
     if (!rkey || (opts && opts->flags))
         return WH_EINVAL;
     wh_status st = check_atomic(rkey, offset, op, size);

@@ -21,7 +21,7 @@ static const wh_type *basic(wh_type_id id) {
 
 // Checks the bounds of a type and releases it.
 static void bounds(wh_type *type, int64_t lb, int64_t extent) {
-    wh_type_info info;
+    wh_type_info info = {.size = sizeof(info)};
     CHECK_EQ_INT(wh_type_get_info(type, &info), WH_OK);
     CHECK_EQ_INT(info.lb, lb);
     CHECK_EQ_INT(info.extent, extent);
@@ -29,7 +29,7 @@ static void bounds(wh_type *type, int64_t lb, int64_t extent) {
 }
 
 static int64_t align_of(const wh_type *type) {
-    wh_type_info info;
+    wh_type_info info = {.size = sizeof(info)};
     CHECK_EQ_INT(wh_type_get_info(type, &info), WH_OK);
     return info.align;
 }

@@ -56,7 +56,7 @@ static wh_type *through_bytes(wh_type *type) {
 
 // All that can be asked without memory for the data.
 static void ask_everything(const wh_type *type) {
-    wh_type_info info;
+    wh_type_info info = {.size = sizeof(info)};
     uint64_t hash;
     int64_t n, bytes, basics, border;
     struct iovec iov[3];
@@ -66,20 +66,20 @@ static void ask_everything(const wh_type *type) {
     CHECK(wh_external_size(1, type) >= info.basics);
     CHECK_EQ_INT(wh_type_signature(type, 1, &hash, &basics), WH_OK);
     CHECK_EQ_INT(basics, info.basics);
-    CHECK_EQ_INT(wh_type_get_elements(type, info.size, &n), WH_OK);
+    CHECK_EQ_INT(wh_type_get_elements(type, info.packed_size, &n), WH_OK);
     CHECK_EQ_INT(n, info.basics);
-    CHECK_EQ_INT(wh_type_get_border(type, info.size / 2 + 1, &border, &basics), WH_OK);
+    CHECK_EQ_INT(wh_type_get_border(type, info.packed_size / 2 + 1, &border, &basics), WH_OK);
     CHECK_EQ_INT(wh_type_get_elements(type, border, &n), WH_OK);
     CHECK_EQ_INT(n, basics);
-    CHECK(border >= info.size / 2 + 1 - 16);
+    CHECK(border >= info.packed_size / 2 + 1 - 16);
     CHECK(wh_reduce_defined(WH_REDUCE_SUM, type));
     CHECK(!wh_reduce_defined(WH_REDUCE_BXOR, type) || info.align == 2);
-    CHECK_EQ_INT(wh_iov_len_max(1, type, info.size / 3, &n, &bytes), WH_OK);
+    CHECK_EQ_INT(wh_iov_len_max(1, type, info.packed_size / 3, &n, &bytes), WH_OK);
     const char *origin = (const char *)((uintptr_t)1 << 62);
     CHECK_EQ_INT(wh_iov(origin, 1, type, info.runs - 2, iov, 3, &n), WH_OK);
     CHECK_EQ_INT(n, 2);
     CHECK_EQ_INT(
-        wh_iov_bytes(origin, 1, type, (size_t)info.size / 2, SIZE_MAX, iov, 3, &n, &covered),
+        wh_iov_bytes(origin, 1, type, (size_t)info.packed_size / 2, SIZE_MAX, iov, 3, &n, &covered),
         WH_OK);
     CHECK_EQ_INT(n, 3);
 }
@@ -190,12 +190,12 @@ TEST(dimensions_without_end) {
     sizes[DIMS - 1] = 3;
     for (int order = WH_ORDER_C; order <= WH_ORDER_FORTRAN; order++) {
         wh_type *type;
-        wh_type_info info;
+        wh_type_info info = {.size = sizeof(info)};
         CHECK_EQ_INT(wh_type_create_darray(5, 3, DIMS, sizes, distribs, dargs, procs,
                                            (wh_order)order, basic(WH_TYPE_INT), &type),
                      WH_OK);
         CHECK_EQ_INT(wh_type_get_info(type, &info), WH_OK);
-        CHECK_EQ_INT(info.size, 2 * 3 * 4);
+        CHECK_EQ_INT(info.packed_size, 2 * 3 * 4);
         CHECK_EQ_INT(info.true_lb, order == WH_ORDER_C ? 6 * 3 * 4 : 6 * 4);
         wh_type_release(type);
     }

@@ -118,23 +118,24 @@ static wh_status make(wh_type **type) {
 
 // Whether all of `count` elements lies in memory.
 static bool lies_in_memory(const wh_type *type, int64_t count) {
-    wh_type_info info;
+    wh_type_info info = {.size = sizeof(info)};
     CHECK_EQ_INT(wh_type_get_info(type, &info), WH_OK);
-    if (count < 0 || info.size == 0)
+    if (count < 0 || info.packed_size == 0)
         return false;
     __int128 last = count ? (__int128)(count - 1) * info.extent : 0;
     __int128 low = info.true_lb + (last < 0 ? last : 0);
     __int128 high = (__int128)info.true_lb + info.true_extent + (last > 0 ? last : 0);
-    return low >= -HALF && high <= HALF && (__int128)info.size * count <= INT64_MAX;
+    return low >= -HALF && high <= HALF && (__int128)info.packed_size * count <= INT64_MAX;
 }
 
 static void ask_numbers(const wh_type *type) {
-    wh_type_info info;
+    wh_type_info info = {.size = sizeof(info)};
     uint64_t hash;
     int64_t size = odd(), n = 0, border = 0, basics = 0;
     CHECK_EQ_INT(wh_type_get_info(type, &info), WH_OK);
-    CHECK(info.true_extent >= 0 && info.runs <= info.size && info.basics <= info.size);
-    CHECK_EQ_INT(wh_type_size(type), info.size);
+    CHECK(info.true_extent >= 0 && info.runs <= info.packed_size &&
+          info.basics <= info.packed_size);
+    CHECK_EQ_INT(wh_type_size(type), info.packed_size);
     answers(wh_type_signature(type, odd(), &hash, &basics));
     (void)wh_external_size(odd(), type);
     for (int op = -1; op <= WH_REDUCES; op++)
@@ -264,7 +265,7 @@ static void ask(const wh_type *type) {
     move(type);
     move_with_handles(type);
     move_nothing(type);
-    wh_type_info info;
+    wh_type_info info = {.size = sizeof(info)};
     CHECK_EQ_INT(wh_type_get_info(type, &info), WH_OK);
     // Millions of runs may be compared; not here, a thousand times.
     if (info.runs < 10000)

@@ -11,6 +11,7 @@
 #include <wherry/pack.h>
 
 #include "base/alloc.h"
+#include "base/opts.h"
 #include "type/plan.h"
 
 static _Thread_local char error_text[256] = "no call has failed in this thread";
@@ -165,8 +166,8 @@ wh_status wh_type_get_info(const wh_type *type, wh_type_info *info) {
     if (status != WH_OK)
         return status;
     const whi_bounds *at = &type->at;
-    *info = (wh_type_info){
-        .size = at->size,
+    wh_type_info known = {
+        .packed_size = at->size,
         .lb = at->lb,
         .extent = at->ub - at->lb,
         .true_lb = at->true_lb,
@@ -175,7 +176,11 @@ wh_status wh_type_get_info(const wh_type *type, wh_type_info *info) {
         .runs = runs,
         .align = at->align,
     };
-    return WH_OK;
+    if (whi_opts_give(info, &known, sizeof(known), "wh_type_info") == WH_OK)
+        return WH_OK;
+    return whi_type_fail(WH_EINVAL,
+                         "wh_type_get_info: info->size is %zu; set it to sizeof(wh_type_info)",
+                         info->size);
 }
 
 wh_status wh_type_get_envelope(const wh_type *type, wh_type_kind *kind, size_t *nargs,

@@ -34,14 +34,14 @@ TEST(basic_types) {
     CHECK_EQ_INT(wh_type_size(basic(WH_TYPE_LONG_DOUBLE)), sizeof(long double));
     CHECK_EQ_INT(wh_type_size(basic(WH_TYPE_SHORT_INT)), 6);
     CHECK_EQ_INT(wh_type_size(basic(WH_TYPE_FLOAT8_E5M2)), 1);
-    wh_type_info info;
+    wh_type_info info = {.size = sizeof(info)};
     CHECK_EQ_INT(wh_type_get_info(basic(WH_TYPE_SHORT_INT), &info), WH_OK);
     CHECK_EQ_INT(info.extent, 8);
     CHECK_EQ_INT(info.true_extent, 8);
     CHECK_EQ_INT(info.basics, 2);
     CHECK_EQ_INT(info.runs, 2);
     CHECK_EQ_INT(wh_type_get_info(basic(WH_TYPE_DOUBLE_INT), &info), WH_OK);
-    CHECK_EQ_INT(info.size, 12);
+    CHECK_EQ_INT(info.packed_size, 12);
     CHECK_EQ_INT(info.extent, 16);
     CHECK_EQ_INT(info.runs, 1);
     CHECK_EQ_INT(info.align, 8);

@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/opts.h"
 #include "base/rng.h"
 #include "base/sync.h"
 #include "base/thread.h"
@@ -138,9 +139,10 @@ static wh_status start_thread(wh_worker *worker);
 wh_status whi_worker_new(wh_context *ctx, const wh_worker_opts *opts, size_t size,
                          const whi_room *const *rooms, wh_worker **worker) {
     static const wh_worker_opts defaults = {.size = sizeof(defaults)};
+    WHI_OPTS(wh_worker_opts, opts);
     if (!opts)
         opts = &defaults;
-    if (!ctx || !worker || opts->size < sizeof(*opts) || opts->mode > WH_PROGRESS_ADAPTIVE)
+    if (!ctx || !worker || opts->mode > WH_PROGRESS_ADAPTIVE)
         return WH_EINVAL;
     wh_worker *w = whi_aligned_alloc(64, size);
     if (!w)
@@ -204,9 +206,9 @@ void wh_worker_uuid(const wh_worker *worker, uint8_t uuid[16]) {
 }
 
 static wh_status worker_counters_owned(const wh_worker *worker, wh_counters *counters) {
-    *counters = worker->counters;
-    whi_rooms_foreach(room, worker) if ((*room)->count)(*room)->count(worker, counters);
-    return WH_OK;
+    wh_counters now = worker->counters;
+    whi_rooms_foreach(room, worker) if ((*room)->count)(*room)->count(worker, &now);
+    return whi_opts_give(counters, &now, sizeof(now), "wh_counters");
 }
 
 wh_status wh_worker_counters(const wh_worker *worker, wh_counters *counters) {

@@ -24,7 +24,8 @@ class Frame(ctypes.Structure):
 
 class Result(ctypes.Structure):
     _fields_ = [("status", ctypes.c_int), ("size", ctypes.c_uint64), ("tag", ctypes.c_uint64),
-                ("source", ctypes.c_void_p), ("object", ctypes.c_void_p)]
+                ("source", ctypes.c_void_p), ("object", ctypes.c_void_p),
+                ("reserved", ctypes.c_uint64 * 3)]
 
 
 def head(kind, name=b"", target=b"", flags=0, size=0, offset=0, digest=bytes(32), mode=0o644,
@@ -53,6 +54,7 @@ class Sender:
             row.data, row.size = ctypes.addressof(buffer), len(frame)
         return self.lib.wh_object_send_wait(self.ep, header, ctypes.c_size_t(len(header)), rows,
                                             ctypes.c_size_t(len(frames)),
+                                            ctypes.c_size_t(ctypes.sizeof(Frame)),
                                             ctypes.c_uint64(OBJECT_TAG), 5000)
 
     def post(self, header):

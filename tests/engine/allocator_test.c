@@ -53,11 +53,12 @@ static void receive(receiver who, wh_status expected) {
     CHECK_EQ_INT(wh_worker_set_allocator(d.server, WH_MEM_HOST, reject_first, free_frame, NULL),
                  WH_OK);
     CHECK_EQ_INT(
-        wh_object_recv(d.from, NULL, 0, 1, WH_TAG_MASK_ALL,
+        wh_object_recv(d.from, NULL, 0, 0, 1, WH_TAG_MASK_ALL,
                        who == BY_CALLBACK ? WH_OP_OPTS(.done = on_done, .arg = &told) : NULL,
                        who == BY_REQUEST ? &received : NULL),
         WH_PENDING);
-    CHECK_EQ_INT(wh_object_send(d.to, "h", 1, frames, 2, 1, NULL, &sent), WH_PENDING);
+    CHECK_EQ_INT(wh_object_send(d.to, "h", 1, frames, 2, sizeof(wh_frame), 1, NULL, &sent),
+                 WH_PENDING);
     CHECK_EQ_INT(done_as(&d, sent), WH_EREJECTED);
     if (who == BY_REQUEST)
         CHECK_EQ_INT(done_as(&d, received), expected);

@@ -71,14 +71,16 @@ static void send_object(void) {
     static char frame[FRAME];
     memset(frame, 7, sizeof(frame));
     wh_frame frames[1] = {{.data = frame, .size = sizeof(frame)}};
-    CHECK_EQ_INT(wh_object_send(d.to, "head", 4, frames, 1, TAG, NULL, NULL), WH_OK);
+    CHECK_EQ_INT(wh_object_send(d.to, "head", 4, frames, 1, sizeof(wh_frame), TAG, NULL, NULL),
+                 WH_OK);
 }
 
 static wh_request *post(bool any, const wh_frame *into, const wh_op_opts *opts) {
     wh_request *recv = NULL;
-    wh_status st =
-        any ? wh_worker_object_recv(d.server, into, into != NULL, TAG, WH_TAG_MASK_ALL, opts, &recv)
-            : wh_object_recv(d.from, into, into != NULL, TAG, WH_TAG_MASK_ALL, opts, &recv);
+    wh_status st = any ? wh_worker_object_recv(d.server, into, into != NULL, sizeof(wh_frame), TAG,
+                                               WH_TAG_MASK_ALL, opts, &recv)
+                       : wh_object_recv(d.from, into, into != NULL, sizeof(wh_frame), TAG,
+                                        WH_TAG_MASK_ALL, opts, &recv);
     CHECK_EQ_INT(st, WH_PENDING);
     return recv;
 }
@@ -322,7 +324,8 @@ TEST(regained_while_its_endpoint_ends) {
         use_allocator(WH_OK);
         wh_request *recv = post(true, NULL, NULL), *large = NULL;
         wh_frame frames[1] = {{.data = frame, .size = sizeof(frame)}};
-        CHECK_EQ_INT(wh_object_send(d.to, "h", 1, frames, 1, TAG, NULL, &large), WH_PENDING);
+        CHECK_EQ_INT(wh_object_send(d.to, "h", 1, frames, 1, sizeof(wh_frame), TAG, NULL, &large),
+                     WH_PENDING);
         send_object();
         KIT_UNTIL(wh_worker_progress(d.server), "both", d.from->counters.unexpected == 1 && asked);
         CHECK_EQ_INT(wh_request_status(recv), WH_PENDING);

@@ -92,7 +92,7 @@ static void free_frame(void *data, size_t size, wh_mem_kind mem, int device, voi
 }
 
 static void *receive_object(void *arg) {
-    CHECK_EQ_INT(wh_object_recv(d.from, NULL, 0, 1, WH_TAG_MASK_ALL, NULL, &req), WH_PENDING);
+    CHECK_EQ_INT(wh_object_recv(d.from, NULL, 0, 0, 1, WH_TAG_MASK_ALL, NULL, &req), WH_PENDING);
     return arg;
 }
 
@@ -104,9 +104,9 @@ TEST(object_that_nobody_can_take) {
     elsewhere(receive_object);
     duo_for(&d, 5);
     wh_request *sent = NULL;
-    CHECK_EQ_INT(
-        wh_object_send(d.to, "h", 1, &(wh_frame){.data = frame, .size = FRAME}, 1, 1, NULL, &sent),
-        WH_PENDING);
+    CHECK_EQ_INT(wh_object_send(d.to, "h", 1, &(wh_frame){.data = frame, .size = FRAME}, 1,
+                                sizeof(wh_frame), 1, NULL, &sent),
+                 WH_PENDING);
     // The server does not look at given-up handles before the object is there.
     UNTIL(&d, (d.server->countdown = 1000, allocated));
     elsewhere(free_it);
@@ -145,7 +145,7 @@ TEST(kept_message_beside_a_progress_thread) {
     wh_endpoint *ep = NULL;
     wh_request *recv = NULL;
     char address[64], in[4] = "";
-    wh_worker_opts opts = {.size = sizeof(opts), .progress_thread = 1};
+    wh_worker_opts opts = {.size = sizeof(opts), .progress_thread = true};
     CHECK_EQ_INT(wh_worker_create(ctx, &opts, &server), WH_OK);
     CHECK_EQ_INT(wh_listener_open(server, "127.0.0.1:0", NULL, accept_one, NULL, &listener), WH_OK);
     CHECK_EQ_INT(wh_listener_address(listener, address, sizeof(address)), WH_OK);

@@ -130,7 +130,7 @@ TEST(any_source_outlives_half_a_payload) {
 static wh_request *post_object(wh_object **object) {
     wh_request *recv = NULL;
     *object = NULL;
-    CHECK_EQ_INT(wh_worker_object_recv(victim.server, NULL, 0, 6, WH_TAG_MASK_ALL, NULL, &recv),
+    CHECK_EQ_INT(wh_worker_object_recv(victim.server, NULL, 0, 0, 6, WH_TAG_MASK_ALL, NULL, &recv),
                  WH_PENDING);
     return recv;
 }
@@ -138,7 +138,7 @@ static wh_request *post_object(wh_object **object) {
 // gets_object checks that the receive still gets an honest object.
 static void gets_object(wh_request *recv) {
     wh_frame frame = {.data = bytes, .size = 500};
-    wh_status st = wh_object_send(victim.to, "head", 4, &frame, 1, 6, NULL, NULL);
+    wh_status st = wh_object_send(victim.to, "head", 4, &frame, 1, sizeof(wh_frame), 6, NULL, NULL);
     CHECK(st == WH_OK || st == WH_PENDING);
     wh_result result;
     PUMP_UNTIL(&victim, wh_request_result(recv, &result) == WH_OK);
@@ -265,7 +265,7 @@ static wh_request *begin_to_park(void) {
         wh_worker_set_allocator(victim.server, WH_MEM_HOST, answer_later, free_frame, NULL), WH_OK);
     attack();
     parked = NULL;
-    CHECK_EQ_INT(wh_object_recv(target, NULL, 0, 6, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
+    CHECK_EQ_INT(wh_object_recv(target, NULL, 0, 0, 6, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
     return recv;
 }
 
@@ -332,7 +332,8 @@ TEST(frames_for_absent_devices) {
         payload[sizeof(announcement) + AT_KIND] = kind;
         wh_request *recv = NULL;
         asked_for = 0;
-        CHECK_EQ_INT(wh_object_recv(target, NULL, 0, 6, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
+        CHECK_EQ_INT(wh_object_recv(target, NULL, 0, 0, 6, WH_TAG_MASK_ALL, NULL, &recv),
+                     WH_PENDING);
         CHECK(say((whi_hdr){.cls = WHI_CLASS_OBJECT,
                             .flags = WHI_FLAG_ANNOUNCED,
                             .size = (uint32_t)(sizeof(announcement) + size),

@@ -56,11 +56,11 @@ TEST(random_records) {
         static uint8_t into[5000], from[200000];
         wh_request *reqs[7] = {NULL};
         (void)!wh_tag_recv(target, into, sizeof(into), 0, 0, NULL, &reqs[0]);
-        (void)!wh_object_recv(target, NULL, 0, 0, 0, NULL, &reqs[1]);
+        (void)!wh_object_recv(target, NULL, 0, 0, 0, 0, NULL, &reqs[1]);
         (void)!wh_tag_send(target, from, sizeof(from), 1, NULL, &reqs[2]);
         (void)!wh_tag_send(target, from, 100, 2, WH_OP_OPTS(.flags = WH_OP_SYNC), &reqs[3]);
-        (void)!wh_object_send(target, "h", 1, &(wh_frame){.data = from, .size = sizeof(from)}, 1, 3,
-                              NULL, &reqs[4]);
+        (void)!wh_object_send(target, "h", 1, &(wh_frame){.data = from, .size = sizeof(from)}, 1,
+                              sizeof(wh_frame), 3, NULL, &reqs[4]);
         (void)!wh_endpoint_flush(target, NULL, &reqs[5]);
         (void)!wh_am_send(target, 4, "h", 1, from, sizeof(from), NULL, &reqs[6]);
         for (int n = 0; n < 60; n++) {
@@ -186,7 +186,7 @@ TEST(rubbish_in_the_shared_ring) {
         static uint8_t into[5000], from[200000];
         (void)!wh_tag_recv(target, into, sizeof(into), 0, 0, NULL, &reqs[0]);
         (void)!wh_tag_send(target, from, sizeof(from), 1, NULL, &reqs[1]);
-        (void)!wh_object_recv(target, NULL, 0, 0, 0, NULL, &reqs[2]);
+        (void)!wh_object_recv(target, NULL, 0, 0, 0, 0, NULL, &reqs[2]);
         for (int n = 0; n < 40 && wh_endpoint_status(target) == WH_OK; n++) {
             whi_hdr hdr = random_record();
             bool sendable = hdr.cls < WHI_CLASS_LANE && hdr.cls != WHI_CLASS_CHUNK;

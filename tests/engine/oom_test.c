@@ -118,11 +118,12 @@ static void objects(void) {
     wh_request *reqs[6] = {NULL};
     wh_frame small[2] = {{.data = source, .size = 100}, {.data = source, .size = 0}};
     wh_frame large[2] = {{.data = source, .size = 200000}, {.data = source, .size = 10}};
-    (void)noted(wh_object_send(d.to, "head", 4, small, 2, 1, TELL, &reqs[0]));
-    (void)noted(wh_object_send(d.to, "head", 4, large, 2, 2, TELL, &reqs[1]));
-    (void)noted(wh_object_send(d.to, source, 100000, large, 1, 3, TELL, &reqs[2]));
+    (void)noted(wh_object_send(d.to, "head", 4, small, 2, sizeof(wh_frame), 1, TELL, &reqs[0]));
+    (void)noted(wh_object_send(d.to, "head", 4, large, 2, sizeof(wh_frame), 2, TELL, &reqs[1]));
+    (void)noted(
+        wh_object_send(d.to, source, 100000, large, 1, sizeof(wh_frame), 3, TELL, &reqs[2]));
     for (unsigned i = 0; i < 3; i++)
-        (void)noted(wh_object_recv(d.from, NULL, 0, i + 1, WH_TAG_MASK_ALL, TELL, &reqs[3 + i]));
+        (void)noted(wh_object_recv(d.from, NULL, 0, 0, i + 1, WH_TAG_MASK_ALL, TELL, &reqs[3 + i]));
     settle(reqs, 6);
 }
 
@@ -215,10 +216,11 @@ static void objects_with_places(void) {
     parked = NULL;
     if (wh_worker_set_allocator(d.server, WH_MEM_HOST, allocate, free_memory, NULL) != WH_OK)
         return;
-    (void)noted(wh_object_send(d.to, "head", 4, out, 2, 1, TELL, &reqs[0]));
-    (void)noted(wh_object_send(d.to, "head", 4, out, 2, 2, TELL, &reqs[1]));
-    (void)noted(wh_object_recv(d.from, in, 2, 1, WH_TAG_MASK_ALL, TELL, &reqs[2]));
-    (void)noted(wh_worker_object_recv(d.server, NULL, 0, 2, WH_TAG_MASK_ALL, TELL, &reqs[3]));
+    (void)noted(wh_object_send(d.to, "head", 4, out, 2, sizeof(wh_frame), 1, TELL, &reqs[0]));
+    (void)noted(wh_object_send(d.to, "head", 4, out, 2, sizeof(wh_frame), 2, TELL, &reqs[1]));
+    (void)noted(
+        wh_object_recv(d.from, in, 2, sizeof(wh_frame), 1, WH_TAG_MASK_ALL, TELL, &reqs[2]));
+    (void)noted(wh_worker_object_recv(d.server, NULL, 0, 0, 2, WH_TAG_MASK_ALL, TELL, &reqs[3]));
     duo_for(&d, 2);
     // The second object may be the only one that asks, and asks when its receive is there.
     void *memory = parked && reqs[3] && wh_request_status(reqs[3]) == WH_PENDING
@@ -240,8 +242,8 @@ static void device_memory(void) {
             wh_tag_recv(d.from, device[1], sizes[i], i, WH_TAG_MASK_ALL, TELL, &reqs[2 + i]));
     }
     wh_frame frame = {.data = device[0], .size = 100000};
-    (void)noted(wh_object_send(d.to, "h", 1, &frame, 1, 5, TELL, &reqs[4]));
-    (void)noted(wh_object_recv(d.from, NULL, 0, 5, WH_TAG_MASK_ALL, TELL, &reqs[5]));
+    (void)noted(wh_object_send(d.to, "h", 1, &frame, 1, sizeof(wh_frame), 5, TELL, &reqs[4]));
+    (void)noted(wh_object_recv(d.from, NULL, 0, 0, 5, WH_TAG_MASK_ALL, TELL, &reqs[5]));
     settle(reqs, 6);
 }
 
@@ -268,7 +270,7 @@ static void given_up(void) {
                             &reqs[2]));
     (void)noted(wh_tag_recv(d.from, into[1], 10, 9, WH_TAG_MASK_ALL,
                             WH_OP_OPTS(.done = on_done, .timeout_ms = 2), &reqs[3]));
-    (void)noted(wh_object_send(d.to, source, 100000, NULL, 0, 3, TELL, &reqs[4]));
+    (void)noted(wh_object_send(d.to, source, 100000, NULL, 0, 0, 3, TELL, &reqs[4]));
     if (reqs[0])
         wh_request_cancel(reqs[0]);
     duo_for(&d, 3);
@@ -440,8 +442,8 @@ TEST(contexts_and_workers) {
         wh_status st = wh_context_create(NULL, &ctx);
         CHECK((st == WH_OK) == (ctx != NULL));
         if (ctx) {
-            st =
-                wh_worker_create(ctx, n % 2 ? NULL : WH_WORKER_OPTS(.progress_thread = 1), &worker);
+            st = wh_worker_create(ctx, n % 2 ? NULL : WH_WORKER_OPTS(.progress_thread = true),
+                                  &worker);
             CHECK((st == WH_OK) == (worker != NULL));
         }
         bool reached = whi_alloc_count() >= n;

@@ -57,12 +57,12 @@ static void exchange(wh_endpoint *to, wh_endpoint *from) {
     // Ends that belong together on one thread: the first half is started, the second waited for.
     note(wh_tag_send(to, source, LARGE, 2, TELL, NULL));
     (void)checked(wh_worker_tag_recv_wait(server, into, LARGE, 2, WH_TAG_MASK_ALL, WAIT_MS, NULL));
-    note(wh_object_send(to, source, 20, &(wh_frame){.data = source, .size = LARGE}, 1, 3, TELL,
-                        NULL));
+    note(wh_object_send(to, source, 20, &(wh_frame){.data = source, .size = LARGE}, 1,
+                        sizeof(wh_frame), 3, TELL, NULL));
     if (checked(wh_object_recv_wait(from, 3, WH_TAG_MASK_ALL, WAIT_MS, &object)))
         wh_object_free(object);
-    note(wh_object_recv(from, NULL, 0, 4, WH_TAG_MASK_ALL, TELL, NULL));
-    (void)checked(wh_object_send_wait(to, source, 20, NULL, 0, 4, WAIT_MS));
+    note(wh_object_recv(from, NULL, 0, 0, 4, WH_TAG_MASK_ALL, TELL, NULL));
+    (void)checked(wh_object_send_wait(to, source, 20, NULL, 0, 0, 4, WAIT_MS));
     (void)checked(wh_am_send_wait(to, 1, "h", 1, source, 10, WAIT_MS));
     (void)checked(wh_endpoint_flush_wait(to, WAIT_MS));
     (void)checked(wh_worker_call(server, set_flag, &called));
@@ -84,7 +84,7 @@ static bool run(uint64_t n) {
     wh_listener *listener = NULL;
     wh_endpoint *to = NULL;
     char address[64];
-    const wh_worker_opts *opts = WH_WORKER_OPTS(.progress_thread = 1);
+    const wh_worker_opts *opts = WH_WORKER_OPTS(.progress_thread = true);
     atomic_store(&accepted_count, 0);
     atomic_store(&started, 0);
     atomic_store(&ended, 0);

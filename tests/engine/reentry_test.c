@@ -162,7 +162,7 @@ static void free_frame(void *ptr, size_t size, wh_mem_kind kind, int device, voi
 static void send_object(size_t frame_size) {
     static char frame[1 << 20];
     wh_frame frames[2] = {{.data = frame, .size = frame_size}, {.data = frame, .size = 10}};
-    wh_status st = wh_object_send(d.to, "h", 1, frames, 2, 3, NULL, NULL);
+    wh_status st = wh_object_send(d.to, "h", 1, frames, 2, sizeof(wh_frame), 3, NULL, NULL);
     CHECK(st == WH_OK || st == WH_PENDING);
 }
 
@@ -172,8 +172,9 @@ static void allocator_ends(bool cancel, bool abort_it, bool any, size_t size, wh
     CHECK_EQ_INT(wh_worker_set_allocator(d.server, WH_MEM_HOST, ending_allocator, free_frame, NULL),
                  WH_OK);
     wh_request *recv = NULL;
-    wh_status st = any ? wh_worker_object_recv(d.server, NULL, 0, 3, WH_TAG_MASK_ALL, NULL, &recv)
-                       : wh_object_recv(d.from, NULL, 0, 3, WH_TAG_MASK_ALL, NULL, &recv);
+    wh_status st =
+        any ? wh_worker_object_recv(d.server, NULL, 0, 0, 3, WH_TAG_MASK_ALL, NULL, &recv)
+            : wh_object_recv(d.from, NULL, 0, 0, 3, WH_TAG_MASK_ALL, NULL, &recv);
     CHECK_EQ_INT(st, WH_PENDING);
     asked = 0;
     answer = says;
@@ -190,7 +191,8 @@ static void allocator_ends(bool cancel, bool abort_it, bool any, size_t size, wh
     cancelled = NULL;
     answer = WH_OK;
     if (!abort_it) {
-        CHECK_EQ_INT(wh_object_recv(d.from, NULL, 0, 3, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
+        CHECK_EQ_INT(wh_object_recv(d.from, NULL, 0, 0, 3, WH_TAG_MASK_ALL, NULL, &recv),
+                     WH_PENDING);
         send_object(size);
         wh_result result;
         UNTIL(&d, wh_request_result(recv, &result) == WH_OK);
@@ -223,8 +225,8 @@ TEST(parked_objects_end_with_their_peer) {
         asked = 0;
         wh_request *recv = NULL;
         wh_status st =
-            any ? wh_worker_object_recv(d.server, NULL, 0, 3, WH_TAG_MASK_ALL, NULL, &recv)
-                : wh_object_recv(d.from, NULL, 0, 3, WH_TAG_MASK_ALL, NULL, &recv);
+            any ? wh_worker_object_recv(d.server, NULL, 0, 0, 3, WH_TAG_MASK_ALL, NULL, &recv)
+                : wh_object_recv(d.from, NULL, 0, 0, 3, WH_TAG_MASK_ALL, NULL, &recv);
         CHECK_EQ_INT(st, WH_PENDING);
         send_object(1 << 20);
         UNTIL(&d, asked == 2);
@@ -256,7 +258,9 @@ TEST(sends_into_a_dead_connection) {
             case 2:
                 st = wh_tag_send(d.to, payload, 8, 1, WH_OP_OPTS(.flags = WH_OP_SYNC), &reqs[i]);
                 break;
-            case 3: st = wh_object_send(d.to, "h", 1, &frame, 1, 1, NULL, &reqs[i]); break;
+            case 3:
+                st = wh_object_send(d.to, "h", 1, &frame, 1, sizeof(wh_frame), 1, NULL, &reqs[i]);
+                break;
             case 4:
                 st = wh_am_send(d.to, 1, "h", 1, payload, sizeof(payload), NULL, &reqs[i]);
                 break;

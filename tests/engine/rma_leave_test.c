@@ -178,10 +178,11 @@ TEST(device_memory_that_fails) {
         wh_frame frame = {.data = device, .size = LONG, .mem = WH_MEM_SIM};
         wh_frame good = {.data = here, .size = LONG, .mem = WH_MEM_HOST};
         for (int into = 0; into < 2; into++) {
-            CHECK_EQ_INT(
-                wh_object_recv(d.from, into ? &frame : &good, 1, 3, WH_TAG_MASK_ALL, NULL, &recv),
-                WH_PENDING);
-            CHECK_EQ_INT(wh_object_send(d.to, "h", 1, into ? &good : &frame, 1, 3, NULL, &req),
+            CHECK_EQ_INT(wh_object_recv(d.from, into ? &frame : &good, 1, sizeof(wh_frame), 3,
+                                        WH_TAG_MASK_ALL, NULL, &recv),
+                         WH_PENDING);
+            CHECK_EQ_INT(wh_object_send(d.to, "h", 1, into ? &good : &frame, 1, sizeof(wh_frame), 3,
+                                        NULL, &req),
                          WH_PENDING);
             failed(into ? recv : req);
             CHECK_EQ_INT(done_as(&d, into ? req : recv), into ? WH_OK : WH_ECANCELLED);

@@ -114,7 +114,8 @@ static void *call_wrongly(void *arg) {
     wh_frame nothing = {.data = NULL, .size = 5};
     for (int i = 0; i < 10; i++) {
         wh_request *req = NULL;
-        CHECK_EQ_INT(wh_object_send(d.to, "h", 1, &nothing, 1, 1, NULL, &req), WH_EINVAL);
+        CHECK_EQ_INT(wh_object_send(d.to, "h", 1, &nothing, 1, sizeof(wh_frame), 1, NULL, &req),
+                     WH_EINVAL);
         CHECK(!req);
     }
     return NULL;
@@ -141,7 +142,8 @@ static void *send_small_object(void *arg) {
     (void)arg;
     wh_frame frame = {.data = part, .size = sizeof(part)};
     wh_request *req = NULL;
-    CHECK_EQ_INT(wh_object_send(d.to, "h", 1, &frame, 1, 1, NULL, &req), WH_PENDING);
+    CHECK_EQ_INT(wh_object_send(d.to, "h", 1, &frame, 1, sizeof(wh_frame), 1, NULL, &req),
+                 WH_PENDING);
     CHECK_EQ_INT(wh_request_wait(req, 20000), WH_OK);
     wh_request_free(req);
     atomic_fetch_add(&finished, 1);
@@ -163,7 +165,9 @@ TEST(a_small_object_is_done_before_its_receive) {
     wh_frame place = {.data = got, .size = sizeof(got)};
     wh_request *req = NULL;
     wh_result result;
-    CHECK_EQ_INT(wh_object_recv(d.from, &place, 1, 1, WH_TAG_MASK_ALL, NULL, &req), WH_PENDING);
+    CHECK_EQ_INT(
+        wh_object_recv(d.from, &place, 1, sizeof(wh_frame), 1, WH_TAG_MASK_ALL, NULL, &req),
+        WH_PENDING);
     UNTIL(&d, wh_request_status(req) != WH_PENDING);
     CHECK_EQ_INT(wh_request_result(req, &result), WH_OK);
     CHECK_EQ_INT(result.status, WH_OK);
@@ -203,7 +207,7 @@ TEST(a_full_queue_refuses) {
     duo_for(&d, 5);
     CHECK_EQ_INT(completed, 16);  // what was refused never happens
     CHECK_EQ_INT(failed, 0);
-    wh_counters counters;
+    wh_counters counters = {.size = sizeof(counters)};
     CHECK_EQ_INT(wh_endpoint_counters(d.to, &counters), WH_OK);
     CHECK_EQ_INT(counters.sent_messages, 16);
     duo_end(&d);
@@ -367,7 +371,7 @@ static void keep_end(wh_endpoint *ep, void *arg) {
 
 static void open_borrowed(wh_context *ctx) {
     b = (borrowed){.worker = NULL};
-    CHECK_EQ_INT(wh_worker_create(ctx, WH_WORKER_OPTS(.progress_thread = 1), &b.worker), WH_OK);
+    CHECK_EQ_INT(wh_worker_create(ctx, WH_WORKER_OPTS(.progress_thread = true), &b.worker), WH_OK);
     CHECK_EQ_INT(wh_listener_open(b.worker, "127.0.0.1:0", NULL, keep_end, NULL, &b.listener),
                  WH_OK);
     char address[64];
@@ -381,7 +385,7 @@ static void open_borrowed(wh_context *ctx) {
 static void *borrow_often(void *arg) {
     (void)arg;
     for (int i = 0; i < OPS; i++) {
-        wh_counters counters;
+        wh_counters counters = {.size = sizeof(counters)};
         char text[200];
         CHECK_EQ_INT(wh_worker_counters(b.worker, &counters), WH_OK);
         CHECK_EQ_INT(wh_endpoint_status(b.to), WH_OK);
@@ -448,7 +452,7 @@ TEST(destroyed_while_others_borrow) {
 
 static void *not_the_owner(void *arg) {
     (void)arg;
-    wh_counters counters;
+    wh_counters counters = {.size = sizeof(counters)};
     CHECK_EQ_INT(wh_worker_progress(d.server), 0);
     CHECK_EQ_INT(wh_worker_wait(d.server, 0), WH_ETHREAD);
     CHECK_EQ_INT(wh_worker_arm(d.server), WH_ETHREAD);

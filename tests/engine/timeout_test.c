@@ -171,6 +171,90 @@ TEST(a_close_gives_up) {
     duo_end(&d);
 }
 
+// The three meanings of a close's time: none is the setting's, negative no limit, and 0 at once.
+TEST(a_close_without_a_limit) {
+    static const char *const quick[] = {"close_timeout=40ms", NULL};
+    begin(quick);
+    wh_request *closing = NULL;
+    CHECK_EQ_INT(wh_endpoint_close(d.to, WH_OP_OPTS(.timeout_ms = -1), &closing), WH_PENDING);
+    d.to = NULL;
+    uint64_t start = whi_clock_ns();
+    while (since_ms(start) < 100)
+        (void)wh_worker_progress(d.client);
+    CHECK_EQ_INT(wh_request_status(closing), WH_PENDING);
+    CHECK_EQ_INT(done_as(&d, closing), WH_OK);
+    UNTIL(&d, wh_endpoint_status(d.from) != WH_OK);
+    duo_end(&d);
+}
+
+TEST(a_close_that_waits_for_nothing) {
+    static const char *const slow[] = {"close_timeout=20s", NULL};
+    begin(slow);
+    uint64_t start = whi_clock_ns();
+    CHECK_EQ_INT(wh_endpoint_close_wait(d.to, 0), WH_ETIMEDOUT);
+    CHECK(since_ms(start) < 10000);
+    d.to = NULL;
+    UNTIL(&d, wh_endpoint_status(d.from) != WH_OK);
+    duo_end(&d);
+}
+
+static void *run_server(void *stop) {
+    CHECK_EQ_INT(wh_worker_adopt(d.server), WH_OK);
+    while (!atomic_load((_Atomic bool *)stop))
+        CHECK(wh_worker_wait(d.server, 20) != WH_EINVAL);
+    return NULL;
+}
+
+TEST(a_waiting_close_without_a_limit) {
+    static const char *const quick[] = {"close_timeout=1ms", NULL};
+    begin(quick);
+    _Atomic bool stop = false;
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, run_server, (void *)&stop) == 0);
+    CHECK_EQ_INT(wh_endpoint_close_wait(d.to, -1), WH_OK);
+    d.to = NULL;
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+    CHECK_EQ_INT(wh_worker_adopt(d.server), WH_OK);
+    duo_end(&d);
+}
+
+TEST(an_operation_with_a_negative_time_has_no_limit) {
+    begin(NULL);
+    wh_request *recv = NULL;
+    CHECK_EQ_INT(
+        wh_tag_recv(d.from, into, 10, 1, WH_TAG_MASK_ALL, WH_OP_OPTS(.timeout_ms = -5), &recv),
+        WH_PENDING);
+    duo_for(&d, 50);
+    CHECK_EQ_INT(wh_request_status(recv), WH_PENDING);
+    CHECK_EQ_INT(wh_tag_send(d.to, "here", 4, 1, NULL, NULL), WH_OK);
+    CHECK_EQ_INT(done_as(&d, recv), WH_OK);
+    duo_end(&d);
+}
+
+// A port that takes the connection and says nothing: the dial waits, however short the setting, and can be given up.
+TEST(a_connect_without_a_limit) {
+    static const char *const quick[] = {"connect_timeout=40ms", NULL};
+    duo_begin(&d, quick, quick);
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(addr);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&addr, size) == 0 && listen(fd, 5) == 0 &&
+          getsockname(fd, (struct sockaddr *)&addr, &size) == 0);
+    char address[32];
+    snprintf(address, sizeof(address), "127.0.0.1:%u", ntohs(addr.sin_port));
+    wh_endpoint *ep = NULL;
+    CHECK_EQ_INT(wh_endpoint_connect(d.client, address, WH_ENDPOINT_OPTS(.timeout_ms = -1), &ep),
+                 WH_OK);
+    duo_for(&d, 200);
+    CHECK_EQ_INT(wh_endpoint_status(ep), WH_PENDING);
+    close(fd);
+    UNTIL(&d, wh_endpoint_status(ep) != WH_PENDING);
+    CHECK(wh_endpoint_status(ep) != WH_ETIMEDOUT);
+    wh_endpoint_abort(ep);
+    duo_end(&d);
+}
+
 // ---- the grace time
 
 static raw foe;
@@ -257,8 +341,9 @@ TEST(a_cancel_while_the_head_is_fetched) {
     begin(NULL);
     wh_request *send = NULL, *recv = NULL;
     wh_frame frame = {.data = large, .size = sizeof(large)};
-    CHECK_EQ_INT(wh_object_send(d.to, large, 4 << 20, &frame, 1, 1, NULL, &send), WH_PENDING);
-    CHECK_EQ_INT(wh_object_recv(d.from, NULL, 0, 1, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
+    CHECK_EQ_INT(wh_object_send(d.to, large, 4 << 20, &frame, 1, sizeof(wh_frame), 1, NULL, &send),
+                 WH_PENDING);
+    CHECK_EQ_INT(wh_object_recv(d.from, NULL, 0, 0, 1, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
     uint64_t end = whi_clock_ns() + 5 * WHI_NS_PER_S;
     while (send->stage != WHI_STAGE_MOVING && whi_clock_ns() < end)
         duo_pass(&d);
@@ -286,8 +371,9 @@ TEST(a_cancel_too_late_loses_nothing) {
     wh_request *send = NULL, *recv = NULL;
     wh_frame frame = {.data = large, .size = 100000};
     memset(large, 7, sizeof(large));
-    CHECK_EQ_INT(wh_object_send(d.to, large, 4 << 20, &frame, 1, 1, NULL, &send), WH_PENDING);
-    CHECK_EQ_INT(wh_object_recv(d.from, NULL, 0, 1, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
+    CHECK_EQ_INT(wh_object_send(d.to, large, 4 << 20, &frame, 1, sizeof(wh_frame), 1, NULL, &send),
+                 WH_PENDING);
+    CHECK_EQ_INT(wh_object_recv(d.from, NULL, 0, 0, 1, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
     uint64_t end = whi_clock_ns() + 5 * WHI_NS_PER_S;
     while (recv->stage != WHI_STAGE_MOVING && whi_clock_ns() < end)
         duo_pass(&d);

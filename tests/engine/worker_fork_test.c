@@ -31,7 +31,7 @@ static void call_everything(void) {
     wh_endpoint *ep = d.from, *out = NULL;
     wh_request *req = NULL;
     wh_listener *listener = NULL;
-    wh_counters counters;
+    wh_counters counters = {.size = sizeof(counters)};
     uint8_t blob[WH_ADDRESS_MAX];
     size_t size;
     char text[100];
@@ -49,7 +49,7 @@ static void call_everything(void) {
     CHECK_EQ_INT(wh_tag_send(ep, "x", 1, 1, NULL, &req), WH_EFORKED);
     CHECK_EQ_INT(wh_tag_send_wait(ep, "x", 1, 1, 10), WH_EFORKED);
     CHECK_EQ_INT(wh_tag_recv(ep, text, 1, 1, 0, NULL, &req), WH_EFORKED);
-    CHECK_EQ_INT(wh_object_send(ep, "x", 1, NULL, 0, 1, NULL, &req), WH_EFORKED);
+    CHECK_EQ_INT(wh_object_send(ep, "x", 1, NULL, 0, 0, 1, NULL, &req), WH_EFORKED);
     CHECK_EQ_INT(wh_am_send(ep, 1, "x", 1, NULL, 0, NULL, &req), WH_EFORKED);
     CHECK_EQ_INT(wh_endpoint_flush(ep, NULL, &req), WH_EFORKED);
     CHECK_EQ_INT(wh_endpoint_close(ep, NULL, NULL), WH_EFORKED);
