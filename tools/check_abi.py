@@ -28,7 +28,7 @@ ROOT = check_api.ROOT
 RECORD = ROOT / "src" / "libwherry.abi"
 SKIPPED = 77
 HEAD = """\
-# The binary interface of libwherry.so.0, from include/wherry: written by tools/check_abi.py --write.
+# The binary interface of libwherry.so.0.2, from include/wherry: written by tools/check_abi.py --write.
 # What changes here is a line in CHANGELOG.md, too.
 """
 OURS = re.compile(r"wh_|WH_")

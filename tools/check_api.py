@@ -46,6 +46,17 @@ def exported(library):
     return {name for name in symbols if not name.startswith("WHERRY_")}
 
 
+def version_clash(library):
+    """How the library's soname and its symbols' version disagree: a program must not load another's."""
+    node = re.search(r"^WHERRY_([\d.]+) {", MAP.read_text(), flags=re.M).group(1)
+    text = subprocess.run(["readelf", "--dynamic", "--wide", library], check=True, text=True,
+                          stdout=subprocess.PIPE, env=dict(os.environ, LC_ALL="C")).stdout
+    soname = re.search(r"soname: \[(.*)\]", text).group(1)
+    if soname == f"libwherry.so.{node}":
+        return []
+    return [f"the soname is {soname}, the symbols' version {node}: change both together"]
+
+
 def documented():
     """Names in back quotes, alone or with their arguments, in the reference."""
     names = set()
@@ -123,6 +134,9 @@ def main():
                 print(f"reference: {name} ({functions[name]}) is not in docs/reference")
         else:
             print(f"reference: there is no page yet, {len(missing)} functions wait for one")
+    for sentence in version_clash(args.library):
+        bad += 1
+        print(f"library: {sentence}")
     for name in left_out():
         bad += 1
         print(f"wherry/{name} is not included by wherry/wherry.h")

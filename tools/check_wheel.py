@@ -32,7 +32,7 @@ TESTS = ["test_misuse", "test_types", "test_messages", "test_threads",
          "test_waiting.Lives", "test_linking"]
 OWN = {"wherry/" + name for name in (
     "__init__.py", "_core.pyi", "py.typed", "types.py", "include/wherry/wherry.h", "lib/libwherry.so",
-    "lib/libwherry.so.0", "lib/pkgconfig/wherry.pc")}
+    "lib/libwherry.so.0.2", "lib/pkgconfig/wherry.pc")}
 
 # Runs in the empty environment: what is there, and a round trip over each lane that it is told.
 TRY = """

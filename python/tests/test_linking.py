@@ -12,7 +12,7 @@ from kit import run_child
 
 CC = shutil.which("cc")
 SOURCE = pathlib.Path(__file__).with_name("linking.c")
-SONAME = "libwherry.so.0"
+SONAME = "libwherry.so.0.2"
 
 # What the interpreter runs: {0} and {1} are `import wherry` and the opening of the library, or the
 # reverse.
@@ -22,7 +22,7 @@ import ctypes, os, sys
 {1}
 theirs.linking_engine.restype = ctypes.c_void_p
 theirs.linking_logged.restype = ctypes.c_char_p
-ours = ctypes.CDLL(os.path.join(wherry.get_library_dir(), "libwherry.so.0"))
+ours = ctypes.CDLL(os.path.join(wherry.get_library_dir(), "libwherry.so.0.2"))
 assert theirs.linking_engine() == ctypes.cast(ours.wh_version, ctypes.c_void_p).value
 theirs.linking_listen()
 try:
