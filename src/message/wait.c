@@ -44,13 +44,14 @@ static wh_status wait_as_owner(wh_request *req, int timeout_ms) {
     uint64_t deadline = deadline_of(timeout_ms);
     wh_status st;
     while ((st = whi_completion_status(&req->completion)) == WH_PENDING) {
-        if (wh_worker_progress(worker))
+        bool moved = wh_worker_progress(worker) > 0;
+        if (whi_completion_status(&req->completion) != WH_PENDING)
             continue;
+        // Asked while others keep the worker busy, too: they must not hold this wait beyond its end.
         int left = left_ms(deadline);
         if (left == 0)
             return WH_ETIMEDOUT;
-        if (whi_completion_status(&req->completion) == WH_PENDING &&
-            wh_worker_wait(worker, left) == WH_ETIMEDOUT && left_ms(deadline) == 0 &&
+        if (!moved && wh_worker_wait(worker, left) == WH_ETIMEDOUT && left_ms(deadline) == 0 &&
             whi_completion_status(&req->completion) == WH_PENDING)
             return WH_ETIMEDOUT;
     }

@@ -171,6 +171,35 @@ TEST(a_close_gives_up) {
     duo_end(&d);
 }
 
+// A worker that others keep busy all the time does not hold a wait beyond its end.
+static uint64_t busy_until_ns;
+
+static void again(void *arg) {
+    (void)arg;
+    if (whi_clock_ns() < busy_until_ns)
+        CHECK_EQ_INT(wh_worker_call(d.server, again, NULL), WH_OK);
+}
+
+TEST(a_wait_ends_though_the_worker_is_busy) {
+    begin(NULL);
+    wh_request *recv = NULL;
+    CHECK_EQ_INT(wh_tag_recv(d.from, into, 10, 1, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
+    static const int times[] = {0, 20};
+    for (int i = 0; i < 2; i++) {
+        uint64_t start = whi_clock_ns();
+        busy_until_ns = start + 4 * WHI_NS_PER_S;
+        again(NULL);
+        CHECK_EQ_INT(wh_request_wait(recv, times[i]), WH_ETIMEDOUT);
+        CHECK(whi_clock_ns() < busy_until_ns);
+        busy_until_ns = 0;
+        while (wh_worker_progress(d.server)) {
+        }
+    }
+    wh_request_cancel(recv);
+    CHECK_EQ_INT(done_as(&d, recv), WH_ECANCELLED);
+    duo_end(&d);
+}
+
 // The three meanings of a close's time: none is the setting's, negative no limit, and 0 at once.
 TEST(a_close_without_a_limit) {
     static const char *const quick[] = {"close_timeout=40ms", NULL};
