@@ -71,6 +71,9 @@ int cli_check_secret(const char *command, const char *secret, const char *secret
 int cli_check_lane(const char *command, const char *lane);
 int cli_check_address(const char *command, const char *address);  // HOST:PORT
 
+// cli_may_read says whether local processes of one user may read each other's memory here, and why not.
+bool cli_may_read(char *text, size_t size);
+
 // cli_parse_timeout reads "30s" or "500ms" into milliseconds; 0 is no limit.
 bool cli_parse_timeout(const char *text, uint32_t *ms);
 

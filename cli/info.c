@@ -85,6 +85,9 @@ static void print_host(const info *self) {
     printf("  topology %d packages, %d NUMA nodes, %d cores, %d threads (%s)\n", topo->packages,
            topo->numa_nodes, topo->cores, topo->threads, topo->source);
     printf("  memory   %s\n", bench_format_bytes((double)machine->memory, memory, sizeof memory));
+    char reading[128];
+    (void)cli_may_read(reading, sizeof reading);
+    printf("  reading  %s\n", reading);
 }
 
 static void print_kinds(void) {
@@ -153,6 +156,8 @@ static void write_host(bench_json *json, const info *self) {
     bench_json_int(json, "cores", topo->cores);
     bench_json_int(json, "threads", topo->threads);
     bench_json_string(json, "topology", topo->source);
+    char reading[128];
+    bench_json_bool(json, "reads_memory", cli_may_read(reading, sizeof reading));
     bench_json_close(json, '}');
 }
 

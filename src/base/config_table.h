@@ -43,6 +43,8 @@
       "Slots that one large shared-memory transfer may use at a time.")                            \
     X(bulk_budget, "WHERRY_BULK_BUDGET", SIZE, "256M", "1M", "1T",                                 \
       "Memory for such slots in all links of a worker together.")                                  \
+    X(shm_read, "WHERRY_SHM_READ", CHOICE, "auto", "never|auto|always", "",                        \
+      "Large messages of a local peer: copied twice, read from its memory once, or the faster.")   \
     X(stream_chunk, "WHERRY_STREAM_CHUNK", SIZE, "1M", "4K", "1G",                                 \
       "Bytes of a large message that a socket carries before other messages get a turn.")          \
     X(connect_timeout, "WHERRY_CONNECT_TIMEOUT", MS, "5s", "1ms", "1h",                            \

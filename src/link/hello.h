@@ -34,6 +34,7 @@ typedef enum whi_hello_step {
 enum {
     WHI_FEATURE_BARRIER = 1 << 0,  // the process issues whi_shm_barrier before it sleeps
     WHI_FEATURE_RDMA = 1 << 1,     // the machine has an RDMA device
+    WHI_FEATURE_FETCH = 1 << 2,    // payloads may be read out of its memory, and it reads others'
 };
 
 enum {

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "link/link.h"
+#include "link/sock.h"
 #include "link/ucx.h"
 #include "net/foreign.h"
 #include "net/shm/shm.h"
@@ -140,12 +141,20 @@ static const whi_shm_wire wire = {.bell = bell, .send_fd = pass_fd, .take_fd = t
 // switch_to_shm moves our messages into a ring: the ring's descriptor goes with the last record of the socket.
 static wh_status switch_to_shm(whi_link *link) {
     const wh_context *ctx = link->worker->ctx;
+    // A process of another user could make us wait for its memory, or we may have rights over it that it does not expect.
+    bool fetch = (link->peer.features & WHI_FEATURE_FETCH) && !whi_link_other_user(link);
+    pid_t pid = 0;
+    uid_t uid;
+    if (!whi_sock_peer_of(link->watch.fd, &pid, &uid))
+        pid = 0;
     whi_shm_opts opts = {.ring_size = ctx->config.ring_size,
                          .ring_max = ctx->config.ring_max,
                          .eager_limit = link->eager_max,
                          .slot_size = ctx->config.bulk_slot,
                          .slots = (unsigned)ctx->config.bulk_slots,
                          .asymmetric = ctx->barrier && (link->peer.features & WHI_FEATURE_BARRIER),
+                         .fetch = fetch ? (int)ctx->config.shm_read : WHI_SHM_READ_NEVER,
+                         .peer = pid,
                          .budget = &whi_links_of(link->worker)->bulk_budget,
                          .wire = &wire,
                          .wire_arg = link};

@@ -57,6 +57,7 @@ enum {
 enum {
     WHI_FLAG_ANNOUNCED = 1 << 0,
     WHI_FLAG_SYNC = 1 << 1,
+    WHI_FLAG_OFFERED = 1 << 2,  // of an announcement: its receiver may fetch the payload (offer.h)
     WHI_FLAG_NO_LANE = 1 << 0,  // of LANE_OFFER: this side does without
 };
 
@@ -81,7 +82,9 @@ static_assert(sizeof(whi_access) == 24, "wire layout");
 
 typedef struct whi_announce {
     uint32_t send_id;
-    uint32_t reserved;
+    // When offered: behind this stand the offer's ticket and so many addresses, 8 bytes each.
+    uint16_t slot;
+    uint16_t count;
 } whi_announce;
 static_assert(sizeof(whi_announce) == 8, "wire layout");
 

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "mem/mem.h"
+#include "message/offer.h"
 #include "message/plain.h"
 #include "message/recv.h"
 #include "message/request.h"
@@ -22,9 +23,10 @@ typedef struct held_am {
     whi_message *
         msg;  // the kept message; NULL while the payload still lies in the lane, or when it is lost
     uint8_t flags;
-    uint32_t send_id;
-    bool used;  // wh_am_recv or wh_am_drop has had it
-    bool kept;  // its handler has returned WH_PENDING
+    whi_announce announce;
+    uint64_t offer[2];  // its ticket and address
+    bool used;          // wh_am_recv or wh_am_drop has had it
+    bool kept;          // its handler has returned WH_PENDING
 } held_am;
 
 static wh_status worker_set_am_owned(wh_worker *worker, uint16_t id, wh_am_fn fn, void *arg) {
@@ -213,14 +215,14 @@ static void keep(held_am *held, const whi_hdr *hdr, const void *payload, uint64_
     if (!held->msg) {
         // The user has the handle by now: it stays good for asking and dropping, but holds nothing.
         whi_log(WHI_ERROR, "E-AM-02", "no memory to keep an active message; it is lost");
-        settle(ep, held->flags, held->send_id, cost);
+        settle(ep, held->flags, held->announce.send_id, cost);
         held->pub.header = held->pub.data = NULL;
         held->pub.header_size = 0;
         return;
     }
     held->msg->taken = true;
     whi_list_push_back(&ep->taken, &held->msg->ep_link);
-    held->pub.header = held->msg->data;
+    held->pub.header = held->msg->data + whi_offer_size(&held->announce);
     if (held->pub.data)
         held->pub.data = held->msg->data + held->pub.header_size;
 }
@@ -233,7 +235,7 @@ static void after_handler(held_am *held, wh_status answer, const whi_hdr *hdr, c
         return;
     }
     if (!held->used)
-        settle(held->pub.ep, held->flags, held->send_id, cost);
+        settle(held->pub.ep, held->flags, held->announce.send_id, cost);
     free_held(held);
 }
 
@@ -247,13 +249,16 @@ static void run_handler(wh_endpoint *ep, const whi_am_handler *handler, held_am 
 
 wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
     bool announced = hdr->flags & WHI_FLAG_ANNOUNCED;
-    size_t prefix = announced ? sizeof(whi_announce) : 0;
+    whi_announce announce = {.send_id = (uint32_t)hdr->arg};
+    const void *bytes = payload;
+    size_t rest = hdr->size;
+    if (announced && !whi_offer_split(hdr, &bytes, &rest, &announce))
+        return WH_EPROTOCOL;
+    const char *offer = bytes;
+    size_t prefix = hdr->size - rest + whi_offer_size(&announce);
     if (hdr->tag > WH_AM_HEADER_MAX || hdr->size < prefix + hdr->tag ||
         (announced && hdr->size != prefix + hdr->tag))
         return WH_EPROTOCOL;
-    uint32_t send_id = (uint32_t)hdr->arg;
-    if (announced)
-        memcpy(&send_id, payload, sizeof(send_id));
     uint64_t cost = hdr->size + WHI_MESSAGE_COST;
     uint64_t size = announced ? hdr->arg : hdr->size - hdr->tag;
     ep->counters.received_messages++;
@@ -264,7 +269,7 @@ wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payloa
             whi_log_once_per(WHI_WARN, "W-AM-01", 10,
                              "an active message with id %u from %s has no handler and is dropped",
                              hdr->aux, ep->link->name);
-        settle(ep, hdr->flags, send_id, cost);
+        settle(ep, hdr->flags, announce.send_id, cost);
         return WH_OK;
     }
     // A place of the smallest pool is large enough: a message costs no trip to the heap.
@@ -273,14 +278,16 @@ wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payloa
     if (!held)
         return WH_ENOMEM;
     *held = (held_am){.used = false};
-    const char *bytes = (const char *)payload + prefix;
     held->flags = hdr->flags;
-    held->send_id = send_id;
+    held->announce = announce;
+    if (announce.count)
+        memcpy(held->offer, offer, sizeof(held->offer));
+    const char *header = (const char *)payload + prefix;
     held->pub = (wh_am){.ep = ep,
                         .id = hdr->aux,
-                        .header = bytes,
+                        .header = header,
                         .header_size = hdr->tag,
-                        .data = announced ? NULL : bytes + hdr->tag,
+                        .data = announced ? NULL : header + hdr->tag,
                         .size = size};
     run_handler(ep, handler, held, hdr, payload, cost);
     return WH_OK;
@@ -324,7 +331,8 @@ static wh_status am_recv_owned(wh_am *am, void *buf, size_t size, const wh_op_op
         return st;
     }
     whi_req_accept(req, WHI_STAGE_QUEUED);
-    whi_recv_am(req, held->flags, held->send_id, am->data, am->size,
+    whi_recv_offered(req, &held->announce, held->offer);
+    whi_recv_am(req, held->flags, held->announce.send_id, am->data, am->size,
                 held->pub.header_size + am->size + WHI_MESSAGE_COST);
     release_kept(held);
     if (out)
@@ -344,7 +352,8 @@ static wh_status am_drop_owned(held_am *held) {
     if (held->used)
         return WH_OK;
     if (!gone(held))
-        settle(am->ep, held->flags, held->send_id, am->header_size + am->size + WHI_MESSAGE_COST);
+        settle(am->ep, held->flags, held->announce.send_id,
+               am->header_size + am->size + WHI_MESSAGE_COST);
     release_kept(held);
     return WH_OK;
 }

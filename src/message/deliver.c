@@ -5,6 +5,7 @@
 // Everything here comes from the peer.  A record that breaks the protocol fails the link with a sentence; a
 // record for an endpoint that has ended is late, not wrong, and is passed over.
 #include "message/deliver.h"
+#include "message/offer.h"
 
 #include <string.h>
 
@@ -17,10 +18,9 @@
 
 // read_send_id reads what an announcement begins with; 0: it is none.
 static uint32_t read_send_id(const whi_hdr *hdr, const void *payload) {
-    whi_announce announce = {.send_id = 0};
-    if (hdr->size >= sizeof(announce))
-        memcpy(&announce, payload, sizeof(announce));
-    return announce.send_id;
+    whi_announce announce;
+    size_t size;
+    return whi_offer_split(hdr, &payload, &size, &announce) ? announce.send_id : 0;
 }
 
 // charge takes what a message may cost off what the peer is allowed.
@@ -28,7 +28,9 @@ static wh_status charge(wh_endpoint *ep, const whi_hdr *hdr, const void *payload
     if (hdr->flags & WHI_FLAG_ANNOUNCED) {
         uint32_t send_id = read_send_id(hdr, payload);
         if (!send_id || whi_hash_get(&whi_messages_on(ep->link)->announced, send_id))
-            return whi_link_broken(ep->link, hdr, "an announcement without a send id of its own");
+            return whi_link_broken(
+                ep->link, hdr,
+                "an announcement without a send id of its own, or with half an offer");
         if (++ep->rx_announced > ep->worker->ctx->config.announce_max)
             return whi_link_broken(ep->link, hdr, "more announcements than were allowed");
         return WH_OK;

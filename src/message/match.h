@@ -36,6 +36,7 @@ struct wh_message {
     bool gone;      // taken, and then withdrawn by its sender or lost with it
     bool dropped;   // to be freed when its fetch has ended
     uint16_t am_id;
+    uint16_t offer_slot, offer_count;  // of an announcement: `data` begins with its offer
     // Of an announced message that is asked for before its receive is there (ahead.c).
     whi_list ahead_link;
     uint8_t *body;  // where its payload comes, instead of `data`; NULL: there

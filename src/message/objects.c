@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "mem/mem.h"
 #include "message/object.h"
+#include "message/offer.h"
 #include "message/plain.h"
 #include "message/send.h"
 
@@ -216,6 +217,22 @@ static void reject(wh_request *req, wh_status why, const char *what) {
     whi_req_fail(req, why, "object receive: %s", what);
 }
 
+// fetch takes the frames that follow out of the sender's memory, if they were offered and all places are the host's.
+static bool fetch(wh_request *req) {
+    wh_object *object = whi_object_of(req)->object;
+    whi_piece pieces[WHI_OFFER_PIECES];
+    unsigned count = 0;
+    for (size_t i = 0; i < object->count; i++) {
+        const whi_object_frame *f = &object->frames[i];
+        if (!f->follows)
+            continue;
+        if (count == WHI_OFFER_PIECES || f->pub.mem != WH_MEM_HOST)
+            return false;
+        pieces[count++] = (whi_piece){f->from, f->pub.data, f->pub.size};
+    }
+    return whi_offer_fetch(req, pieces, count);
+}
+
 // go_on fetches the data once every frame has memory.
 static void go_on(wh_request *req) {
     wh_object *object = whi_object_of(req)->object;
@@ -227,7 +244,7 @@ static void go_on(wh_request *req) {
     }
     if (!object->announced) {
         hand_over(req);
-    } else if (!object->data) {
+    } else if (!object->data || fetch(req)) {
         whi_recv_answer(req->ep, req->send_id, WH_OK);
         hand_over(req);
     } else {
@@ -343,7 +360,22 @@ static bool settle_plain(wh_request *req, wh_object *object) {
     return true;
 }
 
-static wh_status take_envelope(wh_request *req, const void *bytes, size_t size) {
+// note_addresses notes where the frames are that follow.
+static wh_status note_addresses(wh_object *object, const whi_announce *announce,
+                                const void *offer) {
+    size_t count = 0;
+    for (size_t i = 0; announce->count && i < object->count; i++) {
+        if (!object->frames[i].follows)
+            continue;
+        if (count == announce->count)
+            return WH_EPROTOCOL;
+        object->frames[i].from = whi_offer_address(offer, count++);
+    }
+    return count == announce->count ? WH_OK : WH_EPROTOCOL;
+}
+
+static wh_status take_envelope(wh_request *req, const whi_announce *announce, const void *offer,
+                               const void *bytes, size_t size) {
     wh_object *object = NULL;
     bool announced = req->part != 0 || req->send_id != 0;
     wh_status st = read_envelope(bytes, size, announced, &object);
@@ -355,6 +387,10 @@ static wh_status take_envelope(wh_request *req, const void *bytes, size_t size) 
     }
     if (st != WH_OK)
         return st;
+    if (note_addresses(object, announce, offer) != WH_OK) {
+        wh_object_free(object);
+        return WH_EPROTOCOL;
+    }
     object->tag = req->result.tag;
     object->announced = announced;
     object->request = req;
@@ -366,13 +402,22 @@ static wh_status take_envelope(wh_request *req, const void *bytes, size_t size) 
     return WH_OK;
 }
 
-static wh_status arrived(wh_request *req, uint8_t flags, uint32_t send_id, uint64_t length,
-                         const void *payload, size_t size) {
+static wh_status arrived(wh_request *req, uint8_t flags, const whi_announce *announce,
+                         uint64_t length, const void *payload, size_t size) {
     bool announced = flags & WHI_FLAG_ANNOUNCED;
+    uint32_t send_id = announce->send_id;
+    const void *offer = payload;
+    size_t begin = announced ? whi_offer_size(announce) : 0;
+    payload = (const char *)payload + begin;
+    size -= begin;
     req->send_id = announced ? send_id : 0;
     req->part = WHI_PART_DATA;
+    whi_offer_read(req, announce, offer);
     if (!announced || size)
-        return !announced || size == length ? take_envelope(req, payload, size) : WH_EPROTOCOL;
+        return !announced || size == length ? take_envelope(req, announce, offer, payload, size)
+                                            : WH_EPROTOCOL;
+    if (announce->count)
+        return WH_EPROTOCOL;  // of frames that nobody knows
     if (length < sizeof(whi_envelope) ||
         length > sizeof(whi_envelope) + WH_OBJECT_HEADER_MAX + PACKED_ALL +
                      (uint64_t)WH_OBJECT_FRAMES_MAX * sizeof(whi_wire_frame))
@@ -430,6 +475,7 @@ static wh_status landed(wh_request *req, const whi_hdr *hdr) {
     if (req->moved < req->accept)
         return WH_OK;
     if (req->part == WHI_PART_DATA) {
+        whi_offer_asked(req);
         wh_status failed = copies_failed(whi_object_of(req)->object);
         if (failed)
             whi_req_fail(req, failed, "object receive: a frame's memory cannot be written: %s",
@@ -439,7 +485,8 @@ static wh_status landed(wh_request *req, const whi_hdr *hdr) {
         return WH_OK;
     }
     // A cancel that came meanwhile came too late: what has matched completes, within the grace time.
-    return take_envelope(req, req->buf.ptr, req->buf.size);
+    const whi_announce bare = {.send_id = req->send_id};
+    return take_envelope(req, &bare, NULL, req->buf.ptr, req->buf.size);
 }
 
 // withdraw ends a receive early.  While allocators are asked, it is obeyed when all have answered.
@@ -511,6 +558,20 @@ static const whi_buffer *source(const wh_request *req) {
     return req->part == WHI_PART_DATA ? &whi_object_of(req)->frames[req->segment - 1] : &req->buf;
 }
 
+// pieces lists the frames that follow, if all are the host's.
+static unsigned pieces(const wh_request *req, uint64_t from[WHI_OFFER_PIECES]) {
+    const whi_object_own *own = whi_object_of(req);
+    unsigned count = 0;
+    for (size_t i = 0; i < own->frame_count; i++) {
+        if (!follows(req, i))
+            continue;
+        if (count == WHI_OFFER_PIECES || own->frames[i].kind != WH_MEM_HOST)
+            return 0;
+        from[count++] = (uint64_t)(uintptr_t)own->frames[i].ptr;
+    }
+    return count;
+}
+
 // moved: after the envelope the grant of the data is to come.
 static void moved(wh_request *req) {
     if (req->part != WHI_PART_ENVELOPE) {
@@ -529,6 +590,7 @@ const whi_req_ops whi_object_send_ops = {.text = "object send",
                                          .forget = forget,
                                          .cls = WHI_CLASS_OBJECT,
                                          .follows = data_size,
+                                         .pieces = pieces,
                                          .granted = granted,
                                          .source = source,
                                          .next = next_segment,

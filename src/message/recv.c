@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "mem/mem.h"
+#include "message/offer.h"
 #include "message/plain.h"
 #include "message/records.h"
 #include "net/copy.h"
@@ -116,14 +117,23 @@ void whi_recv_grant(wh_request *req, int part, uint64_t accept) {
 
 // ask_for grants an announced tag message or the payload of an active one.
 static void ask_for(wh_request *req, uint64_t tag, uint32_t send_id, uint64_t length) {
+    wh_endpoint *ep = req->ep;
     req->send_id = send_id;
     req->length = length;
     req->result.size = length;
     req->result.tag = tag;
     uint64_t accept = length < req->buf.size ? length : req->buf.size;
+    wh_status st = length > accept ? WH_ETRUNCATED : WH_OK;
+    whi_piece piece = {.from = req->from, .to = req->buf.ptr, .size = accept};
+    if (accept && req->buf.kind == WH_MEM_HOST && whi_offer_fetch(req, &piece, 1)) {
+        whi_recv_answer(ep, send_id, WH_OK);
+        count_received(ep, accept);
+        finish_landed(req, st);
+        return;
+    }
     whi_recv_grant(req, WHI_PART_DATA, accept);
     if (!accept && req->stage != WHI_STAGE_DONE)
-        finish_landed(req, length ? WH_ETRUNCATED : WH_OK);
+        finish_landed(req, st);
 }
 
 wh_status whi_recv_sink(wh_request *req, const whi_hdr *hdr, whi_span *span) {
@@ -147,6 +157,7 @@ wh_status whi_recv_landed(wh_request *req, const whi_hdr *hdr) {
         whi_req_finish(req, req->why);
         return WH_OK;
     }
+    whi_offer_asked(req);
     if (req->ops->receives)
         count_received(req->ep, req->moved);
     wh_status st = req->length > req->buf.size ? WH_ETRUNCATED : WH_OK;
@@ -154,9 +165,16 @@ wh_status whi_recv_landed(wh_request *req, const whi_hdr *hdr) {
     return WH_OK;
 }
 
+void whi_recv_offered(wh_request *req, const whi_announce *announce, const void *offer) {
+    whi_offer_read(req, announce, offer);
+    req->from = announce->count ? whi_offer_address(offer, 0) : 0;
+}
+
 // meet joins a pending receive and a message whose payload is here or announced.
 static wh_status meet(wh_request *req, wh_endpoint *ep, uint8_t flags, uint64_t tag,
-                      uint64_t length, uint32_t send_id, const void *payload, uint64_t size) {
+                      uint64_t length, const whi_announce *announce, const void *payload,
+                      uint64_t size) {
+    uint32_t send_id = announce->send_id;
     whi_recv_bind(req, ep);
     req->stage = WHI_STAGE_MOVING;  // it has left the match table, whatever comes of it
     if (flags & WHI_FLAG_ANNOUNCED)
@@ -164,13 +182,14 @@ static wh_status meet(wh_request *req, wh_endpoint *ep, uint8_t flags, uint64_t 
     else if (flags & WHI_FLAG_SYNC)
         whi_recv_answer(ep, send_id, WH_OK);
     req->result.tag = tag;
-    return req->ops->arrived(req, flags, send_id, length, payload, size);
+    return req->ops->arrived(req, flags, announce, length, payload, size);
 }
 
-static wh_status tag_arrived(wh_request *req, uint8_t flags, uint32_t send_id, uint64_t length,
-                             const void *payload, size_t size) {
+static wh_status tag_arrived(wh_request *req, uint8_t flags, const whi_announce *announce,
+                             uint64_t length, const void *payload, size_t size) {
     if (flags & WHI_FLAG_ANNOUNCED) {
-        ask_for(req, req->result.tag, send_id, length);
+        whi_recv_offered(req, announce, payload);
+        ask_for(req, req->result.tag, announce->send_id, length);
         return WH_OK;
     }
     wh_status st = land_here(req, req->result.tag, payload, size);
@@ -191,17 +210,6 @@ void whi_recv_am(wh_request *req, uint8_t flags, uint32_t send_id, const void *p
         whi_recv_answer(ep, send_id, WH_OK);
     finish_landed(req, land_here(req, 0, payload, size));
     whi_ep_give_credit(ep, cost);
-}
-
-// read_announcement takes the send id, which is known to be there, off the payload of an announced message.
-static void read_announcement(const whi_hdr *hdr, const void **payload, size_t *size,
-                              uint32_t *send_id) {
-    whi_announce announce;
-    assert(hdr->size >= sizeof(announce));
-    memcpy(&announce, *payload, sizeof(announce));
-    *send_id = announce.send_id;
-    *payload = (const char *)*payload + sizeof(announce);
-    *size = hdr->size - sizeof(announce);
 }
 
 // note_ahead lists an announced message that was kept among those that may be fetched ahead of their receive.
@@ -229,15 +237,15 @@ wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payl
         return WH_OK;
     }
     size_t size = hdr->size;
-    uint32_t send_id = (uint32_t)hdr->arg;
+    whi_announce announce = {.send_id = (uint32_t)hdr->arg};
     uint64_t length = hdr->size;
     if (hdr->flags & WHI_FLAG_ANNOUNCED) {
-        read_announcement(hdr, &payload, &size, &send_id);
+        (void)whi_offer_split(hdr, &payload, &size, &announce);  // was found good when it came
         length = hdr->arg;
     } else {
         whi_ep_give_credit(ep, hdr->size + WHI_MESSAGE_COST);
     }
-    return meet(req, ep, hdr->flags, hdr->tag, length, send_id, payload, size);
+    return meet(req, ep, hdr->flags, hdr->tag, length, &announce, payload, size);
 }
 
 // name_message notes an announced message under its send id, where a withdrawal finds it however many there are.
@@ -271,10 +279,10 @@ whi_message *whi_message_new(wh_endpoint *ep, const whi_hdr *hdr, const void *pa
     wh_worker *worker = ep->worker;
     const void *data = payload;
     size_t size = hdr->size;
-    uint32_t send_id = (uint32_t)hdr->arg;
+    whi_announce announce = {.send_id = (uint32_t)hdr->arg};
     bool announced = hdr->flags & WHI_FLAG_ANNOUNCED;
     if (announced)
-        read_announcement(hdr, &data, &size, &send_id);
+        (void)whi_offer_split(hdr, &data, &size, &announce);
     int pool = 0;
     while (pool < WHI_MESSAGE_POOLS - 1 &&
            size + sizeof(whi_message) > whi_messages_of(worker)->messages[pool].size)
@@ -285,7 +293,9 @@ whi_message *whi_message_new(wh_endpoint *ep, const whi_hdr *hdr, const void *pa
     *msg = (whi_message){.ep = ep,
                          .tag = hdr->tag,
                          .length = announced ? hdr->arg : hdr->size,
-                         .send_id = send_id,
+                         .send_id = announce.send_id,
+                         .offer_slot = announce.slot,
+                         .offer_count = announce.count,
                          .size = (uint32_t)size,
                          .cls = hdr->cls,
                          .flags = hdr->flags,
@@ -356,8 +366,10 @@ static void meet_kept(wh_request *req, whi_message *msg) {
     }
     whi_ep_retain(ep);        // an allocator that is asked for an object's memory may end it,
     whi_message_unname(msg);  // and with it the link that knows the message's name
+    whi_announce announce = {
+        .send_id = msg->send_id, .slot = msg->offer_slot, .count = msg->offer_count};
     wh_status st =
-        meet(req, ep, msg->flags, msg->tag, msg->length, msg->send_id, payload_of(msg), msg->size);
+        meet(req, ep, msg->flags, msg->tag, msg->length, &announce, payload_of(msg), msg->size);
     whi_recv_settle(msg);
     if (st != WH_OK)
         refuse_kept(req, st);

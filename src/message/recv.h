@@ -47,6 +47,9 @@ void whi_recv_drop_taken(whi_message *msg);
 wh_status whi_recv_sink(wh_request *req, const whi_hdr *hdr, whi_span *span);
 wh_status whi_recv_landed(wh_request *req, const whi_hdr *hdr);
 
+// whi_recv_offered notes what was announced with an active message, before whi_recv_am.
+void whi_recv_offered(wh_request *req, const whi_announce *announce, const void *offer);
+
 // whi_recv_am receives the payload of an active message: here (`payload`), or announced.
 void whi_recv_am(wh_request *req, uint8_t flags, uint32_t send_id, const void *payload,
                  uint64_t size, uint64_t cost);

@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "message/endpoint.h"
+#include "message/offer.h"
 
 enum { SENTENCE_MAX = 384 };
 
@@ -147,10 +148,12 @@ static void forget_ids(wh_request *req) {
     if (req->loan_id)
         (void)whi_idmap_remove(&whi_messages_on(link)->loans, req->loan_id);
     req->loan_id = 0;
-    uint32_t id = req->ops->names_grant ? req->grant_id : req->send_id;
+    bool grant = req->ops->names_grant;
+    uint32_t id = grant ? req->grant_id : req->send_id;
+    if (id && !grant)
+        (void)whi_offer_revoke(req);  // before the user has the buffer back
     if (id)
-        whi_idmap_remove(req->ops->names_grant ? &whi_messages_on(link)->grants
-                                               : &whi_messages_on(link)->sends,
+        whi_idmap_remove(grant ? &whi_messages_on(link)->grants : &whi_messages_on(link)->sends,
                          id);
 }
 

@@ -23,6 +23,7 @@
 #include "base/list.h"
 #include "base/opts.h"
 #include "base/timer.h"
+#include "link/wire.h"
 #include "message/buffer.h"
 #include "worker/worker.h"
 
@@ -48,6 +49,7 @@ typedef enum whi_req_fate {
     WHI_FATE_LET_GO,      // with the status `why`
 } whi_req_fate;
 
+enum { WHI_OFFER_PIECES = 32 };  // of one message, at most
 enum { WHI_MATCH_NONE = 0xff };  // `match` of what no message is matched with
 
 // What the code that makes a kind of request does with it.  No other code knows of kinds: all it may ask is in this table.
@@ -82,21 +84,25 @@ typedef struct whi_req_ops {
     // Of messages that are sent: their class; what the header of their record says beside it; what goes in front of the
     // buffer, in an announcement too; and how much follows it.
     uint8_t cls;
-    void (*describe)(const wh_request *req, struct whi_hdr *hdr);
+    void (*describe)(const wh_request *req, whi_hdr *hdr);
     size_t (*prefix)(const wh_request *req, const void **bytes);
     uint64_t (*follows)(const wh_request *req);
+
+    // pieces lists where the payload is that follows its announcement, for an offer (offer.h); 0: it is not all memory that can
+    // be read.  NULL: it is the buffer.
+    unsigned (*pieces)(const wh_request *req, uint64_t from[WHI_OFFER_PIECES]);
 
     // Of payloads that are sent by chunks: granted checks a grant, and returns WH_EPROTOCOL for one that is not the peer's to
     // give; source returns the part that is being moved, and next goes on to the one after it; moved follows when the lane
     // has all that was granted.
-    wh_status (*granted)(const wh_request *req, const struct whi_hdr *hdr);
+    wh_status (*granted)(const wh_request *req, const whi_hdr *hdr);
     const whi_buffer *(*source)(const wh_request *req);
     void (*next)(wh_request *req);
     void (*moved)(wh_request *req);
 
     // Of payloads that are received by chunks: where one goes, and that it is there.
-    wh_status (*sink)(wh_request *req, const struct whi_hdr *hdr, struct whi_span *span);
-    wh_status (*landed)(wh_request *req, const struct whi_hdr *hdr);
+    wh_status (*sink)(wh_request *req, const whi_hdr *hdr, whi_span *span);
+    wh_status (*landed)(wh_request *req, const whi_hdr *hdr);
 
     // lendable says whether a lane may be lent its memory, which a lane may keep for good when the peer dies; NULL: it may.
     bool (*lendable)(const wh_request *req);
@@ -104,8 +110,8 @@ typedef struct whi_req_ops {
     // arrived meets a receive with a message of `length` bytes that it has matched: `payload` holds `size` bytes of it, or what
     // came with its announcement.  An error is the peer's fault.  whole says that nothing more of the message is awaited;
     // unclaimed drops a result that nobody can take.
-    wh_status (*arrived)(wh_request *req, uint8_t flags, uint32_t send_id, uint64_t length,
-                         const void *payload, size_t size);
+    wh_status (*arrived)(wh_request *req, uint8_t flags, const whi_announce *announce,
+                         uint64_t length, const void *payload, size_t size);
     bool (*whole)(const wh_request *req);
     void (*unclaimed)(wh_request *req);
 
@@ -170,6 +176,9 @@ struct wh_request {
     uint64_t moved;             // of those
     uint64_t serial;            // order of the bulk transfers of an endpoint
     uint64_t offset;            // in the segment that is being moved
+    whi_offer offer;            // of a send: ours; of a receive: the peer's
+    uint64_t from;              // the peer's address of the payload, when it was offered
+    uint64_t since;  // for the lane, when a payload that was offered was asked for instead
     uint32_t segment;
     // What the code that has made it keeps with it.
     _Alignas(8) unsigned char own[WHI_REQ_OWN];

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "mem/mem.h"
+#include "message/offer.h"
 #include "message/records.h"
 
 // send_ordered puts a record that carries a sequence number on the lane.
@@ -25,13 +26,16 @@ wh_status whi_send_ordered(wh_endpoint *ep, whi_hdr *hdr, const void *payload) {
 }
 
 wh_status whi_send_name(wh_request *req) {
+    req->offer.ticket = 0;
     return req->send_id ? WH_OK
                         : whi_idmap_put(&whi_messages_on(req->ep->link)->sends, req, &req->send_id);
 }
 
 void whi_send_unname(wh_request *req) {
-    if (req->send_id)
-        (void)whi_idmap_remove(&whi_messages_on(req->ep->link)->sends, req->send_id);
+    if (!req->send_id)
+        return;
+    (void)whi_offer_revoke(req);
+    (void)whi_idmap_remove(&whi_messages_on(req->ep->link)->sends, req->send_id);
     req->send_id = 0;
 }
 
@@ -96,19 +100,25 @@ static wh_status send_announcement(wh_request *req) {
         return st;
     uint8_t *scratch = whi_messages_of(req->worker)->scratch;
     whi_announce announce = {.send_id = req->send_id};
-    memcpy(scratch, &announce, sizeof(announce));
     const void *with;
-    size_t more = prefix_of(req, &with);
-    if (req->ops->announces_buffer && sizeof(announce) + req->buf.size <= ep->link->eager_max) {
+    size_t begin = sizeof(announce), more = prefix_of(req, &with), room = WHI_EAGER_MIN;
+    bool offers = !req->ops->announces_buffer;
+    if (!offers && sizeof(announce) + req->buf.size <= ep->link->eager_max) {
         with = req->buf.ptr;
         more = req->buf.size;
+        room = ep->link->eager_max;
+        offers = true;  // of what follows the buffer
     }
+    if (offers)
+        begin += whi_offer_write(req, &announce, scratch + begin, room - begin - more);
+    memcpy(scratch, &announce, sizeof(announce));
     if (more)
-        memcpy(scratch + sizeof(announce), with, more);
+        memcpy(scratch + begin, with, more);
     whi_hdr hdr = header_of(req);
-    hdr.flags = WHI_FLAG_ANNOUNCED | (req->sync ? WHI_FLAG_SYNC : 0);
+    hdr.flags = WHI_FLAG_ANNOUNCED | (req->sync ? WHI_FLAG_SYNC : 0) |
+                (announce.count ? WHI_FLAG_OFFERED : 0);
     hdr.arg = req->buf.size;
-    hdr.size = (uint32_t)(sizeof(announce) + more);
+    hdr.size = (uint32_t)(begin + more);
     st = whi_send_ordered(ep, &hdr, scratch);
     if (st != WH_OK) {
         whi_send_unname(req);
@@ -216,6 +226,14 @@ unsigned whi_ep_drain(wh_endpoint *ep) {
 
 void whi_send_withdraw(wh_request *req, wh_status why) {
     wh_endpoint *ep = req->ep;
+    if (req->stage == WHI_STAGE_ANNOUNCED && !whi_offer_revoke(req)) {
+        // Too late: the peer has it all, and its word of that is on its way.
+        ep->announced--;
+        whi_ep_mark(ep);
+        whi_req_finish(req, WH_OK);
+        whi_ep_refresh(ep);
+        return;
+    }
     if (req->stage == WHI_STAGE_ANNOUNCED) {
         // Ordered, so that it reaches the peer behind the announcement and before whatever comes later.
         whi_hdr hdr = {
@@ -244,6 +262,8 @@ static wh_status on_grant(whi_link *link, const whi_hdr *hdr, const void *payloa
         return WH_OK;  // withdrawn meanwhile; the peer learns of that by the WITHDRAW on its way
     if (!awaits_word(req) || req->ep->number != hdr->ep)
         return WH_EPROTOCOL;
+    if (!whi_offer_revoke(req))
+        return WH_EPROTOCOL;  // it has the payload already
     if (!req->ops->granted || req->ops->granted(req, hdr) != WH_OK)
         return WH_EPROTOCOL;
     req->grant_id = (uint32_t)(hdr->tag >> 32);

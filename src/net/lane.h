@@ -60,6 +60,20 @@ typedef struct whi_span {
     uint64_t base;  // added to the offset of each `move`
 } whi_span;
 
+// An offer to the peer to take a payload out of this side's memory by itself.  It travels in the
+// announcement, beside the addresses of the payload's pieces.
+typedef struct whi_offer {
+    uint64_t ticket;  // 0: there is none; never used twice on a lane
+    uint32_t slot;
+} whi_offer;
+
+// One piece of what is fetched: an address of the peer's, a place here.
+typedef struct whi_piece {
+    uint64_t from;
+    void *to;
+    uint64_t size;
+} whi_piece;
+
 // What the owner of a lane (comm's link) offers to it.
 typedef struct whi_lane_up {
     // A record has come.  `payload` holds hdr->size bytes and is valid until the return; hdr is the lane's own
@@ -120,6 +134,21 @@ typedef struct whi_lane_ops {
     // ready returns true when poll, or a send that was refused, would now get further.
     void (*arm)(whi_lane *lane, bool want_room);
     bool (*ready)(whi_lane *lane, bool want_room);
+
+    // The next four are optional, all or none: a lane that can take a payload out of the peer's memory.
+    //
+    // offer makes an offer, good until it was revoked; false: none now.  The payload is what its sender says it is, and
+    // must not change, until the offer was revoked.
+    bool (*offer)(whi_lane *lane, whi_offer *offer);
+    // revoke ends an offer of this side.  True: the peer has not taken it and never will, whatever it reads from now on.
+    // False: it has taken it, the payload is with the peer.
+    bool (*revoke)(whi_lane *lane, const whi_offer *offer);
+    // fetch takes an offer of the peer's.  WH_OK: the pieces are here, and the offer is taken.  WH_EAGAIN: let the peer
+    // send chunks, because that is faster, or all that can be done; the places hold anything.  *since is for `fetched`.
+    wh_status (*fetch)(whi_lane *lane, const whi_offer *offer, const whi_piece *pieces,
+                       unsigned count, uint64_t *since);
+    // fetched says that the chunks of a payload for which fetch said WH_EAGAIN are all here.
+    void (*fetched)(whi_lane *lane, uint64_t size, uint64_t since);
 
     // describe writes what the lane runs over, such as "tcp 10.0.0.1:4711", as a NUL-terminated string.
     void (*describe)(const whi_lane *lane, char *text, size_t size);

@@ -366,4 +366,62 @@ TEST(active_messages_with_lies) {
     end();
 }
 
+// offer_of sends an announcement that says it has `count` addresses, and `room` bytes for its ticket and them.
+static void offer_of(uint8_t cls, unsigned count, size_t room, size_t frames) {
+    uint8_t payload[1200];
+    whi_announce announcement = {.send_id = 5, .slot = 3, .count = (uint16_t)count};
+    memset(payload, 1, sizeof(payload));
+    memcpy(payload, &announcement, sizeof(announcement));
+    size_t size = 0;
+    if (cls == WHI_CLASS_OBJECT)
+        size = envelope(payload + 8 + room, frames, 10, 1 << 20, WHI_FRAME_FOLLOWS);
+    CHECK(say((whi_hdr){.cls = cls,
+                        .flags = WHI_FLAG_ANNOUNCED | WHI_FLAG_OFFERED,
+                        .size = (uint32_t)(8 + room + size),
+                        .tag = cls == WHI_CLASS_AM ? 0 : 6,
+                        .arg = cls == WHI_CLASS_OBJECT ? size : 100000},
+              payload));
+}
+
+TEST(offers_with_lies) {
+    static const struct {
+        uint8_t cls;
+        unsigned count;
+        size_t room;
+    } lies[] = {{WHI_CLASS_TAG, 0, 16},    {WHI_CLASS_TAG, 2, 24},     {WHI_CLASS_TAG, 1, 0},
+                {WHI_CLASS_TAG, 1, 15},    {WHI_CLASS_AM, 1, 15},      {WHI_CLASS_AM, 1, 17},
+                {WHI_CLASS_AM, 0, 0},      {WHI_CLASS_TAG, 65535, 16}, {WHI_CLASS_OBJECT, 1, 16},
+                {WHI_CLASS_OBJECT, 3, 32}, {WHI_CLASS_OBJECT, 0, 8}};
+    begin();
+    for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
+        attack();
+        wh_object *object = NULL;
+        wh_request *recv = lies[i].cls == WHI_CLASS_OBJECT ? post_object(&object) : NULL;
+        offer_of(lies[i].cls, lies[i].count, lies[i].room, 2);
+        PUMP_UNTIL(&victim, raw_hung_up(foe.fd));
+        give_up();
+        PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
+        if (recv)
+            gets_object(recv);
+    }
+    end();
+}
+
+// Over a lane that cannot fetch, an offer is an announcement like any other.
+TEST(an_offer_over_a_socket) {
+    begin();
+    attack();
+    wh_request *recv = NULL;
+    static uint8_t into[100000];
+    uint64_t accept;
+    CHECK_EQ_INT(wh_tag_recv(target, into, sizeof(into), 6, WH_TAG_MASK_ALL, NULL, &recv),
+                 WH_PENDING);
+    offer_of(WHI_CLASS_TAG, 1, 16, 0);
+    CHECK(granted(&accept) && accept == sizeof(into));
+    give_up();
+    PUMP_UNTIL(&victim, wh_request_status(recv) != WH_PENDING);
+    wh_request_free(recv);
+    end();
+}
+
 TEST_MAIN()

@@ -14,7 +14,15 @@ enum {
     WHI_SHM_BULK,                  // the descriptor of bulk memory was passed
     WHI_SHM_BULK_GONE,             // the sender has given its bulk memory up
     WHI_SHM_CHUNK,                 // a chunk whose bytes are in bulk memory: whi_shm_chunk
+    WHI_SHM_WORD,                  // the sender's memory may be read: whi_shm_word
 };
+
+// By what a reader of the sender's memory knows that it is the sender's; it is there as it is here.
+typedef struct whi_shm_word {
+    uint64_t address;  // where it lies
+    uint8_t random[24];
+} whi_shm_word;
+static_assert(sizeof(whi_shm_word) == 32, "wire layout");
 
 // The record's header is the chunk's, except for the size.
 typedef struct whi_shm_chunk {

@@ -144,6 +144,7 @@ static wh_status take_special(whi_shm *lane, const whi_hdr *hdr, unsigned char *
     case WHI_SHM_PAD: return WH_OK;
     case WHI_SHM_BULK: return take_bulk(lane);
     case WHI_SHM_BULK_GONE: return take_bulk_gone(lane);
+    case WHI_SHM_WORD: return whi_shm_meet(lane, hdr, payload);
     default: return whi_shm_broken(lane, "a record has an unknown class");
     }
 }

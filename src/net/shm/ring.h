@@ -29,6 +29,8 @@
 #define WHI_RING_APART (UINT64_C(1) << 30)  // and the next begins WHI_RING_GAP behind its end
 #define WHI_RING_GAP 1024u  // further than processors fetch ahead (docs/design/shm.md)
 
+#define WHI_RING_OFFERS 448u  // what is left of the first page
+
 // Kept free behind all other records, so that a last one without payload, which announces the next
 // ring, can be published at any time.
 #define WHI_RING_RESERVE WHI_RING_STEP
@@ -39,6 +41,8 @@ typedef struct whi_ring_shared {
     _Alignas(128) _Atomic uint64_t tail;   // consumer: everything before this position is free
     _Alignas(128) _Atomic uint32_t armed;  // set by the consumer: ring my bell for the next record
     _Alignas(128) _Atomic uint32_t want;   // set by the producer: ring my bell when there is room
+    // producer: what the consumer may take out of its memory (offers.h)
+    _Alignas(512) _Atomic uint64_t offers[WHI_RING_OFFERS];
     _Alignas(4096) unsigned char data[];
 } whi_ring_shared;
 static_assert(sizeof(whi_ring_shared) == 4096, "shared layout");

@@ -75,6 +75,7 @@ static bool grow(whi_shm *lane) {
         whi_region_release(region);
         return false;
     }
+    whi_offers_move(lane->tx.shared, region->base);
     whi_hdr last = {.cls = WHI_SHM_RING};
     whi_shm_commit(lane, &last);  // in the reserve
     whi_region_release(lane->tx_region);
@@ -162,7 +163,9 @@ static void shm_describe(const whi_lane *base, char *text, size_t size) {
     const whi_shm *lane = (const whi_shm *)base;
     int used = snprintf(text, size, "shm ring %zu KiB", (size_t)(lane->tx.mask + 1) >> 10);
     if (lane->out.shared && used > 0 && (size_t)used < size)
-        snprintf(text + used, size - (size_t)used, ", bulk %zu KiB", lane->out.size >> 10);
+        used += snprintf(text + used, size - (size_t)used, ", bulk %zu KiB", lane->out.size >> 10);
+    if (lane->fetcher.mode != WHI_FETCH_NEVER && used > 0 && (size_t)used < size)
+        snprintf(text + used, size - (size_t)used, ", reads the peer's memory");
 }
 
 static void shm_close(whi_lane *base) {
@@ -182,6 +185,10 @@ static const whi_lane_ops shm_ops = {
     .poll = whi_shm_poll,
     .arm = shm_arm,
     .ready = shm_ready,
+    .offer = whi_shm_offer,
+    .revoke = whi_shm_revoke,
+    .fetch = whi_shm_fetch,
+    .fetched = whi_shm_fetched,
     .describe = shm_describe,
     .close = shm_close,
 };
@@ -234,6 +241,12 @@ wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *
     self->budget = opts->budget;
     self->wire = opts->wire;
     self->wire_arg = opts->wire_arg;
+    self->fetcher.mode = opts->peer ? (whi_fetch_mode)opts->fetch : WHI_FETCH_NEVER;
+    self->fetcher.peer.pid = opts->peer;
+    for (int i = 0; i < WHI_FETCH_CLASSES; i++)
+        whi_pick_init(&self->fetcher.picks[i]);
+    if (opts->fetch != WHI_FETCH_NEVER)
+        whi_shm_introduce(self);
     *lane = &self->lane;
     *ring_fd = fd;
     return WH_OK;

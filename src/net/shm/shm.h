@@ -9,6 +9,8 @@
 #ifndef WHI_NET_SHM_H
 #define WHI_NET_SHM_H
 
+#include <sys/types.h>
+
 #include "base/list.h"
 #include "net/lane.h"
 
@@ -38,6 +40,8 @@ typedef struct whi_shm_opts {
     size_t slot_size;    // the largest chunk; 0: derived from the caches of this machine
     unsigned slots;      // bulk memory per direction, in chunks of slot_size; 0: none
     bool asymmetric;     // both processes have whi_shm_barrier(): producers need no fence
+    int fetch;      // whi_fetch_mode: reading payloads out of the peer's memory, if both do
+    pid_t peer;     // whose memory that is, as the kernel says; 0: not known
     whi_shm_budget *budget;
     const whi_shm_wire *wire;
     void *wire_arg;

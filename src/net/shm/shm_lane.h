@@ -9,6 +9,7 @@
 #define WHI_NET_SHM_SHM_LANE_H
 
 #include "net/shm/bulk.h"
+#include "net/shm/offers.h"
 #include "net/shm/region.h"
 #include "net/shm/ring.h"
 #include "net/shm/shm.h"
@@ -26,7 +27,10 @@ typedef struct whi_shm {
     uint32_t refused_bulk;  // and the bulk memory that it needed besides
     uint32_t eager_limit;
     wh_status failed;  // WH_OK, or what every call answers from now on
+    bool offers;       // the peer was told by what it knows our memory
     whi_way ring_way, bulk_way;
+    whi_offers_tx offered;
+    whi_fetcher fetcher;
     whi_bulk_tx out;
     whi_bulk_rx in;
     whi_region *tx_region, *rx_region, *out_region, *in_region;

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Offers: announced payloads that the receiver takes out of the sender's memory by itself, over a lane that can.
+//
+// The announcement carries the offer and the addresses of the payload's pieces.  Who has matched it fetches and answers ACK,
+// or, where that is slower, or not possible, or the offer was revoked meanwhile, asks for chunks as for any other announcement.
+// The sender revokes before its user gets the buffer back, however the send ends.
+#ifndef WHI_MESSAGE_OFFER_H
+#define WHI_MESSAGE_OFFER_H
+
+#include "link/wire.h"
+#include "message/request.h"
+
+// whi_offer_size returns the bytes that an offer takes between an announcement and what else is in its payload.
+static inline size_t whi_offer_size(const whi_announce *announce) {
+    return announce->count ? (1 + (size_t)announce->count) * sizeof(uint64_t) : 0;
+}
+
+// whi_offer_split reads what an announced record begins with.  What follows it, the offer first if there is one, is at
+// *payload then.  False: these bytes are no announcement.
+bool whi_offer_split(const whi_hdr *hdr, const void **payload, size_t *size,
+                     whi_announce *announce);
+
+// whi_offer_write makes an offer of a send's payload, if its lane can and there is room, and returns the bytes that it has
+// written behind the announcement.
+size_t whi_offer_write(wh_request *req, whi_announce *announce, void *to, size_t room);
+
+// whi_offer_revoke ends the offer of a send.  True: nobody has taken it, or it never had one.
+bool whi_offer_revoke(wh_request *req);
+
+// whi_offer_read notes the offer of a message with the receive that has matched it.
+void whi_offer_read(wh_request *req, const whi_announce *announce, const void *offer);
+
+// whi_offer_address returns the address of a piece.
+uint64_t whi_offer_address(const void *offer, size_t piece);
+
+// whi_offer_fetch takes it.  False: the payload has to be asked for.
+bool whi_offer_fetch(wh_request *req, const whi_piece *pieces, unsigned count);
+
+// whi_offer_asked says that a payload is whole that was asked for instead.
+void whi_offer_asked(wh_request *req);
+
+#endif

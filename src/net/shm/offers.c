@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Offering payloads and fetching the peer's, see offers.h.
+//
+// Order: the owner's exchange comes before it changes the buffer, and is a full barrier; the reader's comes
+// after its read, and is one too.  So a reader that has seen a changed byte finds the word cleared.
+#include "net/shm/offers.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/shm/shm_lane.h"
+
+#define TAKEN (UINT64_C(1) << 63)  // beside the ticket
+
+// Slots follow each other through different cache lines, eight times: few offers never share one.
+static _Atomic uint64_t *word_of(whi_ring_shared *shared, uint32_t slot) {
+    enum { LINE = 8, LINES = WHI_RING_OFFERS / LINE };
+    return &shared->offers[slot % LINES * LINE + slot / LINES];
+}
+
+bool whi_shm_offer(whi_lane *base, whi_offer *offer) {
+    whi_shm *lane = (whi_shm *)base;
+    if (!lane->offers)
+        return false;
+    for (uint32_t set = 0; set < WHI_OFFER_SETS; set++) {
+        uint64_t *used = &lane->offered.used[set];
+        if (!~*used)
+            continue;
+        uint32_t bit = (uint32_t)__builtin_ctzll(~*used);
+        *used |= UINT64_C(1) << bit;
+        *offer = (whi_offer){.ticket = ++lane->offered.last, .slot = set * 64 + bit};
+        // Before the record that speaks of it, which is published by a release.
+        atomic_store_explicit(word_of(lane->tx.shared, offer->slot), offer->ticket,
+                              memory_order_relaxed);
+        return true;
+    }
+    return false;
+}
+
+bool whi_shm_revoke(whi_lane *base, const whi_offer *offer) {
+    whi_shm *lane = (whi_shm *)base;
+    // Empty in any case: the line comes here while nobody waits for it.
+    uint64_t was =
+        atomic_exchange_explicit(word_of(lane->tx.shared, offer->slot), 0, memory_order_seq_cst);
+    lane->offered.used[offer->slot / 64] &= ~(UINT64_C(1) << offer->slot % 64);
+    // Nothing that the owner does with the buffer from here on comes before that.
+    if (was == offer->ticket)
+        atomic_thread_fence(memory_order_seq_cst);
+    return was == offer->ticket;
+}
+
+void whi_offers_move(whi_ring_shared *from, whi_ring_shared *to) {
+    for (uint32_t i = 0; i < WHI_RING_OFFERS; i++) {
+        uint64_t was = atomic_exchange_explicit(&from->offers[i], 0, memory_order_seq_cst);
+        atomic_store_explicit(&to->offers[i], was, memory_order_relaxed);
+    }
+}
+
+// take marks the peer's offer as taken.  False: it was revoked, or never was.
+static bool take(whi_shm *lane, const whi_offer *offer) {
+    if (!offer->ticket || offer->ticket & TAKEN || offer->slot >= WHI_RING_OFFERS)
+        return false;
+    uint64_t expected = offer->ticket;
+    return atomic_compare_exchange_strong_explicit(word_of(lane->rx.shared, offer->slot), &expected,
+                                                   offer->ticket | TAKEN, memory_order_seq_cst,
+                                                   memory_order_seq_cst);
+}
+
+static whi_pick *pick_of(whi_fetcher *f, uint64_t size) {
+    unsigned class = 0;
+    while (class < WHI_FETCH_CLASSES - 1 && size >> (WHI_FETCH_SHIFT + class + 1))
+        class ++;
+    return &f->picks[class];
+}
+
+static uint64_t size_of(const whi_piece *pieces, unsigned count) {
+    uint64_t size = 0;
+    for (unsigned i = 0; i < count; i++)
+        size += pieces[i].size <= WHI_FETCH_MAX ? pieces[i].size : WHI_FETCH_MAX + 1;
+    return size;
+}
+
+// The time that a transfer had for itself: since it began, or since the one before it was whole.  For one after the
+// other that is how long each takes, and for many at a time what each adds.
+static uint64_t took(whi_fetcher *f, uint64_t since) {
+    uint64_t now = whi_clock_cycles(), from = since > f->last ? since : f->last;
+    f->last = now;
+    return now > from ? now - from : 0;
+}
+
+static void unreadable(whi_fetcher *f) {
+    f->mode = WHI_FETCH_NEVER;
+    whi_log(WHI_INFO, "I-SHM-03",
+            "the kernel does not let this process read the memory of process %d: large messages "
+            "are copied twice",
+            (int)f->peer.pid);
+}
+
+wh_status whi_shm_fetch(whi_lane *base, const whi_offer *offer, const whi_piece *pieces,
+                        unsigned count, uint64_t *since) {
+    whi_shm *lane = (whi_shm *)base;
+    whi_fetcher *f = &lane->fetcher;
+    uint64_t size = size_of(pieces, count);
+    *since = 0;
+    if (f->mode == WHI_FETCH_NEVER || !f->peer.word.address || !lane->rx_region || !offer->ticket ||
+        count > WHI_PEER_PIECES || size > WHI_FETCH_MAX)
+        return WH_EAGAIN;
+    *since = whi_clock_cycles();
+    whi_pick *pick = pick_of(f, size);
+    if (f->mode == WHI_FETCH_AUTO && !whi_pick_choose(pick))
+        return WH_EAGAIN;
+    // Its line is the sender's now, and comes over while the bytes do.
+    if (offer->slot < WHI_RING_OFFERS)
+        __builtin_prefetch((const void *)word_of(lane->rx.shared, offer->slot), 1);
+    wh_status status = whi_peer_memory_read(&f->peer, pieces, count);
+    if (status == WH_EPERM)
+        unreadable(f);
+    if (status != WH_OK || !take(lane, offer))
+        return WH_EAGAIN;
+    whi_pick_note(pick, true, took(f, *since), size);
+    f->fetched++;
+    return WH_OK;
+}
+
+void whi_shm_fetched(whi_lane *base, uint64_t size, uint64_t since) {
+    whi_fetcher *f = &((whi_shm *)base)->fetcher;
+    whi_pick_note(pick_of(f, size), false, took(f, since), size);
+}
+
+void whi_shm_introduce(whi_shm *lane) {
+    whi_hdr hdr = {.cls = WHI_SHM_WORD, .size = sizeof(whi_shm_word)};
+    whi_shm_word word;
+    if (whi_peer_memory_mine(&word) != WH_OK || !whi_ring_fits(&lane->tx, hdr.size))
+        return;
+    memcpy(whi_ring_payload(&lane->tx), &word, sizeof(word));
+    whi_shm_commit(lane, &hdr);
+    lane->offers = true;
+}
+
+wh_status whi_shm_meet(whi_shm *lane, const whi_hdr *hdr, const unsigned char *payload) {
+    whi_fetcher *f = &lane->fetcher;
+    if (hdr->size != sizeof(f->peer.word))
+        return whi_shm_broken(lane, "the word of its memory has a wrong size");
+    memcpy(&f->peer.word, payload, sizeof(f->peer.word));
+    if (f->mode != WHI_FETCH_NEVER && whi_peer_memory_read(&f->peer, NULL, 0) != WH_OK)
+        unreadable(f);
+    return WH_OK;
+}

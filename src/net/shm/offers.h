@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Offers: payloads that the peer may read out of this process's memory, and the words that end them.
+//
+// An offer is a word in the ring that the owner of the payload writes, holding the offer's ticket.  Whoever
+// reads marks it as taken *after* it has the bytes; whoever gives the buffer up clears it before that.
+// Both with one exchange that expects the bare ticket, so exactly one of them succeeds: a payload that
+// was read while its owner changed it is thrown away, and one that was taken has been sent.  Nobody
+// waits for the other.  A peer that writes rubbish here makes its own messages wrong, nothing else.
+#ifndef WHI_NET_SHM_OFFERS_H
+#define WHI_NET_SHM_OFFERS_H
+
+#include "net/shm/peer_memory.h"
+#include "net/shm/pick.h"
+#include "net/shm/ring.h"
+
+enum { WHI_OFFER_SETS = WHI_RING_OFFERS / 64 };
+static_assert(WHI_RING_OFFERS % 64 == 0, "whole sets");
+
+// Offers of this side.
+typedef struct whi_offers_tx {
+    uint64_t used[WHI_OFFER_SETS];  // slots, as bits
+    uint64_t last;                  // ticket
+} whi_offers_tx;
+
+enum {
+    WHI_FETCH_SHIFT = 13,  // sizes below twice as much are of the first class
+    WHI_FETCH_CLASSES = 10,
+};
+// Larger payloads go by chunks: two processors at a time, with others getting their turn.
+#define WHI_FETCH_MAX ((uint64_t)4 << 20)
+
+typedef enum whi_fetch_mode { WHI_FETCH_NEVER, WHI_FETCH_AUTO, WHI_FETCH_ALWAYS } whi_fetch_mode;
+
+// Reading the peer's.
+typedef struct whi_fetcher {
+    whi_fetch_mode mode;  // never: also when the kernel does not let us
+    whi_peer_memory peer;
+    uint64_t last;                      // cycles when the last payload was whole
+    uint64_t fetched;                   // payloads
+    whi_pick picks[WHI_FETCH_CLASSES];  // by size: chunks, or reading
+} whi_fetcher;
+
+struct whi_shm;
+
+// whi_offers_move takes the offers to another ring, that the peer has not seen yet.
+void whi_offers_move(whi_ring_shared *from, whi_ring_shared *to);
+
+// whi_shm_introduce tells the peer by what it knows this process's memory; the lane is new.
+void whi_shm_introduce(struct whi_shm *lane);
+
+// whi_shm_meet takes the peer's record of that, and tries whether its memory can be read.
+wh_status whi_shm_meet(struct whi_shm *lane, const whi_hdr *hdr, const unsigned char *payload);
+
+// These are members of the vtable.
+bool whi_shm_offer(whi_lane *lane, whi_offer *offer);
+bool whi_shm_revoke(whi_lane *lane, const whi_offer *offer);
+wh_status whi_shm_fetch(whi_lane *lane, const whi_offer *offer, const whi_piece *pieces,
+                        unsigned count, uint64_t *since);
+void whi_shm_fetched(whi_lane *lane, uint64_t size, uint64_t since);
+
+#endif

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Offers between two lanes: taken once, revoked for good, kept when the ring grows, and never where they are not the peer's.
+#include "net/shm/offers.h"
+
+#include <sys/uio.h>
+
+#include "net/shm/test_pair.h"
+
+enum { SIZE = 100000 };
+
+static way reading = {.opts = {.ring_size = 4096,
+                               .ring_max = 16384,
+                               .eager_limit = 1024,
+                               .slots = 4,
+                               .fetch = WHI_FETCH_ALWAYS},
+                      .limit = 64 << 20};
+static unsigned char from[SIZE], to[SIZE];
+
+static void begin(void) {
+    int a = 1, b = 0;
+    struct iovec here = {&b, sizeof(b)}, there = {&a, sizeof(a)};
+    if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) != sizeof(b))
+        SKIP("process_vm_readv is not to be had here");
+    reading.opts.peer = getpid();
+    open_pair(&reading, &ears[0], &ears[1]);
+    (void)poll_all(&ears[0]);
+    (void)poll_all(&ears[1]);
+    memset(from, 0x33, SIZE);
+    memset(to, 0, SIZE);
+}
+
+static wh_status fetch(const whi_offer *offer) {
+    const whi_piece pieces[] = {{(uint64_t)(uintptr_t)from, to, 10},
+                                {(uint64_t)(uintptr_t)from + 10, to + 10, SIZE - 10}};
+    uint64_t since;
+    return ears[1].lane->ops->fetch(ears[1].lane, offer, pieces, 2, &since);
+}
+
+static whi_offer make_offer(void) {
+    whi_offer offer;
+    CHECK(ears[0].lane->ops->offer(ears[0].lane, &offer));
+    return offer;
+}
+
+static bool take_back(const whi_offer *offer) {
+    return ears[0].lane->ops->revoke(ears[0].lane, offer);
+}
+
+TEST(taken_once) {
+    begin();
+    whi_offer offer = make_offer();
+    CHECK_EQ_INT(fetch(&offer), WH_OK);
+    CHECK_MEM(to, from, SIZE);
+    CHECK_EQ_INT(fetch(&offer), WH_EAGAIN);
+    CHECK(!take_back(&offer));
+    close_pair(&reading, &ears[0], &ears[1]);
+}
+
+TEST(revoked_for_good) {
+    begin();
+    whi_offer old = make_offer();
+    CHECK(take_back(&old));
+    CHECK_EQ_INT(fetch(&old), WH_EAGAIN);
+    whi_offer next = make_offer();
+    CHECK_EQ_INT(next.slot, old.slot);  // and is not taken for the old one
+    CHECK_EQ_INT(fetch(&old), WH_EAGAIN);
+    CHECK_EQ_INT(fetch(&next), WH_OK);
+    CHECK(!take_back(&next));
+    close_pair(&reading, &ears[0], &ears[1]);
+}
+
+TEST(so_many_and_no_more) {
+    static whi_offer offers[WHI_RING_OFFERS + 1];
+    begin();
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < WHI_RING_OFFERS; i++)
+            offers[i] = make_offer();
+        CHECK(!ears[0].lane->ops->offer(ears[0].lane, &offers[WHI_RING_OFFERS]));
+        for (unsigned i = round; i < WHI_RING_OFFERS; i += 3)
+            CHECK_EQ_INT(fetch(&offers[i]), WH_OK);
+        for (unsigned i = 0; i < WHI_RING_OFFERS; i++)
+            CHECK_EQ_INT(take_back(&offers[i]), i % 3 != round);
+    }
+    close_pair(&reading, &ears[0], &ears[1]);
+}
+
+// The words move to the larger ring: what was taken stays so, what was not still can be.
+TEST(a_ring_that_grows) {
+    begin();
+    whi_offer taken = make_offer(), open = make_offer(), revoked = make_offer();
+    CHECK_EQ_INT(fetch(&taken), WH_OK);
+    const void *before = ((whi_shm *)ears[0].lane)->tx.shared;
+    unsigned count = say_all(&ears[0], 0, 1000);
+    CHECK(((whi_shm *)ears[0].lane)->tx.shared != before);
+    CHECK(take_back(&revoked));
+    CHECK_EQ_INT(fetch(&open), WH_EAGAIN);  // the peer is in the old ring yet
+    (void)poll_all(&ears[1]);
+    CHECK_EQ_INT(ears[1].heard, count);
+    CHECK_EQ_INT(fetch(&revoked), WH_EAGAIN);
+    CHECK_EQ_INT(fetch(&open), WH_OK);
+    CHECK(!take_back(&open) && !take_back(&taken));
+    close_pair(&reading, &ears[0], &ears[1]);
+}
+
+TEST(offers_that_are_none) {
+    begin();
+    whi_offer good = make_offer();
+    const whi_offer bad[] = {{0, 0},
+                             {good.ticket + 1, good.slot},
+                             {good.ticket, good.slot + 1},
+                             {good.ticket, WHI_RING_OFFERS},
+                             {good.ticket, 1 << 28},
+                             {good.ticket, UINT32_MAX},
+                             {UINT64_MAX, good.slot},
+                             {UINT64_C(1) << 63, 5}};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        CHECK_EQ_INT(fetch(&bad[i]), WH_EAGAIN);
+    const whi_piece wild[] = {{1, to, 100}, {UINT64_MAX - 10, to, 100}, {0, to, UINT64_MAX}};
+    uint64_t since;
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ_INT(ears[1].lane->ops->fetch(ears[1].lane, &good, &wild[i], 1, &since), WH_EAGAIN);
+    CHECK_EQ_INT(fetch(&good), WH_OK);
+    CHECK(!take_back(&good));
+    close_pair(&reading, &ears[0], &ears[1]);
+}
+
+TEST(a_lane_that_does_not_read) {
+    way plain = {.opts = reading.opts, .limit = 64 << 20};
+    plain.opts.fetch = WHI_FETCH_NEVER;
+    open_pair(&plain, &ears[0], &ears[1]);
+    whi_offer offer;
+    CHECK(!ears[0].lane->ops->offer(ears[0].lane, &offer));
+    CHECK_EQ_INT(fetch(&(whi_offer){1, 0}), WH_EAGAIN);
+    close_pair(&plain, &ears[0], &ears[1]);
+}
+
+TEST_MAIN()
