@@ -50,35 +50,51 @@ static void lose(whi_message *msg, wh_request *waiter, bool broken) {
         whi_recv_end_withdrawn(waiter);
 }
 
-static void on_fetched(wh_request *req, const wh_result *result, void *arg) {
-    (void)req;
-    whi_message *msg = arg;
+// fetched goes on with a message whose fetch has ended.  Not later, as a callback would be: the end of the endpoint may stand
+// behind the payload, and must not end a receive whose message is here.
+static void fetched(wh_request *req, whi_req_stage stage) {
+    (void)stage;
+    whi_message *msg = req->arg;
     wh_endpoint *ep = msg->ep;
     wh_request *waiter = msg->waiter;
-    bool broken = msg->fetch->why != WH_OK;
+    wh_status status = req->result.status;
     msg->fetch = NULL;
     if (waiter)
         whi_req_stop_awaiting(waiter);
-    if (result->status == WH_OK) {
+    if (status == WH_OK) {
         // The receive that gets it counts it.
         ep->counters.received_messages--;
         ep->counters.received_bytes -= msg->length;
     }
     if (msg->dropped)
         whi_message_free(msg);
-    else if (result->status != WH_OK)
-        lose(msg, waiter, broken);
+    else if (status != WH_OK)
+        lose(msg, waiter, req->why != WH_OK);
     else if (waiter)
         whi_recv_land_kept(waiter, msg);
     else if (!whi_list_linked(&msg->all_link) && !is_held(msg))
         offer_again(msg);
 }
 
+static wh_status never_posted(wh_request *req) {
+    (void)req;
+    return WH_EINVAL;  // `fetch` accepts it at once
+}
+
+static const whi_req_ops fetch_ops = {.text = "fetch of a message",
+                                      .post = never_posted,
+                                      .withdraw = whi_req_finish,
+                                      .ended = fetched,
+                                      .sink = whi_recv_sink,
+                                      .landed = whi_recv_landed,
+                                      .match = WHI_MATCH_NONE,
+                                      .receives = true,
+                                      .names_grant = true};
+
 // fetch asks for one message.  False: no memory for it now.
 static bool fetch(whi_message *msg) {
     wh_endpoint *ep = msg->ep;
-    wh_op_opts opts = {.size = sizeof(opts), .done = on_fetched, .arg = msg};
-    wh_request *req = whi_req_new(ep->worker, ep, &whi_tag_recv_ops, &opts, false);
+    wh_request *req = whi_req_new(ep->worker, ep, &fetch_ops, NULL, false);
     msg->body = req ? whi_malloc(msg->length) : NULL;
     if (!msg->body) {
         if (req)
@@ -94,9 +110,8 @@ static bool fetch(whi_message *msg) {
     ep->rx_announced--;
     ep->rx_owed -= msg->size + WHI_MESSAGE_COST;
     req->buf = (whi_buffer){msg->body, msg->size, WH_MEM_HOST, 0, WH_OK};
+    req->arg = msg;
     req->tag = msg->tag;
-    req->mask = WH_TAG_MASK_ALL;
-    req->no_place = 1;
     req->length = msg->length;
     req->result = (wh_result){.size = msg->length, .tag = msg->tag};
     req->send_id = msg->send_id;

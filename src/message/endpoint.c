@@ -151,6 +151,11 @@ static bool awaits_chunks(const wh_endpoint *ep) {
 // tell_lost runs the user's callback at the end of the pass.  Whose end it tells of has sent all that came before it.
 static void tell_lost(whi_deferred *deferred) {
     wh_endpoint *ep = whi_container_of(deferred, wh_endpoint, lost_call);
+    if (!whi_list_empty(&ep->worker->completed)) {
+        // A receive whose message came before may be among those that have yet to be told.
+        whi_worker_defer(ep->worker, deferred, tell_lost);
+        return;
+    }
     ep->lost_queued = false;
     if (!awaits_chunks(ep) && ep->lost && !ep->user_gone && !ep->lost_told) {
         ep->lost_told = true;

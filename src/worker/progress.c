@@ -63,11 +63,14 @@ static unsigned run_timers(wh_worker *worker) {
     return (unsigned)whi_timers_run(&worker->timers, whi_clock_ns());
 }
 
-// reap does what was put off to the end of the pass.  It counts: a link that was doomed is to be read to its end.
-static unsigned reap(wh_worker *worker) {
+unsigned whi_worker_reap(wh_worker *worker) {
     unsigned count = 0;
     whi_list *node;
-    while ((node = whi_list_pop_front(&worker->dead))) {
+    // Only what is here now: some put themselves off until another pass.
+    whi_list batch;
+    whi_list_init(&batch);
+    whi_list_append(&batch, &worker->dead);
+    while ((node = whi_list_pop_front(&batch))) {
         whi_deferred *d = whi_container_of(node, whi_deferred, link);
         d->fn(d);
         count++;
@@ -173,7 +176,7 @@ unsigned whi_worker_pass(wh_worker *worker) {
     if (!whi_list_empty(&worker->completed))
         count += worker->tell(worker);
     if (!whi_list_empty(&worker->dead))
-        count += reap(worker);
+        count += whi_worker_reap(worker);
     worker->in_progress = false;
     return count;
 }

@@ -343,11 +343,7 @@ static void run_ends(wh_worker *worker) {
          rounds < 1000 && (!whi_list_empty(&worker->completed) || !whi_list_empty(&worker->dead));
          rounds++) {
         (void)worker->tell(worker);
-        whi_list *node;
-        while ((node = whi_list_pop_front(&worker->dead))) {
-            whi_deferred *d = whi_container_of(node, whi_deferred, link);
-            d->fn(d);
-        }
+        (void)whi_worker_reap(worker);
         close_rooms(worker);  // a callback may have started something
     }
 }

@@ -141,6 +141,9 @@ typedef struct whi_deferred {
 void whi_worker_defer(wh_worker *worker, whi_deferred *deferred,
                       void (*fn)(whi_deferred *deferred));
 
+// whi_worker_reap calls them, and returns how many: they count as events, since a link that was doomed is to be read to its end.
+unsigned whi_worker_reap(wh_worker *worker);
+
 // whi_worker_pass is one pass of progress without the checks of the public call.
 unsigned whi_worker_pass(wh_worker *worker);
 
