@@ -20,6 +20,7 @@ wh_status whi_ep_new(wh_worker *worker, wh_endpoint **out) {
     ep->worker = worker;
     ep->refs = 2;  // the user's and the library's
     ep->bulk_serial = 1;
+    ep->owed_max = worker->ctx->config.credit / WHI_CREDIT_PART;
     ep->state = WHI_EP_CONNECTING;
     whi_list *lists[] = {&ep->link_node, &ep->dirty_node, &ep->abort_node, &ep->sendq, &ep->ops,
                          &ep->waiting,   &ep->taken,      &ep->early,      &ep->ahead};
@@ -110,21 +111,15 @@ void whi_ep_leave(whi_link *link, wh_endpoint *ep) {
     whi_list_remove(&ep->link_node);
 }
 
-// What was announced is fetched in pieces of this part of the credit: as large as it takes to pay for waking the peer.
-enum { AHEAD_PART = 16 };
-
-void whi_ep_give_credit(wh_endpoint *ep, uint64_t cost) {
-    ep->rx_owed += cost;
-    // Returned in large pieces: a sender without credit announces, so it never waits for one.
+void whi_ep_return_credit(wh_endpoint *ep) {
     uint64_t credit = ep->worker->ctx->config.credit;
     bool ahead = !whi_list_empty(&ep->ahead);
-    if (ep->rx_owed < (ahead ? credit / AHEAD_PART : credit / 4))
-        return;
-    if (!ep->link || ep->link->dead || ep->state != WHI_EP_OPEN)
+    ep->owed_max = credit / (ahead ? WHI_AHEAD_PART : WHI_CREDIT_PART);
+    if (ep->rx_owed < ep->owed_max || !ep->link || ep->link->dead || ep->state != WHI_EP_OPEN)
         return;
     if (ahead)
         whi_messages_of(ep->worker)->fetch_ahead(ep);
-    if (ep->rx_owed < credit / 4)
+    if (ep->rx_owed < credit / WHI_CREDIT_PART)
         return;
     whi_hdr hdr = {.cls = WHI_CLASS_CREDIT, .ep = ep->number, .arg = ep->rx_owed};
     ep->rx_window += (int64_t)ep->rx_owed;

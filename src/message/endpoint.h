@@ -37,6 +37,7 @@ struct wh_endpoint {
     uint32_t rx_announced;  // announcements that we hold
     int64_t rx_window;      // credit that the peer has left
     uint64_t rx_owed;       // credit to give back
+    uint64_t owed_max;      // above which something is done with it
     whi_match_ep match[WHI_MATCH_COUNT];
     wh_counters counters;
 
@@ -126,8 +127,16 @@ unsigned whi_ep_drain(wh_endpoint *ep);
 void whi_ep_refresh(wh_endpoint *ep);
 void whi_ep_mark(wh_endpoint *ep);
 
-// whi_ep_give_credit returns the credit of a message that no longer waits.
-void whi_ep_give_credit(wh_endpoint *ep, uint64_t cost);
+// whi_ep_give_credit owes the peer the credit of a message that no longer waits.  It is returned in large pieces: a sender
+// without credit announces, so it never waits for one.  What was announced is fetched in smaller ones, as large as it takes to
+// pay for waking the peer (ahead.c).
+enum { WHI_CREDIT_PART = 4, WHI_AHEAD_PART = 16 };
+void whi_ep_return_credit(wh_endpoint *ep);
+static inline void whi_ep_give_credit(wh_endpoint *ep, uint64_t cost) {
+    ep->rx_owed += cost;
+    if (__builtin_expect(ep->rx_owed >= ep->owed_max, 0))
+        whi_ep_return_credit(ep);
+}
 
 // whi_ep_peer_closed: end of stream was read in order.
 void whi_ep_peer_closed(wh_endpoint *ep);

@@ -199,7 +199,8 @@ wh_status wh_object_recv(wh_endpoint *ep, const wh_frame *frames, size_t count, 
     whi_buffer one;
     wh_request *req = NULL;
     if (count <= 1 && resolve_frames(frames, count, &one) == WH_OK)
-        req = whi_plain_post(ep, &whi_object_recv_ops, tag, mask, opts, out);
+        req =
+            whi_plain_post(ep, &whi_object_recv_ops, WHI_MATCH_OBJECT, false, tag, mask, opts, out);
     if (!req)
         return recv(ep->worker, ep, frames, count, tag, mask, opts, out);
     if (count) {

@@ -364,7 +364,7 @@ static bool settle_plain(wh_request *req, wh_object *object) {
 static wh_status note_addresses(wh_object *object, const whi_announce *announce,
                                 const void *offer) {
     size_t count = 0;
-    for (size_t i = 0; announce->count && i < object->count; i++) {
+    for (size_t i = 0; i < object->count; i++) {
         if (!object->frames[i].follows)
             continue;
         if (count == announce->count)
@@ -387,7 +387,7 @@ static wh_status take_envelope(wh_request *req, const whi_announce *announce, co
     }
     if (st != WH_OK)
         return st;
-    if (note_addresses(object, announce, offer) != WH_OK) {
+    if (announce->count && note_addresses(object, announce, offer) != WH_OK) {
         wh_object_free(object);
         return WH_EPROTOCOL;
     }
@@ -404,18 +404,18 @@ static wh_status take_envelope(wh_request *req, const whi_announce *announce, co
 
 static wh_status arrived(wh_request *req, uint8_t flags, const whi_announce *announce,
                          uint64_t length, const void *payload, size_t size) {
-    bool announced = flags & WHI_FLAG_ANNOUNCED;
-    uint32_t send_id = announce->send_id;
-    const void *offer = payload;
-    size_t begin = announced ? whi_offer_size(announce) : 0;
-    payload = (const char *)payload + begin;
-    size -= begin;
-    req->send_id = announced ? send_id : 0;
     req->part = WHI_PART_DATA;
+    if (!(flags & WHI_FLAG_ANNOUNCED)) {
+        req->send_id = 0;
+        return take_envelope(req, announce, NULL, payload, size);
+    }
+    const void *offer = payload;
+    uint32_t send_id = req->send_id = announce->send_id;
     whi_offer_read(req, announce, offer);
-    if (!announced || size)
-        return !announced || size == length ? take_envelope(req, announce, offer, payload, size)
-                                            : WH_EPROTOCOL;
+    payload = (const char *)payload + whi_offer_size(announce);
+    size -= whi_offer_size(announce);
+    if (size)
+        return size == length ? take_envelope(req, announce, offer, payload, size) : WH_EPROTOCOL;
     if (announce->count)
         return WH_EPROTOCOL;  // of frames that nobody knows
     if (length < sizeof(whi_envelope) ||

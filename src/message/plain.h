@@ -55,11 +55,12 @@ static inline bool whi_plain_send(wh_endpoint *ep, const void *buf, size_t size,
 }
 
 // whi_plain_post posts a receive on an endpoint that holds no message yet, and returns it, its buffer still to be
-// filled in; NULL: the general way.
-static inline wh_request *whi_plain_post(wh_endpoint *ep, const whi_req_ops *ops, uint64_t tag,
-                                         uint64_t mask, const wh_op_opts *opts, bool wanted) {
+// filled in; `which` and `brief` say what `ops` does, as constants; NULL: the general way.
+static inline wh_request *whi_plain_post(wh_endpoint *ep, const whi_req_ops *ops, int which,
+                                         bool brief, uint64_t tag, uint64_t mask,
+                                         const wh_op_opts *opts, bool wanted) {
     wh_worker *worker = ep->worker;
-    int which = ops->match;
+    assert(which == ops->match && brief == ops->brief);
     whi_match_ep *side = &ep->match[which];
     if (__builtin_expect(!whi_worker_is_owner(worker) || ep->state != WHI_EP_OPEN || ep->eos ||
                              ep->user_gone || !whi_list_empty(&side->messages) ||
@@ -69,7 +70,7 @@ static inline wh_request *whi_plain_post(wh_endpoint *ep, const whi_req_ops *ops
     wh_request *req = whi_pool_get(&whi_messages_of(worker)->requests);
     if (__builtin_expect(!req, 0))
         return NULL;
-    whi_req_init(req, worker, ep, ops, opts, wanted);
+    whi_req_init(req, worker, ep, ops, brief, opts, wanted);
     whi_ep_retain(ep);
     req->tag = tag;
     req->mask = WH_TAG_MASK_ALL;

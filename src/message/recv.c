@@ -216,8 +216,10 @@ void whi_recv_am(wh_request *req, uint8_t flags, uint32_t send_id, const void *p
 static void note_ahead(whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     bool small = msg->length && msg->length <= ep->worker->eager_max;
-    if (msg->cls == WHI_CLASS_TAG && msg->flags == WHI_FLAG_ANNOUNCED && small && !msg->gone)
+    if (msg->cls == WHI_CLASS_TAG && msg->flags == WHI_FLAG_ANNOUNCED && small && !msg->gone) {
         whi_list_push_back(&ep->ahead, &msg->ahead_link);
+        ep->owed_max = ep->worker->ctx->config.credit / WHI_AHEAD_PART;
+    }
 }
 
 wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payload,

@@ -63,7 +63,7 @@ wh_request *whi_req_new(wh_worker *worker, wh_endpoint *ep, const whi_req_ops *o
     if (!req)
         return NULL;
     uint8_t foreign = req->foreign;
-    whi_req_init(req, worker, ep, ops, opts, wanted);
+    whi_req_init(req, worker, ep, ops, ops->brief, opts, wanted);
     req->foreign = foreign;
     // Endpoints count their requests without a lock: the owner does it when it takes a foreign one over.
     if (ep && !foreign)

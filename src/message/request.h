@@ -176,8 +176,6 @@ struct wh_request {
     uint64_t moved;             // of those
     uint64_t serial;            // order of the bulk transfers of an endpoint
     uint64_t offset;            // in the segment that is being moved
-    whi_offer offer;            // of a send: ours; of a receive: the peer's
-    uint64_t from;              // the peer's address of the payload, when it was offered
     uint64_t since;  // for the lane, when a payload that was offered was asked for instead
     uint32_t segment;
     // What the code that has made it keeps with it.
@@ -186,6 +184,9 @@ struct wh_request {
     whi_list free_link;
     whi_work work;    // what hands it to the owner
     whi_timer timer;  // the operation's timeout, later its grace; set up when it is first used
+    // Set up when it is announced, or its announcement is met (offer.h).
+    whi_offer offer;  // of a send: ours; of a receive: the peer's
+    uint64_t from;    // the peer's address of the payload
 };
 
 enum { WHI_REQ_LINE = 64, WHI_REQ_FIRST_LINES = 5 };
@@ -217,9 +218,11 @@ WH_CHECK wh_status whi_op_opts_take(wh_op_opts *taken, const wh_op_opts *opts);
         }                                                                                          \
     } while (0)
 
-// whi_req_init fills in a request whose memory was just taken: not foreign, posted nowhere, without a hold on `ep`.
+// whi_req_init fills in a request whose memory was just taken: not foreign, posted nowhere, without a hold on `ep`.  `brief` is
+// that of its operations, which the caller may know.
 static inline void whi_req_init(wh_request *req, wh_worker *worker, wh_endpoint *ep,
-                                const whi_req_ops *ops, const wh_op_opts *opts, bool wanted) {
+                                const whi_req_ops *ops, bool brief, const wh_op_opts *opts,
+                                bool wanted) {
     // In pieces, because for one large block compilers choose the string instruction, which costs more than all the rest.
     char *at = (char *)req;
     memset(at, 0, WHI_REQ_LINE);
@@ -228,7 +231,7 @@ static inline void whi_req_init(wh_request *req, wh_worker *worker, wh_endpoint 
     memset(at + 3 * WHI_REQ_LINE, 0, WHI_REQ_LINE);
     memset(at + 4 * WHI_REQ_LINE, 0, WHI_REQ_LINE);
     // Tagged messages need nothing of what lies behind `accept` before they are granted, which sets it.
-    if (!ops->brief)
+    if (!brief)
         memset(&req->accept, 0, offsetof(wh_request, timer) - offsetof(wh_request, accept));
     whi_completion_init(&req->completion);
     req->worker = worker;

@@ -70,8 +70,9 @@ wh_status wh_tag_recv(wh_endpoint *ep, void *buf, size_t size, uint64_t tag, uin
     if (!ep || (!buf && size))
         return WH_EINVAL;
     WHI_OP_OPTS(opts);
-    wh_request *req =
-        whi_plain_memory(opts) ? whi_plain_post(ep, &whi_tag_recv_ops, tag, mask, opts, out) : NULL;
+    wh_request *req = whi_plain_memory(opts) ? whi_plain_post(ep, &whi_tag_recv_ops, WHI_MATCH_TAG,
+                                                              true, tag, mask, opts, out)
+                                             : NULL;
     if (__builtin_expect(!req, 0))
         return recv(ep->worker, ep, buf, size, tag, mask, opts, out);
     req->buf = (whi_buffer){buf, size, WH_MEM_HOST, 0, WH_OK};

@@ -110,8 +110,7 @@ static wh_status start_small_put(wh_request *req) {
 
 static wh_status start_large_put(wh_request *req) {
     wh_endpoint *ep = req->ep;
-    wh_status st =
-        req->send_id ? WH_OK : whi_idmap_put(&whi_messages_on(ep->link)->sends, req, &req->send_id);
+    wh_status st = whi_send_name(req);
     if (st != WH_OK)
         return st;
     whi_access access = {.id = req->send_id, .value = req->buf.size};
@@ -140,11 +139,8 @@ static wh_status start_get(wh_request *req) {
 }
 
 static wh_status start_atomic(wh_request *req) {
-    whi_link *link = req->ep->link;
     bool fetches = req->buf.ptr != NULL;
-    wh_status st = !fetches || req->send_id
-                       ? WH_OK
-                       : whi_idmap_put(&whi_messages_on(link)->sends, req, &req->send_id);
+    wh_status st = fetches ? whi_send_name(req) : WH_OK;
     if (st != WH_OK)
         return st;
     whi_access access = {.id = req->send_id,

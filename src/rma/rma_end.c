@@ -65,6 +65,7 @@ static bool hand_over(wh_request *req) {
     heir->serial = req->serial;
     uint32_t *id = get ? &req->grant_id : &req->send_id;
     *(get ? &heir->grant_id : &heir->send_id) = *id;
+    heir->offer.ticket = 0;
     whi_idmap_replace(get ? &whi_messages_on(ep->link)->grants : &whi_messages_on(ep->link)->sends,
                       *id, heir);
     *id = 0;
