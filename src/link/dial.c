@@ -290,8 +290,7 @@ wh_status whi_dial_new(wh_worker *worker, const char *secret, int32_t timeout_ms
     dial->fd = dial->tcp_fd = -1;
     dial->watch.fd = -1;
     dial->watch.fn = on_event;
-    dial->deadline_ns =
-        timeout_ms < 0 ? WHI_TIMER_NEVER : whi_clock_ns() + timeout * WHI_NS_PER_MS;
+    dial->deadline_ns = timeout_ms < 0 ? WHI_TIMER_NEVER : whi_clock_ns() + timeout * WHI_NS_PER_MS;
     whi_timer_init(&dial->timer, on_timer, dial);
     whi_list_init(&dial->waiters);
     whi_list_init(&dial->wait_node);

@@ -141,15 +141,11 @@ wh_status whi_hello_mine(wh_worker *worker, whi_hello_step step, bool secret, wh
     return whi_random_bytes(hello->nonce, sizeof(hello->nonce));
 }
 
-static bool same_host(const wh_worker *worker, const whi_hello *peer) {
-    static const uint8_t unknown[16];
-    return memcmp(worker->ctx->boot_id, peer->boot_id, 16) == 0 &&
-           memcmp(peer->boot_id, unknown, 16) != 0;
-}
-
 // user_of returns the peer's user when it is on this host, else ours: users of other machines are not compared.
 static uid_t user_of(const whi_hand *hand, const whi_hello *peer) {
-    return hand->local ? hand->uid : same_host(hand->worker, peer) ? peer->uid : geteuid();
+    return hand->local                                             ? hand->uid
+           : whi_hello_same_host(hand->worker->ctx->boot_id, peer) ? peer->uid
+                                                                   : geteuid();
 }
 
 static bool any_user(const whi_hand *hand) {
@@ -220,7 +216,7 @@ static void take_offer(whi_hand *hand) {
         st = whi_random_bytes(hand->token, sizeof(hand->token));
     answer.listener = hand->listener ? whi_listener_id(hand->listener) : 0;
     answer.flags = has_secret(hand) ? WHI_HELLO_HAS_SECRET : 0;
-    if (!hand->local && same_host(worker, &hand->peer)) {
+    if (!hand->local && whi_hello_same_host(worker->ctx->boot_id, &hand->peer)) {
         memcpy(answer.token, hand->token, sizeof(answer.token));
         snprintf(answer.local_name, sizeof(answer.local_name), "%s", whi_local_name(worker));
     }

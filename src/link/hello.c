@@ -115,3 +115,8 @@ wh_status whi_hello_prove(const char *secret, whi_hello_role role,
 bool whi_hello_proof_ok(const uint8_t a[WHI_HELLO_MAC_SIZE], const uint8_t b[WHI_HELLO_MAC_SIZE]) {
     return CRYPTO_memcmp(a, b, WHI_HELLO_MAC_SIZE) == 0;
 }
+
+bool whi_hello_same_host(const uint8_t boot_id[16], const whi_hello *peer) {
+    static const uint8_t unknown[16];
+    return memcmp(boot_id, peer->boot_id, 16) == 0 && memcmp(peer->boot_id, unknown, 16) != 0;
+}

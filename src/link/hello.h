@@ -81,4 +81,7 @@ WH_CHECK wh_status whi_hello_prove(const char *secret, whi_hello_role role,
 // whi_hello_proof_ok compares in constant time.
 bool whi_hello_proof_ok(const uint8_t a[WHI_HELLO_MAC_SIZE], const uint8_t b[WHI_HELLO_MAC_SIZE]);
 
+// whi_hello_same_host says whether the peer is on the host of that boot id, as far as both know theirs.
+bool whi_hello_same_host(const uint8_t boot_id[16], const whi_hello *peer);
+
 #endif

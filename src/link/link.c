@@ -5,6 +5,7 @@
 // A link is one of three: living, closing in order (it sends no more endpoints' messages), dead.  Death is noted at once
 // and ends all endpoints; the lanes are closed at the end of the pass, when no lane is being polled any more.
 #include "link/link.h"
+#include "link/lanes.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,8 +15,6 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "link/ucx.h"
-#include "net/stream/stream.h"
 
 void whi_link_unsent(void *arg) {
     whi_link *link = arg;  // a dirty link stays hot, and whoever sleeps asks for room
@@ -92,7 +91,7 @@ wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool act
     whi_source_init(&link->source, &source_ops);
     link->worker = worker;
     link->active = active;
-    link->watch.fd = -1;
+    whi_control_init(&link->control);
     link->uid = geteuid();
     memcpy(link->uuid, peer_uuid, 16);
     snprintf(link->name, sizeof(link->name), "%s", name);
@@ -122,24 +121,30 @@ void whi_link_set_lane(whi_link *link, whi_lane *lane) {
     whi_link_receive_by(link, lane);
 }
 
+// by_kind says whether the peer's messages come by a lane beside the socket.
+static bool by_kind(const whi_link *link) {
+    return link->fast && link->rx == link->fast;
+}
+
 // socket_ended notes the end of the socket beside a ring.  It may be seen before the ring's last records: those are
 // read first.
 static void socket_ended(whi_link *link, wh_status why) {
     link->peer_died = true;
-    link->stream_end = why;
-    whi_worker_unwatch(link->worker, &link->watch);
-    if (link->rx == link->ucx)
-        whi_link_ucx_socket_ended(link);
+    link->control.ended = why;
+    whi_control_unwatch(&link->control, link->worker);
+    if (by_kind(link) && link->kind->socket_ended)
+        link->kind->socket_ended(link);
     whi_link_heat(link);
 }
 
 static void on_socket(whi_watch *watch, uint32_t events) {
-    whi_link *link = whi_container_of(watch, whi_link, watch);
+    whi_link *link = whi_container_of(watch, whi_link, control.watch);
     if (link->dead)
         return;
     (void)events;
-    if (link->rx != link->stream) {
-        int n = link->stream->ops->poll(link->stream, 64);
+    whi_lane *socket = link->control.lane;
+    if (link->rx != socket) {
+        int n = socket->ops->poll(socket, 64);
         if (n < 0) {
             socket_ended(link, (wh_status)n);
             return;
@@ -147,8 +152,8 @@ static void on_socket(whi_watch *watch, uint32_t events) {
         link->worker->counters.doorbells += (unsigned)n;
     }
     whi_link_heat(link);
-    if (link->switch_pending)
-        whi_link_try_switch(link);
+    if (link->kind && link->kind->rang)
+        link->kind->rang(link);
     if (link->source.dirty)
         link->source.blocked = false;
 }
@@ -162,27 +167,27 @@ wh_status whi_link_new(wh_worker *worker, int fd, const whi_hello *peer, bool ac
     link->peer = *peer;
     link->local = local;
     const whi_config *config = &worker->ctx->config;
-    whi_stream_opts opts = {
-        .eager_limit = worker->eager_max, .chunk = config->stream_chunk, .local = local};
+    whi_control_opts opts = {.local = local,
+                             .eager_limit = worker->eager_max,
+                             .chunk = config->stream_chunk,
+                             .up = whi_link_user_of(link)->up,
+                             .link = link,
+                             .on_event = on_socket};
     if (peer->eager_max < opts.eager_limit)
         opts.eager_limit = peer->eager_max;
     if (peer->chunk_max < opts.chunk)
         opts.chunk = peer->chunk_max;
-    st = whi_worker_watch(worker, &link->watch, fd, EPOLLIN);
-    if (st == WH_OK)
-        st = whi_stream_create(fd, &opts, whi_link_user_of(link)->up, link, &link->stream);
+    st = whi_control_open(&link->control, worker, fd, &opts);
     if (st != WH_OK) {
-        whi_worker_unwatch(worker, &link->watch);
         (void)whi_hash_remove(&whi_links_of(worker)->links, key_of(link->uuid));
         free_memory(link);
         return st;
     }
-    link->watch.fn = on_socket;
     link->eager_max = opts.eager_limit;
-    link->tx = link->stream;
+    link->tx = link->control.lane;
     if (local)
         whi_process_attach(link);
-    whi_link_receive_by(link, link->stream);
+    whi_link_receive_by(link, link->control.lane);
     *out = link;
     return WH_OK;
 }
@@ -201,31 +206,15 @@ void whi_link_want_room(whi_link *link, bool want) {
     if (want && link->tx)
         link->tx->ops->arm(link->tx, true);
     // A socket tells of room by itself, if asked.
-    bool out = want && link->tx && link->tx == link->stream && !link->holding;
-    if (out == link->watching_out)
-        return;
-    link->watching_out = out;
-    whi_worker_rewatch(link->worker, &link->watch, EPOLLIN | (out ? (uint32_t)EPOLLOUT : 0));
+    bool out = want && link->tx && link->tx == link->control.lane && !link->holding;
+    whi_control_watch_room(&link->control, link->worker, out);
 }
 
 void whi_link_receive_by(whi_link *link, whi_lane *lane) {
     link->rx = lane;
-    link->source.syscall = lane == link->stream;
-    link->source.rings = link->stream != NULL;
+    link->source.syscall = lane == link->control.lane;
+    link->source.rings = link->control.lane != NULL;
     whi_link_heat(link);
-}
-
-// poll_ucx looks after the side of a ucx lane that the poll of another lane does not: before the peer has switched, our
-// chunks come back and room is made, and what it sends is kept.
-static unsigned poll_ucx(whi_link *link, int events) {
-    if (events)
-        whi_worker_ucx_busy(link->worker);
-    if (link->rx == link->ucx)
-        return 0;
-    int n = link->ucx->ops->poll(link->ucx, 0);
-    if (n < 0)
-        whi_link_lost(link, (wh_status)n);
-    return n < 0 ? 1 : (unsigned)n;
 }
 
 unsigned whi_link_pass(whi_link *link) {
@@ -241,13 +230,14 @@ unsigned whi_link_pass(whi_link *link) {
     }
     unsigned count = (unsigned)n;
     link->source.idle = n ? 0 : link->source.idle + 1;
-    if (__builtin_expect(link->ucx != NULL, 0)) {
-        count += poll_ucx(link, n);
+    if (__builtin_expect(link->beside != NULL, 0)) {
+        count += link->beside(link, n);
         if (link->dead)
             return count;
     }
-    if (__builtin_expect(link->peer_died, 0) && !n && link->rx != link->ucx) {
-        whi_link_lost(link, link->stream_end ? link->stream_end : WH_EPEER);
+    if (__builtin_expect(link->peer_died, 0) && !n &&
+        !(by_kind(link) && link->kind->socket_ended)) {
+        whi_link_lost(link, link->control.ended ? link->control.ended : WH_EPEER);
         return 1;
     }
     if (__builtin_expect(link->source.dirty, 0))
@@ -293,21 +283,20 @@ void whi_link_doom(whi_link *link, wh_status why) {
 static void free_deferred(whi_deferred *deferred);
 
 static void free_link(whi_link *link) {
-    if (link->ucx) {
+    if (link->fast && link->kind->close) {
         // The lane gives the users' memory back first, and the socket, which tells the peer that this is the end, follows what
         // the lane still sends.
         link->deferred.fn = free_deferred;
         if (!link->lane_closing)
-            whi_link_ucx_close(link);
+            link->kind->close(link);
         link->lane_closing = true;
         return;
     }
-    if (link->shm)
-        link->shm->ops->close(link->shm);
-    if (link->stream)
-        link->stream->ops->close(link->stream);
-    else if (link->tx)
-        link->tx->ops->close(link->tx);
+    if (link->fast)
+        link->fast->ops->close(link->fast);
+    if (!link->control.lane && link->tx)
+        link->tx->ops->close(link->tx);  // one inside the process
+    whi_control_close(&link->control);
     whi_queue_node *node;
     while ((node = whi_queue_pop(&link->controls)))
         whi_link_free_control(link->worker, node);
@@ -328,8 +317,8 @@ static void forget(whi_link *link) {
         whi_source_cool(worker, &link->source);
     if (link->source.dirty)
         whi_source_sent(&link->source);
-    whi_worker_unwatch(worker, &link->watch);
-    whi_timers_remove(&worker->timers, &link->ucx_timer);
+    whi_control_unwatch(&link->control, worker);
+    whi_timers_remove(&worker->timers, &link->lane_timer);
     whi_process_detach(link);
 }
 

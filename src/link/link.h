@@ -2,7 +2,7 @@
 //
 // Link: what joins two workers.  One per pair, made by the first endpoint, shared by all of them.
 //
-// A link owns the socket (a stream lane) for its whole life, and the lane that its messages go by.  It has
+// A link owns the socket (control.h) for its whole life, and the lane that its messages go by.  It has
 // three ways to end: in order when no endpoint needs it, lost when the peer or the connection died,
 // and broken when the peer broke the protocol.  It never heals.  A link is freed at the end of a progress pass, so that
 // upcalls may end it.
@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "base/queue.h"
+#include "link/control.h"
 #include "link/hello.h"
 #include "link/room.h"
 #include "link/wire.h"
@@ -28,34 +29,33 @@ enum {
 typedef struct whi_link {
     whi_source source;  // what the worker polls
     wh_worker *worker;
-    whi_lane *tx;        // the lane that our messages go by
-    whi_lane *rx;        // the lane that is polled: the last one that the peer has switched to
-    whi_lane *stream;    // the socket; NULL for loop and self
-    whi_lane *shm;       // NULL unless it is used or about to be
-    whi_lane *ucx;       // likewise
+    whi_lane *tx;         // the lane that our messages go by
+    whi_lane *rx;         // the lane that is polled: the last one that the peer has switched to
+    whi_control control;  // the socket
+    const struct whi_lane_kind *kind;  // of `fast`; NULL: messages stay on the socket
+    whi_lane *fast;                    // the lane that messages have moved to, or are about to
+    // What looks after that lane in each pass, beside the poll of `rx`; NULL: nothing.  Returns the number of events.
+    unsigned (*beside)(struct whi_link *link, int events);
     uint64_t eager_max;  // payload that may travel with its header
     bool dead, closing;
     bool active;          // we made the connection: our endpoint numbers are odd
     bool switch_pending;  // the peer has switched and its ring has yet to come
     bool local;
-    bool watching_out;
     bool
         holding;  // nothing but LANE_OFFER and SWITCH is sent until it is known whether there is a ucx lane
-    bool lane_closing;     // its ucx lane is; the link is freed after it
-    bool failed;           // it ended by a failure: nothing more is worth sending
-    wh_status stream_end;  // how the socket beside a ring ended
-    bool peer_died;        // its process has ended; what it sent before is read first
-    whi_queue controls;    // records that found no room
+    bool lane_closing;   // its ucx lane is; the link is freed after it
+    bool failed;         // it ended by a failure: nothing more is worth sending
+    bool peer_died;      // its process has ended; what it sent before is read first
+    whi_queue controls;  // records that found no room
     size_t control_count;
     uint8_t *offer;  // of the peer's ucx lane, as far as it has come
     uint32_t offer_size, offer_got;
-    whi_timer ucx_timer;  // until the offer has come; at the end, until what is under way has
-    whi_hello peer;       // what the peer said of itself
-    uid_t uid;            // its user: as the kernel says, or as a peer of this host says; else ours
+    whi_timer lane_timer;  // until the offer has come; at the end, until what is under way has
+    whi_hello peer;        // what the peer said of itself
+    uid_t uid;  // its user: as the kernel says, or as a peer of this host says; else ours
     uint8_t secrets[WHI_LINK_SECRETS][WHI_HELLO_MAC_SIZE];  // digests of those that it has proven
     unsigned secret_count;
     uint8_t uuid[16];
-    whi_watch watch;
     struct whi_process *process;  // liveness of a local peer
     whi_list process_link;
     wh_status doomed;  // a lane has refused for good; the link ends with this pass
@@ -102,6 +102,9 @@ WH_CHECK wh_status whi_link_new(wh_worker *worker, int fd, const whi_hello *peer
 // whi_link_start moves the messages to the best lane that both sides have.
 void whi_link_start(whi_link *link);
 
+// whi_link_leave_socket sends messages by link->fast from now on; its SWITCH has gone.
+void whi_link_leave_socket(whi_link *link);
+
 // whi_link_bare makes a link without a lane, for loop and self; whi_link_set_lane gives it one.
 WH_CHECK wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool active,
                                  const char *name, whi_link **link);
@@ -140,9 +143,6 @@ unsigned whi_link_flush_out(whi_link *link);
 // whi_link_free_control frees one that was kept.
 void whi_link_free_control(wh_worker *worker, whi_queue_node *node);
 
-// whi_link_try_switch goes over to the peer's ring if its descriptor has come.
-void whi_link_try_switch(whi_link *link);
-
 // whi_link_control_size is the size of a kept control record, for their pool.
 size_t whi_link_control_size(void);
 
@@ -172,6 +172,9 @@ void whi_link_dump(const whi_link *link, FILE *file);
 void whi_link_learn(whi_link *link, const char *secret);
 bool whi_link_knows(const whi_link *link, const char *secret);
 bool whi_link_other_user(const whi_link *link);
+
+// whi_link_reads_keys says whether both ends of the lane that is used make and read the same keys of memory (link_ucx.c).
+bool whi_link_reads_keys(const whi_link *link);
 
 // Liveness of local peers (liveness.c).
 void whi_process_attach(whi_link *link);

@@ -13,13 +13,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "link/lanes.h"
 #include "link/ucx.h"
-#include "net/stream/stream.h"
+#include "net/ucx/ucx.h"
 
 // What was sent before the socket ended is waited for: UCX's ways are others, and may be slower.
 #define DRAIN_NS (20 * WHI_NS_PER_MS)
 
-bool whi_link_wants_ucx(const whi_link *link) {
+static bool wanted(const whi_link *link) {
     uint32_t lanes = whi_link_lanes(link);
     bool rdma = link->worker->ctx->rdma && (link->peer.features & WHI_FEATURE_RDMA);
     if (!(lanes & WHI_LANE_UCX) || (link->local && (lanes & WHI_LANE_SHM)))
@@ -37,7 +38,8 @@ static void wake(void *arg) {
 
 static void lane_closed(void *arg) {
     whi_link *link = arg;
-    link->ucx = NULL;
+    link->fast = NULL;
+    link->beside = NULL;
     whi_worker_defer(link->worker, &link->deferred, link->deferred.fn);
 }
 
@@ -49,25 +51,21 @@ static void lane_cut(void *arg) {
 
 static const whi_ucx_owner owner = {.wake = wake, .cut = lane_cut, .closed = lane_closed};
 
-void whi_link_ucx_close(whi_link *link) {
+static void close_lane(whi_link *link) {
     if (link->failed)
-        whi_ucx_lane_abandon(link->ucx);
+        whi_ucx_lane_abandon(link->fast);
     whi_worker_ucx_busy(link->worker);
-    link->ucx->ops->close(link->ucx);
+    link->fast->ops->close(link->fast);
 }
 
 // ---- opening
-
-static bool same_host(const whi_link *link) {
-    return memcmp(link->worker->ctx->boot_id, link->peer.boot_id, 16) == 0;
-}
 
 static wh_status send_offer(whi_link *link) {
     uint8_t *offer = whi_malloc(WHI_LANE_OFFER_MAX);
     if (!offer)
         return WH_ENOMEM;
     static_assert((int)WHI_UCX_OFFER_MAX <= (int)WHI_LANE_OFFER_MAX, "offers fit");
-    size_t size = whi_ucx_lane_offer(link->ucx, offer, WHI_LANE_OFFER_MAX);
+    size_t size = whi_ucx_lane_offer(link->fast, offer, WHI_LANE_OFFER_MAX);
     wh_status st = WH_OK;
     for (size_t at = 0; at < size && st == WH_OK; at += WHI_LANE_PIECE) {
         size_t piece = size - at < WHI_LANE_PIECE ? size - at : WHI_LANE_PIECE;
@@ -77,7 +75,7 @@ static wh_status send_offer(whi_link *link) {
                        .tag = size,
                        .arg = at};
         // The socket is fresh and holds far more than this.
-        st = link->stream->ops->send(link->stream, &hdr, offer + at);
+        st = link->control.lane->ops->send(link->control.lane, &hdr, offer + at);
     }
     whi_free(offer);
     return st;
@@ -86,7 +84,7 @@ static wh_status send_offer(whi_link *link) {
 // without goes on by the socket, or ends the link where that is not allowed.
 static void without(whi_link *link, const char *why) {
     link->holding = false;
-    whi_timers_remove(&link->worker->timers, &link->ucx_timer);
+    whi_timers_remove(&link->worker->timers, &link->lane_timer);
     if (!(whi_link_lanes(link) & WHI_LANE_STREAM)) {
         whi_link_fail(link, WH_ENOLANE, "%s", why);
         return;
@@ -104,7 +102,7 @@ static void give_up(whi_link *link, const char *why) {
                    .flags = WHI_FLAG_NO_LANE,
                    .aux = WHI_LANE_UCX};
     // If this does not go, the peer's patience ends by itself.
-    (void)!link->stream->ops->send(link->stream, &hdr, text);
+    (void)!link->control.lane->ops->send(link->control.lane, &hdr, text);
     without(link, why);
 }
 
@@ -118,12 +116,25 @@ static void on_timer(whi_timer *timer, void *arg) {
     // All that was under way when the socket ended has had its time.
     while (!link->dead && whi_link_pass(link)) {
     }
-    whi_link_lost(link, link->stream_end ? link->stream_end : WH_EPEER);
+    whi_link_lost(link, link->control.ended ? link->control.ended : WH_EPEER);
 }
 
-void whi_link_ucx_start(whi_link *link) {
+// look looks after the side of the lane that the poll of another lane does not: before the peer has switched, our chunks come
+// back and room is made, and what it sends is kept.
+static unsigned look(whi_link *link, int events) {
+    if (events)
+        whi_worker_ucx_busy(link->worker);
+    if (link->rx == link->fast)
+        return 0;
+    int n = link->fast->ops->poll(link->fast, 0);
+    if (n < 0)
+        whi_link_lost(link, (wh_status)n);
+    return n < 0 ? 1 : (unsigned)n;
+}
+
+static void start(whi_link *link) {
     wh_worker *worker = link->worker;
-    whi_timer_init(&link->ucx_timer, on_timer, link);
+    whi_timer_init(&link->lane_timer, on_timer, link);
     link->holding = true;
     if (!whi_worker_ucx_ready(worker)) {
         give_up(link, whi_worker_ucx_why(worker));
@@ -131,24 +142,26 @@ void whi_link_ucx_start(whi_link *link) {
     }
     whi_ucx_opts opts = {.eager_limit = link->eager_max,
                          .eager_max = worker->eager_max,
-                         .same_host = same_host(link),
+                         .same_host = whi_hello_same_host(worker->ctx->boot_id, &link->peer),
                          .peer = link->name};
     wh_status st = whi_ucx_lane_create(whi_links_of(worker)->ucx, &opts, whi_link_user_of(link)->up,
-                                       &owner, link, &link->ucx);
-    if (st == WH_OK)
+                                       &owner, link, &link->fast);
+    if (st == WH_OK) {
+        link->beside = look;
         st = send_offer(link);
+    }
     if (st != WH_OK) {
         give_up(link, wh_status_text(st));
         return;
     }
-    whi_timers_add(&worker->timers, &link->ucx_timer,
+    whi_timers_add(&worker->timers, &link->lane_timer,
                    whi_clock_ns() + worker->ctx->config.handshake_timeout * WHI_NS_PER_MS);
 }
 
 // go_over connects to the peer's lane and moves our messages there.
 static void go_over(whi_link *link) {
     const char *why = NULL;
-    wh_status st = whi_ucx_lane_connect(link->ucx, link->offer, link->offer_size, &why);
+    wh_status st = whi_ucx_lane_connect(link->fast, link->offer, link->offer_size, &why);
     whi_free(link->offer);
     link->offer = NULL;
     if (st != WH_OK) {
@@ -156,17 +169,20 @@ static void go_over(whi_link *link) {
         return;
     }
     whi_hdr hdr = {.cls = WHI_CLASS_SWITCH, .aux = WHI_LANE_UCX};
-    st = link->stream->ops->send(link->stream, &hdr, NULL);
+    st = link->control.lane->ops->send(link->control.lane, &hdr, NULL);
     if (st == WH_OK)
-        st = whi_stream_tx_bytes(link->stream);
+        st = whi_control_left(&link->control);
     if (st != WH_OK) {
         whi_link_fail(link, st, "the ucx lane could not be opened: %s", wh_status_text(st));
         return;
     }
-    link->tx = link->ucx;
-    link->holding = false;
-    whi_timers_remove(&link->worker->timers, &link->ucx_timer);
-    whi_link_mark(link);
+    whi_timers_remove(&link->worker->timers, &link->lane_timer);
+    whi_link_leave_socket(link);
+}
+
+bool whi_link_reads_keys(const whi_link *link) {
+    // Keys are made for the release that made them; nothing says that another one reads them, or survives doing so.
+    return link->tx->ops->access && link->peer.ucx_version == whi_ucx_version();
 }
 
 // take_text makes what the peer says of its reason fit for a log.
@@ -178,14 +194,12 @@ static void take_text(whi_link *link, const void *payload, size_t size) {
         without(link, why);
 }
 
-wh_status whi_link_ucx_lane(whi_link *link, const whi_hdr *hdr, const void *payload) {
-    if (hdr->aux != WHI_LANE_UCX || link->rx != link->stream || !whi_link_wants_ucx(link))
-        return WH_EPROTOCOL;
+static wh_status offered(whi_link *link, const whi_hdr *hdr, const void *payload) {
     if (hdr->flags & WHI_FLAG_NO_LANE) {
         take_text(link, payload, hdr->size);
         return link->dead ? WH_EPEER : WH_OK;
     }
-    if (!link->holding || !link->ucx)
+    if (!link->holding || !link->fast)
         return WH_OK;  // given up meanwhile
     bool first = hdr->arg == 0 && !link->offer;
     if (!hdr->size || hdr->tag > WHI_LANE_OFFER_MAX || hdr->arg != link->offer_got ||
@@ -204,11 +218,9 @@ wh_status whi_link_ucx_lane(whi_link *link, const whi_hdr *hdr, const void *payl
     return link->dead ? WH_EPEER : WH_OK;
 }
 
-wh_status whi_link_ucx_switch(whi_link *link) {
-    if (!link->ucx || link->rx != link->stream)
-        return WH_EPROTOCOL;
-    whi_stream_rx_bytes(link->stream);
-    whi_link_receive_by(link, link->ucx);
+static wh_status switched(whi_link *link) {
+    whi_control_peer_left(&link->control);
+    whi_link_receive_by(link, link->fast);
     return WH_OK;
 }
 
@@ -216,13 +228,22 @@ static void after_bye(whi_deferred *deferred) {
     whi_link_lost(whi_container_of(deferred, whi_link, doom), WH_EPEER);
 }
 
-void whi_link_ucx_bye(whi_link *link) {
+static void bye(whi_link *link) {
     if (link->doomed)
         return;
     link->doomed = WH_EPEER;
     whi_worker_defer(link->worker, &link->doom, after_bye);
 }
 
-void whi_link_ucx_socket_ended(whi_link *link) {
-    whi_timers_add(&link->worker->timers, &link->ucx_timer, whi_clock_ns() + DRAIN_NS);
+static void socket_ended(whi_link *link) {
+    whi_timers_add(&link->worker->timers, &link->lane_timer, whi_clock_ns() + DRAIN_NS);
 }
+
+const whi_lane_kind whi_ucx_kind = {.bit = WHI_LANE_UCX,
+                                    .wanted = wanted,
+                                    .start = start,
+                                    .switched = switched,
+                                    .offered = offered,
+                                    .bye = bye,
+                                    .socket_ended = socket_ended,
+                                    .close = close_lane};

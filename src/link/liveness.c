@@ -7,7 +7,6 @@
 // The process is the one that the kernel says made the socket, and the socket is looked at after the pidfd
 // was opened, so that a reused pid cannot be taken for the peer.
 #include <errno.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -15,7 +14,6 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "link/link.h"
-#include "link/sock.h"
 
 typedef struct whi_process {
     wh_worker *worker;
@@ -50,16 +48,11 @@ static whi_process *find(wh_worker *worker, pid_t pid) {
     return NULL;
 }
 
-static bool hung_up(int fd) {
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
-}
-
-static whi_process *open_process(wh_worker *worker, pid_t pid, int socket) {
+static whi_process *open_process(wh_worker *worker, pid_t pid, const whi_control *control) {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);  // close-on-exec by nature
     if (fd < 0)
         return NULL;
-    whi_process *process = hung_up(socket) ? NULL : whi_calloc(1, sizeof(*process));
+    whi_process *process = whi_control_hung_up(control) ? NULL : whi_calloc(1, sizeof(*process));
     if (!process) {
         close(fd);
         return NULL;
@@ -82,11 +75,11 @@ void whi_process_attach(whi_link *link) {
     pid_t pid;
     uid_t uid;
     // Across pid namespaces the kernel says 0: then the socket alone must do.
-    if (!whi_sock_peer_of(link->watch.fd, &pid, &uid) || pid <= 0 || pid == getpid())
+    if (!whi_control_peer(&link->control, &pid, &uid) || pid <= 0 || pid == getpid())
         return;
     whi_process *process = find(link->worker, pid);
     if (!process)
-        process = open_process(link->worker, pid, link->watch.fd);
+        process = open_process(link->worker, pid, &link->control);
     if (!process)
         return;
     link->process = process;

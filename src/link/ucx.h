@@ -32,23 +32,4 @@ void whi_worker_ucx_busy(wh_worker *worker);
 // whi_worker_ucx_end ends the domain.  All links are dropped.
 void whi_worker_ucx_end(wh_worker *worker);
 
-// whi_link_wants_ucx says whether the messages of a link go by ucx; both sides come to the same answer.
-bool whi_link_wants_ucx(const whi_link *link);
-
-// whi_link_ucx_start opens the lane and tells the peer how to reach it.
-void whi_link_ucx_start(whi_link *link);
-
-// whi_link_ucx_lane takes a LANE_OFFER record, whi_link_ucx_switch the peer's SWITCH.
-wh_status whi_link_ucx_lane(whi_link *link, const whi_hdr *hdr, const void *payload);
-wh_status whi_link_ucx_switch(whi_link *link);
-
-// whi_link_ucx_bye: the peer has said its last word.  Its socket stays open until its lane has closed, so this is the end.
-void whi_link_ucx_bye(whi_link *link);
-
-// whi_link_ucx_socket_ended: the peer has gone, and what it sent over UCX may still be under way.
-void whi_link_ucx_socket_ended(whi_link *link);
-
-// whi_link_ucx_close closes the lane of a link that is over, and frees the link when the lane is gone.
-void whi_link_ucx_close(whi_link *link);
-
 #endif

@@ -157,7 +157,7 @@ static wh_status deliver_control(whi_link *link, const whi_hdr *hdr, const void 
 static const void *own_copy(whi_link *link, const whi_hdr *hdr, const void *payload) {
     bool bytes = hdr->cls == WHI_CLASS_TAG || hdr->cls == WHI_CLASS_PUT;
     bool plain = bytes && !(hdr->flags & WHI_FLAG_ANNOUNCED);
-    if (plain || !hdr->size || link->rx != link->shm)
+    if (plain || !hdr->size || !link->rx->ops->shared)
         return payload;
     return memcpy(whi_messages_of(link->worker)->arrived, payload, hdr->size);
 }

@@ -99,6 +99,44 @@ typedef struct whi_lane_up {
 
 typedef struct whi_lane whi_lane;
 
+// Memory that a lane has registered for the peer, and memory of the peer's as a lane reaches it.
+typedef struct whi_lane_memory whi_lane_memory;
+typedef struct whi_lane_key whi_lane_key;
+
+// Tells of the end of what was WH_PENDING, once: in a poll of the lane, or, when it was closed meanwhile, until its end.
+// `good`: it has been done.  If not, the lane fails.
+typedef void (*whi_lane_done_fn)(void *arg, bool good);
+
+// What a lane provides that reaches the peer's memory without the help of the peer's library.
+typedef struct whi_lane_access {
+    // guards says whether the network checks what the peer does with our memory, and lets it do nothing more once this lane
+    // has closed.
+    bool (*guards)(const whi_lane *lane);
+
+    // map registers host memory, which must stay until unmap; that may be called after the lane's end.  key returns what the
+    // peer needs in order to reach it, valid as long as the memory is registered.
+    wh_status (*map)(whi_lane *lane, void *ptr, size_t size, whi_lane_memory **memory);
+    void (*unmap)(whi_lane_memory *memory);
+    const void *(*key)(const whi_lane_memory *memory, size_t *size);
+
+    // open makes a key of the peer's usable.  It believes each byte of it: the peer is trusted.  close may be called when no
+    // access with it is out, and after the lane's end.
+    wh_status (*open)(whi_lane *lane, const void *bytes, size_t size, whi_lane_key **key);
+    void (*close)(whi_lane_key *key);
+
+    // write and read move `size` > 0 bytes between host memory and `address` in the peer's.  WH_OK: the buffer is free again,
+    // or filled.  WH_PENDING: `done` will say so, and the lane has the buffer until then.  WH_EAGAIN: no room now.  Else the
+    // lane has failed.
+    wh_status (*write)(whi_lane *lane, const whi_lane_key *key, uint64_t address, const void *buf,
+                       size_t size, whi_lane_done_fn done, void *arg);
+    wh_status (*read)(whi_lane *lane, const whi_lane_key *key, uint64_t address, void *buf,
+                      size_t size, whi_lane_done_fn done, void *arg);
+
+    // settled asks whether all that was written over the lane before is in the peer's memory: WH_OK, it is; WH_PENDING: `done`
+    // will tell.
+    wh_status (*settled)(whi_lane *lane, whi_lane_done_fn done, void *arg);
+} whi_lane_access;
+
 // What each lane provides.
 typedef struct whi_lane_ops {
     const char *name;  // "shm", "stream", "ucx", "loop", "self"
@@ -109,6 +147,9 @@ typedef struct whi_lane_ops {
     // lends: the lane may go on reading the memory of a chunk that `push` took as (ptr) until it says `sent`, and several
     // chunks may be between `sink` and `landed`; records may be delivered meanwhile.  What a `move` produced is copied.
     bool lends;
+
+    // shared: a payload that is delivered lies where the peer can still change it.
+    bool shared;
 
     // eager_limit returns the largest payload of `send`, fixed for the life of the lane.
     size_t (*eager_limit)(const whi_lane *lane);
@@ -149,6 +190,13 @@ typedef struct whi_lane_ops {
                        unsigned count, uint64_t *since);
     // fetched says that the chunks of a payload for which fetch said WH_EAGAIN are all here.
     void (*fetched)(whi_lane *lane, uint64_t size, uint64_t since);
+
+    // pass sends a record without payload and a descriptor of memory, which stays the caller's; the receiver takes it off the
+    // control channel when the record is delivered.  WH_EAGAIN: not now.  Optional: both ends can map memory.
+    wh_status (*pass)(whi_lane *lane, const whi_hdr *hdr, int fd);
+
+    // access is what reaches the peer's memory over the network; NULL: nothing does.
+    const whi_lane_access *access;
 
     // describe writes what the lane runs over, such as "tcp 10.0.0.1:4711", as a NUL-terminated string.
     void (*describe)(const whi_lane *lane, char *text, size_t size);

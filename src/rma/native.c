@@ -11,22 +11,25 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "net/ucx/ucx.h"
 #include "rma/rma.h"
 
 struct whi_native {
     whi_link *link;  // valid while `open`
-    whi_ucx_key *key;
+    whi_lane_key *key;
+    const whi_lane_access *access;  // of the lane that the key is for
     whi_native_head head;
     uint64_t id;
     uint32_t refs;  // of the link until it is recalled, and of keys
     bool open;      // neither recalled nor has the link ended
 };
 
+// access_of returns what the lane can do that is used; NULL: nothing of this kind.
+static const whi_lane_access *access_of(const whi_link *link) {
+    return link->tx->ops->access;
+}
+
 bool whi_native_may(const whi_link *link) {
-    // Keys are made for the release that made them; nothing says that another one reads them, or survives doing so.
-    return link->ucx && link->tx == link->ucx && link->peer.ucx_version == whi_ucx_version() &&
-           link->worker->ctx->config.ucx_rma != WHI_UCX_RMA_SERVED;
+    return whi_link_reads_keys(link) && link->worker->ctx->config.ucx_rma != WHI_UCX_RMA_SERVED;
 }
 
 whi_native *whi_native_find(whi_link *link, const whi_key *key) {
@@ -51,12 +54,12 @@ static void end_lease(whi_link *link, uint64_t id) {
 }
 
 static wh_status open_key(whi_link *link, whi_native *native, const void *key, size_t size) {
-    wh_status st = whi_ucx_key_open(link->ucx, key, size, &native->key);
+    wh_status st = native->access->open(link->tx, key, size, &native->key);
     if (st != WH_OK)
         return st == WH_ENOMEM ? st : WH_ENOTSUP;
     st = whi_hash_put(&whi_memory_on(link)->natives, native->id, native);
     if (st != WH_OK)
-        whi_ucx_key_close(native->key);
+        native->access->close(native->key);
     return st;
 }
 
@@ -70,7 +73,12 @@ wh_status whi_native_open(whi_link *link, uint64_t id, const void *payload, size
     wh_status st = WH_ENOMEM;
     whi_native *native = whi_calloc(1, sizeof(*native));
     if (native) {
-        *native = (whi_native){.link = link, .head = head, .id = id, .refs = 1, .open = true};
+        *native = (whi_native){.link = link,
+                               .access = access_of(link),
+                               .head = head,
+                               .id = id,
+                               .refs = 1,
+                               .open = true};
         st = open_key(link, native, (const char *)payload + sizeof(head), size - sizeof(head));
     }
     if (st == WH_OK)
@@ -103,10 +111,10 @@ wh_status whi_native_start(wh_request *req, const whi_native *native) {
     whi_link *link = ep->link;
     uint64_t address = native->head.address + whi_access_of(req)->remote;
     wh_status st = req->ops == &whi_put_ops
-                       ? whi_ucx_write(link->ucx, native->key, address, req->buf.ptr, req->buf.size,
-                                       access_done, req)
-                       : whi_ucx_read(link->ucx, native->key, address, req->buf.ptr, req->buf.size,
-                                      access_done, req);
+                       ? native->access->write(link->tx, native->key, address, req->buf.ptr,
+                                               req->buf.size, access_done, req)
+                       : native->access->read(link->tx, native->key, address, req->buf.ptr,
+                                              req->buf.size, access_done, req);
     if (st < WH_OK) {
         if (st != WH_EAGAIN)
             whi_link_doom(link, st);
@@ -140,7 +148,7 @@ bool whi_native_settled(wh_endpoint *ep, uint64_t count) {
         return true;
     if (whi_memory_at(ep)->native_asked)
         return false;  // if that is not enough, whoever waits will ask again
-    wh_status st = whi_ucx_settled(ep->link->ucx, endpoint_settled, ep);
+    wh_status st = access_of(ep->link)->settled(ep->link->tx, endpoint_settled, ep);
     if (st == WH_OK)
         whi_memory_at(ep)->native_settled = whi_memory_at(ep)->native;
     if (st < WH_OK)
@@ -157,20 +165,20 @@ static void recall_settled(void *arg, bool good) {
     if (!good)
         return;  // the link ends, and the lease with it: whi_native_link_ended
     (void)whi_hash_remove(&whi_memory_on(native->link)->natives, native->id);
-    whi_ucx_key_close(native->key);
+    native->access->close(native->key);
     end_lease(native->link, native->id);
     whi_native_release(native);
 }
 
 wh_status whi_native_recalled(whi_link *link, const whi_hdr *hdr) {
-    if (link->rx != link->ucx)
+    if (!link->rx->ops->access)
         return WH_EPROTOCOL;
     whi_native *native = whi_hash_get(&whi_memory_on(link)->natives, hdr->tag);
     if (!native || !native->open)
         return WH_OK;  // given back already, or about to be
     // What is started from now on goes by records, and is told that the key is not known any more.
     native->open = false;
-    wh_status st = whi_ucx_settled(link->ucx, recall_settled, native);
+    wh_status st = access_of(link)->settled(link->tx, recall_settled, native);
     if (st == WH_OK)
         recall_settled(native, true);
     if (st < WH_OK)
@@ -184,7 +192,7 @@ void whi_native_link_ended(whi_link *link) {
     whi_native *native;
     while ((native = whi_hash_next(&whi_memory_on(link)->natives, &cursor, &id))) {
         native->open = false;
-        whi_ucx_key_close(native->key);
+        native->access->close(native->key);
         whi_native_release(native);
     }
     whi_hash_fini(&whi_memory_on(link)->natives);

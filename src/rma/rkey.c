@@ -9,13 +9,12 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "net/foreign.h"
-#include "net/stream/stream.h"
 #include "rma/native.h"
 
 // is_to_be_had says whether the memory can be reached without its owner's help over the lane that is used.
 static bool is_to_be_had(const wh_rkey *rkey) {
     const whi_link *link = rkey->ep->link;
-    if (link->shm && link->tx == link->shm)
+    if (link->tx->ops->pass)
         return rkey->key.flags & WHI_KEY_SHARED;
     return rkey->key.kind == WH_MEM_HOST && whi_native_may(link);
 }
@@ -130,7 +129,7 @@ static wh_status map_memory(wh_rkey *rkey, int fd) {
 }
 
 static wh_status take_fd(whi_link *link, wh_rkey *rkey) {
-    int fd = whi_stream_take_fd(link->stream);
+    int fd = whi_control_take_fd(&link->control);
     if (fd == WH_EAGAIN)
         return WH_EPROTOCOL;
     if (fd < 0) {
@@ -153,8 +152,8 @@ static wh_status take_native(whi_link *link, wh_rkey *rkey, const void *payload,
 wh_status whi_rkey_mapped(whi_link *link, const whi_hdr *hdr, const void *payload) {
     wh_rkey *rkey =
         whi_memory_on(link)->mapping;  // whose endpoint may have ended, and know no link any more
-    bool shm = link->rx == link->shm, ucx = link->rx == link->ucx;
-    if (!rkey || hdr->tag != rkey->key.id || !(shm || ucx))
+    bool shm = link->rx->ops->pass != NULL;
+    if (!rkey || hdr->tag != rkey->key.id || !(shm || link->rx->ops->access))
         return WH_EPROTOCOL;
     wh_status st = hdr->aux ? (wh_status)(int32_t)hdr->arg
                    : shm    ? take_fd(link, rkey)

@@ -29,7 +29,7 @@ static const whi_message_user user = {
     .link_made = link_made, .link_freed = link_freed, .link_cut = link_cut, .settled = settled};
 
 static wh_status on_mapped(whi_link *link, const whi_hdr *hdr, const void *payload) {
-    if (hdr->size && link->rx != link->ucx)
+    if (hdr->size && !link->rx->ops->access)
         return whi_link_broken(link, hdr, "a control record with that payload");
     return whi_rkey_mapped(link, hdr, payload) == WH_OK
                ? WH_OK

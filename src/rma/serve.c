@@ -223,13 +223,14 @@ const whi_req_ops whi_serve_get_ops = {.text = "peer's get",
 // pass_memory answers with what makes the memory reachable over the lane that is used.
 static wh_status pass_memory(whi_link *link, wh_mr *mr, whi_hdr *reply) {
     uint8_t payload[WHI_CONTROL_MAX];
-    bool shm = link->shm && link->tx == link->shm, ucx = link->ucx && link->tx == link->ucx;
-    if (!(shm && mr->region) && !ucx)
+    const whi_lane_ops *ops = link->tx->ops;
+    bool shm = ops->pass != NULL;
+    if (!(shm && mr->region) && !ops->access)
         return WH_ENOTSUP;
     if (whi_link_other_user(link))
         return WH_EPERM;
     if (shm)
-        return whi_shm_pass(link->shm, reply, mr->fd);
+        return ops->pass(link->tx, reply, mr->fd);
     wh_status st = whi_share_answer(link, mr, payload, &reply->size);
     if (st == WH_OK)
         whi_link_control(link, reply, payload);

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "net/ucx/ucx.h"
 #include "rma/native.h"
 #include "worker/context.h"
 
@@ -17,7 +16,8 @@ typedef struct share {
     whi_list of_mr, of_worker;
     wh_mr *mr;
     wh_worker *worker;
-    whi_ucx_memory *memory;
+    whi_lane_memory *memory;
+    const whi_lane_access *access;  // of the lane that has registered it
     whi_list leases;
 } share;
 
@@ -47,7 +47,7 @@ static bool is_recalled(const wh_mr *mr) {
 static void end_share(share *s) {
     wh_mr *mr = s->mr;
     assert(whi_list_empty(&s->leases));
-    whi_ucx_memory_unmap(s->memory);
+    s->access->unmap(s->memory);
     whi_list_remove(&s->of_worker);
     lock(mr);
     whi_list_remove(&s->of_mr);
@@ -72,12 +72,13 @@ static share *find(const wh_worker *worker, const wh_mr *mr) {
     return found;
 }
 
-static wh_status make(wh_worker *worker, wh_mr *mr, share **out) {
+static wh_status make(whi_link *link, wh_mr *mr, share **out) {
+    wh_worker *worker = link->worker;
     share *s = whi_calloc(1, sizeof(*s));
     if (!s)
         return WH_ENOMEM;
-    wh_status st =
-        whi_ucx_memory_map(whi_links_of(worker)->ucx, mr->buf.ptr, mr->buf.size, &s->memory);
+    s->access = link->tx->ops->access;
+    wh_status st = s->access->map(link->tx, mr->buf.ptr, mr->buf.size, &s->memory);
     if (st != WH_OK) {
         whi_free(s);
         return st;
@@ -91,7 +92,7 @@ static wh_status make(wh_worker *worker, wh_mr *mr, share **out) {
         whi_list_push_back(&mr->shares, &s->of_mr);
     unlock(mr);
     if (late) {
-        whi_ucx_memory_unmap(s->memory);
+        s->access->unmap(s->memory);
         whi_free(s);
         return WH_EKEY;
     }
@@ -119,14 +120,14 @@ wh_status whi_share_answer(whi_link *link, wh_mr *mr, void *payload, uint32_t *s
     wh_worker *worker = link->worker;
     bool always = worker->ctx->config.ucx_rma == WHI_UCX_RMA_NATIVE;
     if (mr->buf.kind != WH_MEM_HOST || !whi_native_may(link) ||
-        !(always || whi_ucx_guards(link->ucx)))
+        !(always || link->tx->ops->access->guards(link->tx)))
         return WH_ENOTSUP;
     share *s = find(worker, mr);
-    wh_status st = s ? WH_OK : make(worker, mr, &s);
+    wh_status st = s ? WH_OK : make(link, mr, &s);
     if (st != WH_OK)
         return st;
     size_t key_size;
-    const void *key = whi_ucx_memory_key(s->memory, &key_size);
+    const void *key = s->access->key(s->memory, &key_size);
     whi_native_head head = {
         .address = (uint64_t)(uintptr_t)mr->buf.ptr, .size = mr->buf.size, .access = mr->access};
     st = sizeof(head) + key_size > WHI_CONTROL_MAX ? WH_ENOTSUP : let(s, link);
@@ -180,7 +181,7 @@ static void end_lease(lease *l) {
 
 wh_status whi_share_returned(whi_link *link, const whi_hdr *hdr) {
     lease *l =
-        link->rx == link->ucx ? whi_hash_remove(&whi_memory_on(link)->leases, hdr->tag) : NULL;
+        link->rx->ops->access ? whi_hash_remove(&whi_memory_on(link)->leases, hdr->tag) : NULL;
     if (!l)
         return WH_EPROTOCOL;
     end_lease(l);

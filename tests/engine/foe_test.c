@@ -72,7 +72,7 @@ static whi_link *begin_over_ucx(void) {
         SKIP(why);
     duo_begin(&d, options, options);
     duo_connect(&d);
-    UNTIL(&d, d.from->link->tx == d.from->link->ucx);
+    UNTIL(&d, d.from->link->tx == d.from->link->fast);
     return d.from->link;
 }
 

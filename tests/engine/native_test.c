@@ -376,7 +376,8 @@ TEST(fences_and_closes_wait) {
         CHECK(wh_tag_send(d.to, &sent, sizeof(sent), 5, NULL, &reqs[1]) >= WH_OK);
         UNTIL(&d, wh_request_status(recv) != WH_PENDING);
         CHECK(memory[0] == i && memory[SIZE - 1] == i);
-        CHECK_EQ_INT(whi_memory_at(d.to)->native_settled, whi_memory_at(d.to)->native);  // not by chance: UCX has said so
+        CHECK_EQ_INT(whi_memory_at(d.to)->native_settled,
+                     whi_memory_at(d.to)->native);  // not by chance: UCX has said so
         CHECK_EQ_INT(done_as(&d, recv), WH_OK);
         for (int k = 0; k < 2; k++)
             if (reqs[k])

@@ -163,7 +163,7 @@ TEST(a_peer_that_closes_its_memory) {
     CHECK(is_whole());
     CHECK_EQ_INT(kit_reads, 2);
     char text[128];
-    d.from->link->shm->ops->describe(d.from->link->shm, text, sizeof(text));
+    d.from->link->fast->ops->describe(d.from->link->fast, text, sizeof(text));
     CHECK(!strstr(text, "reads"));
     end();
 }

@@ -262,7 +262,7 @@ TEST(an_address_that_cannot_be_read) {
 }
 
 static whi_fetcher *fetcher(void) {
-    return &((whi_shm *)d.from->link->shm)->fetcher;
+    return &((whi_shm *)d.from->link->fast)->fetcher;
 }
 
 TEST(memory_of_another_process) {

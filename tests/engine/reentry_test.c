@@ -246,7 +246,7 @@ TEST(sends_into_a_dead_connection) {
     for (int kind = 0; kind < 6; kind++) {
         duo_begin(&d, stream, stream);
         duo_connect(&d);
-        shutdown(d.to->link->watch.fd, SHUT_RDWR);
+        shutdown(d.to->link->control.watch.fd, SHUT_RDWR);
         static char payload[1 << 20];
         wh_frame frame = {.data = payload, .size = sizeof(payload)};
         wh_request *reqs[3] = {NULL};
@@ -287,8 +287,8 @@ TEST(close_meets_a_dead_connection) {
     d.from = NULL;
     wh_status st = wh_endpoint_close(d.to, NULL, NULL);
     CHECK_EQ_INT(st, WH_PENDING);
-    shutdown(d.to->link->watch.fd, SHUT_RD);
-    int fd = d.to->link->watch.fd;
+    shutdown(d.to->link->control.watch.fd, SHUT_RD);
+    int fd = d.to->link->control.watch.fd;
     d.to = NULL;
     shutdown(fd, SHUT_RDWR);
     UNTIL(&d, whi_hash_count(&whi_links_of(d.server)->links) +

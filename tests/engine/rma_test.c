@@ -238,7 +238,7 @@ TEST(a_mapping_that_is_no_memory) {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     CHECK(fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, size) == 0);
     whi_hdr hdr = {.cls = WHI_CLASS_MAPPED, .ep = d.from->number, .tag = mr->id};
-    CHECK_EQ_INT(whi_shm_pass(d.from->link->shm, &hdr, fd), WH_OK);
+    CHECK_EQ_INT(d.from->link->fast->ops->pass(d.from->link->fast, &hdr, fd), WH_OK);
     while (whi_memory_on(d.to->link)->mapping)
         (void)wh_worker_progress(d.client);
     CHECK(getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &size) == 0 && !linger.l_onoff);

@@ -19,7 +19,7 @@ static char bytes[1 << 20];
 static uint64_t leave_rest(wh_endpoint *const *eps, unsigned count) {
     for (uint64_t tag = 0;; tag++) {
         wh_status st = wh_tag_send(eps[tag % count], bytes, SIZE, tag, NULL, NULL);
-        bool blocked = whi_stream_blocked(eps[0]->link->stream);
+        bool blocked = whi_stream_blocked(eps[0]->link->control.lane);
         if (st == WH_OK && blocked)
             return tag + 1;
         CHECK(st == WH_OK && tag < 100000);

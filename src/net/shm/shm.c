@@ -177,8 +177,22 @@ static void shm_close(whi_lane *base) {
     whi_free(lane);
 }
 
+static wh_status shm_pass(whi_lane *lane, const whi_hdr *hdr, int fd) {
+    whi_shm *shm = (whi_shm *)lane;
+    assert(hdr->size == 0 && hdr->cls < WHI_CLASS_LANE);
+    // Room first: a descriptor that is on its way must not be overtaken by that of a larger ring.
+    wh_status status = whi_ring_fits(&shm->tx, 0) ? WH_OK : whi_shm_reserve(shm, 0);
+    if (status == WH_OK)
+        status = shm->wire->send_fd(shm->wire_arg, fd);
+    if (status == WH_OK)
+        whi_shm_commit(shm, hdr);
+    return status;
+}
+
 static const whi_lane_ops shm_ops = {
     .name = "shm",
+    .shared = true,
+    .pass = shm_pass,
     .eager_limit = shm_eager_limit,
     .send = shm_send,
     .push = whi_shm_push,
@@ -255,18 +269,6 @@ wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *
 wh_status whi_shm_attach(whi_lane *lane, int fd) {
     wh_status status = whi_shm_map_ring((whi_shm *)lane, fd);
     whi_foreign_close(fd);
-    return status;
-}
-
-wh_status whi_shm_pass(whi_lane *lane, const whi_hdr *hdr, int fd) {
-    whi_shm *shm = (whi_shm *)lane;
-    assert(hdr->size == 0 && hdr->cls < WHI_CLASS_LANE);
-    // Room first: a descriptor that is on its way must not be overtaken by that of a larger ring.
-    wh_status status = whi_ring_fits(&shm->tx, 0) ? WH_OK : whi_shm_reserve(shm, 0);
-    if (status == WH_OK)
-        status = shm->wire->send_fd(shm->wire_arg, fd);
-    if (status == WH_OK)
-        whi_shm_commit(shm, hdr);
     return status;
 }
 

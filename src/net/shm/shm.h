@@ -40,8 +40,8 @@ typedef struct whi_shm_opts {
     size_t slot_size;    // the largest chunk; 0: derived from the caches of this machine
     unsigned slots;      // bulk memory per direction, in chunks of slot_size; 0: none
     bool asymmetric;     // both processes have whi_shm_barrier(): producers need no fence
-    int fetch;      // whi_fetch_mode: reading payloads out of the peer's memory, if both do
-    pid_t peer;     // whose memory that is, as the kernel says; 0: not known
+    int fetch;           // whi_fetch_mode: reading payloads out of the peer's memory, if both do
+    pid_t peer;          // whose memory that is, as the kernel says; 0: not known
     whi_shm_budget *budget;
     const whi_shm_wire *wire;
     void *wire_arg;
@@ -61,10 +61,6 @@ void whi_shm_barrier(void);
 // caller passes to the peer and closes.  Sending works at once; receiving after whi_shm_attach.
 wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *link,
                          whi_lane **lane, int *ring_fd);
-
-// whi_shm_pass sends a record without payload and a descriptor, which stays the caller's; the receiver takes
-// it off the wire when the record is delivered.  WH_EAGAIN: not now, nothing happened.
-wh_status whi_shm_pass(whi_lane *lane, const whi_hdr *hdr, int fd);
 
 // whi_shm_attach maps the peer's sending ring.  It takes `fd` in any case.  WH_EPROTOCOL: not a
 // sealed ring.

@@ -14,7 +14,7 @@
 
 // ---- memory of ours
 
-struct whi_ucx_memory {
+struct whi_lane_memory {
     whi_list node;  // in ucx->memories
     whi_ucx *ucx;
     ucp_mem_h handle;  // NULL once taken back
@@ -31,7 +31,7 @@ bool whi_ucx_all_reliable(const char *over) {
     return all;
 }
 
-bool whi_ucx_guards(const whi_lane *lane) {
+static bool guards(const whi_lane *lane) {
     // A reliable connection is the peer's only way to our memory, and ends with our half of it.  Datagrams and dynamic
     // connections know no such half, and over TCP and shared memory UCX's own code would write where it is told.
     char over[WHI_UCX_OVER_MAX];
@@ -39,8 +39,9 @@ bool whi_ucx_guards(const whi_lane *lane) {
     return whi_ucx_all_reliable(over);
 }
 
-wh_status whi_ucx_memory_map(whi_ucx *ucx, void *ptr, size_t size, whi_ucx_memory **out) {
-    whi_ucx_memory *memory = whi_calloc(1, sizeof(*memory));
+static wh_status map(whi_lane *lane, void *ptr, size_t size, whi_lane_memory **out) {
+    whi_ucx *ucx = whi_ucx_lane_of(lane)->ucx;
+    whi_lane_memory *memory = whi_calloc(1, sizeof(*memory));
     if (!memory)
         return WH_ENOMEM;
     ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
@@ -67,20 +68,20 @@ wh_status whi_ucx_memory_map(whi_ucx *ucx, void *ptr, size_t size, whi_ucx_memor
     return WH_OK;
 }
 
-static void take_back(whi_ucx_memory *memory) {
+static void take_back(whi_lane_memory *memory) {
     whi_ucp.ucp_rkey_buffer_release(memory->key);
     (void)whi_ucp.ucp_mem_unmap(memory->ucx->context, memory->handle);
     whi_list_remove(&memory->node);
     memory->handle = NULL;
 }
 
-void whi_ucx_memory_unmap(whi_ucx_memory *memory) {
+static void unmap(whi_lane_memory *memory) {
     if (memory->handle)
         take_back(memory);
     whi_free(memory);
 }
 
-const void *whi_ucx_memory_key(const whi_ucx_memory *memory, size_t *size) {
+static const void *key_of(const whi_lane_memory *memory, size_t *size) {
     assert(memory->handle);
     *size = memory->key_size;
     return memory->key;
@@ -88,14 +89,14 @@ const void *whi_ucx_memory_key(const whi_ucx_memory *memory, size_t *size) {
 
 // ---- memory of a peer's
 
-struct whi_ucx_key {
+struct whi_lane_key {
     whi_list node;      // in ucx->keys
     ucp_rkey_h handle;  // NULL once destroyed
 };
 
-wh_status whi_ucx_key_open(whi_lane *lane, const void *bytes, size_t size, whi_ucx_key **out) {
+static wh_status open_key(whi_lane *lane, const void *bytes, size_t size, whi_lane_key **out) {
     whi_ucx_lane *mine = whi_ucx_lane_of(lane);
-    whi_ucx_key *key = whi_calloc(1, sizeof(*key));
+    whi_lane_key *key = whi_calloc(1, sizeof(*key));
     void *copy = whi_malloc(size);  // UCX reads words of it
     ucs_status_t status = key && copy ? UCS_OK : UCS_ERR_NO_MEMORY;
     if (status == UCS_OK) {
@@ -112,13 +113,13 @@ wh_status whi_ucx_key_open(whi_lane *lane, const void *bytes, size_t size, whi_u
     return WH_OK;
 }
 
-static void destroy_key(whi_ucx_key *key) {
+static void destroy_key(whi_lane_key *key) {
     whi_ucp.ucp_rkey_destroy(key->handle);
     whi_list_remove(&key->node);
     key->handle = NULL;
 }
 
-void whi_ucx_key_close(whi_ucx_key *key) {
+static void close_key(whi_lane_key *key) {
     if (key->handle)
         destroy_key(key);
     whi_free(key);
@@ -126,9 +127,9 @@ void whi_ucx_key_close(whi_ucx_key *key) {
 
 void whi_ucx_let_go(whi_ucx *ucx) {
     while (!whi_list_empty(&ucx->keys))
-        destroy_key(whi_container_of(whi_list_first(&ucx->keys), whi_ucx_key, node));
+        destroy_key(whi_container_of(whi_list_first(&ucx->keys), whi_lane_key, node));
     while (!whi_list_empty(&ucx->memories))
-        take_back(whi_container_of(whi_list_first(&ucx->memories), whi_ucx_memory, node));
+        take_back(whi_container_of(whi_list_first(&ucx->memories), whi_lane_memory, node));
 }
 
 // ---- what is done with it
@@ -148,7 +149,7 @@ static ucp_request_param_t param_of(whi_ucx_chunk *chunk) {
 }
 
 // begin takes a chunk for an access: WH_EAGAIN when there is no room for one.
-static wh_status begin(whi_ucx_lane *lane, bool incoming, whi_ucx_done_fn done, void *arg,
+static wh_status begin(whi_ucx_lane *lane, bool incoming, whi_lane_done_fn done, void *arg,
                        whi_ucx_chunk **out) {
     if (lane->broken != WH_OK || lane->failing != WH_OK)
         return lane->broken != WH_OK ? lane->broken : lane->failing;
@@ -178,8 +179,8 @@ static wh_status posted(whi_ucx_chunk *chunk, ucs_status_ptr_t request) {
     return whi_ucx_fail(lane, WH_EPEER);
 }
 
-wh_status whi_ucx_write(whi_lane *lane, const whi_ucx_key *key, uint64_t address, const void *buf,
-                        size_t size, whi_ucx_done_fn done, void *arg) {
+static wh_status write_there(whi_lane *lane, const whi_lane_key *key, uint64_t address,
+                             const void *buf, size_t size, whi_lane_done_fn done, void *arg) {
     whi_ucx_lane *mine = whi_ucx_lane_of(lane);
     whi_ucx_chunk *chunk = NULL;
     wh_status st = begin(mine, false, done, arg, &chunk);
@@ -189,8 +190,8 @@ wh_status whi_ucx_write(whi_lane *lane, const whi_ucx_key *key, uint64_t address
     return posted(chunk, whi_ucp.ucp_put_nbx(mine->ep, buf, size, address, key->handle, &param));
 }
 
-wh_status whi_ucx_read(whi_lane *lane, const whi_ucx_key *key, uint64_t address, void *buf,
-                       size_t size, whi_ucx_done_fn done, void *arg) {
+static wh_status read_there(whi_lane *lane, const whi_lane_key *key, uint64_t address, void *buf,
+                            size_t size, whi_lane_done_fn done, void *arg) {
     whi_ucx_lane *mine = whi_ucx_lane_of(lane);
     whi_ucx_chunk *chunk = NULL;
     wh_status st = begin(mine, true, done, arg, &chunk);
@@ -200,7 +201,7 @@ wh_status whi_ucx_read(whi_lane *lane, const whi_ucx_key *key, uint64_t address,
     return posted(chunk, whi_ucp.ucp_get_nbx(mine->ep, buf, size, address, key->handle, &param));
 }
 
-wh_status whi_ucx_settled(whi_lane *lane, whi_ucx_done_fn done, void *arg) {
+static wh_status settled(whi_lane *lane, whi_lane_done_fn done, void *arg) {
     whi_ucx_lane *mine = whi_ucx_lane_of(lane);
     if (mine->broken != WH_OK || mine->failing != WH_OK)
         return mine->broken != WH_OK ? mine->broken : mine->failing;
@@ -214,3 +215,13 @@ wh_status whi_ucx_settled(whi_lane *lane, whi_ucx_done_fn done, void *arg) {
     param.op_attr_mask &= ~(uint32_t)UCP_OP_ATTR_FIELD_MEMORY_TYPE;
     return posted(chunk, whi_ucp.ucp_ep_flush_nbx(mine->ep, &param));
 }
+
+const whi_lane_access whi_ucx_access = {.guards = guards,
+                                        .map = map,
+                                        .unmap = unmap,
+                                        .key = key_of,
+                                        .open = open_key,
+                                        .close = close_key,
+                                        .write = write_there,
+                                        .read = read_there,
+                                        .settled = settled};

@@ -342,6 +342,7 @@ static size_t ucx_eager_limit(const whi_lane *base) {
 static const whi_lane_ops ucx_ops = {
     .name = "ucx",
     .lends = true,
+    .access = &whi_ucx_access,
     .eager_limit = ucx_eager_limit,
     .send = ucx_send,
     .push = whi_ucx_push,

@@ -89,44 +89,6 @@ void whi_ucx_lane_abandon(whi_lane *lane);
 // The largest offer.
 enum { WHI_UCX_OFFER_MAX = 1 << 16 };
 
-// ---- One-sided access (access.c): memory of ours that peers may reach through UCX, and theirs that we do.
-
-typedef struct whi_ucx_memory whi_ucx_memory;  // memory of ours, as a domain has registered it
-typedef struct whi_ucx_key whi_ucx_key;        // memory of a peer's, as a lane reaches it
-
-// whi_ucx_guards says whether the hardware of the network checks what the peer does with our memory, and lets it do nothing
-// more once this lane has closed.  Where UCX plays such a network by messages, nothing is checked.
-bool whi_ucx_guards(const whi_lane *lane);
-
-// whi_ucx_memory_map registers host memory, which must stay until whi_ucx_memory_unmap.  That may be called after the
-// domain's end, which has taken the registration back.
-WH_CHECK wh_status whi_ucx_memory_map(whi_ucx *ucx, void *ptr, size_t size,
-                                      whi_ucx_memory **memory);
-void whi_ucx_memory_unmap(whi_ucx_memory *memory);
-
-// whi_ucx_memory_key returns what a peer needs in order to reach it; valid as long as the memory is registered.
-const void *whi_ucx_memory_key(const whi_ucx_memory *memory, size_t *size);
-
-// whi_ucx_key_open makes a peer's key usable over a lane that is connected.  UCX believes each byte of it: the peer
-// is trusted.  whi_ucx_key_close may be called when no access with it is out, and after the end of lane and domain.
-WH_CHECK wh_status whi_ucx_key_open(whi_lane *lane, const void *bytes, size_t size,
-                                    whi_ucx_key **key);
-void whi_ucx_key_close(whi_ucx_key *key);
-
-// Tells of the end of what was WH_PENDING, once: in a poll of the lane, or, when it was closed meanwhile, until its end.
-// `good`: it has been done.  If not, the lane fails.
-typedef void (*whi_ucx_done_fn)(void *arg, bool good);
-
-// whi_ucx_write and whi_ucx_read move `size` > 0 bytes between host memory and `address` in the peer's.  WH_OK: the
-// buffer is free again, or filled.  WH_PENDING: `done` will say so, and UCX has the buffer until then.  WH_EAGAIN: no room
-// now.  Else the lane has failed.
-wh_status whi_ucx_write(whi_lane *lane, const whi_ucx_key *key, uint64_t address, const void *buf,
-                        size_t size, whi_ucx_done_fn done, void *arg);
-wh_status whi_ucx_read(whi_lane *lane, const whi_ucx_key *key, uint64_t address, void *buf,
-                       size_t size, whi_ucx_done_fn done, void *arg);
-
-// whi_ucx_settled asks whether all that was written over the lane before is in the peer's memory: WH_OK, it is;
-// WH_PENDING: `done` will tell.
-wh_status whi_ucx_settled(whi_lane *lane, whi_ucx_done_fn done, void *arg);
+// One-sided access (access.c) is reached through the `access` of a lane's operations.
 
 #endif

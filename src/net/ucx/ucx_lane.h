@@ -111,7 +111,7 @@ typedef struct whi_ucx_chunk {
     bool good;      // ended, and all bytes have moved
     void *staging;  // ours, when the owner gave no memory
     whi_span span;  // incoming: where the bytes go
-    whi_ucx_done_fn done;
+    whi_lane_done_fn done;
     void *arg;
 } whi_ucx_chunk;
 
@@ -228,5 +228,8 @@ void whi_ucx_over(const whi_ucx_lane *lane, char *text, size_t size);
 
 // whi_ucx_all_reliable says whether these are reliable InfiniBand connections, every one.
 bool whi_ucx_all_reliable(const char *over);
+
+// One-sided access (access.c).
+extern const whi_lane_access whi_ucx_access;
 
 #endif

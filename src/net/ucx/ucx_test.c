@@ -149,8 +149,9 @@ typedef struct reach {
     way over;
     whi_lane *owner, *initiator;
     unsigned char there[SIZE], here[SIZE];
-    whi_ucx_memory *memory;
-    whi_ucx_key *key;
+    whi_lane_memory *memory;
+    whi_lane_key *key;
+    const whi_lane_access *access;
 } reach;
 
 static reach r;
@@ -161,9 +162,10 @@ static void reach_begin(void) {
     size_t size;
     r = (reach){.over = plain_way};
     CHECK_EQ_INT(kit_open(&r.over, &quiet, NULL, &r.owner, NULL, &r.initiator), WH_OK);
-    CHECK_EQ_INT(whi_ucx_memory_map(r.over.ucx[0], r.there, SIZE, &r.memory), WH_OK);
-    bytes = whi_ucx_memory_key(r.memory, &size);
-    CHECK_EQ_INT(whi_ucx_key_open(r.initiator, bytes, size, &r.key), WH_OK);
+    r.access = r.owner->ops->access;
+    CHECK_EQ_INT(r.access->map(r.owner, r.there, SIZE, &r.memory), WH_OK);
+    bytes = r.access->key(r.memory, &size);
+    CHECK_EQ_INT(r.access->open(r.initiator, bytes, size, &r.key), WH_OK);
 }
 
 static void both_go_on(void) {
@@ -198,20 +200,20 @@ TEST(written_and_read) {
     static const size_t sizes[] = {1, 8, 5000, SIZE};
     ends e = {.all = 0};
     reach_begin();
-    CHECK(!whi_ucx_guards(r.initiator));  // there is no such hardware where tests run
+    CHECK(!r.access->guards(r.initiator));  // there is no such hardware where tests run
     for (int i = 0; i < 4; i++) {
         size_t size = sizes[i];
         uint64_t at = address_of(r.there + SIZE - size);
         memset(r.here, i + 1, size);
-        over(whi_ucx_write(r.initiator, r.key, at, r.here, size, count_end, &e), &e);
-        over(whi_ucx_settled(r.initiator, count_end, &e), &e);
+        over(r.access->write(r.initiator, r.key, at, r.here, size, count_end, &e), &e);
+        over(r.access->settled(r.initiator, count_end, &e), &e);
         CHECK(memcmp(r.there + SIZE - size, r.here, size) == 0);
         memset(r.there + SIZE - size, 50 + i, size);
-        over(whi_ucx_read(r.initiator, r.key, at, r.here, size, count_end, &e), &e);
+        over(r.access->read(r.initiator, r.key, at, r.here, size, count_end, &e), &e);
         CHECK(memcmp(r.there + SIZE - size, r.here, size) == 0);
     }
-    whi_ucx_key_close(r.key);
-    whi_ucx_memory_unmap(r.memory);
+    r.access->close(r.key);
+    r.access->unmap(r.memory);
     r.owner->ops->close(r.owner);
     r.initiator->ops->close(r.initiator);
     kit_done(&r.over);
@@ -241,8 +243,8 @@ TEST(closed_with_accesses_out) {
     reach_begin();
     for (int i = 0; i < OPS; i++) {
         uint64_t at = address_of(r.there);
-        wh_status st = i % 2 ? whi_ucx_read(r.initiator, r.key, at, r.here, SIZE, count_end, &e)
-                             : whi_ucx_write(r.initiator, r.key, at, r.here, SIZE, count_end, &e);
+        wh_status st = i % 2 ? r.access->read(r.initiator, r.key, at, r.here, SIZE, count_end, &e)
+                             : r.access->write(r.initiator, r.key, at, r.here, SIZE, count_end, &e);
         CHECK(st == WH_OK || st == WH_PENDING);
         out += st == WH_PENDING;
     }
@@ -252,8 +254,8 @@ TEST(closed_with_accesses_out) {
     r.initiator->ops->close(r.initiator);
     kit_done(&r.over);
     CHECK_EQ_INT(e.all, out);
-    whi_ucx_key_close(r.key);
-    whi_ucx_memory_unmap(r.memory);
+    r.access->close(r.key);
+    r.access->unmap(r.memory);
 }
 
 // ---- what UCX does not end
@@ -291,8 +293,8 @@ TEST(a_connection_that_does_not_close) {
     const whi_ucp_calls calls = whi_ucp;
     ucp_ep_h ep = ((whi_ucx_lane *)r.initiator)->ep;
     for (int i = 0; i < OPS; i++)
-        out += whi_ucx_write(r.initiator, r.key, address_of(r.there), r.here, SIZE, count_end,
-                             &e) == WH_PENDING;
+        out += r.access->write(r.initiator, r.key, address_of(r.there), r.here, SIZE, count_end,
+                               &e) == WH_PENDING;
     CHECK(out > 0);
     cuts = ends_of_lanes = 0;
     whi_ucp.ucp_ep_close_nbx = endless_close;
@@ -315,8 +317,8 @@ TEST(a_connection_that_does_not_close) {
     r.owner->ops->close(r.owner);
     kit_done(&r.over);
     CHECK_EQ_INT(e.all, out);
-    whi_ucx_key_close(r.key);
-    whi_ucx_memory_unmap(r.memory);
+    r.access->close(r.key);
+    r.access->unmap(r.memory);
 }
 
 // Memory into which UCX may still write keeps its lane for good, but not the memory that the peer could reach.
@@ -325,7 +327,7 @@ TEST(a_read_that_does_not_end) {
     reach_begin();
     const whi_ucp_calls calls = whi_ucp;
     whi_ucp.ucp_get_nbx = endless_get;
-    CHECK_EQ_INT(whi_ucx_read(r.initiator, r.key, address_of(r.there), r.here, 8, count_end, &e),
+    CHECK_EQ_INT(r.access->read(r.initiator, r.key, address_of(r.there), r.here, 8, count_end, &e),
                  WH_PENDING);
     whi_ucp = calls;
     cuts = ends_of_lanes = 0;
@@ -336,8 +338,8 @@ TEST(a_read_that_does_not_end) {
     r.owner->ops->close(r.owner);
     kit_done(&r.over);
     CHECK(ends_of_lanes == 2 && e.all == 1 && e.good == 0);
-    whi_ucx_key_close(r.key);
-    whi_ucx_memory_unmap(r.memory);
+    r.access->close(r.key);
+    r.access->unmap(r.memory);
 }
 
 enum { CHUNK = 100000 };
@@ -410,16 +412,16 @@ TEST(refused_accesses) {
     int out = 0;
     wh_status st;
     reach_begin();
-    while ((st = whi_ucx_read(r.initiator, r.key, address_of(r.there), r.here, 8, count_end, &e)) ==
-           WH_PENDING)
+    while ((st = r.access->read(r.initiator, r.key, address_of(r.there), r.here, 8, count_end,
+                                &e)) == WH_PENDING)
         out++;
     CHECK_EQ_INT(st, WH_EAGAIN);
     CHECK(out > 1 && !r.initiator->ops->ready(r.initiator, true));
     while (e.all < out)
         both_go_on();
     CHECK_EQ_INT(e.good, out);
-    whi_ucx_key_close(r.key);
-    whi_ucx_memory_unmap(r.memory);
+    r.access->close(r.key);
+    r.access->unmap(r.memory);
     r.owner->ops->close(r.owner);
     r.initiator->ops->close(r.initiator);
     kit_done(&r.over);
