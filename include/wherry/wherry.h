@@ -12,6 +12,7 @@
 #include <wherry/mem.h>
 #include <wherry/object.h>
 #include <wherry/pack.h>
+#include <wherry/post.h>
 #include <wherry/request.h>
 #include <wherry/rma.h>
 #include <wherry/status.h>

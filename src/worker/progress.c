@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "net/shm/shm.h"
 #include "worker/dump.h"
+#include "worker/post.h"
 #include "worker/source.h"
 #include "worker/worker.h"
 
@@ -148,8 +149,8 @@ static void run_asked(wh_worker *worker) {
 
 unsigned whi_worker_pass(wh_worker *worker) {
     worker->in_progress = true;
-    if (atomic_load_explicit(&worker->sleeping, memory_order_relaxed))
-        atomic_store_explicit(&worker->sleeping, 0, memory_order_relaxed);
+    if (atomic_load_explicit(&worker->gate.sleeping, memory_order_relaxed))
+        atomic_store_explicit(&worker->gate.sleeping, 0, memory_order_relaxed);
     unsigned count = 0;
     // A handler may end any source, not only its own: whi_source_cool keeps the cursor off what it takes out.
     for (whi_list *node = worker->hot.next; node != &worker->hot; node = worker->hot_next) {
@@ -159,6 +160,8 @@ unsigned whi_worker_pass(wh_worker *worker) {
     }
     if (__builtin_expect(!whi_mpsc_empty(&worker->submit), 0))
         count += whi_worker_submit_run(worker);
+    if (__builtin_expect(!whi_posts_empty(worker), 0))
+        count += whi_posts_run(worker);
     if (atomic_load_explicit(&worker->ask, memory_order_relaxed))
         run_asked(worker);
     if (--worker->countdown <= 0) {
@@ -190,7 +193,7 @@ unsigned wh_worker_progress(wh_worker *worker) {
 // all_quiet says whether nothing in the worker itself is left to do.
 static bool all_quiet(const wh_worker *worker) {
     if (!whi_list_empty(&worker->completed) || !whi_list_empty(&worker->dead) ||
-        !whi_mpsc_empty(&worker->submit) || atomic_load(&worker->ask))
+        !whi_mpsc_empty(&worker->submit) || !whi_posts_empty(worker) || atomic_load(&worker->ask))
         return false;
     for (const whi_list *node = worker->dirty.next; node != &worker->dirty; node = node->next)
         if (!dirty_source(node)->blocked)
@@ -229,9 +232,9 @@ static bool arm_sources(wh_worker *worker) {
 static wh_status try_sleep(wh_worker *worker) {
     if (!all_quiet(worker))
         return WH_EBUSY;
-    atomic_store(&worker->sleeping, 1);
+    atomic_store(&worker->gate.sleeping, 1);
     if (!arm_sources(worker) || !all_quiet(worker)) {
-        atomic_store(&worker->sleeping, 0);
+        atomic_store(&worker->gate.sleeping, 0);
         return WH_EBUSY;
     }
     // From here on each source's descriptor brings it back.
@@ -297,7 +300,7 @@ static unsigned sleep_once(wh_worker *worker, uint64_t deadline_ns) {
     worker->in_progress = true;
     unsigned events = run_events(worker, ns == 0 ? 0 : 1, ns);
     worker->in_progress = false;
-    atomic_store_explicit(&worker->sleeping, 0, memory_order_relaxed);
+    atomic_store_explicit(&worker->gate.sleeping, 0, memory_order_relaxed);
     worker->counters.wakeups += events != 0;
     worker->countdown = next_countdown(worker);
     if (next <= until)
@@ -383,6 +386,5 @@ void wh_worker_wake(wh_worker *worker) {
 
 void whi_worker_notify(wh_worker *worker) {
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&worker->sleeping, memory_order_relaxed))
-        wh_worker_wake(worker);
+    whi_worker_rouse(worker);
 }

@@ -22,6 +22,7 @@
 #include "base/sync.h"
 #include "base/thread.h"
 #include "worker/dump.h"
+#include "worker/post.h"
 #include "worker/source.h"
 
 _Thread_local char whi_thread_token __attribute__((tls_model("initial-exec")));
@@ -337,12 +338,17 @@ static void close_rooms(wh_worker *worker) {
             worker->rooms[count]->close(worker);
 }
 
+// more_ends says whether ends, or the callbacks of ends, have left something to do.
+static bool more_ends(const wh_worker *worker) {
+    return !whi_list_empty(&worker->completed) || !whi_list_empty(&worker->dead) ||
+           !whi_posts_empty(worker);
+}
+
 // run_ends does what ends leave behind, until nothing is left.
 static void run_ends(wh_worker *worker) {
-    for (int rounds = 0;
-         rounds < 1000 && (!whi_list_empty(&worker->completed) || !whi_list_empty(&worker->dead));
-         rounds++) {
+    for (int rounds = 0; rounds < 1000 && more_ends(worker); rounds++) {
         (void)worker->tell(worker);
+        (void)whi_posts_run(worker);
         (void)whi_worker_reap(worker);
         close_rooms(worker);  // a callback may have started something
     }
@@ -352,6 +358,7 @@ static void run_ends(wh_worker *worker) {
 static void end_everything(wh_worker *worker) {
     worker->in_progress = true;
     (void)whi_worker_submit_run(worker);
+    (void)whi_posts_run(worker);
     close_rooms(worker);
     run_ends(worker);
     whi_rooms_foreach(room, worker) {
@@ -360,6 +367,10 @@ static void end_everything(wh_worker *worker) {
         run_ends(worker);
     }
     worker->in_progress = false;
+    if (!whi_posts_empty(worker))
+        whi_log(
+            WHI_ERROR, "E-WRK-04",
+            "wh_worker_destroy: nodes that post themselves anew in each of their calls are left");
 }
 
 void wh_worker_destroy(wh_worker *worker) {

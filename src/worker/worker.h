@@ -6,7 +6,7 @@
 // A worker does not know what runs on it: the rooms above add a part of their own and a table of
 // what they want to be asked (room.h).
 //
-// Only what stands under "other threads" and `owner` and `sleeping` is touched by others.  The struct lives until
+// Only what stands under "other threads", `gate`, `owner` and event_fd is touched by others.  The struct lives until
 // its last handle (endpoint, request, listener, message) has been freed; wh_worker_destroy only empties it.  From then
 // on it has no owner, and `foreign_lock` guards all of it.
 #ifndef WHI_WORKER_WORKER_H
@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include <wherry/post.h>
 #include <wherry/worker.h>
 
 #include "base/fdset.h"
@@ -55,13 +56,20 @@ struct wh_worker {
     wh_progress_mode mode;
     int epoll_fd, timer_fd;
     int event_fd;  // open as long as the struct is there: any thread that has a handle may write to it
-    whi_fdset watched;                      // by the epoll: what a forked child is to close
-    uint64_t timer_set_ns;                  // the deadline that timer_fd is set to; WHI_TIMER_NEVER
-    uint64_t spin_cycles;                   // 0 until measured
-    int spin_luck;                          // how often spinning has paid of late
-    _Alignas(8) _Atomic uint32_t sleeping;  // read by other threads, as is event_fd
-    _Alignas(8) whi_timers timers;
+    whi_fdset watched;      // by the epoll: what a forked child is to close
+    uint64_t timer_set_ns;  // the deadline that timer_fd is set to; WHI_TIMER_NEVER
+    uint64_t spin_cycles;   // 0 until measured
+    int spin_luck;          // how often spinning has paid of late
+    whi_timers timers;
     whi_watch event_watch, timer_watch;
+
+    // Where other threads come in: what they push, and whether they have to wake the owner, in a line of its own, since
+    // they need both at once and the owner looks at both in each pass.
+    struct {
+        _Alignas(64) _Atomic(wh_post *) posts;  // the newest first
+        _Atomic uint32_t sleeping;              // 1: who sets it back to 0 writes to event_fd
+        uint8_t no_other_fields_here[52];
+    } gate;
 
     // Other threads.  What is atomic here shares no word with what is not (message/request.h says why).
     whi_mpsc submit;   // of whi_work
@@ -162,7 +170,13 @@ unsigned whi_worker_submit_run(wh_worker *worker);
 // whi_worker_ask has the rooms look for what the calling thread has left for the owner.  Any thread.
 void whi_worker_ask(wh_worker *worker);
 
-// whi_worker_notify wakes the owner after something was put where it looks.
+// whi_worker_rouse wakes the owner if it sleeps, after something was put where it looks by a sequentially consistent
+// operation: of all threads that do so during one sleep, one makes the system call.  whi_worker_notify is for what was
+// put there by any other store.  Any thread.
+static inline void whi_worker_rouse(wh_worker *worker) {
+    if (atomic_load(&worker->gate.sleeping) && atomic_exchange(&worker->gate.sleeping, 0))
+        wh_worker_wake(worker);
+}
 void whi_worker_notify(wh_worker *worker);
 
 // whi_wake_cost_ns returns what waking a sleeping thread takes here, measured once per process.
