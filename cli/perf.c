@@ -65,10 +65,12 @@ static const cli_option options[] = {
 
 static const cli_syntax syntax = {
     COMMAND,
-    "[tag|object|am|put|get|atomic]... [OPTIONS]",
+    "[tag|object|am|put|get|atomic]...|post [OPTIONS]",
     "Measures between two processes: on this host it starts both, over a network one runs with\n"
     "--listen and the other with --connect.  Latency is half of a round trip.  All contenders of\n"
-    "a cell take turns, so that their ratio (Wherry / raw) survives a noisy machine.\n",
+    "a cell take turns, so that their ratio (Wherry / raw) survives a noisy machine.\n"
+    "post: hand-overs between two threads of this process, with --metric, --mode, --reps,\n"
+    "--time, --pin and --json only.\n",
     options,
 };
 
@@ -121,9 +123,11 @@ static bool parse_metrics(const char *text, bench_plan *plan, bench_error *error
 static bool parse_tests(char **words, int count, bench_plan *plan, bench_error *error) {
     static const char *const fallback = "tag";
     for (int i = 0; i < count; i++) {
-        if (cli_one_of("tag|object|am|put|get|atomic", words[i]) < 0)
-            return bench_fail(error, "'%s' is not a test (tag, object, am, put, get, atomic)",
+        if (cli_one_of("tag|object|am|put|get|atomic|post", words[i]) < 0)
+            return bench_fail(error, "'%s' is not a test (tag, object, am, put, get, atomic, post)",
                               words[i]);
+        if (strcmp(words[i], "post") == 0 && count > 1)
+            return bench_fail(error, "post, which is within one process, is measured alone");
         for (size_t k = 0; k < plan->test_count; k++)
             if (strcmp(plan->tests[k], words[i]) == 0)
                 return bench_fail(error, "each test once");
@@ -426,6 +430,21 @@ static int run_serve(perf_run *run) {
     return perf_serve_run(&serve);
 }
 
+static int run_post(const perf_run *run) {
+    perf_post post = {.mode = opt.mode,
+                      .reps = run->plan.reps,
+                      .seconds = run->plan.seconds,
+                      .cores = {run->cores[0], run->cores[1]},
+                      .json = opt.json};
+    if (opt.sizes || opt.lane || opt.listen || opt.connect || opt.host || opt.secret ||
+        opt.secret_file || opt.ucx || opt.memory || opt.peers || opt.patience || opt.plot ||
+        opt.raw || opt.once)
+        return cli_complain(COMMAND, CLI_USAGE,
+                            "post takes --metric, --mode, --reps, --time, --pin and --json only");
+    memcpy(post.metrics, run->plan.metrics, sizeof post.metrics);
+    return perf_post_run(&post);
+}
+
 int cli_perf(int argc, char **argv) {
     bench_error error = {""};
     int rest;
@@ -447,6 +466,8 @@ int cli_perf(int argc, char **argv) {
         setenv("WHERRY_UCX_DIR", opt.ucx, 1);
     if (!parse_plan(run, argv, rest, &error))
         code = cli_complain(COMMAND, CLI_USAGE, "%s", error.text);
+    else if (strcmp(run->plan.tests[0], "post") == 0)
+        code = run_post(run);
     else
         code = opt.listen ? run_serve(run) : run_lead(run);
     free(run);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the two ends of `wherry perf` share.  The asking end is in perf.c, the other in perf_serve.c.
+// What the parts of `wherry perf` share.  The asking end is in perf.c, the other in perf_serve.c, and what needs no other
+// process in perf_post.c.
 #ifndef CLI_PERF_H
 #define CLI_PERF_H
 
+#include "bench/cell.h"
 #include "bench/raw.h"
 
 #include <stdbool.h>
@@ -21,5 +23,17 @@ typedef struct perf_serve {
 
 // perf_serve_run listens and serves one session after the other.  Returns an exit code.
 int perf_serve_run(const perf_serve *serve);
+
+typedef struct perf_post {
+    const char *mode;  // of the owners; NULL: one after the other
+    bool metrics[BENCH_METRIC_COUNT];
+    unsigned reps;
+    double seconds;
+    int cores[2];
+    bool json;
+} perf_post;
+
+// perf_post_run measures wh_worker_post between two threads.  Returns an exit code.
+int perf_post_run(const perf_post *post);
 
 #endif

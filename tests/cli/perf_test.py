@@ -67,6 +67,18 @@ class Perf(tool.Case):
                 self.assertLessEqual(high, row["median"])
         return rows
 
+    def test_post(self):
+        rows = self.measure("post")
+        self.assertEqual([(row["metric"], row["mode"]) for row in rows],
+                         [(metric, mode) for mode in ("spin", "adaptive", "wait")
+                          for metric in ("latency", "rate")])
+        for row in rows:
+            self.assertEqual((row["test"], row["size"], row["lane"]), ("post", 0, "thread"))
+            self.assertLess(0, row["min"])
+            self.assertLessEqual(row["min"], row["median"])
+        rows = self.measure("post", "--metric", "rate", "--mode", "wait", "--pin", "none")
+        self.assertEqual([(row["metric"], row["mode"]) for row in rows], [("rate", "wait")])
+
     def test_all_tests_lanes_and_metrics(self):
         for lane in ("shm", "stream"):
             rows = self.measure("tag", "object", "am", "--lane", lane, "--sizes", "8,64K,1M",
