@@ -12,6 +12,7 @@ typedef struct am_log {
     am_way way;
     _Atomic unsigned count;
     wh_am *kept[AM_MAX];
+    bool here[AM_MAX];  // its payload was there in the handler
     char *bufs[AM_MAX];
     size_t sizes[AM_MAX];
     kit_op ops[AM_MAX];
@@ -39,6 +40,7 @@ static wh_status on_am(wh_am *am, void *arg) {
     log->ops[i] = (kit_op){.req = NULL};
     log->bufs[i] = NULL;
     log->kept[i] = am;
+    log->here[i] = am->data != NULL;
     wh_status answer = WH_OK;
     if (log->way == AM_INLINE && am->data) {
         SAME(am->data, am->size, log->numbers[i]);
@@ -81,13 +83,29 @@ typedef struct later {
     unsigned i;
 } later;
 
+// check_kept finds header and payload with the library, as the handler has seen them.
+static void check_kept(const later *l) {
+    kit_side *me = l->log->me;
+    const wh_am *am = l->log->kept[l->i];
+    REQUIRE_INT(am->id, AM_ID);
+    REQUIRE_INT(am->mem, WH_MEM_HOST);
+    REQUIRE(am->header_size >= 8 && memcmp(am->header, &l->log->numbers[l->i], 8) == 0);
+    SAME((const char *)am->header + 8, am->header_size - 8, 5);
+    REQUIRE_INT(am->size, l->log->sizes[l->i]);
+    REQUIRE_INT(am->data != NULL, l->log->here[l->i]);
+    if (am->data)
+        SAME(am->data, am->size, l->log->numbers[l->i]);
+}
+
 static void receive_later(void *arg) {
     later *l = arg;
+    check_kept(l);
     receive(l->log, l->i, l->log->kept[l->i]);
 }
 
 static void drop_later(void *arg) {
     later *l = arg;
+    check_kept(l);
     wh_am_drop(l->log->kept[l->i]);
 }
 
@@ -104,8 +122,8 @@ static void run_way(kit_side *me, am_way way) {
     log.way = way;
     REQUIRE_STATUS(wh_worker_set_am(me->worker, AM_ID, on_am, &log), WH_OK);
     SYNC();
+    UNTIL(atomic_load(&log.count) == AM_SIZES);  // what is kept lies there while others come
     for (unsigned i = 0; i < AM_SIZES; i++) {
-        UNTIL(atomic_load(&log.count) > i);
         REQUIRE_INT(log.numbers[i], i);  // in the order of the sends
         REQUIRE_INT(log.sizes[i], am_sizes[i]);
         later l = {&log, i};

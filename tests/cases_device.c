@@ -155,6 +155,8 @@ typedef struct device_am {
 static wh_status on_am(wh_am *am, void *arg) {
     device_am *d = arg;
     kit_side *me = d->me;
+    // An empty payload has no memory.
+    REQUIRE_INT(am->mem, am->size ? WH_MEM_SIM : WH_MEM_HOST);
     d->buf = device(me, am->size);
     const wh_op_opts *opts = kit_opts(&d->op);
     BEGIN(&d->op, wh_am_recv(am, d->buf, am->size, opts, NULL));

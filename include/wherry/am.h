@@ -19,13 +19,22 @@ extern "C" {
 
 // An arrived active message, valid inside the handler, or until wh_am_recv or wh_am_drop when the
 // handler has returned WH_PENDING.  The library makes it; it may grow at its end.
+//
+// Header and payload of a message that is kept so stay with the library: when the handler has
+// returned, `header` and `data` point to memory of the library's own and stay as they are until
+// wh_am_recv or wh_am_drop, so that nobody else has to copy them.  That holds whatever becomes of the
+// peer, the endpoint and the worker, as long as the wh_am is held.  (Read the two anew: inside the
+// handler they point elsewhere.)  When there was no memory to keep a message it is lost, which the log
+// says: its `header` and `data` are NULL and its `header_size` 0, and wh_am_recv says WH_ECANCELLED.
 typedef struct wh_am {
     wh_endpoint *ep;  // where it came from; borrowed
     uint16_t id;
-    const void *header;  // valid inside the handler only
+    const void *header;
     size_t header_size;
-    const void *data;  // the payload, valid inside the handler only; NULL when it must be received
+    const void *data;  // the payload, in host memory; NULL when it must be received
     size_t size;       // bytes of the payload
+    wh_mem_kind mem;   // of the memory that it was sent from; WH_MEM_HOST too when the sender's
+    int device;        // library is too old to tell
 } wh_am;
 
 // The handler of an id.  Returns WH_OK when it is done with the message (a payload not received is dropped), or

@@ -125,7 +125,7 @@ wh_status whi_hello_mine(wh_worker *worker, whi_hello_step step, bool secret, wh
     *hello = (whi_hello){.step = (uint8_t)step,
                          .version_min = WHI_PROTOCOL_VERSION_MIN,
                          .version_max = WHI_PROTOCOL_VERSION,
-                         .features = (ctx->barrier ? WHI_FEATURE_BARRIER : 0) |
+                         .features = WHI_FEATURES_OWN | (ctx->barrier ? WHI_FEATURE_BARRIER : 0) |
                                      (ctx->rdma ? WHI_FEATURE_RDMA : 0) |
                                      (ctx->config.shm_read ? WHI_FEATURE_FETCH : 0),
                          .lanes = lanes,

@@ -32,9 +32,11 @@ typedef enum whi_hello_step {
 } whi_hello_step;
 
 enum {
-    WHI_FEATURE_BARRIER = 1 << 0,  // the process issues whi_shm_barrier before it sleeps
-    WHI_FEATURE_RDMA = 1 << 1,     // the machine has an RDMA device
-    WHI_FEATURE_FETCH = 1 << 2,    // payloads may be read out of its memory, and it reads others'
+    WHI_FEATURE_BARRIER = 1 << 0,    // the process issues whi_shm_barrier before it sleeps
+    WHI_FEATURE_RDMA = 1 << 1,       // the machine has an RDMA device
+    WHI_FEATURE_FETCH = 1 << 2,      // payloads may be read out of its memory, and it reads others'
+    WHI_FEATURE_AM_MEMORY = 1 << 3,  // it takes active messages that say what memory they are from
+    WHI_FEATURES_OWN = WHI_FEATURE_AM_MEMORY,  // what this library can anywhere
 };
 
 enum {

@@ -93,6 +93,7 @@ wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool act
     link->active = active;
     whi_control_init(&link->control);
     link->uid = geteuid();
+    link->peer.features = WHI_FEATURES_OWN;  // without a handshake it is the same library
     memcpy(link->uuid, peer_uuid, 16);
     snprintf(link->name, sizeof(link->name), "%s", name);
     whi_list_init(&link->process_link);

@@ -23,7 +23,7 @@ enum {
     // Messages: ep, seq, tag; arg = the length when announced, else the send id when synchronous.
     WHI_CLASS_TAG = 0x10,
     WHI_CLASS_OBJECT = 0x11,
-    WHI_CLASS_AM = 0x12,  // aux = handler id, tag = bytes of its header, which begins the payload
+    WHI_CLASS_AM = 0x12,        // aux = handler id, tag: whi_am_tag; its header begins the payload
     WHI_CLASS_WITHDRAW = 0x13,  // tag = send id: forget this announcement; aux = 1: it was granted
     WHI_CLASS_FLUSH = 0x14,     // tag = flush id
     WHI_CLASS_CLOSE = 0x15,     // end of stream
@@ -87,6 +87,16 @@ typedef struct whi_announce {
     uint16_t count;
 } whi_announce;
 static_assert(sizeof(whi_announce) == 8, "wire layout");
+
+// The tag of an active message: bytes of its header, and the memory that its payload was sent from, kind 0 being the
+// host's.  Kind and device go only to those with WHI_FEATURE_AM_MEMORY.
+typedef struct whi_am_tag {
+    uint16_t header_size;
+    uint8_t kind;
+    uint8_t reserved;
+    uint32_t device;
+} whi_am_tag;
+static_assert(sizeof(whi_am_tag) == 8, "wire layout");
 
 // A message costs this much credit beyond its payload, so that a flood of empty ones is bounded too.
 #define WHI_MESSAGE_COST 64

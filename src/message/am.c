@@ -101,9 +101,15 @@ static am_own *am_of(const wh_request *req) {
     return (am_own *)(uintptr_t)req->own;
 }
 
+// describe says how long the header is, and if the peer wants to know, where the payload lies.
 static void describe(const wh_request *req, whi_hdr *hdr) {
+    whi_am_tag tag = {.header_size = am_of(req)->header_size};
+    if (req->buf.kind != WH_MEM_HOST && (req->ep->link->peer.features & WHI_FEATURE_AM_MEMORY)) {
+        tag.kind = (uint8_t)req->buf.kind;
+        tag.device = req->buf.device < 0 ? 0 : (uint32_t)req->buf.device;
+    }
     hdr->aux = am_of(req)->id;
-    hdr->tag = am_of(req)->header_size;
+    memcpy(&hdr->tag, &tag, sizeof(hdr->tag));
 }
 
 static size_t prefix(const wh_request *req, const void **bytes) {
@@ -247,6 +253,15 @@ static void run_handler(wh_endpoint *ep, const whi_am_handler *handler, held_am 
     whi_ep_release(ep);
 }
 
+// read_tag takes the tag apart; false: it says what cannot be.
+static bool read_tag(uint64_t bits, whi_am_tag *tag) {
+    memcpy(tag, &bits, sizeof(*tag));
+    bool host = !tag->kind;
+    bool memory = host ? !tag->device : tag->kind > WH_MEM_HOST && tag->kind < WHI_MEM_KINDS;
+    return tag->header_size <= WH_AM_HEADER_MAX && memory && !tag->reserved &&
+           tag->device <= INT32_MAX;
+}
+
 wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
     bool announced = hdr->flags & WHI_FLAG_ANNOUNCED;
     whi_announce announce = {.send_id = (uint32_t)hdr->arg};
@@ -256,11 +271,12 @@ wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payloa
         return WH_EPROTOCOL;
     const char *offer = bytes;
     size_t prefix = hdr->size - rest + whi_offer_size(&announce);
-    if (hdr->tag > WH_AM_HEADER_MAX || hdr->size < prefix + hdr->tag ||
-        (announced && hdr->size != prefix + hdr->tag))
+    whi_am_tag tag;
+    if (!read_tag(hdr->tag, &tag) || hdr->size < prefix + tag.header_size ||
+        (announced && hdr->size != prefix + tag.header_size))
         return WH_EPROTOCOL;
     uint64_t cost = hdr->size + WHI_MESSAGE_COST;
-    uint64_t size = announced ? hdr->arg : hdr->size - hdr->tag;
+    uint64_t size = announced ? hdr->arg : hdr->size - tag.header_size;
     ep->counters.received_messages++;
     ep->counters.received_bytes += announced ? 0 : size;
     whi_am_handler *handler = whi_hash_get(&whi_messages_of(ep->worker)->am_handlers, hdr->aux);
@@ -286,9 +302,11 @@ wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payloa
     held->pub = (wh_am){.ep = ep,
                         .id = hdr->aux,
                         .header = header,
-                        .header_size = hdr->tag,
-                        .data = announced ? NULL : header + hdr->tag,
-                        .size = size};
+                        .header_size = tag.header_size,
+                        .data = announced ? NULL : header + tag.header_size,
+                        .size = size,
+                        .mem = tag.kind ? (wh_mem_kind)tag.kind : WH_MEM_HOST,
+                        .device = (int)tag.device};
     run_handler(ep, handler, held, hdr, payload, cost);
     return WH_OK;
 }

@@ -354,6 +354,11 @@ TEST(active_messages_with_lies) {
         {.cls = WHI_CLASS_AM, .size = 10, .tag = 11},
         {.cls = WHI_CLASS_AM, .size = 10, .tag = WH_AM_HEADER_MAX + 1},
         {.cls = WHI_CLASS_AM, .size = 2000, .tag = UINT64_MAX},
+        {.cls = WHI_CLASS_AM, .size = 10, .tag = 1 << 16},
+        {.cls = WHI_CLASS_AM, .size = 10, .tag = WHI_MEM_KINDS << 16},
+        {.cls = WHI_CLASS_AM, .size = 10, .tag = UINT64_C(1) << 32},
+        {.cls = WHI_CLASS_AM, .size = 10, .tag = WH_MEM_SIM << 16 | UINT64_C(1) << 63},
+        {.cls = WHI_CLASS_AM, .size = 10, .tag = WH_MEM_SIM << 16 | 1 << 24},
         {.cls = WHI_CLASS_AM, .flags = WHI_FLAG_ANNOUNCED, .size = 8, .tag = 1, .arg = 100},
         {.cls = WHI_CLASS_AM, .flags = WHI_FLAG_ANNOUNCED, .size = 20, .tag = 0, .arg = 100},
     };
