@@ -54,6 +54,20 @@ WH_API WH_CHECK wh_status wh_object_send_wait(wh_endpoint *ep, const void *heade
 WH_API WH_CHECK wh_status wh_object_recv_wait(wh_endpoint *ep, uint64_t tag, uint64_t mask,
                                               int timeout_ms, wh_object **object);
 
+// Called in progress with an object that has arrived whole.  The callee owns the object and ends it
+// with wh_object_free; `ep`, where it came from, is borrowed.
+typedef void (*wh_object_fn)(wh_endpoint *ep, wh_object *object, void *arg);
+
+// wh_worker_set_object sets who gets the objects that no posted receive accepts, of all endpoints of
+// the worker, in the order of the sends of each endpoint; those of different endpoints pass each
+// other.  Frames get their memory from the worker's allocators, for which wh_object_arg returns `arg`.
+//
+// NULL unsets it.  Objects that have come before a handler is set go to it, unless a receive has taken
+// them; those on their way to it when it is unset wait for the next one.  What waits goes with its
+// endpoint when you close that.  An object that cannot be had (its sender has gone or withdrawn it, an
+// allocator rejects it, it is larger than the limits) is not handed over.  Owner only.
+WH_API WH_CHECK wh_status wh_worker_set_object(wh_worker *worker, wh_object_fn fn, void *arg);
+
 // wh_object_header returns the user's header and its size; it lives as long as the object.
 WH_API const void *wh_object_header(const wh_object *object, size_t *size);
 
@@ -67,7 +81,7 @@ WH_API const wh_frame *wh_object_frame(const wh_object *object, size_t index);
 WH_API uint64_t wh_object_tag(const wh_object *object);
 
 // wh_object_arg returns the `arg` of the options of the receive that the object is for, so that an
-// allocator knows whom it works for; NULL once the receive has ended.
+// allocator knows whom it works for, or that of the worker's handler; NULL once the receive has ended.
 WH_API void *wh_object_arg(const wh_object *object);
 
 // wh_object_take_frame gives the memory of frame `index` to the caller, who frees it as its allocator says
@@ -79,7 +93,9 @@ WH_API void *wh_object_take_frame(wh_object *object, size_t index);
 // callbacks too.  An object that has arrived whole is not harmed by the end of its endpoint, unless
 // you abort that or destroy the worker.  When others are still to be fetched and the sender goes or
 // withdraws the message meanwhile, the receive ends (WH_EPEER, WH_ECANCELLED), from any source too,
-// and the object is gone when its callback has returned.
+// and the object is gone when its callback has returned.  An object for the worker's handler has no
+// callback: it stays until each frame was answered for, which then gives WH_ECANCELLED (`data` is
+// still the caller's), or the worker is destroyed.
 WH_API WH_CHECK wh_status wh_object_accept(wh_object *object, size_t index, void *data);
 
 // wh_object_free ends the object and frees the frames that were allocated for it and not taken.

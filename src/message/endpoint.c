@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/opts.h"
+#include "message/object_handler.h"
 
 wh_status whi_ep_new(wh_worker *worker, wh_endpoint **out) {
     wh_endpoint *ep = whi_aligned_alloc(64, whi_messages_of(worker)->ep_size);
@@ -22,8 +23,9 @@ wh_status whi_ep_new(wh_worker *worker, wh_endpoint **out) {
     ep->bulk_serial = 1;
     ep->owed_max = worker->ctx->config.credit / WHI_CREDIT_PART;
     ep->state = WHI_EP_CONNECTING;
-    whi_list *lists[] = {&ep->link_node, &ep->dirty_node, &ep->abort_node, &ep->sendq, &ep->ops,
-                         &ep->waiting,   &ep->taken,      &ep->early,      &ep->ahead};
+    whi_list *lists[] = {&ep->link_node, &ep->dirty_node, &ep->abort_node, &ep->sendq,
+                         &ep->ops,       &ep->waiting,    &ep->taken,      &ep->early,
+                         &ep->ahead,     &ep->handled};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         whi_list_init(lists[i]);
     for (int i = 0; i < WHI_MATCH_COUNT; i++)
@@ -152,7 +154,8 @@ static void tell_lost(whi_deferred *deferred) {
         return;
     }
     ep->lost_queued = false;
-    if (!awaits_chunks(ep) && ep->lost && !ep->user_gone && !ep->lost_told) {
+    bool early = awaits_chunks(ep) || whi_object_handler_busy(ep);
+    if (!early && ep->lost && !ep->user_gone && !ep->lost_told) {
         ep->lost_told = true;
         ep->lost(ep, ep->eos ? WH_ECLOSED : ep->why, ep->lost_arg);
     }

@@ -68,6 +68,8 @@ struct wh_endpoint {
     whi_list taken;        // messages that wh_tag_take has taken
     whi_list ahead;        // announced messages that may be fetched before their receive (ahead.c)
     whi_list early;        // messages that came before their turn (lanes that reorder)
+    whi_list handled;   // receives of objects for the worker's handler, in the order of the sends
+    unsigned handling;  // so many
     uint32_t early_count;
     struct whi_dial *dial;  // while connecting
     wh_request *connect_req;

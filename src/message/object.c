@@ -58,12 +58,51 @@ static void free_frame(wh_object *object, whi_object_frame *f) {
                 wh_mem_kind_name(f->pub.mem));
 }
 
-void wh_object_free(wh_object *object) {
-    if (!object || object->request)
-        return;  // one that is still being received belongs to its request
+static void free_object(wh_object *object) {
     for (size_t i = 0; i < object->count; i++)
         free_frame(object, &object->frames[i]);
     whi_free(object);
+}
+
+void wh_object_free(wh_object *object) {
+    // One that is still being received belongs to its request, and an orphan to the library.
+    if (object && !object->request && !object->orphan_of)
+        free_object(object);
+}
+
+static bool is_awaited(const wh_object *object) {
+    for (size_t i = 0; i < object->count; i++)
+        if (object->frames[i].waiting)
+            return true;
+    return false;
+}
+
+static void free_if_answered(wh_object *object) {
+    if (is_awaited(object))
+        return;
+    whi_list_remove(&object->orphan_link);
+    free_object(object);
+}
+
+void whi_object_orphan(wh_object *object, wh_worker *worker) {
+    object->request = NULL;
+    object->orphan_of = worker;
+    whi_list_push_back(&whi_messages_of(worker)->orphans, &object->orphan_link);
+    free_if_answered(object);
+}
+
+wh_status whi_object_answer_orphan(wh_object *object, size_t index) {
+    if (!object->frames[index].waiting)
+        return WH_EINVAL;
+    object->frames[index].waiting = false;
+    free_if_answered(object);
+    return WH_ECANCELLED;
+}
+
+void whi_object_free_orphans(wh_worker *worker) {
+    whi_list *node;
+    while ((node = whi_list_pop_front(&whi_messages_of(worker)->orphans)))
+        free_object(whi_container_of(node, wh_object, orphan_link));
 }
 
 const void *wh_object_header(const wh_object *object, size_t *size) {

@@ -311,9 +311,9 @@ static void ask_for_memory(wh_request *req) {
 static wh_status object_accept_owned(wh_request *req, wh_object *object, size_t index, void *data) {
     if (object->request != req || !object->frames[index].waiting)
         return WH_EINVAL;
+    object->frames[index].waiting = false;
     if (req->stage != WHI_STAGE_PARKED && req->stage != WHI_STAGE_ASKING)
         return WH_ECANCELLED;  // it has ended meanwhile
-    object->frames[index].waiting = false;
     if (!data && req->stage == WHI_STAGE_ASKING) {
         req->why =
             WH_EREJECTED;  // an allocator says so of another frame: obeyed when all have answered
@@ -331,8 +331,11 @@ static wh_status object_accept_owned(wh_request *req, wh_object *object, size_t 
 
 wh_status wh_object_accept(wh_object *object, size_t index, void *data) {
     wh_request *req = object ? object->request : NULL;
-    if (!req || index >= object->count)
+    wh_worker *orphan_of = object ? object->orphan_of : NULL;
+    if (!(req || orphan_of) || index >= object->count)
         return WH_EINVAL;
+    if (orphan_of)
+        return WHI_OWNED(orphan_of, whi_object_answer_orphan(object, index));
     return WHI_OWNED(req->worker, object_accept_owned(req, object, index, data));
 }
 

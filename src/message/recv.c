@@ -229,6 +229,8 @@ wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payl
     if (!req)
         req = whi_match_message(&whi_messages_of(worker)->match[which], &ep->match[which], ep,
                                 hdr->tag);
+    if (!req && hdr->cls == WHI_CLASS_OBJECT)
+        req = whi_messages_of(worker)->take_object(ep);
     if (!req) {
         ep->counters.unexpected++;
         whi_message *msg = whi_message_new(ep, hdr, payload);
@@ -358,8 +360,7 @@ static void await(wh_request *req, whi_message *msg) {
     msg->waiter = req;
 }
 
-// meet_kept joins a receive with a message that was kept, and frees that.
-static void meet_kept(wh_request *req, whi_message *msg) {
+void whi_recv_meet_kept(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     if (msg->fetch) {
         whi_recv_bind(req, ep);
@@ -399,7 +400,7 @@ static wh_status take(wh_request *req, whi_message *msg) {
     }
     whi_recv_bind(req, ep);
     whi_req_accept(req, WHI_STAGE_QUEUED);
-    meet_kept(req, msg);
+    whi_recv_meet_kept(req, msg);
     return WH_PENDING;
 }
 
@@ -465,7 +466,7 @@ void whi_recv_regain(wh_request *req) {
         return;
     }
     whi_match_drop(m, msg);
-    meet_kept(req, msg);
+    whi_recv_meet_kept(req, msg);
 }
 
 void whi_recv_end_withdrawn(wh_request *req) {
@@ -539,6 +540,8 @@ wh_status whi_recv_taken(wh_request *req, whi_message *msg, const wh_op_opts *op
 }
 
 void whi_recv_drop_messages(wh_endpoint *ep, bool all) {
+    if (all)
+        whi_messages_of(ep->worker)->drop_objects(ep);
     for (int i = 0; i < WHI_MATCH_COUNT; i++) {
         whi_list_foreach(node, &ep->match[i].messages) {
             whi_message *msg = whi_container_of(node, whi_message, ep_link);

@@ -22,6 +22,10 @@ wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payl
 // whi_recv_grant asks the sender of an announced message for `accept` bytes of its data (or its envelope).
 void whi_recv_grant(wh_request *req, int part, uint64_t accept);
 
+// whi_recv_meet_kept joins a pending receive with a message that was kept and that the match table has no more, and frees
+// that.
+void whi_recv_meet_kept(wh_request *req, whi_message *msg);
+
 // whi_recv_bind makes a receive from any source one of the endpoint that it matched.
 void whi_recv_bind(wh_request *req, wh_endpoint *ep);
 

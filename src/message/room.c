@@ -8,6 +8,7 @@
 #include "message/am.h"
 #include "message/deliver.h"
 #include "message/endpoint.h"
+#include "message/object_handler.h"
 #include "message/recv.h"
 #include "message/request.h"
 #include "message/send.h"
@@ -162,6 +163,7 @@ static wh_status init(wh_worker *worker) {
     whi_open_init(worker);
     whi_close_init(worker);
     whi_ahead_init(worker);
+    whi_object_handler_init(worker);
     whi_control_on(worker, WHI_CLASS_BYE, whi_link_record, 0);
     whi_control_on(worker, WHI_CLASS_SWITCH, whi_link_record, 0);
     whi_control_on(worker, WHI_CLASS_LANE_OFFER, whi_link_record, WHI_LANE_PIECE);
@@ -207,6 +209,7 @@ static void in_child(wh_worker *worker) {
 
 static unsigned look(wh_worker *worker) {
     whi_req_reap_foreign(worker);
+    whi_object_handler_look(worker);
     return 0;
 }
 
@@ -229,6 +232,7 @@ static void close_all(wh_worker *worker) {
     while ((node = whi_list_first(&room->any_source)))
         whi_req_withdraw(whi_container_of(node, wh_request, op_link), WH_ECLOSED);
     whi_am_forget_handlers(worker);
+    whi_object_handler_end(worker);
 }
 
 static void finish(wh_worker *worker) {
@@ -265,6 +269,7 @@ const whi_room whi_message_room_table = {.name = "message",
                                          .in_child = in_child,
                                          .look = look,
                                          .asked = asked,
+                                         .next_look = whi_object_handler_next_look,
                                          .close = close_all,
                                          .finish = finish,
                                          .orphan = orphan,

@@ -9,6 +9,7 @@
 #define WHI_MESSAGE_ROOM_H
 
 #include <wherry/am.h>
+#include <wherry/object.h>
 
 #include "base/idmap.h"
 #include "link/link.h"
@@ -55,6 +56,20 @@ typedef struct whi_message_room {
     whi_allocator allocators[WHI_MEM_KINDS];
 
     void (*fetch_ahead)(wh_endpoint *ep);  // what credit that is owed to the peer may be used for
+
+    // The handler of objects (object_handler.c).
+    wh_object_fn object_fn;  // NULL: none
+    void *object_arg;
+    whi_deferred object_call;  // looks at all endpoints
+    bool object_queued;        // that is to come
+    bool object_starved;       // memory was wanting for a receive
+    whi_list orphans;          // objects that allocators have put off and that will not come
+    bool object_end;           // no handler any more: the worker ends
+    // Asked by others: take_object makes the receive of an object that has just arrived and that nobody else wants, or returns
+    // NULL if there is no handler, or the object has to wait and is to be kept; drop_objects frees what waits for the handler
+    // at an endpoint that its user has given up.
+    wh_request *(*take_object)(wh_endpoint *ep);
+    void (*drop_objects)(wh_endpoint *ep);
 
     // Other threads.  What is atomic shares no word with what is not (request.h says why).
     _Alignas(8) _Atomic uint32_t waiters;  // threads that sleep on some request

@@ -231,6 +231,27 @@ static void objects_with_places(void) {
     settle(reqs, 4);
 }
 
+static void take_object(wh_endpoint *ep, wh_object *object, void *arg) {
+    (void)ep, (void)arg;
+    const wh_frame *frame = wh_object_frame(object, 0);
+    CHECK_MEM(frame->data, source, frame->size);
+    wh_object_free(object);
+}
+
+// handled_objects come to the worker's handler, some before it is set.
+static void handled_objects(void) {
+    wh_request *reqs[6] = {NULL};
+    wh_frame frames[2] = {{.data = source, .size = 200000}, {.data = source, .size = 100}};
+    for (unsigned i = 0; i < 6; i++) {
+        (void)noted(wh_object_send(d.to, "head", 4, &frames[i & 1], 1 + !(i & 1), sizeof(wh_frame),
+                                   1, TELL, &reqs[i]));
+        duo_for(&d, 1);
+        if (i == 2 && wh_worker_set_object(d.server, take_object, NULL) != WH_OK)
+            break;
+    }
+    settle(reqs, 6);
+}
+
 static void *device[2];  // memory that the CPU may not touch, made once
 
 static void device_memory(void) {
@@ -407,6 +428,10 @@ TEST(messages_that_were_taken) {
 
 TEST(objects_into_given_memory) {
     every_allocation(objects_with_places, true);
+}
+
+TEST(handled_objects_without_memory) {
+    every_allocation(handled_objects, true);
 }
 
 TEST(memory_of_a_device) {
