@@ -144,7 +144,7 @@ wh_status whi_hello_mine(wh_worker *worker, whi_hello_step step, bool secret, wh
 // user_of returns the peer's user when it is on this host, else ours: users of other machines are not compared.
 static uid_t user_of(const whi_hand *hand, const whi_hello *peer) {
     return hand->local                                             ? hand->uid
-           : whi_hello_same_host(hand->worker->ctx->boot_id, peer) ? peer->uid
+           : whi_hello_same_host(peer, hand->worker->ctx->boot_id) ? peer->uid
                                                                    : geteuid();
 }
 

@@ -95,6 +95,11 @@ wh_status whi_hello_decode(const uint8_t bytes[WHI_HELLO_SIZE], whi_hello *hello
     return whi_reader_ok(&r) ? WH_OK : WH_EPROTOCOL;
 }
 
+bool whi_hello_same_host(const whi_hello *peer, const uint8_t boot_id[16]) {
+    static const uint8_t unknown[16];
+    return memcmp(peer->boot_id, boot_id, 16) == 0 && memcmp(boot_id, unknown, 16) != 0;
+}
+
 wh_status whi_hello_prove(const char *secret, whi_hello_role role,
                           const uint8_t offer[WHI_HELLO_SIZE], const uint8_t answer[WHI_HELLO_SIZE],
                           uint8_t mac[WHI_HELLO_MAC_SIZE]) {
@@ -114,9 +119,4 @@ wh_status whi_hello_prove(const char *secret, whi_hello_role role,
 
 bool whi_hello_proof_ok(const uint8_t a[WHI_HELLO_MAC_SIZE], const uint8_t b[WHI_HELLO_MAC_SIZE]) {
     return CRYPTO_memcmp(a, b, WHI_HELLO_MAC_SIZE) == 0;
-}
-
-bool whi_hello_same_host(const uint8_t boot_id[16], const whi_hello *peer) {
-    static const uint8_t unknown[16];
-    return memcmp(boot_id, peer->boot_id, 16) == 0 && memcmp(peer->boot_id, unknown, 16) != 0;
 }

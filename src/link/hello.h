@@ -72,6 +72,10 @@ typedef struct whi_hello {
 void whi_hello_encode(const whi_hello *hello, uint8_t bytes[WHI_HELLO_SIZE]);
 WH_CHECK wh_status whi_hello_decode(const uint8_t bytes[WHI_HELLO_SIZE], whi_hello *hello);
 
+// whi_hello_same_host says whether a peer is on the host with that boot id; nobody is on an unknown
+// one.
+bool whi_hello_same_host(const whi_hello *peer, const uint8_t boot_id[16]);
+
 // whi_hello_prove computes HMAC-SHA-256 (RFC 2104) keyed with the secret over a label for the role and the
 // two records that carry the nonces, offer and answer, each with its mac field zeroed.
 typedef enum whi_hello_role { WHI_ROLE_CONNECTOR, WHI_ROLE_ACCEPTOR } whi_hello_role;
@@ -82,8 +86,5 @@ WH_CHECK wh_status whi_hello_prove(const char *secret, whi_hello_role role,
 
 // whi_hello_proof_ok compares in constant time.
 bool whi_hello_proof_ok(const uint8_t a[WHI_HELLO_MAC_SIZE], const uint8_t b[WHI_HELLO_MAC_SIZE]);
-
-// whi_hello_same_host says whether the peer is on the host of that boot id, as far as both know theirs.
-bool whi_hello_same_host(const uint8_t boot_id[16], const whi_hello *peer);
 
 #endif

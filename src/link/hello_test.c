@@ -267,4 +267,16 @@ TEST(the_proof_is_an_hmac_over_label_offer_and_answer) {
     CHECK_MEM(a, expected, sizeof(a));
 }
 
+// Two hosts that are not known are not the same one.
+TEST(the_same_host) {
+    uint8_t here[16] = {1, 2}, unknown[16] = {0};
+    whi_hello peer = {.step = WHI_HELLO_OFFER};
+    CHECK(!whi_hello_same_host(&peer, here));
+    CHECK(!whi_hello_same_host(&peer, unknown));
+    memcpy(peer.boot_id, here, sizeof(here));
+    CHECK(whi_hello_same_host(&peer, here));
+    peer.boot_id[15] = 1;
+    CHECK(!whi_hello_same_host(&peer, here));
+}
+
 TEST_MAIN()

@@ -142,7 +142,7 @@ static void start(whi_link *link) {
     }
     whi_ucx_opts opts = {.eager_limit = link->eager_max,
                          .eager_max = worker->eager_max,
-                         .same_host = whi_hello_same_host(worker->ctx->boot_id, &link->peer),
+                         .same_host = whi_hello_same_host(&link->peer, worker->ctx->boot_id),
                          .peer = link->name};
     wh_status st = whi_ucx_lane_create(whi_links_of(worker)->ucx, &opts, whi_link_user_of(link)->up,
                                        &owner, link, &link->fast);
