@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Connecting: listeners, address blobs, both sides at once, refusals, accept callbacks that act at once.
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "kit.h"
 
 // own_worker makes one more worker for a case; options may be NULL.
@@ -383,4 +386,71 @@ CASE(connect_names_and_lanes, 0) {
     wh_endpoint_set_data(me->ep, text);
     REQUIRE(wh_endpoint_data(me->ep) == text);
     REQUIRE(wh_endpoint_error(me->ep)[0] == '\0');
+}
+
+// Each side has what the other gave, and knows who that is.
+CASE(connect_who_and_data, 0) {
+    size_t size, expected_size;
+    const void *expected = kit_data(!me->role, &expected_size);
+    const void *data = wh_endpoint_peer_data(me->ep, &size);
+    REQUIRE_INT(size, expected_size);
+    REQUIRE(memcmp(data, expected, size) == 0);
+    REQUIRE(!wh_endpoint_lost(me->ep));
+    wh_peer_info info = {.size = sizeof(info)};
+    REQUIRE_STATUS(wh_endpoint_peer_info(me->ep, &info), WH_OK);
+    if (me->config->lane == KIT_LOOP)
+        return;  // its links are made without a connection
+    REQUIRE(info.same_host && info.uid == geteuid() && info.pid > 0 && info.host[0]);
+    REQUIRE(info.local.family == AF_INET && info.remote.family == AF_INET);
+    REQUIRE(strcmp(info.local.host, "127.0.0.1") == 0);
+    REQUIRE(strcmp(info.remote.host, "127.0.0.1") == 0);
+    REQUIRE_INT(info.vouched, me->config->lane == KIT_SHM || me->config->lane == KIT_SELF);
+    // The two ends of one connection.
+    atomic_store(&me->shared->values[2 * me->role], info.local.port);
+    atomic_store(&me->shared->values[2 * me->role + 1], info.remote.port);
+    SYNC();
+    REQUIRE_INT(atomic_load(&me->shared->values[2 * !me->role + 1]), info.local.port);
+    REQUIRE_INT(atomic_load(&me->shared->values[2 * !me->role]), info.remote.port);
+    if (me->config->place == KIT_PROCESSES)
+        REQUIRE(info.pid != (uint32_t)getpid());
+    else
+        REQUIRE_INT(info.pid, getpid());
+}
+
+// Data of every size arrives, that of a link that exists and of a blob too.
+CASE(connect_data_sizes, KIT_LISTENS | KIT_SYNCED) {
+    static const size_t sizes[] = {0, 1, 128, 129, WH_CONNECT_DATA_MAX};
+    size_t size, full;
+    const uint8_t *mine = kit_data(0, &full);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        wh_endpoint *ep = NULL;
+        if (me->role == 0) {
+            REQUIRE_STATUS(wh_endpoint_connect_blob(
+                               me->worker, me->shared->blob[1], me->shared->blob_size[1],
+                               WH_ENDPOINT_OPTS(.data = mine, .data_size = sizes[i]), &ep),
+                           WH_OK);
+            UNTIL(wh_endpoint_status(ep) != WH_PENDING);
+            REQUIRE_STATUS(wh_endpoint_status(ep), WH_OK);
+            REQUIRE(wh_endpoint_peer_data(ep, &size) && size == 300);
+        } else {
+            ep = kit_accept(me);
+            const void *data = wh_endpoint_peer_data(ep, &size);
+            REQUIRE_INT(size, sizes[i]);
+            REQUIRE(size ? memcmp(data, mine, size) == 0 : !data);
+        }
+        SYNC();
+        kit_close(me, ep);
+    }
+}
+
+// The peer's close is seen without a callback, and by any thread.
+CASE(connect_lost_is_told, 0) {
+    if (me->role == 0) {
+        kit_close(me, me->ep);
+        me->ep = NULL;
+    } else {
+        UNTIL(wh_endpoint_lost(me->ep));
+        wh_peer_info info = {.size = sizeof(info)};
+        REQUIRE_STATUS(wh_endpoint_peer_info(me->ep, &info), WH_OK);
+    }
 }

@@ -159,10 +159,20 @@ static void open_over_loop(void *arg) {
     static const kit_loop_opts opts = {.seed = 1, .window = 8, .eager_limit = 8192, .split = true};
     if (!me->loop)
         me->loop = kit_loop_join(me->worker, me->worker, &opts);
-    work->st = kit_loop_open(me->loop, 0, &work->ep);
+    size_t size;
+    const void *data = kit_data(0, &size);
+    work->st = kit_loop_open_with(me->loop, 0, data, size, &work->ep);
 }
 
 static void op_done(wh_request *req, const wh_result *result, void *arg);
+
+const void *kit_data(int role, size_t *size) {
+    static _Thread_local uint8_t data[2][WH_CONNECT_DATA_MAX];
+    for (size_t i = 0; i < sizeof(data[role]); i++)
+        data[role][i] = (uint8_t)(i * 7 + i / 251 + (size_t)role + 1);
+    *size = role ? 300 : WH_CONNECT_DATA_MAX;
+    return data[role];
+}
 
 wh_endpoint *kit_connect(kit_side *me) {
     wh_endpoint *ep = NULL;
@@ -175,11 +185,15 @@ wh_endpoint *kit_connect(kit_side *me) {
         ep = work.ep;
     } else {
         char address[32];
+        size_t size;
+        const void *data = kit_data(0, &size);
         snprintf(address, sizeof(address), "127.0.0.1:%d", atomic_load(&me->shared->port));
-        REQUIRE_STATUS(wh_endpoint_connect(
-                           me->worker, address,
-                           WH_ENDPOINT_OPTS(.timeout_ms = 15000, .done = op_done, .arg = &op), &ep),
-                       WH_OK);
+        REQUIRE_STATUS(
+            wh_endpoint_connect(me->worker, address,
+                                WH_ENDPOINT_OPTS(.timeout_ms = 15000, .done = op_done, .arg = &op,
+                                                 .data = data, .data_size = size),
+                                &ep),
+            WH_OK);
         END(&op, WH_OK);
     }
     UNTIL(wh_endpoint_status(ep) != WH_PENDING);

@@ -159,6 +159,9 @@ bool kit_may_block(const kit_side *me);
 // kit_flip returns each of 0 .. n-1 in a sequence that repeats with the seed.
 unsigned kit_flip(kit_side *me, unsigned n);
 
+// kit_data returns the connect data that a role gives when it connects or accepts.
+const void *kit_data(int role, size_t *size);
+
 // kit_connect and kit_accept make one more endpoint between the roles: role 0 calls the first, role 1 the other.
 wh_endpoint *kit_connect(kit_side *me);
 wh_endpoint *kit_accept(kit_side *me);

@@ -68,11 +68,19 @@ kit_loop *kit_loop_join(wh_worker *a, wh_worker *b, const kit_loop_opts *opts) {
 }
 
 wh_status kit_loop_open(kit_loop *loop, int side, wh_endpoint **ep) {
+    return kit_loop_open_with(loop, side, NULL, 0, ep);
+}
+
+wh_status kit_loop_open_with(kit_loop *loop, int side, const void *data, size_t size,
+                             wh_endpoint **ep) {
     whi_link *link = whi_link_find(loop->worker[side], loop->peer[side]);
     if (!link)
         return WH_EPEER;
     wh_endpoint *made = NULL;
     wh_status st = whi_ep_new(loop->worker[side], &made);
+    if (st != WH_OK)
+        return st;
+    st = whi_connect_data_copy(data, size, "the test", &made->own_data);
     if (st != WH_OK)
         return st;
     whi_ep_bind(made, link);

@@ -28,6 +28,9 @@ kit_loop *kit_loop_join(wh_worker *a, wh_worker *b, const kit_loop_opts *opts);
 
 // kit_loop_open opens an endpoint from side 0 or 1; the other side's worker gets it through its accept callback.
 wh_status kit_loop_open(kit_loop *loop, int side, wh_endpoint **ep);
+// kit_loop_open_with gives connect data, too.
+wh_status kit_loop_open_with(kit_loop *loop, int side, const void *data, size_t size,
+                             wh_endpoint **ep);
 
 // kit_loop_tick advances the network's time.  kit_loop_idle tells whether nothing is in flight.
 void kit_loop_tick(kit_loop *loop);

@@ -107,10 +107,13 @@ static void make_worker(kit_side *me, void *accept_arg) {
     if (config->lane == KIT_UCX)
         options[config->mode == KIT_WAIT ? 6 : 1] = ucx_option(me->role);
     REQUIRE_STATUS(wh_context_create(options, &me->ctx), WH_OK);
+    size_t size;
+    const void *data = kit_data(config->place == KIT_ONE ? 1 : me->role, &size);
     REQUIRE_STATUS(wh_worker_create(me->ctx,
                                     WH_WORKER_OPTS(.mode = modes[config->mode],
                                                    .progress_thread = config->mode == KIT_THREAD,
-                                                   .accept = on_accept, .accept_arg = accept_arg),
+                                                   .accept = on_accept, .accept_arg = accept_arg,
+                                                   .accept_data = data, .accept_data_size = size),
                                     &me->worker),
                    WH_OK);
 }
@@ -123,7 +126,11 @@ static void publish(kit_side *me) {
         WH_OK);
     if (me->role != 1)
         return;
-    REQUIRE_STATUS(wh_listener_open(me->worker, "127.0.0.1:0", NULL, on_accept, me, &me->listener),
+    size_t size;
+    const void *data = kit_data(1, &size);
+    REQUIRE_STATUS(wh_listener_open(me->worker, "127.0.0.1:0",
+                                    WH_LISTENER_OPTS(.data = data, .data_size = size), on_accept,
+                                    me, &me->listener),
                    WH_OK);
     atomic_store(&me->shared->port, wh_listener_port(me->listener));
 }

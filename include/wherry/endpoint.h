@@ -9,6 +9,7 @@
 #ifndef WHERRY_ENDPOINT_H
 #define WHERRY_ENDPOINT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,10 +30,39 @@ typedef struct wh_endpoint_opts {  // zero in any field means its default
     wh_done_fn done;     // runs when connected or failed
     void *arg;           // of done
     const char *secret;  // shared secret; default: config `secret`
+    // Connect data: at most WH_CONNECT_DATA_MAX bytes that the peer reads before it accepts;
+    // copied.  A peer whose library is too old for it is not connected to: WH_ENOTSUP.
+    const void *data;
+    size_t data_size;
 } wh_endpoint_opts;
 #ifndef __cplusplus
 #define WH_ENDPOINT_OPTS(...) (&(wh_endpoint_opts){.size = sizeof(wh_endpoint_opts), __VA_ARGS__})
 #endif
+
+// One end of a connection.
+typedef struct wh_address {
+    uint16_t family;    // AF_INET, AF_INET6, AF_UNIX; 0: there is none
+    uint16_t port;      // 0 for AF_UNIX
+    uint32_t scope_id;  // of an IPv6 address that is only good on one interface: that interface
+    // The address as numbers, with "%interface" where it has a scope; of AF_UNIX the abstract name
+    // without its leading zero byte, empty for an end without a name.  Ends in NUL.
+    char host[64];
+} wh_address;
+
+// Who is at the other end.
+typedef struct wh_peer_info {
+    size_t size;       // of the caller's struct, set by the caller
+    uint8_t uuid[16];  // of the peer's worker
+    // Of the connection that the link began with.  All endpoints between two workers share a link,
+    // so an endpoint that was connected later, or to another listener, has the same.  A connect by
+    // address blob on one host needs no TCP: then they are AF_UNIX.
+    wh_address local, remote;
+    bool same_host;  // the peer runs on this host
+    bool vouched;    // uid and pid are what the kernel says; else what the peer says of itself
+    uint32_t uid;    // means something only on the same host
+    uint32_t pid;    // if not vouched: as the peer's own pid namespace counts
+    char host[64];   // host name of the peer, as it says; ends in NUL
+} wh_peer_info;
 
 // wh_endpoint_connect starts connecting to a listener at `address` ("host:port", "[v6]:port") and returns
 // at once.
@@ -76,6 +106,20 @@ WH_API WH_CHECK wh_status wh_endpoint_lanes(const wh_endpoint *ep, char *text, s
 
 // wh_endpoint_peer writes a name of the peer, such as "4711@node7 (10.0.0.7:40112)".  Owner only.
 WH_API WH_CHECK wh_status wh_endpoint_peer(const wh_endpoint *ep, char *text, size_t size);
+
+// wh_endpoint_peer_info tells who the peer is: from the accept callback on, or from the connect on,
+// to the end of the endpoint's life, also when the peer has gone.  It writes info->size bytes.
+// WH_PENDING: not connected yet; WH_ECLOSED: it never was.  Owner only.
+WH_API WH_CHECK wh_status wh_endpoint_peer_info(const wh_endpoint *ep, wh_peer_info *info);
+
+// wh_endpoint_peer_data returns the connect data of the peer and its size; NULL and 0 if it gave
+// none, or as long as the endpoint is not connected.  It lives as long as the endpoint.  Any
+// thread.
+WH_API const void *wh_endpoint_peer_data(const wh_endpoint *ep, size_t *size);
+
+// wh_endpoint_lost says whether the endpoint has ended but for our own closing: the peer has closed
+// it or was lost, or the connect failed.  It is true before any callback tells so.  Any thread.
+WH_API bool wh_endpoint_lost(const wh_endpoint *ep);
 
 // wh_endpoint_counters copies the endpoint's counters; set counters->size first.  Owner only.
 WH_API WH_CHECK wh_status wh_endpoint_counters(const wh_endpoint *ep, wh_counters *counters);

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <wherry/endpoint.h>
 #include <wherry/status.h>
 #include <wherry/worker.h>
 
@@ -25,6 +26,10 @@ typedef struct wh_listener_opts {  // zero in any field means its default
     // Peers must know it.  NULL: config `secret`; "": none, also when the configuration has one.
     const char *secret;
     bool any_user;  // local peers of other users may connect; default: config `local_uid`
+    // Connect data for each endpoint that it accepts, at most WH_CONNECT_DATA_MAX bytes; copied.
+    const void *data;
+    size_t data_size;
+    wh_answer_fn answer;  // asked before each of them is accepted
 } wh_listener_opts;
 #ifndef __cplusplus
 #define WH_LISTENER_OPTS(...) (&(wh_listener_opts){.size = sizeof(wh_listener_opts), __VA_ARGS__})
@@ -41,6 +46,11 @@ WH_API uint16_t wh_listener_port(const wh_listener *listener);
 
 // wh_listener_address writes "host:port" as one string that ends in NUL.
 WH_API WH_CHECK wh_status wh_listener_address(const wh_listener *listener, char *text, size_t size);
+
+// wh_listener_sockaddr writes the address of socket `index`, from 0: a name may have several
+// addresses, and "*" has one per family.  WH_ENOTFOUND: it has no more.  Owner only.
+WH_API WH_CHECK wh_status wh_listener_sockaddr(const wh_listener *listener, size_t index,
+                                               wh_address *address);
 
 // wh_listener_close stops listening.  Endpoints that it has accepted live on.
 WH_API void wh_listener_close(wh_listener *listener);

@@ -43,12 +43,28 @@ typedef enum wh_progress_mode {
 // wh_endpoint_close.
 typedef void (*wh_accept_fn)(wh_endpoint *ep, void *arg);
 
+// The most that either side of an endpoint may give as connect data.
+#define WH_CONNECT_DATA_MAX 1024
+
+// Called in progress before an endpoint that a peer opens is accepted, and before the accept
+// callback.
+//
+// It may ask who is there (wh_endpoint_peer_info, wh_endpoint_peer_data) and keep a pointer with
+// `ep` (wh_endpoint_set_data).  `data` has room for WH_CONNECT_DATA_MAX bytes, of which the first
+// *size are the connect data of the options; what it leaves there is what the peer reads.  An error
+// refuses the endpoint: the peer's connect ends with it, and `ep` is gone after the call.  `arg` is
+// the accept callback's.
+typedef wh_status (*wh_answer_fn)(wh_endpoint *ep, void *data, size_t *size, void *arg);
+
 typedef struct wh_worker_opts {  // zero in any field means its default
     size_t size;                 // of the caller's struct, so that it can grow
     wh_progress_mode mode;
-    bool progress_thread;  // the worker owns a thread that progresses it
-    wh_accept_fn accept;   // endpoints that peers open through this worker's address blob;
-    void *accept_arg;      // default: they are refused
+    bool progress_thread;     // the worker owns a thread that progresses it
+    wh_accept_fn accept;      // endpoints that peers open through this worker's address blob;
+    void *accept_arg;         // default: they are refused
+    const void *accept_data;  // connect data for them, at most WH_CONNECT_DATA_MAX bytes; copied
+    size_t accept_data_size;
+    wh_answer_fn answer;  // asked before each of them is accepted
 } wh_worker_opts;
 #ifndef __cplusplus
 #define WH_WORKER_OPTS(...) (&(wh_worker_opts){.size = sizeof(wh_worker_opts), __VA_ARGS__})

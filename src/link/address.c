@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 
 #include "base/bytes.h"
 
@@ -67,6 +68,30 @@ void whi_address_text(const whi_sockaddr *addr, char *text, size_t size) {
     } else {
         snprintf(text, size, "local socket");
     }
+}
+
+// tell_local copies an abstract name, which does not end in NUL.
+static void tell_local(const whi_sockaddr *addr, wh_address *out) {
+    const struct sockaddr_un *un = (const struct sockaddr_un *)&addr->addr;
+    size_t head = offsetof(struct sockaddr_un, sun_path) + 1;
+    size_t length = addr->size > head ? addr->size - head : 0;
+    if (length >= sizeof(out->host))
+        length = sizeof(out->host) - 1;
+    memcpy(out->host, un->sun_path + 1, length);
+}
+
+void whi_address_tell(const whi_sockaddr *addr, wh_address *out) {
+    *out = (wh_address){.family = addr->addr.ss_family};
+    if (addr->addr.ss_family == AF_UNIX) {
+        tell_local(addr, out);
+        return;
+    }
+    out->port = whi_address_port(addr);
+    if (addr->addr.ss_family == AF_INET6)
+        out->scope_id = ((const struct sockaddr_in6 *)&addr->addr)->sin6_scope_id;
+    if (getnameinfo((const struct sockaddr *)&addr->addr, addr->size, out->host, sizeof(out->host),
+                    NULL, 0, NI_NUMERICHOST) != 0)
+        out->host[0] = '\0';
 }
 
 size_t whi_address_resolve(const char *host, uint16_t port, bool numeric, bool passive,

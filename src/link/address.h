@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include <wherry/status.h>
+#include <wherry/endpoint.h>
 
 #include "link/hello.h"
 
@@ -25,6 +25,10 @@ WH_CHECK wh_status whi_address_split(const char *text, char host[WHI_HOST_MAX], 
 
 // whi_address_text writes "1.2.3.4:80" or "[::1]:80".
 void whi_address_text(const whi_sockaddr *addr, char *text, size_t size);
+
+// whi_address_tell puts one as the user reads it.
+void whi_address_tell(const whi_sockaddr *addr, wh_address *out);
+
 uint16_t whi_address_port(const whi_sockaddr *addr);
 void whi_address_set_port(whi_sockaddr *addr, uint16_t port);
 

@@ -110,6 +110,8 @@ void whi_dial_park(whi_dial *dial) {
 void whi_dial_link_made(wh_worker *worker, whi_link *link) {
     whi_list_foreach(node, &whi_links_of(worker)->dials) {
         whi_dial *dial = whi_container_of(node, whi_dial, node);
+        if (link->dead || link->closing)
+            return;
         if (dial->state == WHI_DIAL_PARKED && memcmp(dial->peer.uuid, link->uuid, 16) == 0)
             use(dial, link);
     }

@@ -38,8 +38,8 @@ void whi_dial_link_made(wh_worker *worker, whi_link *link);
 bool whi_dial_committed(const wh_worker *worker, const uint8_t uuid[16]);
 
 // whi_self_link returns the link of a worker to itself, made at the first call.  Both its ends know `secret` from now on,
-// which the handshake has proven.
-WH_CHECK wh_status whi_self_link(wh_worker *worker, const char *secret, whi_link **link);
+// which the handshake has proven; `fd` is the connection by which the worker has found itself.
+WH_CHECK wh_status whi_self_link(wh_worker *worker, const char *secret, int fd, whi_link **link);
 
 // whi_self_owns says whether a uuid is one of the two that name the ends of that link.
 bool whi_self_owns(const wh_worker *worker, const uint8_t uuid[16]);

@@ -136,7 +136,7 @@ static void take_answer(whi_dial *dial) {
     int order = memcmp(worker->uuid, uuid, 16);
     whi_link *link = whi_link_find(worker, uuid);
     if (order == 0) {
-        wh_status st = whi_self_link(worker, dial->secret, &link);
+        wh_status st = whi_self_link(worker, dial->secret, dial->fd, &link);
         if (st != WH_OK) {
             whi_dial_give_up(dial, st, "no link of the worker to itself");
             return;
@@ -190,8 +190,12 @@ static void take_ready(whi_dial *dial) {
         return;
     }
     whi_link_learn(link, dial->secret);
-    if (dial->local)
+    whi_peer_says(link->who, &dial->peer, worker->ctx->boot_id);
+    whi_peer_reached(link->who, dial->tcp_fd >= 0 ? dial->tcp_fd : fd);
+    if (dial->local) {
         (void)whi_sock_peer_of(fd, &pid, &link->uid);
+        whi_peer_vouch(link->who, fd);
+    }
     whi_link_start(link);
     if (link->dead) {
         whi_dial_attempt_failed(dial, WH_EPEER,
@@ -199,7 +203,7 @@ static void take_ready(whi_dial *dial) {
         return;
     }
     whi_dial_found(dial, link);
-    whi_dial_link_made(worker, link);
+    whi_dial_link_made(worker, link);  // unless nobody could use it and it is closed
 }
 
 // take_existing goes over to the link that both sides have.

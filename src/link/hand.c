@@ -260,6 +260,10 @@ static void make_link(whi_hand *hand, whi_hand *met) {
     if (st == WH_OK) {
         whi_link_learn(link, secret_of(met));
         link->uid = user_of(hand, &met->peer);
+        whi_peer_says(link->who, &met->peer, worker->ctx->boot_id);
+        whi_peer_reached(link->who, met->fd);  // not the local socket that it may have gone over to
+        if (hand->local)
+            whi_peer_vouch(link->who, hand->fd);
     }
     // Their memory stays until the end of the pass.
     if (met != hand)

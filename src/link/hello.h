@@ -36,7 +36,8 @@ enum {
     WHI_FEATURE_RDMA = 1 << 1,       // the machine has an RDMA device
     WHI_FEATURE_FETCH = 1 << 2,      // payloads may be read out of its memory, and it reads others'
     WHI_FEATURE_AM_MEMORY = 1 << 3,  // it takes active messages that say what memory they are from
-    WHI_FEATURES_OWN = WHI_FEATURE_AM_MEMORY,  // what this library can anywhere
+    WHI_FEATURE_DATA = 1 << 4,       // OPEN and ACCEPT may carry connect data
+    WHI_FEATURES_OWN = WHI_FEATURE_AM_MEMORY | WHI_FEATURE_DATA,  // what this library can anywhere
 };
 
 enum {

@@ -77,6 +77,7 @@ whi_link *whi_link_find(const wh_worker *worker, const uint8_t uuid[16]) {
 // free_memory frees a link that nothing leads to any more.
 static void free_memory(whi_link *link) {
     whi_link_user_of(link)->freed(link);
+    whi_peer_release(link->who);
     whi_free(link->offer);
     whi_free(link);
 }
@@ -85,14 +86,18 @@ wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool act
                         const char *name, whi_link **out) {
     const whi_link_user *user = whi_links_of(worker)->user;
     whi_link *link = whi_calloc(1, whi_links_of(worker)->link_size);
+    whi_peer *who = link ? whi_peer_new(peer_uuid) : NULL;
     wh_status st = WH_OK;
-    if (!link)
+    if (!who) {
+        whi_free(link);
         return WH_ENOMEM;
+    }
     whi_source_init(&link->source, &source_ops);
     link->worker = worker;
     link->active = active;
     whi_control_init(&link->control);
     link->uid = geteuid();
+    link->who = who;
     link->peer.features = WHI_FEATURES_OWN;  // without a handshake it is the same library
     memcpy(link->uuid, peer_uuid, 16);
     snprintf(link->name, sizeof(link->name), "%s", name);

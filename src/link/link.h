@@ -14,6 +14,7 @@
 #include "base/queue.h"
 #include "link/control.h"
 #include "link/hello.h"
+#include "link/peer.h"
 #include "link/room.h"
 #include "link/wire.h"
 #include "net/lane.h"
@@ -47,11 +48,12 @@ typedef struct whi_link {
     bool failed;         // it ended by a failure: nothing more is worth sending
     bool peer_died;      // its process has ended; what it sent before is read first
     whi_queue controls;  // records that found no room
-    size_t control_count;
+    size_t control_count, control_bytes;
     uint8_t *offer;  // of the peer's ucx lane, as far as it has come
     uint32_t offer_size, offer_got;
     whi_timer lane_timer;  // until the offer has come; at the end, until what is under way has
     whi_hello peer;        // what the peer said of itself
+    whi_peer *who;         // the same and where it was met, for the user
     uid_t uid;  // its user: as the kernel says, or as a peer of this host says; else ours
     uint8_t secrets[WHI_LINK_SECRETS][WHI_HELLO_MAC_SIZE];  // digests of those that it has proven
     unsigned secret_count;

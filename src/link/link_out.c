@@ -7,33 +7,45 @@
 // its endpoint may overtake it: as long as `controls` is not empty, no message goes to the lane directly.
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "link/lanes.h"
 
-enum {
-    CONTROLS_MAX = 1 << 20
-};  // a peer that makes us answer this often and never reads has broken the protocol
-
+// Few have more payload than WHI_CONTROL_MAX, so those have memory of their own.
 typedef struct control {
     whi_queue_node node;
     whi_hdr hdr;
-    uint8_t payload[WHI_CONTROL_MAX];
+    uint8_t payload[];
 } control;
 
+enum { CONTROL_SIZE = sizeof(control) + WHI_CONTROL_MAX };
+
+// A peer that makes us answer so much and never reads has broken the protocol.
+static const size_t controls_max = (size_t)CONTROL_SIZE << 20;
+
+static size_t size_of(const whi_hdr *hdr) {
+    return hdr->size > WHI_CONTROL_MAX ? sizeof(control) + hdr->size : CONTROL_SIZE;
+}
+
 size_t whi_link_control_size(void) {
-    return sizeof(control);
+    return CONTROL_SIZE;
 }
 
 void whi_link_free_control(wh_worker *worker, whi_queue_node *node) {
-    whi_pool_put(&whi_links_of(worker)->controls, whi_container_of(node, control, node));
+    control *c = whi_container_of(node, control, node);
+    if (c->hdr.size > WHI_CONTROL_MAX)
+        whi_free(c);
+    else
+        whi_pool_put(&whi_links_of(worker)->controls, c);
 }
 
 static void keep(whi_link *link, const whi_hdr *hdr, const void *payload) {
-    control *c = link->control_count < CONTROLS_MAX
-                     ? whi_pool_get(&whi_links_of(link->worker)->controls)
-                     : NULL;
+    size_t size = size_of(hdr);
+    bool full = link->control_bytes + size > controls_max;
+    control *c = full                  ? NULL
+                 : size > CONTROL_SIZE ? whi_malloc(size)
+                                       : whi_pool_get(&whi_links_of(link->worker)->controls);
     if (!c) {
-        bool full = link->control_count >= CONTROLS_MAX;
         whi_log(WHI_WARN, "W-LNK-03", "%s: %zu control records wait and %s", link->name,
                 link->control_count,
                 full ? "the peer does not read them" : "there is no memory for another");
@@ -45,11 +57,12 @@ static void keep(whi_link *link, const whi_hdr *hdr, const void *payload) {
         memcpy(c->payload, payload, hdr->size);
     whi_queue_push(&link->controls, &c->node);
     link->control_count++;
+    link->control_bytes += size;
     whi_link_mark(link);
 }
 
 void whi_link_control(whi_link *link, const whi_hdr *hdr, const void *payload) {
-    assert(hdr->size <= WHI_CONTROL_MAX);
+    assert(hdr->size <= WHI_CONTROL_MAX || hdr->size <= WH_CONNECT_DATA_MAX);
     if (link->dead || link->doomed)
         return;
     if (whi_queue_empty(&link->controls) && !link->holding) {
@@ -79,6 +92,7 @@ static unsigned send_controls(whi_link *link) {
             break;
         }
         (void)whi_queue_pop(&link->controls);
+        link->control_bytes -= size_of(&c->hdr);
         whi_link_free_control(link->worker, node);
         link->control_count--;
         count++;

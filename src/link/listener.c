@@ -39,6 +39,8 @@ struct wh_listener {
     void *arg;
     char *secret;
     bool any_user;
+    whi_connect_data *data;
+    wh_answer_fn answer;
     uint16_t port;
     int error;  // why the last door could not be opened; 0: the host does not resolve
     char host[64];
@@ -66,13 +68,21 @@ whi_taker whi_listener_find(wh_worker *worker, uint64_t id) {
     const whi_config *config = &worker->ctx->config;
     const whi_link_room *room = whi_links_of(worker);
     if (id == 0 || (room->blob_listener && room->blob_listener->id == id))
-        return (whi_taker){worker->accept, worker->accept_arg, config->secret,
-                           config->local_uid == WHI_LOCAL_UID_ANY};
+        return (whi_taker){.accept = worker->accept,
+                           .arg = worker->accept_arg,
+                           .secret = config->secret,
+                           .any_user = config->local_uid == WHI_LOCAL_UID_ANY,
+                           .data = worker->accept_data,
+                           .answer = worker->answer};
     whi_list_foreach(node, &room->listeners) {
         const wh_listener *listener = whi_container_of(node, wh_listener, node);
         if (listener->id == id)
-            return (whi_taker){listener->accept, listener->arg, listener->secret,
-                               listener->any_user};
+            return (whi_taker){.accept = listener->accept,
+                               .arg = listener->arg,
+                               .secret = listener->secret,
+                               .any_user = listener->any_user,
+                               .data = listener->data,
+                               .answer = listener->answer};
     }
     return (whi_taker){.accept = NULL};
 }
@@ -182,11 +192,17 @@ static wh_status listener_new(wh_worker *worker, const char *host, uint16_t port
     listener->id = ++whi_links_of(worker)->next_listener_id;
     listener->any_user = opts->any_user || config->local_uid == WHI_LOCAL_UID_ANY;
     listener->secret = whi_strdup(opts->secret ? opts->secret : config->secret);
+    listener->answer = opts->answer;
     snprintf(listener->host, sizeof(listener->host), "%.63s", host);
     whi_timer_init(&listener->pause, end_pause, listener);
-    wh_status st = listener->secret ? open_doors(listener, host, port) : WH_ENOMEM;
+    wh_status st = listener->secret ? WH_OK : WH_ENOMEM;
+    if (st == WH_OK)
+        st = whi_connect_data_copy(opts->data, opts->data_size, "listener", &listener->data);
+    if (st == WH_OK)
+        st = open_doors(listener, host, port);
     if (st != WH_OK) {
         *error = listener->error;
+        whi_free(listener->data);
         whi_free(listener->secret);
         whi_free(listener);
         return st;
@@ -216,6 +232,8 @@ static wh_status listener_open_owned(wh_worker *worker, const char *address,
     wh_listener *listener = NULL;
     int error = 0;
     st = listener_new(worker, host, port, opts, &error, &listener);
+    if (st == WH_EINVAL)
+        return st;  // which has been said
     if (st != WH_OK) {
         whi_log(WHI_ERROR, "E-LST-02", "cannot listen at %s: %s", address, why_no_door(error, st));
         return st;
@@ -249,12 +267,29 @@ wh_status wh_listener_address(const wh_listener *listener, char *text, size_t si
     return n >= 0 && (size_t)n < size ? WH_OK : WH_EINVAL;
 }
 
+static wh_status sockaddr_owned(const wh_listener *listener, size_t index, wh_address *out) {
+    if (index >= listener->door_count)
+        return WH_ENOTFOUND;
+    whi_sockaddr bound = {.size = sizeof(bound.addr)};
+    if (getsockname(listener->doors[index].fd, (struct sockaddr *)&bound.addr, &bound.size) != 0)
+        return WH_ESYSTEM;
+    whi_address_tell(&bound, out);
+    return WH_OK;
+}
+
+wh_status wh_listener_sockaddr(const wh_listener *listener, size_t index, wh_address *address) {
+    if (!listener || !address)
+        return WH_EINVAL;
+    return WHI_OWNED(listener->worker, sockaddr_owned(listener, index, address));
+}
+
 static void free_listener(wh_listener *listener) {
     wh_worker *worker = listener->worker;
     if (whi_links_of(worker)->blob_listener == listener)
         whi_links_of(worker)->blob_listener = NULL;
     explicit_bzero(listener->secret, strlen(listener->secret));
     whi_free(listener->secret);
+    whi_free(listener->data);
     whi_free(listener);
 }
 

@@ -18,6 +18,8 @@ typedef struct whi_taker {
     void *arg;
     const char *secret;
     bool any_user;
+    const whi_connect_data *data;  // or NULL
+    wh_answer_fn answer;           // or NULL
 } whi_taker;
 
 // whi_listener_find returns who takes an endpoint for listener `id`; 0 is the worker's own address.

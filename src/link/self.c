@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "link/dial.h"
+#include "link/hand.h"
 #include "link/link.h"
 #include "net/loop/loop.h"
 
@@ -37,7 +38,24 @@ static void learn(const wh_worker *worker, whi_link *ours, const char *secret) {
         whi_link_learn(theirs, secret);
 }
 
-wh_status whi_self_link(wh_worker *worker, const char *secret, whi_link **out) {
+// tell_peers notes at both ends that the peer is this worker.  What one end calls remote is the
+// other's local address.
+static wh_status tell_peers(wh_worker *worker, int fd, whi_peer *ours, whi_peer *theirs) {
+    whi_hello me;
+    wh_status st = whi_hello_mine(worker, WHI_HELLO_OFFER, false, &me);
+    if (st != WH_OK)
+        return st;
+    whi_peer_says(ours, &me, worker->ctx->boot_id);
+    whi_peer_reached(ours, fd);
+    ours->info.same_host = ours->info.vouched = true;
+    wh_peer_info info = ours->info;
+    info.local = ours->info.remote;
+    info.remote = ours->info.local;
+    theirs->info = info;
+    return WH_OK;
+}
+
+wh_status whi_self_link(wh_worker *worker, const char *secret, int fd, whi_link **out) {
     whi_link *ours = whi_link_find(worker, worker->uuid), *theirs = NULL;
     if (ours) {
         learn(worker, ours, secret);
@@ -60,6 +78,8 @@ wh_status whi_self_link(wh_worker *worker, const char *secret, whi_link **out) {
         st = whi_loop_pair(net, up, ours, &a, up, theirs, &b);
     if (net)
         whi_loop_net_release(net);
+    if (st == WH_OK)
+        st = tell_peers(worker, fd, ours->who, theirs->who);
     if (st != WH_OK) {
         close_lane_of_self(ours);
         if (theirs)

@@ -39,8 +39,9 @@ enum {
     WHI_CLASS_CLOSE_ACK = 0x24,  // ep
     WHI_CLASS_ABORT = 0x25,      // ep
     WHI_CLASS_OPEN =
-        0x26,  // ep = the new number, tag = listener, arg = credit, seq = announcements
-    WHI_CLASS_ACCEPT = 0x27,      // ep, arg = credit, seq = announcements
+        0x26,  // ep = the new number, tag = listener, arg = credit, seq = announcements,
+               // payload = connect data
+    WHI_CLASS_ACCEPT = 0x27,      // ep, arg = credit, seq = announcements, payload = connect data
     WHI_CLASS_REFUSE = 0x28,      // ep, arg = status, payload = text
     WHI_CLASS_BYE = 0x29,         // the link ends in order
     WHI_CLASS_SWITCH = 0x2a,      // aux = lane; the last record of this direction on this lane
@@ -101,7 +102,7 @@ static_assert(sizeof(whi_am_tag) == 8, "wire layout");
 // A message costs this much credit beyond its payload, so that a flood of empty ones is bounded too.
 #define WHI_MESSAGE_COST 64
 
-// The largest payload of a control record: REFUSE's text, and MAPPED over ucx.
+// The largest payload of a control record but for connect data: REFUSE's text, and MAPPED over ucx.
 #define WHI_CONTROL_MAX 128
 
 // The largest payload of a LANE_OFFER, and of all its pieces.

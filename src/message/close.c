@@ -7,7 +7,7 @@
 #include "message/records.h"
 #include "message/recv.h"
 
-static void send_abort(wh_endpoint *ep) {
+void whi_ep_send_abort(wh_endpoint *ep) {
     if (!ep->link || ep->link->dead)
         return;
     whi_hdr hdr = {.cls = WHI_CLASS_ABORT, .ep = ep->number};
@@ -35,6 +35,7 @@ void whi_ep_peer_closed(wh_endpoint *ep) {
     whi_hdr hdr = {.cls = WHI_CLASS_CLOSE_ACK, .ep = ep->number};
     whi_link_control(ep->link, &hdr, NULL);
     ep->eos = true;
+    whi_ep_mark_lost(ep);  // before any callback
     whi_ep_refresh(ep);
     // Sends have nobody to take them; receives that have not matched never will.
     whi_list_foreach(node, &ep->ops) {
@@ -53,7 +54,7 @@ void whi_ep_peer_closed(wh_endpoint *ep) {
 static void give_up_close(wh_request *req, wh_status why) {
     wh_endpoint *ep = req->ep;
     if (ep->state == WHI_EP_OPEN)
-        send_abort(ep);
+        whi_ep_send_abort(ep);
     finish_close(ep, why);
 }
 
@@ -65,7 +66,7 @@ static wh_status start_close(wh_request *req) {
     }
     if (ep->state == WHI_EP_CONNECTING) {
         if (ep->link)
-            send_abort(ep);
+            whi_ep_send_abort(ep);
         whi_ep_end(ep, WH_ECLOSED, "the endpoint was closed before it was connected");
         return WH_OK;
     }
@@ -161,7 +162,7 @@ static void abort_now(wh_endpoint *ep) {
     give_up_handle(ep);
     if (ep->state != WHI_EP_CLOSED) {
         assert(ep->refs >= 2);  // the user's, given up below, and the library's
-        send_abort(ep);
+        whi_ep_send_abort(ep);
         whi_ep_end(ep, WH_ECANCELLED, "the endpoint was aborted");
     } else {
         whi_recv_drop_messages(ep, true);
@@ -215,7 +216,7 @@ void whi_ep_release_aborted(wh_worker *worker) {
 void whi_ep_close_now(wh_endpoint *ep) {
     whi_ep_retain(ep);
     if (ep->state != WHI_EP_CLOSED)
-        send_abort(ep);
+        whi_ep_send_abort(ep);
     whi_ep_end(ep, WH_ECLOSED, "the worker was destroyed");
     whi_recv_drop_messages(ep, true);
     whi_ep_release(ep);

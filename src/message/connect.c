@@ -62,7 +62,9 @@ static wh_status new_endpoint(wh_worker *worker, const wh_endpoint_opts *opts, w
     wh_status st = whi_ep_new(worker, &ep);
     if (st != WH_OK)
         return st;
-    st = whi_dial_new(worker, opts->secret, opts->timeout_ms, &dial_user, ep, &ep->dial);
+    st = whi_connect_data_copy(opts->data, opts->data_size, "connect", &ep->own_data);
+    if (st == WH_OK)
+        st = whi_dial_new(worker, opts->secret, opts->timeout_ms, &dial_user, ep, &ep->dial);
     if (st != WH_OK) {
         abandon(ep);
         return st;

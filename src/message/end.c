@@ -111,6 +111,8 @@ void whi_ep_end(wh_endpoint *ep, wh_status why, const char *sentence) {
     if (ep->state == WHI_EP_CLOSED)
         return;
     ep->state = WHI_EP_CLOSED;
+    if (!ep->user_gone)
+        whi_ep_mark_lost(ep);
     if (ep->eos && why == WH_EPEER)
         why = WH_ECLOSED;  // it had said its last word before it went
     ep->why = why;

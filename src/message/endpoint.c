@@ -63,6 +63,9 @@ void whi_ep_release(wh_endpoint *ep) {
     whi_list_remove(&ep->worker_node);
     worker->handles--;
     whi_free(ep->error);
+    whi_free(ep->own_data);
+    whi_free(atomic_load_explicit(&ep->peer_data, memory_order_relaxed));
+    whi_peer_release(ep->who);
     whi_free(ep);
 }
 

@@ -48,6 +48,9 @@ struct wh_endpoint {
     // Written by other threads: in words of their own (request.h says why).
     whi_list abort_node;                     // in the worker's list of aborts by other threads
     _Alignas(8) _Atomic uint32_t submitted;  // their requests that the owner has yet to take over
+    // Read by them.
+    _Alignas(8) _Atomic uint32_t lost_flag;  // the peer has closed or was lost
+    _Alignas(8) _Atomic(whi_connect_data *) peer_data;
 
     _Alignas(8) bool dirty;
     bool credit_due;  // a CREDIT found no room
@@ -75,6 +78,8 @@ struct wh_endpoint {
     wh_request *connect_req;
     wh_request *close_req;
     uint64_t listener_id;
+    whi_connect_data *own_data;  // until the endpoint is open
+    whi_peer *who;               // of the link that it was opened on last; NULL: of none yet
     wh_lost_fn lost;
     void *lost_arg;
     whi_deferred lost_call;
@@ -112,8 +117,21 @@ void whi_ep_leave(whi_link *link, wh_endpoint *ep);
 // whi_ep_bind opens the endpoint on a link: sends OPEN.
 void whi_ep_bind(wh_endpoint *ep, whi_link *link);
 
+// whi_ep_learn notes whom the link leads to and what the peer has given with its OPEN or ACCEPT.
+WH_CHECK wh_status whi_ep_learn(wh_endpoint *ep, const whi_link *link, const void *data,
+                                size_t size);
+
+// whi_ep_mark_lost tells other threads that the peer has closed or was lost, before any callback
+// does.
+static inline void whi_ep_mark_lost(wh_endpoint *ep) {
+    atomic_store_explicit(&ep->lost_flag, 1, memory_order_release);
+}
+
 // whi_ep_opened makes it ready: the peer's credit and bound of announcements are known.
 void whi_ep_opened(wh_endpoint *ep, uint64_t credit, uint32_t announce_limit);
+
+// whi_ep_send_abort tells the peer that the endpoint is dropped.
+void whi_ep_send_abort(wh_endpoint *ep);
 
 // whi_ep_end ends the endpoint: pending operations end with `why`.  The peer is not told.
 void whi_ep_end(wh_endpoint *ep, wh_status why, const char *sentence);

@@ -84,6 +84,7 @@ static void free_worker(wh_worker *w) {
     pthread_mutex_destroy(&w->foreign_lock);
     pthread_mutex_destroy(&w->borrow_lock);
     whi_context_release(w->ctx);
+    whi_free(w->accept_data);
     whi_free(w);
 }
 
@@ -119,6 +120,7 @@ static wh_status worker_init(wh_worker *w, const wh_worker_opts *opts) {
     w->mode = opts->mode ? opts->mode : modes[config->progress];
     w->accept = opts->accept;
     w->accept_arg = opts->accept_arg;
+    w->answer = opts->answer;
     w->spin_luck = 1;
     atomic_store(&w->owner, &whi_thread_token);
     whi_list *lists[] = {&w->hot, &w->dirty, &w->completed, &w->dead};
@@ -130,6 +132,9 @@ static wh_status worker_init(wh_worker *w, const wh_worker_opts *opts) {
     for (const whi_room *const *room = w->rooms; st == WH_OK && *room; room++)
         if ((*room)->init)
             st = (*room)->init(w);
+    if (st == WH_OK)
+        st = whi_connect_data_copy(opts->accept_data, opts->accept_data_size, "worker",
+                                   &w->accept_data);
     if (st == WH_OK)
         st = whi_mpsc_init(&w->submit, config->submit_max);
     return st == WH_OK ? open_fds(w) : st;

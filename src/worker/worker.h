@@ -23,6 +23,7 @@
 #include "base/list.h"
 #include "base/mpsc.h"
 #include "base/timer.h"
+#include "worker/connect_data.h"
 #include "worker/context.h"
 #include "worker/room.h"
 
@@ -96,6 +97,8 @@ struct wh_worker {
     uint8_t uuid[16];
     wh_accept_fn accept;  // of the options
     void *accept_arg;
+    whi_connect_data *accept_data;
+    wh_answer_fn answer;
 };
 
 // whi_worker_new makes a worker of `size` bytes, the parts of `rooms` among them, and runs their init.

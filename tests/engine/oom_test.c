@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "engine/test_kit.h"
 
-enum { PATIENCE_MS = 20000, ALLOCATIONS_MAX = 20000 };
+enum { PATIENCE_MS = 20000, ALLOCATIONS_MAX = 20000, DATA = 500 };
 
 static duo d;
 static uint64_t armed;  // the allocation that fails
@@ -55,14 +55,30 @@ static void accept_one(wh_endpoint *ep, void *arg) {
         d.from = ep;
 }
 
+// Connect data is there whole, or the endpoint is not.
+static void check_data(const wh_endpoint *ep) {
+    size_t size;
+    const void *data = wh_endpoint_peer_data(ep, &size);
+    CHECK_EQ_INT(size, DATA);
+    CHECK_MEM(data, source, DATA);
+}
+
 static bool connect_both(void) {
-    if (wh_listener_open(d.server, "127.0.0.1:0", NULL, accept_one, NULL, &d.listener) != WH_OK)
+    if (wh_listener_open(d.server, "127.0.0.1:0",
+                         WH_LISTENER_OPTS(.data = source, .data_size = DATA), accept_one, NULL,
+                         &d.listener) != WH_OK)
         return false;
     char address[64];
     snprintf(address, sizeof(address), "127.0.0.1:%u", wh_listener_port(d.listener));
-    if (wh_endpoint_connect(d.client, address, WH_ENDPOINT_OPTS(.timeout_ms = 300), &d.to) != WH_OK)
+    if (wh_endpoint_connect(d.client, address,
+                            WH_ENDPOINT_OPTS(.timeout_ms = 300, .data = source, .data_size = DATA),
+                            &d.to) != WH_OK)
         return false;
     IN_TIME(wh_endpoint_status(d.to) != WH_PENDING);
+    if (wh_endpoint_status(d.to) == WH_OK)
+        check_data(d.to);
+    if (d.from)
+        check_data(d.from);
     return wh_endpoint_status(d.to) == WH_OK && d.from;
 }
 

@@ -29,6 +29,7 @@ typedef struct raw {
 
 static whi_rng raw_rng;
 static uint32_t raw_lanes = WHI_LANE_SHM | WHI_LANE_STREAM;  // what the next one offers
+static uint64_t raw_features;                                // and what it knows
 static uint64_t honest_rounds;
 
 // honest sends a message from the honest client to the victim and back.
@@ -133,6 +134,7 @@ __attribute__((unused)) static whi_hello raw_says(duo *victim, whi_hello_step st
     whi_hello hello = {.step = (uint8_t)step,
                        .version_min = WHI_PROTOCOL_VERSION_MIN,
                        .version_max = WHI_PROTOCOL_VERSION,
+                       .features = raw_features,
                        .lanes = raw_lanes,
                        .pid = (uint32_t)getpid(),
                        .uid = (uint32_t)geteuid(),
