@@ -95,6 +95,23 @@ static void on_accept(wh_endpoint *ep, void *arg) {
         wh_endpoint_abort(ep);
 }
 
+// on_answer does what the first byte of the peer's connect data says, else it gives that back.
+static wh_status on_answer(wh_endpoint *ep, void *data, size_t *size, void *arg) {
+    (void)arg;
+    wh_peer_info info = {.size = sizeof(info)};
+    MUST(wh_endpoint_peer_info(ep, &info) == WH_OK && *size == sizeof(f.uuid));
+    const char *said = wh_endpoint_peer_data(ep, size);
+    MUST(!said == !*size && *size <= WH_CONNECT_DATA_MAX);
+    if (said)
+        memcpy(data, said, *size);
+    switch (said ? said[0] : 0) {
+    case 'a': wh_endpoint_abort(ep); return WH_OK;
+    case 'c': return wh_endpoint_close(ep, NULL, NULL);
+    case 'n': return WH_EPERM;
+    default: return WH_OK;
+    }
+}
+
 static wh_status on_am(wh_am *am, void *arg) {
     (void)arg;
     for (size_t i = 0; i < am->header_size; i++)
@@ -368,7 +385,10 @@ static void begin(void) {
         register_memory(ctx);
     }
     f.ctx = ctx;
-    MUST(wh_worker_create(ctx, WH_WORKER_OPTS(.accept = on_accept), &f.worker) == WH_OK);
+    MUST(wh_worker_create(ctx,
+                          WH_WORKER_OPTS(.accept = on_accept, .answer = on_answer,
+                                         .accept_data = source, .accept_data_size = sizeof(f.uuid)),
+                          &f.worker) == WH_OK);
     for (uint16_t id = 0; id < 4; id++)
         MUST(wh_worker_set_am(f.worker, id, on_am, NULL) == WH_OK);
     MUST(wh_worker_set_allocator(f.worker, WH_MEM_HOST, on_alloc, on_free, NULL) == WH_OK);
@@ -423,6 +443,15 @@ static void open_endpoints(void) {
     progress();
 }
 
+// open_own has the victim's user open endpoint 2, with connect data.
+static void open_own(void) {
+    wh_endpoint *ep = NULL;
+    MUST(whi_ep_new(f.worker, &ep) == WH_OK);
+    MUST(whi_connect_data_copy(source, WH_CONNECT_DATA_MAX, "the test", &ep->own_data) == WH_OK);
+    whi_ep_bind(ep, f.link);
+    f.eps[f.ep_count++] = ep;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memset(&f, 0, sizeof(f));
     f.at = data;
@@ -432,6 +461,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     make_link(how & 1);
     if (how & 2)
         open_endpoints();
+    if (how & 4)
+        open_own();
     while (f.left && link_lives()) {
         uint8_t what = take_u8();
         if (what < 0x80)

@@ -15,8 +15,9 @@ import sys
 TAG, OBJECT, AM, WITHDRAW, FLUSH, CLOSE, GRANT, ACK = range(8)
 CREDIT, ABORT, FLUSH_ACK, CLOSE_ACK, OPEN, ACCEPT, REFUSE, BYE = range(8, 16)
 PUT, GET, ATOMIC, MAP, MAPPED, RMA_ANSWER = range(16, 22)
-ANNOUNCED, SYNC, NAMED, ODD_NUMBER = 1, 2, 0x08, 0x10
+ANNOUNCED, SYNC, NAMED, ODD_NUMBER, BY_EIGHT = 1, 2, 0x08, 0x10, 0x20
 OPENED = bytes([2])  # the first byte of a program: endpoints 1 and 3 are there
+OPENS_TOO = bytes([6])  # and the victim is opening 2, with connect data
 PROGRESS = bytes([0xff])
 
 
@@ -115,6 +116,12 @@ PROGRAMS = {
                       + chunk(0, 0, 0, 100) + PROGRESS,
     "credit": record(CREDIT, arg=100) + PROGRESS,
     "open": record(OPEN, ep=5, arg=200, seq=5) + record(TAG, ep=5) + PROGRESS,
+    "open-data": record(OPEN, ep=5, arg=200, seq=5, payload=b"data" * 9) + record(TAG, ep=5)
+                 + PROGRESS,
+    "open-refused": record(OPEN, ep=5, arg=200, seq=5, payload=b"no") + record(TAG, ep=5)
+                    + PROGRESS,
+    "open-aborted": record(OPEN, ep=5, arg=200, seq=5, payload=b"abort") + PROGRESS,
+    "open-closed": record(OPEN, ep=5, arg=200, seq=5, payload=b"close") + PROGRESS,
     "put": record(PUT, tag=HOST, arg=50, payload=b"p" * 50) + record(FLUSH, tag=3) + PROGRESS,
     "put-device": record(PUT, tag=DEVICE, payload=b"p" * 50) + PROGRESS,
     "put-large": access(PUT, LARGE_HOST, 5, 7, 100, ANNOUNCED) + PROGRESS + chunk(0, 0, 0, 60)
@@ -162,6 +169,18 @@ BROKEN = {
     "bad-follow": user(RECV_OBJECT) + record(OBJECT, payload=envelope([5], follow=True)) + PROGRESS,
 }
 
+# Of an endpoint that the victim opens.
+ANSWERS = {
+    "accept": record(ACCEPT, ep=2, arg=200, seq=5) + record(TAG, ep=2) + PROGRESS,
+    "accept-data": record(ACCEPT, ep=2, arg=200, seq=5, payload=b"data") + record(TAG, ep=2)
+                   + PROGRESS,
+    "accept-twice": record(ACCEPT, ep=2, payload=b"one") + record(ACCEPT, ep=2, payload=b"two")
+                    + PROGRESS,
+    "accept-much": record(ACCEPT, ep=2, mode=BY_EIGHT)[:-1] + bytes([129]) + b"x" * 1032 + PROGRESS,
+    "accept-most": record(ACCEPT, ep=2, mode=BY_EIGHT)[:-1] + bytes([128]) + b"x" * 1024 + PROGRESS,
+    "refuse": record(REFUSE, ep=2, arg=5, payload=b"no") + PROGRESS,
+}
+
 SEEDS = {
     "comm_hello": {"offer": hello(), "answer": hello(2), "reject": hello(6, text=b"no \x1b[2J"),
                    "next-version": hello(1, (2, 9)), "short": hello()[:100]},
@@ -169,6 +188,7 @@ SEEDS = {
                   "family": blob([(9, 80)]), "text": b"[::1]:4711", "name": b"node7:1"},
     "comm_records": {**{name: OPENED + program for name, program in PROGRAMS.items()},
                      **{name: OPENED + program for name, program in BROKEN.items()},
+                     **{name: OPENS_TOO + program for name, program in ANSWERS.items()},
                      "reordered": bytes([3]) + PROGRAMS["tag"] + PROGRAMS["object"]},
     "config_env": {"good": b"WHERRY_EAGER_MAX=16K\nWHERRY_LANES=shm,stream\nWHERRY_GRACE=3s\n",
                    "bad": b"WHERRY_EAGER_MAX=lots\nWHERRY_NO_SUCH=1\nWHERRY_LANES=,\n",
