@@ -16,6 +16,7 @@ from wherry._core import (
     Incoming,
     Listener,
     Message,
+    PeerInfo,
     Probed,
     RegisteredMemory,
     RemoteMemory,
@@ -32,9 +33,9 @@ from wherry.errors import Error, Status
 
 __all__ = [
     "ALL", "Context", "DeviceMemory", "Endpoint", "Error", "Frame", "Incoming", "Listener",
-    "Message", "Probed", "RegisteredMemory", "RemoteMemory", "Request", "Status", "Worker", "alloc",
-    "connect", "copy_memory", "errors", "get_include", "get_library_dir", "info", "listen", "register",
-    "set_log_level", "types", "worker",
+    "Message", "PeerInfo", "Probed", "RegisteredMemory", "RemoteMemory", "Request", "Status",
+    "Worker", "alloc", "connect", "copy_memory", "errors", "get_include", "get_library_dir",
+    "info", "listen", "register", "set_log_level", "types", "worker",
 ]
 __all__ += errors.__all__
 __version__: str = _version()

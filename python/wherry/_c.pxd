@@ -118,8 +118,10 @@ cdef extern from "<wherry/worker.h>" nogil:
         cbool progress_thread
         wh_accept_fn accept
         void *accept_arg
+        const void *accept_data
+        size_t accept_data_size
     enum:
-        WH_ADDRESS_MAX
+        WH_ADDRESS_MAX, WH_CONNECT_DATA_MAX
     ctypedef wh_status (*wh_alloc_fn)(wh_object *object, size_t index, void **ptr, void *arg)
     ctypedef void (*wh_free_fn)(void *ptr, size_t size, wh_mem_kind kind, int device, void *arg)
     wh_status wh_worker_set_allocator(wh_worker *worker, wh_mem_kind kind, wh_alloc_fn alloc,
@@ -151,6 +153,22 @@ cdef extern from "<wherry/endpoint.h>" nogil:
         wh_done_fn done
         void *arg
         const char *secret
+        const void *data
+        size_t data_size
+    ctypedef struct wh_address:
+        uint16_t family, port
+        uint32_t scope_id
+        char host[64]
+    ctypedef struct wh_peer_info:
+        size_t size
+        unsigned char uuid[16]
+        wh_address local, remote
+        bint same_host, vouched
+        uint32_t uid, pid
+        char host[64]
+    wh_status wh_endpoint_peer_info(const wh_endpoint *ep, wh_peer_info *info)
+    const void *wh_endpoint_peer_data(const wh_endpoint *ep, size_t *size)
+    bint wh_endpoint_lost(const wh_endpoint *ep)
     wh_status wh_endpoint_connect(wh_worker *worker, const char *address,
                                   const wh_endpoint_opts *opts, wh_endpoint **ep)
     wh_status wh_endpoint_connect_blob(wh_worker *worker, const void *blob, size_t size,
@@ -172,10 +190,14 @@ cdef extern from "<wherry/listener.h>" nogil:
         size_t size
         const char *secret
         cbool any_user
+        const void *data
+        size_t data_size
     wh_status wh_listener_open(wh_worker *worker, const char *address,
                                const wh_listener_opts *opts, wh_accept_fn accept, void *arg,
                                wh_listener **listener)
     uint16_t wh_listener_port(const wh_listener *listener)
+    wh_status wh_listener_sockaddr(const wh_listener *listener, size_t index,
+                                   wh_address *address)
     wh_status wh_listener_address(const wh_listener *listener, char *text, size_t size)
     void wh_listener_close(wh_listener *listener)
 

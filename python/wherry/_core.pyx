@@ -45,6 +45,11 @@ from wherry._ucx import ucx_package
 from wherry.errors import CLASS_OF, BusyError, ClosedError, Error, ForkedError
 
 
+cdef extern from "<sys/socket.h>":
+    enum:
+        AF_UNIX
+
+
 cdef int check(wh_status status) except -1:
     """Raises what a call of type.h or pack.h has failed with.  Same thread as the call."""
     if status != WH_OK:
@@ -60,6 +65,14 @@ ALL = UINT64_MAX  # the mask that compares whole tags
 
 Probed = namedtuple("Probed", "size tag source")
 Probed.__doc__ = "A message that has come: its bytes, its tag, and the endpoint that it came from."
+
+PeerInfo = namedtuple("PeerInfo", "uuid local remote same_host vouched uid pid host")
+PeerInfo.__doc__ = """Who is at the other end of an endpoint.
+
+The 16 bytes that name its worker; both addresses of the connection, see ``Endpoint.local_address``;
+whether it runs on this host; whether the kernel vouches for user and process id, or only the peer
+says them; user id, process id, host name.
+"""
 
 Incoming = namedtuple("Incoming", "size memory typestr shape tag")
 Incoming.__doc__ = """A part of an object that has come, for an allocator.
@@ -90,6 +103,27 @@ cdef bytes c_secret(object secret):
     if not isinstance(secret, (str, bytes)):
         raise TypeError(f"secret: str or bytes is needed, not {type(secret).__name__}; of a file, what it contains")
     return c_text(secret, "secret")
+
+
+cdef tuple c_data(object data, str name):
+    """Connect data for C: what must live during the call, as bytes."""
+    if data is None:
+        return (b"", 0)
+    if isinstance(data, str):
+        raise TypeError(f"{name}: bytes are needed, not str: encode it")
+    made = bytes(memoryview(data))
+    if len(made) > WH_CONNECT_DATA_MAX:
+        raise ValueError(f"{name}: {len(made)} bytes; at most {WH_CONNECT_DATA_MAX} can be given, "
+                         "more belongs into a message")
+    return (made, len(made))
+
+
+cdef object address_of(const wh_address *address):
+    """As the socket module has them: (host, port), or the name alone of a local socket."""
+    if address.family == 0:
+        return None
+    host = address.host.decode(errors="replace")
+    return host if address.family == AF_UNIX else (host, address.port)
 
 
 def version():

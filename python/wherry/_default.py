@@ -51,18 +51,20 @@ def worker() -> Worker:
 
 def connect(
     host: Optional[str] = None, port: Optional[int] = None, *, address: Any = None,
-    timeout: Optional[float] = None, secret: Union[str, bytes, None] = None,
+    timeout: Optional[float] = None, secret: Union[str, bytes, None] = None, data: Any = None,
 ) -> "Request[Endpoint]":
     """``Worker.connect`` of the default worker."""
-    return worker().connect(host, port, address=address, timeout=timeout, secret=secret)
+    return worker().connect(host, port, address=address, timeout=timeout, secret=secret,
+                            data=data)
 
 
 def listen(
     callback: Optional[Callable[[Endpoint], Any]] = None, host: Optional[str] = None,
     port: int = 0, *, secret: Union[str, bytes, None] = None, any_user: bool = False,
+    data: Any = None,
 ) -> "Request[Listener]":
     """``Worker.listen`` of the default worker."""
-    return worker().listen(callback, host, port, secret=secret, any_user=any_user)
+    return worker().listen(callback, host, port, secret=secret, any_user=any_user, data=data)
 
 
 def alloc(size: int, access: str = "rwa") -> RegisteredMemory:

@@ -29,6 +29,9 @@ cdef class Endpoint:
     cdef str peer_name, made_at
     cdef object lost_fn
     cdef bint closing
+    cdef bint was_lost       # of one that was closed
+    cdef wh_peer_info told   # size 0: nothing yet
+    cdef bytes data_told
     cdef object __weakref__
 
     def __dealloc__(self):
@@ -53,15 +56,29 @@ cdef class Endpoint:
         return wh_endpoint_error(self.c).decode() if self.c != NULL else ""
 
     cdef introduce(self):
-        """Learns the peer's name, for messages: after the end there is nobody to ask any more."""
+        """Learns who the peer is: after the end there is nobody to ask any more."""
         cdef char text[NAME_MAX]
+        cdef wh_peer_info info
+        cdef size_t size
         if wh_endpoint_peer(self.c, text, sizeof(text)) == WH_OK:
             self.peer_name = text.decode()
+        info.size = sizeof(info)
+        if wh_endpoint_peer_info(self.c, &info) == WH_OK:
+            self.told = info
+            data = <const char *>wh_endpoint_peer_data(self.c, &size)
+            self.data_told = data[:size] if data != NULL else b""
+
+    cdef bint introduced(self):
+        if self.told.size == 0 and self.c != NULL:
+            self.introduce()
+        return self.told.size != 0
 
     cdef void drop(self):
-        if self.c != NULL:
-            wh_endpoint_abort(self.c)
+        cdef wh_endpoint *c = self.c
+        if c != NULL:
+            self.was_lost = wh_endpoint_lost(c)
             self.c = NULL
+            wh_endpoint_abort(c)
 
     def send(self, buf, tag=0, *, bint sync=False, timeout=None):
         """Sends the bytes of `buf` as one message.
@@ -247,6 +264,7 @@ cdef class Endpoint:
         op.quiet = quiet
         if self.peer_name is None:
             self.introduce()
+        self.was_lost = wh_endpoint_lost(c)
         # The handle is given up with the call, and with it the way to ask for the lost peer.
         self.c = NULL
         return w.started(op, wh_endpoint_close(c, w.options(op, timeout_ms, 0), &op.handle), self)
@@ -280,6 +298,14 @@ cdef class Endpoint:
         return self.c == NULL
 
     @property
+    def lost(self):
+        """Whether the peer has closed or was lost; after ``close`` or ``abort``: whether it had then.
+
+        Any thread may ask, and finds it before any other operation tells.
+        """
+        return wh_endpoint_lost(self.c) if self.c != NULL else self.was_lost
+
+    @property
     def connected(self):
         """Whether the peer is there: connected, and neither closed nor lost.  Owner only."""
         if self.c == NULL:
@@ -293,6 +319,35 @@ cdef class Endpoint:
         if self.peer_name is None and self.c != NULL:
             self.introduce()
         return self.peer_name
+
+    @property
+    def local_address(self):
+        """This end of the connection to the peer: ``(host, port)``; None before it is connected.
+
+        It is what the first ``connect`` between the two workers used: later endpoints share it.  A
+        connect by ``address`` on one host needs no port: then it is a local socket's name, a str.
+        """
+        return address_of(&self.told.local) if self.introduced() else None
+
+    @property
+    def remote_address(self):
+        """The peer's end of the connection, as ``local_address``."""
+        return address_of(&self.told.remote) if self.introduced() else None
+
+    @property
+    def peer_info(self):
+        """Who is at the other end: a PeerInfo; None before it is connected."""
+        cdef const wh_peer_info *told = &self.told
+        if not self.introduced():
+            return None
+        return PeerInfo(told.uuid[:16], address_of(&told.local), address_of(&told.remote),
+                        bool(told.same_host), bool(told.vouched), told.uid, told.pid,
+                        told.host.decode(errors="replace"))
+
+    @property
+    def peer_data(self):
+        """What the peer gave as `data` of ``connect`` or ``listen``; None before it is connected."""
+        return self.data_told if self.introduced() else None
 
     @property
     def lanes(self):
@@ -398,7 +453,7 @@ cdef str address_text(object host, object port):
 
 
 cdef Request connect(Worker w, object host, object port, object address, object timeout,
-                     object secret):
+                     object secret, object data):
     cdef wh_endpoint_opts opts
     cdef wh_status status
     cdef const unsigned char[::1] blob
@@ -406,8 +461,11 @@ cdef Request connect(Worker w, object host, object port, object address, object 
     if (address is None) == (host is None or port is None):
         raise TypeError("connect: give a host and a port, or an address")
     secret_bytes = c_secret(secret)
+    given, size = c_data(data, "data")
     memset(&opts, 0, sizeof(opts))
     opts.size = sizeof(opts)
+    opts.data = <const char *>given
+    opts.data_size = size
     opts.timeout_ms = milliseconds(timeout)
     opts.done = park_on_done
     if secret_bytes is not None:

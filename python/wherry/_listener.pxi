@@ -67,6 +67,19 @@ cdef class Listener:
         must(wh_listener_address(self.door.listener, text, sizeof(text)), "address")
         return text.decode()
 
+    @property
+    def addresses(self):
+        """Where it listens: a list of ``(host, port)``, one per socket.  Owner only."""
+        cdef wh_address address
+        cdef size_t index = 0
+        cdef list found = []
+        self.must_be_open()
+        self.worker.must_own()
+        while wh_listener_sockaddr(self.door.listener, index, &address) == WH_OK:
+            found.append(address_of(&address))
+            index += 1
+        return found
+
     cdef int must_be_open(self) except -1:
         if self.door == NULL:
             raise failure(WH_ECLOSED, "the listener is closed")
@@ -110,15 +123,18 @@ cdef class Listener:
 
 
 cdef Request listen(Worker w, object callback, object host, object port, object secret,
-                    bint any_user):
+                    bint any_user, object data):
     cdef wh_listener_opts opts
     cdef Listener listener
     w.must_be_open()
     if callback is not None and not callable(callback):
         raise TypeError(f"callback: {callback!r} cannot be called")
     secret_bytes = c_secret(secret)
+    given, size = c_data(data, "data")
     memset(&opts, 0, sizeof(opts))
     opts.size = sizeof(opts)
+    opts.data = <const char *>given
+    opts.data_size = size
     opts.any_user = any_user
     if secret_bytes is not None:
         opts.secret = secret_bytes

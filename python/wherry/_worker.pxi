@@ -9,6 +9,7 @@ cdef class Worker(Driven):
     context: the configuration; default: one made from the environment.
     accept: called with each endpoint that a peer opens through ``address``; a function, or a
         coroutine function, of which a task is made.
+    data: bytes that those peers read as ``Endpoint.peer_data``; at most 1,024.
 
     It joins the loop that runs when it is made, or else the first in which one of its operations is
     awaited; when that loop is closed, the next.  Without a loop its operations are waited for by
@@ -29,12 +30,15 @@ cdef class Worker(Driven):
     cdef set late             # tasks that were given a message instead of their cancellation
     cdef object __weakref__
 
-    def __cinit__(self, Context context=None, *, accept=None):
+    def __cinit__(self, Context context=None, *, accept=None, data=None):
         cdef wh_worker_opts opts
         if accept is not None and not callable(accept):
             raise TypeError(f"accept: {accept!r} cannot be called")
         memset(&opts, 0, sizeof(opts))
         opts.size = sizeof(opts)
+        given, size = c_data(data, "data")
+        opts.accept_data = <const char *>given
+        opts.accept_data_size = size
         self.context = context if context is not None else Context()
         park_init(&self.parked)
         self.door.home = &self.parked
@@ -219,26 +223,32 @@ cdef class Worker(Driven):
             raise failure(WH_ETHREAD, "")
         return 0
 
-    def connect(self, host=None, port=None, *, address=None, timeout=None, secret=None):
+    def connect(self, host=None, port=None, *, address=None, timeout=None, secret=None,
+                data=None):
         """Connects to a listener at `host` and `port`, or to a worker by its ``address``.
 
         timeout: seconds; default: the setting `connect_timeout`.
         secret: what both sides must know; default: the setting `secret`.
+        data: at most 1,024 bytes that the peer reads as ``Endpoint.peer_data`` once it has the
+            endpoint.
 
         Gives an Endpoint.  Raises RefusedError, AddressError, TimedOutError, AuthError, ...
         """
-        return connect(self, host, port, address, timeout, secret)
+        return connect(self, host, port, address, timeout, secret, data)
 
-    def listen(self, callback=None, host=None, port=0, *, secret=None, any_user=False):
+    def listen(self, callback=None, host=None, port=0, *, secret=None, any_user=False,
+               data=None):
         """Listens at `host` (default: all addresses) and `port` (0: a free one).
 
         callback: called with each new Endpoint; a function, or a coroutine function, of which a
             task is made.  Without one, take them with ``Listener.accept``.
         any_user: whether processes of other users of this host may connect.
+        data: at most 1,024 bytes that each peer reads as ``Endpoint.peer_data`` once it is
+            connected.
 
         Gives a Listener.  Raises AddressError when the address is taken or not this machine's.
         """
-        return listen(self, callback, host, port, secret, any_user)
+        return listen(self, callback, host, port, secret, any_user, data)
 
     @property
     def address(self):
