@@ -195,6 +195,8 @@ static void take_ready(whi_dial *dial) {
     if (dial->local) {
         (void)whi_sock_peer_of(fd, &pid, &link->uid);
         whi_peer_vouch(link->who, fd);
+    } else if (whi_hello_same_host(&dial->peer, worker->ctx->boot_id)) {
+        link->uid = dial->peer.uid;  // its word, as of those that dial us
     }
     whi_link_start(link);
     if (link->dead) {

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "engine/hostile_kit.h"
 #include "link/address.h"
+#include "link/listener.h"
 
 static const char *const over_stream[] = {"lanes=stream", NULL};
 static duo d;
@@ -493,6 +494,8 @@ TEST(an_older_peer_connects) {
     end();
 }
 
+static uint32_t old_uid;  // the user that it says it runs as
+
 // connect_to_old connects to a listener whose library has no connect data, and returns how that
 // went.
 static wh_endpoint *connect_to_old(int listener, uint16_t at, const void *data, int *fd) {
@@ -509,6 +512,7 @@ static wh_endpoint *connect_to_old(int listener, uint16_t at, const void *data, 
     CHECK(raw_hello_read(&victim, *fd, &offer));
     CHECK(offer.features & WHI_FEATURE_DATA);
     whi_hello old = raw_says(&victim, WHI_HELLO_ANSWER);
+    old.uid = old_uid;
     CHECK(raw_hello_write(&victim, *fd, &old, record));
     CHECK(raw_hello_read(&victim, *fd, &offer));
     CHECK_EQ_INT(offer.step, WHI_HELLO_CONFIRM);
@@ -517,16 +521,23 @@ static wh_endpoint *connect_to_old(int listener, uint16_t at, const void *data, 
     return ep;
 }
 
-TEST(an_older_peer_is_connected_to) {
-    begin();
-    raw_features = 0;
+static int old_listener(uint16_t *at) {
     struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof(addr);
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    CHECK(bind(listener, (struct sockaddr *)&addr, size) == 0 && listen(listener, 8) == 0);
-    CHECK(getsockname(listener, (struct sockaddr *)&addr, &size) == 0);
-    int fd = -1;
-    wh_endpoint *ep = connect_to_old(listener, ntohs(addr.sin_port), "data", &fd);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    CHECK(bind(fd, (struct sockaddr *)&addr, size) == 0 && listen(fd, 8) == 0);
+    CHECK(getsockname(fd, (struct sockaddr *)&addr, &size) == 0);
+    *at = ntohs(addr.sin_port);
+    raw_features = 0;
+    old_uid = geteuid();
+    return fd;
+}
+
+TEST(an_older_peer_is_connected_to) {
+    begin();
+    uint16_t at;
+    int fd = -1, listener = old_listener(&at);
+    wh_endpoint *ep = connect_to_old(listener, at, "data", &fd);
     PUMP_UNTIL(&victim, wh_endpoint_status(ep) != WH_PENDING);
     CHECK_EQ_INT(wh_endpoint_status(ep), WH_ENOTSUP);
     CHECK(strstr(wh_endpoint_error(ep), "too old"));
@@ -535,7 +546,7 @@ TEST(an_older_peer_is_connected_to) {
     wh_endpoint_abort(ep);
     close(fd);
     // Without data it is a peer like any other.
-    ep = connect_to_old(listener, ntohs(addr.sin_port), NULL, &fd);
+    ep = connect_to_old(listener, at, NULL, &fd);
     whi_hdr hdr;
     CHECK(raw_read(&victim, fd, &hdr, sizeof(hdr)));
     CHECK_EQ_INT(hdr.cls, WHI_CLASS_OPEN);
@@ -548,6 +559,39 @@ TEST(an_older_peer_is_connected_to) {
     close(fd);
     close(listener);
     end();
+}
+
+// Who was dialled and says that it is another user of this host asks for that user's rights here.
+TEST(a_dialled_peer_of_another_user) {
+    for (int other = 0; other < 2; other++) {
+        begin();
+        uint16_t at;
+        int fd = -1, listener = old_listener(&at);
+        wh_listener *own = NULL;
+        CHECK_EQ_INT(
+            wh_listener_open(victim.client, "127.0.0.1:0", NULL, duo_accept, &victim, &own), WH_OK);
+        old_uid = geteuid() + (uint32_t)other;
+        wh_endpoint *ep = connect_to_old(listener, at, NULL, &fd);
+        whi_hdr hdr;
+        CHECK(raw_read(&victim, fd, &hdr, sizeof(hdr)));
+        whi_hdr yes = {.cls = WHI_CLASS_ACCEPT, .ep = hdr.ep, .seq = 9, .arg = 1 << 20};
+        CHECK(raw_write(&victim, fd, &yes, sizeof(yes)));
+        PUMP_UNTIL(&victim, wh_endpoint_status(ep) == WH_OK);
+        CHECK_EQ_INT(info_of(ep).uid, old_uid);
+        CHECK(!info_of(ep).vouched);
+        whi_hdr open = {.cls = WHI_CLASS_OPEN, .ep = 2, .seq = 9, .tag = whi_listener_id(own)};
+        CHECK(raw_write(&victim, fd, &open, sizeof(open)));
+        CHECK(raw_read(&victim, fd, &hdr, sizeof(hdr)));
+        CHECK_EQ_INT(hdr.cls, other ? WHI_CLASS_REFUSE : WHI_CLASS_ACCEPT);
+        CHECK(!other || (int64_t)hdr.arg == WH_EPERM);
+        while (victim.accepted_count > 1)
+            wh_endpoint_abort(victim.accepted[--victim.accepted_count]);
+        wh_endpoint_abort(ep);
+        wh_listener_close(own);
+        close(fd);
+        close(listener);
+        end();
+    }
 }
 
 // ---- lost
