@@ -3,13 +3,12 @@
 // Host memory as a memory kind: every copy is a memmove and every event has passed.
 //
 // The idea: the host has no streams of its own, so what is submitted asynchronously is done before
-// the call returns, which any order allows.  Nothing here keeps state.
+// the call returns, which any order allows.  Memory comes from the pool; nothing here keeps state.
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/log.h"
+#include "mem/host_pool.h"
 #include "mem/mem.h"
-
-enum { ALIGNMENT = 64 };  // of a cache line, and of the widest vector
 
 static bool host_exists(void) {
     return true;
@@ -24,7 +23,7 @@ static bool host_query(const void *ptr, wh_mem_info *info) {
 
 static wh_status host_alloc(int device, size_t size, void **ptr) {
     (void)device;
-    void *memory = whi_aligned_alloc(ALIGNMENT, size);
+    void *memory = whi_host_alloc(size);
     if (!memory)
         return WH_ENOMEM;
     *ptr = memory;
@@ -32,8 +31,13 @@ static wh_status host_alloc(int device, size_t size, void **ptr) {
 }
 
 static wh_status host_free(void *ptr) {
-    whi_free(ptr);
-    return WH_OK;
+    if (whi_host_free(ptr))
+        return WH_OK;
+    whi_log(WHI_ERROR, "E-MEM-08",
+            "freeing host memory at %p: it is not the begin of a live allocation of "
+            "wh_mem_alloc_kind or of a received frame",
+            ptr);
+    return WH_EINVAL;
 }
 
 static wh_status host_copy(whi_mem_way way, void *dst, const void *src, size_t size) {
