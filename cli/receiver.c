@@ -85,8 +85,10 @@ wh_status receiver_begin(receiver *self, wh_worker *worker) {
         bool host = kind == WH_MEM_HOST;
         if (!(wh_mem_kinds() & 1u << kind))
             continue;
-        wh_status status = wh_worker_set_allocator(
-            worker, (wh_mem_kind)kind, host ? give_memory : give_nothing, take_memory, self);
+        wh_status status =
+            wh_worker_set_allocator(worker, (wh_mem_kind)kind,
+                                    WH_ALLOCATOR(.alloc = host ? give_memory : give_nothing,
+                                                 .free_fn = take_memory, .arg = self));
         if (status != WH_OK)
             return status;
     }

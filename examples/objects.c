@@ -74,7 +74,9 @@ int main(void) {
     wh_endpoint *out, *in;
     must(wh_context_create(NULL, &ctx), "context");
     must(wh_worker_create(ctx, NULL, &worker), "worker");
-    must(wh_worker_set_allocator(worker, WH_MEM_HOST, place, unplace, &a), "allocator");
+    must(wh_worker_set_allocator(worker, WH_MEM_HOST,
+                                 WH_ALLOCATOR(.alloc = place, .free_fn = unplace, .arg = &a)),
+         "allocator");
     connect_to_self(worker, &out, &in);
 
     const char *header = "{\"columns\": [\"id\", \"value\"]}";

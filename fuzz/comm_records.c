@@ -391,7 +391,8 @@ static void begin(void) {
                           &f.worker) == WH_OK);
     for (uint16_t id = 0; id < 4; id++)
         MUST(wh_worker_set_am(f.worker, id, on_am, NULL) == WH_OK);
-    MUST(wh_worker_set_allocator(f.worker, WH_MEM_HOST, on_alloc, on_free, NULL) == WH_OK);
+    MUST(wh_worker_set_allocator(f.worker, WH_MEM_HOST,
+                                 WH_ALLOCATOR(.alloc = on_alloc, .free_fn = on_free)) == WH_OK);
 }
 
 static void check_quiet(void) {

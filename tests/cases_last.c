@@ -212,9 +212,10 @@ static void take_last(kit_side *me, wh_endpoint *ep, const last_round *r) {
     seen.ep = ep;
     seen.buf = kit_alloc(me, r->size);
     bool asks = r->memory != PLAIN;
-    REQUIRE_STATUS(wh_worker_set_allocator(me->worker, WH_MEM_HOST, asks ? allocate : NULL,
-                                           asks ? release : NULL, NULL),
-                   WH_OK);
+    REQUIRE_STATUS(
+        wh_worker_set_allocator(me->worker, WH_MEM_HOST,
+                                asks ? WH_ALLOCATOR(.alloc = allocate, .free_fn = release) : NULL),
+        WH_OK);
     REQUIRE_STATUS(wh_worker_set_am(me->worker, LAST_AM_ID, on_am, NULL), WH_OK);
     REQUIRE_STATUS(wh_endpoint_on_lost(ep, on_lost, NULL), WH_OK);
     if (r->when == BEFORE && r->kind != LAST_AM)
@@ -222,7 +223,7 @@ static void take_last(kit_side *me, wh_endpoint *ep, const last_round *r) {
     SYNC();
     ask(me);
     check_last(me);
-    REQUIRE_STATUS(wh_worker_set_allocator(me->worker, WH_MEM_HOST, NULL, NULL, NULL), WH_OK);
+    REQUIRE_STATUS(wh_worker_set_allocator(me->worker, WH_MEM_HOST, NULL), WH_OK);
     REQUIRE_STATUS(wh_worker_set_am(me->worker, LAST_AM_ID, NULL, NULL), WH_OK);
     kit_close(me, ep);
     free(seen.buf);

@@ -197,7 +197,7 @@ CASE(object_taken_frames_outlive_it, 0) {
     REQUIRE(taken && !wh_object_take_frame(object, 1) && !wh_object_take_frame(object, 9));
     wh_object_free(object);
     SAME(taken, frame_size(&s, 1), 1);
-    free(taken);
+    REQUIRE_STATUS(wh_mem_free_kind(WH_MEM_HOST, taken), WH_OK);
 }
 
 // ---- allocators
@@ -212,6 +212,9 @@ typedef struct allocator {
 
 static wh_status allocate(wh_object *object, size_t index, void **ptr, void *arg) {
     allocator *a = arg;
+    kit_side *me = a->me;
+    REQUIRE_INT(wh_object_tag(object), 1);
+    REQUIRE(wh_object_endpoint(object) == me->ep && !wh_object_frame(object, index)->data);
     atomic_fetch_add(&a->asked, 1);
     if (a->answer != WH_OK)
         return a->answer;
@@ -231,8 +234,9 @@ static void release(void *ptr, size_t size, wh_mem_kind kind, int device, void *
 }
 
 static void use_allocator(kit_side *me, allocator *a) {
-    REQUIRE_STATUS(wh_worker_set_allocator(me->worker, WH_MEM_HOST, a ? allocate : NULL,
-                                           a ? release : NULL, a),
+    REQUIRE_STATUS(wh_worker_set_allocator(
+                       me->worker, WH_MEM_HOST,
+                       a ? WH_ALLOCATOR(.alloc = allocate, .free_fn = release, .arg = a) : NULL),
                    WH_OK);
 }
 
@@ -259,6 +263,52 @@ CASE(object_allocator, 0) {
     }
     if (me->role == 1)
         use_allocator(me, NULL);
+}
+
+// The allocator of a receive comes before that of its endpoint, and that before the worker's; each from a threshold on.
+CASE(object_allocators_of_each_level, 0) {
+    const shape shapes[] = {{8, 4, 100}, {8, 4, 100000}};
+    static allocator levels[3];
+    for (int level = 0; level < 3; level++) {
+        allocator *a = &levels[level];
+        const wh_allocator *set =
+            WH_ALLOCATOR(.alloc = allocate, .free_fn = release, .arg = a, .threshold = 101);
+        if (me->role == 1) {
+            *a = (allocator){.me = me};
+            if (level == 0)
+                REQUIRE_STATUS(wh_worker_set_allocator(me->worker, WH_MEM_HOST, set), WH_OK);
+            if (level == 1)
+                REQUIRE_STATUS(wh_endpoint_set_allocator(me->ep, WH_MEM_HOST, set), WH_OK);
+        }
+        SYNC();
+        for (int i = 0; i < 2; i++) {
+            if (me->role == 0) {
+                send_shape(me, &shapes[i]);
+                continue;
+            }
+            kit_op op;
+            (void)kit_opts(&op);
+            op.opts.allocator = level == 2 ? set : NULL;
+            if (kit_flip(me, 2))
+                BEGIN(&op,
+                      wh_object_recv(me->ep, NULL, 0, 0, 1, WH_TAG_MASK_ALL, &op.opts, &op.req));
+            else
+                BEGIN(&op, wh_worker_object_recv(me->worker, NULL, 0, 0, 1, WH_TAG_MASK_ALL,
+                                                 &op.opts, &op.req));
+            END(&op, WH_OK);
+            check_object(me, &shapes[i], op.result.object);
+            wh_object_free(op.result.object);
+            // Of four frames one is empty; of the small ones one has 100 bytes, one 101, and one 103.
+            REQUIRE_INT(atomic_load(&a->asked), 2 + 3 * i);
+            REQUIRE_INT(atomic_load(&a->freed), 2 + 3 * i);
+        }
+    }
+    if (me->role != 1)
+        return;
+    REQUIRE_INT(atomic_load(&levels[0].asked), 5);
+    REQUIRE_INT(atomic_load(&levels[1].asked), 5);
+    REQUIRE_STATUS(wh_endpoint_set_allocator(me->ep, WH_MEM_HOST, NULL), WH_OK);
+    use_allocator(me, NULL);
 }
 
 typedef struct answer {
@@ -398,7 +448,9 @@ static void run_abort_inside(kit_side *me, bool unexpected) {
         me->ep = NULL;
     } else {
         a = (allocator){.me = me};
-        REQUIRE_STATUS(wh_worker_set_allocator(me->worker, WH_MEM_HOST, abort_inside, release, &a),
+        REQUIRE_STATUS(wh_worker_set_allocator(
+                           me->worker, WH_MEM_HOST,
+                           WH_ALLOCATOR(.alloc = abort_inside, .free_fn = release, .arg = &a)),
                        WH_OK);
         if (unexpected) {
             SYNC();

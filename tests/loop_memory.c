@@ -76,7 +76,8 @@ void memory_begin(void) {
         memory.asks[side] = model_chance(50);
         if (memory.asks[side])
             CHECK_STATUS(
-                wh_worker_set_allocator(model.worker[side], WH_MEM_HOST, allocate, release, NULL),
+                wh_worker_set_allocator(model.worker[side], WH_MEM_HOST,
+                                        WH_ALLOCATOR(.alloc = allocate, .free_fn = release)),
                 WH_OK);
     }
 }

@@ -47,14 +47,18 @@ WH_API WH_CHECK wh_status wh_mem_query(const void *ptr, wh_mem_info *info);
 
 // wh_mem_alloc_kind allocates `size` bytes on a device; for host memory `device` is ignored.
 //
+// Host memory is that of received frames: aligned to 64 bytes, from 2 MiB on in huge pages where the system
+// has them, and kept for reuse as the settings pool_max and pool_idle say while some worker receives
+// such frames.
+//
 // Fails with WH_ENOTSUP when the kind does not exist here, WH_ENOTFOUND when the device does not,
 // and WH_ENOMEM.  The caller gives it back with wh_mem_free_kind and the same kind.
 WH_API WH_CHECK wh_status wh_mem_alloc_kind(wh_mem_kind kind, int device, size_t size, void **ptr);
 
 // wh_mem_free_kind gives back what wh_mem_alloc_kind returned.  NULL is allowed.
 //
-// A device kind answers WH_EINVAL to a pointer that is not the start of a live allocation, and says
-// in the log what it is instead.
+// It answers WH_EINVAL to a pointer that is not the start of a live allocation, and says so in the log; of
+// host memory it finds out in most cases only, as free() does.
 WH_API WH_CHECK wh_status wh_mem_free_kind(wh_mem_kind kind, void *ptr);
 
 // wh_mem_copy copies `size` bytes between any two kinds and returns when they are there.

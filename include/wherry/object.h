@@ -80,12 +80,22 @@ WH_API const wh_frame *wh_object_frame(const wh_object *object, size_t index);
 // wh_object_tag returns the tag that it was sent with.
 WH_API uint64_t wh_object_tag(const wh_object *object);
 
+// wh_endpoint_set_allocator sets who allocates frames of memory kind `kind` of objects from this endpoint, as
+// wh_worker_set_allocator does for all; NULL: as for all.  Owner only.
+WH_API WH_CHECK wh_status wh_endpoint_set_allocator(wh_endpoint *ep, wh_mem_kind kind,
+                                                    const wh_allocator *allocator);
+
 // wh_object_arg returns the `arg` of the options of the receive that the object is for, so that an
 // allocator knows whom it works for, or that of the worker's handler; NULL once the receive has ended.
 WH_API void *wh_object_arg(const wh_object *object);
 
-// wh_object_take_frame gives the memory of frame `index` to the caller, who frees it as its allocator says
-// (free() by default); NULL when it lies in the object itself or was the caller's already.
+// wh_object_endpoint returns the endpoint that it comes from, borrowed, for allocators; NULL when that is no
+// longer open, and once the receive has ended (its result tells the source).
+WH_API wh_endpoint *wh_object_endpoint(const wh_object *object);
+
+// wh_object_take_frame gives the memory of frame `index` to the caller, who frees it as its allocator says, or,
+// when none was asked, with wh_mem_free_kind and the frame's memory kind, from any thread and whenever;
+// NULL when it lies in the object itself or was the caller's already.
 WH_API void *wh_object_take_frame(wh_object *object, size_t index);
 
 // wh_object_accept answers an allocator's WH_PENDING: `data` is the memory of frame `index`, NULL

@@ -27,6 +27,7 @@ extern "C" {
 typedef struct wh_request wh_request;
 typedef struct wh_endpoint wh_endpoint;
 typedef struct wh_object wh_object;
+typedef struct wh_allocator wh_allocator;
 
 // How an operation ended.  Which fields mean something depends on the operation.  It is 64 bytes for good: what is
 // reserved is written as zero.
@@ -56,6 +57,7 @@ typedef struct wh_op_opts {  // zero in any field means its default
     wh_done_fn done;         // default: none
     void *arg;               // of done
     wh_result *result;       // filled when the call returns WH_OK
+    const wh_allocator *allocator;  // of an object receive: who allocates its frames, of any kind
 } wh_op_opts;
 #ifndef __cplusplus
 #define WH_OP_OPTS(...) (&(wh_op_opts){.size = sizeof(wh_op_opts), __VA_ARGS__})

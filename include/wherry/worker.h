@@ -114,15 +114,31 @@ WH_API WH_CHECK wh_status wh_worker_address(wh_worker *worker, void *blob, size_
 // wh_worker_uuid copies the 16 bytes that name the worker.
 WH_API void wh_worker_uuid(const wh_worker *worker, uint8_t uuid[16]);
 
-// Asked, in progress, for the memory of frame `index` of an arriving object.  Return WH_OK with *ptr set,
-// WH_PENDING to answer later with wh_object_accept, or an error, which rejects the object.
+// Asked, in progress, for the memory of frame `index` of an arriving object, whose tag, endpoint, header, frames
+// and receive wherry/object.h tells.  Return WH_OK with *ptr set, WH_PENDING to answer later with
+// wh_object_accept, or an error, which rejects the object.
 typedef wh_status (*wh_alloc_fn)(wh_object *object, size_t index, void **ptr, void *arg);
 typedef void (*wh_free_fn)(void *ptr, size_t size, wh_mem_kind kind, int device, void *arg);
 
-// wh_worker_set_allocator sets who allocates frames of memory kind `kind` for objects received blind.
-// Default: malloc for host, wh_mem_alloc_kind for devices.  Owner only.
+// Who gives the memory for frames of objects received blind.  A frame smaller than `threshold` is not asked
+// for: it is treated as if there were no allocator, which costs nothing.  Without `alloc`, none is.
+struct wh_allocator {
+    size_t size;  // of the caller's struct, so that it can grow
+    wh_alloc_fn alloc;
+    wh_free_fn free_fn;  // not without `alloc`; called by whoever frees the object
+    void *arg;           // of both
+    size_t threshold;    // bytes
+};
+#ifndef __cplusplus
+#define WH_ALLOCATOR(...) (&(wh_allocator){.size = sizeof(wh_allocator), __VA_ARGS__})
+#endif
+
+// wh_worker_set_allocator sets who allocates frames of memory kind `kind`; NULL: nobody is asked.  An
+// endpoint (wh_endpoint_set_allocator) and a receive (wh_op_opts) may have allocators of their own, which come
+// first.  Where nobody is asked, small frames lie in the object and others come from wh_mem_alloc_kind.
+// The struct is copied.  Owner only.
 WH_API WH_CHECK wh_status wh_worker_set_allocator(wh_worker *worker, wh_mem_kind kind,
-                                                  wh_alloc_fn alloc, wh_free_fn free_fn, void *arg);
+                                                  const wh_allocator *allocator);
 
 // What a worker or an endpoint has done so far.
 typedef struct wh_counters {

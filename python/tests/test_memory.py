@@ -163,7 +163,7 @@ class Allocators(LoopCase):
                 _, got = await asyncio.gather(a.send_obj(sent, 2**64 - 1), b.recv_obj(0, 0))
                 self.assertIs(type(got), array.array)
                 self.assertEqual(got.tobytes(), sent + b"\0")
-                self.assertEqual(asked.pop(), (size, "host", None, None, 2**64 - 1))
+                self.assertEqual(asked.pop(), (size, "host", None, None, 2**64 - 1, 0, b))
             # A list, some of it given; and for any source, without a loop's help.
             place = bytearray(3)
             op = worker.recv_obj(into=[place])

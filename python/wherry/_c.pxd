@@ -92,6 +92,14 @@ cdef extern from "<wherry/request.h>" nogil:
         wh_object *object
     ctypedef void (*wh_done_fn)(wh_request *req, const wh_result *result, void *arg)
     uint32_t WH_OP_SYNC
+    ctypedef wh_status (*wh_alloc_fn)(wh_object *object, size_t index, void **ptr, void *arg)
+    ctypedef void (*wh_free_fn)(void *ptr, size_t size, wh_mem_kind kind, int device, void *arg)
+    ctypedef struct wh_allocator:
+        size_t size
+        wh_alloc_fn alloc
+        wh_free_fn free_fn
+        void *arg
+        size_t threshold
     ctypedef struct wh_op_opts:
         size_t size
         int32_t timeout_ms
@@ -101,6 +109,7 @@ cdef extern from "<wherry/request.h>" nogil:
         wh_done_fn done
         void *arg
         wh_result *result
+        const wh_allocator *allocator
     wh_status wh_request_wait(wh_request *req, int timeout_ms)
     const char *wh_request_error(const wh_request *req)
     void wh_request_cancel(wh_request *req)
@@ -122,10 +131,8 @@ cdef extern from "<wherry/worker.h>" nogil:
         size_t accept_data_size
     enum:
         WH_ADDRESS_MAX, WH_CONNECT_DATA_MAX
-    ctypedef wh_status (*wh_alloc_fn)(wh_object *object, size_t index, void **ptr, void *arg)
-    ctypedef void (*wh_free_fn)(void *ptr, size_t size, wh_mem_kind kind, int device, void *arg)
-    wh_status wh_worker_set_allocator(wh_worker *worker, wh_mem_kind kind, wh_alloc_fn alloc,
-                                      wh_free_fn free_fn, void *arg)
+    wh_status wh_worker_set_allocator(wh_worker *worker, wh_mem_kind kind,
+                                      const wh_allocator *allocator)
     ctypedef struct wh_counters:
         size_t size
         uint64_t sent_messages, sent_bytes, received_messages, received_bytes
@@ -241,6 +248,10 @@ cdef extern from "<wherry/object.h>" nogil:
     size_t wh_object_count(const wh_object *object)
     uint64_t wh_object_tag(const wh_object *object)
     const wh_frame *wh_object_frame(const wh_object *object, size_t index)
+    wh_endpoint *wh_object_endpoint(const wh_object *object)
+    void *wh_object_take_frame(wh_object *object, size_t index)
+    wh_status wh_endpoint_set_allocator(wh_endpoint *ep, wh_mem_kind kind,
+                                        const wh_allocator *allocator)
     wh_status wh_object_accept(wh_object *object, size_t index, void *data)
     void wh_object_free(wh_object *object)
 
@@ -354,8 +365,13 @@ cdef extern from "_park.h" nogil:
     wh_status park_on_alloc(wh_object *object, size_t index, void **ptr, void *arg)
     void park_on_free(void *ptr, size_t size, wh_mem_kind kind, int device, void *arg)
     uint64_t park_clock_ns()
-    bint park_glance(wh_worker *worker, const parked_op *op)
-    bint park_spin(wh_worker *worker, const parked_op *op, uint64_t until_ns)
+    cdef enum park_news:
+        PARK_QUIET
+        PARK_ENDED
+        PARK_ASKED
+        PARK_EVENT
+    park_news park_glance(wh_worker *worker, const parked_op *op)
+    park_news park_spin(wh_worker *worker, const parked_op *op, uint64_t until_ns)
     bint park_linger(wh_worker *worker, uint64_t until_ns)
 
 cdef extern from "<wherry/type.h>" nogil:

@@ -74,12 +74,13 @@ whether it runs on this host; whether the kernel vouches for user and process id
 says them; user id, process id, host name.
 """
 
-Incoming = namedtuple("Incoming", "size memory typestr shape tag")
+Incoming = namedtuple("Incoming", "size memory typestr shape tag index endpoint")
 Incoming.__doc__ = """A part of an object that has come, for an allocator.
 
 Its bytes, the kind of memory that it was sent from ("host", "cuda", "sim"), and of an array its
 type, such as "<f8" (or a list of fields, as ``numpy.dtype`` takes it), and shape; else None.
-And the tag of the object.
+And the tag of the object, the number of the part, and the Endpoint that it comes from (None: that
+has been closed).
 """
 
 

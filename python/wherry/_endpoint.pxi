@@ -28,6 +28,7 @@ cdef class Endpoint:
     cdef readonly Worker worker
     cdef str peer_name, made_at
     cdef object lost_fn
+    cdef dict allocators  # as the worker's; None: it has none of its own
     cdef bint closing
     cdef bint was_lost       # of one that was closed
     cdef wh_peer_info told   # size 0: nothing yet
@@ -145,17 +146,37 @@ cdef class Endpoint:
         """
         return send_object(self, obj, bits_of(tag, "tag"), timeout)
 
-    def recv_obj(self, tag=0, mask=ALL, *, into=None, timeout=None):
+    def recv_obj(self, tag=0, mask=ALL, *, into=None, timeout=None, allocator=None, threshold=0):
         """Receives the next object whose tag fits, and allocates what it needs.
 
         into: a writable buffer, or a list of them, for the object's parts; None among them:
             allocate.  A given buffer is returned as that part.
+        allocator: who gives the memory of all other parts, of any kind of memory, that have at
+            least `threshold` bytes; as ``Worker.set_allocator``, for this receive.
 
         Gives what was sent: an object, or a list of them.  Raises TruncatedError when a given
         buffer is too small, and what ``recv`` does.
         """
         return recv_object(self.worker, self, into, bits_of(tag, "tag"), bits_of(mask, "mask"),
-                           timeout)
+                           timeout, allocator, threshold)
+
+    def set_allocator(self, str memory not None, allocator, *, threshold=0):
+        """Sets who gives the memory for objects from this endpoint, as ``Worker.set_allocator``
+        does for all of them.  None: as for all.  Owner only.
+        """
+        cdef wh_allocator made
+        cdef wh_mem_kind kind = kind_of(memory)
+        cdef wh_endpoint *c = self.open()
+        if allocator is None:
+            must(wh_endpoint_set_allocator(c, kind, NULL), "set_allocator")
+            if self.allocators is not None:
+                self.allocators.pop(memory, None)
+            return
+        fill_allocator(&made, allocator, threshold, "set_allocator")
+        must(wh_endpoint_set_allocator(c, kind, &made), "set_allocator")
+        if self.allocators is None:
+            self.allocators = {}
+        self.allocators[memory] = allocator
 
     def objects(self, tag=0, mask=ALL, *, timeout=None):
         """For ``async for obj in ep.objects():`` what ``recv_obj`` gives, until the peer has closed.

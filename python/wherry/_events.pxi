@@ -16,6 +16,11 @@ cdef int handle_events(Worker w) except -1:
         finally:
             free(event)
         event = park_pop(&w.parked)
+    return answer_asked(w)
+
+
+cdef int answer_asked(Worker w) except -1:
+    """Asks the allocators that objects wait for."""
     cdef parked_op *asking = park_first_asking(&w.parked)
     while asking != NULL:
         (<Request>asking.request).give_memory()

@@ -33,27 +33,37 @@ cdef ObjectHold take_object(wh_object *c):
 
 
 cdef class Frame:
-    """Memory of one received part: a buffer, or on a device ``__cuda_array_interface__``."""
+    """Memory of one received part: a buffer, or on a device ``__cuda_array_interface__``.
 
-    cdef ObjectHold owner
-    cdef const wh_frame *c
+    A large part owns its memory, so that one of them does not keep the others.
+    """
+
+    cdef ObjectHold owner  # of a small one, which lies in the object
+    cdef void *data
+    cdef size_t size
+    cdef wh_mem_kind mem
+    cdef bint owned
     cdef object typestr, shape
 
+    def __dealloc__(self):
+        if self.owned:
+            wh_mem_free_kind(self.mem, self.data)  # if it fails, the log has said why
+
     def __getbuffer__(self, Py_buffer *view, int flags):
-        if self.c.mem != WH_MEM_HOST:
+        if self.mem != WH_MEM_HOST:
             raise BufferError("this memory is on a device")
-        PyBuffer_FillInfo(view, self, self.c.data, self.c.size, 0, flags)
+        PyBuffer_FillInfo(view, self, self.data, self.size, 0, flags)
 
     def __len__(self):
-        return self.c.size
+        return self.size
 
     @property
     def __cuda_array_interface__(self):
-        if self.c.mem == WH_MEM_HOST:
+        if self.mem == WH_MEM_HOST:
             raise AttributeError("this memory is not on a device")
-        return {"version": 3, "data": (<uintptr_t>self.c.data, False), "strides": None,
+        return {"version": 3, "data": (<uintptr_t>self.data, False), "strides": None,
                 "typestr": self.typestr or "|u1", "stream": None,
-                "shape": self.shape if self.typestr else (self.c.size,)}
+                "shape": self.shape if self.typestr else (self.size,)}
 
 
 cdef bytes describe(object obj, Hold hold):
@@ -106,14 +116,19 @@ cdef Request send_object(Endpoint ep, object obj, uint64_t tag, object timeout):
 
 
 cdef Request recv_object(Worker w, Endpoint ep, object into, uint64_t tag, uint64_t mask,
-                         object timeout):
+                         object timeout, object allocator, object threshold):
     cdef int32_t timeout_ms = milliseconds(timeout)
     cdef wh_status status
+    cdef wh_allocator own
+    cdef wh_op_opts *opts
     places = list(into) if isinstance(into, (list, tuple)) else [] if into is None else [into]
     holds = [None if place is None else hold_message(place, True) for place in places]
     cdef Request op = w.begin(OP_RECV_OBJ)
     op.keep = (places, holds)
     op.tag = tag
+    if allocator is not None:
+        fill_allocator(&own, allocator, threshold, "recv_obj")
+        op.more().allocator = allocator
     w.must_be_open()
     cdef wh_endpoint *c = ep.open() if ep is not None else NULL
     if w.cancels():
@@ -125,12 +140,13 @@ cdef Request recv_object(Worker w, Endpoint ep, object into, uint64_t tag, uint6
     for i in range(count):
         if holds[i] is not None:
             set_frame(&frames[i], holds[i])
+    opts = w.options(op, timeout_ms, 0)
+    opts.allocator = &own if allocator is not None else NULL
     if ep is not None:
-        status = wh_object_recv(c, frames, count, sizeof(wh_frame), tag, mask, w.options(op, timeout_ms, 0),
-                                &op.handle)
+        status = wh_object_recv(c, frames, count, sizeof(wh_frame), tag, mask, opts, &op.handle)
     else:
-        status = wh_worker_object_recv(w.c, frames, count, sizeof(wh_frame), tag, mask,
-                                       w.options(op, timeout_ms, 0), &op.handle)
+        status = wh_worker_object_recv(w.c, frames, count, sizeof(wh_frame), tag, mask, opts, &op.handle)
+    opts.allocator = NULL
     free(frames)
     return w.started(op, status, w if ep is None else ep)
 
@@ -141,26 +157,69 @@ cdef object unpack_object(ObjectHold object, tuple keep, dict given):
     cdef const char *start = <const char *>wh_object_header(object.c, &size)
     cdef bytes header = start[:size] if size else b""
     places = dict(enumerate(keep[0]))
+    frames = {}
     if given:
-        places.update({part: (<Hold>hold).made for part, hold in given.items()})
+        for part, hold in given.items():
+            if (<Hold>hold).made is None:
+                frames[part] = (<Hold>hold).keep
+            else:
+                places[part] = (<Hold>hold).made
     if not header.startswith(MAGIC):
         # A sender in C: his header, then his frames.
-        return [header] + [plain_part(object, i, places.get(i)) for i in range(count)]
+        return [header] + [plain_part(object, i, places.get(i), frames) for i in range(count)]
     reader = Reader(header, len(MAGIC))
     many = reader.number("<B") & 1
     if not many and count != 1:
         raise bad_header()
-    parts = [part_of_object(object, i, reader, places.get(i)) for i in range(count)]
+    parts = [part_of_object(object, i, reader, places.get(i), frames) for i in range(count)]
     return parts if many else parts[0]
 
 
-cdef object plain_part(ObjectHold object, size_t i, place):
+cdef object plain_part(ObjectHold object, size_t i, place, dict frames):
     if place is not None:
         return place
-    return memoryview(frame_of(object, i)) if on_host(object, i) else frame_of(object, i)
+    frame = frame_of(object, i, frames)
+    return memoryview(frame) if on_host(object, i) else frame
 
 
-cdef dict incoming_parts(wh_object *object, dict allocators):
+cdef int fill_allocator(wh_allocator *to, object allocator, object threshold, str name) except -1:
+    if not callable(allocator):
+        raise TypeError(f"{name}: {allocator!r} cannot be called")
+    memset(to, 0, sizeof(to[0]))
+    to.size = sizeof(to[0])
+    to.alloc = park_on_alloc
+    to.free_fn = park_on_free
+    to.threshold = size_of(threshold, "threshold")
+    return 0
+
+
+cdef wh_mem_kind kind_of(str memory) except? WH_MEM_AUTO:
+    cdef wh_mem_kind kind
+    if wh_mem_kind_parse(c_text(memory, "memory"), &kind) != WH_OK or kind == WH_MEM_AUTO:
+        raise ValueError(f"memory is {memory!r}: host, cuda or sim")
+    return kind
+
+
+cdef Endpoint endpoint_of(Worker w, wh_object *object):
+    """Where an object comes from, for allocators; None when that has been closed."""
+    cdef wh_endpoint *c = wh_object_endpoint(object)
+    return None if c == NULL else w.endpoints.get(park_number_of(c))
+
+
+cdef Hold hold_frame(part):
+    """The library's own memory for a part, as without an allocator."""
+    cdef Frame frame = Frame.__new__(Frame)
+    cdef Hold hold = Hold.__new__(Hold)
+    frame.mem = kind_of(part.memory)
+    cdef wh_status status = wh_mem_alloc_kind(frame.mem, 0, part.size, &frame.data)
+    must(status, "recv_obj", f"recv_obj: {part.size} bytes of {part.memory} memory: "
+                             f"{wh_status_text(status).decode()}")
+    frame.size, frame.owned = part.size, True
+    hold.data, hold.size, hold.keep = <char *>frame.data, frame.size, frame
+    return hold
+
+
+cdef dict incoming_parts(wh_object *object, Endpoint ep):
     """Number -> what the allocators are told, of the parts that wait for one of them."""
     cdef size_t size = 0, i
     cdef const char *start = <const char *>wh_object_header(object, &size)
@@ -176,10 +235,10 @@ cdef dict incoming_parts(wh_object *object, dict allocators):
         if reader is not None:
             typestr, shape = described(reader)[1:]
         memory = wh_mem_kind_name(frame.mem).decode()
-        if frame.data == NULL and memory in allocators:
+        if frame.data == NULL:
             waiting[i] = Incoming(frame.size, memory,
                                   None if typestr is None else typestr.decode("ascii", "replace"),
-                                  shape, wh_object_tag(object))
+                                  shape, wh_object_tag(object), i, ep)
     return waiting
 
 
@@ -215,10 +274,16 @@ cdef tuple described(reader):
     return kind, None, None
 
 
-cdef Frame frame_of(ObjectHold object, size_t i):
+cdef Frame frame_of(ObjectHold object, size_t i, dict frames):
+    """The Frame of a part; of `frames` when it has had its memory from hold_frame."""
+    if i in frames:
+        return frames[i]
     cdef Frame made = Frame.__new__(Frame)
-    made.owner = object
-    made.c = wh_object_frame(object.c, i)
+    cdef const wh_frame *c = wh_object_frame(object.c, i)
+    made.data, made.size, made.mem = c.data, c.size, c.mem
+    made.owned = wh_object_take_frame(object.c, i) != NULL
+    if not made.owned:
+        made.owner = object
     return made
 
 
@@ -247,17 +312,17 @@ class Reader:
         return struct_unpack(format, self.take(calcsize(format)))[0]
 
 
-cdef object part_of_object(ObjectHold object, size_t i, reader, place):
-    cdef Frame frame = frame_of(object, i)
+cdef object part_of_object(ObjectHold object, size_t i, reader, place, dict frames):
     kind, text, shape = described(reader)
     if place is not None:
         return place
+    cdef Frame frame = frame_of(object, i, frames)
     if not on_host(object, i):
         if text is not None and text[:1] != b"[":
             frame.typestr, frame.shape = text.decode("ascii", "replace"), shape
         return frame
     if kind == b"b":
-        return (<const char *>frame.c.data)[:frame.c.size] if frame.c.size else b""
+        return (<const char *>frame.data)[:frame.size] if frame.size else b""
     if kind == b"m":
         return memoryview(frame)
     return array_of(frame, text, shape)

@@ -214,6 +214,7 @@ cdef class Driven:
     cdef bint spin(self, Request op):
         """Progresses for an operation that a task is about to wait for; True when it has ended."""
         cdef uint64_t until, end
+        cdef park_news news
         if self.c == NULL or not self.is_owner():
             return False
         if self.waiting > 0 or self.spin_blocked or self.due or not self.spins():
@@ -221,15 +222,27 @@ cdef class Driven:
             return park_op_done(&op.c)
         if not self.scheduled and not self.pumping:
             self.touch()
-        if park_glance(self.c, &op.c):
+        news = park_glance(self.c, &op.c)
+        until = end = 0
+        while news == PARK_QUIET or news == PARK_ASKED:
+            if news == PARK_ASKED:
+                # At once, since nothing moves before: the answer starts the data's way here.
+                answer_asked(<Worker>self)
+                if self.c == NULL or park_op_done(&op.c):
+                    break
+            if until == 0:
+                until = park_clock_ns() + self.spin_ns
+                end = self.turn_start + SLICE_NS
+            news = park_spin(self.c, &op.c, until if until < end else end)
+            if news == PARK_QUIET:
+                break
+        if park_op_done(&op.c):
+            if until != 0:
+                self.inline_start = park_clock_ns()
             self.luck += self.luck < LUCK_MAX
             return True
-        until = park_clock_ns() + self.spin_ns
-        end = self.turn_start + SLICE_NS
-        if park_spin(self.c, &op.c, until if until < end else end):
-            self.inline_start = park_clock_ns()
-            self.luck += self.luck < LUCK_MAX
-            return True
+        if news == PARK_EVENT or self.c == NULL:
+            return False  # its handler runs from the loop, which says nothing about the spin
         self.spin_blocked = True
         if until <= end:  # else it was cut short, which says nothing
             self.luck -= 1

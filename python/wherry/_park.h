@@ -344,27 +344,44 @@ static inline int park_linger(wh_worker *worker, uint64_t until_ns) {
     return 0;
 }
 
-// park_glance makes the passes in which a peer that is awake has mostly answered; they need no clock.
-static inline int park_glance(wh_worker *worker, const parked_op *op) {
-    for (unsigned i = 0; i < 16; i++) {
-        wh_worker_progress(worker);
-        if (park_op_done(op))
-            return 1;
-    }
-    return 0;
+// What a wait for an operation has come upon.
+typedef enum park_news {
+    PARK_QUIET,
+    PARK_ENDED,  // the operation has
+    PARK_ASKED,  // Python is asked for memory, without which some operation does not go on
+    PARK_EVENT,  // a handler is to be called
+} park_news;
+
+static inline park_news park_look(const parked_op *op) {
+    if (park_op_done(op))
+        return PARK_ENDED;
+    if (!park_has_events(op->home))
+        return PARK_QUIET;
+    return op->home->asking ? PARK_ASKED : PARK_EVENT;
 }
 
-// park_spin progresses until the operation has ended or `until_ns` has come, and says whether it has ended.
-static inline int park_spin(wh_worker *worker, const parked_op *op, uint64_t until_ns) {
+// park_glance makes the passes in which a peer that is awake has mostly answered; they need no clock.
+static inline park_news park_glance(wh_worker *worker, const parked_op *op) {
+    park_news news = PARK_QUIET;
+    for (unsigned i = 0; i < 16 && news == PARK_QUIET; i++) {
+        wh_worker_progress(worker);
+        news = park_look(op);
+    }
+    return news;
+}
+
+// park_spin progresses until the operation has ended, Python has something to do, or `until_ns` has come.
+static inline park_news park_spin(wh_worker *worker, const parked_op *op, uint64_t until_ns) {
     enum { EAGER = 500 };  // passes before the core's other thread is left some room
     for (unsigned i = 1;; i++) {
         wh_worker_progress(worker);
-        if (park_op_done(op))
-            return 1;
+        park_news news = park_look(op);
+        if (news != PARK_QUIET)
+            return news;
         if (i > EAGER)
             park_relax();
         if ((i & 15) == 0 && park_clock_ns() >= until_ns)
-            return 0;
+            return PARK_QUIET;
     }
 }
 

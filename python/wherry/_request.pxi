@@ -73,6 +73,7 @@ cdef class Rare:
 
     cdef object then            # called once it has ended, with or without a loop
     cdef dict given             # of recv_obj: part -> Hold, from allocators
+    cdef object allocator       # of this one alone
     cdef object reason          # what an allocator has raised
     cdef object cancel_message
     cdef list parts             # of a flush of several endpoints: those of each
@@ -219,6 +220,7 @@ cdef class Request:
         self.keep = None
         if self.rare is not None:
             self.rare.given = None
+            self.rare.allocator = None
         self.free_handle()
         if self.held:
             self.held = False
@@ -255,13 +257,20 @@ cdef class Request:
         cdef Hold hold
         cdef Rare rare = self.more()
         rare.given = {}
+        cdef Endpoint ep = endpoint_of(w, object)
         try:
-            incoming = incoming_parts(object, w.allocators)
+            incoming = incoming_parts(object, ep)
         except Error as error:
             rare.reason = error
             incoming = {next_without_memory(object): None}
         for i, part in incoming.items():
-            hold = self.memory_of(part) if part is not None else None
+            try:
+                hold = self.memory_of(part, ep) if part is not None else None
+            except:
+                # SystemExit and the like: the receive shall not wait for ever.
+                if park_asks(&self.c) == object and wh_object_accept(object, i, NULL) == WH_OK:
+                    park_end_ask(&self.c)
+                raise
             if park_asks(&self.c) != object:
                 return 0  # it has ended meanwhile
             rare.given[i] = hold
@@ -272,11 +281,22 @@ cdef class Request:
         w.touch()
         return 0
 
-    cdef Hold memory_of(self, object part):
+    cdef object allocator_of(self, str memory, Endpoint ep):
+        """The nearest one; None: it was taken away since the engine has looked."""
+        if self.rare.allocator is not None:
+            return self.rare.allocator
+        if ep is not None and ep.allocators is not None and memory in ep.allocators:
+            return ep.allocators[memory]
+        return self.worker.allocators.get(memory)
+
+    cdef Hold memory_of(self, object part, Endpoint ep):
         """The memory that an allocator gives for a part; None: it has failed, see `reason`."""
         cdef Hold hold
         try:
-            made = self.worker.allocators[part.memory](part)
+            allocator = self.allocator_of(part.memory, ep)
+            if allocator is None:
+                return hold_frame(part)
+            made = allocator(part)
             hold = hold_message(made, True)
             check_memory(hold, part)
         except Exception as error:

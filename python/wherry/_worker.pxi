@@ -286,9 +286,10 @@ cdef class Worker(Driven):
             self.c, op.view.buf, op.view.len, op.tag, compared, self.options(op, timeout_ms, 0),
             &op.handle), self)
 
-    def recv_obj(self, tag=0, mask=ALL, *, into=None, timeout=None):
+    def recv_obj(self, tag=0, mask=ALL, *, into=None, timeout=None, allocator=None, threshold=0):
         """Receives the next object from any endpoint; otherwise as ``Endpoint.recv_obj``."""
-        return recv_object(self, None, into, bits_of(tag, "tag"), bits_of(mask, "mask"), timeout)
+        return recv_object(self, None, into, bits_of(tag, "tag"), bits_of(mask, "mask"), timeout,
+                           allocator, threshold)
 
     def objects(self, tag=0, mask=ALL, *, timeout=None):
         """For ``async for``: what ``recv_obj`` gives, until the worker is closed; otherwise as
@@ -345,28 +346,29 @@ cdef class Worker(Driven):
             must(wh_worker_set_am(self.c, number, park_on_am, &self.parked), "set_am")
             self.handlers[number] = handler
 
-    def set_allocator(self, str memory not None, allocator):
-        """Sets who gives the memory for objects that ``recv_obj`` receives.
+    def set_allocator(self, str memory not None, allocator, *, threshold=0):
+        """Sets who gives the memory for objects that ``recv_obj`` receives.  Owner only.
 
         memory: the kind that it was sent from: "host", "cuda", "sim".
         allocator: ``allocator(part)`` returns a writable object of that kind of memory with at
             least ``part.size`` bytes, which ``recv_obj`` then gives as it is.  `part` is an
             Incoming: its ``typestr`` and ``shape`` tell how to make an array.  What it raises ends
             the receive with RejectedError, which has it as its cause.  None: as at first.
+        threshold: it is not asked for parts of fewer bytes, which then cost no more than without
+            an allocator.
 
         By default host memory becomes bytes, memoryviews and numpy arrays, and device memory
-        a Frame.
+        a Frame.  ``Endpoint.set_allocator`` and ``recv_obj(allocator=)`` come before this one.
         """
-        cdef wh_mem_kind kind
+        cdef wh_allocator made
+        cdef wh_mem_kind kind = kind_of(memory)
         self.must_be_open()
-        if wh_mem_kind_parse(c_text(memory, "memory"), &kind) != WH_OK or kind == WH_MEM_AUTO:
-            raise ValueError(f"memory is {memory!r}: host, cuda or sim")
         if allocator is None:
-            must(wh_worker_set_allocator(self.c, kind, NULL, NULL, NULL), "set_allocator")
+            must(wh_worker_set_allocator(self.c, kind, NULL), "set_allocator")
             self.allocators.pop(memory, None)
         else:
-            must(wh_worker_set_allocator(self.c, kind, park_on_alloc, park_on_free, NULL),
-                 "set_allocator")
+            fill_allocator(&made, allocator, threshold, "set_allocator")
+            must(wh_worker_set_allocator(self.c, kind, &made), "set_allocator")
             self.allocators[memory] = allocator
 
     def counters(self):

@@ -33,6 +33,10 @@
       "Announced messages per endpoint beyond which sends stay pending.")                          \
     X(object_head_max, "WHERRY_OBJECT_HEAD_MAX", SIZE, "128M", "4K", "1G",                         \
       "Largest head of an arriving object: its header, frame table and small frames.")             \
+    X(pool_max, "WHERRY_POOL_MAX", SIZE, "256M", "0", "1T",                                        \
+      "Freed memory of received large frames that is kept for reuse; 0 keeps none.")               \
+    X(pool_idle, "WHERRY_POOL_IDLE", MS, "5s", "1ms", "1d",                                        \
+      "Time after which such memory that was not used again is given back.")                       \
     X(ring_size, "WHERRY_RING_SIZE", SIZE, "32K", "16K", "256M",                                   \
       "First shared-memory ring of a link, per direction.")                                        \
     X(ring_max, "WHERRY_RING_MAX", SIZE, "256K", "16K", "256M",                                    \

@@ -231,8 +231,7 @@ static int in_child(void *live, void *idle) {
     void *again = whi_host_alloc(4 * MIB);
     if (again != idle || !whi_host_free(again) || !whi_host_free(live) || whi_host_trim(0))
         return 1;
-    whi_host_unwatch(&watcher);  // as the end of the parent's worker would
-    whi_host_watch(&watcher, 8 * MIB);
+    whi_host_watch(&watcher, 8 * MIB);  // which it does not do by inheritance
     void *own = whi_host_alloc(MIB);
     if (!own || !whi_host_free(own) || whi_host_trim(0) != MIB)
         return 2;

@@ -66,6 +66,7 @@ void whi_ep_release(wh_endpoint *ep) {
     whi_free(ep->own_data);
     whi_free(atomic_load_explicit(&ep->peer_data, memory_order_relaxed));
     whi_peer_release(ep->who);
+    whi_free(ep->allocators);
     whi_free(ep);
 }
 

@@ -85,6 +85,7 @@ struct wh_endpoint {
     whi_deferred lost_call;
     bool lost_queued;
     void *data;
+    whi_allocator *allocators;  // by kind; NULL: none was set here
     char *error;
 };
 

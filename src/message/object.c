@@ -8,6 +8,8 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "link/wire.h"
+#include "message/endpoint.h"
+#include "message/frames.h"
 
 // own_size returns where the copy of an envelope begins: so that the header, behind the table, is at a multiple of 16.
 static size_t own_size(size_t frames) {
@@ -45,22 +47,9 @@ wh_status whi_object_new(const whi_object_plan *plan, wh_object **object) {
     return WH_OK;
 }
 
-static void free_frame(wh_object *object, whi_object_frame *f) {
-    if (f->origin != WHI_FRAME_ALLOCATED || !f->pub.data)
-        return;
-    const whi_allocator *a = &object->allocators[f->pub.mem];
-    if (a->free_fn)
-        a->free_fn(f->pub.data, f->pub.size, f->pub.mem, f->pub.device, a->arg);
-    else if (f->pub.mem == WH_MEM_HOST)
-        whi_free(f->pub.data);
-    else if (wh_mem_free_kind(f->pub.mem, f->pub.data) != WH_OK)
-        whi_log(WHI_WARN, "W-OBJ-01", "a frame's %s memory could not be freed",
-                wh_mem_kind_name(f->pub.mem));
-}
-
 static void free_object(wh_object *object) {
     for (size_t i = 0; i < object->count; i++)
-        free_frame(object, &object->frames[i]);
+        whi_frames_free(object, &object->frames[i]);
     whi_free(object);
 }
 
@@ -127,8 +116,14 @@ void *wh_object_arg(const wh_object *object) {
     return object->request ? object->request->arg : NULL;
 }
 
+wh_endpoint *wh_object_endpoint(const wh_object *object) {
+    const wh_request *req = object->request;
+    return req && req->ep && !req->ep->user_gone ? req->ep : NULL;
+}
+
 void *wh_object_take_frame(wh_object *object, size_t index) {
-    if (index >= object->count || object->frames[index].origin != WHI_FRAME_ALLOCATED)
+    if (index >= object->count || (object->frames[index].origin != WHI_FRAME_ALLOCATED &&
+                                   object->frames[index].origin != WHI_FRAME_ASKED))
         return NULL;
     object->frames[index].origin = WHI_FRAME_GIVEN;
     return object->frames[index].pub.data;

@@ -13,7 +13,8 @@
 typedef enum whi_frame_origin {
     WHI_FRAME_NONE,
     WHI_FRAME_INSIDE,     // in the object's own copy of the envelope
-    WHI_FRAME_ALLOCATED,  // by the allocator: freed with the object unless taken
+    WHI_FRAME_ALLOCATED,  // by the library: freed with the object unless taken, as the next
+    WHI_FRAME_ASKED,      // by an allocator
     WHI_FRAME_GIVEN,      // a destination of the user's
 } whi_frame_origin;
 

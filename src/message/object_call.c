@@ -6,22 +6,10 @@
 #include "base/alloc.h"
 #include "link/wire.h"
 #include "message/endpoint.h"
+#include "message/frames.h"
 #include "message/object.h"
 #include "message/objects.h"
 #include "message/plain.h"
-
-static wh_status worker_set_allocator_owned(wh_worker *worker, wh_mem_kind kind, wh_alloc_fn alloc,
-                                            wh_free_fn free_fn, void *arg) {
-    if (kind <= WH_MEM_AUTO || (int)kind >= WHI_MEM_KINDS || !alloc != !free_fn)
-        return WH_EINVAL;
-    whi_messages_of(worker)->allocators[kind] = (whi_allocator){alloc, free_fn, arg};
-    return WH_OK;
-}
-
-wh_status wh_worker_set_allocator(wh_worker *worker, wh_mem_kind kind, wh_alloc_fn alloc,
-                                  wh_free_fn free_fn, void *arg) {
-    return WHI_OWNED(worker, worker_set_allocator_owned(worker, kind, alloc, free_fn, arg));
-}
 
 static wh_status resolve_frames(const wh_frame *frames, size_t count, whi_buffer *to) {
     for (size_t i = 0; i < count; i++) {
@@ -169,6 +157,8 @@ static wh_status recv(wh_worker *worker, wh_endpoint *ep, const wh_frame *frames
     req->tag = tag;
     req->mask = mask;
     wh_status st = copy_frames(req, frames, count);
+    if (st == WH_OK && opts && opts->allocator)
+        st = whi_frames_own(req, opts->allocator);
     if (st != WH_OK) {
         whi_req_discard(req);
         return st;
@@ -198,7 +188,8 @@ wh_status wh_object_recv(wh_endpoint *ep, const wh_frame *frames, size_t count, 
         return WH_EINVAL;
     whi_buffer one;
     wh_request *req = NULL;
-    if (count <= 1 && resolve_frames(frames, count, &one) == WH_OK)
+    bool own = opts && opts->allocator;
+    if (count <= 1 && !own && resolve_frames(frames, count, &one) == WH_OK)
         req =
             whi_plain_post(ep, &whi_object_recv_ops, WHI_MATCH_OBJECT, false, tag, mask, opts, out);
     if (!req)

@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "mem/mem.h"
+#include "message/frames.h"
 #include "message/object.h"
 #include "message/offer.h"
 #include "message/plain.h"
@@ -108,13 +109,6 @@ wh_status whi_object_make_envelope(wh_request *req) {
 
 // Receiving.
 
-static void *default_alloc(wh_mem_kind kind, int device, size_t size) {
-    void *ptr = NULL;
-    if (kind == WH_MEM_HOST)
-        return whi_malloc(size ? size : 1);
-    return wh_mem_alloc_kind(kind, device, size, &ptr) == WH_OK ? ptr : NULL;
-}
-
 // check_envelope finds out what an envelope describes: everything is checked here, before it is used.  The bytes are
 // nobody's but ours: what lay in shared memory was copied before.
 static wh_status check_envelope(const void *bytes, size_t size, whi_object_plan *plan) {
@@ -157,37 +151,6 @@ static wh_status read_envelope(const void *bytes, size_t size, bool announced, w
     if (st == WH_OK && plan.data && !announced)
         st = WH_EPROTOCOL;
     return st == WH_OK ? whi_object_new(&plan, object) : st;
-}
-
-// give_memory gives a frame its memory: a destination, packed bytes where they lie, or an allocation.
-static wh_status give_memory(wh_request *req, wh_object *object, size_t index) {
-    whi_object_frame *f = &object->frames[index];
-    if (index < whi_object_of(req)->frame_count && whi_object_of(req)->frames[index].ptr) {
-        const whi_buffer *given = &whi_object_of(req)->frames[index];
-        f->pub.data = given->ptr;
-        f->pub.mem = given->kind;
-        f->pub.device = given->device;
-        f->origin = WHI_FRAME_GIVEN;
-        if (f->pub.size > given->size) {
-            req->result.size = f->pub.size;
-            return WH_ETRUNCATED;
-        }
-        return WH_OK;
-    }
-    // A device that this machine has not and nobody answers for: the bytes come to the host.
-    if (!object->allocators[f->pub.mem].alloc && !whi_mem_ops_of(f->pub.mem))
-        f->pub.mem = WH_MEM_HOST;
-    if (!f->follows && f->pub.mem == WH_MEM_HOST && !object->allocators[WH_MEM_HOST].alloc) {
-        f->pub.data = (void *)(uintptr_t)f->packed;
-        f->origin = WHI_FRAME_INSIDE;
-        return WH_OK;
-    }
-    const whi_allocator *a = &object->allocators[f->pub.mem];
-    f->origin = WHI_FRAME_ALLOCATED;
-    if (a->alloc)
-        return a->alloc(object, index, &f->pub.data, a->arg);
-    f->pub.data = default_alloc(f->pub.mem, f->pub.device, f->pub.size);
-    return f->pub.data ? WH_OK : WH_ENOMEM;
 }
 
 static wh_status copy_packed(wh_object *object, size_t index) {
@@ -256,12 +219,12 @@ static void go_on(wh_request *req) {
 static wh_status give_all(wh_request *req, wh_object *object) {
     for (size_t i = 0; i < object->count; i++) {
         whi_object_frame *f = &object->frames[i];
-        wh_status st = give_memory(req, object, i);
+        wh_status st = whi_frames_give(req, object, i);
         if (st == WH_PENDING) {
             f->waiting = true;
             object->waiting++;
         } else if (st != WH_OK) {
-            if (f->origin == WHI_FRAME_ALLOCATED)
+            if (f->origin != WHI_FRAME_GIVEN)
                 f->pub.data = NULL;
             return st;
         }
@@ -283,8 +246,8 @@ static void park(wh_request *req) {
 static void ask_for_memory(wh_request *req) {
     wh_object *object = whi_object_of(req)->object;
     wh_endpoint *ep = req->ep;
-    memcpy(object->allocators, whi_messages_of(req->worker)->allocators,
-           sizeof(object->allocators));
+    for (int kind = 0; kind < WHI_MEM_KINDS; kind++)
+        object->allocators[kind] = *whi_frames_allocator(req, (wh_mem_kind)kind);
     object->waiting = 1;  // of our own, so that an answer that comes early does not end the loop
     // An allocator that cancels the receive, or ends its endpoint, is obeyed when all have answered.  A kept object may have
     // outlived its endpoint long before, and a whole one needs none.
@@ -342,8 +305,9 @@ wh_status wh_object_accept(wh_object *object, size_t index, void *data) {
 // settle_plain gives every frame its memory and bytes when nobody has to be asked: packed frames of host memory, in the
 // object or in a destination that was given.  False: not so; what it has done will be done again.
 static bool settle_plain(wh_request *req, wh_object *object) {
-    if (object->data || whi_messages_of(req->worker)->allocators[WH_MEM_HOST].alloc)
+    if (object->data)
         return false;
+    const whi_allocator *host = whi_frames_allocator(req, WH_MEM_HOST);
     for (size_t i = 0; i < object->count; i++) {
         whi_object_frame *f = &object->frames[i];
         const whi_buffer *given =
@@ -352,8 +316,11 @@ static bool settle_plain(wh_request *req, wh_object *object) {
             return false;
         f->pub.data = (void *)(uintptr_t)f->packed;
         f->origin = WHI_FRAME_INSIDE;
-        if (!given || !given->ptr)
+        if (!given || !given->ptr) {
+            if (whi_frames_asks(host, f->pub.size))
+                return false;
             continue;
+        }
         if (given->kind != WH_MEM_HOST || given->size < f->pub.size)
             return false;
         whi_plain_copy(given->ptr, f->packed, f->pub.size);
@@ -523,6 +490,7 @@ static void forget(wh_request *req) {
         drop(req);
     if (own->frames != &own->frame)
         whi_free(own->frames);
+    whi_frames_disown(req);
 }
 
 static void unclaimed(wh_request *req) {

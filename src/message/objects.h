@@ -11,9 +11,10 @@ typedef struct whi_object_own {
     wh_object *object;   // being received
     whi_buffer *frames;  // of an object that is sent, or destinations that were given
     size_t frame_count;
-    whi_buffer frame;       // where `frames` points when there is one
-    uint8_t envelope_made;  // of one that is sent: the buffer is its envelope, and the request's
-    uint8_t packs_all;      // none of its frames follows its envelope
+    whi_buffer frame;          // where `frames` points when there is one
+    whi_allocator *allocator;  // of this receive alone (frames.c)
+    uint8_t envelope_made;     // of one that is sent: the buffer is its envelope, and the request's
+    uint8_t packs_all;         // none of its frames follows its envelope
 } whi_object_own;
 static_assert(sizeof(whi_object_own) <= WHI_REQ_OWN, "it fits");
 

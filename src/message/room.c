@@ -8,6 +8,7 @@
 #include "message/am.h"
 #include "message/deliver.h"
 #include "message/endpoint.h"
+#include "message/frames.h"
 #include "message/object_handler.h"
 #include "message/recv.h"
 #include "message/request.h"
@@ -169,6 +170,7 @@ static wh_status init(wh_worker *worker) {
     whi_control_on(worker, WHI_CLASS_LANE_OFFER, whi_link_record, WHI_LANE_PIECE);
     whi_send_init(worker);
     whi_recv_init(worker);
+    whi_frames_init(worker);
     room->scratch = whi_malloc(worker->eager_max + WHI_CONTROL_MAX);
     room->arrived = whi_malloc(worker->eager_max + WHI_CONTROL_MAX);
     if (!room->scratch || !room->arrived)
@@ -181,6 +183,7 @@ static wh_status init(wh_worker *worker) {
 
 static void fini(wh_worker *worker) {
     whi_message_room *room = whi_messages_of(worker);
+    whi_frames_fini(worker);
     for (int i = 0; i < WHI_MATCH_COUNT; i++)
         whi_match_fini(&room->match[i]);
     whi_hash_fini(&room->am_handlers);
@@ -236,6 +239,7 @@ static void close_all(wh_worker *worker) {
 }
 
 static void finish(wh_worker *worker) {
+    whi_frames_fini(worker);  // `fini` may be long after, when the last handle has been given back
     whi_ep_run_foreign_aborts(worker);
     whi_req_reap_foreign(worker);
 }

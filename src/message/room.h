@@ -13,6 +13,7 @@
 
 #include "base/idmap.h"
 #include "link/link.h"
+#include "mem/host_pool.h"
 #include "message/match.h"
 
 enum { WHI_MATCH_TAG, WHI_MATCH_OBJECT, WHI_MATCH_COUNT };
@@ -27,6 +28,8 @@ typedef struct whi_allocator {
     wh_alloc_fn alloc;
     wh_free_fn free_fn;
     void *arg;
+    size_t threshold;  // smaller frames are not asked for
+    bool set;          // else the next level's counts; without `alloc`, nobody is asked
 } whi_allocator;
 
 // What handles the records of a class (deliver.h).
@@ -54,6 +57,9 @@ typedef struct whi_message_room {
     whi_pool messages[WHI_MESSAGE_POOLS];
     whi_hash am_handlers;  // by id
     whi_allocator allocators[WHI_MEM_KINDS];
+    whi_host_watcher frames_watcher;  // over kept memory of frames (frames.c)
+    whi_timer frames_timer;
+    bool frames_used;  // since its last look
 
     void (*fetch_ahead)(wh_endpoint *ep);  // what credit that is owed to the peer may be used for
 

@@ -50,8 +50,10 @@ static void receive(receiver who, wh_status expected) {
     allocated = freed = told = 0;
     duo_begin(&d, NULL, NULL);
     duo_connect(&d);
-    CHECK_EQ_INT(wh_worker_set_allocator(d.server, WH_MEM_HOST, reject_first, free_frame, NULL),
-                 WH_OK);
+    CHECK_EQ_INT(
+        wh_worker_set_allocator(d.server, WH_MEM_HOST,
+                                WH_ALLOCATOR(.alloc = reject_first, .free_fn = free_frame)),
+        WH_OK);
     CHECK_EQ_INT(
         wh_object_recv(d.from, NULL, 0, 0, 1, WH_TAG_MASK_ALL,
                        who == BY_CALLBACK ? WH_OP_OPTS(.done = on_done, .arg = &told) : NULL,

@@ -47,7 +47,9 @@ static void release(void *ptr, size_t size, wh_mem_kind kind, int device, void *
 
 static void use_allocator(wh_status says) {
     answer = says;
-    CHECK_EQ_INT(wh_worker_set_allocator(d.server, WH_MEM_HOST, allocate, release, NULL), WH_OK);
+    CHECK_EQ_INT(wh_worker_set_allocator(d.server, WH_MEM_HOST,
+                                         WH_ALLOCATOR(.alloc = allocate, .free_fn = release)),
+                 WH_OK);
 }
 
 static void accept_frame(void) {

@@ -100,7 +100,9 @@ TEST(object_that_nobody_can_take) {
     static char frame[FRAME];
     begin();
     allocated = freed = 0;
-    CHECK_EQ_INT(wh_worker_set_allocator(d.server, WH_MEM_HOST, allocate, free_frame, NULL), WH_OK);
+    CHECK_EQ_INT(wh_worker_set_allocator(d.server, WH_MEM_HOST,
+                                         WH_ALLOCATOR(.alloc = allocate, .free_fn = free_frame)),
+                 WH_OK);
     elsewhere(receive_object);
     duo_for(&d, 5);
     wh_request *sent = NULL;

@@ -262,7 +262,9 @@ static wh_request *begin_to_park(void) {
     wh_request *recv = NULL;
     begin();
     CHECK_EQ_INT(
-        wh_worker_set_allocator(victim.server, WH_MEM_HOST, answer_later, free_frame, NULL), WH_OK);
+        wh_worker_set_allocator(victim.server, WH_MEM_HOST,
+                                WH_ALLOCATOR(.alloc = answer_later, .free_fn = free_frame)),
+        WH_OK);
     attack();
     parked = NULL;
     CHECK_EQ_INT(wh_object_recv(target, NULL, 0, 0, 6, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
@@ -319,7 +321,9 @@ static wh_status refuse_large(wh_object *object, size_t index, void **ptr, void 
 TEST(frames_for_absent_devices) {
     begin();
     CHECK_EQ_INT(
-        wh_worker_set_allocator(victim.server, WH_MEM_HOST, refuse_large, free_frame, NULL), WH_OK);
+        wh_worker_set_allocator(victim.server, WH_MEM_HOST,
+                                WH_ALLOCATOR(.alloc = refuse_large, .free_fn = free_frame)),
+        WH_OK);
     attack();
     for (uint8_t kind = 0; kind < WHI_MEM_KINDS; kind++) {
         if (kind == WH_MEM_AUTO || whi_mem_ops_of((wh_mem_kind)kind))

@@ -230,7 +230,8 @@ static void objects_with_places(void) {
     wh_frame in[2] = {{.data = into[0], .size = sizeof(into[0])},
                       {.data = into[1], .size = sizeof(into[1])}};
     parked = NULL;
-    if (wh_worker_set_allocator(d.server, WH_MEM_HOST, allocate, free_memory, NULL) != WH_OK)
+    if (wh_worker_set_allocator(d.server, WH_MEM_HOST,
+                                WH_ALLOCATOR(.alloc = allocate, .free_fn = free_memory)) != WH_OK)
         return;
     (void)noted(wh_object_send(d.to, "head", 4, out, 2, sizeof(wh_frame), 1, TELL, &reqs[0]));
     (void)noted(wh_object_send(d.to, "head", 4, out, 2, sizeof(wh_frame), 2, TELL, &reqs[1]));

@@ -169,8 +169,10 @@ static void send_object(size_t frame_size) {
 // allocator_ends receives an object whose allocator cancels or aborts, on an endpoint or from any source.
 static void allocator_ends(bool cancel, bool abort_it, bool any, size_t size, wh_status says) {
     begin();
-    CHECK_EQ_INT(wh_worker_set_allocator(d.server, WH_MEM_HOST, ending_allocator, free_frame, NULL),
-                 WH_OK);
+    CHECK_EQ_INT(
+        wh_worker_set_allocator(d.server, WH_MEM_HOST,
+                                WH_ALLOCATOR(.alloc = ending_allocator, .free_fn = free_frame)),
+        WH_OK);
     wh_request *recv = NULL;
     wh_status st =
         any ? wh_worker_object_recv(d.server, NULL, 0, 0, 3, WH_TAG_MASK_ALL, NULL, &recv)
@@ -217,7 +219,8 @@ TEST(parked_objects_end_with_their_peer) {
     for (int any = 0; any < 2; any++) {
         begin();
         CHECK_EQ_INT(
-            wh_worker_set_allocator(d.server, WH_MEM_HOST, ending_allocator, free_frame, NULL),
+            wh_worker_set_allocator(d.server, WH_MEM_HOST,
+                                    WH_ALLOCATOR(.alloc = ending_allocator, .free_fn = free_frame)),
             WH_OK);
         answer = WH_PENDING;
         cancelled = NULL;
