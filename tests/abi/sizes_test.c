@@ -415,6 +415,29 @@ TEST(operation_options) {
     end();
 }
 
+static wh_status use_worker_allocator(const void *opts) {
+    return wh_worker_set_allocator(server, WH_MEM_HOST, opts);
+}
+
+static wh_status use_endpoint_allocator(const void *opts) {
+    return wh_endpoint_set_allocator(from, WH_MEM_HOST, opts);
+}
+
+static wh_status use_allocator_of_a_receive(const void *opts) {
+    return use_object_recv(WH_OP_OPTS(.allocator = opts));
+}
+
+TEST(allocators) {
+    static const use_fn uses[] = {use_worker_allocator, use_endpoint_allocator,
+                                  use_allocator_of_a_receive};
+    begin();
+    to = open_pair();
+    for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++)
+        try_sizes("wh_allocator", sizeof(wh_allocator), WH_ALLOCATOR(.threshold = 5), uses[i]);
+    close_pair(to);
+    end();
+}
+
 // A close gives the handle up whatever it is told.
 static wh_status use_close(const void *opts) {
     wh_request *req = NULL;
