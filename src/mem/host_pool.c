@@ -2,11 +2,11 @@
 //
 // The pool of host memory, see host_pool.h.
 //
-// Each block has its header right before its first byte, so freeing needs no search.  The invariant,
-// under the lock: a block is kept exactly when it is in the list of its class and in that of all by
-// age, and `kept`, the sum of their capacities, is at most `limit` whenever the lock is free, except
-// in a child between its birth and the first block that it frees.  What leaves the pool is unmapped
-// after the lock was given back, since that may take milliseconds.
+// Each block has its header right before its first byte, so freeing needs no search.  The
+// invariant, under the lock: a block is kept exactly when it is in the list of its class and in
+// that of all by age, and `kept`, the sum of their capacities, is at most `limit` whenever the lock
+// is free, except in a child between its birth and the first block that it frees.  What leaves the
+// pool is unmapped after the lock was given back, since that may take milliseconds.
 #include "mem/host_pool.h"
 
 #include <assert.h>
@@ -29,8 +29,8 @@ static_assert(WHI_HOST_KEPT == 1 << KEPT_BITS, "the first class");
 enum { MAGIC_LIVE = 0x57484c56, MAGIC_KEPT = 0x57484b50 };
 
 typedef struct block {
-    whi_list peers,
-        age;  // while it is kept: of its class, last freed first; of all, in the order of their free
+    // While it is kept: in the list of its class, last freed first, and in that of all by age.
+    whi_list peers, age;
     uint64_t since_ns;  // when it was freed
     size_t capacity;
     uint32_t magic;
@@ -65,7 +65,8 @@ static void after_in_parent(void) {
     pthread_mutex_unlock(&lock);
 }
 
-// The child has the kept blocks as well, and may use them; but the workers that watch are not its own.
+// The child has the kept blocks as well, and may use them; but the workers that watch are not its
+// own.
 static void after_in_child(void) {
     whi_list *link;
     while ((link = whi_list_pop_front(&watchers)))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The pool of host memory: classes, reuse, the bound, giving back in time, threads, forks, and running out.
+// The pool of host memory: classes, reuse, the bound, giving back in time, threads, forks, and
+// running out.
 #include "mem/host_pool.h"
 
 #include <pthread.h>
@@ -185,7 +186,7 @@ TEST(memory_may_run_out) {
     whi_host_unwatch(&watcher);
 }
 
-// ---- threads: blocks go from hand to hand, so that most are freed by another thread than their first owner
+// ---- threads: blocks go from hand to hand, so most are freed by another thread
 
 enum { THREADS = 4, ROUNDS = 2000, HANDS = 16 };
 static _Atomic(uint64_t *) hands[HANDS];
@@ -227,7 +228,8 @@ TEST(threads) {
 // ---- forks
 
 static int in_child(void *live, void *idle) {
-    // What was kept is used again, what was live is freed, and nothing is kept where nobody watches.
+    // What was kept is used again, what was live is freed, and nothing is kept where nobody
+    // watches.
     void *again = whi_host_alloc(4 * MIB);
     if (again != idle || !whi_host_free(again) || !whi_host_free(live) || whi_host_trim(0))
         return 1;

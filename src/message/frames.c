@@ -2,10 +2,11 @@
 //
 // Memory of frames, see frames.h.
 //
-// Allocators stand on three levels: a receive's, its endpoint's, its worker's, and the first that was set counts.  An
-// object has a copy of those that were in force when it was matched, since their free functions are needed for as long
-// as it lives.  Without an allocator, or below its threshold, a small frame lies in the object, and a large one is an
-// allocation of its own: of host memory from the pool (mem/host_pool.h), which the worker watches while it uses it.
+// Allocators stand on three levels: a receive's, its endpoint's, its worker's, and the first that
+// was set counts.  An object has a copy of those that were in force when it was matched, since
+// their free functions are needed for as long as it lives.  Without an allocator, or below its
+// threshold, a small frame lies in the object, and a large one is an allocation of its own: of host
+// memory from the pool (mem/host_pool.h), which the worker watches while it uses it.
 #include "message/frames.h"
 
 #include <string.h>
@@ -98,8 +99,9 @@ static void watch(wh_worker *worker) {
     room->frames_used = false;
 }
 
-// look_after gives back what has lain unused for one period.  When nothing is left, and nothing was allocated meanwhile that
-// could come back soon, the watch ends: a program that receives nothing is not woken.
+// look_after gives back what has lain unused for one period.  When nothing is left, and nothing was
+// allocated meanwhile that could come back soon, the watch ends: a program that receives nothing is
+// not woken.
 static void look_after(whi_timer *timer, void *arg) {
     (void)timer;
     wh_worker *worker = arg;

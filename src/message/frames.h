@@ -6,8 +6,8 @@
 
 #include "message/object.h"
 
-// whi_frames_allocator returns who allocates memory of a kind for a receive: the receive's own allocator, else its
-// endpoint's, else its worker's.  It may be one that allocates nothing.
+// whi_frames_allocator returns who allocates memory of a kind for a receive: the receive's own
+// allocator, else its endpoint's, else its worker's.  It may be one that allocates nothing.
 const whi_allocator *whi_frames_allocator(const wh_request *req, wh_mem_kind kind);
 
 // whi_frames_asks says whether an allocator is asked for so many bytes.
@@ -15,19 +15,20 @@ static inline bool whi_frames_asks(const whi_allocator *a, uint64_t size) {
     return a->alloc && size >= a->threshold;
 }
 
-// whi_frames_give gives a frame its memory: a destination, packed bytes where they lie, or an allocation.  WH_PENDING: the
-// user gives it later.
+// whi_frames_give gives a frame its memory: a destination, packed bytes where they lie, or an
+// allocation.  WH_PENDING: the user gives it later.
 wh_status whi_frames_give(wh_request *req, wh_object *object, size_t index);
 
 // whi_frames_free frees what was allocated for a frame, if anything was.
 void whi_frames_free(wh_object *object, whi_object_frame *f);
 
-// whi_frames_own gives a receive an allocator of its own, which the request frees with whi_frames_disown.
+// whi_frames_own gives a receive an allocator of its own, which the request frees with
+// whi_frames_disown.
 WH_CHECK wh_status whi_frames_own(wh_request *req, const wh_allocator *allocator);
 void whi_frames_disown(wh_request *req);
 
-// whi_frames_init readies a worker's watch over the memory that the pool keeps; whi_frames_fini ends it, also when it was
-// never readied.
+// whi_frames_init readies a worker's watch over the memory that the pool keeps; whi_frames_fini
+// ends it, also when it was never readied.
 void whi_frames_init(wh_worker *worker);
 void whi_frames_fini(wh_worker *worker);
 

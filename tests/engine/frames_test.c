@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Memory of received frames: which allocator is asked for which of them and what it is told, and what the library
-// allocates and keeps where none is.
+// Memory of received frames: which allocator is asked for which of them and what it is told, and
+// what the library allocates and keeps where none is.
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
