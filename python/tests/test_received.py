@@ -126,9 +126,10 @@ class Allocators(LoopCase):
         at_once = 0
         async with pair(None, worker) as (a, b):
             for _ in range(100):
-                await a.send_obj(b"x" * 100)
-                turns = []
+                await asyncio.sleep(0.001)
+                turns = []  # noted before any step that the loop takes from here on
                 asyncio.get_running_loop().call_soon(turns.append, 1)
+                await a.send_obj(b"x" * 100)
                 self.assertEqual(await b.recv_obj(), b"x" * 100)
                 at_once += not turns
         worker.close()
