@@ -216,7 +216,7 @@ static void take_offer(whi_hand *hand) {
         st = whi_random_bytes(hand->token, sizeof(hand->token));
     answer.listener = hand->listener ? whi_listener_id(hand->listener) : 0;
     answer.flags = has_secret(hand) ? WHI_HELLO_HAS_SECRET : 0;
-    if (!hand->local && whi_hello_same_host(worker->ctx->boot_id, &hand->peer)) {
+    if (!hand->local && whi_hello_same_host(&hand->peer, worker->ctx->boot_id)) {
         memcpy(answer.token, hand->token, sizeof(answer.token));
         snprintf(answer.local_name, sizeof(answer.local_name), "%s", whi_local_name(worker));
     }
