@@ -171,7 +171,8 @@ TEST(unset_and_closed) {
     for (int how = 0; how < 3; how++) {
         begin(lanes[0]);
         answer = WH_OK;
-        CHECK_EQ_INT(wh_worker_set_allocator(d.server, WH_MEM_HOST, allocate, release, NULL),
+        CHECK_EQ_INT(wh_worker_set_allocator(d.server, WH_MEM_HOST,
+                                             WH_ALLOCATOR(.alloc = allocate, .free_fn = release)),
                      WH_OK);
         inside = unset;
         set(on_object);
@@ -314,7 +315,8 @@ TEST(the_allocator_is_asked) {
     for (int i = 0; i < 6; i++) {
         begin(lanes[0]);
         answer = answers[i / 2];
-        CHECK_EQ_INT(wh_worker_set_allocator(d.server, WH_MEM_HOST, allocate, release, NULL),
+        CHECK_EQ_INT(wh_worker_set_allocator(d.server, WH_MEM_HOST,
+                                             WH_ALLOCATOR(.alloc = allocate, .free_fn = release)),
                      WH_OK);
         set(on_object);
         wh_request *req = send_one(0, i & 1 ? LARGE : 10);
@@ -369,8 +371,10 @@ static void end_it(int how, wh_request *send) {
 TEST(it_ends_while_memory_is_awaited) {
     for (int how = 0; how < 4; how++) {
         begin(lanes[0]);
-        CHECK_EQ_INT(wh_worker_set_allocator(d.server, WH_MEM_HOST, put_all_off, release, NULL),
-                     WH_OK);
+        CHECK_EQ_INT(
+            wh_worker_set_allocator(d.server, WH_MEM_HOST,
+                                    WH_ALLOCATOR(.alloc = put_all_off, .free_fn = release)),
+            WH_OK);
         set(on_object);
         wh_frame frames[2] = {{.data = bytes, .size = LARGE}, {.data = bytes, .size = LARGE}};
         wh_request *req = NULL;
