@@ -146,13 +146,16 @@ CASE(handler_with_an_allocator, 0) {
         return;
     }
     handled *h = new_handled(me);
-    REQUIRE_STATUS(wh_worker_set_allocator(me->worker, WH_MEM_HOST, allocate, release, h), WH_OK);
+    REQUIRE_STATUS(
+        wh_worker_set_allocator(me->worker, WH_MEM_HOST,
+                                WH_ALLOCATOR(.alloc = allocate, .free_fn = release, .arg = h)),
+        WH_OK);
     handle(me, h);
     SYNC();
     UNTIL_POLLED(atomic_load(&h->count) == MANY);
     SYNC();
     handle(me, NULL);
-    REQUIRE_STATUS(wh_worker_set_allocator(me->worker, WH_MEM_HOST, NULL, NULL, NULL), WH_OK);
+    REQUIRE_STATUS(wh_worker_set_allocator(me->worker, WH_MEM_HOST, NULL), WH_OK);
     REQUIRE_INT(atomic_load(&h->asked), 2 * MANY);
     REQUIRE_INT(atomic_load(&h->freed), 2 * MANY);
 }
