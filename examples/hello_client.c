@@ -25,18 +25,16 @@ int main(int argc, char **argv) {
     wh_context *ctx;
     wh_worker *worker;
     wh_endpoint *ep;
+    wh_result result;
+    char text[256], lane[128];
     must(wh_context_create(NULL, &ctx), "context");
     must(wh_worker_create(ctx, NULL, &worker), "worker");
     must(wh_endpoint_connect_wait(worker, argv[1], NULL, &ep), argv[1]);
-
-    char text[256], lane[128];
-    wh_result result;
     must(wh_tag_send_wait(ep, "Hello, server!", 14, QUESTION, -1), "send");
     must(wh_tag_recv_wait(ep, text, sizeof(text), ANSWER, WH_TAG_MASK_ALL, -1, &result), "receive");
-    must(wh_endpoint_lanes(ep, lane, sizeof(lane)), "lanes");
     printf("server says: %.*s\n", (int)result.size, text);
+    must(wh_endpoint_lanes(ep, lane, sizeof(lane)), "lanes");
     printf("by way of: %s\n", lane);
-
     must(wh_endpoint_close_wait(ep, 5000), "close");
     wh_worker_destroy(worker);
     wh_context_destroy(ctx);
