@@ -2,9 +2,10 @@
 //
 // Context: configuration, shared by the workers that are made from it.
 //
-// Several contexts may live in one process.  Values come from the caller's options, then from WHERRY_*
-// environment variables, then from the defaults; docs/reference/configuration.md lists them all.  The
-// environment is never written.  A context is immutable after its creation and any thread may use it.
+// Several contexts may live in one process.  Values come from the caller's options, then from
+// WHERRY_* environment variables, then from the defaults; docs/reference/configuration.md lists
+// them all.  The environment is never written.  A context is immutable after its creation and any
+// thread may use it.
 #ifndef WHERRY_CONTEXT_H
 #define WHERRY_CONTEXT_H
 
@@ -25,14 +26,15 @@ typedef struct wh_context wh_context;
 WH_API const char *wh_version(void);
 
 // wh_context_create makes a context from `options`, a NULL-terminated array of "key=value" strings
-// (NULL: none).  A key or value that is not valid fails with WH_EINVAL and is named in the log.  The
-// caller owns *ctx and ends it with wh_context_destroy.
+// (NULL: none).  A key or value that is not valid fails with WH_EINVAL and is named in the log.
+// The caller owns *ctx and ends it with wh_context_destroy.
 WH_API WH_CHECK wh_status wh_context_create(const char *const *options, wh_context **ctx);
 
-// wh_context_destroy drops the caller's hold; the context goes when its last worker has gone.
+// wh_context_destroy releases the caller's reference; the context is freed with its last worker.
 WH_API void wh_context_destroy(wh_context *ctx);
 
-// One entry of the configuration, for documentation and for tools.  The library makes it; it may grow at its end.
+// One entry of the configuration, for documentation and for tools.  The library makes it; it may
+// grow at its end.
 typedef struct wh_config_item {
     const char *key;            // as in an option: "eager_max"
     const char *env;            // as in the environment: "WHERRY_EAGER_MAX"
@@ -58,8 +60,8 @@ typedef struct wh_lane_info {
     const char *version, *path, *transports;
 } wh_lane_info;
 
-// wh_context_lanes calls `fn` for each lane that this library knows.  It opens UCX, and asks it for its transports, which
-// takes milliseconds.  The strings live during the call.
+// wh_context_lanes calls `fn` for each lane that this library knows.  It opens UCX, and asks it for
+// its transports, which takes milliseconds.  The strings live during the call.
 WH_API void wh_context_lanes(const wh_context *ctx, void (*fn)(const wh_lane_info *lane, void *arg),
                              void *arg);
 

@@ -19,7 +19,7 @@ extern "C" {
 
 // Numbers never change: they travel between processes.
 typedef enum wh_mem_kind {
-    WH_MEM_AUTO = 0,  // find out from the pointer
+    WH_MEM_AUTO = 0,  // detect from the pointer
     WH_MEM_HOST = 1,
     WH_MEM_CUDA = 2,
     WH_MEM_SIM = 3,
@@ -42,7 +42,8 @@ WH_API WH_CHECK wh_status wh_mem_kind_parse(const char *name, wh_mem_kind *kind)
 // wh_mem_kinds returns the kinds that exist on this machine: bit 1 << kind for each.
 WH_API unsigned wh_mem_kinds(void);
 
-// wh_mem_query says what memory `ptr` points to; set info->size first.  What belongs to no device is host memory.
+// wh_mem_query says what memory `ptr` points to; set info->size first.  What belongs to no device
+// is host memory.
 WH_API WH_CHECK wh_status wh_mem_query(const void *ptr, wh_mem_info *info);
 
 // wh_mem_alloc_kind allocates `size` bytes on a device; for host memory `device` is ignored.

@@ -2,12 +2,12 @@
 //
 // Packing: moving data between a layout in memory and a stream of bytes.
 //
-// `count` elements of a type, laid out from `buf` one extent apart, form a packed stream of
-// count x size bytes.  All calls take a byte offset into that stream and work on any part of it, at
-// any byte, in any order; finding the place costs O(depth of the type), O(log n) in an irregular
-// one.  After wh_type_commit only what has a handle of its own allocates.  All functions may be
-// called from any thread; buffers are borrowed for the call, or for the life of that handle.  `buf` is the origin of the type:
-// with a negative lower bound bytes before it are touched.
+// `count` elements of a type, laid out from `buf` one extent apart, form a packed stream of count x
+// size bytes.  All calls take a byte offset into that stream and work on any part of it, at any
+// byte, in any order; finding the place costs O(depth of the type), O(log n) in an irregular one.
+// After wh_type_commit only what has a handle of its own allocates.  All functions may be called
+// from any thread; buffers are borrowed for the call, or for the life of that handle.  `buf` is the
+// origin of the type: with a negative lower bound bytes before it are touched.
 #ifndef WHERRY_PACK_H
 #define WHERRY_PACK_H
 
@@ -40,32 +40,33 @@ WH_API WH_CHECK wh_status wh_unpack(const void *packed, size_t size, void *buf, 
                                     const wh_type *type, size_t offset, unsigned flags,
                                     size_t *actual);
 
-// A cursor moves one message in segments.  It does what wh_pack and wh_unpack do with an offset, but
-// sees the message as a whole: it stores by its size, not the segment's, and where segments cut
+// A cursor moves one message in segments.  It does what wh_pack and wh_unpack do with an offset,
+// but sees the message as a whole: it stores by its size, not the segment's, and where segments cut
 // through rows that share lines of memory (a transpose) it packs rows ahead, and keeps rows back
 // until they are complete, which is several times faster.  One thread at a time.
 typedef struct wh_cursor wh_cursor;
 
-// wh_cursor_create makes one; it retains `type` and borrows `buf` until it is destroyed.  The memory
-// behind `buf` may be read before its segment is asked for, and written after it was given.
+// wh_cursor_create makes one; it retains `type` and borrows `buf` until it is destroyed.  The
+// memory behind `buf` may be read before its segment is asked for, and written after it was given.
 WH_API WH_CHECK wh_status wh_cursor_create(void *buf, int64_t count, const wh_type *type,
                                            unsigned flags, wh_cursor **cursor);
 
-// wh_cursor_pack and wh_cursor_unpack move a segment, as wh_pack and wh_unpack do.  Segments may come
-// in any order; ascending is fast.
+// wh_cursor_pack and wh_cursor_unpack move a segment, as wh_pack and wh_unpack do.  Segments may
+// come in any order; ascending is fast.
 WH_API WH_CHECK wh_status wh_cursor_pack(wh_cursor *cursor, size_t offset, void *packed, size_t max,
                                          size_t *actual);
 WH_API WH_CHECK wh_status wh_cursor_unpack(wh_cursor *cursor, size_t offset, const void *packed,
                                            size_t size, size_t *actual);
 
-// wh_cursor_flush brings to its place what was kept back, and forgets what was read ahead.  Whoever
-// unpacks calls it once at the end: wh_cursor_destroy drops what is still kept.
+// wh_cursor_flush brings to its place what was kept back, and forgets what was read ahead.  Call
+// it once at the end of unpacking: wh_cursor_destroy drops what is still kept.
 WH_API WH_CHECK wh_status wh_cursor_flush(wh_cursor *cursor);
 WH_API void wh_cursor_destroy(wh_cursor *cursor);
 
-// wh_pack_set_threads sets how many helper threads this process keeps for packs, unpacks and cursors
-// that move many megabytes in one call; none to begin with.  The caller works beside them.  It waits for helpers that
-// have to go.  A forked child begins with none.  Set 0 before unloading the library.
+// wh_pack_set_threads sets how many helper threads this process keeps for packs, unpacks and
+// cursors that move many megabytes in one call; none to begin with.  The caller works too.  It
+// waits for helpers that have to go.  A forked child begins with none.  Set 0 before unloading the
+// library.
 WH_API WH_CHECK wh_status wh_pack_set_threads(unsigned count);
 
 // A pack or unpack that goes on after the call.  Both buffers are borrowed, and the type retained,
@@ -79,7 +80,7 @@ WH_API WH_CHECK wh_status wh_unpack_start(const void *packed, size_t size, void 
                                           wh_pack_request **req);
 
 // wh_pack_request_test returns WH_PENDING, or WH_OK when it is over and the bytes moved in *actual.
-// wh_pack_request_wait lends a hand until it is.  One thread at a time.  WH_EFORKED in a child of the
+// wh_pack_request_wait helps until it is.  One thread at a time.  WH_EFORKED in a child of the
 // process that began it.
 WH_API WH_CHECK wh_status wh_pack_request_test(wh_pack_request *req, size_t *actual);
 WH_API WH_CHECK wh_status wh_pack_request_wait(wh_pack_request *req, size_t *actual);
@@ -101,7 +102,8 @@ WH_API WH_CHECK wh_status wh_iov_len(int64_t count, const wh_type *type, int64_t
 WH_API WH_CHECK wh_status wh_iov_len_max(int64_t count, const wh_type *type, int64_t max_bytes,
                                          int64_t *len, int64_t *bytes);
 
-// wh_iov fills up to `max` entries with runs number `first` and following.  O(depth) to begin at any.
+// wh_iov fills up to `max` entries with runs number `first` and following.  O(depth) to begin at
+// any.
 WH_API WH_CHECK wh_status wh_iov(const void *buf, int64_t count, const wh_type *type, int64_t first,
                                  struct iovec *iov, int64_t max, int64_t *actual);
 
@@ -162,8 +164,8 @@ WH_API WH_CHECK wh_status wh_pack_accumulate(const void *buf, int64_t count, con
                                              size_t offset, void *packed, size_t max, wh_reduce op,
                                              size_t *actual);
 
-// An accumulator takes the segments of one stream in any order and of any size, and keeps the pieces
-// of elements that a segment border has cut until the rest arrives.  One thread at a time.
+// An accumulator takes the segments of one stream in any order and of any size, and keeps the
+// pieces of elements that a segment border has cut until the rest arrives.  One thread at a time.
 typedef struct wh_accumulator wh_accumulator;
 
 // wh_accumulator_create begins one; it retains `type` and borrows `buf` until it is destroyed.

@@ -2,15 +2,15 @@
 //
 // Requests: what an operation returns while it is under way, and how it ends.
 //
-// Every operation takes `opts` (NULL for the defaults) and `req` (NULL when nobody asks), and returns
+// Every operation takes `opts` (NULL for the defaults) and `req` (NULL: no handle), and returns
 //
 //   WH_OK       done already: the callback does not run, *req is NULL, opts->result is filled;
 //   WH_PENDING  accepted: it completes exactly once, inside progress, done, failed or cancelled;
 //   an error    nothing happened.
 //
 // The buffer is borrowed from the call until the completion.  Pass `req` to get a handle that you
-// free with wh_request_free; pass NULL and the library frees it.  A handle may be asked, waited for,
-// cancelled and freed from any thread.
+// free with wh_request_free; pass NULL and the library frees it.  A handle may be asked, waited
+// for, cancelled and freed from any thread.
 #ifndef WHERRY_REQUEST_H
 #define WHERRY_REQUEST_H
 
@@ -29,8 +29,8 @@ typedef struct wh_endpoint wh_endpoint;
 typedef struct wh_object wh_object;
 typedef struct wh_allocator wh_allocator;
 
-// How an operation ended.  Which fields mean something depends on the operation.  It is 64 bytes for good: what is
-// reserved is written as zero.
+// How an operation ended.  Which fields mean something depends on the operation.  It is 64 bytes
+// for good: what is reserved is written as zero.
 typedef struct wh_result {
     wh_status status;
     uint64_t size;        // bytes of the message, also when it was truncated
@@ -40,8 +40,9 @@ typedef struct wh_result {
     uint64_t reserved[3];
 } wh_result;
 
-// Called once, from the thread that progresses the worker.  It may start operations, close endpoints
-// and free `req`; it may not destroy the worker.  `req` is NULL when no handle was asked for.
+// Called once, from the thread that progresses the worker.  It may start operations, close
+// endpoints and free `req`; it may not destroy the worker.  `req` is NULL when no handle was asked
+// for.
 typedef void (*wh_done_fn)(wh_request *req, const wh_result *result, void *arg);
 
 enum {
@@ -50,7 +51,7 @@ enum {
 
 typedef struct wh_op_opts {  // zero in any field means its default
     size_t size;             // of the caller's struct, so that it can grow
-    int32_t timeout_ms;      // then it ends with WH_ETIMEDOUT; negative: no limit, the default
+    int32_t timeout_ms;      // then it fails with WH_ETIMEDOUT; negative: no limit, the default
     uint32_t flags;          // WH_OP_*; one that is unknown is WH_ENOTSUP
     wh_mem_kind mem;         // of the buffer; default: detected
     int device;              // of the buffer, for device memory
@@ -66,30 +67,31 @@ typedef struct wh_op_opts {  // zero in any field means its default
 // wh_request_status returns WH_PENDING while the operation is under way, then how it ended.
 WH_API wh_status wh_request_status(const wh_request *req);
 
-// wh_request_result writes the whole result once the operation has ended.  Returns WH_OK when it was
-// written (the operation's own status is result->status) and WH_PENDING before that.
+// wh_request_result writes the whole result once the operation has ended.  Returns WH_OK when it
+// was written (the operation's own status is result->status) and WH_PENDING before that.
 WH_API WH_CHECK wh_status wh_request_result(const wh_request *req, wh_result *result);
 
-// wh_request_error returns one sentence on why the operation failed: what, which peer, which lane, and
-// what to try; the empty string when it did not.  It lives as long as the request.
+// wh_request_error returns one sentence on why the operation failed: what, which peer, which lane,
+// and what to try; the empty string when it did not.  It lives as long as the request.
 WH_API const char *wh_request_error(const wh_request *req);
 
 // wh_request_wait waits until the operation has ended and returns how, or WH_ETIMEDOUT after
-// `timeout_ms` (negative: no limit; 0: at once; the operation itself goes on).  The thread that owns the worker
-// progresses it meanwhile; any other thread sleeps and needs the owner to progress.  Not to be
-// called from a callback, which gets WH_EBUSY.  The calls whose names end in _wait, when their time is over,
-// cancel their operation and return once it has ended, which a peer that holds the buffer can
-// delay by config `grace`.
+// `timeout_ms` (negative: no limit; 0: at once; the operation itself goes on).  The thread that
+// owns the worker progresses it meanwhile; any other thread sleeps and needs the owner to
+// progress.  Not to be called from a callback, which gets WH_EBUSY.  The calls whose names end in
+// _wait, when their time is over, cancel their operation and return once it has ended, which a peer
+// that holds the buffer can delay by config `grace`.
 WH_API WH_CHECK wh_status wh_request_wait(wh_request *req, int timeout_ms);
 
 // wh_request_cancel asks the operation to end.  It is a request, not a promise: a receive that has
-// not matched and a send that has not been granted end with WH_ECANCELLED; anything later completes.
-// The completion always comes, exactly once.
-// WH_ECANCELLED gives the buffer back.  A synchronous send, or an object that has no large frames, may have been received
-// all the same: its bytes were with the peer before.
+// not matched and a send that has not been granted end with WH_ECANCELLED; anything later
+// completes.  The completion always comes, exactly once.  WH_ECANCELLED gives the buffer back.  A
+// synchronous send, or an object that has no large frames, may have been received all the same: its
+// bytes were with the peer before.
 WH_API void wh_request_cancel(wh_request *req);
 
-// wh_request_free gives the handle back.  An operation under way goes on without it.  NULL is allowed.
+// wh_request_free gives the handle back.  An operation under way goes on without it.  NULL is
+// allowed.
 WH_API void wh_request_free(wh_request *req);
 
 #ifdef __cplusplus
