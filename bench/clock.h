@@ -2,7 +2,7 @@
 //
 // Time for measurements: nanoseconds for what is long, ticks for what is stamped once per message.
 //
-// A tick stamp must cost little beside a message of 70 ns, so it reads the processor's constant-rate
+// A tick stamp must cost little compared with a message of 70 ns, so it reads the processor's constant-rate
 // counter (about 7 ns) where there is one.  Any thread may call these functions.
 #ifndef BENCH_CLOCK_H
 #define BENCH_CLOCK_H

@@ -41,8 +41,8 @@ typedef struct bench_plan {
     // The bare contenders:
     const bench_ucx *ucx;  // or NULL
     bool socket, bells;
-    bool copy;          // memcpy beside put and get, with a row of its own
-    bench_peer *peers;  // with rows of their own beside tagged messages
+    bool copy;          // memcpy to compare with put and get, with a row of its own
+    bench_peer *peers;  // with rows of their own, to compare with tagged messages
     size_t peer_count;
     // Called as cells begin; may be NULL.
     void (*progress)(size_t done, size_t total, const bench_cell *cell, void *arg);
@@ -52,7 +52,7 @@ typedef struct bench_plan {
 } bench_plan;
 
 // bench_measure runs the plan.  The caller frees *rows; on false they hold what was done before.  A
-// failure of Wherry's or of the session's ends it; that of a program beside it costs its own figure.
+// failure of Wherry's or of the session's ends it; that of another program costs its own figure.
 bool bench_measure(bench_session *session, const bench_plan *plan, bench_row **rows, size_t *count,
                    bench_error *error);
 

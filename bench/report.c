@@ -28,7 +28,7 @@ static void print_figure(FILE *file, double value) {
     fprintf(file, " %10.*f", decimals, value);
 }
 
-// Of Wherry's row: what ran beside it.  Of a peer's: that it is one, and how Wherry compares.
+// Of Wherry's row: what ran in turns with it.  Of a peer's: that it is one, and how Wherry compares.
 static void print_comparison(FILE *file, const bench_row *row) {
     if (row->peer) {
         fprintf(file, " %10s %6.2fx  (%s)", "", row->ratio, row->peer);

@@ -6,7 +6,7 @@
 // session needs nothing but one connection:
 //
 //   lead: hello 2 MODE               follower: hello 2          or: error SENTENCE
-//   lead: socket                     follower: socket PORT      a bare TCP connection beside it
+//   lead: socket                     follower: socket PORT      a bare TCP connection next to it
 //   lead: memory KIND SIZE           follower: memory KEY       to reach its memory with, in hex
 //   lead: run WHAT METRIC SIZE COUNT follower: ready, then done or: error SENTENCE
 //   lead: end                        of a run that the follower cannot see the end of

@@ -27,8 +27,9 @@ int cli_check_secret(const char *command, const char *secret, const char *secret
     if (secret && secret_file)
         return cli_complain(command, CLI_USAGE, "--secret and --secret-file exclude each other");
     if (secret && !*secret)
-        return cli_complain(command, CLI_USAGE,
-                            "--secret is empty, which would be none: give one, or not the option");
+        return cli_complain(
+            command, CLI_USAGE,
+            "--secret is empty, which means no secret: give one, or leave the option out");
     if (!secret_file)
         return CLI_GO_ON;
     int fd = open(secret_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -48,7 +48,8 @@ static void check_memfd(doctor *self) {
     doctor_find(
         self, good ? FINDING_GOOD : FINDING_BAD, "memfd",
         "the sandbox or kernel must allow memfd_create with seals, or set WHERRY_LANES=stream",
-        good ? "sealed shared memory can be made" : "no sealed shared memory: %s", strerror(errno));
+        good ? "sealed shared memory can be created" : "no sealed shared memory: %s",
+        strerror(errno));
     if (fd >= 0)
         close(fd);
 }
@@ -58,16 +59,17 @@ static void check_membarrier(doctor *self) {
     bool good = commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED);
     doctor_find(self, good ? FINDING_GOOD : FINDING_NOTE, "membarrier",
                 "Linux 4.16 or newer with membarrier allowed makes small messages cheaper",
-                good ? "expedited barriers are there"
+                good ? "expedited barriers are available"
                      : "no expedited barriers: rings fall back to a fence per message");
 }
 
 static void check_pidfd(doctor *self) {
     long fd = syscall(SYS_pidfd_open, getpid(), 0);
-    doctor_find(self, fd >= 0 ? FINDING_GOOD : FINDING_NOTE, "pidfd",
-                "Linux 5.3 or newer with pidfd_open allowed",
-                fd >= 0 ? "the death of a local peer is noticed by its process"
-                        : "no pidfd_open: a local peer's death shows by its socket only");
+    doctor_find(
+        self, fd >= 0 ? FINDING_GOOD : FINDING_NOTE, "pidfd",
+        "Linux 5.3 or newer with pidfd_open allowed",
+        fd >= 0 ? "the death of a local peer is noticed through its process"
+                : "no pidfd_open: the death of a local peer is noticed through its socket only");
     if (fd >= 0)
         close((int)fd);
 }
@@ -182,11 +184,11 @@ static void check_port(doctor *self) {
     wh_endpoint *ep;
     char address[128] = "";
     const char *fix = few_files()
-                          ? "ulimit -n 65536: descriptors are scarce here"
+                          ? "ulimit -n 65536: few descriptors are left here"
                           : "a firewall, a sandbox or WHERRY_INTERFACE forbids sockets here";
     if (wh_worker_create(self->ctx, NULL, &worker) != WH_OK) {
         doctor_find(self, FINDING_BAD, "worker",
-                    few_files() ? "ulimit -n 65536: descriptors are scarce here"
+                    few_files() ? "ulimit -n 65536: few descriptors are left here"
                                 : "the log above says why",
                     "no worker can be made");
         return;

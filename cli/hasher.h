@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Hashing beside receiving: a thread that adds parts of files to their digests, in the order in which they were handed
+// Hashing in parallel with receiving: a thread that adds parts of files to their digests, in the order in which they were handed
 // over.
 //
 // The thread that owns a hasher hands jobs over and asks whether they are done; jobs and the bytes that they name belong to

@@ -74,7 +74,7 @@ static int run(int argc, char **argv) {
     return CLI_USAGE;
 }
 
-// Results that did not reach their file, for want of space say, are a failure.
+// Results that did not reach their file, because the disk is full for example, are a failure.
 int main(int argc, char **argv) {
     int code = run(argc, argv);
     errno = 0;

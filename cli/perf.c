@@ -35,19 +35,20 @@ static struct perf_options {
 static const cli_option options[] = {
     {"--sizes", "LIST", &opt.sizes, "message sizes (default 8,1K,64K,1M,64M)"},
     {"--metric", "LIST", &opt.metric,
-     "of latency,bandwidth,bidir,rate (default: where they tell most)"},
+     "of latency,bandwidth,bidir,rate (default: those that suit each size)"},
     {"--lane", "LANE", &opt.lane, "shm, stream, ucx, or auto (default)"},
     {"--mode", "MODE", &opt.mode, "progress: spin (default), wait or adaptive"},
     {"--reps", "N", &opt.reps, "repetitions (default 5)"},
     {"--time", "SECONDS", &opt.seconds, "time for all repetitions of a cell (default 0.3s)"},
     {"--pin", "A,B", &opt.pin,
      "cores of the two processes, or none (default: two of those allowed)"},
-    {"--raw", NULL, &opt.raw, "beside it ucx_perftest, a bare socket, or bare eventfds"},
+    {"--raw", NULL, &opt.raw, "also measure ucx_perftest, a bare socket, or bare eventfds"},
     {"--ucx", "DIR", &opt.ucx,
      "the UCX of an unpacked libucx wheel: its ucx_perftest, and for the lane"},
-    {"--peers", "DIR", &opt.peers, "beside it the MPIs that bench/peers/make.py has put into DIR"},
+    {"--peers", "DIR", &opt.peers,
+     "also measure the MPIs that bench/peers/make.py has put into DIR"},
     {"--patience", "SECONDS", &opt.patience,
-     "that a run of theirs may take beyond its due (default 10s)"},
+     "that a run of theirs may take longer than expected (default 10s)"},
     {"--memory", "KIND", &opt.memory, "what put, get and atomic reach: alloc (default) or user"},
     {"--plot", "FILE", &opt.plot, "draw latency and bandwidth over size as SVG"},
     {"--listen", "PORT", &opt.listen, "be the other end for --connect, until interrupted"},
@@ -67,8 +68,8 @@ static const cli_syntax syntax = {
     COMMAND,
     "[tag|object|am|put|get|atomic]...|post [OPTIONS]",
     "Measures between two processes: on this host it starts both, over a network one runs with\n"
-    "--listen and the other with --connect.  Latency is half of a round trip.  All contenders of\n"
-    "a cell take turns, so that their ratio (Wherry / raw) survives a noisy machine.\n"
+    "--listen and the other with --connect.  Latency is half of a round trip.  All programs of\n"
+    "a cell take turns, so that their ratio (Wherry / raw) is good on a noisy machine too.\n"
     "post: hand-overs between two threads of this process, with --metric, --mode, --reps,\n"
     "--time, --pin and --json only.\n",
     options,
@@ -387,7 +388,7 @@ static int run_lead(perf_run *run) {
         good = bench_fail(&error, "cannot run on core %d", run->cores[0]);
     if (good && !opt.connect && run->cores[0] >= 0 && run->cores[0] == run->cores[1])
         fprintf(stderr,
-                "warning: both processes share one core: latencies are those of a switch\n");
+                "warning: both processes share one core: latencies include a context switch\n");
     if (good) {
         cli_hold_log();
         wh_status status =

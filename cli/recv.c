@@ -24,7 +24,7 @@ static const cli_option options[] = {
     {"--secret", "S", &opt.secret, "senders must know it (others can see it in the process list)"},
     {"--secret-file", "F", &opt.secret_file, "file that holds the secret"},
     {"--timeout", "TIME", &opt.timeout,
-     "drop a sender that says nothing for so long (default 300s; 0: never)"},
+     "drop a sender that sends nothing for so long (default 300s; 0: never)"},
     {"--any-user", NULL, &opt.any_user, "other users of this host may send"},
     {"--lane", "LANE", &opt.lane, "shm, stream, or auto (default)"},
     {NULL, NULL, NULL, NULL},
@@ -33,8 +33,9 @@ static const cli_option options[] = {
 static const cli_syntax syntax = {
     COMMAND,
     "DIR [OPTIONS]",
-    "Receives what `wherry send` sends into DIR, which is made if need be.  A file appears when its\n"
-    "SHA-256 is right, and replaces one of its name.  Nothing is written outside of DIR.\n"
+    "Receives what `wherry send` sends into DIR, which is created if it does not exist.  A file\n"
+    "appears when its SHA-256 is right, and replaces one of the same name.  Nothing is written\n"
+    "outside of DIR.\n"
     "Exit code 1 when a sender was lost or something was refused.\n",
     options,
 };

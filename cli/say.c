@@ -36,7 +36,7 @@ typedef struct answer {
 
 static void on_answered(wh_request *req, const wh_result *result, void *arg) {
     (void)req;
-    (void)result;  // a sender that does not hear its answer is told so by its own library
+    (void)result;  // a sender that does not get its answer has an error from its own library
     answer *sent = arg;
     sent->session->answers--;
     sent->session->answer_bytes -= sent->size;

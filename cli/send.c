@@ -25,7 +25,7 @@ static const cli_option options[] = {
     {"--secret-file", "F", &opt.secret_file, "file that holds the receiver's secret"},
     {"--lane", "LANE", &opt.lane, "shm, stream, or auto (default)"},
     {"--timeout", "TIME", &opt.timeout,
-     "give up on a receiver that takes nothing so long (default 300s; 0: never)"},
+     "give up on a receiver that takes nothing this long (default 300s; 0: never)"},
     {"--quiet", NULL, &opt.quiet, "no summary"},
     {NULL, NULL, NULL, NULL},
 };

@@ -95,7 +95,7 @@ void session_finish_file(session *self) {
     self->stored += entry->head.size;
 }
 
-// Has a part hashed beside what comes next, or at once where that costs less than to hand it over.
+// Has a part hashed while the next one comes, or at once where that costs less than to hand it over.
 static void hash(session *self, session_slot *slot, const wh_frame *frame, bool begin) {
     slot->hashed = true;
     slot->job = (hasher_job){

@@ -4,7 +4,7 @@
 //
 // Names come from strangers.  A name is checked, then walked component by component without
 // following links, so that no link, sent or planted, leads out of the directory.  A file is
-// written under a temporary name beside its final one and renamed when it is whole, so that nobody
+// written under a temporary name next to its final one and renamed when it is whole, so that nobody
 // ever sees half of it.  Whoever writes a file holds its lock: that, and not the process number in
 // its name, tells what was left by a receiver that is gone, because the next one in a container
 // may have the same number.  Functions return NULL when it worked, else why not, as text that

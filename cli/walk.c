@@ -122,7 +122,7 @@ static void leave(walker *self) {
     bool below = self->tree.depth > 1;
     if (!tree_leave(&self->tree)) {
         if (below)
-            skip(self, "it was moved while it was read: what comes behind it is not sent", true);
+            skip(self, "it was moved while it was read: what follows it is not sent", true);
         tree_end(&self->tree);
         return;
     }
