@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Listener inside comm.
+// The listener inside the engine.
 #ifndef WHI_LINK_LISTENER_H
 #define WHI_LINK_LISTENER_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What comm does with UCX: one domain per worker, made when the first link needs it, and one lane per link.
+// What the links do with UCX: one domain per worker, made when the first link needs it, and one lane per link.
 //
 // Owner's thread.
 #ifndef WHI_LINK_UCX_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The message classes that comm puts into record headers, and what their fields mean.
+// The message classes that the engine puts into record headers, and what their fields mean.
 //
 // docs/wire.md is the specification.  Classes below WHI_CLASS_UNORDERED carry the next sequence number of their
 // endpoint and direction and are handled in that order; the others are control, and are handled

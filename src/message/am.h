@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Active messages inside comm.
+// Active messages inside the engine.
 #ifndef WHI_MESSAGE_AM_H
 #define WHI_MESSAGE_AM_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The lane: what comm asks of anything that moves bytes between two workers.
+// The lane: what the link asks of anything that moves bytes between two workers.
 //
 // A lane carries records in order: a 32-byte header and a payload that is small (at most
 // ops->eager_limit).  Bulk goes as chunks: records whose payload may be large, taken from the sender's
@@ -28,7 +28,7 @@
 // A record's header, in memory as on the wire (docs/wire.md): little-endian, no padding.
 typedef struct whi_hdr {
     uint32_t size;  // bytes of payload behind it
-    uint8_t cls;    // message class: comm's below WHI_CLASS_LANE, the lane's own from there on
+    uint8_t cls;    // message class: those of wire.h below WHI_CLASS_LANE, the lane's own from there on
     uint8_t flags;
     uint16_t aux;
     uint32_t ep;   // endpoint number; of a chunk: the grant
@@ -74,7 +74,7 @@ typedef struct whi_piece {
     uint64_t size;
 } whi_piece;
 
-// What the owner of a lane (comm's link) offers to it.
+// What the owner of a lane (the link) offers to it.
 typedef struct whi_lane_up {
     // A record has come.  `payload` holds hdr->size bytes and is valid until the return; hdr is the lane's own
     // copy.  An error says that the peer broke the protocol: poll stops and returns it.
