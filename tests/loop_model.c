@@ -262,13 +262,23 @@ const model_message *model_missing(void) {
     return NULL;
 }
 
+// left_one says whether the receiver's own close of an endpoint has ended a message that a receive may have met.
+static bool left_one(const model_op *o, int ep) {
+    for (int i = 0; model.eps[ep].closed[o->side] && i < model.message_count; i++) {
+        const model_message *m = &model.messages[i];
+        if (m->ep == ep && m->side != o->side && m->kind == o->kind && !m->received)
+            return true;
+    }
+    return false;
+}
+
 // may_wander says whether a receive may have met a message that never came to it, and have regained its place after others
 // were served.
 static bool may_wander(const model_op *o) {
     bool wanders = model.cut;
     for (int i = 0; i < model.ep_count; i++)
         if (o->any || o->ep == i)
-            wanders = wanders || model.eps[i].cancels || model.eps[i].troubled;
+            wanders = wanders || model.eps[i].cancels || model.eps[i].troubled || left_one(o, i);
     return wanders;
 }
 
