@@ -166,7 +166,8 @@ static const whi_lane_up peer_up = {
     .deliver = peer_deliver, .sink = peer_sink, .landed = peer_landed};
 
 static void make_link(bool reorders) {
-    whi_loop_opts opts = {.window = 256, .eager_limit = EAGER, .reorder = reorders};
+    whi_loop_opts opts = {
+        .window = 256, .eager_limit = EAGER, .long_limit = LARGE, .reorder = reorders};
     whi_loop_net *net = NULL;
     whi_lane *lane = NULL;
     for (int i = 0; i < 16; i++)
@@ -207,7 +208,7 @@ static void send_record(void) {
                    .ep = (uint32_t)take_number(),
                    .tag = take_number(),
                    .arg = take_number()};
-    if (hdr.cls == WHI_CLASS_CHUNK)
+    if (hdr.cls == WHI_CLASS_CHUNK || hdr.cls == WHI_CLASS_LONG)
         return;
     // A head of gigabytes is refused or only reserved, never touched; the fuzzer would take it for a lack of bounds.
     if (hdr.cls == WHI_CLASS_OBJECT && hdr.arg > HEAD_MAX && hdr.arg <= UINT64_C(1) << 34)
@@ -243,6 +244,18 @@ static void send_chunk(void) {
     size_t moved = 0, size = (size_t)(take_number() % LARGE);
     if (size)
         (void)f.peer->ops->push(f.peer, &hdr, &src, size, &moved);
+}
+
+static void send_long(void) {
+    uint8_t mode = take_u8();
+    whi_hdr hdr = {.cls = WHI_CLASS_LONG,
+                   .flags = mode & 0x40 ? mode & 3 : 0,
+                   .ep = mode & 7,
+                   .tag = take_u8(),
+                   .size = 1 + (uint32_t)(take_number() % LARGE)};
+    hdr.seq = mode & 0x80 ? (uint32_t)take_number() : f.seq[hdr.ep]++;
+    if (f.peer->ops->long_limit(f.peer))
+        (void)f.peer->ops->send(f.peer, &hdr, source);
 }
 
 // ---- the victim's user
@@ -468,8 +481,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         uint8_t what = take_u8();
         if (what < 0x80)
             send_record();
-        else if (what < 0xa0)
+        else if (what < 0x98)
             send_chunk();
+        else if (what < 0xa0)
+            send_long();
         else if (what < 0xe0)
             user_operation();
         else

@@ -62,6 +62,11 @@ def access(cls, memory, offset, name, value, flags=0, aux=0):
                   payload=struct.pack("<IIQQ", name, 0, value, 0))
 
 
+def long(size, ep=1, tag=0):
+    """A long message in its turn."""
+    return bytes([0x98, ep, tag]) + number(size - 1)
+
+
 def chunk(grant, segment, offset, size):
     return bytes([0x80, grant, segment]) + number(offset) + number(size)
 
@@ -87,6 +92,10 @@ PROGRAMS = {
     "tag-kept": record(TAG, payload=b"hello") + PROGRESS + user(RECV_ANY),
     "tag-sync": record(TAG, arg=7, flags=SYNC, payload=b"hello") + PROGRESS + user(RECV),
     "announced": user(RECV) + announce(TAG, 5, 100) + PROGRESS + chunk(0, 0, 0, 100) + PROGRESS,
+    "long": user(RECV) + long(100) + PROGRESS,
+    "long-kept": long(30000) + PROGRESS + user(RECV) + PROGRESS,
+    "long-credit": long(35000) + long(35000) + PROGRESS,
+    "long-cut": user(RECV_ANY) + long(30000, ep=3) + long(200) + record(ABORT) + PROGRESS,
     "announced-any": user(RECV_ANY) + announce(TAG, 5, 100) + PROGRESS + chunk(0, 0, 0, 50)
                      + PROGRESS + record(WITHDRAW, tag=5) + PROGRESS,
     "withdrawn": announce(TAG, 5, 100) + PROGRESS + record(WITHDRAW, tag=5) + user(RECV),

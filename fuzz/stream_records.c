@@ -25,6 +25,7 @@ enum {
     LOCAL = 0x01,
     BYTES = 0x02,
     ONE_BY_ONE = 0x04,
+    LONG = 0x08,
     // Each piece.
     LENGTH = 0x3f,
     WITH_FD = 0x40,
@@ -39,7 +40,7 @@ enum {
 
 typedef struct owner {
     whi_lane *lane;
-    bool landing, over;
+    bool landing, over, takes_long;
     whi_hdr chunk;
     uint64_t moved;  // bytes that have come through `move`
     uint8_t *memory;
@@ -56,6 +57,7 @@ static wh_status on_deliver(void *link, const whi_hdr *hdr, const void *payload)
     owner *self = link;
     MUST(!self->landing && !self->over);
     MUST(hdr->size <= EAGER && hdr->cls < WHI_CLASS_LANE && hdr->cls != WHI_CLASS_CHUNK);
+    MUST(hdr->cls != WHI_CLASS_LONG);
     for (uint32_t i = 0; i < hdr->size; i++)
         self->sum += ((const uint8_t *)payload)[i];
     if (hdr->cls == CLASS_LAST) {
@@ -78,7 +80,8 @@ static void consume(void *ctx, uint64_t offset, void *host, size_t size) {
 static wh_status on_sink(void *link, const whi_hdr *hdr, whi_span *span) {
     owner *self = link;
     MUST(!self->landing && !self->over);
-    MUST(hdr->cls == WHI_CLASS_CHUNK && hdr->size > 0 && hdr->size <= CHUNK);
+    MUST(hdr->cls == WHI_CLASS_CHUNK || (hdr->cls == WHI_CLASS_LONG && self->takes_long));
+    MUST(hdr->size > 0 && hdr->size <= CHUNK);
     if (hdr->flags == 0xff)
         return WH_EPROTOCOL;
     self->landing = true;
@@ -163,8 +166,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     MUST(level == WH_OK);
     int sockets[2], fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     MUST(fd >= 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) == 0);
-    owner self = {.over = data[0] & BYTES};
-    whi_stream_opts opts = {.eager_limit = EAGER, .chunk = CHUNK, .local = data[0] & LOCAL};
+    owner self = {.over = data[0] & BYTES, .takes_long = data[0] & LONG};
+    whi_stream_opts opts = {.eager_limit = EAGER,
+                            .chunk = CHUNK,
+                            .takes_long = self.takes_long,
+                            .local = data[0] & LOCAL};
     MUST(whi_stream_create(sockets[0], &opts, &up, &self, &self.lane) == WH_OK);
     if (self.over)
         whi_stream_rx_bytes(self.lane);

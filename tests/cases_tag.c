@@ -368,7 +368,7 @@ CASE(tag_bound_of_announcements, 0) {
         uint64_t value = 0;
         kit_recv(me, me->ep, &value, 8, 1);
         REQUIRE_INT(value, 17);
-        REQUIRE_INT(atomic_load(&ops[0].ended), 0);
+        REQUIRE_INT(atomic_load(&ops[n - 1].ended), 0);
         SYNC();
         for (int i = 0; i < n; i++)
             END(&ops[i], WH_OK);

@@ -47,6 +47,7 @@ kit_loop *kit_loop_join(wh_worker *a, wh_worker *b, const kit_loop_opts *opts) {
                               .delay_max = opts->delay_max,
                               .window = opts->window,
                               .eager_limit = opts->eager_limit,
+                              .long_limit = opts->long_limit,
                               .chunk_max = opts->chunk_max,
                               .split = opts->split,
                               .reorder = opts->reorder,

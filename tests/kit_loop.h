@@ -18,7 +18,7 @@ typedef struct kit_loop kit_loop;
 typedef struct kit_loop_opts {  // see net/loop/loop.h
     uint64_t seed;
     uint32_t delay_max, window, drop_after;
-    size_t eager_limit, chunk_max;
+    size_t eager_limit, long_limit, chunk_max;
     bool split, reorder, truncate;
 } kit_loop_opts;
 

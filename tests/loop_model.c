@@ -250,6 +250,7 @@ void model_told(int side, int ep, wh_status why) {
             continue;
         // What is small may still wait for a receive, and an object without frames is small.
         bool large = m->size > 8192 && (m->kind != OBJECT || i % 4);
+        large = large && !(m->kind == TAG && model.has_long);
         if ((large || m->kind == AM) && !is_done_with(i))
             proc_fail(__FILE__, __LINE__, "side %d is told of the end before message %d", side, i);
     }

@@ -68,6 +68,7 @@ typedef struct model_state {
     uint64_t seed, rng;
     bool faults, cut, verbose;
     bool may_lose;  // the network loses the connection by itself, some time
+    bool has_long;  // tagged messages may be sent before they match, although they are large
     bool closes;    // endpoints are closed while the program runs
     bool destroyed;
     wh_context *ctx;

@@ -291,6 +291,8 @@ static void make_network(void) {
     opts.window = 1 + (uint32_t)model_draw(40);
     opts.eager_limit = model_chance(50) ? 8192 : 600;
     opts.chunk_max = 200 + model_draw(model_chance(50) ? 70000 : 5000);  // less takes too long
+    model.has_long = model.seed % 2;
+    opts.long_limit = model.has_long ? opts.chunk_max : 0;
     opts.split = model_chance(50);
     opts.reorder = model_chance(25);
     if (model_chance(20)) {

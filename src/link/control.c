@@ -18,8 +18,10 @@ wh_status whi_control_open(whi_control *control, wh_worker *worker, int fd,
     wh_status st = whi_worker_watch(worker, &control->watch, fd, EPOLLIN);
     if (st != WH_OK)
         return st;
-    whi_stream_opts stream = {
-        .eager_limit = opts->eager_limit, .chunk = opts->chunk, .local = opts->local};
+    whi_stream_opts stream = {.eager_limit = opts->eager_limit,
+                              .chunk = opts->chunk,
+                              .takes_long = opts->takes_long,
+                              .local = opts->local};
     st = whi_stream_create(fd, &stream, opts->up, opts->link, &control->lane);
     if (st == WH_OK)
         control->watch.fn = opts->on_event;

@@ -24,6 +24,7 @@ typedef struct whi_control_opts {
     bool local;          // AF_UNIX: descriptors may come
     size_t eager_limit;  // payload bytes of a record
     size_t chunk;        // bytes of a chunk
+    bool takes_long;     // the peer takes long messages
     const whi_lane_up *up;
     void *link;
     void (*on_event)(whi_watch *watch, uint32_t events);

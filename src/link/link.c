@@ -176,6 +176,7 @@ wh_status whi_link_new(wh_worker *worker, int fd, const whi_hello *peer, bool ac
     whi_control_opts opts = {.local = local,
                              .eager_limit = worker->eager_max,
                              .chunk = config->stream_chunk,
+                             .takes_long = (peer->features & WHI_FEATURE_LONG) != 0,
                              .up = whi_link_user_of(link)->up,
                              .link = link,
                              .on_event = on_socket};

@@ -2,7 +2,7 @@
 //
 // The message classes that the engine puts into record headers, and what their fields mean.
 //
-// docs/wire.md is the specification.  Classes below WHI_CLASS_UNORDERED carry the next sequence number of their
+// docs/wire.md is the specification.  Classes below WHI_CLASS_UNORDERED, but for chunks, carry the next sequence number of their
 // endpoint and direction and are handled in that order; the others are control, and are handled
 // when they come.  A message is announced instead of carried when WHI_FLAG_ANNOUNCED is set: its payload then
 // begins with a whi_announce.
@@ -20,6 +20,7 @@
 #define WHI_PROTOCOL_VERSION_MIN 1u  // the oldest that it still understands
 
 enum {
+    // A tagged message that is larger than other records may be: WHI_CLASS_LONG with ep, seq and tag.
     // Messages: ep, seq, tag; arg = the length when announced, else the send id when synchronous.
     WHI_CLASS_TAG = 0x10,
     WHI_CLASS_OBJECT = 0x11,

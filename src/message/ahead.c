@@ -78,7 +78,7 @@ static void fetched(wh_request *req, whi_req_stage stage) {
 
 static wh_status never_posted(wh_request *req) {
     (void)req;
-    return WH_EINVAL;  // `fetch` accepts it at once
+    return WH_EINVAL;  // `bring` accepts it at once
 }
 
 static const whi_req_ops fetch_ops = {.text = "fetch of a message",
@@ -91,33 +91,61 @@ static const whi_req_ops fetch_ops = {.text = "fetch of a message",
                                       .receives = true,
                                       .names_grant = true};
 
-// fetch asks for one message.  False: no memory for it now.
-static bool fetch(whi_message *msg) {
+// bring makes the request that brings the payload of a message; NULL: no memory for it now.
+static wh_request *bring(whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     wh_request *req = whi_req_new(ep->worker, ep, &fetch_ops, NULL, false);
     msg->body = req ? whi_malloc(msg->length) : NULL;
     if (!msg->body) {
         if (req)
             whi_req_discard(req);
-        return false;
+        return NULL;
     }
-    whi_list_remove(&msg->ahead_link);
-    whi_message_unname(msg);
-    msg->gone = false;
-    msg->flags = 0;
     msg->size = (uint32_t)msg->length;
     msg->fetch = req;
-    ep->rx_announced--;
-    ep->rx_owed -= msg->size + WHI_MESSAGE_COST;
     req->buf = (whi_buffer){msg->body, msg->size, WH_MEM_HOST, 0, WH_OK};
     req->arg = msg;
     req->tag = msg->tag;
     req->length = msg->length;
     req->result = (wh_result){.size = msg->length, .tag = msg->tag};
-    req->send_id = msg->send_id;
     whi_req_accept(req, WHI_STAGE_QUEUED);
+    return req;
+}
+
+// fetch asks for one message.  False: no memory for it now.
+static bool fetch(whi_message *msg) {
+    wh_endpoint *ep = msg->ep;
+    wh_request *req = bring(msg);
+    if (!req)
+        return false;
+    whi_list_remove(&msg->ahead_link);
+    whi_message_unname(msg);
+    msg->gone = false;
+    msg->flags = 0;
+    ep->rx_announced--;
+    ep->rx_owed -= msg->size + WHI_MESSAGE_COST;
+    req->send_id = msg->send_id;
     whi_recv_grant(req, WHI_PART_DATA, msg->length);
     return true;
+}
+
+wh_request *whi_ahead_keep(wh_endpoint *ep, const whi_hdr *hdr) {
+    whi_hdr bare = *hdr;
+    bare.cls = WHI_CLASS_TAG;
+    bare.size = 0;
+    whi_message *msg = whi_message_new(ep, &bare, NULL);
+    if (!msg)
+        return NULL;
+    msg->length = hdr->size;
+    wh_request *req = bring(msg);
+    if (!req) {
+        whi_message_free(msg);
+        return NULL;
+    }
+    ep->counters.unexpected++;
+    whi_match_keep(&whi_messages_of(ep->worker)->match[WHI_MATCH_TAG], &ep->match[WHI_MATCH_TAG],
+                   msg);
+    return req;
 }
 
 static void fetch_ahead(wh_endpoint *ep) {

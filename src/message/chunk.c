@@ -8,6 +8,7 @@
 
 #include "message/deliver.h"
 #include "message/endpoint.h"
+#include "message/long.h"
 #include "message/recv.h"
 #include "message/send.h"
 
@@ -35,6 +36,11 @@ wh_status whi_chunk_sink(void *arg, const whi_hdr *hdr, whi_span *span) {
     whi_link *link = arg;
     if (link->dead)
         return WH_EPEER;
+    if (hdr->cls == WHI_CLASS_LONG) {
+        *span = (whi_span){.move = throw_away};
+        whi_messages_on(link)->landing = NULL;
+        return whi_deliver_long(link, hdr, span, &whi_messages_on(link)->landing);
+    }
     wh_request *req = whi_idmap_get(&whi_messages_on(link)->grants, hdr->ep);
     bool lends = link->rx->ops->lends;
     whi_messages_on(link)->landing = lends ? NULL : req;
@@ -113,6 +119,10 @@ wh_status whi_chunk_landed(void *arg, const whi_hdr *hdr) {
         // The endpoint ended while the chunk was on its way; only now is the buffer free.
         whi_ep_let_go(req);
         whi_link_maybe_close(link);
+        return WH_OK;
+    }
+    if (hdr->cls == WHI_CLASS_LONG) {
+        whi_long_landed(req, hdr);
         return WH_OK;
     }
     wh_status st = req->ops->landed(req, hdr);

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "message/am.h"
 #include "message/endpoint.h"
+#include "message/long.h"
 #include "message/plain.h"
 #include "message/recv.h"
 
@@ -139,6 +140,29 @@ static wh_status deliver_ordered(whi_link *link, const whi_hdr *hdr, const void 
     if (__builtin_expect(early, 0) && st == WH_OK)
         st = whi_deliver_early(link, hdr->ep);
     return st;
+}
+
+wh_status whi_deliver_long(whi_link *link, const whi_hdr *hdr, whi_span *span,
+                           wh_request **landing) {
+    wh_endpoint *ep = whi_ep_of_number(link, hdr->ep);
+    if (!ep || ep->state != WHI_EP_OPEN) {
+        bool late = ep ? ep->state != WHI_EP_CONNECTING : whi_ep_known(link, hdr->ep);
+        return late ? WH_OK : whi_link_broken(link, hdr, "there is no such endpoint");
+    }
+    // Lanes that reorder have no long records.
+    if (hdr->seq != ep->rx_seq)
+        return whi_link_broken(link, hdr, "the sequence number is not the next one");
+    if (hdr->flags)
+        return whi_link_broken(link, hdr, "a long message with flags");
+    ep->rx_seq = hdr->seq + 1;
+    wh_status st = charge(ep, hdr, NULL);
+    if (st != WH_OK)
+        return st;
+    if (ep->user_gone)
+        pass_over(ep, hdr, NULL);
+    else if (!(*landing = whi_long_begin(ep, hdr, span)))
+        return WH_ENOMEM;
+    return WH_OK;
 }
 
 static wh_status deliver_control(whi_link *link, const whi_hdr *hdr, const void *payload) {

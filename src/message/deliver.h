@@ -8,6 +8,11 @@
 
 #include "message/records.h"
 
+// whi_deliver_long is the sink of a long message: it says where the payload goes, and which receive of
+// ours gets it; NULL: it is thrown away.
+wh_status whi_deliver_long(whi_link *link, const whi_hdr *hdr, whi_span *span,
+                           wh_request **landing);
+
 // whi_deliver_early takes what has waited for a record of endpoint `number` that has just come, or
 // for the endpoint to be open.
 wh_status whi_deliver_early(whi_link *link, uint32_t number);

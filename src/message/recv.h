@@ -79,6 +79,10 @@ void whi_recv_land_kept(wh_request *req, whi_message *msg);
 // whi_ahead_init sets up the fetching of messages ahead of their receives (ahead.c).
 void whi_ahead_init(wh_worker *worker);
 
+// whi_ahead_keep keeps a long message whose payload is on its way unasked, and returns the request that
+// brings it; NULL: no memory.
+wh_request *whi_ahead_keep(wh_endpoint *ep, const whi_hdr *hdr);
+
 // whi_recv_drop_messages drops what waits at an endpoint: all, or only what cannot be fetched any more.
 void whi_recv_drop_messages(wh_endpoint *ep, bool all);
 

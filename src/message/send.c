@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "mem/mem.h"
+#include "message/long.h"
 #include "message/offer.h"
 #include "message/records.h"
 
@@ -78,6 +79,8 @@ static wh_status send_eager(wh_request *req, uint64_t size) {
     if (st != WH_OK)
         return st;
     whi_hdr hdr = header_of(req);
+    if (size > ep->link->eager_max)
+        hdr.cls = WHI_CLASS_LONG;
     hdr.size = (uint32_t)size;
     hdr.flags = req->sync ? WHI_FLAG_SYNC : 0;
     hdr.arg = req->send_id;
@@ -138,7 +141,7 @@ wh_status whi_send_start_message(wh_request *req) {
     bool small = whole && size <= ep->link->eager_max;
     bool credit = ep->credit >= (int64_t)(size + WHI_MESSAGE_COST);
     wh_status st;
-    if (small && credit) {
+    if ((small && credit) || whi_long_may(req)) {
         st = send_eager(req, size);
         if (st == WH_PENDING)
             req->stage = WHI_STAGE_ANSWER;

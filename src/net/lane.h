@@ -39,7 +39,8 @@ typedef struct whi_hdr {
 static_assert(sizeof(whi_hdr) == 32, "wire layout");
 
 enum {
-    WHI_CLASS_CHUNK = 0x01,  // the only class that `push` sends and that arrives through up->sink
+    WHI_CLASS_CHUNK = 0x01,  // the only class that `push` sends; it arrives through up->sink
+    WHI_CLASS_LONG = 0x02,   // a record that may be longer than others; it arrives so too
     WHI_CLASS_LANE = 0xe0,   // classes from here on never leave the lane
 };
 
@@ -80,7 +81,8 @@ typedef struct whi_lane_up {
     // copy.  An error says that the peer broke the protocol: poll stops and returns it.
     wh_status (*deliver)(void *link, const whi_hdr *hdr, const void *payload);
     // Where the hdr->size bytes of this chunk go; the span begins at the chunk's first byte.  An error
-    // fails the lane.  The span stays valid until `landed`, which follows when all bytes are there, or until
+    // fails the lane.  A long record comes the same way, in its turn among the records.
+    // The span stays valid until `landed`, which follows when all bytes are there, or until
     // the lane is closed.  At most one chunk per lane is between the two, unless the lane lends.
     wh_status (*sink)(void *link, const whi_hdr *hdr, whi_span *span);
     wh_status (*landed)(void *link, const whi_hdr *hdr);
@@ -154,6 +156,10 @@ typedef struct whi_lane_ops {
     // eager_limit returns the largest payload of `send`, fixed for the life of the lane.
     size_t (*eager_limit)(const whi_lane *lane);
 
+    // long_limit returns the largest payload of a record of class WHI_CLASS_LONG, fixed likewise;
+    // 0: the lane has none, or the peer does not take them.  Optional: none.
+    size_t (*long_limit)(const whi_lane *lane);
+
     // send takes one record whole, header and hdr->size bytes of payload, both copied before it returns.
     // WH_OK: it will arrive.  WH_EAGAIN: no room now, nothing happened.  Else the lane has failed.
     wh_status (*send)(whi_lane *lane, const whi_hdr *hdr, const void *payload);
@@ -211,6 +217,11 @@ struct whi_lane {  // embedded as the first member of each lane's own struct
     const whi_lane_up *up;
     void *link;
 };
+
+// whi_lane_long_limit returns the largest payload of a long record; 0: there are none.
+static inline size_t whi_lane_long_limit(const whi_lane *lane) {
+    return lane->ops->long_limit ? lane->ops->long_limit(lane) : 0;
+}
 
 // whi_lane_init sets the base up and asserts that `ops` is complete.
 static inline void whi_lane_init(whi_lane *lane, const whi_lane_ops *ops, const whi_lane_up *up,

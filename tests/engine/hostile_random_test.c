@@ -21,6 +21,8 @@ static whi_hdr random_record(void) {
         hdr.cls = (uint8_t)whi_rng_between(&raw_rng, 0x10, WHI_CLASS_RECALLED);
     if (whi_rng_chance(&raw_rng, 20))
         hdr.cls = WHI_CLASS_CHUNK;
+    if (whi_rng_chance(&raw_rng, 5))
+        hdr.cls = WHI_CLASS_LONG;
     hdr.size = sizes[whi_rng_below(&raw_rng, 7)];
     hdr.ep = (uint32_t)whi_rng_below(&raw_rng, 4);
     hdr.flags = (uint8_t)whi_rng_below(&raw_rng, 4);
@@ -67,7 +69,8 @@ TEST(random_records) {
             whi_hdr hdr = random_record();
             if (!raw_send(&victim, &foe, &hdr, bytes))
                 break;
-            seq += hdr.cls >= WHI_CLASS_TAG && hdr.cls < WHI_CLASS_UNORDERED;
+            seq += hdr.cls == WHI_CLASS_LONG ||
+                   (hdr.cls >= WHI_CLASS_TAG && hdr.cls < WHI_CLASS_UNORDERED);
             if (raw_hung_up(foe.fd))
                 break;
         }

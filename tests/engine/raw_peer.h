@@ -29,7 +29,7 @@ typedef struct raw {
 
 static whi_rng raw_rng;
 static uint32_t raw_lanes = WHI_LANE_SHM | WHI_LANE_STREAM;  // what the next one offers
-static uint64_t raw_features;                                // and what it knows
+__attribute__((unused)) static uint64_t raw_features = WHI_FEATURE_LONG;  // and what it knows
 static uint64_t honest_rounds;
 
 // honest sends a message from the honest client to the victim and back.

@@ -105,8 +105,13 @@ bool whi_loop_idle(const whi_loop_net *net) {
 
 // ---- records
 
+// lands says whether the payload of a record goes where the receiver's owner says.
+static bool lands(const whi_hdr *hdr) {
+    return hdr->cls == WHI_CLASS_CHUNK || hdr->cls == WHI_CLASS_LONG;
+}
+
 static whi_pool *pool_of(whi_loop_net *net, const whi_hdr *hdr) {
-    return hdr->cls == WHI_CLASS_CHUNK ? &net->chunks : &net->records;
+    return lands(hdr) ? &net->chunks : &net->records;
 }
 
 static void record_free(whi_loop_net *net, record *rec) {
@@ -159,7 +164,9 @@ static void dispatch(loop_lane *from, record *rec) {
 
 static wh_status loop_send(whi_lane *lane, const whi_hdr *hdr, const void *payload) {
     loop_lane *from = loop_of(lane);
-    assert(hdr->size <= from->net->opts.eager_limit && hdr->cls != WHI_CLASS_CHUNK);
+    assert(hdr->cls != WHI_CLASS_CHUNK &&
+           hdr->size <= (hdr->cls == WHI_CLASS_LONG ? from->net->opts.long_limit
+                                                    : from->net->opts.eager_limit));
     wh_status status = admit(from);
     if (status != WH_OK)
         return status;
@@ -239,7 +246,7 @@ static wh_status deliver_chunk(loop_lane *to, record *rec) {
 }
 
 static wh_status deliver(loop_lane *to, record *rec) {
-    if (rec->hdr.cls == WHI_CLASS_CHUNK)
+    if (lands(&rec->hdr))
         return deliver_chunk(to, rec);
     return rec->cut ? WH_EPEER : to->lane.up->deliver(to->lane.link, &rec->hdr, rec->payload);
 }
@@ -290,6 +297,11 @@ static bool loop_ready(whi_lane *lane, bool want_room) {
 
 // ---- the rest of the vtable
 
+static size_t loop_long_limit(const whi_lane *lane) {
+    const loop_lane *loop = (const void *)((const char *)lane - offsetof(loop_lane, lane));
+    return loop->net->opts.reorder ? 0 : loop->net->opts.long_limit;
+}
+
 static size_t loop_eager_limit(const whi_lane *lane) {
     const loop_lane *loop = (const void *)((const char *)lane - offsetof(loop_lane, lane));
     return loop->net->opts.eager_limit;
@@ -319,8 +331,8 @@ static void loop_close(whi_lane *lane) {
 #define LOOP_OPS(may_reorder)                                                                      \
     {                                                                                              \
         .name = "loop", .reorders = may_reorder, .eager_limit = loop_eager_limit,                  \
-        .send = loop_send, .push = loop_push, .poll = loop_poll, .arm = loop_arm,                  \
-        .ready = loop_ready, .describe = loop_describe, .close = loop_close                        \
+        .long_limit = loop_long_limit, .send = loop_send, .push = loop_push, .poll = loop_poll,    \
+        .arm = loop_arm, .ready = loop_ready, .describe = loop_describe, .close = loop_close       \
     }
 static const whi_lane_ops ordered_ops = LOOP_OPS(false), reordering_ops = LOOP_OPS(true);
 

@@ -14,6 +14,7 @@ typedef struct whi_loop_opts {
     uint32_t delay_max;  // ticks that a record may take; order within a lane is kept
     uint32_t window;     // records in flight per direction before send answers WH_EAGAIN; 0: 64
     size_t eager_limit;  // 0: 8192
+    size_t long_limit;   // of a long record, at most chunk_max; 0: it takes none
     size_t chunk_max;    // 0: 65536; chunks are split at random below it when `split` is set
     bool split;
     bool reorder;         // records of one lane may overtake each other (then ops->reorders is set)

@@ -20,7 +20,15 @@ enum {
     // What is received behind the end of a chunk with the same call: the next header, and a few
     // small records if they are there; more would be copied twice if it is the next chunk's.
     LOOKAHEAD = 1024,
+    // So many small records after a chunk or a long record, more of those are expected: then a read
+    // takes no more than LOOKAHEAD of what may be the next one, since it would be copied twice.
+    BULKY = 8,
 };
+
+// lands says whether the payload of a record goes where the owner says, however much has come.
+static bool lands(const whi_hdr *hdr) {
+    return hdr->cls == WHI_CLASS_CHUNK || hdr->cls == WHI_CLASS_LONG;
+}
 
 // fill makes room in `in` behind what it holds, for a whole record at least, and returns how much.
 static size_t fill(whi_stream *stream) {
@@ -61,6 +69,8 @@ static ssize_t receive_records(whi_stream *stream, bool *all) {
     if (!stream->in.data && !wake(stream))
         return 0;
     size_t room = fill(stream);
+    if (stream->bulky && whi_stream_pending(&stream->in) == 0 && stream->landing_left == 0)
+        room = LOOKAHEAD;
     struct iovec iov = {.iov_base = stream->in.data + stream->in.end, .iov_len = room};
     ssize_t n = whi_stream_receive(stream, &iov, 1);
     if (n > 0)
@@ -123,6 +133,7 @@ static wh_status begin(whi_stream *stream, const whi_hdr *hdr) {
     stream->landing = *hdr;
     stream->sink = sink;
     stream->landing_left = hdr->size;
+    stream->bulky = BULKY;
     land(stream);
     return stream->landing_left == 0 ? finish(stream) : WH_OK;
 }
@@ -131,10 +142,12 @@ static wh_status begin(whi_stream *stream, const whi_hdr *hdr) {
 static wh_status check(whi_stream *stream, const whi_hdr *hdr) {
     if (hdr->cls >= WHI_CLASS_LANE)
         return whi_stream_violated(stream, "a record of an unknown class", hdr->cls);
-    if (hdr->cls != WHI_CLASS_CHUNK && hdr->size > stream->opts.eager_limit)
+    if (hdr->cls == WHI_CLASS_LONG && !stream->opts.takes_long)
+        return whi_stream_violated(stream, "a long record, which was not agreed on", hdr->size);
+    if (!lands(hdr) && hdr->size > stream->opts.eager_limit)
         return whi_stream_violated(stream, "a record that is too large", hdr->size);
-    if (hdr->cls == WHI_CLASS_CHUNK && (hdr->size == 0 || hdr->size > stream->opts.chunk))
-        return whi_stream_violated(stream, "a chunk of a bad size", hdr->size);
+    if (lands(hdr) && (hdr->size == 0 || hdr->size > stream->opts.chunk))
+        return whi_stream_violated(stream, "a chunk or long record of a bad size", hdr->size);
     return WH_OK;
 }
 
@@ -149,7 +162,7 @@ static int step(whi_stream *stream) {
     wh_status status = check(stream, &hdr);
     if (status != WH_OK)
         return status;
-    if (hdr.cls == WHI_CLASS_CHUNK) {
+    if (lands(&hdr)) {
         in->at += sizeof(hdr);
         status = begin(stream, &hdr);
     } else {
@@ -157,6 +170,7 @@ static int step(whi_stream *stream) {
             return 0;
         const uint8_t *payload = in->data + in->at + sizeof(hdr);
         in->at += sizeof(hdr) + hdr.size;
+        stream->bulky -= stream->bulky > 0;
         status = stream->lane.up->deliver(stream->lane.link, &hdr, payload);
     }
     return status == WH_OK ? 1 : (int)whi_stream_fail(stream, status);
@@ -227,6 +241,5 @@ bool whi_stream_complete(const whi_stream *stream) {
         return false;
     memcpy(&hdr, in->data + in->at, sizeof(hdr));
     // A chunk begins with its header alone, and so does trouble.
-    return hdr.cls == WHI_CLASS_CHUNK || hdr.size > stream->opts.eager_limit ||
-           size >= sizeof(hdr) + hdr.size;
+    return lands(&hdr) || hdr.size > stream->opts.eager_limit || size >= sizeof(hdr) + hdr.size;
 }

@@ -53,6 +53,37 @@ TEST(largest_sizes_are_good) {
     peer_close(&self);
 }
 
+// Long records come as chunks do, in their turn, if they were agreed on.
+TEST(long_records) {
+    peer_takes_long = true;
+    bad_header((whi_hdr){.cls = WHI_CLASS_LONG, .size = 0});
+    bad_header((whi_hdr){.cls = WHI_CLASS_LONG, .size = PEER_CHUNK + 1});
+    peer self;
+    peer_open(&self, false);
+    CHECK_EQ_INT(self.lane->ops->long_limit(self.lane), PEER_CHUNK);
+    static uint8_t bytes[PEER_CHUNK];
+    for (unsigned i = 0; i < 3; i++) {
+        memset(bytes, (int)i + 3, sizeof(bytes));
+        peer_write(&self, &(whi_hdr){.cls = WHI_CLASS_LONG, .size = PEER_CHUNK}, sizeof(whi_hdr));
+        peer_write(&self, bytes, 2000);
+        while (self.sunk <= i)
+            CHECK(peer_poll(&self) >= 0);
+        CHECK_EQ_INT(self.landed, i);
+        peer_write(&self, bytes, sizeof(bytes) - 2000);
+        // More small ones than a short look ahead takes at a time.
+        for (unsigned j = 0; j < 20; j++)
+            peer_record(&self, 0x20, i * 20 + j, 200);
+        while (self.heard < 20 * (i + 1))
+            CHECK(peer_poll(&self) > 0);
+        CHECK_EQ_INT(self.landed, i + 1);
+        CHECK_EQ_INT(self.last_seq, i * 20 + 19);
+        CHECK_MEM(self.memory, bytes, sizeof(bytes));
+    }
+    peer_close(&self);
+    peer_takes_long = false;
+    bad_header((whi_hdr){.cls = WHI_CLASS_LONG, .size = 100});
+}
+
 // Records that the budget left behind are announced by `ready`, since the socket no longer has
 // them.
 TEST(ready_knows_what_is_buffered) {

@@ -49,6 +49,7 @@ typedef struct whi_stream {
     whi_hdr landing;      // the chunk on its way into the user's memory
     whi_span sink;        // where it goes
     size_t landing_left;  // bytes of it that have not come
+    unsigned bulky;       // so many more small records are read with a short look ahead
 
     // bytes.c
     bool rx_bytes;        // that direction has left records behind

@@ -74,6 +74,11 @@ static size_t stream_eager_limit(const whi_lane *lane) {
     return whi_stream_of(lane)->opts.eager_limit;
 }
 
+static size_t stream_long_limit(const whi_lane *lane) {
+    const whi_stream_opts *opts = &whi_stream_of(lane)->opts;
+    return opts->takes_long ? opts->chunk : 0;
+}
+
 // read_some reads in the mode that the direction is in, which the last record may change midway.
 static int read_some(whi_stream *stream, int budget) {
     int events = 0;
@@ -160,6 +165,7 @@ static void stream_close(whi_lane *lane) {
 static const whi_lane_ops stream_ops = {
     .name = "stream",
     .eager_limit = stream_eager_limit,
+    .long_limit = stream_long_limit,
     .send = whi_stream_send,
     .push = whi_stream_push,
     .poll = stream_poll,

@@ -13,6 +13,7 @@
 typedef struct whi_stream_opts {
     size_t eager_limit;  // payload bytes of a record
     size_t chunk;        // bytes of a chunk; a larger one from the peer fails the lane
+    bool takes_long;     // both sides take long records, which may be as large as a chunk
     bool local;          // AF_UNIX: descriptors may come
 } whi_stream_opts;
 

@@ -58,6 +58,7 @@ static const whi_lane_up peer_up = {
     .deliver = peer_deliver, .sink = peer_sink, .landed = peer_landed};
 
 static unsigned peer_warnings;
+static bool peer_takes_long;  // the next lane takes long records
 
 static void peer_log(const char *level, const char *id, const char *text, void *arg) {
     (void)level, (void)text, (void)arg;
@@ -65,7 +66,10 @@ static void peer_log(const char *level, const char *id, const char *text, void *
 }
 
 __attribute__((unused)) static void peer_open(peer *self, bool local) {
-    whi_stream_opts opts = {.eager_limit = PEER_EAGER, .chunk = PEER_CHUNK, .local = local};
+    whi_stream_opts opts = {.eager_limit = PEER_EAGER,
+                            .chunk = PEER_CHUNK,
+                            .takes_long = peer_takes_long,
+                            .local = local};
     int fds[2];
     CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
     *self = (peer){.fd = fds[1], .fd_taken = -1};

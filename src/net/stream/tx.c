@@ -162,7 +162,9 @@ static ssize_t write_record(whi_stream *stream, const whi_hdr *hdr, const void *
 }
 
 static wh_status send_record(whi_stream *stream, const whi_hdr *hdr, const void *payload, int fd) {
-    assert(hdr->size <= stream->opts.eager_limit && hdr->cls != WHI_CLASS_CHUNK);
+    assert(hdr->cls != WHI_CLASS_CHUNK &&
+           hdr->size <= (hdr->cls == WHI_CLASS_LONG ? whi_lane_long_limit(&stream->lane)
+                                                    : stream->opts.eager_limit));
     wh_status status = gate(stream);
     if (status != WH_OK)
         return status;

@@ -277,4 +277,32 @@ TEST(a_torn_record_ends_the_lane) {
     peer_close(&self);
 }
 
+// A long record goes whole into the socket, or what it does not take is kept: the caller's memory is free at once.
+TEST(long_records) {
+    peer_takes_long = true;
+    size_t whole = sizeof(whi_hdr) + sizeof(data);
+    static const size_t firsts[] = {0, 1, sizeof(whi_hdr) - 1, sizeof(whi_hdr), 5000, SIZE_MAX};
+    for (size_t i = 0; i < sizeof(firsts) / sizeof(firsts[0]); i++) {
+        peer self;
+        start(&self);
+        valve = firsts[i];
+        whi_hdr hdr = {.cls = WHI_CLASS_LONG, .size = sizeof(data)};
+        wh_status st = self.lane->ops->send(self.lane, &hdr, data);
+        CHECK_EQ_INT(st, firsts[i] ? WH_OK : WH_EAGAIN);
+        if (firsts[i] && firsts[i] < whole) {
+            data[sizeof(data) - 1] ^= 1;
+            CHECK_EQ_INT(say(&self, 1, 10), WH_EAGAIN);
+        }
+        valve = SIZE_MAX;
+        settle(&self);
+        CHECK_EQ_INT(stream_size, firsts[i] ? whole : 0);
+        if (firsts[i] && firsts[i] < whole)
+            data[sizeof(data) - 1] ^= 1;
+        if (firsts[i])
+            CHECK_MEM(stream + sizeof(whi_hdr), data, sizeof(data));
+        peer_close(&self);
+    }
+    peer_takes_long = false;
+}
+
 TEST_MAIN()
