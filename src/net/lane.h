@@ -28,7 +28,8 @@
 // A record's header, in memory as on the wire (docs/wire.md): little-endian, no padding.
 typedef struct whi_hdr {
     uint32_t size;  // bytes of payload behind it
-    uint8_t cls;    // message class: those of wire.h below WHI_CLASS_LANE, the lane's own from there on
+    uint8_t
+        cls;  // message class: those of wire.h below WHI_CLASS_LANE, the lane's own from there on
     uint8_t flags;
     uint16_t aux;
     uint32_t ep;   // endpoint number; of a chunk: the grant

@@ -103,6 +103,18 @@ static inline unsigned char *whi_ring_payload(const whi_ring_tx *tx) {
     return tx->data + (tx->head & tx->mask) + sizeof(whi_hdr);
 }
 
+// whi_ring_prepare brings the lines of the next record to the producer, when that is as large as the last one: the consumer
+// has had them in the lap before, and each would be waited for as it is written.  Not the first, which the consumer looks
+// at; not many, which would be in the way of the answer that the caller is about to wait for.
+static inline void whi_ring_prepare(const whi_ring_tx *tx, uint64_t space) {
+    enum { PREPARED_MAX = 2048 + WHI_RING_STEP };
+    if (space > PREPARED_MAX || tx->head + space > tx->limit)
+        return;
+    unsigned char *at = tx->data + (tx->head & tx->mask);
+    for (uint64_t step = WHI_RING_STEP; step < space; step += WHI_RING_STEP)
+        __builtin_prefetch(at + step, 1, 3);
+}
+
 // whi_ring_publish makes the record with this header, whose payload is in place, appear.  `apart` leaves a gap
 // behind it, if there is room: worth it where the consumer is about to wait for the next record.
 //
@@ -122,6 +134,8 @@ static inline void whi_ring_publish(whi_ring_tx *tx, const whi_hdr *hdr, bool ap
     memcpy(at + 16, &hdr->tag, 8);
     memcpy(at + 24, &hdr->arg, 8);
     atomic_store_explicit((_Atomic uint64_t *)at, lead, memory_order_release);
+    if (apart)
+        whi_ring_prepare(tx, whi_ring_space(hdr->size));
 }
 
 // whi_ring_peek copies the header of the next record and checks that the record lies in the ring.
