@@ -2,13 +2,13 @@
 //
 // For the tests of attacks by a peer that has got through the handshake: records that no honest library sends.
 //
-// The attacker is a bare socket (raw_peer.h) with a link to the victim and an endpoint on it.  Whatever it writes may cost it
+// The attacker is a bare socket (hostile_peer.h) with a link to the victim and an endpoint on it.  Whatever it writes may cost it
 // that link and nothing else: the honest client's messages go on, and what the victim had posted for any source
 // is still there for it.
 #ifndef WHI_COMM_HOSTILE_KIT_H
 #define WHI_COMM_HOSTILE_KIT_H
 
-#include "engine/raw_peer.h"
+#include "engine/hostile_peer.h"
 
 enum { CREDIT = 64 << 10, ANNOUNCE_MAX = 100, EAGER = 8192 };
 
@@ -16,8 +16,8 @@ static const char *const options[] = {"credit=64K", "announce_max=100", "grace=1
 
 static duo victim;
 static uint16_t port;
-static raw foe;
-static uint32_t seq;         // of the foe's endpoint
+static raw hostile;
+static uint32_t seq;         // of the hostile peer's endpoint
 static wh_endpoint *target;  // the victim's end of it
 static uint8_t bytes[1 << 20];
 
@@ -28,15 +28,15 @@ __attribute__((unused)) static void begin(void) {
     port = wh_listener_port(victim.listener);
 }
 
-// attack links the foe, and opens an endpoint.
+// attack links the hostile peer, and opens an endpoint.
 __attribute__((unused)) static void attack(void) {
-    raw_link(&victim, &foe, port);
-    target = raw_open(&victim, &foe);
+    raw_link(&victim, &hostile, port);
+    target = raw_open(&victim, &hostile);
     seq = 0;
 }
 
 __attribute__((unused)) static void give_up(void) {
-    close(foe.fd);
+    close(hostile.fd);
     while (victim.accepted_count > 1)  // the first one is the honest client's
         wh_endpoint_abort(victim.accepted[--victim.accepted_count]);
     target = NULL;
@@ -44,7 +44,7 @@ __attribute__((unused)) static void give_up(void) {
 
 // refused waits until the victim has ended the link, and checks why.
 __attribute__((unused)) static void refused(const char *word) {
-    PUMP_UNTIL(&victim, raw_hung_up(foe.fd));
+    PUMP_UNTIL(&victim, raw_hung_up(hostile.fd));
     PUMP_UNTIL(&victim, wh_endpoint_status(target) != WH_OK);
     CHECK_EQ_INT(wh_endpoint_status(target), WH_EPROTOCOL);
     if (!logged(word))
@@ -59,13 +59,13 @@ __attribute__((unused)) static void end(void) {
     duo_end(&victim);
 }
 
-// say sends a record of the foe's endpoint with the next number.
+// say sends a record of the hostile peer's endpoint with the next number.
 __attribute__((unused)) static bool say(whi_hdr hdr, const void *payload) {
     if (!hdr.ep)
         hdr.ep = 1;
     if (hdr.cls >= WHI_CLASS_TAG && hdr.cls < WHI_CLASS_UNORDERED)
         hdr.seq = seq++;
-    return raw_send(&victim, &foe, &hdr, payload);
+    return raw_send(&victim, &hostile, &hdr, payload);
 }
 
 __attribute__((unused)) static bool announce(uint8_t cls, uint32_t send_id, uint64_t tag,
@@ -81,7 +81,7 @@ __attribute__((unused)) static bool announce(uint8_t cls, uint32_t send_id, uint
 
 // hear reads records of the victim until one of class `cls` has come.
 __attribute__((unused)) static whi_hdr hear(uint8_t cls) {
-    return raw_hear(&victim, &foe, cls, bytes, sizeof(bytes));
+    return raw_hear(&victim, &hostile, cls, bytes, sizeof(bytes));
 }
 
 // granted reads the victim's grant and returns its name.

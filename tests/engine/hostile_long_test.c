@@ -12,8 +12,8 @@ static whi_hdr long_hdr(uint64_t tag) {
 
 // say_half sends the header of a long message and a part of its payload.
 static void say_half(whi_hdr hdr) {
-    CHECK(raw_write(&victim, foe.fd, &hdr, sizeof(hdr)));
-    CHECK(raw_write(&victim, foe.fd, bytes, HALF));
+    CHECK(raw_write(&victim, hostile.fd, &hdr, sizeof(hdr)));
+    CHECK(raw_write(&victim, hostile.fd, bytes, HALF));
     pump_for(&victim, 2);
 }
 
@@ -65,7 +65,7 @@ TEST(bad_headers) {
         attack();
         whi_hdr hdr = cases[i].hdr;
         hdr.cls = WHI_CLASS_LONG;
-        CHECK(raw_write(&victim, foe.fd, &hdr, sizeof(hdr)));
+        CHECK(raw_write(&victim, hostile.fd, &hdr, sizeof(hdr)));
         refused(cases[i].word);
         kit_log_begin();
         sleep(i >= 5 && i < 9);  // the lane's own line is limited to one per second
@@ -78,7 +78,7 @@ TEST(not_agreed_on) {
     begin();
     attack();
     whi_hdr hdr = long_hdr(5);
-    CHECK(raw_write(&victim, foe.fd, &hdr, sizeof(hdr)));
+    CHECK(raw_write(&victim, hostile.fd, &hdr, sizeof(hdr)));
     refused("a long record, which was not agreed on");
     // Nor is one sent to such a peer.
     attack();
@@ -99,7 +99,7 @@ TEST(more_than_the_credit) {
     attack();
     for (int i = 0; i < 2; i++) {
         whi_hdr hdr = long_hdr(5);
-        if (!raw_send(&victim, &foe, &hdr, bytes))
+        if (!raw_send(&victim, &hostile, &hdr, bytes))
             break;
     }
     refused("more unexpected bytes than credit");
@@ -123,7 +123,7 @@ TEST(half_a_message) {
             wh_endpoint_abort(target);
             victim.accepted_count--;
             if (late) {  // the payload goes on for an endpoint that has ended
-                CHECK(raw_write(&victim, foe.fd, bytes, LONG - HALF));
+                CHECK(raw_write(&victim, hostile.fd, bytes, LONG - HALF));
                 pump_for(&victim, 2);
             }
         }
@@ -151,7 +151,7 @@ TEST(cancelled_in_the_middle) {
         pump_for(&victim, 2);
         CHECK_EQ_INT(wh_request_status(recv), WH_PENDING);
         if (goes_on) {
-            CHECK(raw_write(&victim, foe.fd, bytes, LONG - HALF));
+            CHECK(raw_write(&victim, hostile.fd, bytes, LONG - HALF));
             CHECK_EQ_INT(done_as(&victim, recv), WH_OK);
             CHECK_EQ_INT(into[LONG - 1], 7);
         } else {
@@ -168,8 +168,8 @@ TEST(for_an_endpoint_that_has_ended) {
     begin();
     attack();
     whi_hdr open = {
-        .cls = WHI_CLASS_OPEN, .ep = 3, .seq = 100, .tag = foe.peer.listener, .arg = 1 << 20};
-    CHECK(raw_send(&victim, &foe, &open, NULL));
+        .cls = WHI_CLASS_OPEN, .ep = 3, .seq = 100, .tag = hostile.peer.listener, .arg = 1 << 20};
+    CHECK(raw_send(&victim, &hostile, &open, NULL));
     PUMP_UNTIL(&victim, victim.accepted_count == 3);
     wh_endpoint_abort(target);
     victim.accepted[1] = victim.accepted[2];
@@ -177,13 +177,13 @@ TEST(for_an_endpoint_that_has_ended) {
     target = victim.accepted[1];
     for (int i = 0; i < 4; i++) {
         whi_hdr hdr = long_hdr(5);
-        CHECK(raw_send(&victim, &foe, &hdr, bytes));
+        CHECK(raw_send(&victim, &hostile, &hdr, bytes));
     }
     uint8_t word = 0;
     wh_request *recv = NULL;
     CHECK_EQ_INT(wh_tag_recv(target, &word, 1, 5, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
-    CHECK(raw_send(&victim, &foe, &(whi_hdr){.cls = WHI_CLASS_TAG, .ep = 3, .size = 1, .tag = 5},
-                   "x"));
+    CHECK(raw_send(&victim, &hostile,
+                   &(whi_hdr){.cls = WHI_CLASS_TAG, .ep = 3, .size = 1, .tag = 5}, "x"));
     CHECK_EQ_INT(done_as(&victim, recv), WH_OK);
     CHECK_EQ_INT(word, 'x');
     gone();

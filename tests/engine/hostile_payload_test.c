@@ -31,7 +31,7 @@ TEST(chunks_beyond_the_grant) {
                          .size = cases[i].size,
                          .arg = cases[i].offset};
         CHECK_EQ_INT(accept, 100);
-        CHECK(raw_send(&victim, &foe, &chunk, bytes));
+        CHECK(raw_send(&victim, &hostile, &chunk, bytes));
         refused("does not fit what was granted");
         CHECK_EQ_INT(done_as(&victim, recv), WH_EPROTOCOL);
         for (size_t b = 100; b < sizeof(into); b++)
@@ -50,7 +50,7 @@ TEST(chunks_that_overlap) {
     CHECK_EQ_INT(wh_tag_recv(target, into, 100, 5, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
     CHECK(announce(WHI_CLASS_TAG, 9, 5, 100));
     whi_hdr chunk = {.cls = WHI_CLASS_CHUNK, .ep = granted(&accept), .size = 60};
-    CHECK(raw_send(&victim, &foe, &chunk, bytes) && raw_send(&victim, &foe, &chunk, bytes));
+    CHECK(raw_send(&victim, &hostile, &chunk, bytes) && raw_send(&victim, &hostile, &chunk, bytes));
     refused("more bytes than were granted");
     CHECK_EQ_INT(done_as(&victim, recv), WH_EPROTOCOL);
     end();
@@ -118,7 +118,7 @@ TEST(any_source_outlives_half_a_payload) {
         WH_PENDING);
     CHECK(announce(WHI_CLASS_TAG, 9, 6, 16));
     whi_hdr chunk = {.cls = WHI_CLASS_CHUNK, .ep = granted(&accept), .size = 8};
-    CHECK(raw_send(&victim, &foe, &chunk, bytes));
+    CHECK(raw_send(&victim, &hostile, &chunk, bytes));
     pump_for(&victim, 5);
     give_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
@@ -203,7 +203,7 @@ TEST(objects_with_lies_in_their_heads) {
                 pump_for(&victim, 3);
                 recv = post_object(&object);
             }
-            PUMP_UNTIL(&victim, raw_hung_up(foe.fd));
+            PUMP_UNTIL(&victim, raw_hung_up(hostile.fd));
             give_up();
             PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
             gets_object(recv);
@@ -237,7 +237,7 @@ TEST(announced_objects_with_lies) {
                             .tag = 6,
                             .arg = length},
                   payload));
-        PUMP_UNTIL(&victim, raw_hung_up(foe.fd));
+        PUMP_UNTIL(&victim, raw_hung_up(hostile.fd));
         give_up();
         PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
         gets_object(recv);
@@ -280,7 +280,7 @@ static uint32_t fetch_head(size_t *size) {
     uint64_t accept;
     whi_hdr chunk = {.cls = WHI_CLASS_CHUNK, .ep = granted(&accept), .size = (uint32_t)*size};
     CHECK_EQ_INT(accept, *size);
-    CHECK(raw_send(&victim, &foe, &chunk, head));
+    CHECK(raw_send(&victim, &hostile, &chunk, head));
     PUMP_UNTIL(&victim, parked);
     return chunk.ep;
 }
@@ -290,7 +290,7 @@ TEST(chunks_for_a_parked_object) {
     size_t size;
     wh_request *recv = begin_to_park();
     whi_hdr chunk = {.cls = WHI_CLASS_CHUNK, .ep = fetch_head(&size), .size = 1};
-    CHECK(raw_send(&victim, &foe, &chunk, bytes));
+    CHECK(raw_send(&victim, &hostile, &chunk, bytes));
     refused("does not fit what was granted");
     CHECK_EQ_INT(done_as(&victim, recv), WH_EPROTOCOL);
     end();
@@ -407,7 +407,7 @@ TEST(offers_with_lies) {
         wh_object *object = NULL;
         wh_request *recv = lies[i].cls == WHI_CLASS_OBJECT ? post_object(&object) : NULL;
         offer_of(lies[i].cls, lies[i].count, lies[i].room, 2);
-        PUMP_UNTIL(&victim, raw_hung_up(foe.fd));
+        PUMP_UNTIL(&victim, raw_hung_up(hostile.fd));
         give_up();
         PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
         if (recv)

@@ -67,11 +67,11 @@ TEST(random_records) {
         (void)!wh_am_send(target, 4, "h", 1, from, sizeof(from), NULL, &reqs[6]);
         for (int n = 0; n < 60; n++) {
             whi_hdr hdr = random_record();
-            if (!raw_send(&victim, &foe, &hdr, bytes))
+            if (!raw_send(&victim, &hostile, &hdr, bytes))
                 break;
             seq += hdr.cls == WHI_CLASS_LONG ||
                    (hdr.cls >= WHI_CLASS_TAG && hdr.cls < WHI_CLASS_UNORDERED);
-            if (raw_hung_up(foe.fd))
+            if (raw_hung_up(hostile.fd))
                 break;
         }
         give_up();
@@ -132,11 +132,11 @@ static const whi_shm_wire ring_wire = {ring_bell, ring_pass, ring_take};
 
 // attack_locally makes a link over shared memory as an honest library does, and keeps a mapping of both rings.
 static void attack_locally(uint8_t **mine, uint8_t **theirs, size_t *size) {
-    raw_link_local(&victim, &foe, port);
+    raw_link_local(&victim, &hostile, port);
     ring = (ring_foe){.their_fd = -1};
     whi_shm_budget_init(&ring.budget, 1 << 20);
     whi_stream_opts stream = {.eager_limit = EAGER, .chunk = 1 << 20, .local = true};
-    CHECK_EQ_INT(whi_stream_create(foe.fd, &stream, &ring_up, &ring, &ring.stream), WH_OK);
+    CHECK_EQ_INT(whi_stream_create(hostile.fd, &stream, &ring_up, &ring, &ring.stream), WH_OK);
     whi_shm_opts shm = {.ring_size = 32 << 10,
                         .eager_limit = EAGER,
                         .budget = &ring.budget,
@@ -154,7 +154,7 @@ static void attack_locally(uint8_t **mine, uint8_t **theirs, size_t *size) {
     CHECK_EQ_INT(whi_shm_attach(ring.shm, ring.their_fd), WH_OK);
     unsigned before = victim.accepted_count;
     whi_hdr open = {
-        .cls = WHI_CLASS_OPEN, .ep = 1, .seq = 100, .tag = foe.peer.listener, .arg = 1 << 20};
+        .cls = WHI_CLASS_OPEN, .ep = 1, .seq = 100, .tag = hostile.peer.listener, .arg = 1 << 20};
     CHECK_EQ_INT(ring.shm->ops->send(ring.shm, &open, NULL), WH_OK);
     PUMP_UNTIL(&victim, victim.accepted_count > before);
     target = victim.accepted[before];
@@ -203,7 +203,7 @@ TEST(rubbish_in_the_shared_ring) {
         }
         ring.shm->ops->close(ring.shm);
         ring.stream->ops->close(ring.stream);
-        foe.fd = -1;  // it was the lane's
+        hostile.fd = -1;  // it was the lane's
         give_up();
         munmap(mine, size);
         munmap(theirs, size);

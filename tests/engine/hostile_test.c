@@ -11,12 +11,12 @@ TEST(a_wrong_sequence_number) {
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         attack();
         whi_hdr hdr = {.cls = WHI_CLASS_TAG, .ep = 1, .seq = wrong[i]};
-        CHECK(raw_send(&victim, &foe, &hdr, NULL));
+        CHECK(raw_send(&victim, &hostile, &hdr, NULL));
         refused("sequence number is not the next");
     }
     attack();
     whi_hdr hdr = {.cls = WHI_CLASS_TAG, .ep = 1, .seq = 0};
-    CHECK(raw_send(&victim, &foe, &hdr, NULL) && raw_send(&victim, &foe, &hdr, NULL));
+    CHECK(raw_send(&victim, &hostile, &hdr, NULL) && raw_send(&victim, &hostile, &hdr, NULL));
     refused("sequence number is not the next");
     end();
 }
@@ -55,7 +55,7 @@ TEST(control_is_free) {
     for (uint32_t i = 1; i <= 2 * CREDIT / WHI_MESSAGE_COST; i++) {
         CHECK(say((whi_hdr){.cls = i % 2 ? WHI_CLASS_FLUSH : WHI_CLASS_WITHDRAW, .tag = i}, NULL));
         if (i % 16 == 0)
-            CHECK(!raw_hung_up(foe.fd));  // reads the answers
+            CHECK(!raw_hung_up(hostile.fd));  // reads the answers
     }
     CHECK(say((whi_hdr){.cls = WHI_CLASS_TAG, .size = 4096, .tag = 5}, bytes));
     PUMP_UNTIL(&victim, wh_tag_probe(target, 5, WH_TAG_MASK_ALL, NULL) == WH_OK);
@@ -143,10 +143,10 @@ TEST(withdrawals_are_cheap) {
                               .ep = 1,
                               .seq = seq++,
                               .tag = i % 2 ? 2 * MANY + i : MANY - i};
-    CHECK(raw_write(&victim, foe.fd, made, MANY * sizeof(*made)));
+    CHECK(raw_write(&victim, hostile.fd, made, MANY * sizeof(*made)));
     PUMP_UNTIL(&victim, target->rx_announced == MANY);
     uint64_t start = whi_clock_ns();
-    CHECK(raw_write(&victim, foe.fd, unmade, MANY * sizeof(*unmade)));
+    CHECK(raw_write(&victim, hostile.fd, unmade, MANY * sizeof(*unmade)));
     PUMP_UNTIL(&victim, target->rx_announced == MANY / 2);
     CHECK(whi_clock_ns() - start < 2 * WHI_NS_PER_S);
     free(made);
@@ -162,7 +162,7 @@ TEST(endpoints_that_are_not_there) {
     for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
         attack();
         whi_hdr hdr = {.cls = WHI_CLASS_TAG, .ep = numbers[i]};
-        CHECK(raw_send(&victim, &foe, &hdr, NULL));
+        CHECK(raw_send(&victim, &hostile, &hdr, NULL));
         refused("no such endpoint");
     }
     end();
@@ -173,8 +173,8 @@ TEST(numbers_that_are_not_the_peers_to_give) {
     begin();
     for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
         attack();
-        whi_hdr hdr = {.cls = WHI_CLASS_OPEN, .ep = numbers[i], .tag = foe.peer.listener};
-        CHECK(raw_send(&victim, &foe, &hdr, NULL));
+        whi_hdr hdr = {.cls = WHI_CLASS_OPEN, .ep = numbers[i], .tag = hostile.peer.listener};
+        CHECK(raw_send(&victim, &hostile, &hdr, NULL));
         refused("not the peer's to give");
     }
     end();
@@ -186,12 +186,12 @@ TEST(records_that_are_too_large) {
     for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
         attack();
         whi_hdr hdr = {.cls = WHI_CLASS_TAG, .ep = 1, .size = sizes[i]};
-        CHECK(raw_write(&victim, foe.fd, &hdr, sizeof(hdr)));
+        CHECK(raw_write(&victim, hostile.fd, &hdr, sizeof(hdr)));
         refused(i == 0 ? "too large" : "");  // a lane repeats itself only once a second
     }
     attack();
     whi_hdr hdr = {.cls = WHI_CLASS_CHUNK, .ep = 1, .size = UINT32_MAX};
-    CHECK(raw_write(&victim, foe.fd, &hdr, sizeof(hdr)));
+    CHECK(raw_write(&victim, hostile.fd, &hdr, sizeof(hdr)));
     refused("");
     end();
 }
@@ -236,7 +236,7 @@ TEST(answers_to_nothing) {
                          .ep = (uint32_t)name,
                          .size = 1000,
                          .arg = whi_rng_u64(&raw_rng)};
-        CHECK(raw_send(&victim, &foe, &chunk, bytes));
+        CHECK(raw_send(&victim, &hostile, &chunk, bytes));
     }
     CHECK(say((whi_hdr){.cls = WHI_CLASS_FLUSH, .tag = 9}, NULL));
     CHECK_EQ_INT(hear(WHI_CLASS_FLUSH_ACK).tag, 9);  // still there
@@ -283,7 +283,7 @@ TEST(words_after_the_last_one) {
         CHECK(say((whi_hdr){.cls = lasts[i]}, NULL));
         for (int n = 0; n < 20 && say((whi_hdr){.cls = WHI_CLASS_TAG, .size = 100}, bytes); n++) {
         }
-        (void)say((whi_hdr){.cls = WHI_CLASS_OPEN, .ep = 3, .tag = foe.peer.listener}, NULL);
+        (void)say((whi_hdr){.cls = WHI_CLASS_OPEN, .ep = 3, .tag = hostile.peer.listener}, NULL);
         pump_for(&victim, 10);
         give_up();
         PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
@@ -296,14 +296,14 @@ TEST(words_after_the_last_one) {
 // A peer that opens endpoints without end is refused at a bound.
 TEST(endless_endpoints) {
     begin();
-    raw_link(&victim, &foe, port);
+    raw_link(&victim, &hostile, port);
     whi_hdr open = {
         .cls = WHI_CLASS_OPEN, .seq = 100, .tag = 999, .arg = 1 << 20};  // nobody is there
     for (uint32_t n = 0; n < 20000; n++) {
         open.ep = 2 * n + 1;
-        CHECK(raw_send(&victim, &foe, &open, NULL));
+        CHECK(raw_send(&victim, &hostile, &open, NULL));
         if (n % 64 == 0)
-            (void)raw_hung_up(foe.fd);  // reads the refusals
+            (void)raw_hung_up(hostile.fd);  // reads the refusals
     }
     CHECK_EQ_INT(victim.accepted_count, 1);
     give_up();
@@ -324,13 +324,13 @@ TEST(a_peer_that_never_reads) {
             flush.seq = (uint32_t)records + (uint32_t)i;
             batch[i] = flush;
         }
-        if (!raw_write(&victim, foe.fd, batch, sizeof(batch)))
+        if (!raw_write(&victim, hostile.fd, batch, sizeof(batch)))
             break;
         records += 256;
         last_ns = whi_clock_ns();
     }
     PUMP_UNTIL(&victim,
-               raw_hung_up(foe.fd) || whi_hash_count(&whi_links_of(victim.server)->links) == 1);
+               raw_hung_up(hostile.fd) || whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     CHECK(logged("does not read them"));
     give_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);

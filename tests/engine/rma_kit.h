@@ -4,7 +4,7 @@
 #ifndef WHI_COMM_RMA_KIT_H
 #define WHI_COMM_RMA_KIT_H
 
-#include "engine/raw_peer.h"
+#include "engine/hostile_peer.h"
 #include "rma/rma.h"
 
 enum { ANNOUNCE_MAX = 50, SIZE = 1 << 20 };

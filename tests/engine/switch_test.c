@@ -2,16 +2,16 @@
 //
 // The change from the socket to the ring: SWITCH is the socket's last record, and the ring is opened behind it.
 //
-// The peer is made by hand (raw_peer.h).  It writes a batch of records with SWITCH at its end in one call, so that the
+// The peer is made by hand (hostile_peer.h).  It writes a batch of records with SWITCH at its end in one call, so that the
 // ring's descriptor is there long before SWITCH has been read; what is in the ring by then must wait.
-#include "engine/raw_peer.h"
+#include "engine/hostile_peer.h"
 #include "net/deaf.h"
 #include "net/shm/shm.h"
 
 enum { IN_SOCKET = 150, IN_RING = 50, EAGER = 8192 };  // a poll takes 64 records
 
 static duo victim;
-static raw foe;
+static raw hostile;
 static whi_lane *ring;
 static int ring_fd;
 static whi_shm_budget budget;
@@ -24,7 +24,7 @@ static wh_status nothing_comes(void *link, const whi_hdr *hdr, const void *paylo
 static wh_status bell(void *arg) {
     (void)arg;
     char byte = 0;
-    (void)!send(foe.fd, &byte, 1, MSG_NOSIGNAL);
+    (void)!send(hostile.fd, &byte, 1, MSG_NOSIGNAL);
     return WH_OK;
 }
 
@@ -47,7 +47,7 @@ static void begin(void) {
     whi_rng_init(&raw_rng, 17);
     duo_begin(&victim, NULL, NULL);
     duo_connect(&victim);
-    raw_link_local(&victim, &foe, wh_listener_port(victim.listener));
+    raw_link_local(&victim, &hostile, wh_listener_port(victim.listener));
     whi_shm_budget_init(&budget, 1 << 20);
     whi_shm_opts opts = {
         .ring_size = 64 << 10, .eager_limit = EAGER, .budget = &budget, .wire = &wire};
@@ -73,7 +73,7 @@ static void write_with_switch(void) {
     static uint8_t bytes[(IN_SOCKET + 2) * (sizeof(whi_hdr) + sizeof(uint32_t))];
     size_t size = 0;
     whi_hdr open = {
-        .cls = WHI_CLASS_OPEN, .ep = 1, .seq = 100, .tag = foe.peer.listener, .arg = 1 << 20};
+        .cls = WHI_CLASS_OPEN, .ep = 1, .seq = 100, .tag = hostile.peer.listener, .arg = 1 << 20};
     memcpy(bytes, &open, sizeof(open));
     size += sizeof(open);
     for (uint32_t i = 0; i < IN_SOCKET; i++) {
@@ -98,7 +98,7 @@ static void write_with_switch(void) {
                          .msg_iovlen = 1,
                          .msg_control = &control,
                          .msg_controllen = sizeof(control.space)};
-    CHECK(sendmsg(foe.fd, &msg, MSG_NOSIGNAL) == (ssize_t)size);
+    CHECK(sendmsg(hostile.fd, &msg, MSG_NOSIGNAL) == (ssize_t)size);
 }
 
 static void write_ring(void) {
@@ -132,7 +132,7 @@ TEST(the_ring_waits_for_the_switch) {
     }
     CHECK_EQ_INT(victim.accepted_count, 2);
     receive_all(victim.accepted[1]);
-    close(foe.fd);
+    close(hostile.fd);
     end();
 }
 
@@ -141,7 +141,7 @@ TEST(a_peer_that_switches_and_leaves) {
     begin();
     write_ring();
     write_with_switch();
-    close(foe.fd);
+    close(hostile.fd);
     PUMP_UNTIL(&victim, victim.accepted_count == 2);
     PUMP_UNTIL(&victim, wh_endpoint_status(victim.accepted[1]) != WH_OK);
     CHECK_EQ_INT(wh_endpoint_status(victim.accepted[1]), WH_EPEER);
@@ -162,7 +162,7 @@ TEST(a_second_switch_is_refused) {
     PUMP_UNTIL(&victim, wh_endpoint_status(victim.accepted[1]) != WH_OK);
     CHECK_EQ_INT(wh_endpoint_status(victim.accepted[1]), WH_EPROTOCOL);
     CHECK(logged("lane was not agreed on"));
-    close(foe.fd);
+    close(hostile.fd);
     end();
 }
 

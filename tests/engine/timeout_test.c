@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "engine/raw_peer.h"
+#include "engine/hostile_peer.h"
 
 static duo d;
 static uint8_t large[8 << 20], into[8 << 20];
@@ -286,14 +286,14 @@ TEST(a_connect_without_a_limit) {
 
 // ---- the grace time
 
-static raw foe;
+static raw hostile;
 static wh_endpoint *target;
 
 // grant_and_stall makes a large receive wait for a payload that its peer has promised and does not send.
 static wh_request *grant_and_stall(void) {
     whi_rng_init(&raw_rng, 11);
-    raw_link(&d, &foe, wh_listener_port(d.listener));
-    target = raw_open(&d, &foe);
+    raw_link(&d, &hostile, wh_listener_port(d.listener));
+    target = raw_open(&d, &hostile);
     wh_request *recv = NULL;
     CHECK_EQ_INT(wh_tag_recv(target, into, 1000, 5, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
     whi_announce announcement = {.send_id = 9};
@@ -303,7 +303,7 @@ static wh_request *grant_and_stall(void) {
                    .size = sizeof(announcement),
                    .tag = 5,
                    .arg = 1000};
-    CHECK(raw_send(&d, &foe, &hdr, &announcement));
+    CHECK(raw_send(&d, &hostile, &hdr, &announcement));
     PUMP_UNTIL(&d, recv->stage == WHI_STAGE_MOVING);
     return recv;
 }
@@ -320,11 +320,11 @@ TEST(grace_ends_the_link) {
     CHECK_EQ_INT(wh_request_status(recv), WH_PENDING);
     PUMP_UNTIL(&d, wh_request_status(recv) != WH_PENDING);
     CHECK(since_ms(start) >= 149);
-    CHECK(raw_hung_up(foe.fd));
+    CHECK(raw_hung_up(hostile.fd));
     CHECK(logged("within the grace time (150 ms)"));
     wh_request_free(recv);
     wh_endpoint_abort(target);
-    close(foe.fd);
+    close(hostile.fd);
     honest(&d);
     duo_end(&d);
 }
@@ -336,17 +336,17 @@ TEST(a_short_timeout_is_no_grace) {
     wh_request_cancel(recv);
     pump_for(&d, 50);
     whi_hdr grant;
-    CHECK(raw_read(&d, foe.fd, &grant, sizeof(grant)));
+    CHECK(raw_read(&d, hostile.fd, &grant, sizeof(grant)));
     while (grant.cls != WHI_CLASS_GRANT)
-        CHECK(raw_read(&d, foe.fd, &grant, sizeof(grant)));
+        CHECK(raw_read(&d, hostile.fd, &grant, sizeof(grant)));
     whi_hdr chunk = {.cls = WHI_CLASS_CHUNK, .ep = (uint32_t)(grant.tag >> 32), .size = 1000};
-    CHECK(raw_send(&d, &foe, &chunk, large));
+    CHECK(raw_send(&d, &hostile, &chunk, large));
     PUMP_UNTIL(&d, wh_request_status(recv) != WH_PENDING);
     CHECK_EQ_INT(wh_request_status(recv), WH_OK);  // it was too late to cancel
     CHECK_EQ_INT(wh_endpoint_status(target), WH_OK);
     wh_request_free(recv);
     wh_endpoint_abort(target);
-    close(foe.fd);
+    close(hostile.fd);
     duo_end(&d);
 }
 
@@ -356,12 +356,12 @@ TEST(a_withdrawal_ends_the_grace) {
     wh_request *recv = grant_and_stall();
     wh_request_cancel(recv);
     whi_hdr withdraw = {.cls = WHI_CLASS_WITHDRAW, .ep = 1, .seq = 1, .tag = 9};
-    CHECK(raw_send(&d, &foe, &withdraw, NULL));
+    CHECK(raw_send(&d, &hostile, &withdraw, NULL));
     PUMP_UNTIL(&d, wh_request_status(recv) != WH_PENDING);
     CHECK_EQ_INT(wh_request_status(recv), WH_ECANCELLED);
     wh_request_free(recv);
     wh_endpoint_abort(target);
-    close(foe.fd);
+    close(hostile.fd);
     duo_end(&d);
 }
 

@@ -424,18 +424,19 @@ TEST(hostile_data) {
     begin();
     // Of a peer that has said it knows of no connect data.
     attack();
-    whi_hdr open = {.cls = WHI_CLASS_OPEN, .ep = 3, .seq = 9, .tag = foe.peer.listener, .size = 4};
-    CHECK(raw_send(&victim, &foe, &open, "data"));
+    whi_hdr open = {
+        .cls = WHI_CLASS_OPEN, .ep = 3, .seq = 9, .tag = hostile.peer.listener, .size = 4};
+    CHECK(raw_send(&victim, &hostile, &open, "data"));
     refused("knows of none");
     raw_features = WHI_FEATURE_DATA;
     attack();
     open.size = WH_CONNECT_DATA_MAX + 1;
-    CHECK(raw_send(&victim, &foe, &open, too_large));
+    CHECK(raw_send(&victim, &hostile, &open, too_large));
     refused("that payload");
     // Twice for one endpoint.
     attack();
     open.size = 4;
-    CHECK(raw_send(&victim, &foe, &open, "data") && raw_send(&victim, &foe, &open, "more"));
+    CHECK(raw_send(&victim, &hostile, &open, "data") && raw_send(&victim, &hostile, &open, "more"));
     refused("not the peer's to give");
     raw_features = 0;
     end();
@@ -452,7 +453,7 @@ TEST(hostile_answers) {
         attack();
         wh_endpoint *ep = NULL;
         CHECK_EQ_INT(whi_ep_new(victim.server, &ep), WH_OK);
-        whi_link *link = whi_link_find(victim.server, foe.me.uuid);
+        whi_link *link = whi_link_find(victim.server, hostile.me.uuid);
         CHECK(link);
         whi_ep_bind(ep, link);
         CHECK_EQ_INT(hear(WHI_CLASS_OPEN).ep, 2);
@@ -461,11 +462,11 @@ TEST(hostile_answers) {
                        .seq = 9,
                        .arg = 1 << 20,
                        .size = i == 1 ? sizeof(too_large) : 4};
-        CHECK(raw_send(&victim, &foe, &yes, too_large));
+        CHECK(raw_send(&victim, &hostile, &yes, too_large));
         if (i == 2) {
             PUMP_UNTIL(&victim, wh_endpoint_status(ep) == WH_OK);
             carries(ep, too_large, 4);
-            CHECK(raw_send(&victim, &foe, &yes, too_large));
+            CHECK(raw_send(&victim, &hostile, &yes, too_large));
         }
         refused(why[i]);
         CHECK_EQ_INT(wh_endpoint_status(ep), WH_EPROTOCOL);
@@ -484,9 +485,9 @@ TEST(an_older_peer_connects) {
     wh_listener_close(victim.listener);
     duo_listen(&victim, WH_LISTENER_OPTS(.data = "news", .data_size = 4));
     port = wh_listener_port(victim.listener);
-    raw_link(&victim, &foe, port);
-    whi_hdr open = {.cls = WHI_CLASS_OPEN, .ep = 1, .seq = 9, .tag = foe.peer.listener};
-    CHECK(raw_send(&victim, &foe, &open, NULL));
+    raw_link(&victim, &hostile, port);
+    whi_hdr open = {.cls = WHI_CLASS_OPEN, .ep = 1, .seq = 9, .tag = hostile.peer.listener};
+    CHECK(raw_send(&victim, &hostile, &open, NULL));
     CHECK_EQ_INT(hear(WHI_CLASS_ACCEPT).size, 0);
     carries(victim.accepted[1], NULL, 0);
     give_up();
@@ -644,12 +645,13 @@ static void *ask_until_lost(void *arg) {
     const wh_endpoint *ep = arg;
     uint64_t end_ns = whi_clock_ns() + KIT_PATIENCE_S * WHI_NS_PER_S;
     size_t size = 0;
-    bool seen = false;
-    while (!wh_endpoint_lost(ep) && whi_clock_ns() < end_ns) {
-        const char *data = wh_endpoint_peer_data(ep, &size);
-        seen = seen || (data && size == 5 && data[4] == 'a');
-    }
-    return seen && wh_endpoint_lost(ep) ? arg : NULL;
+    const char *data;
+    do
+        data = wh_endpoint_peer_data(ep, &size);
+    while (!wh_endpoint_lost(ep) && whi_clock_ns() < end_ns);
+    // This thread may not have run at all while the endpoint was there.
+    data = wh_endpoint_peer_data(ep, &size);
+    return data && size == 5 && data[4] == 'a' && wh_endpoint_lost(ep) ? arg : NULL;
 }
 
 // Another thread asks while the owner connects, and until the peer closes.

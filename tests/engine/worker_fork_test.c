@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "engine/raw_peer.h"
+#include "engine/hostile_peer.h"
 
 static duo d;
 

@@ -3,7 +3,7 @@
 // Peers that break the rules of accesses and of the ucx lane: each may hurt its own link, and nothing beyond it.
 #include <pthread.h>
 
-#include "engine/raw_peer.h"
+#include "engine/hostile_peer.h"
 #include "link/ucx.h"
 #include "net/ucx/ucx.h"
 #include "net/ucx/ucx_lane.h"
@@ -12,7 +12,7 @@
 enum { FIRST_ID = 1u << WHI_IDMAP_SLOT_BITS };
 
 static duo d;
-static raw foe;
+static raw hostile;
 
 static wh_rkey *open_key(wh_endpoint *ep, uint64_t size) {
     whi_key key = {
@@ -26,7 +26,7 @@ static whi_hdr chunk_for(uint32_t id, size_t size) {
     return (whi_hdr){.cls = WHI_CLASS_CHUNK, .size = (uint32_t)size, .ep = id};
 }
 
-// A get that fails inside the call has had a name.  A chunk for it, which the foe has sent before, must not find the
+// A get that fails inside the call has had a name.  A chunk for it, which the hostile peer has sent before, must not find the
 // operation of an honest peer that has got the memory since.
 TEST(name_of_an_access_that_failed) {
     static char buf[20000], in[20000], out[20000], evil[4096];
@@ -34,14 +34,14 @@ TEST(name_of_an_access_that_failed) {
     duo_begin(&d, NULL, NULL);
     duo_connect(&d);
     raw_lanes = WHI_LANE_STREAM;
-    raw_link_local(&d, &foe, wh_listener_port(d.listener));
-    wh_endpoint *target = raw_open(&d, &foe);
+    raw_link_local(&d, &hostile, wh_listener_port(d.listener));
+    wh_endpoint *target = raw_open(&d, &hostile);
     wh_rkey *rkey = open_key(target, 1 << 20);
-    CHECK(shutdown(foe.fd, SHUT_RD) == 0);
+    CHECK(shutdown(hostile.fd, SHUT_RD) == 0);
     memset(evil, 'X', sizeof(evil));
     whi_hdr chunk = chunk_for(FIRST_ID, sizeof(evil));
-    CHECK(send(foe.fd, &chunk, sizeof(chunk), MSG_NOSIGNAL) == sizeof(chunk));
-    CHECK(send(foe.fd, evil, sizeof(evil), MSG_NOSIGNAL) == sizeof(evil));
+    CHECK(send(hostile.fd, &chunk, sizeof(chunk), MSG_NOSIGNAL) == sizeof(chunk));
+    CHECK(send(hostile.fd, evil, sizeof(evil), MSG_NOSIGNAL) == sizeof(evil));
     wh_request *get = NULL, *recv = NULL, *send_req = NULL;
     CHECK_EQ_INT(wh_get(rkey, 0, buf, sizeof(buf), NULL, &get), WH_EPEER);
     CHECK(!whi_idmap_get(&whi_messages_on(target->link)->grants, FIRST_ID));
@@ -55,7 +55,7 @@ TEST(name_of_an_access_that_failed) {
     CHECK(memcmp(in, out, sizeof(in)) == 0);
     wh_rkey_close(rkey);
     wh_endpoint_abort(target);
-    close(foe.fd);
+    close(hostile.fd);
     duo_end(&d);
 }
 
@@ -64,7 +64,7 @@ static void produce(void *ctx, uint64_t offset, void *to, size_t size) {
     memset(to, 'X', size);
 }
 
-// begin_over_ucx connects over UCX; the server then plays the foe, by its own lane.
+// begin_over_ucx connects over UCX; the server then plays the hostile peer, by its own lane.
 static whi_link *begin_over_ucx(void) {
     static const char *const options[] = {"grace=1s", "lanes=ucx", NULL};
     const char *why;

@@ -4,8 +4,8 @@
 //
 // `victim` is a duo (test_kit.h) whose client is honest and stays connected all the while.  Every wait here lets both go on,
 // and sends a message there and back between them now and then: an attack that disturbs them fails the test.
-#ifndef WHI_COMM_RAW_PEER_H
-#define WHI_COMM_RAW_PEER_H
+#ifndef WHI_COMM_HOSTILE_PEER_H
+#define WHI_COMM_HOSTILE_PEER_H
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -3,14 +3,14 @@
 // Remote memory access between peers of which one breaks the rules: as the one that asks, and as the owner.
 #include "engine/rma_kit.h"
 
-static raw foe;
+static raw hostile;
 static uint32_t seq;  // of its endpoint
 
-// ---- a foe with a socket and a link
+// ---- a hostile with a socket and a link
 
 static void attack(void) {
-    raw_link(&d, &foe, wh_listener_port(d.listener));
-    (void)raw_open(&d, &foe);
+    raw_link(&d, &hostile, wh_listener_port(d.listener));
+    (void)raw_open(&d, &hostile);
     seq = 0;
 }
 
@@ -18,7 +18,7 @@ static void say(whi_hdr hdr, const void *payload) {
     hdr.ep = 1;
     if (hdr.cls < WHI_CLASS_UNORDERED)
         hdr.seq = seq++;
-    CHECK(raw_send(&d, &foe, &hdr, payload));
+    CHECK(raw_send(&d, &hostile, &hdr, payload));
 }
 
 static void ask(uint8_t cls, uint64_t id, uint64_t offset, uint32_t op, uint64_t value) {
@@ -34,7 +34,7 @@ static void ask(uint8_t cls, uint64_t id, uint64_t offset, uint32_t op, uint64_t
 
 static whi_hdr hear(uint8_t cls) {
     static uint8_t bytes[1 << 16];
-    return raw_hear(&d, &foe, cls, bytes, sizeof(bytes));
+    return raw_hear(&d, &hostile, cls, bytes, sizeof(bytes));
 }
 
 static void answered(unsigned what, wh_status status) {
@@ -44,13 +44,13 @@ static void answered(unsigned what, wh_status status) {
 }
 
 static void leave(void) {
-    close(foe.fd);
+    close(hostile.fd);
     wh_endpoint_abort(d.accepted[--d.accepted_count]);
     CHECK_EQ_INT(wh_endpoint_status(d.to), WH_OK);
 }
 
 static void refused(void) {
-    PUMP_UNTIL(&d, raw_hung_up(foe.fd));
+    PUMP_UNTIL(&d, raw_hung_up(hostile.fd));
     leave();
 }
 
@@ -137,7 +137,7 @@ TEST(no_more_accesses_than_announcements) {
                            .ep = 1,
                            .seq = seq++,
                            .tag = mr->id};
-            if (!raw_send(&d, &foe, &hdr, &access))
+            if (!raw_send(&d, &hostile, &hdr, &access))
                 break;
         }
         refused();
@@ -164,7 +164,7 @@ TEST(a_put_that_never_comes) {
     memset(evil, 'X', sizeof(evil));
     whi_hdr chunk = {
         .cls = WHI_CLASS_CHUNK, .ep = (uint32_t)(grant.tag >> 32), .size = sizeof(evil)};
-    CHECK(raw_send(&d, &foe, &chunk, evil));
+    CHECK(raw_send(&d, &hostile, &chunk, evil));
     answered(WHI_ANSWER_FAILED, WH_EKEY);
     for (size_t i = 0; i < sizeof(bytes); i++)
         CHECK(bytes[i] == 0);
@@ -183,18 +183,18 @@ TEST(memory_outlives_its_handle) {
     say((whi_hdr){.cls = WHI_CLASS_CHUNK, .size = sizeof(bytes)}, bytes);  // grant 1 is not ours
     whi_hdr chunk = {
         .cls = WHI_CLASS_CHUNK, .ep = (uint32_t)(grant.tag >> 32), .size = sizeof(bytes)};
-    CHECK(raw_send(&d, &foe, &chunk, bytes));
+    CHECK(raw_send(&d, &hostile, &chunk, bytes));
     duo_for(&d, 20);
     leave();
     duo_for(&d, 20);
     duo_end(&d);
 }
 
-// ---- a foe that owns the memory
+// ---- a hostile that owns the memory
 
 enum { LARGE_PUT, SOME_GET, FETCHING_ADD, ASKS };
 
-// ask_foe starts an access to memory that the foe says it has, and returns the record that asks for it.
+// ask_foe starts an access to memory that the hostile peer says it has, and returns the record that asks for it.
 static whi_hdr ask_foe(int what, uint8_t *buf, wh_request **req, whi_access *access) {
     whi_key key = {.magic = {'W', 'H', 'K', '1'}, .access = WH_MR_ALL, .kind = WH_MEM_HOST};
     key.id = 4711;
@@ -211,8 +211,8 @@ static whi_hdr ask_foe(int what, uint8_t *buf, wh_request **req, whi_access *acc
     static const uint8_t classes[] = {WHI_CLASS_PUT, WHI_CLASS_GET, WHI_CLASS_ATOMIC};
     whi_hdr hdr;
     do
-        CHECK(raw_read(&d, foe.fd, &hdr, sizeof(hdr)) &&
-              raw_read(&d, foe.fd, access, hdr.size <= sizeof(*access) ? hdr.size : 0));
+        CHECK(raw_read(&d, hostile.fd, &hdr, sizeof(hdr)) &&
+              raw_read(&d, hostile.fd, access, hdr.size <= sizeof(*access) ? hdr.size : 0));
     while (hdr.cls != classes[what]);
     CHECK_EQ_INT(hdr.size, sizeof(*access));
     return hdr;
@@ -261,8 +261,8 @@ TEST(answers_that_do_not_fit) {
         whi_hdr hdr = lies[i].hdr;
         hdr.ep = hdr.cls == WHI_CLASS_CHUNK ? access.id : 1;
         hdr.tag |= hdr.cls == WHI_CLASS_CHUNK ? 0 : access.id;
-        CHECK(raw_send(&d, &foe, &hdr, buf));
-        PUMP_UNTIL(&d, raw_hung_up(foe.fd));
+        CHECK(raw_send(&d, &hostile, &hdr, buf));
+        PUMP_UNTIL(&d, raw_hung_up(hostile.fd));
         CHECK_EQ_INT(done_as(&d, req), WH_EPROTOCOL);
         leave();
     }
@@ -310,8 +310,8 @@ TEST(memory_that_cannot_be_passed) {
     wh_endpoint_abort(d.accepted[d.accepted_count - 1]);
     say((whi_hdr){.cls = WHI_CLASS_MAP, .tag = mr->id}, NULL);
     // The link goes with its last endpoint, but not without an answer to what came before.
-    PUMP_UNTIL(&d, raw_hung_up(foe.fd));
-    close(foe.fd);
+    PUMP_UNTIL(&d, raw_hung_up(hostile.fd));
+    close(hostile.fd);
     d.accepted_count--;
     end();
 }

@@ -2,7 +2,7 @@
 //
 // Attacks on a listener before a handshake has succeeded, and on a dial.
 //
-// An honest client is connected all the while and exchanges messages with the victim (raw_peer.h).  Each attack must end
+// An honest client is connected all the while and exchanges messages with the victim (hostile_peer.h).  Each attack must end
 // in a refusal, cost a bounded number of records and leave a log line that says what it was.
 #include <malloc.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #include "base/alloc.h"
-#include "engine/raw_peer.h"
+#include "engine/hostile_peer.h"
 
 enum { HANDSHAKE_MAX = 64, HANDSHAKE_MS = 300 };
 
