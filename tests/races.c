@@ -335,7 +335,7 @@ static void attend(void) {
 }
 
 static void check_quiet(int side) {
-    wh_counters counters = {.pending = 1};
+    wh_counters counters = {.size = sizeof(counters), .pending = 1};
     for (uint64_t begun = proc_now_ms(); counters.pending; progress_both()) {
         CHECK_STATUS(wh_worker_counters(sides[side].worker, &counters), WH_OK);
         CHECK(proc_now_ms() - begun < HANG_MS);
