@@ -467,7 +467,7 @@ int cli_perf(int argc, char **argv) {
         setenv("WHERRY_UCX_DIR", opt.ucx, 1);
     if (!parse_plan(run, argv, rest, &error))
         code = cli_complain(COMMAND, CLI_USAGE, "%s", error.text);
-    else if (strcmp(run->plan.tests[0], "post") == 0)
+    else if (run->plan.tests[0] && strcmp(run->plan.tests[0], "post") == 0)
         code = run_post(run);
     else
         code = opt.listen ? run_serve(run) : run_lead(run);

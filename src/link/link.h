@@ -95,7 +95,7 @@ static inline const whi_link_user *whi_link_user_of(const whi_link *link) {
 }
 
 // whi_link_unsent has the lane polled until it has sent what it took: `unsent` of the user's table.
-void whi_link_unsent(void *link);
+void whi_link_unsent(void *arg);
 
 // whi_link_new makes the link of a finished handshake; it owns `fd` from a success on.
 WH_CHECK wh_status whi_link_new(wh_worker *worker, int fd, const whi_hello *peer, bool active,

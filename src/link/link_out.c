@@ -62,7 +62,7 @@ static void keep(whi_link *link, const whi_hdr *hdr, const void *payload) {
 }
 
 void whi_link_control(whi_link *link, const whi_hdr *hdr, const void *payload) {
-    assert(hdr->size <= WHI_CONTROL_MAX || hdr->size <= WH_CONNECT_DATA_MAX);
+    assert(hdr->size <= WH_CONNECT_DATA_MAX);  // most have far less: WHI_CONTROL_MAX
     if (link->dead || link->doomed)
         return;
     if (whi_queue_empty(&link->controls) && !link->holding) {

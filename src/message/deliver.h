@@ -17,11 +17,11 @@ wh_status whi_deliver_long(whi_link *link, const whi_hdr *hdr, whi_span *span,
 // for the endpoint to be open.
 wh_status whi_deliver_early(whi_link *link, uint32_t number);
 
-// The upcalls of lanes: records (deliver.c), and chunks of granted payloads (chunk.c).
-wh_status whi_deliver(void *link, const whi_hdr *hdr, const void *payload);
-wh_status whi_chunk_sink(void *link, const whi_hdr *hdr, whi_span *span);
-wh_status whi_chunk_landed(void *link, const whi_hdr *hdr);
-void whi_chunk_sent(void *link, const whi_hdr *hdr);
-void whi_chunk_lost(void *link, const whi_hdr *hdr);
+// The upcalls of lanes: records (deliver.c), and chunks of granted payloads (chunk.c).  `arg` is the link.
+wh_status whi_deliver(void *arg, const whi_hdr *hdr, const void *payload);
+wh_status whi_chunk_sink(void *arg, const whi_hdr *hdr, whi_span *span);
+wh_status whi_chunk_landed(void *arg, const whi_hdr *hdr);
+void whi_chunk_sent(void *arg, const whi_hdr *hdr);
+void whi_chunk_lost(void *arg, const whi_hdr *hdr);
 
 #endif

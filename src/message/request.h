@@ -288,7 +288,7 @@ void whi_req_free_foreign(wh_worker *worker);
 WH_CHECK wh_status whi_req_start(wh_request *req, const wh_op_opts *opts, wh_request **out);
 
 // whi_req_cancel_asked withdraws those operations of a list that other threads want cancelled.
-void whi_req_cancel_asked(whi_list *ops);
+void whi_req_cancel_asked(whi_list *list);
 
 // whi_req_dump_all prints a list of pending operations, each line behind `indent`.
 void whi_req_dump_all(const whi_list *ops, FILE *file, const char *indent);

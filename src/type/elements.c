@@ -62,7 +62,7 @@ static wh_status prepare(const char *function, const wh_type *type, int64_t size
 }
 
 wh_status wh_type_get_elements(const wh_type *type, int64_t size, int64_t *basics) {
-    position at;
+    position at = {0};
     wh_status status = prepare("wh_type_get_elements", type, size, &at);
     if (status != WH_OK)
         return status;
@@ -78,7 +78,7 @@ wh_status wh_type_get_elements(const wh_type *type, int64_t size, int64_t *basic
 }
 
 wh_status wh_type_get_border(const wh_type *type, int64_t size, int64_t *border, int64_t *basics) {
-    position at;
+    position at = {0};
     wh_status status = prepare("wh_type_get_border", type, size, &at);
     if (status != WH_OK)
         return status;
