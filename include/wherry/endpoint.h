@@ -131,7 +131,8 @@ WH_API WH_CHECK wh_status wh_endpoint_flush(wh_endpoint *ep, const wh_op_opts *o
 WH_API WH_CHECK wh_status wh_endpoint_flush_wait(wh_endpoint *ep, int timeout_ms);
 
 // wh_endpoint_close ends the conversation in order: what was sent before is delivered, then the peer
-// reads end-of-stream.  Receives posted on the endpoint end with WH_ECLOSED at once.  The completion
+// reads end-of-stream.  Receives posted on the endpoint end with WH_ECLOSED at once.  With sends that wait
+// for the connection it waits as well, and fails with the connection's error.  The completion
 // comes when the peer has acknowledged, or after opts->timeout_ms (default: config `close_timeout`) with
 // WH_ETIMEDOUT.  The handle is given up with the call; whatever it returns, do not use `ep` again.
 // wh_endpoint_close_wait: negative for no limit, 0 gives the peer a millisecond.

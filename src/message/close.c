@@ -53,8 +53,7 @@ void whi_ep_peer_closed(wh_endpoint *ep) {
 // give_up_close ends an orderly close that takes too long.
 static void give_up_close(wh_request *req, wh_status why) {
     wh_endpoint *ep = req->ep;
-    if (ep->state == WHI_EP_OPEN)
-        whi_ep_send_abort(ep);
+    whi_ep_send_abort(ep);
     finish_close(ep, why);
 }
 
@@ -64,7 +63,7 @@ static wh_status start_close(wh_request *req) {
         whi_recv_drop_messages(ep, true);
         return WH_OK;  // it ended before; there is nobody to tell
     }
-    if (ep->state == WHI_EP_CONNECTING) {
+    if (ep->state == WHI_EP_CONNECTING && !ep->sends) {
         if (ep->link)
             whi_ep_send_abort(ep);
         whi_ep_end(ep, WH_ECLOSED, "the endpoint was closed before it was connected");

@@ -207,7 +207,7 @@ void whi_ep_settle(wh_endpoint *ep) {
         whi_ep_refresh(ep);
         whi_ep_mark(ep);
     }
-    if (!ep->close_req || ep->close_sent || ep->sends ||
+    if (!ep->close_req || ep->close_sent || ep->sends || ep->state != WHI_EP_OPEN ||
         !whi_message_user_of(ep->worker)->settled(ep))
         return;
     ep->close_sent = true;

@@ -66,6 +66,7 @@ void whi_ep_opened(wh_endpoint *ep, uint64_t credit, uint32_t announce_limit) {
     whi_ep_refresh(ep);
     if (!whi_list_empty(&ep->sendq))
         whi_ep_mark(ep);
+    whi_ep_settle(ep);  // the user may have closed it already
 }
 
 static void refuse(whi_link *link, const whi_hdr *hdr, wh_status status, const char *text) {

@@ -263,6 +263,68 @@ TEST(the_end_comes_last) {
 }
 
 // A receive that the peer's close ends says so.
+// What was sent before a close arrives, also when both come before the connection.
+TEST(closed_before_connected) {
+    static const size_t sizes[] = {8, 5000, 20000, 300000};
+    static uint8_t out[300000], in[300000];
+    static const char *const stream[] = {"lanes=stream", NULL};
+    for (int round = 0; round < 2; round++) {
+        duo_begin(&d, round ? stream : NULL, round ? stream : NULL);
+        wh_endpoint *ep = dial(d.client, d.address);
+        wh_request *sends[4] = {NULL}, *closing = NULL;
+        for (int i = 0; i < 4; i++) {
+            memset(out, i + 1, sizeof(out));
+            CHECK_EQ_INT(wh_tag_send(ep, out, sizes[i], 5, NULL, &sends[i]), WH_PENDING);
+            memset(in, 0, sizeof(in));
+        }
+        CHECK_EQ_INT(wh_endpoint_close(ep, NULL, &closing), WH_PENDING);
+        UNTIL(&d, d.accepted_count == 1);
+        for (int i = 0; i < 4; i++) {
+            wh_request *recv = NULL;
+            wh_status st =
+                wh_tag_recv(d.accepted[0], in, sizes[i], 5, WH_TAG_MASK_ALL, NULL, &recv);
+            CHECK(st == WH_OK || st == WH_PENDING);
+            CHECK_EQ_INT(st == WH_OK ? WH_OK : done_as(&d, recv), WH_OK);
+            CHECK_EQ_INT(done_as(&d, sends[i]), WH_OK);
+        }
+        CHECK_EQ_INT(done_as(&d, closing), WH_OK);
+        wh_endpoint_abort(d.accepted[--d.accepted_count]);
+        duo_end(&d);
+    }
+}
+
+// A close says so when what was sent before it could not be.
+TEST(closed_and_never_connected) {
+    for (int round = 0; round < 3; round++) {
+        duo_begin(&d, NULL, NULL);
+        uint16_t port = wh_listener_port(d.listener);
+        char nobody[32];
+        snprintf(nobody, sizeof(nobody), "127.0.0.1:%u", port);
+        if (!round)
+            wh_listener_close(d.listener), d.listener = NULL;
+        wh_endpoint *ep = dial(d.client, nobody);
+        uint64_t word = 1;
+        wh_request *send = NULL, *closing = NULL;
+        CHECK_EQ_INT(wh_tag_send(ep, &word, sizeof(word), 5, NULL, &send), WH_PENDING);
+        CHECK_EQ_INT(
+            wh_endpoint_close(ep, round == 1 ? WH_OP_OPTS(.timeout_ms = 1) : NULL, &closing),
+            WH_PENDING);
+        if (round == 2)  // nothing is left to wait for: the close goes on once connected
+            wh_request_cancel(send);
+        else if (round == 1)  // nobody answers in time
+            for (int i = 0; i < 20; i++)
+                usleep(1000), (void)wh_worker_progress(d.client);
+        wh_status st = done_as(&d, closing);
+        CHECK(round == 0   ? st == WH_EREFUSED || st == WH_EPEER
+              : round == 1 ? st == WH_ETIMEDOUT
+                           : st == WH_OK);
+        CHECK(done_as(&d, send) != WH_OK);
+        while (d.accepted_count)
+            wh_endpoint_abort(d.accepted[--d.accepted_count]);
+        duo_end(&d);
+    }
+}
+
 TEST(the_end_is_told) {
     duo_begin(&d, NULL, NULL);
     duo_connect(&d);
