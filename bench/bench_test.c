@@ -40,15 +40,6 @@ static void test_sizes(void) {
     EXPECT(strcmp(bench_format_size(65536, text, sizeof text), "64K") == 0);
     EXPECT(strcmp(bench_format_size(1000, text, sizeof text), "1000") == 0);
     EXPECT(strcmp(bench_format_size(0, text, sizeof text), "0") == 0);
-    EXPECT(strcmp(bench_format_bytes(1536, text, sizeof text), "1.50 KiB") == 0);
-}
-
-static void test_seconds(void) {
-    double seconds = -1;
-    EXPECT(bench_parse_seconds("0.3", &seconds) && near(seconds, 0.3));
-    EXPECT(bench_parse_seconds("50ms", &seconds) && near(seconds, 0.05));
-    EXPECT(!bench_parse_seconds("0", &seconds) && !bench_parse_seconds("1h", &seconds));
-    EXPECT(!bench_parse_seconds("nan", &seconds) && !bench_parse_seconds("-1", &seconds));
 }
 
 // Percentiles of 1..n are known; the bins must not be further off than they promise.
@@ -99,7 +90,6 @@ static void test_json(void) {
 
 int main(void) {
     test_sizes();
-    test_seconds();
     test_histogram();
     test_summaries();
     test_json();

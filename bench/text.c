@@ -46,30 +46,6 @@ bool bench_parse_size(const char *text, uint64_t *size) {
     return true;
 }
 
-bool bench_parse_uint(const char *text, uint64_t low, uint64_t high, uint64_t *value) {
-    uint64_t number;
-    const char *rest;
-    if (!read_digits(text, &number, &rest) || *rest || number < low || number > high)
-        return false;
-    *value = number;
-    return true;
-}
-
-bool bench_parse_seconds(const char *text, double *seconds) {
-    char *rest;
-    if (!isdigit((unsigned char)*text) && *text != '.')
-        return false;
-    double value = strtod(text, &rest);
-    if (strcmp(rest, "ms") == 0)
-        value /= 1000;
-    else if (*rest && strcmp(rest, "s") != 0)
-        return false;
-    if (!(value > 0 && value < 86400))
-        return false;
-    *seconds = value;
-    return true;
-}
-
 char *bench_format_size(uint64_t size, char *text, size_t text_size) {
     int unit = 0;
     while (size && size % 1024 == 0 && unit < (int)strlen(UNITS)) {
@@ -78,21 +54,5 @@ char *bench_format_size(uint64_t size, char *text, size_t text_size) {
     }
     char suffix[2] = {unit ? UNITS[unit - 1] : 0};
     snprintf(text, text_size, "%" PRIu64 "%s", size, suffix);
-    return text;
-}
-
-char *bench_format_bytes(double bytes, char *text, size_t text_size) {
-    if (bytes < 1024) {
-        snprintf(text, text_size, "%.0f B", bytes);
-        return text;
-    }
-    size_t unit = 0;
-    bytes /= 1024;
-    while (bytes >= 1024 && unit + 1 < strlen(UNITS)) {
-        bytes /= 1024;
-        unit++;
-    }
-    int decimals = bytes < 10 ? 2 : bytes < 100 ? 1 : 0;
-    snprintf(text, text_size, "%.*f %ciB", decimals, bytes, UNITS[unit]);
     return text;
 }

@@ -5,8 +5,8 @@
 // The same facts are gathered once and then written as text or as JSON.
 #include "bench/json.h"
 #include "bench/machine.h"
-#include "bench/text.h"
 #include "cli/cli.h"
+#include "cli/text.h"
 #include "cli/topology.h"
 
 #include <stdio.h>
@@ -84,7 +84,7 @@ static void print_host(const info *self) {
     printf("  cpu      %s, %d usable cores, %s\n", machine->cpu, machine->cores, machine->caches);
     printf("  topology %d packages, %d NUMA nodes, %d cores, %d threads (%s)\n", topo->packages,
            topo->numa_nodes, topo->cores, topo->threads, topo->source);
-    printf("  memory   %s\n", bench_format_bytes((double)machine->memory, memory, sizeof memory));
+    printf("  memory   %s\n", cli_format_bytes((double)machine->memory, memory, sizeof memory));
     char reading[128];
     (void)cli_may_read(reading, sizeof reading);
     printf("  reading  %s\n", reading);

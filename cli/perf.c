@@ -13,6 +13,7 @@
 #include "bench/report.h"
 #include "bench/text.h"
 #include "cli/cli.h"
+#include "cli/text.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -179,11 +180,11 @@ static bool parse_plan(perf_run *run, char **words, int count, bench_error *erro
     plan->mode = opt.mode ? opt.mode : "spin";
     if (cli_one_of("spin|wait|adaptive", plan->mode) < 0)
         return bench_fail(error, "--mode is spin, wait or adaptive, not '%s'", plan->mode);
-    if (opt.reps && !bench_parse_uint(opt.reps, 1, BENCH_REPS_MAX, &reps))
+    if (opt.reps && !cli_parse_uint(opt.reps, 1, BENCH_REPS_MAX, &reps))
         return bench_fail(error, "--reps is a number from 1 to %d", BENCH_REPS_MAX);
-    if (opt.seconds && !bench_parse_seconds(opt.seconds, &plan->seconds))
+    if (opt.seconds && !cli_parse_seconds(opt.seconds, &plan->seconds))
         return bench_fail(error, "--time is a time such as 0.3s, not '%s'", opt.seconds);
-    if (opt.patience && !bench_parse_seconds(opt.patience, &plan->patience))
+    if (opt.patience && !cli_parse_seconds(opt.patience, &plan->patience))
         return bench_fail(error, "--patience is a time such as 10s, not '%s'", opt.patience);
     if (opt.memory && cli_one_of("alloc|user", opt.memory) < 0)
         return bench_fail(error, "--memory is alloc or user, not '%s'", opt.memory);
@@ -423,7 +424,7 @@ static int run_serve(perf_run *run) {
                         .once = opt.once,
                         .quiet = opt.child};
     uint64_t port;
-    if (!bench_parse_uint(opt.listen, 0, 65535, &port))
+    if (!cli_parse_uint(opt.listen, 0, 65535, &port))
         return cli_complain(COMMAND, CLI_USAGE, "--listen takes a port, 0 for a free one");
     if (opt.bells && sscanf(opt.bells, "%d,%d", &serve.bells.fd[0], &serve.bells.fd[1]) != 2)
         return cli_complain(COMMAND, CLI_USAGE, "--bells takes two descriptors");

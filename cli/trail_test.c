@@ -2,23 +2,13 @@
 //
 // Tests of a trail: how deep it goes, with how few descriptors, and that a directory which was
 // moved leads nowhere.
+#include "cli/expect.h"
 #include "cli/trail.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-static int failures;
-
-#define EXPECT(cond)                                                                               \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                             \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
 
 static char top[] = "/tmp/wherry-trail-XXXXXX";
 

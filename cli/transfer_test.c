@@ -2,21 +2,11 @@
 //
 // Tests of the format of transfers: what is encoded is decoded, what is hostile is refused, and no
 // bytes whatever are read beyond their end.
+#include "cli/expect.h"
 #include "cli/transfer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int failures;
-
-#define EXPECT(cond)                                                                               \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                             \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
 
 static transfer_entry entry, back;
 static char bytes[TRANSFER_HEADER_MAX];

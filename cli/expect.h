@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the tests of this folder need of a frame: they see nothing of the library's inside.
+#ifndef CLI_EXPECT_H
+#define CLI_EXPECT_H
+
+#include <stdio.h>
+
+static int failures;
+
+#define EXPECT(cond)                                                                               \
+    do {                                                                                           \
+        if (!(cond)) {                                                                             \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                             \
+            failures++;                                                                            \
+        }                                                                                          \
+    } while (0)
+
+#endif
