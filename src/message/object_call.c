@@ -79,25 +79,16 @@ static bool send_at_once(wh_endpoint *ep, const void *header, size_t header_size
     uint64_t size = packed_size(frames, count, header_size, ep->fast_limit);
     if (size == UINT64_MAX || !whi_plain_room(ep, size, opts))
         return false;
-    whi_envelope envelope = whi_envelope_of(count, header_size);
-    char *table = memcpy(whi_messages_of(ep->worker)->scratch, &envelope, sizeof(envelope));
-    table += sizeof(envelope);
-    char *at = table + count * sizeof(whi_wire_frame);
-    if (header_size)
-        memcpy(at, header, header_size);
-    at += header_size;
-    for (size_t i = 0; i < count; i++, table += sizeof(whi_wire_frame)) {
-        whi_wire_frame frame = {.size = frames[i].size, .kind = WH_MEM_HOST};
-        memcpy(table, &frame, sizeof(frame));
-        whi_plain_copy(at, frames[i].data, frames[i].size);
-        at += frames[i].size;
-    }
+    char *scratch = (char *)whi_messages_of(ep->worker)->scratch;
+    whi_envelope_writer w = whi_envelope_begin(scratch, count, header, header_size);
+    for (size_t i = 0; i < count; i++)
+        whi_envelope_frame(&w, frames[i].data, frames[i].size, WH_MEM_HOST, false);
     whi_hdr hdr = {.size = (uint32_t)size,
                    .cls = WHI_CLASS_OBJECT,
                    .ep = ep->number,
                    .seq = ep->tx_seq,
                    .tag = tag};
-    if (ep->lane->ops->send(ep->lane, &hdr, whi_messages_of(ep->worker)->scratch) != WH_OK)
+    if (ep->lane->ops->send(ep->lane, &hdr, scratch) != WH_OK)
         return false;
     whi_plain_sent(ep, size, total);
     return true;

@@ -84,23 +84,11 @@ wh_status whi_object_make_envelope(wh_request *req) {
     char *made = whi_malloc(size);
     if (!made)
         return WH_ENOMEM;
-    whi_envelope envelope = whi_envelope_of(whi_object_of(req)->frame_count, req->buf.size);
-    memcpy(made, &envelope, sizeof(envelope));
-    char *table = made + sizeof(envelope);
-    char *at = table + whi_object_of(req)->frame_count * sizeof(whi_wire_frame);
-    if (req->buf.size)
-        memcpy(at, req->buf.ptr, req->buf.size);
-    at += req->buf.size;
-    for (size_t i = 0; i < whi_object_of(req)->frame_count; i++, table += sizeof(whi_wire_frame)) {
+    size_t count = whi_object_of(req)->frame_count;
+    whi_envelope_writer w = whi_envelope_begin(made, count, req->buf.ptr, req->buf.size);
+    for (size_t i = 0; i < count; i++) {
         const whi_buffer *buf = &whi_object_of(req)->frames[i];
-        bool apart = follows(req, i);
-        whi_wire_frame frame = {
-            .size = buf->size, .kind = (uint8_t)buf->kind, .flags = apart ? WHI_FRAME_FOLLOWS : 0};
-        memcpy(table, &frame, sizeof(frame));
-        if (apart || !buf->size)
-            continue;
-        memcpy(at, buf->ptr, buf->size);
-        at += buf->size;
+        whi_envelope_frame(&w, buf->ptr, buf->size, buf->kind, follows(req, i));
     }
     req->buf = (whi_buffer){made, size, WH_MEM_HOST, 0, WH_OK};
     whi_object_of(req)->envelope_made = 1;

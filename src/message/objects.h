@@ -4,6 +4,9 @@
 #ifndef WHI_MESSAGE_OBJECTS_H
 #define WHI_MESSAGE_OBJECTS_H
 
+#include <string.h>
+
+#include "message/plain.h"
 #include "message/recv.h"
 
 // What the request of an object, sent or received, has of its own.
@@ -23,6 +26,37 @@ static inline whi_object_own *whi_object_of(const wh_request *req) {
 }
 
 extern const whi_req_ops whi_object_send_ops, whi_object_recv_ops;
+
+// An envelope that is being written: the next entry of its table, and the next packed byte.
+typedef struct whi_envelope_writer {
+    char *table, *at;
+} whi_envelope_writer;
+
+// whi_envelope_begin writes what an envelope of `count` frames begins with, and the user's header.
+static inline whi_envelope_writer whi_envelope_begin(char *to, size_t count, const void *header,
+                                                     size_t header_size) {
+    whi_envelope envelope = whi_envelope_of(count, header_size);
+    memcpy(to, &envelope, sizeof(envelope));
+    whi_envelope_writer w = {.table = to + sizeof(envelope)};
+    w.at = w.table + count * sizeof(whi_wire_frame);
+    if (header_size)
+        memcpy(w.at, header, header_size);
+    w.at += header_size;
+    return w;
+}
+
+// whi_envelope_frame writes a frame's entry, and its bytes unless they follow.
+static inline void whi_envelope_frame(whi_envelope_writer *w, const void *data, size_t size,
+                                      wh_mem_kind kind, bool follows) {
+    whi_wire_frame frame = {
+        .size = size, .kind = (uint8_t)kind, .flags = follows ? WHI_FRAME_FOLLOWS : 0};
+    memcpy(w->table, &frame, sizeof(frame));
+    w->table += sizeof(frame);
+    if (follows)
+        return;
+    whi_plain_copy(w->at, data, size);
+    w->at += size;
+}
 
 // whi_object_make_envelope turns the request's header into the whole envelope, which it then owns: the header is the
 // user's only until the call returns or the request completes, whichever is first to need it.
