@@ -27,8 +27,7 @@ static void after_in_parent(void) {
 static void after_in_child(void) {
     atomic_fetch_add_explicit(&whi_fork_count, 1, memory_order_relaxed);
     whi_list copy;
-    whi_list_init(&copy);
-    whi_list_append(&copy, &nodes);
+    whi_list_take(&copy, &nodes);
     // A callback may unregister any node, which takes the lock.
     pthread_mutex_unlock(&lock);
     whi_list *link;

@@ -90,4 +90,10 @@ static inline void whi_list_append(whi_list *to, whi_list *from) {
     whi_list_init(from);
 }
 
+// whi_list_take makes `to`, which need not be initialised, a list of all nodes of `from`, and leaves that empty.
+static inline void whi_list_take(whi_list *to, whi_list *from) {
+    whi_list_init(to);
+    whi_list_append(to, from);
+}
+
 #endif

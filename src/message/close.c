@@ -194,9 +194,8 @@ void wh_endpoint_abort(wh_endpoint *ep) {
 
 void whi_ep_run_foreign_aborts(wh_worker *worker) {
     whi_list mine;
-    whi_list_init(&mine);
     pthread_mutex_lock(&worker->foreign_lock);
-    whi_list_append(&mine, &whi_messages_of(worker)->foreign_aborts);
+    whi_list_take(&mine, &whi_messages_of(worker)->foreign_aborts);
     pthread_mutex_unlock(&worker->foreign_lock);
     // What a thread has submitted before it gave the endpoint up is in the queue by now: it must find the endpoint.
     if (!whi_list_empty(&mine))

@@ -87,8 +87,7 @@ bool whi_ep_end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
 static void end_requests(wh_endpoint *ep, wh_status why) {
     whi_list stay, all;
     whi_list_init(&stay);
-    whi_list_init(&all);
-    whi_list_append(&all, &ep->ops);
+    whi_list_take(&all, &ep->ops);
     whi_list *node;
     while ((node = whi_list_first(&all))) {
         wh_request *req = whi_container_of(node, wh_request, op_link);

@@ -199,11 +199,8 @@ void whi_ep_settle(wh_endpoint *ep) {
         whi_ep_queue_lost(ep);
     if (!whi_list_empty(&ep->waiting)) {
         // Back to the head of the queue: they were there before.
-        whi_list waiting;
-        whi_list_init(&waiting);
-        whi_list_append(&waiting, &ep->waiting);
-        whi_list_append(&waiting, &ep->sendq);
-        whi_list_append(&ep->sendq, &waiting);
+        whi_list_append(&ep->waiting, &ep->sendq);
+        whi_list_append(&ep->sendq, &ep->waiting);
         whi_ep_refresh(ep);
         whi_ep_mark(ep);
     }

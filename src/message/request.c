@@ -124,9 +124,8 @@ void whi_req_reap_foreign(wh_worker *worker) {
     if (!atomic_load_explicit(&whi_messages_of(worker)->foreign_freed, memory_order_relaxed))
         return;
     whi_list mine;
-    whi_list_init(&mine);
     pthread_mutex_lock(&worker->foreign_lock);
-    whi_list_append(&mine, &whi_messages_of(worker)->foreign_free);
+    whi_list_take(&mine, &whi_messages_of(worker)->foreign_free);
     atomic_store_explicit(&whi_messages_of(worker)->foreign_freed, 0, memory_order_relaxed);
     pthread_mutex_unlock(&worker->foreign_lock);
     whi_list *node;
@@ -259,8 +258,7 @@ unsigned whi_req_run_completed(wh_worker *worker) {
     whi_list *node;
     // Only what is here now: a callback that starts what ends at once must not hold progress for ever.
     whi_list batch;
-    whi_list_init(&batch);
-    whi_list_append(&batch, &worker->completed);
+    whi_list_take(&batch, &worker->completed);
     while ((node = whi_list_pop_front(&batch))) {
         tell(whi_container_of(node, wh_request, queue_link));
         count++;

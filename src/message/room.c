@@ -46,8 +46,7 @@ static void freed(whi_link *link) {
 static unsigned drain_eps(whi_link *link) {
     unsigned count = 0;
     whi_list todo;
-    whi_list_init(&todo);
-    whi_list_append(&todo, &whi_messages_on(link)->dirty_eps);
+    whi_list_take(&todo, &whi_messages_on(link)->dirty_eps);
     whi_list *node;
     while ((node = whi_list_pop_front(&todo))) {
         wh_endpoint *ep = whi_container_of(node, wh_endpoint, dirty_node);

@@ -69,8 +69,7 @@ unsigned whi_worker_reap(wh_worker *worker) {
     whi_list *node;
     // Only what is here now: some put themselves off until another pass.
     whi_list batch;
-    whi_list_init(&batch);
-    whi_list_append(&batch, &worker->dead);
+    whi_list_take(&batch, &worker->dead);
     while ((node = whi_list_pop_front(&batch))) {
         whi_deferred *d = whi_container_of(node, whi_deferred, link);
         d->fn(d);

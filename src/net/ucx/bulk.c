@@ -193,8 +193,7 @@ int whi_ucx_settle(whi_ucx_lane *lane) {
     int count = 0;
     // Only what is here now: an upcall may start more.
     whi_list batch;
-    whi_list_init(&batch);
-    whi_list_append(&batch, &lane->ended);
+    whi_list_take(&batch, &lane->ended);
     whi_list *node;
     while ((node = whi_list_first(&batch))) {
         whi_ucx_chunk *chunk = whi_container_of(node, whi_ucx_chunk, node);
