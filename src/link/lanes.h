@@ -38,6 +38,11 @@ typedef struct whi_lane_kind {
 extern const whi_lane_kind whi_shm_kind;  // link_shm.c
 extern const whi_lane_kind whi_ucx_kind;  // link_ucx.c
 
+// whi_lane_receives says whether the peer's messages come by the lane of link->kind, not by the socket.
+static inline bool whi_lane_receives(const whi_link *link) {
+    return link->fast && link->rx == link->fast;
+}
+
 // whi_lane_kind_of returns that of a WHI_LANE_* bit, or NULL; whi_lane_kind_for the one that the messages of a
 // link are to go by, or NULL: the socket.
 const whi_lane_kind *whi_lane_kind_of(uint32_t bit);

@@ -127,18 +127,13 @@ void whi_link_set_lane(whi_link *link, whi_lane *lane) {
     whi_link_receive_by(link, lane);
 }
 
-// by_kind says whether the peer's messages come by a lane beside the socket.
-static bool by_kind(const whi_link *link) {
-    return link->fast && link->rx == link->fast;
-}
-
 // socket_ended notes the end of the socket beside a ring.  It may be seen before the ring's last records: those are
 // read first.
 static void socket_ended(whi_link *link, wh_status why) {
     link->peer_died = true;
     link->control.ended = why;
     whi_control_unwatch(&link->control, link->worker);
-    if (by_kind(link) && link->kind->socket_ended)
+    if (whi_lane_receives(link) && link->kind->socket_ended)
         link->kind->socket_ended(link);
     whi_link_heat(link);
 }
@@ -243,7 +238,7 @@ unsigned whi_link_pass(whi_link *link) {
             return count;
     }
     if (__builtin_expect(link->peer_died, 0) && !n &&
-        !(by_kind(link) && link->kind->socket_ended)) {
+        !(whi_lane_receives(link) && link->kind->socket_ended)) {
         whi_link_lost(link, link->control.ended ? link->control.ended : WH_EPEER);
         return 1;
     }

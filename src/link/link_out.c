@@ -163,7 +163,7 @@ wh_status whi_link_record(whi_link *link, const whi_hdr *hdr, const void *payloa
     case WHI_CLASS_LANE_OFFER: return on_offer(link, hdr, payload);
     default:  // BYE
         link->closing = true;
-        if (link->fast && link->rx == link->fast && link->kind->bye)
+        if (whi_lane_receives(link) && link->kind->bye)
             link->kind->bye(link);
         return WH_OK;
     }

@@ -124,14 +124,18 @@ wh_status whi_deliver_early(whi_link *link, uint32_t number) {
     return WH_OK;
 }
 
+// absent answers a record whose endpoint is not open: one of an endpoint that has ended is late, any other wrong.
+static wh_status absent(whi_link *link, const wh_endpoint *ep, const whi_hdr *hdr) {
+    bool late = ep ? ep->state != WHI_EP_CONNECTING : whi_ep_known(link, hdr->ep);
+    return late ? WH_OK : whi_link_broken(link, hdr, "there is no such endpoint");
+}
+
 static wh_status deliver_ordered(whi_link *link, const whi_hdr *hdr, const void *payload) {
     wh_endpoint *ep = whi_ep_of_number(link, hdr->ep);
     if (__builtin_expect(!ep || ep->state != WHI_EP_OPEN, 0)) {
         if (ep && ep->state == WHI_EP_CONNECTING && link->rx->ops->reorders)
             return keep_early(link, ep, hdr, payload);
-        if (ep ? ep->state != WHI_EP_CONNECTING : whi_ep_known(link, hdr->ep))
-            return WH_OK;
-        return whi_link_broken(link, hdr, "there is no such endpoint");
+        return absent(link, ep, hdr);
     }
     if (__builtin_expect(hdr->seq != ep->rx_seq, 0))
         return keep_early(link, ep, hdr, payload);
@@ -145,10 +149,8 @@ static wh_status deliver_ordered(whi_link *link, const whi_hdr *hdr, const void 
 wh_status whi_deliver_long(whi_link *link, const whi_hdr *hdr, whi_span *span,
                            wh_request **landing) {
     wh_endpoint *ep = whi_ep_of_number(link, hdr->ep);
-    if (!ep || ep->state != WHI_EP_OPEN) {
-        bool late = ep ? ep->state != WHI_EP_CONNECTING : whi_ep_known(link, hdr->ep);
-        return late ? WH_OK : whi_link_broken(link, hdr, "there is no such endpoint");
-    }
+    if (!ep || ep->state != WHI_EP_OPEN)
+        return absent(link, ep, hdr);
     // Lanes that reorder have no long records.
     if (hdr->seq != ep->rx_seq)
         return whi_link_broken(link, hdr, "the sequence number is not the next one");
