@@ -5,7 +5,7 @@ import contextlib
 import unittest
 
 import wherry
-from kit import HOST, LoopCase
+from kit import LoopCase, pair
 
 ROUNDS = 20
 
@@ -15,14 +15,10 @@ async def three(lanes):
     """A sender's worker that can be closed, and two endpoints: its own and ours."""
     context = wherry.Context(lanes=lanes)
     far, near = wherry.Worker(context), wherry.Worker(context)
-    async with await near.listen(None, HOST) as listener:
-        a = await far.connect(HOST, listener.port)
-        b = await listener.accept()
     try:
-        yield a, b
+        async with pair(far, near) as both:
+            yield both
     finally:
-        a.abort()
-        b.abort()
         near.close()
         far.close()
 

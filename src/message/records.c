@@ -20,7 +20,6 @@ bool whi_ep_known(const whi_link *link, uint32_t number) {
     return number && (ours ? number < on->next_number : number <= on->peer_number);
 }
 
-// find finds the endpoint of a control record; NULL with WH_OK: it has ended.
 wh_status whi_ep_find(whi_link *link, const whi_hdr *hdr, wh_endpoint **ep) {
     *ep = whi_ep_of_number(link, hdr->ep);
     return *ep || whi_ep_known(link, hdr->ep)

@@ -38,10 +38,9 @@ static wh_status on_mapped(whi_link *link, const whi_hdr *hdr, const void *paylo
 
 static wh_status on_map(whi_link *link, const whi_hdr *hdr, const void *payload) {
     (void)payload;
-    wh_endpoint *ep = whi_ep_of_number(link, hdr->ep);
-    if (!ep && !whi_ep_known(link, hdr->ep))
-        return whi_link_broken(link, hdr, "there is no such endpoint");
-    return whi_serve_map(link, ep, hdr);
+    wh_endpoint *ep;
+    wh_status st = whi_ep_find(link, hdr, &ep);
+    return st == WH_OK ? whi_serve_map(link, ep, hdr) : st;
 }
 
 static wh_status on_recall(whi_link *link, const whi_hdr *hdr, const void *payload) {
