@@ -430,10 +430,10 @@ static wh_status landed(wh_request *req, const whi_hdr *hdr) {
     req->moved += hdr->size;
     if (req->moved > req->accept)
         return WH_EPROTOCOL;
+    whi_offer_came(req, hdr->size);
     if (req->moved < req->accept)
         return WH_OK;
     if (req->part == WHI_PART_DATA) {
-        whi_offer_asked(req);
         wh_status failed = copies_failed(whi_object_of(req)->object);
         if (failed)
             whi_req_fail(req, failed, "object receive: a frame's memory cannot be written: %s",

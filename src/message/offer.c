@@ -74,8 +74,8 @@ bool whi_offer_fetch(wh_request *req, const whi_piece *pieces, unsigned count) {
            lane->ops->fetch(lane, &req->offer, pieces, count, &req->since) == WH_OK;
 }
 
-void whi_offer_asked(wh_request *req) {
+void whi_offer_came(wh_request *req, uint64_t size) {
     whi_lane *lane = req->ep->link ? req->ep->link->rx : NULL;
-    if (req->since && lane && lane->ops->fetched)
-        lane->ops->fetched(lane, req->moved, req->since);
+    if (req->since && lane && lane->ops->came)
+        lane->ops->came(lane, size, req->moved, req->accept, req->since);
 }

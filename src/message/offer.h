@@ -37,7 +37,7 @@ uint64_t whi_offer_address(const void *offer, size_t piece);
 // whi_offer_fetch takes it.  False: the payload has to be asked for.
 bool whi_offer_fetch(wh_request *req, const whi_piece *pieces, unsigned count);
 
-// whi_offer_asked says that a payload is whole that was asked for instead.
-void whi_offer_asked(wh_request *req);
+// whi_offer_came says that `size` more bytes are here of a payload that was asked for instead.
+void whi_offer_came(wh_request *req, uint64_t size);
 
 #endif

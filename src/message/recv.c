@@ -148,6 +148,7 @@ wh_status whi_recv_landed(wh_request *req, const whi_hdr *hdr) {
     req->moved += hdr->size;
     if (req->moved > req->accept)
         return WH_EPROTOCOL;
+    whi_offer_came(req, hdr->size);
     if (req->moved < req->accept) {
         if (req->why && !req->disowned && req->ops->leave)
             (void)req->ops->leave(req, req->why);  // it was withdrawn while this chunk landed
@@ -157,7 +158,6 @@ wh_status whi_recv_landed(wh_request *req, const whi_hdr *hdr) {
         whi_req_finish(req, req->why);
         return WH_OK;
     }
-    whi_offer_asked(req);
     if (req->ops->receives)
         count_received(req->ep, req->moved);
     wh_status st = req->length > req->buf.size ? WH_ETRUNCATED : WH_OK;

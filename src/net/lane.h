@@ -192,11 +192,12 @@ typedef struct whi_lane_ops {
     // False: it has taken it, the payload is with the peer.
     bool (*revoke)(whi_lane *lane, const whi_offer *offer);
     // fetch takes an offer of the peer's.  WH_OK: the pieces are here, and the offer is taken.  WH_EAGAIN: let the peer
-    // send chunks, because that is faster, or all that can be done; the places hold anything.  *since is for `fetched`.
+    // send chunks, because that is faster, or all that can be done; the places hold anything.  *since is for `came`.
     wh_status (*fetch)(whi_lane *lane, const whi_offer *offer, const whi_piece *pieces,
                        unsigned count, uint64_t *since);
-    // fetched says that the chunks of a payload for which fetch said WH_EAGAIN are all here.
-    void (*fetched)(whi_lane *lane, uint64_t size, uint64_t since);
+    // came says that a chunk of `size` bytes is here, of a payload for which fetch said WH_EAGAIN, and with it `moved` of
+    // its `whole` bytes.
+    void (*came)(whi_lane *lane, uint64_t size, uint64_t moved, uint64_t whole, uint64_t since);
 
     // pass sends a record without payload and a descriptor of memory, which stays the caller's; the receiver takes it off the
     // control channel when the record is delivered.  WH_EAGAIN: not now.  Optional: both ends can map memory.

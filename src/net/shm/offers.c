@@ -80,8 +80,8 @@ static uint64_t size_of(const whi_piece *pieces, unsigned count) {
     return size;
 }
 
-// The time that a transfer had for itself: since it began, or since the one before it was whole.  For one after the
-// other that is how long each takes, and for many at a time what each adds.
+// The time that some bytes had for themselves: since their transfer began, or since the bytes before them came.  For
+// one transfer after the other that is how long each takes, and for many at a time what each adds.
 static uint64_t took(whi_fetcher *f, uint64_t since) {
     uint64_t now = whi_clock_cycles(), from = since > f->last ? since : f->last;
     f->last = now;
@@ -117,14 +117,14 @@ wh_status whi_shm_fetch(whi_lane *base, const whi_offer *offer, const whi_piece 
         unreadable(f);
     if (status != WH_OK || !take(lane, offer))
         return WH_EAGAIN;
-    whi_pick_note(pick, true, took(f, *since), size);
+    whi_pick_note(pick, true, took(f, *since), size, size);
     f->fetched++;
     return WH_OK;
 }
 
-void whi_shm_fetched(whi_lane *base, uint64_t size, uint64_t since) {
+void whi_shm_came(whi_lane *base, uint64_t size, uint64_t moved, uint64_t whole, uint64_t since) {
     whi_fetcher *f = &((whi_shm *)base)->fetcher;
-    whi_pick_note(pick_of(f, size), false, took(f, since), size);
+    whi_pick_note(pick_of(f, whole), false, took(f, since), size, moved == whole ? whole : 0);
 }
 
 void whi_shm_introduce(whi_shm *lane) {

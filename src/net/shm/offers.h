@@ -36,7 +36,7 @@ typedef enum whi_fetch_mode { WHI_FETCH_NEVER, WHI_FETCH_AUTO, WHI_FETCH_ALWAYS 
 typedef struct whi_fetcher {
     whi_fetch_mode mode;  // never: also when the kernel does not let us
     whi_peer_memory peer;
-    uint64_t last;                      // cycles when the last payload was whole
+    uint64_t last;                      // cycles when the last bytes came
     uint64_t fetched;                   // payloads
     whi_pick picks[WHI_FETCH_CLASSES];  // by size: chunks, or reading
 } whi_fetcher;
@@ -57,6 +57,6 @@ bool whi_shm_offer(whi_lane *lane, whi_offer *offer);
 bool whi_shm_revoke(whi_lane *lane, const whi_offer *offer);
 wh_status whi_shm_fetch(whi_lane *base, const whi_offer *offer, const whi_piece *pieces,
                         unsigned count, uint64_t *since);
-void whi_shm_fetched(whi_lane *base, uint64_t size, uint64_t since);
+void whi_shm_came(whi_lane *base, uint64_t size, uint64_t moved, uint64_t whole, uint64_t since);
 
 #endif

@@ -4,76 +4,81 @@
 #include "net/shm/pick.h"
 
 enum {
-    FIRST_TRIAL = 8,  // transfers before it: what the first ones cost is mostly memory that is new
-    TRIAL = 8,
-    SKIPPED = 2,  // of a trial
+    FIRST_TRIAL = 8,   // transfers before it: what the first ones cost is mostly memory that is new
+    WINDOW = 8,        // transfers that end while a cost is measured
+    SKIPPED = 2,       // transfers that end in a trial before those that count
+    TRIAL_MAX = 1024,  // transfers that begin in a trial: one in which too few end is given up
+    SETTLING = 32,     // transfers that end after a trial and do not count: some began in it
     INTERVAL_MIN = 64,
-    INTERVAL_MAX = 4096,
-    LATER = 1024,  // a trial of which some never end is given up
-    CLIP = 16,     // a transfer that lost its time slice counts as so many
-    SMOOTH = 32,
-    GAIN = 2,
-    COST_MAX = 1 << 28
+    INTERVAL_MAX = 16384,
+    CLIP = 16  // what lost its time slice counts as so much of the usual
 };
+
+static const double smooth = 1.0 / 4;
+
+// The first way is taken when it costs less than this part of the second.
+static const double gain = 3.0 / 4;
 
 void whi_pick_init(whi_pick *pick) {
     *pick = (whi_pick){.left = FIRST_TRIAL, .interval = INTERVAL_MIN};
 }
 
-static void end_trial(whi_pick *pick, uint32_t cost) {
-    bool other = !pick->second;
+static void open_window(whi_pick *pick, uint32_t skipped) {
+    pick->skipped = skipped;
+    pick->ended = 0;
+    pick->cycles = pick->bytes = pick->due = 0;
+}
+
+static void end_trial(whi_pick *pick, bool change) {
     pick->trial = false;
-    pick->cost[other] = cost;
-    bool second = !pick->cost[0] || pick->cost[0] > pick->cost[1] / GAIN;
-    if (second != pick->second) {
-        pick->second = second;
+    if (change) {
+        pick->second = !pick->second;
         pick->interval = INTERVAL_MIN;
     } else if (pick->interval < INTERVAL_MAX) {
         pick->interval *= 2;
     }
     pick->left = pick->interval;
+    open_window(pick, SETTLING);
+}
+
+// The first trial is the second way's, and the cost of the first way may not be known by then.
+static bool second_is_better(const whi_pick *pick) {
+    return !(pick->cost[0] > 0 && pick->cost[0] < pick->cost[1] * gain);
 }
 
 bool whi_pick_choose(whi_pick *pick) {
     if (pick->left)
         pick->left--;
-    if (pick->trial) {
-        if (pick->left)
-            return !pick->second;
-        // Until the last transfer of a trial has ended, what is new goes the usual way.
-        if (++pick->later == LATER)
-            end_trial(pick, COST_MAX);
-        return pick->second;
+    if (pick->trial && !pick->left)
+        end_trial(pick, false);
+    if (!pick->trial && !pick->left) {
+        pick->trial = true;
+        pick->left = TRIAL_MAX;
+        open_window(pick, SKIPPED);
     }
-    if (pick->left)
-        return pick->second;
-    pick->trial = true;
-    pick->left = TRIAL;
-    pick->noted = 0;
-    pick->later = 0;
-    pick->sum = 0;
-    return !pick->second;
+    return pick->second != pick->trial;
 }
 
-static uint32_t smooth(uint32_t old, uint32_t cost) {
-    return old ? (uint32_t)(((uint64_t)old * (SMOOTH - 1) + cost) / SMOOTH) + 1 : cost + 1;
-}
-
-void whi_pick_note(whi_pick *pick, bool second, uint64_t cycles, uint64_t size) {
-    uint64_t exact = size ? cycles / size * 1024 + cycles % size * 1024 / size : 0;
-    uint32_t cost = exact < COST_MAX ? (uint32_t)exact : COST_MAX;
-    uint32_t usual = pick->cost[pick->second];
-    if (usual && cost / CLIP > usual)
-        cost = usual * CLIP;
-    if (second == pick->second) {
-        pick->cost[second] = smooth(usual, cost);
+void whi_pick_note(whi_pick *pick, bool second, uint64_t cycles, uint64_t size, uint64_t whole) {
+    if (second != (pick->second != pick->trial))
+        return;  // it began before a trial, or in one that is over
+    if (pick->skipped) {
+        pick->skipped -= whole > 0;
         return;
     }
-    if (!pick->trial)
-        return;  // late, of one that has ended
-    pick->noted++;
-    if (pick->noted > SKIPPED)
-        pick->sum += cost;
-    if (pick->noted == TRIAL)
-        end_trial(pick, (uint32_t)(pick->sum / (TRIAL - SKIPPED)) + 1);
+    double most = pick->cost[pick->second] * CLIP * (double)size;
+    pick->cycles += most > 0 && (double)cycles > most ? most : (double)cycles;
+    pick->bytes += (double)size;
+    pick->due += (double)whole;
+    pick->ended += whole > 0;
+    // Many may end at once that have moved together: as many bytes as they have count, not their last ones alone.
+    if (pick->ended < WINDOW || pick->bytes < pick->due)
+        return;
+    double cost = pick->bytes > 0 ? pick->cycles / pick->bytes : 0;
+    double *old = &pick->cost[second];
+    *old = *old > 0 && !pick->trial ? *old + (cost - *old) * smooth : cost;
+    if (pick->trial)
+        end_trial(pick, second_is_better(pick) != pick->second);
+    else
+        open_window(pick, 0);
 }

@@ -3,11 +3,11 @@
 // Choosing between two ways of moving a payload, by what each has cost.
 //
 // Which is faster depends on the processors, on the size, and on what else is under way, and cannot be
-// asked.  So a short run of transfers now and then goes the other way.  Until the next such trial the
-// second way is taken unless the first one has cost less than half: it keeps a processor of the peer
-// busy, too, which this side does not see.  A run, because ways that overlap with one another say nothing about a
-// single transfer: the first ones of a trial are not counted.  Beside way.h, where a copy is
-// over when it returns and one is enough.  Belongs to its lane's thread.
+// asked.  So now and then all transfers go the other way until some have ended.  Until the next such trial the
+// second way is taken unless the first one has cost less than 3/4: the first keeps a processor of the peer
+// busy, too, which this side does not see.  Costs are of bytes as they come, not of transfers as they end: many that
+// move in turn end together.  Beside way.h, where a copy is over when it returns and one is enough.  Belongs to its
+// lane's thread.
 #ifndef WHI_NET_SHM_PICK_H
 #define WHI_NET_SHM_PICK_H
 
@@ -16,13 +16,16 @@
 
 typedef struct whi_pick {
     bool second;        // the way that is taken
-    uint32_t cost[2];   // cycles per KiB, smoothed; 0: not known
-    uint32_t left;      // transfers until the next trial, or until the end of this one
+    bool trial;         // for now it is the other
+    uint32_t left;      // transfers until the next trial, or until this one is given up
     uint32_t interval;  // between trials; grows while they confirm what is done
-    bool trial;
-    uint32_t noted;  // transfers of this trial that are over
-    uint32_t later;  // transfers that began after its last
-    uint64_t sum;    // their cost
+    double cost[2];     // cycles per byte, smoothed; 0: not known
+
+    // What is being measured now.
+    uint32_t skipped;  // transfers that have yet to end before it begins
+    uint32_t ended;    // transfers
+    double cycles, bytes;
+    double due;  // bytes of the transfers that have ended
 } whi_pick;
 
 void whi_pick_init(whi_pick *pick);
@@ -30,7 +33,7 @@ void whi_pick_init(whi_pick *pick);
 // whi_pick_choose returns whether the next transfer goes the second way.
 bool whi_pick_choose(whi_pick *pick);
 
-// whi_pick_note says what one has cost, in the order in which they end.
-void whi_pick_note(whi_pick *pick, bool second, uint64_t cycles, uint64_t size);
+// whi_pick_note says what `size` bytes have cost.  `whole` is the size of the transfer when they are its last, else 0.
+void whi_pick_note(whi_pick *pick, bool second, uint64_t cycles, uint64_t size, uint64_t whole);
 
 #endif

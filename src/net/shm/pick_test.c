@@ -16,46 +16,84 @@ static int transfers(int count, unsigned first, unsigned second) {
     int taken = 0;
     for (int i = 0; i < count; i++) {
         bool way = whi_pick_choose(&pick);
-        whi_pick_note(&pick, way, way ? second : first, KIB);
+        whi_pick_note(&pick, way, way ? second : first, KIB, KIB);
         taken += way;
     }
     return taken;
 }
 
-TEST(the_first_stays_when_it_costs_less_than_half) {
+TEST(the_first_is_taken_when_it_costs_less_than_three_quarters) {
     whi_pick_init(&pick);
-    CHECK_EQ_INT(transfers(8, 100, 250), 1);  // the first trial begins
-    CHECK(transfers(10000, 100, 250) < 100);
+    CHECK_EQ_INT(transfers(8, 100, 140), 1);  // the first trial begins
+    CHECK(transfers(20000, 100, 140) < 500);
     CHECK(!pick.second);
 }
 
 TEST(the_second_is_taken_otherwise) {
     whi_pick_init(&pick);
-    CHECK(transfers(10000, 100, 180) > 9900);
+    CHECK(transfers(20000, 100, 130) > 19700);
     CHECK(pick.second);
 }
 
 TEST(a_change_is_seen) {
     whi_pick_init(&pick);
-    (void)transfers(20000, 110, 100);
-    CHECK(transfers(20000, 100, 250) < 10000);
+    (void)transfers(40000, 110, 100);
+    CHECK(transfers(40000, 100, 250) < 20000);
     CHECK(!pick.second);
-    (void)transfers(20000, 110, 100);
+    (void)transfers(40000, 110, 100);
     CHECK(pick.second);
 }
 
 // The first transfers of a trial run beside the last ones before it, and look cheap or dear for that.
 TEST(how_a_trial_begins_does_not_count) {
     whi_pick_init(&pick);
-    int in_trial = 0;
-    for (int i = 0; i < 10000; i++) {
+    (void)transfers(80, 100, 100);  // the second, and before the trial of the first
+    CHECK(pick.second && !pick.trial);
+    for (int i = 0; i < 10; i++) {
         bool way = whi_pick_choose(&pick);
-        in_trial = way ? in_trial + 1 : 0;
-        whi_pick_note(&pick, way, way ? (in_trial <= 2 ? 100000 : 120) : 100, KIB);
-        if (pick.second)
-            return;
+        CHECK(pick.trial && !way);
+        whi_pick_note(&pick, way, i < 2 ? 100000 : 50, KIB, KIB);
+    }
+    CHECK(!pick.trial && !pick.second);
+}
+
+// Nor do the last ones of a trial, which end after it.
+TEST(what_ends_after_a_trial_does_not_count) {
+    whi_pick_init(&pick);
+    (void)transfers(80, 150, 100);
+    CHECK(pick.second && !pick.trial);
+    (void)transfers(10, 150, 100);
+    CHECK(pick.second && !pick.trial);
+    for (int i = 0; i < 32; i++) {
+        (void)whi_pick_choose(&pick);
+        whi_pick_note(&pick, true, 10000, KIB, KIB);
+    }
+    CHECK(pick.cost[1] < 1);
+}
+
+// Transfers that move in turn, a piece of each, end together, and their last pieces may be there already: it is the bytes
+// that count.
+TEST(many_that_end_together) {
+    enum { BATCH = 32, PIECES = 8 };
+    whi_pick_init(&pick);
+    int first = 0, all = 0;
+    for (int batch = 0; batch < 2000; batch++) {
+        int moving = 0;
+        for (int i = 0; i < BATCH; i++) {
+            all++;
+            if (whi_pick_choose(&pick))
+                whi_pick_note(&pick, true, 100, KIB, KIB);
+            else
+                moving++;
+        }
+        first += moving;
+        for (int piece = 1; piece <= PIECES; piece++)
+            for (int i = 0; i < moving; i++)
+                whi_pick_note(&pick, false, piece < PIECES ? 21 : 2, KIB / PIECES,
+                              piece < PIECES ? 0 : KIB);
     }
     CHECK(pick.second);
+    CHECK(first < all / 20);
 }
 
 TEST(one_lost_time_slice_changes_nothing) {
@@ -74,18 +112,19 @@ TEST(a_trial_that_is_never_over) {
     int tried = 0;
     for (int i = 0; i < 20000; i++) {
         tried += whi_pick_choose(&pick);
-        whi_pick_note(&pick, false, 100, KIB);
+        whi_pick_note(&pick, false, 100, KIB, KIB);
     }
-    CHECK(tried > 16 && tried < 500);
     CHECK(!pick.second);
-    CHECK(transfers(20000, 110, 100) > 5000);
+    CHECK(tried >= 2 * 1024 && tried < 10 * 1024);
+    CHECK(transfers(40000, 110, 100) > 5000);
 }
 
 TEST(figures_of_any_size) {
     whi_pick_init(&pick);
     for (int i = 0; i < 10000; i++) {
         bool way = whi_pick_choose(&pick);
-        whi_pick_note(&pick, way, i % 3 ? 0 : UINT64_MAX, i % 5 ? KIB : (uint64_t)(i % 7) << 60);
+        whi_pick_note(&pick, way, i % 3 ? 0 : UINT64_MAX, i % 5 ? KIB : (uint64_t)(i % 7) << 60,
+                      i % 2 ? KIB : UINT64_MAX);
     }
     whi_pick_init(&pick);
     CHECK(transfers(1000, 0, 0) > 900);

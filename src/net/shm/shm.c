@@ -202,7 +202,7 @@ static const whi_lane_ops shm_ops = {
     .offer = whi_shm_offer,
     .revoke = whi_shm_revoke,
     .fetch = whi_shm_fetch,
-    .fetched = whi_shm_fetched,
+    .came = whi_shm_came,
     .describe = shm_describe,
     .close = shm_close,
 };
