@@ -107,7 +107,7 @@ static inline unsigned char *whi_ring_payload(const whi_ring_tx *tx) {
 // has had them in the lap before, and each would be waited for as it is written.  Not the first, which the consumer looks
 // at; not many, which would be in the way of the answer that the caller is about to wait for.
 static inline void whi_ring_prepare(const whi_ring_tx *tx, uint64_t space) {
-    enum { PREPARED_MAX = 2048 + WHI_RING_STEP };
+    enum { PREPARED_MAX = 4096 };
     if (space > PREPARED_MAX || tx->head + space > tx->limit)
         return;
     unsigned char *at = tx->data + (tx->head & tx->mask);
@@ -138,6 +138,13 @@ static inline void whi_ring_publish(whi_ring_tx *tx, const whi_hdr *hdr, bool ap
         whi_ring_prepare(tx, whi_ring_space(hdr->size));
 }
 
+// whi_ring_fetch brings the other lines of a record to the consumer: all at once, and while its header is looked at.
+static inline void whi_ring_fetch(const unsigned char *at, uint64_t space) {
+    enum { FETCHED_MAX = 4096 };
+    for (uint64_t step = WHI_RING_STEP; step < space && step < FETCHED_MAX; step += WHI_RING_STEP)
+        __builtin_prefetch(at + step, 0, 3);
+}
+
 // whi_ring_peek copies the header of the next record and checks that the record lies in the ring.
 //
 // WH_OK: *payload holds hdr->size bytes, which the peer may still change.  WH_EAGAIN: there is
@@ -152,6 +159,7 @@ static inline wh_status whi_ring_peek(whi_ring_rx *rx, whi_hdr *hdr, unsigned ch
     if (!(lead & WHI_RING_LIVE) || whi_ring_space((uint32_t)clean) + gap > left)
         return WH_EPROTOCOL;
     rx->gap = gap;
+    whi_ring_fetch(rx->at, whi_ring_space((uint32_t)clean));
     memcpy(hdr, &clean, sizeof(clean));
     memcpy(&hdr->ep, rx->at + sizeof(clean), sizeof(*hdr) - sizeof(clean));
     *payload = rx->at + sizeof(*hdr);
