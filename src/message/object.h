@@ -41,7 +41,7 @@ struct wh_object {
         orphan_of;  // the receive has ended without a word to the user, who has yet to answer for frames
     whi_list orphan_link;
     bool announced;
-    whi_allocator allocators[WHI_MEM_KINDS];
+    whi_allocator allocators[WHI_MEM_KINDS];  // set when memory is asked for
     whi_object_frame frames[];  // behind them a copy of the envelope
 };
 

@@ -231,8 +231,12 @@ static inline void whi_req_init(wh_request *req, wh_worker *worker, wh_endpoint 
     memset(at + 3 * WHI_REQ_LINE, 0, WHI_REQ_LINE);
     memset(at + 4 * WHI_REQ_LINE, 0, WHI_REQ_LINE);
     // Tagged messages need nothing of what lies behind `accept` before they are granted, which sets it.
-    if (!brief)
-        memset(&req->accept, 0, offsetof(wh_request, timer) - offsetof(wh_request, accept));
+    if (!brief) {
+        at = (char *)&req->accept;
+        memset(at, 0, WHI_REQ_LINE);
+        memset(at + WHI_REQ_LINE, 0, WHI_REQ_LINE);
+        memset(at + 2 * WHI_REQ_LINE, 0, (char *)&req->timer - at - 2 * WHI_REQ_LINE);
+    }
     whi_completion_init(&req->completion);
     req->worker = worker;
     req->ep = ep;
