@@ -249,6 +249,7 @@ static void make_link(whi_hand *hand, whi_hand *met) {
     if (whi_hello_mine(worker, WHI_HELLO_READY, has_secret(met), &ready) != WH_OK ||
         send_hello(hand->fd, &ready, bytes) != WH_OK) {
         drop(hand, false);
+        drop(met, false);
         return;
     }
     char name[128];

@@ -574,6 +574,27 @@ TEST(used_token) {
     end();
 }
 
+// A peer that goes away before the last word leaves nothing behind, neither of its local socket nor of the one that it came by.
+TEST(gone_before_ready) {
+    begin();
+    raw r;
+    CHECK(raw_offer(&victim, &r, port, 0));
+    whi_hello confirm = raw_says(&victim, WHI_HELLO_CONFIRM);
+    uint8_t bytes[WHI_HELLO_SIZE];
+    confirm.flags = WHI_HELLO_LOCAL;
+    memcpy(confirm.token, r.peer.token, sizeof(confirm.token));
+    int fd = raw_local(r.peer.local_name);
+    CHECK(shutdown(fd, SHUT_RD) == 0);
+    whi_hello_encode(&confirm, bytes);
+    CHECK(send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL) == sizeof(bytes));
+    uint64_t start = whi_clock_ns();
+    PUMP_UNTIL(&victim, whi_links_of(victim.server)->hand_count == 0);
+    CHECK(whi_clock_ns() - start < HANDSHAKE_MS / 2 * WHI_NS_PER_MS);
+    close(fd);
+    close(r.fd);
+    end();
+}
+
 TEST(confirmation_without_an_offer) {
     begin();
     raw r;
