@@ -283,7 +283,7 @@ void whi_req_accept(wh_request *req, whi_req_stage stage) {
 static void on_timer(whi_timer *timer, void *arg) {
     (void)timer;
     wh_request *req = arg;
-    if (req->stage == WHI_STAGE_MOVING && req->why && !req->disowned) {
+    if (req->grace && req->stage == WHI_STAGE_MOVING && !req->disowned) {
         whi_link_fail(
             req->ep->link, WH_ETIMEDOUT,
             "the peer has not let go of the buffer of a %s within the grace time (%llu ms) "
@@ -295,9 +295,11 @@ static void on_timer(whi_timer *timer, void *arg) {
 }
 
 void whi_req_start_grace(wh_request *req, wh_status why) {
-    if (req->why)
+    if (req->grace)
         return;
-    req->why = why;
+    req->grace = 1;
+    if (!req->why)
+        req->why = why;  // else it has failed before
     set_timer(req, req->worker->ctx->config.grace);
 }
 

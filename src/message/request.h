@@ -161,6 +161,7 @@ struct wh_request {
     uint8_t no_place;  // a receive of a taken message: it has no place to regain
     uint8_t held;  // chunks of it that a lane that lends has: it must not end before they are back
     uint8_t disowned;     // an access that has no buffer any more: what comes for it is thrown away
+    uint8_t grace;        // the peer's time to let go of it runs
     uint32_t timeout_ms;  // 0: none
     uint32_t loan_id;     // names it to a lane that lends, while that has chunks of it
     wh_status why;        // status to end with: ETIMEDOUT when the timer withdrew it
