@@ -217,12 +217,12 @@ wh_status wh_context_create(const char *const *options, wh_context **ctx) {
     wh_context *made = whi_calloc(1, sizeof(*made));
     if (!made)
         return WH_ENOMEM;
+    atomic_store(&made->holds, 1);
     wh_status st = context_init(made, options);
     if (st != WH_OK) {
-        whi_free(made);
+        whi_context_release(made);
         return st;
     }
-    atomic_store(&made->holds, 1);
     *ctx = made;
     return WH_OK;
 }
