@@ -8,6 +8,7 @@
 
 #include "engine/hostile_peer.h"
 #include "message/recv.h"
+#include "worker/source.h"
 
 static duo d;
 static uint8_t large[8 << 20], into[8 << 20];
@@ -468,6 +469,39 @@ TEST(waits_end_in_time) {
         start = whi_clock_ns();
         CHECK_EQ_INT(wh_worker_wait(worker, 10000), WH_OK);
         CHECK(since_ms(start) < 5000);
+        wh_worker_destroy(worker);
+    }
+    wh_context_destroy(ctx);
+}
+
+static unsigned passes;
+
+static unsigned count_pass(whi_source *source) {
+    (void)source;
+    passes++;
+    return 0;
+}
+
+// Whoever asks without waiting gets one pass, in each mode, and says nothing about whether spinning pays.
+TEST(a_wait_of_no_time_is_one_pass) {
+    static const wh_progress_mode modes[] = {WH_PROGRESS_WAIT, WH_PROGRESS_SPIN,
+                                             WH_PROGRESS_ADAPTIVE};
+    static const whi_source_ops ops = {.pass = count_pass};
+    wh_context *ctx = kit_context(NULL);
+    for (int i = 0; i < 3; i++) {
+        wh_worker *worker = NULL;
+        CHECK_EQ_INT(wh_worker_create(ctx, WH_WORKER_OPTS(.mode = modes[i]), &worker), WH_OK);
+        whi_source source;
+        whi_source_init(&source, &ops);
+        whi_source_heat(worker, &source);
+        int luck = worker->spin_luck;
+        passes = 0;
+        for (unsigned n = 1; n <= 20; n++) {
+            CHECK_EQ_INT(wh_worker_wait(worker, 0), WH_ETIMEDOUT);
+            CHECK_EQ_INT(passes, n);
+        }
+        CHECK_EQ_INT(worker->spin_luck, luck);
+        whi_source_cool(worker, &source);
         wh_worker_destroy(worker);
     }
     wh_context_destroy(ctx);
