@@ -69,6 +69,7 @@ bool whi_ep_end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
             if (link && !link->dead && (busy || req->held))
                 whi_req_start_grace(req, why);
             req->why = why;
+            whi_req_explain(req, "%s: %s", whi_req_text(req), whi_ep_sentence(ep));
         }
         return false;
     }

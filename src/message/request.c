@@ -229,14 +229,27 @@ void whi_req_finish(wh_request *req, wh_status status) {
         whi_ep_settle(ep);
 }
 
-void whi_req_fail(wh_request *req, wh_status status, const char *format, ...) {
+static void explain(wh_request *req, const char *format, va_list args) {
     char text[SENTENCE_MAX];
+    if (!req->wanted)
+        return;
+    vsnprintf(text, sizeof(text), format, args);
+    whi_free(req->error);
+    req->error = whi_strdup(text);  // without memory the status has to do
+}
+
+void whi_req_explain(wh_request *req, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    explain(req, format, args);
     va_end(args);
-    if (req->wanted)
-        req->error = whi_strdup(text);  // without memory the status has to do
+}
+
+void whi_req_fail(wh_request *req, wh_status status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    explain(req, format, args);
+    va_end(args);
     whi_req_finish(req, status);
 }
 

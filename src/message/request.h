@@ -264,6 +264,10 @@ void whi_req_finish(wh_request *req, wh_status status);
 void whi_req_fail(wh_request *req, wh_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+// whi_req_explain notes the sentence of an operation that ends with `why` when its lane has let go.
+void whi_req_explain(wh_request *req, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 // whi_req_run_completed runs the callbacks of what has finished and returns how many requests those were.
 unsigned whi_req_run_completed(wh_worker *worker);
 
