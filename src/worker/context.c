@@ -81,7 +81,6 @@ static const struct {
     {WHI_LANE_SHM, "shm"},
     {WHI_LANE_STREAM, "stream"},
     {WHI_LANE_UCX, "ucx"},
-    {WHI_LANE_LOOP, "loop"},
 };
 enum { LANE_COUNT = sizeof(lane_names) / sizeof(lane_names[0]) };
 
