@@ -46,7 +46,7 @@ struct wh_listener {
     size_t door_count;
     whi_timer pause;
     whi_list node;
-    bool closed;  // its worker was destroyed
+    bool closed;  // its sockets are: by its user, or at its worker's end
     whi_deferred deferred;
 };
 

@@ -45,8 +45,6 @@ static bool needs_nobody(const wh_request *req, wh_status why) {
     return waits && why != WH_ECANCELLED && req->ops->whole && req->ops->whole(req);
 }
 
-// end_request completes one pending operation of an endpoint that ends.  False: it must stay, since the lane is in the
-// middle of its buffer.
 bool whi_ep_end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
     whi_link *link = ep->link;
     bool receives = req->ops->receives;

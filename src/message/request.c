@@ -3,8 +3,8 @@
 // The life of a request: made, finished, told, freed.
 //
 // The invariant: whi_req_finish is reached exactly once per accepted request, takes it out of every list and table, and
-// nothing touches its buffer after that.  Callbacks do not run there but at the end of the pass of progress
-// or of the call that caused it, so that no engine code has a user's code below it.
+// nothing touches its buffer after that.  Callbacks do not run there but at the end of a pass of progress,
+// or in the worker's destroy, so that no engine code has a user's code below it.
 #include "message/request.h"
 
 #include <stdarg.h>

@@ -274,7 +274,8 @@ unsigned whi_req_run_completed(wh_worker *worker);
 // whi_req_accept makes a request pending at `stage`: it is in its endpoint's or worker's list and its timeout runs.
 void whi_req_accept(wh_request *req, whi_req_stage stage);
 
-// whi_req_withdraw tries to end an operation early with `why` (ECANCELLED, ETIMEDOUT).
+// whi_req_withdraw tries to end an operation early with `why` (ECANCELLED, ETIMEDOUT).  This is the one place that decides
+// whether a cancel or a timeout takes effect: by the stage, then by `withdraw` or `leave` of the table of operations.
 void whi_req_withdraw(wh_request *req, wh_status why);
 
 // whi_req_start_grace gives the peer its time with an operation that is to end with `why`, unless that runs already: the buffer

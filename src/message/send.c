@@ -14,7 +14,6 @@
 #include "message/offer.h"
 #include "message/records.h"
 
-// send_ordered puts a record that carries a sequence number on the lane.
 wh_status whi_send_ordered(wh_endpoint *ep, whi_hdr *hdr, const void *payload) {
     hdr->ep = ep->number;
     hdr->seq = ep->tx_seq;
