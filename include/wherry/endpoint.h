@@ -100,8 +100,9 @@ WH_API void *wh_endpoint_data(const wh_endpoint *ep);
 // for.  Called at once, inside the next progress, if the peer has gone already.  Owner only.
 WH_API WH_CHECK wh_status wh_endpoint_on_lost(wh_endpoint *ep, wh_lost_fn fn, void *arg);
 
-// wh_endpoint_lanes writes the names of the lanes in use, such as "shm" or "stream (tcp 10.0.0.1:4711)",
-// as one string that ends in NUL.  Owner only.
+// wh_endpoint_lanes writes the lane that messages are sent by and what it says of itself, such as
+// "shm (shm ring 32 KiB)" or "stream (tcp 10.0.0.1:4711)", as one string that ends in NUL.  Owner
+// only.
 WH_API WH_CHECK wh_status wh_endpoint_lanes(const wh_endpoint *ep, char *text, size_t size);
 
 // wh_endpoint_peer writes a name of the peer, such as "4711@node7 (10.0.0.7:40112)".  Owner only.
@@ -124,8 +125,9 @@ WH_API bool wh_endpoint_lost(const wh_endpoint *ep);
 // wh_endpoint_counters copies the endpoint's counters; set counters->size first.  Owner only.
 WH_API WH_CHECK wh_status wh_endpoint_counters(const wh_endpoint *ep, wh_counters *counters);
 
-// wh_endpoint_flush completes when the peer's library holds all earlier small messages, and the
-// payloads of all large ones that a receive has matched have moved.
+// wh_endpoint_flush completes when the peer's library holds all earlier small messages, the
+// payloads of all large ones that a receive has matched have moved, and the effects of all earlier
+// accesses (rma.h) are visible to their owner.
 WH_API WH_CHECK wh_status wh_endpoint_flush(wh_endpoint *ep, const wh_op_opts *opts,
                                             wh_request **req);
 WH_API WH_CHECK wh_status wh_endpoint_flush_wait(wh_endpoint *ep, int timeout_ms);

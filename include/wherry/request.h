@@ -5,9 +5,11 @@
 // Every operation takes `opts` (NULL for the defaults) and `req` (NULL: no handle), and returns
 //
 //   WH_OK       done already: the callback does not run, *req is NULL, opts->result is filled;
-//   WH_PENDING  accepted: it completes exactly once, inside progress, done, failed or cancelled;
+//   WH_PENDING  accepted: it completes exactly once, done, failed or cancelled;
 //   an error    nothing happened.
 //
+// It completes inside progress, and its callback runs there, or in the worker's destroy.  What ends
+// by a cancel, a close or an abort of the owner's may have its final status when that call returns.
 // The buffer is borrowed from the call until the completion.  Pass `req` to get a handle that you
 // free with wh_request_free; pass NULL and the library frees it.  A handle may be asked, waited
 // for, cancelled and freed from any thread.
@@ -40,9 +42,9 @@ typedef struct wh_result {
     uint64_t reserved[3];
 } wh_result;
 
-// Called once, from the thread that progresses the worker.  It may start operations, close
-// endpoints and free `req`; it may not destroy the worker.  `req` is NULL when no handle was asked
-// for.
+// Called once, inside progress or in the worker's destroy, from the thread of that.  It may start
+// operations, close endpoints and free `req`; it may not destroy the worker.  `req` is NULL when no
+// handle was asked for.
 typedef void (*wh_done_fn)(wh_request *req, const wh_result *result, void *arg);
 
 enum {
@@ -85,7 +87,8 @@ WH_API WH_CHECK wh_status wh_request_wait(wh_request *req, int timeout_ms);
 
 // wh_request_cancel asks the operation to end.  It is a request, not a promise: a receive that has
 // not matched and a send that has not been granted end with WH_ECANCELLED; anything later
-// completes.  The completion always comes, exactly once.  WH_ECANCELLED gives the buffer back.  A
+// completes, and so does a send whose payload the peer has read already, with WH_OK.  The
+// completion always comes, exactly once.  WH_ECANCELLED gives the buffer back.  A
 // synchronous send, or an object that has no large frames, may have been received all the same: its
 // bytes were with the peer before.
 WH_API void wh_request_cancel(wh_request *req);

@@ -14,7 +14,8 @@
 //   - Operations take effect in no stated order, except that what was started before
 //     wh_endpoint_fence takes effect before what is started after it on the same endpoint.
 //   - wh_endpoint_flush is done when the effects of all that was started before are visible to the
-//     owner; it fails with the error of any of these that failed after it was done.
+//     owner, and messages have gone as far as endpoint.h says; it fails with the error of any access
+//     that failed after it was done.
 //   - Atomics are atomic among each other, and with the C11 atomics of the owner's process.
 //     Anything else that touches the same bytes at the same time reads or leaves mixed bytes.
 // A wrong offset is WH_EBOUNDS, an access that the key does not allow WH_EPERM, a key whose memory

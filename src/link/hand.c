@@ -249,6 +249,7 @@ static void make_link(whi_hand *hand, whi_hand *met) {
     if (whi_hello_mine(worker, WHI_HELLO_READY, has_secret(met), &ready) != WH_OK ||
         send_hello(hand->fd, &ready, bytes) != WH_OK) {
         drop(hand, false);
+        drop(met, false);
         return;
     }
     char name[128];
@@ -446,22 +447,26 @@ static void start(wh_worker *worker, int fd, wh_listener *listener) {
                    whi_clock_ns() + worker->ctx->config.handshake_timeout * WHI_NS_PER_MS);
 }
 
-void whi_hand_accept_all(wh_worker *worker, int fd, wh_listener *listener) {
+// cannot_take says whether a connection that waits cannot be taken for want of something, and stays.
+static bool cannot_take(int error) {
+    bool descriptors = error == EMFILE || error == ENFILE;
+    if (!descriptors && error != ENOBUFS && error != ENOMEM)
+        return false;
+    whi_log_once_per(WHI_ERROR, "E-HND-05", 5, "a connection waits, but %s",
+                     descriptors ? "this process has no descriptors left; see ulimit -n"
+                                 : "the system has no memory for it");
+    return true;
+}
+
+bool whi_hand_accept_all(wh_worker *worker, int fd, wh_listener *listener) {
     enum { BATCH = 64 };  // per look, so that a flood of connections leaves time for messages
     for (int i = 0; i < BATCH; i++) {
         int conn = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (conn < 0) {
-            if (errno == EMFILE || errno == ENFILE) {
-                whi_log_once_per(
-                    WHI_ERROR, "E-HND-05", 5,
-                    "a connection waits, but this process has no descriptors left; see "
-                    "ulimit -n");
-                whi_listener_pause(worker);
-            }
-            return;
-        }
+        if (conn < 0)
+            return !cannot_take(errno);
         start(worker, conn, listener);
     }
+    return true;
 }
 
 bool whi_hand_pending(const wh_worker *worker, const uint8_t uuid[16]) {

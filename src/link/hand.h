@@ -4,11 +4,14 @@
 #ifndef WHI_LINK_HAND_H
 #define WHI_LINK_HAND_H
 
+#include "base/clock.h"
 #include "link/hello.h"
 #include "link/room.h"
 
-// whi_hand_accept_all takes the connections that wait at `fd`; `listener` is NULL for the local name.
-void whi_hand_accept_all(wh_worker *worker, int fd, wh_listener *listener);
+// whi_hand_accept_all takes the connections that wait at `fd`; `listener` is NULL for the local name.  False: there is no
+// descriptor or memory for one, and its owner looks at `fd` again after WHI_HAND_PAUSE_NS, since it stays readable.
+#define WHI_HAND_PAUSE_NS (100 * WHI_NS_PER_MS)
+bool whi_hand_accept_all(wh_worker *worker, int fd, wh_listener *listener);
 
 // whi_hand_pending says whether a handshake with that peer has been answered and waits for its confirmation.
 bool whi_hand_pending(const wh_worker *worker, const uint8_t uuid[16]);

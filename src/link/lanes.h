@@ -14,7 +14,8 @@ typedef struct whi_lane_kind {
     bool (*wanted)(const whi_link *link);
 
     // start opens this side's lane, link->fast, and tells the peer, which may take a while: once it is
-    // there, link->tx is that lane.  A failure ends the link, unless the socket may serve.
+    // there, link->tx is that lane.  A failure ends the link, unless the lane can tell the peer to stay
+    // on the socket, too, and that may serve: ucx can.
     void (*start)(whi_link *link);
 
     // switched takes the peer's SWITCH.  It is WH_EPROTOCOL when that was not agreed on.

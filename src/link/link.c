@@ -212,6 +212,12 @@ void whi_link_want_room(whi_link *link, bool want) {
     whi_control_watch_room(&link->control, link->worker, out);
 }
 
+void whi_link_send_by(whi_link *link, whi_lane *lane) {
+    link->tx = lane;
+    link->holding = false;
+    whi_link_mark(link);
+}
+
 void whi_link_receive_by(whi_link *link, whi_lane *lane) {
     link->rx = lane;
     link->source.syscall = lane == link->control.lane;

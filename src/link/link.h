@@ -104,9 +104,6 @@ WH_CHECK wh_status whi_link_new(wh_worker *worker, int fd, const whi_hello *peer
 // whi_link_start moves the messages to the best lane that both sides have.
 void whi_link_start(whi_link *link);
 
-// whi_link_leave_socket sends messages by link->fast from now on; its SWITCH has gone.
-void whi_link_leave_socket(whi_link *link);
-
 // whi_link_bare makes a link without a lane, for loop and self; whi_link_set_lane gives it one.
 WH_CHECK wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool active,
                                  const char *name, whi_link **link);
@@ -157,7 +154,11 @@ void whi_link_heat(whi_link *link);
 // whi_link_want_room asks to be woken when there is room for what waits, or ends that.
 void whi_link_want_room(whi_link *link, bool want);
 
-// whi_link_receive_by has the messages of the peer taken off another lane from now on.
+// A lane switch has two halves, one per direction, in any order.  whi_link_send_by is ours: what is sent goes by `lane` from
+// now on; the lane's kind (lanes.h) calls it when our SWITCH has gone.  whi_link_receive_by is the peer's: what it sends is
+// taken off `lane`; its kind calls it when the peer's SWITCH has come and the lane can be polled, and whoever gives a new link
+// its first lane.
+void whi_link_send_by(whi_link *link, whi_lane *lane);
 void whi_link_receive_by(whi_link *link, whi_lane *lane);
 
 // whi_link_record handles the records that are the link's own: BYE, SWITCH, LANE_OFFER.

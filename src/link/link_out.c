@@ -136,12 +136,6 @@ void whi_link_start(whi_link *link) {
         link->kind->start(link);
 }
 
-void whi_link_leave_socket(whi_link *link) {
-    link->tx = link->fast;
-    link->holding = false;
-    whi_link_mark(link);
-}
-
 static wh_status on_switch(whi_link *link, const whi_hdr *hdr) {
     const whi_lane_kind *kind = whi_lane_kind_of(hdr->aux);
     bool agreed = kind && kind == link->kind && link->fast && link->rx == link->control.lane;

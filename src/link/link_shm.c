@@ -62,7 +62,7 @@ static wh_status open_ring(whi_link *link) {
     if (st == WH_OK)
         st = whi_control_left(&link->control);
     if (st == WH_OK)
-        whi_link_leave_socket(link);
+        whi_link_send_by(link, link->fast);
     return st;
 }
 

@@ -177,7 +177,7 @@ static void go_over(whi_link *link) {
         return;
     }
     whi_timers_remove(&link->worker->timers, &link->lane_timer);
-    whi_link_leave_socket(link);
+    whi_link_send_by(link, link->fast);
 }
 
 bool whi_link_reads_keys(const whi_link *link) {

@@ -24,8 +24,6 @@
 #include "link/local.h"
 #include "link/sock.h"
 
-#define PAUSE_NS (100 * WHI_NS_PER_MS)
-
 typedef struct door {  // one listening socket
     wh_listener *listener;
     whi_watch watch;
@@ -48,7 +46,7 @@ struct wh_listener {
     size_t door_count;
     whi_timer pause;
     whi_list node;
-    bool closed;  // its worker was destroyed
+    bool closed;  // its sockets are: by its user, or at its worker's end
     whi_deferred deferred;
 };
 
@@ -87,12 +85,6 @@ whi_taker whi_listener_find(wh_worker *worker, uint64_t id) {
     return (whi_taker){.accept = NULL};
 }
 
-static void on_connection(whi_watch *watch, uint32_t events) {
-    (void)events;
-    door *d = whi_container_of(watch, door, watch);
-    whi_hand_accept_all(d->listener->worker, d->fd, d->listener);
-}
-
 static void watch_doors(wh_listener *listener, uint32_t events) {
     for (size_t i = 0; i < listener->door_count; i++)
         whi_worker_rewatch(listener->worker, &listener->doors[i].watch, events);
@@ -103,12 +95,14 @@ static void end_pause(whi_timer *timer, void *arg) {
     watch_doors(arg, EPOLLIN);
 }
 
-void whi_listener_pause(wh_worker *worker) {
-    whi_list_foreach(node, &whi_links_of(worker)->listeners) {
-        wh_listener *listener = whi_container_of(node, wh_listener, node);
-        watch_doors(listener, 0);
-        whi_timers_add(&worker->timers, &listener->pause, whi_clock_ns() + PAUSE_NS);
-    }
+static void on_connection(whi_watch *watch, uint32_t events) {
+    (void)events;
+    const door *d = whi_container_of(watch, door, watch);
+    wh_listener *listener = d->listener;
+    if (whi_hand_accept_all(listener->worker, d->fd, listener))
+        return;
+    watch_doors(listener, 0);
+    whi_timers_add(&listener->worker->timers, &listener->pause, whi_clock_ns() + WHI_HAND_PAUSE_NS);
 }
 
 static void close_doors(wh_listener *listener) {

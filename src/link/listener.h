@@ -25,9 +25,6 @@ typedef struct whi_taker {
 // whi_listener_find returns who takes an endpoint for listener `id`; 0 is the worker's own address.
 whi_taker whi_listener_find(wh_worker *worker, uint64_t id);
 
-// whi_listener_pause stops taking connections for a moment, when there are no descriptors for them.
-void whi_listener_pause(wh_worker *worker);
-
 // whi_listener_close_all closes the sockets of all listeners of a worker; their handles stay the user's.
 void whi_listener_close_all(wh_worker *worker);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "link/hand.h"
 #include "link/sock.h"
@@ -20,13 +21,23 @@ typedef struct whi_local {
     wh_worker *worker;
     int fd;
     whi_watch watch;
+    whi_timer pause;
     char name[WHI_LOCAL_NAME_MAX];
 } whi_local;
+
+static void end_pause(whi_timer *timer, void *arg) {
+    (void)timer;
+    whi_local *local = arg;
+    whi_worker_rewatch(local->worker, &local->watch, EPOLLIN);
+}
 
 static void on_connection(whi_watch *watch, uint32_t events) {
     (void)events;
     whi_local *local = whi_container_of(watch, whi_local, watch);
-    whi_hand_accept_all(local->worker, local->fd, NULL);
+    if (whi_hand_accept_all(local->worker, local->fd, NULL))
+        return;
+    whi_worker_rewatch(local->worker, &local->watch, 0);
+    whi_timers_add(&local->worker->timers, &local->pause, whi_clock_ns() + WHI_HAND_PAUSE_NS);
 }
 
 static whi_local *open_local(wh_worker *worker) {
@@ -39,6 +50,7 @@ static whi_local *open_local(wh_worker *worker) {
         used += snprintf(local->name + used, sizeof(local->name) - (size_t)used, "%02x",
                          worker->uuid[i]);
     local->watch.fn = on_connection;
+    whi_timer_init(&local->pause, end_pause, local);
     wh_status st = whi_sock_listen_local(local->name, &local->fd);
     if (st == WH_OK && whi_worker_watch(worker, &local->watch, local->fd, EPOLLIN) != WH_OK) {
         close(local->fd);
@@ -66,6 +78,7 @@ void whi_local_close(wh_worker *worker) {
         return;
     whi_links_of(worker)->local = NULL;
     whi_worker_unwatch(worker, &local->watch);
+    whi_timers_remove(&worker->timers, &local->pause);
     close(local->fd);
     whi_free(local);
 }

@@ -24,8 +24,8 @@ bool whi_self_owns(const wh_worker *worker, const uint8_t uuid[16]) {
     return memcmp(uuid, worker->uuid, 16) == 0 || memcmp(uuid, other, 16) == 0;
 }
 
-static void close_lane_of_self(whi_link *link) {
-    whi_link_fail(link, WH_ENOMEM, "no memory for the link to itself");
+static void give_up(whi_link *link, wh_status why) {
+    whi_link_fail(link, why, "the link to itself cannot be made: %s", wh_status_text(why));
 }
 
 // The listener asks the other end's link, and the answer that has proven the secret was the worker's own.
@@ -73,17 +73,17 @@ wh_status whi_self_link(wh_worker *worker, const char *secret, int fd, whi_link 
     whi_lane *a = NULL, *b = NULL;
     whi_loop_opts opts = {.window = 256, .eager_limit = worker->eager_max};
     if (st == WH_OK)
+        st = tell_peers(worker, fd, ours->who, theirs->who);
+    if (st == WH_OK)
         st = whi_loop_net_create(&opts, &net);
     if (st == WH_OK)
         st = whi_loop_pair(net, up, ours, &a, up, theirs, &b);
     if (net)
         whi_loop_net_release(net);
-    if (st == WH_OK)
-        st = tell_peers(worker, fd, ours->who, theirs->who);
     if (st != WH_OK) {
-        close_lane_of_self(ours);
+        give_up(ours, st);
         if (theirs)
-            close_lane_of_self(theirs);
+            give_up(theirs, st);
         return st;
     }
     whi_link_set_lane(ours, a);

@@ -277,8 +277,10 @@ wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payloa
         return WH_EPROTOCOL;
     uint64_t cost = hdr->size + WHI_MESSAGE_COST;
     uint64_t size = announced ? hdr->arg : hdr->size - tag.header_size;
-    ep->counters.received_messages++;
-    ep->counters.received_bytes += announced ? 0 : size;
+    if (!announced) {  // else it counts when its payload is received
+        ep->counters.received_messages++;
+        ep->counters.received_bytes += size;
+    }
     whi_am_handler *handler = whi_hash_get(&whi_messages_of(ep->worker)->am_handlers, hdr->aux);
     if (!handler || ep->user_gone) {
         if (!handler)

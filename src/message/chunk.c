@@ -84,6 +84,16 @@ void whi_chunk_lost(void *arg, const whi_hdr *hdr) {
     (void)unhold(arg, hdr);
 }
 
+// land tells a request of a chunk that is in its memory.
+static wh_status land(whi_link *link, wh_request *req, const whi_hdr *hdr) {
+    bool beyond = req->moved + hdr->size > req->accept;
+    if (req->ops->landed(req, hdr) == WH_OK)
+        return WH_OK;
+    return whi_link_broken(link, hdr,
+                           beyond ? "more bytes than were granted"
+                                  : "the head of an object that cannot be");
+}
+
 // lent_landed is whi_chunk_landed for a lane that lends.
 static wh_status lent_landed(whi_link *link, const whi_hdr *hdr) {
     wh_request *req = unhold(link, hdr);
@@ -91,8 +101,7 @@ static wh_status lent_landed(whi_link *link, const whi_hdr *hdr) {
         return link->dead ? WH_EPEER : WH_OK;
     if (req->held && req->moved + hdr->size >= req->accept)
         return whi_link_broken(link, hdr, "chunks beyond what was granted");
-    wh_status st = req->ops->landed(req, hdr);
-    return st == WH_OK ? WH_OK : whi_link_broken(link, hdr, "more bytes than were granted");
+    return land(link, req, hdr);
 }
 
 void whi_chunk_sent(void *arg, const whi_hdr *hdr) {
@@ -125,6 +134,5 @@ wh_status whi_chunk_landed(void *arg, const whi_hdr *hdr) {
         whi_long_landed(req, hdr);
         return WH_OK;
     }
-    wh_status st = req->ops->landed(req, hdr);
-    return st == WH_OK ? WH_OK : whi_link_broken(link, hdr, "more bytes than were granted");
+    return land(link, req, hdr);
 }

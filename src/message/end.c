@@ -45,8 +45,6 @@ static bool needs_nobody(const wh_request *req, wh_status why) {
     return waits && why != WH_ECANCELLED && req->ops->whole && req->ops->whole(req);
 }
 
-// end_request completes one pending operation of an endpoint that ends.  False: it must stay, since the lane is in the
-// middle of its buffer.
 bool whi_ep_end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
     whi_link *link = ep->link;
     bool receives = req->ops->receives;
@@ -69,6 +67,7 @@ bool whi_ep_end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
             if (link && !link->dead && (busy || req->held))
                 whi_req_start_grace(req, why);
             req->why = why;
+            whi_req_explain(req, "%s: %s", whi_req_text(req), whi_ep_sentence(ep));
         }
         return false;
     }

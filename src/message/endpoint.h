@@ -104,7 +104,7 @@ static inline const whi_message_user *whi_message_user_of(const wh_worker *worke
     return whi_messages_of(worker)->user;
 }
 
-// whi_ep_new makes an endpoint that is connecting, held by the library and, when `user`, by the user.
+// whi_ep_new makes an endpoint that is connecting, held by the library and by the user.
 WH_CHECK wh_status whi_ep_new(wh_worker *worker, wh_endpoint **ep);
 static inline void whi_ep_retain(wh_endpoint *ep) {
     ep->refs++;

@@ -132,8 +132,10 @@ static void ask_for(wh_request *req, uint64_t tag, uint32_t send_id, uint64_t le
         return;
     }
     whi_recv_grant(req, WHI_PART_DATA, accept);
-    if (!accept && req->stage != WHI_STAGE_DONE)
+    if (!accept && req->stage != WHI_STAGE_DONE) {
+        count_received(ep, 0);
         finish_landed(req, st);
+    }
 }
 
 wh_status whi_recv_sink(wh_request *req, const whi_hdr *hdr, whi_span *span) {

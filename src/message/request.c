@@ -3,8 +3,8 @@
 // The life of a request: made, finished, told, freed.
 //
 // The invariant: whi_req_finish is reached exactly once per accepted request, takes it out of every list and table, and
-// nothing touches its buffer after that.  Callbacks do not run there but at the end of the pass of progress
-// or of the call that caused it, so that no engine code has a user's code below it.
+// nothing touches its buffer after that.  Callbacks do not run there but at the end of a pass of progress,
+// or in the worker's destroy, so that no engine code has a user's code below it.
 #include "message/request.h"
 
 #include <stdarg.h>
@@ -229,14 +229,27 @@ void whi_req_finish(wh_request *req, wh_status status) {
         whi_ep_settle(ep);
 }
 
-void whi_req_fail(wh_request *req, wh_status status, const char *format, ...) {
+static void explain(wh_request *req, const char *format, va_list args) {
     char text[SENTENCE_MAX];
+    if (!req->wanted)
+        return;
+    vsnprintf(text, sizeof(text), format, args);
+    whi_free(req->error);
+    req->error = whi_strdup(text);  // without memory the status has to do
+}
+
+void whi_req_explain(wh_request *req, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    explain(req, format, args);
     va_end(args);
-    if (req->wanted)
-        req->error = whi_strdup(text);  // without memory the status has to do
+}
+
+void whi_req_fail(wh_request *req, wh_status status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    explain(req, format, args);
+    va_end(args);
     whi_req_finish(req, status);
 }
 
@@ -283,7 +296,7 @@ void whi_req_accept(wh_request *req, whi_req_stage stage) {
 static void on_timer(whi_timer *timer, void *arg) {
     (void)timer;
     wh_request *req = arg;
-    if (req->stage == WHI_STAGE_MOVING && req->why && !req->disowned) {
+    if (req->grace && req->stage == WHI_STAGE_MOVING && !req->disowned) {
         whi_link_fail(
             req->ep->link, WH_ETIMEDOUT,
             "the peer has not let go of the buffer of a %s within the grace time (%llu ms) "
@@ -295,9 +308,11 @@ static void on_timer(whi_timer *timer, void *arg) {
 }
 
 void whi_req_start_grace(wh_request *req, wh_status why) {
-    if (req->why)
+    if (req->grace)
         return;
-    req->why = why;
+    req->grace = 1;
+    if (!req->why)
+        req->why = why;  // else it has failed before
     set_timer(req, req->worker->ctx->config.grace);
 }
 

@@ -161,6 +161,7 @@ struct wh_request {
     uint8_t no_place;  // a receive of a taken message: it has no place to regain
     uint8_t held;  // chunks of it that a lane that lends has: it must not end before they are back
     uint8_t disowned;     // an access that has no buffer any more: what comes for it is thrown away
+    uint8_t grace;        // the peer's time to let go of it runs
     uint32_t timeout_ms;  // 0: none
     uint32_t loan_id;     // names it to a lane that lends, while that has chunks of it
     wh_status why;        // status to end with: ETIMEDOUT when the timer withdrew it
@@ -267,13 +268,18 @@ void whi_req_finish(wh_request *req, wh_status status);
 void whi_req_fail(wh_request *req, wh_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+// whi_req_explain notes the sentence of an operation that ends with `why` when its lane has let go.
+void whi_req_explain(wh_request *req, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 // whi_req_run_completed runs the callbacks of what has finished and returns how many requests those were.
 unsigned whi_req_run_completed(wh_worker *worker);
 
 // whi_req_accept makes a request pending at `stage`: it is in its endpoint's or worker's list and its timeout runs.
 void whi_req_accept(wh_request *req, whi_req_stage stage);
 
-// whi_req_withdraw tries to end an operation early with `why` (ECANCELLED, ETIMEDOUT).
+// whi_req_withdraw tries to end an operation early with `why` (ECANCELLED, ETIMEDOUT).  This is the one place that decides
+// whether a cancel or a timeout takes effect: by the stage, then by `withdraw` or `leave` of the table of operations.
 void whi_req_withdraw(wh_request *req, wh_status why);
 
 // whi_req_start_grace gives the peer its time with an operation that is to end with `why`, unless that runs already: the buffer

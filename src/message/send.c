@@ -14,7 +14,6 @@
 #include "message/offer.h"
 #include "message/records.h"
 
-// send_ordered puts a record that carries a sequence number on the lane.
 wh_status whi_send_ordered(wh_endpoint *ep, whi_hdr *hdr, const void *payload) {
     hdr->ep = ep->number;
     hdr->seq = ep->tx_seq;
@@ -327,14 +326,15 @@ static wh_status on_ack(whi_link *link, const whi_hdr *hdr, const void *payload)
         whi_ep_mark(req->ep);
     }
     bool rejected = (int32_t)hdr->arg == WH_EREJECTED;
+    if (rejected)
+        whi_req_explain(req, "%s to %s: the receiver rejected the message", whi_req_text(req),
+                        link->name);
+    wh_status status = rejected ? WH_EREJECTED : WH_OK;
     if (req->held) {
         req->fate = WHI_FATE_LET_GO;
-        req->why = rejected ? WH_EREJECTED : WH_OK;
-    } else if (rejected) {
-        whi_req_fail(req, WH_EREJECTED, "%s to %s: the receiver rejected the message",
-                     whi_req_text(req), link->name);
+        req->why = status;
     } else {
-        whi_req_finish(req, WH_OK);
+        whi_req_finish(req, status);
     }
     return WH_OK;
 }

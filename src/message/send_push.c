@@ -50,19 +50,20 @@ static void tell_broken(const wh_request *req) {
 static void source_failed(wh_request *req, wh_status st) {
     whi_list_remove(&req->queue_link);
     tell_broken(req);
-    if (req->held) {
-        req->fate = WHI_FATE_LET_GO;
-        req->why = st;
-        return;
-    }
-    if (req->ep->state != WHI_EP_OPEN) {  // the link only waited for a chunk to be whole
-        whi_link *link = req->ep->link;
+    if (!req->held && req->ep->state != WHI_EP_OPEN) {
+        whi_link *link = req->ep->link;  // which only waited for a chunk to be whole
         whi_ep_let_go(req);
         whi_link_maybe_close(link);
         return;
     }
-    whi_req_fail(req, st, "%s of %llu bytes: the memory cannot be read: %s", whi_req_text(req),
-                 (unsigned long long)req->result.size, wh_status_text(st));
+    whi_req_explain(req, "%s of %llu bytes: the memory cannot be read: %s", whi_req_text(req),
+                    (unsigned long long)req->result.size, wh_status_text(st));
+    if (req->held) {
+        req->fate = WHI_FATE_LET_GO;
+        req->why = st;
+    } else {
+        whi_req_finish(req, st);
+    }
 }
 
 void whi_send_back(whi_link *link, wh_request *req) {

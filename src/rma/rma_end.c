@@ -36,12 +36,17 @@ void whi_rma_ended(wh_request *req, whi_req_stage stage) {
         whi_ep_mark(ep);
 }
 
-// fail ends an access as the owner has answered.
+// explain says of which access the owner has answered so.
+static void explain(wh_request *req, wh_status status) {
+    whi_req_explain(req, "%s of %llu bytes at offset %llu of the memory of %s: %s",
+                    whi_req_text(req), (unsigned long long)req->buf.size,
+                    (unsigned long long)whi_access_of(req)->remote, req->ep->link->name,
+                    wh_status_text(status));
+}
+
 static void fail(wh_request *req, wh_status status) {
-    whi_req_fail(req, status, "%s of %llu bytes at offset %llu of the memory of %s: %s",
-                 whi_req_text(req), (unsigned long long)req->buf.size,
-                 (unsigned long long)whi_access_of(req)->remote, req->ep->link->name,
-                 wh_status_text(status));
+    explain(req, status);
+    whi_req_finish(req, status);
 }
 
 // hand_over gives what the peer has yet to serve to a request without a user and a buffer, which is counted in its place: the
@@ -118,6 +123,8 @@ wh_status whi_rma_answered(whi_link *link, const whi_hdr *hdr) {
         // Over, but the lane has yet to say that it is at our memory no more.
         req->fate = WHI_FATE_LET_GO;
         req->why = error ? (wh_status)status : WH_OK;
+        if (error)
+            explain(req, req->why);
         return WH_OK;
     }
     if (error) {

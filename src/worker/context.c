@@ -81,7 +81,6 @@ static const struct {
     {WHI_LANE_SHM, "shm"},
     {WHI_LANE_STREAM, "stream"},
     {WHI_LANE_UCX, "ucx"},
-    {WHI_LANE_LOOP, "loop"},
 };
 enum { LANE_COUNT = sizeof(lane_names) / sizeof(lane_names[0]) };
 
@@ -217,12 +216,12 @@ wh_status wh_context_create(const char *const *options, wh_context **ctx) {
     wh_context *made = whi_calloc(1, sizeof(*made));
     if (!made)
         return WH_ENOMEM;
+    atomic_store(&made->holds, 1);
     wh_status st = context_init(made, options);
     if (st != WH_OK) {
-        whi_free(made);
+        whi_context_release(made);
         return st;
     }
-    atomic_store(&made->holds, 1);
     *ctx = made;
     return WH_OK;
 }

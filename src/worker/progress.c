@@ -351,6 +351,8 @@ wh_status wh_worker_wait(wh_worker *worker, int timeout_ms) {
         return st;
     if (worker->in_progress)
         return WH_EBUSY;
+    if (timeout_ms == 0)  // polling from outside: whether spinning pays cannot be seen by that
+        return whi_worker_pass(worker) ? WH_OK : WH_ETIMEDOUT;
     uint64_t deadline =
         timeout_ms < 0 ? WHI_TIMER_NEVER : whi_clock_ns() + (uint64_t)timeout_ms * WHI_NS_PER_MS;
     if (worker->mode == WH_PROGRESS_SPIN)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // An allocator that rejects a frame which it has put off, while it is asked for another one: whatever it then answers, the
-// receive ends once, and no memory is left.
+// receive ends once, and no memory is left.  And what a sender is told whose lane still has the object.
 #include <stdlib.h>
 
 #include "engine/test_kit.h"
+#include "message/send.h"
 
 enum { SIZE = 100000 };
 
@@ -89,6 +90,61 @@ TEST(rejects_another_and_puts_off) {
 
 TEST(rejects_another_and_fails) {
     each_receiver(WH_ENOMEM, WH_EREJECTED);
+}
+
+// ---- on a lane that lends, the end of a send may be known before the lane has let go of it
+
+enum { HEAD = 4 << 20 };
+static const char *const by_socket[] = {"lanes=stream", NULL};
+
+static wh_status give_nothing(wh_object *object, size_t index, void **data, void *arg) {
+    (void)object, (void)index, (void)data, (void)arg;
+    return answer;
+}
+
+// send_held sends an object whose head is fetched, and which the lane is said to hold from then on.
+static wh_request *send_held(wh_status says) {
+    static char head[HEAD], frame[SIZE];
+    const wh_frame frames[] = {{.data = frame, .size = SIZE}};
+    wh_request *send = NULL;
+    answer = says;
+    duo_begin(&d, by_socket, by_socket);
+    duo_connect(&d);
+    CHECK_EQ_INT(
+        wh_worker_set_allocator(d.server, WH_MEM_HOST,
+                                WH_ALLOCATOR(.alloc = give_nothing, .free_fn = free_frame)),
+        WH_OK);
+    CHECK_EQ_INT(wh_object_recv(d.from, NULL, 0, 0, 1, WH_TAG_MASK_ALL, NULL, NULL), WH_PENDING);
+    CHECK_EQ_INT(wh_object_send(d.to, head, HEAD, frames, 1, sizeof(wh_frame), 1, NULL, &send),
+                 WH_PENDING);
+    UNTIL(&d, send->stage == WHI_STAGE_MOVING);
+    send->held = 1;
+    UNTIL(&d, send->moved == send->accept);
+    return send;
+}
+
+static void let_go(wh_request *send, wh_status expected, const char *why) {
+    UNTIL(&d, send->fate == WHI_FATE_LET_GO);
+    CHECK_EQ_INT(wh_request_status(send), WH_PENDING);
+    send->held = 0;
+    whi_send_back(d.to->link, send);
+    CHECK_EQ_INT(wh_request_status(send), expected);
+    if (!strstr(wh_request_error(send), why))
+        whi_test_end(WHI_TEST_FAILED, __FILE__, __LINE__, "no \"%s\" in: %s", why,
+                     wh_request_error(send));
+    wh_request_free(send);
+    duo_end(&d);
+}
+
+TEST(sentence_of_a_rejected_send_that_is_held) {
+    let_go(send_held(WH_ENOMEM), WH_EREJECTED, "object send to");
+}
+
+TEST(sentence_of_a_held_send_whose_endpoint_ends) {
+    wh_request *send = send_held(WH_PENDING);
+    wh_endpoint_abort(d.from);
+    d.from = NULL;
+    let_go(send, WH_EPEER, "the peer has aborted the endpoint");
 }
 
 TEST_MAIN()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Active messages that their handler has kept: header and payload stay where the library keeps them,
-// whatever becomes of peer, endpoint and worker.  And what a message says of its sender's memory.
+// whatever becomes of peer, endpoint and worker.  What a message says of its sender's memory, and that it counts once.
 #include "engine/test_kit.h"
 
 enum { SMALL = 1000, LARGE = 1 << 20, HEADER = 20, ID = 3 };
@@ -167,6 +167,37 @@ TEST(the_memory_of_the_payload_travels) {
         d.to->link->peer.features = features;
     }
     duo_end(&d);
+}
+
+// ---- counting
+
+static void count_one_by(const char *const *options, size_t room) {
+    static char into[LARGE];
+    duo_begin(&d, options, options);
+    duo_connect(&d);
+    count = 0;
+    CHECK_EQ_INT(wh_worker_set_am(d.server, ID, keep_it, NULL), WH_OK);
+    wh_request *send = NULL, *recv = NULL;
+    CHECK_EQ_INT(wh_am_send(d.to, ID, header, HEADER, large, LARGE, NULL, &send), WH_PENDING);
+    UNTIL(&d, count == 1);
+    CHECK_EQ_INT(wh_am_recv(kept[0], into, room, NULL, &recv), WH_PENDING);
+    CHECK_EQ_INT(done_as(&d, recv), room < LARGE ? WH_ETRUNCATED : WH_OK);
+    CHECK_EQ_INT(done_as(&d, send), WH_OK);
+    CHECK_EQ_INT(d.to->counters.sent_messages, 1);
+    CHECK_EQ_INT(d.from->counters.received_messages, 1);
+    CHECK_EQ_INT(d.from->counters.received_bytes, room);
+    duo_end(&d);
+}
+
+// However the payload of an announced message comes, it is one message.
+TEST(one_that_was_announced_counts_once) {
+    static const char *const ways[][3] = {
+        {"lanes=shm", "shm_read=always"}, {"lanes=shm", "shm_read=never"}, {"lanes=stream"}};
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        count_one_by(ways[i], LARGE);
+        count_one_by(ways[i], 1000);
+        count_one_by(ways[i], 0);
+    }
 }
 
 TEST_MAIN()

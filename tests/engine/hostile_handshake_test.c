@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "engine/hostile_peer.h"
+#include "link/local.h"
 
 enum { HANDSHAKE_MAX = 64, HANDSHAKE_MS = 300 };
 
@@ -138,6 +139,37 @@ TEST(slow_peer) {
     CHECK(whi_clock_ns() - start < 20 * HANDSHAKE_MS * WHI_NS_PER_MS);
     CHECK(logged("W-HND-04"));
     close(fd);
+    end();
+}
+
+// waits_without_descriptors counts how often the server has something to do while a connection waits that it cannot take.
+static unsigned waits_without_descriptors(int fd) {
+    enum { MS = 500 };
+    struct rlimit usual, none;
+    CHECK(getrlimit(RLIMIT_NOFILE, &usual) == 0);
+    none = (struct rlimit){.rlim_cur = (rlim_t)fd + 1, .rlim_max = usual.rlim_max};
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    unsigned count = 0;
+    uint64_t end_ns = whi_clock_ns() + MS * WHI_NS_PER_MS;
+    while (whi_clock_ns() < end_ns)
+        count += wh_worker_wait(victim.server, 10) == WH_OK;
+    CHECK(setrlimit(RLIMIT_NOFILE, &usual) == 0);
+    return count;
+}
+
+// At the limit of descriptors a connection that waits does not keep the worker awake, and is taken when there are some.
+TEST(no_descriptors) {
+    enum { OFTEN = 50 };
+    begin();
+    listen_to_log();
+    for (int local = 0; local < 2; local++) {
+        int fd = local ? raw_local(whi_local_name(victim.server)) : raw_tcp(port);
+        CHECK(waits_without_descriptors(fd) < OFTEN);
+        PUMP_UNTIL(&victim, whi_links_of(victim.server)->hand_count == 1);
+        close(fd);
+        PUMP_UNTIL(&victim, whi_links_of(victim.server)->hand_count == 0);
+    }
+    CHECK(logged("E-HND-05"));
     end();
 }
 
@@ -537,6 +569,27 @@ TEST(used_token) {
     CHECK(raw_hello_write(&victim, fd, &confirm, bytes));
     CHECK(raw_hello_read(&victim, fd, &last));
     CHECK_EQ_INT(last.step, WHI_HELLO_REJECT);
+    close(fd);
+    close(r.fd);
+    end();
+}
+
+// A peer that goes away before the last word leaves nothing behind, neither of its local socket nor of the one that it came by.
+TEST(gone_before_ready) {
+    begin();
+    raw r;
+    CHECK(raw_offer(&victim, &r, port, 0));
+    whi_hello confirm = raw_says(&victim, WHI_HELLO_CONFIRM);
+    uint8_t bytes[WHI_HELLO_SIZE];
+    confirm.flags = WHI_HELLO_LOCAL;
+    memcpy(confirm.token, r.peer.token, sizeof(confirm.token));
+    int fd = raw_local(r.peer.local_name);
+    CHECK(shutdown(fd, SHUT_RD) == 0);
+    whi_hello_encode(&confirm, bytes);
+    CHECK(send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL) == sizeof(bytes));
+    uint64_t start = whi_clock_ns();
+    PUMP_UNTIL(&victim, whi_links_of(victim.server)->hand_count == 0);
+    CHECK(whi_clock_ns() - start < HANDSHAKE_MS / 2 * WHI_NS_PER_MS);
     close(fd);
     close(r.fd);
     end();

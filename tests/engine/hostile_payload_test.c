@@ -285,6 +285,24 @@ static uint32_t fetch_head(size_t *size) {
     return chunk.ep;
 }
 
+// A head that was fetched is looked at like any other, and the log says that it was the head.
+TEST(a_fetched_head_that_lies) {
+    begin();
+    attack();
+    wh_object *object;
+    wh_request *recv = post_object(&object);
+    uint8_t head[1000];
+    uint64_t accept;
+    size_t size = envelope(head, 1, 10, 1 << 20, WHI_FRAME_FOLLOWS);
+    head[AT_VERSION]++;
+    CHECK(announce(WHI_CLASS_OBJECT, 5, 6, size));
+    whi_hdr chunk = {.cls = WHI_CLASS_CHUNK, .ep = granted(&accept), .size = (uint32_t)size};
+    CHECK(raw_send(&victim, &hostile, &chunk, head));
+    refused("the head of an object that cannot be");
+    gets_object(recv);
+    end();
+}
+
 // Between its head and its data nothing may come for an object.
 TEST(chunks_for_a_parked_object) {
     size_t size;

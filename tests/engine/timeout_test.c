@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 
 #include "engine/hostile_peer.h"
+#include "message/recv.h"
+#include "worker/source.h"
 
 static duo d;
 static uint8_t large[8 << 20], into[8 << 20];
@@ -290,12 +292,14 @@ static raw hostile;
 static wh_endpoint *target;
 
 // grant_and_stall makes a large receive wait for a payload that its peer has promised and does not send.
-static wh_request *grant_and_stall(void) {
+static wh_request *grant_and_stall(int timeout_ms) {
     whi_rng_init(&raw_rng, 11);
     raw_link(&d, &hostile, wh_listener_port(d.listener));
     target = raw_open(&d, &hostile);
     wh_request *recv = NULL;
-    CHECK_EQ_INT(wh_tag_recv(target, into, 1000, 5, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
+    CHECK_EQ_INT(wh_tag_recv(target, into, 1000, 5, WH_TAG_MASK_ALL,
+                             WH_OP_OPTS(.timeout_ms = timeout_ms), &recv),
+                 WH_PENDING);
     whi_announce announcement = {.send_id = 9};
     whi_hdr hdr = {.cls = WHI_CLASS_TAG,
                    .flags = WHI_FLAG_ANNOUNCED,
@@ -313,7 +317,7 @@ static wh_request *grant_and_stall(void) {
 TEST(grace_ends_the_link) {
     static const char *const quick[] = {"grace=150ms", NULL};
     begin(quick);
-    wh_request *recv = grant_and_stall();
+    wh_request *recv = grant_and_stall(0);
     uint64_t start = whi_clock_ns();
     wh_request_cancel(recv);
     pump_for(&d, 50);
@@ -332,7 +336,7 @@ TEST(grace_ends_the_link) {
 // An operation's own timeout, however short, does not end the link: what comes within the grace is taken.
 TEST(a_short_timeout_is_no_grace) {
     begin(NULL);
-    wh_request *recv = grant_and_stall();
+    wh_request *recv = grant_and_stall(0);
     wh_request_cancel(recv);
     pump_for(&d, 50);
     whi_hdr grant;
@@ -350,10 +354,29 @@ TEST(a_short_timeout_is_no_grace) {
     duo_end(&d);
 }
 
+// What has failed while a lane that lends has a part of it ends when that is back.  Its own timeout begins the grace, and is
+// not the end of one.
+TEST(a_timeout_of_what_has_failed) {
+    begin(NULL);
+    wh_request *recv = grant_and_stall(50);
+    recv->held = 1;
+    whi_recv_withdrawn(target, recv->send_id, true);
+    pump_for(&d, 100);
+    CHECK_EQ_INT(wh_endpoint_status(target), WH_OK);
+    CHECK_EQ_INT(wh_request_status(recv), WH_PENDING);
+    CHECK(recv->grace);
+    recv->held = 0;
+    whi_recv_end_withdrawn(recv);
+    CHECK_EQ_INT(done_as(&d, recv), WH_ECANCELLED);
+    wh_endpoint_abort(target);
+    close(hostile.fd);
+    duo_end(&d);
+}
+
 // A withdrawn payload gives the cancelled receive its buffer back at once.
 TEST(a_withdrawal_ends_the_grace) {
     begin(NULL);
-    wh_request *recv = grant_and_stall();
+    wh_request *recv = grant_and_stall(0);
     wh_request_cancel(recv);
     whi_hdr withdraw = {.cls = WHI_CLASS_WITHDRAW, .ep = 1, .seq = 1, .tag = 9};
     CHECK(raw_send(&d, &hostile, &withdraw, NULL));
@@ -446,6 +469,39 @@ TEST(waits_end_in_time) {
         start = whi_clock_ns();
         CHECK_EQ_INT(wh_worker_wait(worker, 10000), WH_OK);
         CHECK(since_ms(start) < 5000);
+        wh_worker_destroy(worker);
+    }
+    wh_context_destroy(ctx);
+}
+
+static unsigned passes;
+
+static unsigned count_pass(whi_source *source) {
+    (void)source;
+    passes++;
+    return 0;
+}
+
+// Whoever asks without waiting gets one pass, in each mode, and says nothing about whether spinning pays.
+TEST(a_wait_of_no_time_is_one_pass) {
+    static const wh_progress_mode modes[] = {WH_PROGRESS_WAIT, WH_PROGRESS_SPIN,
+                                             WH_PROGRESS_ADAPTIVE};
+    static const whi_source_ops ops = {.pass = count_pass};
+    wh_context *ctx = kit_context(NULL);
+    for (int i = 0; i < 3; i++) {
+        wh_worker *worker = NULL;
+        CHECK_EQ_INT(wh_worker_create(ctx, WH_WORKER_OPTS(.mode = modes[i]), &worker), WH_OK);
+        whi_source source;
+        whi_source_init(&source, &ops);
+        whi_source_heat(worker, &source);
+        int luck = worker->spin_luck;
+        passes = 0;
+        for (unsigned n = 1; n <= 20; n++) {
+            CHECK_EQ_INT(wh_worker_wait(worker, 0), WH_ETIMEDOUT);
+            CHECK_EQ_INT(passes, n);
+        }
+        CHECK_EQ_INT(worker->spin_luck, luck);
+        whi_source_cool(worker, &source);
         wh_worker_destroy(worker);
     }
     wh_context_destroy(ctx);

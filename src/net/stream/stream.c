@@ -213,10 +213,6 @@ wh_status whi_stream_create(int fd, const whi_stream_opts *opts, const whi_lane_
     return WH_OK;
 }
 
-int whi_stream_fd(const whi_lane *lane) {
-    return whi_stream_of(lane)->fd;
-}
-
 bool whi_stream_blocked(const whi_lane *lane) {
     return whi_stream_of(lane)->full;
 }

@@ -22,9 +22,8 @@ typedef struct whi_stream_opts {
 wh_status whi_stream_create(int fd, const whi_stream_opts *opts, const whi_lane_up *up, void *link,
                             whi_lane **lane);
 
-// whi_stream_fd returns the socket.  whi_stream_blocked tells whether the socket has refused bytes:
-// the owner watches it for room then, and polls.
-int whi_stream_fd(const whi_lane *lane);
+// whi_stream_blocked tells whether the socket has refused bytes: the owner watches it for room then,
+// and polls.
 bool whi_stream_blocked(const whi_lane *lane);
 
 // whi_stream_send_fd sends a record without payload and with a descriptor (the caller keeps and
