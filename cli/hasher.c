@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// See hasher.h.  A list behind a lock: a job takes a hundred times as long as what happens there.
+// See hasher.h.  Lists behind locks: a job takes a hundred times as long as what happens there.
 #include "cli/hasher.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-struct hasher {
+enum { THREADS_MAX = 4 };  // what several senders at a time can keep busy
+
+typedef struct line {
+    hasher *hasher;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t more;
     hasher_job *first, **last;
     bool end;
+} line;
+
+struct hasher {
     void (*wake)(void *arg);
     void *arg;
+    unsigned count;
+    line lines[THREADS_MAX];
 };
 
 void hasher_do(hasher_job *job) {
@@ -24,7 +33,7 @@ void hasher_do(hasher_job *job) {
 }
 
 // The next job; NULL: there will be none.
-static hasher_job *take(hasher *self) {
+static hasher_job *take(line *self) {
     pthread_mutex_lock(&self->lock);
     while (!self->first && !self->end)
         pthread_cond_wait(&self->more, &self->lock);
@@ -38,17 +47,17 @@ static hasher_job *take(hasher *self) {
 }
 
 static void *run(void *arg) {
-    hasher *self = arg;
+    line *self = arg;
     hasher_job *job;
     while ((job = take(self))) {
         hasher_do(job);
-        self->wake(self->arg);
+        self->hasher->wake(self->hasher->arg);
     }
     return NULL;
 }
 
 // Signals are the business of the thread that was there before.
-static bool start(hasher *self) {
+static bool start(line *self) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -63,27 +72,33 @@ hasher *hasher_create(void (*wake)(void *arg), void *arg) {
         return NULL;
     self->wake = wake;
     self->arg = arg;
-    self->last = &self->first;
-    pthread_mutex_init(&self->lock, NULL);
-    pthread_cond_init(&self->more, NULL);
-    if (start(self))
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    for (; self->count < THREADS_MAX && (!self->count || self->count < processors); self->count++) {
+        line *next = &self->lines[self->count];
+        next->hasher = self;
+        next->last = &next->first;
+        pthread_mutex_init(&next->lock, NULL);
+        pthread_cond_init(&next->more, NULL);
+        if (!start(next))
+            break;
+    }
+    if (self->count)
         return self;
     free(self);
     return NULL;
 }
 
-void hasher_put(hasher *self, hasher_job *job) {
+void hasher_put(hasher *self, unsigned sender, hasher_job *job) {
+    line *to = &self->lines[sender % self->count];
     job->next = NULL;
-    pthread_mutex_lock(&self->lock);
-    *self->last = job;
-    self->last = &job->next;
-    pthread_cond_signal(&self->more);
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_lock(&to->lock);
+    *to->last = job;
+    to->last = &job->next;
+    pthread_cond_signal(&to->more);
+    pthread_mutex_unlock(&to->lock);
 }
 
-void hasher_destroy(hasher *self) {
-    if (!self)
-        return;
+static void end(line *self) {
     pthread_mutex_lock(&self->lock);
     self->end = true;
     pthread_cond_signal(&self->more);
@@ -91,5 +106,10 @@ void hasher_destroy(hasher *self) {
     pthread_join(self->thread, NULL);
     pthread_mutex_destroy(&self->lock);
     pthread_cond_destroy(&self->more);
+}
+
+void hasher_destroy(hasher *self) {
+    for (unsigned i = 0; self && i < self->count; i++)
+        end(&self->lines[i]);
     free(self);
 }

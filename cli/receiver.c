@@ -241,6 +241,7 @@ static session *make_session(receiver *owner, wh_endpoint *ep) {
     if (!self)
         return NULL;
     self->receiver = owner;
+    self->number = owner->accepted++;
     self->ep = ep;
     self->file.fd = -1;
     store_place_init(&self->place, &owner->store);

@@ -8,7 +8,7 @@
 // that it needs some, and only as much as a part of a file needs.  Sessions, their windows and the
 // lines that they cause are bounded, per peer and in total.
 //
-// Hashing is done by a thread of its own (hasher.h); a part keeps its place in the window until it is
+// Hashing is done by threads of its own (hasher.h); a part keeps its place in the window until it is
 // hashed, so that what waits for it is bounded too.
 //
 // Whatever a sender does or fails to do ends at most its own session: what it had begun is
@@ -35,6 +35,7 @@ typedef struct receiver {
     uint32_t timeout_ms;  // of a sender that says nothing; 0: none
     fold_rate lines;      // that strangers may cause
     uint64_t bytes;       // received by all
+    unsigned accepted;    // sessions, so far
     unsigned open;        // sessions that live
     unsigned ended;       // sessions that have ended, well or not
     unsigned failed;      // of them: those that were lost, or had an entry refused

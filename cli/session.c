@@ -103,7 +103,7 @@ static void hash(session *self, session_slot *slot, const wh_frame *frame, bool 
     if (frame->size <= SMALL && self->kept == 0)
         hasher_do(&slot->job);
     else
-        hasher_put(self->receiver->hasher, &slot->job);
+        hasher_put(self->receiver->hasher, self->number, &slot->job);
 }
 
 // A later part must go on where the last one ended, with the same file.  Parts of a file that was

@@ -25,6 +25,7 @@ struct session {
     receiver *receiver;
     session *next;
     wh_endpoint *ep;  // NULL when it has been closed
+    unsigned number;  // of those that the receiver has accepted
     digest *digest;
     session_slot slots[TRANSFER_WINDOW];  // a ring: receives complete in any order
     unsigned window;                      // slots in use: 1 until a good object has come
