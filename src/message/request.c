@@ -229,7 +229,8 @@ void whi_req_finish(wh_request *req, wh_status status) {
         whi_ep_settle(ep);
 }
 
-static void explain(wh_request *req, const char *format, va_list args) {
+__attribute__((format(printf, 2, 0))) static void explain(wh_request *req, const char *format,
+                                                          va_list args) {
     char text[SENTENCE_MAX];
     if (!req->wanted)
         return;
