@@ -5,6 +5,7 @@ import gc
 import os
 import re
 import signal
+import sys
 import threading
 import time
 import unittest
@@ -12,7 +13,7 @@ import warnings
 import weakref
 
 import wherry
-from kit import HOST, LIMIT, Child, LoopCase, end_tasks, in_thread, loops, pair, run_child, run_on
+from kit import ENV, HOST, LIMIT, Child, LoopCase, end_tasks, in_thread, loops, pair, run_child, run_on
 
 SERVER = """
 import asyncio, sys, wherry
@@ -461,6 +462,51 @@ class Debugging(unittest.TestCase):
         self.assertIn("unclosed listener, made at ", texts[2])
         for text in texts:
             self.assertIn(__file__, text)
+
+
+class NextLoop(unittest.TestCase):
+    """A worker whose loop was closed goes to the next one that its thread runs."""
+
+    def test_it_listens_there_without_waiting_for_anything(self):
+        async def serve():
+            came = asyncio.get_running_loop().create_future()
+            listener = await wherry.listen(lambda ep: came.done() or came.set_result(ep), HOST)
+            child = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", CONNECT, str(listener.port), env=ENV)
+            ep = await asyncio.wait_for(came, LIMIT)
+            self.assertEqual(await child.wait(), 0)
+            ep.abort()
+            listener.close()
+
+        for _ in range(3):
+            asyncio.run(serve())
+
+    def test_a_loop_that_goes_late_takes_nothing_from_the_next(self):
+        async def use():
+            async with pair(wherry.worker()) as (a, b):
+                await a.send(b"x")
+                await b.recv(bytearray(1))
+            return asyncio.get_running_loop()
+
+        async def next_one():
+            async with pair(wherry.worker()) as (a, b):
+                receive = asyncio.ensure_future(waits_for(b.recv(bytearray(1))))
+                await asyncio.sleep(0.01)
+                old.clear()
+                gc.collect()
+                self.assertIs(wherry.worker().loop, asyncio.get_running_loop())
+                await a.send(b"x")
+                await asyncio.wait_for(receive, LIMIT)
+
+        old = [asyncio.run(use())]
+        asyncio.run(next_one())
+
+
+CONNECT = """
+import sys, wherry
+with wherry.Worker() as worker:
+    worker.connect("127.0.0.1", int(sys.argv[1])).result(20).abort()
+"""
 
 
 class LeaksAtTheEnd(unittest.TestCase):

@@ -33,12 +33,13 @@ cdef class LoopLink:
     loop's close, and tells the worker."""
 
     cdef Driven worker
+    cdef unsigned number  # of the loops that the worker has had
 
     def __call__(self):
         self.worker.pump()
 
     def __dealloc__(self):
-        self.worker.lose_loop()
+        self.worker.lose_loop(self.number)
 
 
 cdef class Driven:
@@ -55,6 +56,7 @@ cdef class Driven:
     cdef int waiting          # tasks that wait for our operations
     cdef int luck
     cdef unsigned count
+    cdef unsigned loops       # that it has had
     cdef uint64_t turn_start, spin_ns
     cdef uint64_t inline_start  # of the turn, or when its last spin ended
     cdef uint64_t linger_until  # 0: something has moved since
@@ -82,15 +84,17 @@ cdef class Driven:
         self.debug = loop.get_debug()
         cdef LoopLink link = LoopLink.__new__(LoopLink)
         link.worker = self
+        self.loops += 1
+        link.number = self.loops
         self.reader = wh_worker_fd(self.c)
         loop.add_reader(self.reader, link)
         self.touch()
         return 0
 
-    cdef void lose_loop(self):
-        """The loop was closed: what its tasks waited for must not take messages from others."""
+    cdef void lose_loop(self, unsigned number):
+        """That loop was closed: what its tasks waited for must not take messages from others."""
         cdef parked_op *op
-        if self.destroyed or self.pid != getpid():
+        if number != self.loops or self.destroyed or self.pid != getpid():
             return
         self.loop = None
         self.scheduled = False
@@ -101,8 +105,11 @@ cdef class Driven:
             op = park_first_waiting(&self.parked)
 
     cdef inline int touch(self) except -1:
-        if self.scheduled or self.pumping or self.loop is None:
+        if self.scheduled or self.pumping:
             return 0
+        if self.loop is None:
+            # Of a worker whose loop was closed this may be the first call in its next one.
+            return self.join_loop()
         return self.schedule()
 
     cdef int schedule(self) except -1:
