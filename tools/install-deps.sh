@@ -15,7 +15,7 @@ packages_of() {
         echo gcc libc6-dev meson ninja-build pkg-config libssl-dev libhwloc-dev libucx-dev \
             python3 python3-dev python3-venv python3-numpy cython3
         ;;
-    test) echo g++ iproute2 ucx-utils clang python3-uvloop ;;
+    test) echo g++ iproute2 ucx-utils clang python3-uvloop python3-distributed ;;
     lint) echo clang clang-tidy clang-format g++ abigail-tools ;;
     sanitize) echo clang libclang-rt-dev llvm ;;
     bench) echo ucx-utils ;;
@@ -53,6 +53,12 @@ sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/de
     python3-venv) has python3 && python3 -c 'import ensurepip, venv' 2>/dev/null ;;
     python3-numpy) has python3 && python3 -c 'import numpy' 2>/dev/null ;;
     python3-uvloop) has python3 && python3 -c 'import uvloop' 2>/dev/null ;;
+    python3-distributed)
+        for python in python3 /usr/bin/python3; do
+            has $python && $python -c 'import distributed' 2>/dev/null && return 0
+        done
+        return 1
+        ;;
     cython3) has cython3 || has cython ;;
     iproute2) has ip ;;
     ucx-utils) has ucx_perftest ;;

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Dask over Wherry.  Needs distributed: tests/dask_env.py makes an environment that has it."""
+import asyncio
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import unittest
+
+try:
+    import dask
+    import distributed
+    import numpy as np
+    from distributed import Client, LocalCluster
+    from distributed.comm import CommClosedError, connect, listen, registry
+    from distributed.comm.core import FatalCommClosedError
+    from distributed.protocol import to_serialize
+
+    import wherry.dask
+    MISSING = None
+except ImportError as error:
+    MISSING = str(error)
+
+SOON = 30  # seconds, for what takes far less
+
+
+def run(test):
+    """Make a test of a coroutine function."""
+    def wrapped(self):
+        asyncio.run(asyncio.wait_for(test(self), SOON))
+    wrapped.__name__ = test.__name__
+    wrapped.__doc__ = test.__doc__
+    return wrapped
+
+
+async def echo(comm):
+    try:
+        while True:
+            await comm.write(await comm.read())
+    except CommClosedError:
+        pass
+
+
+class Pair:
+    """A listener and one comm to it: `here`, and `there` as its handler has it."""
+
+    def __init__(self, scheme="wherry", handler=None):
+        self.scheme = scheme
+        self.handler = handler
+
+    async def __aenter__(self):
+        came = asyncio.get_running_loop().create_future()
+        self.over = asyncio.Event()
+
+        async def handle(comm):
+            came.set_result(comm)
+            if self.handler:
+                await self.handler(comm)
+            await self.over.wait()
+
+        # What is echoed is not looked at.
+        self.listener = await listen(f"{self.scheme}://127.0.0.1:0", handle,
+                                     deserialize=self.handler is not echo)
+        self.here = await connect(self.listener.contact_address)
+        self.there = await came
+        return self
+
+    async def __aexit__(self, *args):
+        self.over.set()
+        self.here.abort()
+        self.there.abort()
+        self.listener.stop()
+
+
+@unittest.skipIf(MISSING, MISSING)
+class Comms(unittest.TestCase):
+    @run
+    async def test_messages_come_as_they_were(self):
+        array = np.arange(3_000_000, dtype="f8").reshape(3, -1)
+        messages = [
+            {"op": "ping"}, {"x": 1, "y": None, "z": [1, 2, "three"]}, {}, {"b": b"\0" * 100_000},
+            {"a": to_serialize(array)}, {"f": to_serialize(np.asfortranarray(array))},
+            {"s": to_serialize(array[:, ::2])}, {"e": to_serialize(np.empty((0, 3)))},
+            {"n": [to_serialize(np.full(10_000, i)) for i in range(40)]},
+        ]
+        async with Pair(handler=echo) as pair:
+            for message in messages:
+                await pair.here.write(message)
+                back = await pair.here.read()
+                self.assertEqual(set(back), set(message))
+                for key, value in message.items():
+                    self.same(back[key], value)
+
+    def same(self, came, sent):
+        if isinstance(sent, list):
+            self.assertEqual(len(came), len(sent))
+            for one, other in zip(came, sent):
+                self.same(one, other)
+        elif hasattr(sent, "data") and hasattr(came, "dtype"):
+            np.testing.assert_array_equal(came, sent.data)
+        else:
+            self.assertEqual(came, sent)
+
+    @run
+    async def test_what_came_can_be_written_to(self):
+        async with Pair(handler=echo) as pair:
+            await pair.here.write({"x": to_serialize(np.zeros(1_000_000))})
+            back = (await pair.here.read())["x"]
+            back[:] = 1
+
+    @run
+    async def test_who_writes_may_be_who_reads(self):
+        async with Pair() as pair:
+            await pair.here.write({"x": to_serialize(np.ones(4_000_000))})
+            self.assertEqual((await pair.there.read())["x"].sum(), 4_000_000)
+
+    @run
+    async def test_unread_messages_are_bounded(self):
+        async with Pair() as pair:
+            with dask.config.set({"distributed.comm.wherry.unsent-limit": "10 MB"}):
+                async def write():
+                    for number in range(8):
+                        await pair.here.write({"n": number, "x": to_serialize(np.ones(1_000_000))})
+                        written.append(number)
+
+                written = []
+                task = asyncio.create_task(write())
+                await asyncio.sleep(0.3)
+                self.assertLess(len(written), 8)
+                for number in range(8):
+                    self.assertEqual((await pair.there.read())["n"], number)
+                await task
+
+    @run
+    async def test_a_cancelled_read_takes_nothing(self):
+        async with Pair() as pair:
+            for number in range(20):
+                read = asyncio.create_task(pair.there.read())
+                await asyncio.sleep(0)
+                read.cancel()
+                await asyncio.gather(read, return_exceptions=True)
+                await pair.here.write({"n": number})
+                self.assertEqual(await pair.there.read(), {"n": number})
+
+    @run
+    async def test_what_was_written_before_a_close_arrives(self):
+        async with Pair() as pair:
+            await pair.here.write({"x": to_serialize(np.ones(2_000_000))})
+            close = asyncio.create_task(pair.here.close())
+            self.assertEqual((await pair.there.read())["x"].shape, (2_000_000,))
+            with self.assertRaises(CommClosedError):
+                await pair.there.read()
+            await close
+            self.assertTrue(pair.here.closed() and pair.there.closed())
+
+    @run
+    async def test_an_abort_is_seen(self):
+        async with Pair() as pair:
+            reading = asyncio.create_task(pair.there.read())
+            await asyncio.sleep(0.05)
+            pair.here.abort()
+            with self.assertRaises(CommClosedError):
+                await reading
+            with self.assertRaises(CommClosedError):
+                await pair.here.write({})
+            self.assertTrue(pair.there.closed())
+
+    @run
+    async def test_closed_is_seen_by_any_thread(self):
+        async with Pair() as pair:
+            seen = []
+            pair.here.abort()
+            await asyncio.sleep(0.1)
+            thread = threading.Thread(target=lambda: seen.append(pair.there.closed()))
+            thread.start()
+            thread.join()
+            self.assertEqual(seen, [True])
+
+    @run
+    async def test_nobody_listens(self):
+        with self.assertRaises(OSError):
+            await connect("wherry://127.0.0.1:1", timeout=0.5)
+
+    @run
+    async def test_addresses(self):
+        async with Pair() as pair:
+            self.assertRegex(pair.listener.listen_address, r"^wherry://127\.0\.0\.1:\d+$")
+            self.assertEqual(pair.here.peer_address, pair.listener.contact_address)
+            for comm in (pair.here, pair.there):
+                self.assertTrue(comm.local_address.startswith("wherry://"), comm.local_address)
+                self.assertTrue(comm.peer_address.startswith("wherry://"), comm.peer_address)
+                self.assertTrue(comm.same_host)
+                repr(comm)
+        async with await listen("wherry://", lambda comm: None) as everywhere:
+            self.assertNotIn("0.0.0.0", everywhere.contact_address)
+
+    @run
+    async def test_a_taken_port(self):
+        async with Pair() as pair:
+            with self.assertRaises(OSError):
+                await listen(pair.listener.listen_address, lambda comm: None)
+
+    @run
+    async def test_encryption_is_refused(self):
+        with self.assertRaisesRegex(RuntimeError, "no TLS"):
+            await listen("wherry://127.0.0.1:0", echo, require_encryption=True)
+        with self.assertRaisesRegex(RuntimeError, "no TLS"):
+            await connect("wherry://127.0.0.1:1", require_encryption=True, timeout=1)
+
+    @run
+    async def test_a_secret(self):
+        with dask.config.set({"distributed.comm.wherry.secret": "of this cluster, 128 bits long"}):
+            listener = await listen("wherry://127.0.0.1:0", echo)
+            comm = await connect(listener.contact_address)
+            await comm.write("in")
+            self.assertEqual(await comm.read(), "in")
+            comm.abort()
+        for wrong in (None, "another one"):
+            with dask.config.set({"distributed.comm.wherry.secret": wrong}):
+                with self.assertRaises((FatalCommClosedError, OSError)):
+                    await connect(listener.contact_address, timeout=1)
+        listener.stop()
+
+    @run
+    async def test_many_comms_at_once(self):
+        listener = await listen("wherry://127.0.0.1:0", echo)
+
+        async def talk(number):
+            comm = await connect(listener.contact_address)
+            for turn in range(10):
+                await comm.write([number, turn])
+                self.assertEqual(tuple(await comm.read()), (number, turn))
+            await comm.close()
+
+        await asyncio.gather(*[talk(number) for number in range(100)])
+        listener.stop()
+
+    @run
+    async def test_a_read_lets_others_run(self):
+        """A comm with messages enough for ever does not keep the loop to itself."""
+        turns = 0
+
+        async def count():
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        async with Pair(handler=echo) as pair:
+            counting = asyncio.create_task(count())
+            for _ in range(300):
+                await pair.here.write({"op": "ping"})
+                await pair.here.read()
+            counting.cancel()
+        self.assertGreater(turns, 5)
+
+    def test_ucx_is_taken_over(self):
+        import importlib.util
+        if importlib.util.find_spec("distributed_ucxx") or importlib.util.find_spec("ucp"):
+            self.skipTest("somebody else serves it here")
+        self.assertIsInstance(registry.get_backend("ucx"), wherry.dask.WherryBackend)
+
+
+def die(address):
+    async def main():
+        comm = await connect(address)
+        await comm.write("here")
+        await asyncio.sleep(SOON)
+    asyncio.run(main())
+
+
+@unittest.skipIf(MISSING, MISSING)
+class Deaths(unittest.TestCase):
+    @run
+    async def test_a_killed_peer_is_seen_within_a_second(self):
+        came = asyncio.get_running_loop().create_future()
+
+        async def handle(comm):
+            came.set_result(comm)
+            await asyncio.sleep(SOON)
+
+        listener = await listen("wherry://127.0.0.1:0", handle)
+        peer = multiprocessing.get_context("spawn").Process(
+            target=die, args=(listener.contact_address,))
+        peer.start()
+        comm = await came
+        self.assertEqual(await comm.read(), "here")
+        os.kill(peer.pid, signal.SIGKILL)
+        killed = time.monotonic()
+        with self.assertRaises(CommClosedError):
+            await comm.read()
+        self.assertLess(time.monotonic() - killed, 10)  # a fraction of a second where nothing else runs
+        self.assertTrue(comm.closed())
+        listener.stop()
+        peer.join()
+
+
+def cluster(protocol, **how):
+    return LocalCluster(n_workers=2, threads_per_worker=1, protocol=protocol, dashboard_address=":0",
+                        host="127.0.0.1", **how)
+
+
+@unittest.skipIf(MISSING, MISSING)
+class Clusters(unittest.TestCase):
+    def test_processes(self):
+        for protocol in ("wherry", "ucx"):
+            if not isinstance(registry.get_backend(protocol), wherry.dask.WherryBackend):
+                continue
+            with self.subTest(protocol), cluster(protocol) as made, Client(made) as client:
+                self.assertTrue(made.scheduler_address.startswith(protocol + "://"))
+                numbers = client.map(lambda n: n + 1, range(300), pure=False)
+                self.assertEqual(client.submit(sum, numbers).result(SOON), sum(range(301)))
+                array = np.random.default_rng(0).random(2_000_000)
+                there = client.scatter(array)
+                moved = client.submit(lambda a: a * 2, there, workers=[self.other(client, there)],
+                                      allow_other_workers=False)
+                np.testing.assert_array_equal(moved.result(SOON), array * 2)
+
+    def other(self, client, future):
+        """A worker that does not have it."""
+        has = set(client.who_has([future])[future.key])
+        return next(name for name in client.scheduler_info()["workers"] if name not in has)
+
+    def test_threads(self):
+        with cluster("wherry", processes=False) as made, Client(made) as client:
+            self.assertEqual(client.submit(sum, range(10)).result(SOON), 45)
+
+    def test_a_killed_worker(self):
+        with cluster("wherry") as made, Client(made) as client:
+            pids = list(client.run(os.getpid).values())
+            slow = client.map(lambda n: time.sleep(0.05) or n, range(60), pure=False)
+            time.sleep(0.3)
+            os.kill(pids[0], signal.SIGKILL)
+            self.assertEqual(sum(client.gather(slow)), sum(range(60)))
+
+
+if __name__ == "__main__":
+    print(sys.version, distributed.__version__)
+    unittest.main()

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Dask over Wherry: ``protocol="wherry"``, and ``protocol="ucx"`` where distributed has nothing behind it.
+
+``wherry://`` is found by itself where the package is installed.  Importing this module, which
+``--preload wherry.dask`` does, also takes ``ucx://`` over.
+"""
+import importlib.util
+from typing import List
+
+import dask.config
+from distributed.comm import registry
+
+from wherry.dask._comm import WherryBackend, WherryComm
+from wherry.dask._config import defaults
+
+__all__ = ["WherryBackend", "WherryComm", "take_ucx"]
+
+_ME = "wherry.dask"
+
+
+def take_ucx() -> None:
+    """Serves ``ucx://`` in this process, whatever served it before."""
+    registry.backends["ucx"] = WherryBackend("ucx")
+
+
+def _ucx_is_free() -> bool:
+    """Whether nothing works behind ``ucx://``: no backend, or the one that only says why there is none."""
+    if importlib.util.find_spec("distributed_ucxx"):
+        return False
+    there = registry.backends.get("ucx")
+    return there is None or (type(there).__module__ == "distributed.comm.ucx"
+                             and not importlib.util.find_spec("ucp"))
+
+
+def _preload() -> None:
+    """Has the processes that this one starts import the module, too."""
+    for who in ("scheduler", "worker", "nanny"):
+        key = f"distributed.{who}.preload"
+        modules: List[str] = list(dask.config.get(key, []) or [])
+        if _ME not in modules:
+            argv = list(dask.config.get(key + "-argv", []) or [])
+            dask.config.set({key: modules + [_ME], key + "-argv": argv + [[]] if argv else argv})
+
+
+dask.config.update_defaults({"distributed": {"comm": {"wherry": defaults}}})
+registry.backends["wherry"] = WherryBackend()
+if _ucx_is_free():
+    take_ucx()
+_preload()
