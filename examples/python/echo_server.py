@@ -17,7 +17,7 @@ async def echo(ep: wherry.Endpoint) -> None:
                 await ep.send(view[:size], op.tag)
         except wherry.ClosedError:
             print(f"{ep.peer} has closed", flush=True)
-        except wherry.PeerError as error:
+        except wherry.Error as error:  # it died, or what came was not Wherry's
             print(f"lost: {error}", flush=True)
 
 

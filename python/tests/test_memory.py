@@ -273,6 +273,26 @@ class Allocators(LoopCase):
                             or results[1] is None, results)
         worker.close()
 
+    async def test_the_memory_of_one_that_was_withdrawn_is_not_the_next_ones(self):
+        def withdraw(part):
+            sent[0].cancel()
+            return bytearray(b"\xaa" * part.size)
+
+        ways = {
+            "of the receive": lambda b: dict(allocator=withdraw, threshold=4096),
+            "of the endpoint": lambda b: b.set_allocator("host", withdraw, threshold=4096) or {},
+            "of the worker": lambda b: b.worker.set_allocator("host", withdraw, threshold=4096) or {},
+        }
+        for way, set_it in ways.items():
+            async with pair(None, wherry.Worker()) as (a, b):
+                received = b.recv_obj(**set_it(b))
+                sent = [a.send_obj([b"large", bytearray(b"l" * 300_000)])]
+                while not sent[0].done():
+                    await asyncio.sleep(0.001)
+                await a.send_obj([b"small", bytearray(b"s" * 100)])
+                came = await received
+                self.assertEqual([bytes(part) for part in came], [b"small", b"s" * 100], way)
+
 
 class Lifetimes(unittest.TestCase):
     def test_received_device_memory_outlives_its_worker(self):

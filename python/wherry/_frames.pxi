@@ -160,6 +160,10 @@ cdef object unpack_object(ObjectHold object, tuple keep, dict given):
     frames = {}
     if given:
         for part, hold in given.items():
+            # Of an object that was withdrawn meanwhile there may be memory that this one does not use.
+            if (<size_t>part >= count or hold is None
+                    or wh_object_frame(object.c, part).data != (<Hold>hold).data):
+                continue
             if (<Hold>hold).made is None:
                 frames[part] = (<Hold>hold).keep
             else:

@@ -228,7 +228,8 @@ cdef class Worker(Driven):
         """Connects to a listener at `host` and `port`, or to a worker by its ``address``.
 
         timeout: seconds; default: the setting `connect_timeout`.
-        secret: what both sides must know; default: the setting `secret`.
+        secret: what both sides must know; default: the setting `secret`. Empty: none, whatever the
+            setting says.
         data: at most 1,024 bytes that the peer reads as ``Endpoint.peer_data`` once it has the
             endpoint.
 
@@ -242,6 +243,7 @@ cdef class Worker(Driven):
 
         callback: called with each new Endpoint; a function, or a coroutine function, of which a
             task is made.  Without one, take them with ``Listener.accept``.
+        secret: as for ``connect``; an empty one lets everybody in.
         any_user: whether processes of other users of this host may connect.
         data: at most 1,024 bytes that each peer reads as ``Endpoint.peer_data`` once it is
             connected.

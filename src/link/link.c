@@ -341,8 +341,10 @@ void whi_link_fail(whi_link *link, wh_status why, const char *format, ...) {
     snprintf(sentence, sizeof(sentence), "%s, over %s: %s", link->name,
              link->tx ? link->tx->ops->name : "no lane", what);
     link->failed = true;
-    whi_log(why == WH_EPEER ? WHI_INFO : WHI_WARN, why == WH_EPEER ? "I-LNK-01" : "W-LNK-02", "%s",
-            sentence);
+    if (why == WH_EPEER)
+        whi_log(WHI_INFO, "I-LNK-01", "%s", sentence);
+    else
+        whi_log_once_per(WHI_WARN, "W-LNK-02", 1, "%s", sentence);
     forget(link);
     whi_link_user_of(link)->ended(link, why, sentence);
     whi_worker_defer(link->worker, &link->deferred, free_deferred);
@@ -373,8 +375,8 @@ void whi_link_maybe_close(whi_link *link) {
 }
 
 wh_status whi_link_broken(const whi_link *link, const whi_hdr *hdr, const char *what) {
-    whi_log(WHI_WARN, "W-PRT-01", "%s: class 0x%02x, endpoint %u, number %u: %s", link->name,
-            hdr->cls, hdr->ep, hdr->seq, what);
+    whi_log_once_per(WHI_WARN, "W-PRT-01", 1, "%s: class 0x%02x, endpoint %u, number %u: %s",
+                     link->name, hdr->cls, hdr->ep, hdr->seq, what);
     return WH_EPROTOCOL;
 }
 
