@@ -157,6 +157,9 @@ def check(python, folder, packages):
           + ("" if said["gil"] else ", without the GIL"))
     print(f"   ucx here: {said['lanes']['ucx'][1]}")
     run_tests(home)
+    backends = run(home / "bin" / "python", "-c", "from importlib.metadata import entry_points\n"
+                   "print(*[each.value for each in entry_points(group='distributed.comm.backends')])")
+    demand("wherry.dask:WherryBackend" in backends, "Dask would not find wherry://")
     found = re.match(r"UCX \d", said["lanes"]["ucx"][1])
     demand(said["used"]["ucx"].startswith("ucx") == bool(found), f"what info() says is not what happens: {said}")
     hidden = without_ucx(folder)
