@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The connecting side, see dial.h; its handshake is dial_shake.c's.
+// The connecting side, see dial.h; its handshake is dial_handshake.c's.
 //
 // A dial goes through its addresses until one answers, proves itself, moves to the peer's local socket when both share a
 // host, and confirms.  When both sides dial at once, the connection whose connector has the smaller uuid wins on both: the
@@ -16,8 +16,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "link/acceptor.h"
 #include "link/dialing.h"
-#include "link/hand.h"
 #include "link/sock.h"
 
 #define PARK_NS (20 * WHI_NS_PER_MS)        // between two looks of a parked dial
@@ -170,7 +170,7 @@ static void on_timer(whi_timer *timer, void *arg) {
         return;
     }
     if (dial->state == WHI_DIAL_PARKED) {
-        bool coming = whi_hand_pending(dial->worker, dial->peer.uuid) ||
+        bool coming = whi_acceptor_pending(dial->worker, dial->peer.uuid) ||
                       whi_dial_committed(dial->worker, dial->peer.uuid);
         if (coming || whi_link_find(dial->worker, dial->peer.uuid))
             whi_dial_park(dial);

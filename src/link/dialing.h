@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Dialing: what the parts of a dial share.  dial_queue.c lets one of those with the same target go first; dial.c goes through
-// its addresses; dial_shake.c shakes hands with the one that answers.
+// its addresses; dial_handshake.c shakes hands with the one that answers.
 //
 // For those three only, on their worker's owner thread.  When one of these functions returns, the dial may have ended, and
 // what dials with it.

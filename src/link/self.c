@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "link/acceptor.h"
 #include "link/dial.h"
-#include "link/hand.h"
 #include "link/link.h"
 #include "net/loop/loop.h"
 

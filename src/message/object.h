@@ -42,7 +42,7 @@ struct wh_object {
     whi_list orphan_link;
     bool announced;
     whi_allocator allocators[WHI_MEM_KINDS];  // set when memory is asked for
-    whi_object_frame frames[];  // behind them a copy of the envelope
+    whi_object_frame frames[];                // behind them a copy of the envelope
 };
 
 // What a checked envelope has said.

@@ -2,7 +2,7 @@
 //
 // Connecting and closing: who ends up on which link, when both dial, dial twice, dial themselves, or close and come again.
 #include "engine/test_kit.h"
-#include "link/hand.h"
+#include "link/acceptor.h"
 
 enum { AT_ONCE = 8 };
 
@@ -104,12 +104,12 @@ TEST(offers_cross) {
         wh_endpoint *a = dial(d.client, d.address), *b = dial(d.server, other_address);
         step(d.server, round % 6);
         step(d.client, round / 6 % 6);
-        for (int i = 0; i < 50 && !whi_hand_pending(d.server, d.client->uuid); i++)
+        for (int i = 0; i < 50 && !whi_acceptor_pending(d.server, d.client->uuid); i++)
             step(d.server, 1);
-        for (int i = 0; i < 50 && !whi_hand_pending(d.client, d.server->uuid); i++)
+        for (int i = 0; i < 50 && !whi_acceptor_pending(d.client, d.server->uuid); i++)
             step(d.client, 1);
-        crossed += whi_hand_pending(d.server, d.client->uuid) &&
-                   whi_hand_pending(d.client, d.server->uuid);
+        crossed += whi_acceptor_pending(d.server, d.client->uuid) &&
+                   whi_acceptor_pending(d.client, d.server->uuid);
         UNTIL(&d, wh_endpoint_status(a) != WH_PENDING && wh_endpoint_status(b) != WH_PENDING);
         CHECK_EQ_STR(wh_endpoint_error(a), "");
         CHECK_EQ_STR(wh_endpoint_error(b), "");

@@ -41,7 +41,7 @@ static void listen_to_log(void) {
 static void end(void) {
     honest(&victim);
     CHECK_EQ_INT(wh_endpoint_status(victim.to), WH_OK);
-    PUMP_UNTIL(&victim, whi_links_of(victim.server)->hand_count == 0);
+    PUMP_UNTIL(&victim, whi_links_of(victim.server)->acceptor_count == 0);
     duo_end(&victim);
 }
 
@@ -165,9 +165,9 @@ TEST(no_descriptors) {
     for (int local = 0; local < 2; local++) {
         int fd = local ? raw_local(whi_local_name(victim.server)) : raw_tcp(port);
         CHECK(waits_without_descriptors(fd) < OFTEN);
-        PUMP_UNTIL(&victim, whi_links_of(victim.server)->hand_count == 1);
+        PUMP_UNTIL(&victim, whi_links_of(victim.server)->acceptor_count == 1);
         close(fd);
-        PUMP_UNTIL(&victim, whi_links_of(victim.server)->hand_count == 0);
+        PUMP_UNTIL(&victim, whi_links_of(victim.server)->acceptor_count == 0);
     }
     CHECK(logged("E-HND-05"));
     end();
@@ -218,7 +218,7 @@ TEST(strangers_cost_a_record) {
         fds[i] = raw_tcp(port);
         if (i % 2)
             CHECK(send(fds[i], bytes, sizeof(bytes), MSG_NOSIGNAL) == sizeof(bytes));
-        while (whi_links_of(victim.server)->hand_count <= i)
+        while (whi_links_of(victim.server)->acceptor_count <= i)
             (void)wh_worker_progress(victim.server);
     }
     for (int i = 1; i < STRANGERS; i += 2) {
@@ -245,7 +245,7 @@ TEST(two_thousand_that_say_nothing) {
         crowd[i] = raw_tcp(port);
         if (i % 16 == 0)
             pump(&victim);
-        CHECK(whi_links_of(victim.server)->hand_count <= HANDSHAKE_MAX);
+        CHECK(whi_links_of(victim.server)->acceptor_count <= HANDSHAKE_MAX);
     }
     newcomer();
     CHECK(logged("W-HND-06") && logged("handshake_max=64"));
@@ -263,9 +263,9 @@ TEST(two_thousand_that_only_offer) {
         uint8_t bytes[WHI_HELLO_SIZE];
         crowd[i] = raw_tcp(port);
         (void)raw_hello_write(&victim, crowd[i], &hello, bytes);
-        CHECK(whi_links_of(victim.server)->hand_count <= HANDSHAKE_MAX);
+        CHECK(whi_links_of(victim.server)->acceptor_count <= HANDSHAKE_MAX);
     }
-    CHECK_EQ_INT(whi_links_of(victim.server)->hand_count, HANDSHAKE_MAX);
+    CHECK_EQ_INT(whi_links_of(victim.server)->acceptor_count, HANDSHAKE_MAX);
     newcomer();
     for (int i = 0; i < CROWD; i++)
         close(crowd[i]);
@@ -588,7 +588,7 @@ TEST(gone_before_ready) {
     whi_hello_encode(&confirm, bytes);
     CHECK(send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL) == sizeof(bytes));
     uint64_t start = whi_clock_ns();
-    PUMP_UNTIL(&victim, whi_links_of(victim.server)->hand_count == 0);
+    PUMP_UNTIL(&victim, whi_links_of(victim.server)->acceptor_count == 0);
     CHECK(whi_clock_ns() - start < HANDSHAKE_MS / 2 * WHI_NS_PER_MS);
     close(fd);
     close(r.fd);

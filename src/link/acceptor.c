@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The accepting side of a handshake, see hand.h and docs/wire.md.
+// The accepting side of a handshake, see acceptor.h and docs/wire.md.
 //
 // Everything that arrives here may come from anybody.  A connection costs one fixed record, is given `handshake_timeout`, and
 // there are at most `handshake_max` of them: beyond that the one that has waited longest for its first bytes makes room.
 // The link is made only when the peer has confirmed.
-#include "link/hand.h"
+#include "link/acceptor.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@
 #include "link/ucx.h"
 #include "net/ucx/ucx.h"
 
-typedef struct whi_hand {
+typedef struct whi_acceptor {
     wh_worker *worker;
     wh_listener *listener;  // NULL: came to the local name
     int fd;
@@ -44,32 +44,33 @@ typedef struct whi_hand {
     whi_timer timer;
     whi_list node;
     whi_deferred deferred;
-} whi_hand;
+} whi_acceptor;
 
-static const char *secret_of(const whi_hand *hand) {
-    return hand->listener ? whi_listener_secret(hand->listener) : hand->worker->ctx->config.secret;
+static const char *secret_of(const whi_acceptor *acceptor) {
+    return acceptor->listener ? whi_listener_secret(acceptor->listener)
+                              : acceptor->worker->ctx->config.secret;
 }
 
-static bool has_secret(const whi_hand *hand) {
-    return secret_of(hand)[0] != '\0';
+static bool has_secret(const whi_acceptor *acceptor) {
+    return secret_of(acceptor)[0] != '\0';
 }
 
-static void free_hand(whi_deferred *deferred) {
-    whi_free(whi_container_of(deferred, whi_hand, deferred));
+static void free_acceptor(whi_deferred *deferred) {
+    whi_free(whi_container_of(deferred, whi_acceptor, deferred));
 }
 
 // drop ends a handshake; `keep_fd` when a link has taken the socket.
-static void drop(whi_hand *hand, bool keep_fd) {
-    wh_worker *worker = hand->worker;
-    if (!whi_list_linked(&hand->node))
+static void drop(whi_acceptor *acceptor, bool keep_fd) {
+    wh_worker *worker = acceptor->worker;
+    if (!whi_list_linked(&acceptor->node))
         return;
-    whi_worker_unwatch(worker, &hand->watch);
+    whi_worker_unwatch(worker, &acceptor->watch);
     if (!keep_fd)
-        close(hand->fd);
-    whi_timers_remove(&worker->timers, &hand->timer);
-    whi_list_remove(&hand->node);
-    whi_links_of(worker)->hand_count--;
-    whi_worker_defer(worker, &hand->deferred, free_hand);
+        close(acceptor->fd);
+    whi_timers_remove(&worker->timers, &acceptor->timer);
+    whi_list_remove(&acceptor->node);
+    whi_links_of(worker)->acceptor_count--;
+    whi_worker_defer(worker, &acceptor->deferred, free_acceptor);
 }
 
 static wh_status send_hello(int fd, const whi_hello *hello, uint8_t bytes[WHI_HELLO_SIZE]) {
@@ -81,29 +82,29 @@ static wh_status send_hello(int fd, const whi_hello *hello, uint8_t bytes[WHI_HE
 }
 
 // turn_away ends a handshake with a REJECT.
-static void turn_away(whi_hand *hand, const whi_hello *hello) {
+static void turn_away(whi_acceptor *acceptor, const whi_hello *hello) {
     uint8_t bytes[WHI_HELLO_SIZE];
-    (void)send_hello(hand->fd, hello, bytes);
+    (void)send_hello(acceptor->fd, hello, bytes);
     // Unread bytes would turn the close into a reset, which can overtake the answer.
-    shutdown(hand->fd, SHUT_WR);
+    shutdown(acceptor->fd, SHUT_WR);
     uint8_t rest[512];
-    for (int i = 0; i < 16 && recv(hand->fd, rest, sizeof(rest), MSG_DONTWAIT) > 0; i++) {
+    for (int i = 0; i < 16 && recv(acceptor->fd, rest, sizeof(rest), MSG_DONTWAIT) > 0; i++) {
     }
-    drop(hand, false);
+    drop(acceptor, false);
 }
 
 // reject says no, and why, and ends the handshake.  The sentence is read at both ends, so it names the
 // two sides as the listener and the connecting one.  Each reason has a limit of its own in the log:
 // a flood of one must not hide another, such as guesses of the secret.
-#define reject(hand, status, ...)                                                                  \
+#define reject(acceptor, status, ...)                                                              \
     do {                                                                                           \
         static whi_log_limiter whi_limiter;                                                        \
-        reject_limited((hand), &whi_limiter, (status), __VA_ARGS__);                               \
+        reject_limited((acceptor), &whi_limiter, (status), __VA_ARGS__);                           \
     } while (0)
 
-static void reject_limited(whi_hand *hand, whi_log_limiter *limiter, wh_status status,
+static void reject_limited(whi_acceptor *acceptor, whi_log_limiter *limiter, wh_status status,
                            const char *format, ...) __attribute__((format(printf, 4, 5)));
-static void reject_limited(whi_hand *hand, whi_log_limiter *limiter, wh_status status,
+static void reject_limited(whi_acceptor *acceptor, whi_log_limiter *limiter, wh_status status,
                            const char *format, ...) {
     whi_hello hello = {.step = WHI_HELLO_REJECT,
                        .version_min = WHI_PROTOCOL_VERSION_MIN,
@@ -115,8 +116,8 @@ static void reject_limited(whi_hand *hand, whi_log_limiter *limiter, wh_status s
     va_end(args);
     if (whi_log_on(WHI_WARN))
         whi_log_write_limited(limiter, 1, WHI_WARN, "W-HND-01",
-                              "a connection from %s was refused: %s", hand->name, hello.text);
-    turn_away(hand, &hello);
+                              "a connection from %s was refused: %s", acceptor->name, hello.text);
+    turn_away(acceptor, &hello);
 }
 
 wh_status whi_hello_mine(wh_worker *worker, whi_hello_step step, bool secret, whi_hello *hello) {
@@ -142,135 +143,138 @@ wh_status whi_hello_mine(wh_worker *worker, whi_hello_step step, bool secret, wh
 }
 
 // user_of returns the peer's user when it is on this host, else ours: users of other machines are not compared.
-static uid_t user_of(const whi_hand *hand, const whi_hello *peer) {
-    return hand->local                                             ? hand->uid
-           : whi_hello_same_host(peer, hand->worker->ctx->boot_id) ? peer->uid
-                                                                   : geteuid();
+static uid_t user_of(const whi_acceptor *acceptor, const whi_hello *peer) {
+    return acceptor->local                                             ? acceptor->uid
+           : whi_hello_same_host(peer, acceptor->worker->ctx->boot_id) ? peer->uid
+                                                                       : geteuid();
 }
 
-static bool any_user(const whi_hand *hand) {
-    return hand->listener ? whi_listener_any_user(hand->listener)
-                          : hand->worker->ctx->config.local_uid == WHI_LOCAL_UID_ANY;
+static bool any_user(const whi_acceptor *acceptor) {
+    return acceptor->listener ? whi_listener_any_user(acceptor->listener)
+                              : acceptor->worker->ctx->config.local_uid == WHI_LOCAL_UID_ANY;
 }
 
 // check_offer says whether the peer may go on; it has rejected it otherwise.
-static bool check_offer(whi_hand *hand) {
-    const whi_hello *peer = &hand->peer;
-    bool want = has_secret(hand), has = peer->flags & WHI_HELLO_HAS_SECRET;
+static bool check_offer(whi_acceptor *acceptor) {
+    const whi_hello *peer = &acceptor->peer;
+    bool want = has_secret(acceptor), has = peer->flags & WHI_HELLO_HAS_SECRET;
     char ours[32], theirs[32];
     if (want != has) {
-        reject(hand, WH_EAUTH, "the listener %s, the connecting side %s",
+        reject(acceptor, WH_EAUTH, "the listener %s, the connecting side %s",
                want ? "asks for a secret" : "has no secret", has ? "has one" : "gives none");
         return false;
     }
-    uint32_t lanes = whi_worker_lanes(hand->worker, want);
+    uint32_t lanes = whi_worker_lanes(acceptor->worker, want);
     if (!(peer->lanes & lanes)) {
-        const char *why = whi_worker_ucx_why(hand->worker);
+        const char *why = whi_worker_ucx_why(acceptor->worker);
         whi_context_lane_names(lanes, ours, sizeof(ours));
         whi_context_lane_names(peer->lanes, theirs, sizeof(theirs));
-        reject(hand, WH_ENOLANE,
+        reject(acceptor, WH_ENOLANE,
                "no lane in common: lanes=%s at the listener, lanes=%s at the connecting side%s%s",
                ours, theirs, *why ? "; at the listener " : "", why);
         return false;
     }
-    uid_t uid = user_of(hand, peer);
-    if (uid != geteuid() && !any_user(hand)) {
-        reject(hand, WH_EPERM,
+    uid_t uid = user_of(acceptor, peer);
+    if (uid != geteuid() && !any_user(acceptor)) {
+        reject(acceptor, WH_EPERM,
                "a process of user %u may not connect to one of user %u; see the setting local_uid",
                (unsigned)uid, (unsigned)geteuid());
         return false;
     }
     if (peer->eager_max < WHI_EAGER_MIN || peer->chunk_max < WHI_CHUNK_MIN) {
-        reject(hand, WH_EPROTOCOL, "limits that no side can work with");
+        reject(acceptor, WH_EPROTOCOL, "limits that no side can work with");
         return false;
     }
     return true;
 }
 
-static void send_existing(whi_hand *hand) {
+static void send_existing(whi_acceptor *acceptor) {
     whi_hello hello;
     uint8_t bytes[WHI_HELLO_SIZE];
-    if (whi_hello_mine(hand->worker, WHI_HELLO_EXISTING, has_secret(hand), &hello) == WH_OK) {
-        hello.listener = hand->listener ? whi_listener_id(hand->listener) : 0;
-        (void)send_hello(hand->fd, &hello, bytes);
-        shutdown(hand->fd, SHUT_WR);
+    if (whi_hello_mine(acceptor->worker, WHI_HELLO_EXISTING, has_secret(acceptor), &hello) ==
+        WH_OK) {
+        hello.listener = acceptor->listener ? whi_listener_id(acceptor->listener) : 0;
+        (void)send_hello(acceptor->fd, &hello, bytes);
+        shutdown(acceptor->fd, SHUT_WR);
     }
-    drop(hand, false);
+    drop(acceptor, false);
 }
 
-static void take_offer(whi_hand *hand) {
-    wh_worker *worker = hand->worker;
-    if (!check_offer(hand))
+static void take_offer(whi_acceptor *acceptor) {
+    wh_worker *worker = acceptor->worker;
+    if (!check_offer(acceptor))
         return;
-    const uint8_t *uuid = hand->peer.uuid;
+    const uint8_t *uuid = acceptor->peer.uuid;
     bool self = memcmp(uuid, worker->uuid, 16) == 0;
     const whi_link *link = self ? NULL : whi_link_find(worker, uuid);
     // Over a link that exists a listener's own secret must still be proven first.
-    if (link ? whi_link_knows(link, secret_of(hand)) : !self && whi_dial_committed(worker, uuid)) {
-        send_existing(hand);
+    if (link ? whi_link_knows(link, secret_of(acceptor))
+             : !self && whi_dial_committed(worker, uuid)) {
+        send_existing(acceptor);
         return;
     }
     whi_hello answer;
-    wh_status st = whi_hello_mine(worker, WHI_HELLO_ANSWER, has_secret(hand), &answer);
+    wh_status st = whi_hello_mine(worker, WHI_HELLO_ANSWER, has_secret(acceptor), &answer);
     if (st == WH_OK)
-        st = whi_random_bytes(hand->token, sizeof(hand->token));
-    answer.listener = hand->listener ? whi_listener_id(hand->listener) : 0;
-    answer.flags = has_secret(hand) ? WHI_HELLO_HAS_SECRET : 0;
-    if (!hand->local && whi_hello_same_host(&hand->peer, worker->ctx->boot_id)) {
-        memcpy(answer.token, hand->token, sizeof(answer.token));
+        st = whi_random_bytes(acceptor->token, sizeof(acceptor->token));
+    answer.listener = acceptor->listener ? whi_listener_id(acceptor->listener) : 0;
+    answer.flags = has_secret(acceptor) ? WHI_HELLO_HAS_SECRET : 0;
+    if (!acceptor->local && whi_hello_same_host(&acceptor->peer, worker->ctx->boot_id)) {
+        memcpy(answer.token, acceptor->token, sizeof(answer.token));
         snprintf(answer.local_name, sizeof(answer.local_name), "%s", whi_local_name(worker));
     }
-    memcpy(hand->offer, hand->bytes, WHI_HELLO_SIZE);
-    whi_hello_encode(&answer, hand->answer);
-    if (st == WH_OK && has_secret(hand))
-        st = whi_hello_prove(secret_of(hand), WHI_ROLE_ACCEPTOR, hand->offer, hand->answer,
-                             answer.mac);
-    if (st != WH_OK || send_hello(hand->fd, &answer, hand->answer) != WH_OK) {
-        drop(hand, false);
+    memcpy(acceptor->offer, acceptor->bytes, WHI_HELLO_SIZE);
+    whi_hello_encode(&answer, acceptor->answer);
+    if (st == WH_OK && has_secret(acceptor))
+        st = whi_hello_prove(secret_of(acceptor), WHI_ROLE_ACCEPTOR, acceptor->offer,
+                             acceptor->answer, answer.mac);
+    if (st != WH_OK || send_hello(acceptor->fd, &answer, acceptor->answer) != WH_OK) {
+        drop(acceptor, false);
         return;
     }
-    hand->answered = true;
-    hand->got = 0;
+    acceptor->answered = true;
+    acceptor->got = 0;
 }
 
-// make_link ends the handshake with a link over the socket of `hand`; `met` is the handshake that the peer began.
-static void make_link(whi_hand *hand, whi_hand *met) {
-    wh_worker *worker = hand->worker;
+// make_link ends the handshake with a link over the socket of `acceptor`; `met` is the handshake that the peer began.
+static void make_link(whi_acceptor *acceptor, whi_acceptor *met) {
+    wh_worker *worker = acceptor->worker;
     whi_link *link = whi_link_find(worker, met->peer.uuid);
     if (link) {
         whi_link_learn(link, secret_of(met));
-        send_existing(hand);
-        if (met != hand)
+        send_existing(acceptor);
+        if (met != acceptor)
             drop(met, false);
         return;
     }
     whi_hello ready;
     uint8_t bytes[WHI_HELLO_SIZE];
     if (whi_hello_mine(worker, WHI_HELLO_READY, has_secret(met), &ready) != WH_OK ||
-        send_hello(hand->fd, &ready, bytes) != WH_OK) {
-        drop(hand, false);
+        send_hello(acceptor->fd, &ready, bytes) != WH_OK) {
+        drop(acceptor, false);
         drop(met, false);
         return;
     }
     char name[128];
     snprintf(name, sizeof(name), "%u@%.40s (%.60s)", met->peer.pid, met->peer.host, met->name);
-    whi_worker_unwatch(worker, &hand->watch);  // the link watches it from now on
-    if (!hand->local)
-        whi_sock_keepalive(hand->fd, worker->ctx->config.peer_timeout);
-    wh_status st = whi_link_new(worker, hand->fd, &met->peer, false, hand->local, name, &link);
+    whi_worker_unwatch(worker, &acceptor->watch);  // the link watches it from now on
+    if (!acceptor->local)
+        whi_sock_keepalive(acceptor->fd, worker->ctx->config.peer_timeout);
+    wh_status st =
+        whi_link_new(worker, acceptor->fd, &met->peer, false, acceptor->local, name, &link);
     if (st == WH_OK) {
         whi_link_learn(link, secret_of(met));
-        link->uid = user_of(hand, &met->peer);
+        link->uid = user_of(acceptor, &met->peer);
         whi_peer_says(link->who, &met->peer, worker->ctx->boot_id);
         whi_peer_reached(link->who, met->fd);  // not the local socket that it may have gone over to
-        if (hand->local)
-            whi_peer_vouch(link->who, hand->fd);
+        if (acceptor->local)
+            whi_peer_vouch(link->who, acceptor->fd);
     }
     // Their memory stays until the end of the pass.
-    if (met != hand)
+    if (met != acceptor)
         drop(met, false);
-    int fd = hand->fd;
-    drop(hand, true);
+    int fd = acceptor->fd;
+    drop(acceptor, true);
     if (st != WH_OK) {
         whi_log(WHI_ERROR, "E-HND-02", "no link to %s: %s", name, wh_status_text(st));
         close(fd);
@@ -281,34 +285,35 @@ static void make_link(whi_hand *hand, whi_hand *met) {
         whi_dial_link_made(worker, link);
 }
 
-static whi_hand *find_token(const wh_worker *worker, const uint8_t token[16]) {
-    whi_list_foreach(node, &whi_links_of(worker)->hands) {
-        whi_hand *hand = whi_container_of(node, whi_hand, node);
-        if (hand->answered && memcmp(hand->token, token, 16) == 0)
-            return hand;
+static whi_acceptor *find_token(const wh_worker *worker, const uint8_t token[16]) {
+    whi_list_foreach(node, &whi_links_of(worker)->acceptors) {
+        whi_acceptor *acceptor = whi_container_of(node, whi_acceptor, node);
+        if (acceptor->answered && memcmp(acceptor->token, token, 16) == 0)
+            return acceptor;
     }
     return NULL;
 }
 
-static void take_confirmation(whi_hand *hand, const whi_hello *confirm) {
-    whi_hand *met = hand;
-    if (hand->local && (confirm->flags & WHI_HELLO_LOCAL)) {
-        met = find_token(hand->worker, confirm->token);
+static void take_confirmation(whi_acceptor *acceptor, const whi_hello *confirm) {
+    whi_acceptor *met = acceptor;
+    if (acceptor->local && (confirm->flags & WHI_HELLO_LOCAL)) {
+        met = find_token(acceptor->worker, confirm->token);
         if (!met) {
-            reject(hand, WH_EPROTOCOL, "that token was not given out, or has expired");
+            reject(acceptor, WH_EPROTOCOL, "that token was not given out, or has expired");
             return;
         }
-        if (hand->uid != geteuid() && !any_user(met)) {
-            reject(hand, WH_EPERM, "a process of user %u may not connect to one of user %u",
-                   (unsigned)hand->uid, (unsigned)geteuid());
+        if (acceptor->uid != geteuid() && !any_user(met)) {
+            reject(acceptor, WH_EPERM, "a process of user %u may not connect to one of user %u",
+                   (unsigned)acceptor->uid, (unsigned)geteuid());
             return;
         }
-    } else if (!hand->answered) {
-        reject(hand, WH_EPROTOCOL, "a confirmation without an offer");
+    } else if (!acceptor->answered) {
+        reject(acceptor, WH_EPROTOCOL, "a confirmation without an offer");
         return;
     }
-    if (whi_self_owns(hand->worker, met->peer.uuid)) {
-        reject(hand, WH_EPROTOCOL, "the connecting side claims to be the listener's own worker");
+    if (whi_self_owns(acceptor->worker, met->peer.uuid)) {
+        reject(acceptor, WH_EPROTOCOL,
+               "the connecting side claims to be the listener's own worker");
         return;
     }
     const char *secret = secret_of(met);
@@ -316,84 +321,86 @@ static void take_confirmation(whi_hand *hand, const whi_hello *confirm) {
     if (secret[0] &&
         (whi_hello_prove(secret, WHI_ROLE_CONNECTOR, met->offer, met->answer, mac) != WH_OK ||
          !whi_hello_proof_ok(mac, confirm->mac))) {
-        reject(hand, WH_EAUTH, "the secret of the connecting side is another one");
+        reject(acceptor, WH_EAUTH, "the secret of the connecting side is another one");
         return;
     }
-    uint32_t lanes = met->peer.lanes & whi_worker_lanes(hand->worker, has_secret(met));
+    uint32_t lanes = met->peer.lanes & whi_worker_lanes(acceptor->worker, has_secret(met));
     bool only_shm = lanes == WHI_LANE_SHM;
     // A link that exists has its lane: then this handshake was only about the secret.
-    if (only_shm && !hand->local && !whi_link_find(hand->worker, met->peer.uuid)) {
-        reject(hand, WH_ENOLANE,
+    if (only_shm && !acceptor->local && !whi_link_find(acceptor->worker, met->peer.uuid)) {
+        reject(acceptor, WH_ENOLANE,
                "lanes=shm, and the two sides do not share a host and network namespace");
         return;
     }
-    make_link(hand, met);
+    make_link(acceptor, met);
 }
 
-static void take_record(whi_hand *hand) {
+static void take_record(whi_acceptor *acceptor) {
     whi_hello hello;
-    wh_status st = whi_hello_decode(hand->bytes, &hello);
+    wh_status st = whi_hello_decode(acceptor->bytes, &hello);
     if (st == WH_EVERSION) {
-        reject(
-            hand, st, "protocol versions %u to %u at the listener, %u to %u at the connecting side",
-            WHI_PROTOCOL_VERSION_MIN, WHI_PROTOCOL_VERSION, hello.version_min, hello.version_max);
+        reject(acceptor, st,
+               "protocol versions %u to %u at the listener, %u to %u at the connecting side",
+               WHI_PROTOCOL_VERSION_MIN, WHI_PROTOCOL_VERSION, hello.version_min,
+               hello.version_max);
     } else if (st != WH_OK) {
         whi_log_once_per(WHI_WARN, "W-HND-03", 1, "bytes from %s are not a Wherry handshake",
-                         hand->name);
-        drop(hand, false);
-    } else if (hello.step == WHI_HELLO_OFFER && !hand->answered) {
-        hand->peer = hello;
-        take_offer(hand);
+                         acceptor->name);
+        drop(acceptor, false);
+    } else if (hello.step == WHI_HELLO_OFFER && !acceptor->answered) {
+        acceptor->peer = hello;
+        take_offer(acceptor);
     } else if (hello.step == WHI_HELLO_CONFIRM) {
-        take_confirmation(hand, &hello);
+        take_confirmation(acceptor, &hello);
     } else {
-        reject(hand, WH_EPROTOCOL, "step %u of the handshake came out of turn", hello.step);
+        reject(acceptor, WH_EPROTOCOL, "step %u of the handshake came out of turn", hello.step);
     }
 }
 
 static void on_readable(whi_watch *watch, uint32_t events) {
     (void)events;
-    whi_hand *hand = whi_container_of(watch, whi_hand, watch);
-    ssize_t n = recv(hand->fd, hand->bytes + hand->got, WHI_HELLO_SIZE - hand->got, MSG_DONTWAIT);
+    whi_acceptor *acceptor = whi_container_of(watch, whi_acceptor, watch);
+    ssize_t n = recv(acceptor->fd, acceptor->bytes + acceptor->got, WHI_HELLO_SIZE - acceptor->got,
+                     MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        drop(hand, false);
+        drop(acceptor, false);
         return;
     }
-    hand->got += (size_t)n;
+    acceptor->got += (size_t)n;
     // Rubbish is seen by its first bytes, without waiting for a whole record of it.
     static const char magic[] = "WHERRY\r\n";
-    size_t seen = hand->got < 8 ? hand->got : 8;
-    if (memcmp(hand->bytes, magic, seen) != 0) {
+    size_t seen = acceptor->got < 8 ? acceptor->got : 8;
+    if (memcmp(acceptor->bytes, magic, seen) != 0) {
         whi_log_once_per(WHI_WARN, "W-HND-03", 1, "bytes from %s are not a Wherry handshake",
-                         hand->name);
-        drop(hand, false);
+                         acceptor->name);
+        drop(acceptor, false);
         return;
     }
-    if (hand->got == WHI_HELLO_SIZE) {
-        hand->got = 0;
-        take_record(hand);
+    if (acceptor->got == WHI_HELLO_SIZE) {
+        acceptor->got = 0;
+        take_record(acceptor);
     }
 }
 
 static void on_timeout(whi_timer *timer, void *arg) {
     (void)timer;
-    whi_hand *hand = arg;
+    whi_acceptor *acceptor = arg;
     whi_log_once_per(WHI_WARN, "W-HND-04", 1, "%s did not finish its handshake in time",
-                     hand->name);
-    drop(hand, false);
+                     acceptor->name);
+    drop(acceptor, false);
 }
 
 // make_room drops the handshake that has waited longest for its offer, or, when all have made one, the oldest: whoever
 // fills all places must not be able to keep them.
 static void make_room(wh_worker *worker) {
-    whi_hand *victim =
-        whi_container_of(whi_list_first(&whi_links_of(worker)->hands), whi_hand, node);
-    whi_list_foreach(node, &whi_links_of(worker)->hands) {
-        whi_hand *hand = whi_container_of(node, whi_hand, node);
-        if (!hand->answered) {
-            victim = hand;
+    whi_acceptor *victim =
+        whi_container_of(whi_list_first(&whi_links_of(worker)->acceptors), whi_acceptor, node);
+    whi_list_foreach(node, &whi_links_of(worker)->acceptors) {
+        whi_acceptor *acceptor = whi_container_of(node, whi_acceptor, node);
+        if (!acceptor->answered) {
+            victim = acceptor;
             break;
         }
     }
@@ -413,37 +420,38 @@ static void make_room(wh_worker *worker) {
 }
 
 static void start(wh_worker *worker, int fd, wh_listener *listener) {
-    if (whi_links_of(worker)->hand_count >= worker->ctx->config.handshake_max)
+    if (whi_links_of(worker)->acceptor_count >= worker->ctx->config.handshake_max)
         make_room(worker);
-    whi_hand *hand = whi_links_of(worker)->hand_count < worker->ctx->config.handshake_max
-                         ? whi_calloc(1, sizeof(*hand))
-                         : NULL;
+    whi_acceptor *acceptor =
+        whi_links_of(worker)->acceptor_count < worker->ctx->config.handshake_max
+            ? whi_calloc(1, sizeof(*acceptor))
+            : NULL;
     pid_t pid = 0;
-    if (!hand) {
+    if (!acceptor) {
         close(fd);
         return;
     }
-    hand->worker = worker;
-    hand->listener = listener;
-    hand->local = !listener;
-    hand->fd = fd;
-    hand->watch.fn = on_readable;
-    whi_list_init(&hand->node);
-    whi_timer_init(&hand->timer, on_timeout, hand);
-    if (hand->local && !whi_sock_peer_of(fd, &pid, &hand->uid)) {
+    acceptor->worker = worker;
+    acceptor->listener = listener;
+    acceptor->local = !listener;
+    acceptor->fd = fd;
+    acceptor->watch.fn = on_readable;
+    whi_list_init(&acceptor->node);
+    whi_timer_init(&acceptor->timer, on_timeout, acceptor);
+    if (acceptor->local && !whi_sock_peer_of(fd, &pid, &acceptor->uid)) {
         close(fd);
-        whi_free(hand);
+        whi_free(acceptor);
         return;
     }
-    whi_sock_name(fd, hand->name, sizeof(hand->name));
-    if (whi_worker_watch(worker, &hand->watch, fd, EPOLLIN) != WH_OK) {
+    whi_sock_name(fd, acceptor->name, sizeof(acceptor->name));
+    if (whi_worker_watch(worker, &acceptor->watch, fd, EPOLLIN) != WH_OK) {
         close(fd);
-        whi_free(hand);
+        whi_free(acceptor);
         return;
     }
-    whi_list_push_back(&whi_links_of(worker)->hands, &hand->node);
-    whi_links_of(worker)->hand_count++;
-    whi_timers_add(&worker->timers, &hand->timer,
+    whi_list_push_back(&whi_links_of(worker)->acceptors, &acceptor->node);
+    whi_links_of(worker)->acceptor_count++;
+    whi_timers_add(&worker->timers, &acceptor->timer,
                    whi_clock_ns() + worker->ctx->config.handshake_timeout * WHI_NS_PER_MS);
 }
 
@@ -458,7 +466,7 @@ static bool cannot_take(int error) {
     return true;
 }
 
-bool whi_hand_accept_all(wh_worker *worker, int fd, wh_listener *listener) {
+bool whi_acceptor_accept_all(wh_worker *worker, int fd, wh_listener *listener) {
     enum { BATCH = 64 };  // per look, so that a flood of connections leaves time for messages
     for (int i = 0; i < BATCH; i++) {
         int conn = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -469,19 +477,19 @@ bool whi_hand_accept_all(wh_worker *worker, int fd, wh_listener *listener) {
     return true;
 }
 
-bool whi_hand_pending(const wh_worker *worker, const uint8_t uuid[16]) {
-    whi_list_foreach(node, &whi_links_of(worker)->hands) {
-        const whi_hand *hand = whi_container_of(node, whi_hand, node);
-        if (hand->answered && memcmp(hand->peer.uuid, uuid, 16) == 0)
+bool whi_acceptor_pending(const wh_worker *worker, const uint8_t uuid[16]) {
+    whi_list_foreach(node, &whi_links_of(worker)->acceptors) {
+        const whi_acceptor *acceptor = whi_container_of(node, whi_acceptor, node);
+        if (acceptor->answered && memcmp(acceptor->peer.uuid, uuid, 16) == 0)
             return true;
     }
     return false;
 }
 
-void whi_hand_drop_all(wh_worker *worker, const wh_listener *listener) {
-    whi_list_foreach(node, &whi_links_of(worker)->hands) {
-        whi_hand *hand = whi_container_of(node, whi_hand, node);
-        if (!listener || hand->listener == listener)
-            drop(hand, false);
+void whi_acceptor_drop_all(wh_worker *worker, const wh_listener *listener) {
+    whi_list_foreach(node, &whi_links_of(worker)->acceptors) {
+        whi_acceptor *acceptor = whi_container_of(node, whi_acceptor, node);
+        if (!listener || acceptor->listener == listener)
+            drop(acceptor, false);
     }
 }

@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "link/acceptor.h"
 #include "link/dialing.h"
-#include "link/hand.h"
 #include "link/sock.h"
 #include "link/ucx.h"
 
@@ -153,7 +153,7 @@ static void take_answer(whi_dial *dial) {
     }
     // Both dial at once: the smaller uuid's connection wins, and the other side sees the same.  A second dial
     // of our own to the same peer waits for the first.
-    if ((order > 0 && whi_hand_pending(worker, uuid)) || whi_dial_committed(worker, uuid)) {
+    if ((order > 0 && whi_acceptor_pending(worker, uuid)) || whi_dial_committed(worker, uuid)) {
         whi_dial_park(dial);
         return;
     }
@@ -253,7 +253,8 @@ void whi_dial_readable(whi_dial *dial) {
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        if (dial->state == WHI_DIAL_CONFIRMED && whi_hand_pending(dial->worker, dial->peer.uuid))
+        if (dial->state == WHI_DIAL_CONFIRMED &&
+            whi_acceptor_pending(dial->worker, dial->peer.uuid))
             whi_dial_park(dial);  // the peer goes by its own connection
         else
             whi_dial_attempt_failed(dial, WH_EPEER, "the connection was closed in the handshake");
