@@ -14,20 +14,20 @@ static whi_bulk_shared *memory;
 static whi_bulk_tx tx;
 static whi_bulk_rx rx;
 
-static void begin(size_t part) {
+static void begin(size_t chunk_max) {
     if (!memory)
         memory = whi_aligned_alloc(4096, sizeof(*memory) + SIZE);
     CHECK(memory);
     atomic_store(&memory->done, 0);
-    whi_bulk_tx_init(&tx, memory, SIZE, part);
+    whi_bulk_tx_init(&tx, memory, SIZE, chunk_max);
     rx = (whi_bulk_rx){.shared = memory, .size = SIZE};
 }
 
-TEST(slots_suit_the_cache) {
-    size_t size = whi_bulk_slot_size(4);
+TEST(chunks_suit_the_cache) {
+    size_t size = whi_bulk_chunk_size(4);
     CHECK(size >= (256 << 10) && size <= (1 << 20) && (size & (size - 1)) == 0);
-    CHECK(whi_bulk_slot_size(64) <= size);
-    CHECK_EQ_INT(whi_bulk_slot_size(100000), 256 << 10);
+    CHECK(whi_bulk_chunk_size(64) <= size);
+    CHECK_EQ_INT(whi_bulk_chunk_size(100000), 256 << 10);
 }
 
 TEST(cuts) {
@@ -39,7 +39,7 @@ TEST(cuts) {
         CHECK(part > 0 && part <= sizes[i] && part <= PART);
         CHECK(part == sizes[i] || part % WHI_BULK_ALIGN == 0);
     }
-    // The whole memory as one part would wait for ever behind the end of a lap.
+    // The whole memory as one chunk would wait for ever behind the end of a lap.
     begin(SIZE);
     CHECK_EQ_INT(whi_bulk_cut(&tx, UINT64_C(1) << 40), SIZE / 2);
 }

@@ -89,7 +89,7 @@ static bool open_bulk(whi_shm *lane) {
         return false;
     whi_hdr hdr = {.cls = WHI_SHM_BULK};
     whi_shm_commit(lane, &hdr);
-    whi_bulk_tx_init(&lane->out, region->base, size, lane->bulk_part);
+    whi_bulk_tx_init(&lane->out, region->base, size, lane->bulk_chunk_max);
     lane->out_region = region;
     lane->budget->used += size;
     whi_list_push_back(&lane->budget->lanes, &lane->holder);

@@ -211,15 +211,15 @@ static bool is_ring_size(size_t size) {
     return size >= WHI_RING_MIN && size <= WHI_RING_MAX && (size & (size - 1)) == 0;
 }
 
-static wh_status check(const whi_shm_opts *opts, size_t part) {
+static wh_status check(const whi_shm_opts *opts, size_t chunk_max) {
     bool grows = opts->ring_max > opts->ring_size;
     if (!is_ring_size(opts->ring_size) || (grows && !is_ring_size(opts->ring_max)))
         return WH_EINVAL;
     if (opts->eager_limit == 0 || opts->eager_limit > opts->ring_size / 4)
         return WH_EINVAL;
-    if (part > WHI_BULK_MAX || opts->slots > WHI_BULK_MAX / part)
+    if (chunk_max > WHI_BULK_MAX || opts->chunks > WHI_BULK_MAX / chunk_max)
         return WH_EINVAL;
-    size_t bulk_size = part * opts->slots;
+    size_t bulk_size = chunk_max * opts->chunks;
     bool bulk_is_sane =
         bulk_size % WHI_BULK_ALIGN == 0 && bulk_size >= WHI_BULK_MIN && bulk_size <= WHI_BULK_MAX;
     return bulk_size == 0 || bulk_is_sane ? WH_OK : WH_EINVAL;
@@ -227,8 +227,8 @@ static wh_status check(const whi_shm_opts *opts, size_t part) {
 
 wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *link,
                          whi_lane **lane, int *ring_fd) {
-    size_t part = opts->slot_size ? opts->slot_size : whi_bulk_slot_size(opts->slots);
-    wh_status status = check(opts, part);
+    size_t chunk_max = opts->chunk_max ? opts->chunk_max : whi_bulk_chunk_size(opts->chunks);
+    wh_status status = check(opts, chunk_max);
     if (status != WH_OK)
         return status;
     whi_shm *self = whi_calloc(1, sizeof(*self));
@@ -250,8 +250,8 @@ wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *
     self->asymmetric = opts->asymmetric;
     self->eager_limit = (uint32_t)opts->eager_limit;
     self->ring_max = opts->ring_max > opts->ring_size ? opts->ring_max : 0;
-    self->bulk_size = part * opts->slots;
-    self->bulk_part = part;
+    self->bulk_size = chunk_max * opts->chunks;
+    self->bulk_chunk_max = chunk_max;
     self->budget = opts->budget;
     self->wire = opts->wire;
     self->wire_arg = opts->wire_arg;

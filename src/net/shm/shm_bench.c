@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Measures the shm lane between two pinned processes: half round trips of small messages, streams
-// of large ones, and what one call costs by itself.  `shm-bench [slot KiB [slots [eager limit]]]`.
+// of large ones, and what one call costs by itself:
+// `shm-bench [chunk KiB [chunks [eager limit]]]`.
 //
 // The parent reports the best and the median of a few short runs, because other programs disturb.
 #include <sched.h>
@@ -26,7 +27,7 @@ static whi_shm_opts opts = {
     .ring_size = 64 << 10,
     .ring_max = 256 << 10,
     .eager_limit = 8192,
-    .slots = 4,
+    .chunks = 4,
     .budget = &budget,
     .wire = &test_wire_ops,
 };
@@ -282,9 +283,9 @@ static void run(bool first, test_wire *wire) {
 int main(int argc, char **argv) {
     whi_shm_budget_init(&budget, (size_t)256 << 20);
     if (argc > 1)
-        opts.slot_size = strtoul(argv[1], NULL, 0) << 10;
+        opts.chunk_max = strtoul(argv[1], NULL, 0) << 10;
     if (argc > 2)
-        opts.slots = (unsigned)strtoul(argv[2], NULL, 0);
+        opts.chunks = (unsigned)strtoul(argv[2], NULL, 0);
     if (argc > 3)
         opts.eager_limit = strtoul(argv[3], NULL, 0);
     opts.asymmetric = whi_shm_barrier_init();

@@ -13,8 +13,8 @@ static void fall_asleep(ear *self, bool want_room) {
 static void check_bells(bool asymmetric) {
     way over = {.opts = {.ring_size = 4096,
                          .eager_limit = 1000,
-                         .slots = 2,
-                         .slot_size = 65536,
+                         .chunks = 2,
+                         .chunk_max = 65536,
                          .asymmetric = asymmetric},
                 .limit = 1 << 20};
     ear *a = &ears[0], *b = &ears[1];
@@ -107,8 +107,8 @@ TEST(bulk_space_freed_before_the_new_ring) {
     way over = {.opts = {.ring_size = 4096,
                          .ring_max = 65536,
                          .eager_limit = 64,
-                         .slots = 2,
-                         .slot_size = 65536},
+                         .chunks = 2,
+                         .chunk_max = 65536},
                 .limit = 1 << 20};
     ear *a = &ears[0], *b = &ears[1];
     open_pair(&over, a, b);

@@ -220,8 +220,12 @@ static void two_processes(uint64_t seed, const whi_shm_opts *opts) {
 
 // Three shapes, and both ways to order a wake-up.
 static const whi_shm_opts shapes[] = {
-    {.ring_size = 4096, .eager_limit = 1000, .slots = 2, .slot_size = 64 << 10},
-    {.ring_size = 4096, .ring_max = 65536, .eager_limit = 1024, .slots = 4, .slot_size = 256 << 10},
+    {.ring_size = 4096, .eager_limit = 1000, .chunks = 2, .chunk_max = 64 << 10},
+    {.ring_size = 4096,
+     .ring_max = 65536,
+     .eager_limit = 1024,
+     .chunks = 4,
+     .chunk_max = 256 << 10},
     {.ring_size = 65536, .ring_max = 131072, .eager_limit = 8192},
 };
 
