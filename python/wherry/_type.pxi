@@ -138,7 +138,7 @@ cdef class Type:
     def border(self, size):
         """The last byte at or below `size` packed bytes at which no predefined element is cut.
 
-        Who cuts a stream into chunks that are to be combined or converted, each as it arrives, cuts
+        Who cuts packed bytes into chunks that are to be combined or converted, each as it arrives, cuts
         it there.  A pair stays whole.
         """
         cdef int64_t border = 0

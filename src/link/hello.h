@@ -37,7 +37,7 @@ enum {
     WHI_FEATURE_FETCH = 1 << 2,      // payloads may be read out of its memory, and it reads others'
     WHI_FEATURE_AM_MEMORY = 1 << 3,  // it takes active messages that say what memory they are from
     WHI_FEATURE_DATA = 1 << 4,       // OPEN and ACCEPT may carry connect data
-    WHI_FEATURE_LONG = 1 << 5,       // takes long messages over a stream
+    WHI_FEATURE_LONG = 1 << 5,       // takes long messages over the stream lane
     WHI_FEATURES_OWN = WHI_FEATURE_AM_MEMORY | WHI_FEATURE_DATA |
                        WHI_FEATURE_LONG,  // what this library can anywhere
 };

@@ -76,7 +76,7 @@ static void unpack_segment(wh_cursor *cursor, size_t at, size_t size) {
     CHECK_EQ_INT(actual, size);
 }
 
-// Calls `fn` for segments that cover the stream once, in the order that `how` says.
+// Calls `fn` for segments that cover the packed bytes once, in the order that `how` says.
 static void each_segment(const sample *s, wh_cursor *cursor, int how,
                          void (*fn)(wh_cursor *, size_t, size_t)) {
     enum { SEGMENTS = 4096 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Where elements begin in a packed stream.
+// Where elements begin in packed bytes.
 //
 // All copies in a node but a struct are copies of one child, so a position is found by one division
 // per level, and one pass over the members of a struct: the cost is that of the description, however
@@ -9,7 +9,7 @@
 
 #include "type/type.h"
 
-// A position in the stream: elements before it, and how far it reaches into the one that it cuts.
+// A position in the packed bytes: elements before it, and how far it reaches into the one that it cuts.
 typedef struct position {
     int64_t basics;
     int64_t within;

@@ -108,7 +108,7 @@ static int64_t extent_of(const wh_type *type) {
 
 int64_t wh_external_size(int64_t count, const wh_type *type) {
     int64_t total = 0, size;
-    if (whi_stream_check("wh_external_size", "", count, type, &total) != WH_OK)
+    if (whi_packed_check("wh_external_size", "", count, type, &total) != WH_OK)
         return -1;
     if (__builtin_mul_overflow(type->at.external, count, &size)) {
         (void)whi_type_fail(WH_EINVAL, "wh_external_size: count is %" PRId64 ", too large", count);
@@ -121,7 +121,7 @@ static wh_status run(const char *name, void *buf, int64_t count, const wh_type *
                      size_t max, bool unpack, size_t *actual) {
     int64_t total = 0;
     const whi_plan *plan;
-    wh_status status = whi_stream_check(name, buf, count, type, &total);
+    wh_status status = whi_packed_check(name, buf, count, type, &total);
     if (status != WH_OK)
         return status;
     if (!actual || (!packed && total && max))

@@ -30,7 +30,7 @@ typedef struct whi_layout whi_layout;
 typedef struct whi_leaf whi_leaf;
 
 // A kernel moves n1 x n0 leaves, s1 and s0 bytes apart, between memory from `base` on and the packed
-// stream at `packed`; returns where the stream goes on.
+// bytes at `packed`; returns where these go on.
 typedef char *whi_kernel_fn(const whi_leaf *leaf, char *packed, char *base, int64_t n1, int64_t s1,
                             int64_t n0, int64_t s0);
 
@@ -60,11 +60,11 @@ struct whi_leaf {
     const int64_t *pos;
     // INDEX and SEQ: merged runs that begin before child i.  Ends with the total.
     const int64_t *rpos;
-    const whi_layout *child;      // INDEX: one; SEQ: n, each with its own offset
-    whi_kernel_fn *move[2];       // pack, unpack; chosen when the plan is made
-    whi_kernel_fn *cross[2];      // the same for loops whose inner stride is the larger, or NULL
-    whi_kernel_fn *stream[2];     // the first with stores around the cache, or NULL
-    whi_kernel_fn *cross_stream;  // the second so, for pack only, or NULL
+    const whi_layout *child;        // INDEX: one; SEQ: n, each with its own offset
+    whi_kernel_fn *move[2];         // pack, unpack; chosen when the plan is made
+    whi_kernel_fn *cross[2];        // the same for loops whose inner stride is the larger, or NULL
+    whi_kernel_fn *nontemporal[2];  // the first with stores around the cache, or NULL
+    whi_kernel_fn *cross_nontemporal;  // the second so, for pack only, or NULL
 };
 
 typedef struct whi_dim {

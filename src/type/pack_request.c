@@ -30,7 +30,8 @@ static wh_status start(const char *function, const void *buf, int64_t count, con
         status = whi_order_part(function, &order, offset, packed, max, &unused);
     if (status != WH_OK)
         return status;
-    order.stream = whi_elements_stream(&order.elements, order.to - order.from, flags, way);
+    order.nontemporal =
+        whi_elements_nontemporal(&order.elements, order.to - order.from, flags, way);
     if (!req)
         return whi_type_fail(WH_EINVAL, "%s: req is NULL", function);
     wh_pack_request *made = whi_calloc(1, sizeof(*made));

@@ -109,7 +109,7 @@ static void unpack_part(sample *s, int64_t from, int64_t to) {
     CHECK_EQ_INT(actual, to - from);
 }
 
-// After unpacking, memory holds the stream where the map says and is untouched elsewhere.
+// After unpacking, memory holds the packed bytes where the map says and is untouched elsewhere.
 static void check_unpacked(sample *s) {
     static unsigned char wanted[sizeof(s->other)];
     size_t size = (size_t)s->span + 2 * GUARD;
@@ -128,7 +128,7 @@ static void check_whole(sample *s) {
     check_unpacked(s);
 }
 
-// The stream in two parts, cut at `at`; unpacked last part first.
+// The packed bytes in two parts, cut at `at`; unpacked last part first.
 static void check_cut(sample *s, int64_t at) {
     pack_part(s, 0, at);
     pack_part(s, at, s->total);
@@ -140,7 +140,7 @@ static void check_cut(sample *s, int64_t at) {
     check_unpacked(s);
 }
 
-// The stream in random segments of every size.
+// The packed bytes in random segments of every size.
 static void check_segments(sample *s) {
     memset(s->other, 0x5a, (size_t)s->span + 2 * GUARD);
     int64_t most = 1 + (int64_t)draw(s, (uint64_t)s->total), to;
@@ -206,7 +206,7 @@ static void check_iov(sample *s) {
 }
 
 // The mirror is this program in another process, at other addresses: it reads flattened types,
-// packs memory that it fills like ours, and sends the stream back.
+// packs memory that it fills like ours, and sends the packed bytes back.
 typedef struct question {
     size_t flat;  // bytes of the type that follow
     uint64_t seed;
@@ -347,7 +347,7 @@ static void add_border(int64_t offset, wh_type_id id, void *arg) {
     b->before = b->basics;
 }
 
-// The last end of an element at or below some bytes of the stream.
+// The last end of an element at or below some bytes of the packed bytes.
 static void check_borders(const sample *s) {
     for (int64_t i = 0; i < 5 && s->total; i++) {
         borders b = {.limit = (i * 7919 + (int64_t)s->seed * 104729) % (s->total + 1)};

@@ -78,7 +78,7 @@ static sequence of_type(const wh_type *type) {
 
 wh_status wh_type_signature(const wh_type *type, int64_t count, uint64_t *hash, int64_t *basics) {
     int64_t total = 0, n;
-    wh_status status = whi_stream_check("wh_type_signature", "", count, type, &total);
+    wh_status status = whi_packed_check("wh_type_signature", "", count, type, &total);
     if (status != WH_OK)
         return status;
     if (!hash || !basics)

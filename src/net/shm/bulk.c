@@ -130,7 +130,7 @@ void whi_bulk_write(const whi_span *dst, void *host, size_t size, uint64_t offse
     if (!dst->ptr)
         dst->move(dst->ctx, dst->base, host, size);
     else if (size >= WHI_COPY_LARGE && offset >= shared_cache() / 2)
-        whi_copy_stream(dst->ptr, host, size);
+        whi_copy_nontemporal(dst->ptr, host, size);
     else
         whi_copy(dst->ptr, host, size);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Measures the shm lane between two pinned processes: half round trips of small messages, streams
+// Measures the shm lane between two pinned processes: half round trips of small messages, flows
 // of large ones, and what one call costs by itself:
 // `shm-bench [chunk KiB [chunks [eager limit]]]`.
 //
@@ -150,12 +150,12 @@ static void message_rate(end *self, bool first, uint32_t size) {
         runs[run] = (double)(whi_clock_ns() - start) / COUNT;
     }
     char what[64];
-    snprintf(what, sizeof(what), "%u B stream", size);
+    snprintf(what, sizeof(what), "%u B one-way", size);
     if (first)
         report(what, runs, false, "ns per message");
 }
 
-static void stream(end *self, bool first, uint64_t size) {
+static void one_way(end *self, bool first, uint64_t size) {
     uint64_t count = (size < (1 << 20) ? (uint64_t)256 << 20 : (uint64_t)384 << 20) / size;
     double runs[RUNS];
     for (int run = 0; run < RUNS; run++) {
@@ -171,7 +171,7 @@ static void stream(end *self, bool first, uint64_t size) {
         runs[run] = (double)(count * size) / (double)(whi_clock_ns() - start);
     }
     char what[64];
-    snprintf(what, sizeof(what), "%zu KiB stream", (size_t)size >> 10);
+    snprintf(what, sizeof(what), "%zu KiB one-way", (size_t)size >> 10);
     if (first)
         report(what, runs, true, "GB/s");
 }
@@ -273,10 +273,10 @@ static void run(bool first, test_wire *wire) {
     message_rate(&self, first, 8);
     message_rate(&self, first, 1008);
     for (uint64_t size = 64 << 10; size <= LARGEST; size *= size < (1 << 20) ? 4 : 8)
-        stream(&self, first, size);
+        one_way(&self, first, size);
     for (uint64_t size = 64 << 10; size <= LARGEST; size *= 16)
         large_latency(&self, first, size);
-    stream(&self, first, LARGEST);
+    one_way(&self, first, LARGEST);
     free(self.memory);
 }
 

@@ -79,9 +79,9 @@ void whi_shm_drop_bulk(whi_shm *lane);
 // whi_shm_commit publishes a record that was reserved, and wakes the peer if it sleeps.
 //
 // Whoever answers will be answered: there the peer polls for what comes next, so the record gets a
-// gap behind it (docs/design/shm.md); in a stream its processor should fetch ahead.  The price is
-// ring space when both sides stream at once: every record then looks like an answer, and an 8-byte
-// message takes 1,088 bytes instead of 64.
+// gap behind it (docs/design/shm.md); in a one-way flow its processor should fetch ahead.  The
+// price is ring space when both sides send at once: every record then looks like an answer, and an
+// 8-byte message takes 1,088 bytes instead of 64.
 static inline void whi_shm_commit(whi_shm *lane, const whi_hdr *hdr) {
     bool answers = lane->answered != lane->rx.pos;
     lane->answered = lane->rx.pos;

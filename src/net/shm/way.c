@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Choosing between plain and streaming stores, see way.h.
+// Choosing between plain and nontemporal stores, see way.h.
 //
-// The sender times its own half only.  Streaming must halve that: it makes the receiver's half slower, which the sender
-// does not see, and in all that was measured a common cache is left for less only by mistake.
+// The sender times its own half only.  Nontemporal stores must halve that: they make the receiver's half slower, which the
+// sender does not see, and in all that was measured a common cache is left for less only by mistake.
 #include "net/shm/way.h"
 
 #include "base/clock.h"
@@ -23,7 +23,7 @@ void whi_way_init(whi_way *way) {
 }
 
 bool whi_way_choose(whi_way *way) {
-    return --way->left == 0 ? !way->streams : way->streams;
+    return --way->left == 0 ? !way->nontemporal : way->nontemporal;
 }
 
 // smooth takes a new figure in; one that a lost time slice has spoilt does not count for much.
@@ -34,9 +34,9 @@ static uint32_t smooth(uint32_t old, uint64_t cost) {
     return old ? (uint32_t)((old * (SMOOTH - 1ull) + cost) / SMOOTH) + 1 : (uint32_t)cost + 1;
 }
 
-void whi_way_note(whi_way *way, bool streamed, uint64_t cycles, size_t size) {
+void whi_way_note(whi_way *way, bool nontemporal, uint64_t cycles, size_t size) {
     uint64_t cost = cycles * 1024 / size;
-    uint32_t *known = &way->cost[streamed];
+    uint32_t *known = &way->cost[nontemporal];
     if (way->left) {
         *known = smooth(*known, cost);
         // What has become slow calls for a trial at once.
@@ -47,11 +47,11 @@ void whi_way_note(whi_way *way, bool streamed, uint64_t cycles, size_t size) {
     // The last trial was long ago: what is cheaper now is believed.
     *known = cost < *known ? (uint32_t)cost + 1 : smooth(*known, cost);
     bool better = way->cost[0] > (uint64_t)GAIN * way->cost[1];
-    if (better != way->streams)
+    if (better != way->nontemporal)
         way->interval = INTERVAL_MIN;
     else if (way->interval < INTERVAL_MAX)
         way->interval *= 2;
-    way->streams = better;
+    way->nontemporal = better;
     way->settled = way->cost[better];
     way->left = way->interval;
 }
@@ -62,12 +62,12 @@ void whi_way_copy(whi_way *way, void *to, const whi_span *src, size_t size) {
     } else if (size < WHI_WAY_MIN) {
         whi_copy(to, src->ptr, size);
     } else {
-        bool stream = whi_way_choose(way);
+        bool nontemporal = whi_way_choose(way);
         uint64_t start = whi_clock_cycles();
-        if (stream)
-            whi_copy_stream(to, src->ptr, size);
+        if (nontemporal)
+            whi_copy_nontemporal(to, src->ptr, size);
         else
             whi_copy(to, src->ptr, size);
-        whi_way_note(way, stream, whi_clock_cycles() - start, size);
+        whi_way_note(way, nontemporal, whi_clock_cycles() - start, size);
     }
 }

@@ -9,29 +9,29 @@
 
 enum { KIB = 1024 };
 
-// copies notes `count` copies of a KiB that would cost this much, and returns how many of them streamed.
-static int copies(whi_way *way, int count, unsigned plain, unsigned streaming) {
-    int streamed = 0;
+// copies notes `count` copies of a KiB that would cost this much, and returns how many of them were nontemporal.
+static int copies(whi_way *way, int count, unsigned plain, unsigned around) {
+    int taken = 0;
     for (int i = 0; i < count; i++) {
-        bool stream = whi_way_choose(way);
-        whi_way_note(way, stream, stream ? streaming : plain, KIB);
-        streamed += stream;
+        bool nontemporal = whi_way_choose(way);
+        whi_way_note(way, nontemporal, nontemporal ? around : plain, KIB);
+        taken += nontemporal;
     }
-    return streamed;
+    return taken;
 }
 
 TEST(a_common_cache_is_used) {
     whi_way way;
     whi_way_init(&way);
     CHECK(copies(&way, 10000, 100, 90) < 20);
-    CHECK(!way.streams);
+    CHECK(!way.nontemporal);
 }
 
-TEST(streaming_where_plain_stores_are_slow) {
+TEST(nontemporal_where_plain_stores_are_slow) {
     whi_way way;
     whi_way_init(&way);
     CHECK(copies(&way, 10000, 1500, 120) > 9980);
-    CHECK(way.streams);
+    CHECK(way.nontemporal);
 }
 
 TEST(a_change_is_seen) {
@@ -40,7 +40,7 @@ TEST(a_change_is_seen) {
     (void)copies(&way, 100000, 100, 90);
     CHECK(copies(&way, 100, 1500, 120) > 90);    // it hurts: at once
     CHECK(copies(&way, 10000, 100, 90) < 5000);  // it only could be better: at the next trial
-    CHECK(!way.streams);
+    CHECK(!way.nontemporal);
 }
 
 TEST(one_lost_time_slice_changes_nothing) {
@@ -51,15 +51,16 @@ TEST(one_lost_time_slice_changes_nothing) {
         (void)copies(&way, 1, 10000000, 10000000);
         CHECK(copies(&way, 100, 100, 90) < 10);
     }
-    CHECK(!way.streams);
+    CHECK(!way.nontemporal);
 }
 
 TEST(figures_of_any_size) {
     whi_way way;
     whi_way_init(&way);
     for (int i = 0; i < 1000; i++) {
-        bool stream = whi_way_choose(&way);
-        whi_way_note(&way, stream, i % 3 ? 0 : UINT64_MAX / 2048, i % 5 ? KIB : (size_t)1 << 40);
+        bool nontemporal = whi_way_choose(&way);
+        whi_way_note(&way, nontemporal, i % 3 ? 0 : UINT64_MAX / 2048,
+                     i % 5 ? KIB : (size_t)1 << 40);
     }
     whi_way_init(&way);
     CHECK(copies(&way, 1000, 0, 0) < 20);

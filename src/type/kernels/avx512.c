@@ -169,7 +169,7 @@ WHI_INLINE void transpose(__m512d r[8]) {
 }
 
 WHI_INLINE void tile_8(char *packed, int64_t pitch, char *base, int64_t s1, int64_t s0,
-                       whi_direction way, int bytes, bool stream) {
+                       whi_direction way, int bytes, bool nontemporal) {
     if (s1 != 8) {
         whi_cross_tile(packed, pitch, base, s1, s0, way, bytes);
         return;
@@ -180,7 +180,7 @@ WHI_INLINE void tile_8(char *packed, int64_t pitch, char *base, int64_t s1, int6
     transpose(r);
     for (int i = 0; i < 8; i++) {
         char *to = way == WHI_PACK ? packed + i * pitch : whi_at(base, i * s0);
-        if (stream)
+        if (nontemporal)
             _mm512_stream_pd((double *)(void *)to, r[i]);
         else
             _mm512_storeu_pd(to, r[i]);
@@ -192,17 +192,17 @@ static void tile_8_cached(char *packed, int64_t pitch, char *base, int64_t s1, i
     tile_8(packed, pitch, base, s1, s0, way, bytes, false);
 }
 
-static void tile_8_stream(char *packed, int64_t pitch, char *base, int64_t s1, int64_t s0,
-                          whi_direction way, int bytes) {
+static void tile_8_nontemporal(char *packed, int64_t pitch, char *base, int64_t s1, int64_t s0,
+                               whi_direction way, int bytes) {
     tile_8(packed, pitch, base, s1, s0, way, bytes, true);
 }
 
 // The same with stores around the cache, for packed rows that are whole lines.  The caller fences.
-WHI_KERNEL(cross_8_stream) {
+WHI_KERNEL(cross_8_nontemporal) {
     bool lines = s1 == 8 && (uintptr_t)packed % LINE == 0 && n0 * 8 % LINE == 0;
     (void)leaf;
     return whi_cross(packed, base, n1, s1, n0, s0, WHI_PACK, 8,
-                     lines ? tile_8_stream : tile_8_cached);
+                     lines ? tile_8_nontemporal : tile_8_cached);
 }
 
 WHI_SIZE_CLASSES(WHI_KERNELS_OF_SIZE)
@@ -214,4 +214,4 @@ WHI_CROSS_OF_SIZE(16, whi_cross_tile)
 WHI_WIDE_LISTS
 WHI_COPY
 
-WHI_KERNEL_SET(avx512, cross_8_stream);
+WHI_KERNEL_SET(avx512, cross_8_nontemporal);

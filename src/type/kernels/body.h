@@ -354,14 +354,14 @@ WHI_INLINE char *whi_cross(char *packed, char *base, int64_t n1, int64_t s1, int
         [WHI_SIZE_8] = cross_8_##way, [WHI_SIZE_16] = cross_16_##way                               \
     }
 
-// The table of a set from the functions that the macros above have made; `stream_8` may be NULL.
-#define WHI_KERNEL_SET(set, stream_8)                                                              \
+// The table of a set from the functions that the macros above have made; `nontemporal_8` may be NULL.
+#define WHI_KERNEL_SET(set, nontemporal_8)                                                         \
     const whi_kernels whi_kernels_##set = {                                                        \
         .isa = #set,                                                                               \
         .rows = {{WHI_SIZE_CLASSES(WHI_ROWS_PACK)}, {WHI_SIZE_CLASSES(WHI_ROWS_UNPACK)}},          \
         .blocks = {{WHI_SIZE_CLASSES(WHI_BLOCKS_PACK)}, {WHI_SIZE_CLASSES(WHI_BLOCKS_UNPACK)}},    \
         .cross = {WHI_CROSS_ENTRIES(pack), WHI_CROSS_ENTRIES(unpack)},                             \
-        .cross_8_stream = stream_8,                                                                \
+        .cross_8_nontemporal = nontemporal_8,                                                      \
         .copy = copy,                                                                              \
         .list = {list_pack, list_unpack},                                                          \
         .list_wide = {list_wide_pack, list_wide_unpack},                                           \

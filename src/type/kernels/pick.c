@@ -59,8 +59,8 @@ void whi_kernels_pick(whi_leaf *leaf) {
         case WHI_RUN:
             leaf->move[way] = set->rows[way][size];
             leaf->cross[way] = set->cross[way][size];
-            leaf->stream[way] = whi_stream_rows((whi_direction)way, leaf->len);
-            leaf->cross_stream = size == WHI_SIZE_8 ? set->cross_8_stream : NULL;
+            leaf->nontemporal[way] = whi_nontemporal_rows((whi_direction)way, leaf->len);
+            leaf->cross_nontemporal = size == WHI_SIZE_8 ? set->cross_8_nontemporal : NULL;
             break;
         case WHI_BLOCKS: leaf->move[way] = set->blocks[way][size]; break;
         case WHI_LIST:
