@@ -2,7 +2,7 @@
 //
 // Matching: which receive gets a message, and which message a receive gets.
 //
-// A match table serves one class of messages (tag or object) of one worker.  Receives wait in a hash of (endpoint
+// A match table serves one kind of messages (tag or object) of one worker.  Receives wait in a hash of (endpoint
 // or any, tag) when their mask is whole, else in a list; messages that came first wait in lists by arrival
 // and in hashes by (endpoint, tag) and by tag.  The rule: of the receives that accept a message the one
 // posted first wins, on its endpoint or on the worker; of the messages that a receive accepts the first

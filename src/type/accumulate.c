@@ -55,7 +55,7 @@ static void combine_padded(const reducer *self, char *at, size_t n, uint8_t tag)
 }
 
 static bool padded(const whi_basic *basic) {
-    return basic->cls == WHI_CLASS_PAIR && basic->index_at != basic->value;
+    return basic->type_class == WHI_TYPE_CLASS_PAIR && basic->index_at != basic->value;
 }
 
 static bool reduce_bytes(whi_visitor *visitor, uintptr_t at, int64_t size, uint8_t tag) {

@@ -69,7 +69,8 @@ wh_status wh_type_get_elements(const wh_type *type, int64_t size, int64_t *basic
     if (!basics)
         return whi_type_fail(WH_EINVAL, "wh_type_get_elements: basics is NULL");
     // Behind the value of a pair its index begins, an element of its own.
-    bool between = at.cut && at.cut->cls == WHI_CLASS_PAIR && at.within == at.cut->value;
+    bool between =
+        at.cut && at.cut->type_class == WHI_TYPE_CLASS_PAIR && at.within == at.cut->value;
     if (at.cut && !between)
         return whi_type_fail(
             WH_EINVAL, "wh_type_get_elements: size is %" PRId64 ", which cuts an element", size);

@@ -70,9 +70,10 @@ static void get_long_double(char *to, const char *from) {
 #endif
 
 // One number: `width` bytes here, `wide` bytes there.
-static void convert(char *there, int wide, char *here, int width, unsigned cls, bool unpack) {
-    bool is_signed = cls == WHI_CLASS_INT;
-    if (cls == WHI_CLASS_FLOAT && width == sizeof(long double))
+static void convert(char *there, int wide, char *here, int width, unsigned type_class,
+                    bool unpack) {
+    bool is_signed = type_class == WHI_TYPE_CLASS_INT;
+    if (type_class == WHI_TYPE_CLASS_FLOAT && width == sizeof(long double))
         (unpack ? get_long_double(here, there) : put_long_double(there, here));
     else if (unpack)
         get_number(here, width, there, wide, is_signed);
@@ -82,14 +83,16 @@ static void convert(char *there, int wide, char *here, int width, unsigned cls, 
 
 static void convert_element(char *there, char *here, const whi_basic *basic, bool unpack) {
     int wide = basic->ext32, width = basic->size;
-    if (basic->cls == WHI_CLASS_COMPLEX) {
-        convert(there, wide / 2, here, width / 2, WHI_CLASS_FLOAT, unpack);
-        convert(there + wide / 2, wide / 2, here + width / 2, width / 2, WHI_CLASS_FLOAT, unpack);
-    } else if (basic->cls == WHI_CLASS_PAIR) {
-        convert(there, wide - 4, here, basic->value, basic->value_cls, unpack);
-        convert(there + wide - 4, 4, here + basic->index_at, sizeof(int), WHI_CLASS_INT, unpack);
+    if (basic->type_class == WHI_TYPE_CLASS_COMPLEX) {
+        convert(there, wide / 2, here, width / 2, WHI_TYPE_CLASS_FLOAT, unpack);
+        convert(there + wide / 2, wide / 2, here + width / 2, width / 2, WHI_TYPE_CLASS_FLOAT,
+                unpack);
+    } else if (basic->type_class == WHI_TYPE_CLASS_PAIR) {
+        convert(there, wide - 4, here, basic->value, basic->value_class, unpack);
+        convert(there + wide - 4, 4, here + basic->index_at, sizeof(int), WHI_TYPE_CLASS_INT,
+                unpack);
     } else {
-        convert(there, wide, here, width, basic->cls, unpack);
+        convert(there, wide, here, width, basic->type_class, unpack);
     }
 }
 

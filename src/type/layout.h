@@ -23,7 +23,7 @@ enum {
     WHI_DIMS = 12,       // loops in one layout; what nests deeper continues in a child layout
     WHI_LIST_STEP = 32,  // a list knows the packed position of every 32nd run
     WHI_EXPAND = 64,     // a struct of no more runs than this becomes one list
-    WHI_TAG_NONE = 255,  // the tag of bytes whose element class does not matter
+    WHI_TAG_NONE = 255,  // the tag of bytes whose type class does not matter
 };
 
 typedef struct whi_layout whi_layout;

@@ -326,10 +326,11 @@ static void add_token(int64_t offset, wh_type_id id, void *arg) {
     (void)offset;
     tokens *all = arg;
     const whi_basic *basic = &whi_basics[id];
-    bool pair = basic->cls == WHI_CLASS_PAIR;
-    all->token[all->n++] = (uint16_t)((pair ? basic->value_cls : basic->cls) * 256 + basic->value);
+    bool pair = basic->type_class == WHI_TYPE_CLASS_PAIR;
+    all->token[all->n++] =
+        (uint16_t)((pair ? basic->value_class : basic->type_class) * 256 + basic->value);
     if (pair)
-        all->token[all->n++] = WHI_CLASS_INT * 256 + sizeof(int);
+        all->token[all->n++] = WHI_TYPE_CLASS_INT * 256 + sizeof(int);
 }
 
 typedef struct borders {
@@ -340,7 +341,7 @@ static void add_border(int64_t offset, wh_type_id id, void *arg) {
     (void)offset;
     borders *b = arg;
     b->at += whi_basics[id].size;
-    b->basics += whi_basics[id].cls == WHI_CLASS_PAIR ? 2 : 1;
+    b->basics += whi_basics[id].type_class == WHI_TYPE_CLASS_PAIR ? 2 : 1;
     if (b->at > b->limit)
         return;
     b->border = b->at;
@@ -359,7 +360,7 @@ static void check_borders(const sample *s) {
     }
 }
 
-// Two samples have one signature exactly when the oracle visits the same classes and widths.
+// Two samples have one signature exactly when the oracle visits the same type classes and widths.
 static void check_signature(const sample *s) {
     static tokens now, before;
     static uint64_t hash_before;

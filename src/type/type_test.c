@@ -340,7 +340,7 @@ TEST(borders_keep_elements_whole) {
     wh_type_release(type);
 }
 
-TEST(signatures_go_by_class_and_width) {
+TEST(signatures_go_by_type_class_and_width) {
     uint64_t a, b;
     int64_t n;
     CHECK_EQ_INT(wh_type_signature(basic(WH_TYPE_INT), 4, &a, &n), WH_OK);

@@ -257,7 +257,7 @@ wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *
     self->wire_arg = opts->wire_arg;
     self->fetcher.mode = opts->peer ? (whi_fetch_mode)opts->fetch : WHI_FETCH_NEVER;
     self->fetcher.peer.pid = opts->peer;
-    for (int i = 0; i < WHI_FETCH_CLASSES; i++)
+    for (int i = 0; i < WHI_FETCH_SIZE_CLASSES; i++)
         whi_pick_init(&self->fetcher.picks[i]);
     if (opts->fetch != WHI_FETCH_NEVER)
         whi_shm_introduce(self);

@@ -62,8 +62,8 @@ WHI_INLINE void whi_move_lines(char *to, const char *from, int64_t len) {
 }
 
 // Moves a run of `len` bytes, which is of the size class (bytes, exact).
-WHI_INLINE void whi_move_class(char *to, const char *from, int64_t len, whi_size_class size,
-                               int bytes, bool exact) {
+WHI_INLINE void whi_move_size_class(char *to, const char *from, int64_t len, whi_size_class size,
+                                    int bytes, bool exact) {
     if (size == WHI_SIZE_lines) {
         whi_move_lines(to, from, len);
     } else {
@@ -78,15 +78,15 @@ WHI_INLINE void whi_move_any(char *to, const char *from, int64_t len) {
     if (len >= 64)
         whi_move_lines(to, from, len);
     else if (len >= 32)
-        whi_move_class(to, from, len, WHI_SIZE_33to63, 32, false);
+        whi_move_size_class(to, from, len, WHI_SIZE_33to63, 32, false);
     else if (len >= 16)
-        whi_move_class(to, from, len, WHI_SIZE_17to31, 16, false);
+        whi_move_size_class(to, from, len, WHI_SIZE_17to31, 16, false);
     else if (len >= 8)
-        whi_move_class(to, from, len, WHI_SIZE_9to15, 8, false);
+        whi_move_size_class(to, from, len, WHI_SIZE_9to15, 8, false);
     else if (len >= 4)
-        whi_move_class(to, from, len, WHI_SIZE_5to7, 4, false);
+        whi_move_size_class(to, from, len, WHI_SIZE_5to7, 4, false);
     else if (len >= 2)
-        whi_move_class(to, from, len, WHI_SIZE_3, 2, false);
+        whi_move_size_class(to, from, len, WHI_SIZE_3, 2, false);
     else
         *to = *from;
 }
@@ -101,7 +101,7 @@ WHI_INLINE char *whi_rows_ahead(char *packed, char *base, int64_t n1, int64_t s1
             char *to = way == WHI_PACK ? packed : row, *from = way == WHI_PACK ? row : packed;
             if (ahead)  // beyond the last run it asks in vain, but never faults
                 whi_prefetch(whi_at(row, ahead * s0), way);
-            whi_move_class(to, from, len, size, bytes, exact);
+            whi_move_size_class(to, from, len, size, bytes, exact);
             row = whi_at(row, s0);
             packed += len;
         }
@@ -139,7 +139,7 @@ WHI_INLINE char *whi_blocks(const whi_leaf *leaf, char *packed, char *base, int6
             WHI_UNROLL for (int64_t k = 0; k < n; k++) {
                 char *run = whi_at(here, off32 ? (int64_t)off32[k] : off[k]);
                 char *to = way == WHI_PACK ? packed : run, *from = way == WHI_PACK ? run : packed;
-                whi_move_class(to, from, len, size, bytes, exact);
+                whi_move_size_class(to, from, len, size, bytes, exact);
                 packed += len;
             }
         }
@@ -172,7 +172,7 @@ WHI_INLINE void whi_field(char *packed, int64_t packed_step, char *base, int64_t
                           bool exact) {
     WHI_UNROLL for (int64_t i = 0; i < n; i++) {
         char *to = way == WHI_PACK ? packed : base, *from = way == WHI_PACK ? base : packed;
-        whi_move_class(to, from, len, size, bytes, exact);
+        whi_move_size_class(to, from, len, size, bytes, exact);
         packed += packed_step;
         base = whi_at(base, step);
     }

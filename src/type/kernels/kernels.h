@@ -12,7 +12,7 @@
 
 #include "type/layout.h"
 
-// Size classes of a run: X(name, bytes per move, exact).  An exact class moves that many bytes; the
+// Size classes of a run: X(name, bytes per move, exact).  An exact size class moves that many bytes; the
 // others move a run of n to 2n - 1 bytes by two moves that overlap.
 #define WHI_SIZE_CLASSES(X)                                                                        \
     X(1, 1, true)                                                                                  \
@@ -74,7 +74,7 @@ const whi_kernels *whi_kernels_here(void);
 // have their plan keep their kernels.
 bool whi_kernels_use(const char *isa);
 
-// whi_size_class_of returns the class of runs of `len` bytes.
+// whi_size_class_of returns the size class of runs of `len` bytes.
 whi_size_class whi_size_class_of(int64_t len);
 
 // whi_kernels_pick chooses the kernels of a leaf.
