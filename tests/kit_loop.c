@@ -97,11 +97,11 @@ bool kit_loop_idle(const kit_loop *loop) {
     return whi_loop_idle(loop->net);
 }
 
-void kit_loop_cut(kit_loop *loop) {
+void kit_loop_disconnect(kit_loop *loop) {
     for (int side = 0; side < 2; side++) {
         whi_link *link = whi_link_find(loop->worker[side], loop->peer[side]);
         if (link) {
-            whi_loop_cut(link->tx);
+            whi_loop_disconnect(link->tx);
             return;
         }
     }

@@ -60,7 +60,7 @@
     X(close_timeout, "WHERRY_CLOSE_TIMEOUT", MS, "5s", "1ms", "1h",                                \
       "Time that an orderly close waits for the peer before it gives up.")                         \
     X(grace, "WHERRY_GRACE", MS, "30s", "0", "1d",                                                 \
-      "Time that a peer has to let go of a buffer of a cancelled operation before its link fails.") \
+      "Time that a peer has to return a buffer of a cancelled operation before its link fails.")   \
     X(peer_timeout, "WHERRY_PEER_TIMEOUT", MS, "10s", "100ms", "1d",                               \
       "Time without an answer after which a peer on another host counts as dead.")                 \
     X(secret, "WHERRY_SECRET", SECRET, "", "", "",                                                 \

@@ -57,7 +57,7 @@ void whi_dial_end(whi_dial *dial) {
     whi_worker_defer(dial->worker, &dial->deferred, free_dial);
 }
 
-void whi_dial_give_up(whi_dial *dial, wh_status status, const char *sentence) {
+void whi_dial_fail(whi_dial *dial, wh_status status, const char *sentence) {
     char text[448];
     snprintf(text, sizeof(text), "connecting to %s: %s", dial->target, sentence);
     whi_log(WHI_DEBUG, "D-DIAL-01", "%s", text);
@@ -130,7 +130,7 @@ static void on_resolved(whi_dial *dial) {
     dial->count = whi_resolve_take(dial->resolve, dial->addrs);
     close_fd(dial);
     if (!dial->count) {
-        whi_dial_give_up(dial, WH_EADDRESS, "the name does not resolve");
+        whi_dial_fail(dial, WH_EADDRESS, "the name does not resolve");
         return;
     }
     start_attempts(dial);
@@ -162,7 +162,7 @@ static void on_timer(whi_timer *timer, void *arg) {
                            : dial->state == WHI_DIAL_CONNECTING
                                ? "nothing answered in time"
                                : "the handshake did not finish in time";
-        whi_dial_give_up(dial, WH_ETIMEDOUT, what);
+        whi_dial_fail(dial, WH_ETIMEDOUT, what);
         return;
     }
     if (dial->state == WHI_DIAL_NEW) {
@@ -230,7 +230,7 @@ static void try_next(whi_dial *dial) {
         dial->error = st;
         snprintf(dial->sentence, sizeof(dial->sentence), "%s", wh_status_text(st));
     }
-    whi_dial_give_up(dial, dial->error, dial->sentence);
+    whi_dial_fail(dial, dial->error, dial->sentence);
 }
 
 // resolve_name looks the name up, which takes a thread and a descriptor.
@@ -239,7 +239,7 @@ static void resolve_name(whi_dial *dial) {
     if (st == WH_OK)
         st = whi_worker_watch(dial->worker, &dial->watch, dial->fd, EPOLLIN);
     if (st != WH_OK) {
-        whi_dial_give_up(dial, st, "the name cannot be looked up");
+        whi_dial_fail(dial, st, "the name cannot be looked up");
         return;
     }
     dial->state = WHI_DIAL_RESOLVING;

@@ -24,7 +24,7 @@ void whi_dial_offer(whi_dial *dial) {
     whi_hello hello;
     wh_status st = whi_hello_mine(dial->worker, WHI_HELLO_OFFER, whi_dial_has_secret(dial), &hello);
     if (st == WH_OK && !hello.lanes) {
-        whi_dial_give_up(dial, WH_ENOLANE, whi_worker_ucx_why(dial->worker));
+        whi_dial_fail(dial, WH_ENOLANE, whi_worker_ucx_why(dial->worker));
         return;
     }
     if (whi_dial_has_secret(dial))
@@ -93,9 +93,9 @@ static bool proven(whi_dial *dial) {
     bool has = dial->peer.flags & WHI_HELLO_HAS_SECRET;
     uint8_t mac[WHI_HELLO_MAC_SIZE];
     if (has != whi_dial_has_secret(dial)) {
-        whi_dial_give_up(dial, WH_EAUTH,
-                         has ? "that side asks for a secret and this side has none"
-                             : "this side has a secret and that side has none");
+        whi_dial_fail(dial, WH_EAUTH,
+                      has ? "that side asks for a secret and this side has none"
+                          : "this side has a secret and that side has none");
         return false;
     }
     if (!has)
@@ -103,15 +103,15 @@ static bool proven(whi_dial *dial) {
     if (whi_hello_prove(dial->secret, WHI_ROLE_ACCEPTOR, dial->offer, dial->answer, mac) == WH_OK &&
         whi_hello_proof_ok(mac, dial->peer.mac))
         return true;
-    whi_dial_give_up(dial, WH_EAUTH, "the secret of that side is another one");
+    whi_dial_fail(dial, WH_EAUTH, "the secret of that side is another one");
     return false;
 }
 
-// workable says whether what the peer offers can be worked with; it has given up otherwise.
+// workable says whether what the peer offers can be worked with; it has failed the dial otherwise.
 static bool workable(whi_dial *dial, uint32_t lanes) {
     char ours[32], theirs[32], text[400];
     if (dial->peer.eager_max < WHI_EAGER_MIN || dial->peer.chunk_max < WHI_CHUNK_MIN) {
-        whi_dial_give_up(dial, WH_EPROTOCOL, "that side has limits that no side can work with");
+        whi_dial_fail(dial, WH_EPROTOCOL, "that side has limits that no side can work with");
         return false;
     }
     if (lanes)
@@ -122,7 +122,7 @@ static bool workable(whi_dial *dial, uint32_t lanes) {
     whi_context_lane_names(dial->peer.lanes, theirs, sizeof(theirs));
     snprintf(text, sizeof(text), "no lane in common: lanes=%s here, lanes=%s there%s%s", ours,
              theirs, *why ? "; here " : "", why);
-    whi_dial_give_up(dial, WH_ENOLANE, text);
+    whi_dial_fail(dial, WH_ENOLANE, text);
     return false;
 }
 
@@ -138,7 +138,7 @@ static void take_answer(whi_dial *dial) {
     if (order == 0) {
         wh_status st = whi_self_link(worker, dial->secret, dial->fd, &link);
         if (st != WH_OK) {
-            whi_dial_give_up(dial, st, "no link of the worker to itself");
+            whi_dial_fail(dial, st, "no link of the worker to itself");
             return;
         }
     }
@@ -164,8 +164,8 @@ static void take_answer(whi_dial *dial) {
     if (!here && (lanes & WHI_LANE_SHM) && dial->peer.local_name[0])
         here = upgrade(dial);
     if (lanes == WHI_LANE_SHM && !here) {
-        whi_dial_give_up(dial, WH_ENOLANE,
-                         "lanes=shm, and the two sides do not share a host and network namespace");
+        whi_dial_fail(dial, WH_ENOLANE,
+                      "lanes=shm, and the two sides do not share a host and network namespace");
         return;
     }
     confirm(dial);
@@ -186,7 +186,7 @@ static void take_ready(whi_dial *dial) {
     wh_status st = whi_link_new(worker, fd, &dial->peer, true, dial->local, name, &link);
     if (st != WH_OK) {
         close(fd);
-        whi_dial_give_up(dial, st, "no link to the peer");
+        whi_dial_fail(dial, st, "no link to the peer");
         return;
     }
     whi_link_learn(link, dial->secret);
@@ -214,7 +214,7 @@ static void take_existing(whi_dial *dial, const whi_hello *hello) {
     if (link && dial->state == WHI_DIAL_CONFIRMED && memcmp(dial->peer.uuid, hello->uuid, 16) == 0)
         whi_link_learn(link, dial->secret);  // proven both ways just now
     if (link && !whi_link_knows(link, dial->secret)) {
-        whi_dial_give_up(dial, WH_EAUTH, "the secret of that side is another one");
+        whi_dial_fail(dial, WH_EAUTH, "the secret of that side is another one");
         return;
     }
     memcpy(dial->peer.uuid, hello->uuid, 16);
@@ -230,12 +230,12 @@ static void take_record(whi_dial *dial) {
         snprintf(text, sizeof(text), "protocol versions %u to %u here, %u to %u there",
                  WHI_PROTOCOL_VERSION_MIN, WHI_PROTOCOL_VERSION, hello.version_min,
                  hello.version_max);
-        whi_dial_give_up(dial, st, text);
+        whi_dial_fail(dial, st, text);
     } else if (st != WH_OK) {
-        whi_dial_give_up(dial, WH_EPROTOCOL, "what listens there is not Wherry");
+        whi_dial_fail(dial, WH_EPROTOCOL, "what listens there is not Wherry");
     } else if (hello.step == WHI_HELLO_REJECT) {
         bool known = hello.status <= WH_EINVAL && hello.status >= WHI_STATUS_LAST;
-        whi_dial_give_up(dial, known ? (wh_status)hello.status : WH_EREFUSED, hello.text);
+        whi_dial_fail(dial, known ? (wh_status)hello.status : WH_EREFUSED, hello.text);
     } else if (hello.step == WHI_HELLO_EXISTING) {
         take_existing(dial, &hello);
     } else if (hello.step == WHI_HELLO_ANSWER && dial->state == WHI_DIAL_OFFERED) {
@@ -244,7 +244,7 @@ static void take_record(whi_dial *dial) {
     } else if (hello.step == WHI_HELLO_READY && dial->state == WHI_DIAL_CONFIRMED) {
         take_ready(dial);
     } else {
-        whi_dial_give_up(dial, WH_EPROTOCOL, "the handshake is out of turn");
+        whi_dial_fail(dial, WH_EPROTOCOL, "the handshake is out of turn");
     }
 }
 

@@ -84,8 +84,8 @@ typedef struct whi_link_user {
     bool (*needed)(const whi_link *link);
     void (*ended)(whi_link *link, wh_status why, const char *sentence);
 
-    // cut: the peer reaches no memory of ours by the ucx lane any more.
-    void (*cut)(whi_link *link);
+    // disconnected: the peer reaches no memory of ours by the ucx lane any more.
+    void (*disconnected)(whi_link *link);
 
     void (*dump)(const whi_link *link, FILE *file);
 } whi_link_user;

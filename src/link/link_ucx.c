@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How a link comes to its ucx lane, and how it lets go of it.
+// How a link comes to its ucx lane, and how it releases it.
 //
 // Both sides tell each other over the socket how to be reached; who has heard it all connects, and switches over with
 // the last record of its direction of the socket.  Until then a link that wants ucx holds back its messages, so that
@@ -43,17 +43,18 @@ static void lane_closed(void *arg) {
     whi_worker_defer(link->worker, &link->deferred, link->deferred.fn);
 }
 
-// lane_cut ends the peer's leases, which must not wait for a chunk that UCX never gives back.
-static void lane_cut(void *arg) {
+// lane_disconnected ends the peer's leases, which must not wait for a chunk that UCX never gives back.
+static void lane_disconnected(void *arg) {
     whi_link *link = arg;
-    whi_link_user_of(link)->cut(link);
+    whi_link_user_of(link)->disconnected(link);
 }
 
-static const whi_ucx_owner owner = {.wake = wake, .cut = lane_cut, .closed = lane_closed};
+static const whi_ucx_owner owner = {
+    .wake = wake, .disconnected = lane_disconnected, .closed = lane_closed};
 
 static void close_lane(whi_link *link) {
     if (link->failed)
-        whi_ucx_lane_abandon(link->fast);
+        whi_ucx_lane_lost(link->fast);
     whi_worker_ucx_busy(link->worker);
     link->fast->ops->close(link->fast);
 }
@@ -93,8 +94,8 @@ static void without(whi_link *link, const char *why) {
     whi_link_mark(link);
 }
 
-// give_up tells the peer that this side does without.
-static void give_up(whi_link *link, const char *why) {
+// fail tells the peer that this side does without the lane.
+static void fail(whi_link *link, const char *why) {
     char text[WHI_CONTROL_MAX];
     int size = snprintf(text, sizeof(text), "%s", why);
     whi_hdr hdr = {.size = (uint32_t)(size < WHI_CONTROL_MAX ? size : WHI_CONTROL_MAX - 1),
@@ -110,7 +111,7 @@ static void on_timer(whi_timer *timer, void *arg) {
     (void)timer;
     whi_link *link = arg;
     if (link->holding) {
-        give_up(link, "the other side has not told its UCX address in time");
+        fail(link, "the other side has not told its UCX address in time");
         return;
     }
     // All that was under way when the socket ended has had its time.
@@ -137,7 +138,7 @@ static void start(whi_link *link) {
     whi_timer_init(&link->lane_timer, on_timer, link);
     link->holding = true;
     if (!whi_worker_ucx_ready(worker)) {
-        give_up(link, whi_worker_ucx_why(worker));
+        fail(link, whi_worker_ucx_why(worker));
         return;
     }
     whi_ucx_opts opts = {.eager_limit = link->eager_max,
@@ -151,7 +152,7 @@ static void start(whi_link *link) {
         st = send_offer(link);
     }
     if (st != WH_OK) {
-        give_up(link, wh_status_text(st));
+        fail(link, wh_status_text(st));
         return;
     }
     whi_timers_add(&worker->timers, &link->lane_timer,
@@ -165,7 +166,7 @@ static void go_over(whi_link *link) {
     whi_free(link->offer);
     link->offer = NULL;
     if (st != WH_OK) {
-        give_up(link, why);
+        fail(link, why);
         return;
     }
     whi_hdr hdr = {.cls = WHI_CLASS_SWITCH, .aux = WHI_LANE_UCX};

@@ -24,7 +24,7 @@ bool whi_self_owns(const wh_worker *worker, const uint8_t uuid[16]) {
     return memcmp(uuid, worker->uuid, 16) == 0 || memcmp(uuid, other, 16) == 0;
 }
 
-static void give_up(whi_link *link, wh_status why) {
+static void fail(whi_link *link, wh_status why) {
     whi_link_fail(link, why, "the link to itself cannot be made: %s", wh_status_text(why));
 }
 
@@ -81,9 +81,9 @@ wh_status whi_self_link(wh_worker *worker, const char *secret, int fd, whi_link 
     if (net)
         whi_loop_net_release(net);
     if (st != WH_OK) {
-        give_up(ours, st);
+        fail(ours, st);
         if (theirs)
-            give_up(theirs, st);
+            fail(theirs, st);
         return st;
     }
     whi_link_set_lane(ours, a);

@@ -32,8 +32,8 @@ static void offer_again(whi_message *msg) {
     }
 }
 
-// lose ends a message whose payload does not come: its sender has withdrawn it, or it could not be had.
-static void lose(whi_message *msg, wh_request *waiter, bool broken) {
+// fail ends a message whose payload does not come: its sender has withdrawn it, or it could not be had.
+static void fail(whi_message *msg, wh_request *waiter, bool broken) {
     wh_endpoint *ep = msg->ep;
     if (is_held(msg)) {
         msg->gone = true;  // its user has it and will find it gone
@@ -69,7 +69,7 @@ static void fetched(wh_request *req, whi_req_stage stage) {
     if (msg->dropped)
         whi_message_free(msg);
     else if (status != WH_OK)
-        lose(msg, waiter, req->why != WH_OK);
+        fail(msg, waiter, req->why != WH_OK);
     else if (waiter)
         whi_recv_land_kept(waiter, msg);
     else if (!whi_list_linked(&msg->all_link) && !is_held(msg))
@@ -83,8 +83,8 @@ static wh_status never_posted(wh_request *req) {
 
 static const whi_req_ops fetch_ops = {.text = "fetch of a message",
                                       .post = never_posted,
-                                      .withdraw = whi_req_finish,
-                                      .ended = fetched,
+                                      .withdraw = whi_req_complete,
+                                      .completed = fetched,
                                       .sink = whi_recv_sink,
                                       .landed = whi_recv_landed,
                                       .match = WHI_MATCH_NONE,

@@ -9,15 +9,15 @@
 #include "link/dial.h"
 #include "message/endpoint.h"
 
-// abandon takes back an endpoint that is not to be: failure gives the caller nothing.
-static void abandon(wh_endpoint *ep) {
+// discard frees an endpoint that is not to be: failure gives the caller nothing.
+static void discard(wh_endpoint *ep) {
     ep->user_gone = true;
     whi_ep_end(ep, WH_EADDRESS, NULL);
     whi_ep_release(ep);
 }
 
-// give_up ends a connect early, and with it the endpoint.
-static void give_up(wh_request *req, wh_status why) {
+// fail_connect completes a connect early, and ends the endpoint with it.
+static void fail_connect(wh_request *req, wh_status why) {
     whi_ep_end(req->ep, why, "connecting was given up");
 }
 
@@ -27,7 +27,7 @@ static wh_status never_posted(wh_request *req) {
 }
 
 static const whi_req_ops connect_ops = {
-    .text = "connect", .post = never_posted, .withdraw = give_up, .match = WHI_MATCH_NONE};
+    .text = "connect", .post = never_posted, .withdraw = fail_connect, .match = WHI_MATCH_NONE};
 
 // want_done makes the request that tells of the connection; NULL when nobody asks.
 static wh_status want_done(wh_endpoint *ep, const wh_endpoint_opts *opts, bool wanted,
@@ -66,7 +66,7 @@ static wh_status new_endpoint(wh_worker *worker, const wh_endpoint_opts *opts, w
     if (st == WH_OK)
         st = whi_dial_new(worker, opts->secret, opts->timeout_ms, &dial_user, ep, &ep->dial);
     if (st != WH_OK) {
-        abandon(ep);
+        discard(ep);
         return st;
     }
     *out = ep;
@@ -91,7 +91,7 @@ static wh_status connect_address(wh_worker *worker, const char *address,
     whi_dial_host(ep->dial, address, host, port);
     st = want_done(ep, opts, req != NULL, req);
     if (st != WH_OK) {
-        abandon(ep);
+        discard(ep);
         return st;
     }
     *out = ep;
@@ -113,7 +113,7 @@ static wh_status connect_blob(wh_worker *worker, const void *bytes, size_t size,
         return st;
     st = want_done(ep, opts, false, NULL);
     if (st != WH_OK) {
-        abandon(ep);
+        discard(ep);
         return st;
     }
     whi_dial_blob(ep->dial, &blob);

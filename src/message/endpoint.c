@@ -3,7 +3,7 @@
 // What an endpoint is and what can be asked of it, see endpoint.h.  How it is opened stands in open.c, how it ends in end.c, and
 // how its user ends it in close.c.
 //
-// Its memory stays until its user and all requests have let go.
+// Its memory stays until its user and all requests have released it.
 #include "message/endpoint.h"
 
 #include <stdio.h>
@@ -186,7 +186,7 @@ wh_status wh_endpoint_on_lost(wh_endpoint *ep, wh_lost_fn fn, void *arg) {
     return ep ? WHI_OWNED(ep->worker, endpoint_on_lost_owned(ep, fn, arg)) : WH_EINVAL;
 }
 
-void whi_ep_forget_link(wh_endpoint *ep) {
+void whi_ep_release_link(wh_endpoint *ep) {
     bool left = !whi_list_linked(&ep->link_node);  // it may be in the middle of its end
     if (ep->state == WHI_EP_CLOSED && left && whi_list_empty(&ep->ops))
         ep->link = NULL;

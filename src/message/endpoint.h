@@ -54,7 +54,7 @@ struct wh_endpoint {
 
     _Alignas(8) bool dirty;
     bool credit_due;  // a CREDIT found no room
-    bool user_gone;   // the handle was given up
+    bool user_gone;   // the handle was released
     bool eos;         // the peer has closed and all before it was read
     bool close_sent;
     bool lost_told;
@@ -93,7 +93,7 @@ struct wh_endpoint {
 typedef struct whi_message_user {
     void (*link_made)(whi_link *link);
     void (*link_freed)(whi_link *link);
-    void (*link_cut)(whi_link *link);  // as `cut` of whi_link_user
+    void (*link_disconnected)(whi_link *link);  // as `disconnected` of whi_link_user
 
     // settled says whether an orderly close may be sent as far as accesses go; if not, it sees to it that whi_ep_settle is
     // called when it may.
@@ -137,11 +137,11 @@ void whi_ep_send_abort(wh_endpoint *ep);
 // whi_ep_end ends the endpoint: pending operations end with `why`.  The peer is not told.
 void whi_ep_end(wh_endpoint *ep, wh_status why, const char *sentence);
 
-// whi_ep_forget_link lets go of the link of an endpoint that has ended, once no operation of it is left there.
-void whi_ep_forget_link(wh_endpoint *ep);
+// whi_ep_release_link releases the link of an endpoint that has ended, once no operation of it is left there.
+void whi_ep_release_link(wh_endpoint *ep);
 
-// whi_ep_let_go completes an operation that the lane had in its hands when its endpoint ended, now that it has not.
-void whi_ep_let_go(wh_request *req);
+// whi_ep_returned completes an operation whose buffer the lane had when its endpoint ended, and has returned now.
+void whi_ep_returned(wh_request *req);
 
 // whi_ep_drain sends from the queue what can go.  whi_ep_refresh works out fast_limit again.
 unsigned whi_ep_drain(wh_endpoint *ep);
@@ -168,8 +168,8 @@ void whi_ep_settle(wh_endpoint *ep);
 // whi_ep_close_acked ends an orderly close that the peer has answered.
 void whi_ep_close_acked(wh_endpoint *ep);
 
-// whi_ep_close_orphan gives up the handle of an endpoint whose worker is gone.
-wh_status whi_ep_close_orphan(wh_endpoint *ep);
+// whi_ep_close_without_worker releases the handle of an endpoint whose worker is gone.
+wh_status whi_ep_close_without_worker(wh_endpoint *ep);
 
 // whi_ep_run_foreign_aborts aborts what other threads want aborted.
 void whi_ep_run_foreign_aborts(wh_worker *worker);
@@ -180,9 +180,9 @@ void whi_ep_close_now(wh_endpoint *ep);
 // whi_ep_dump prints it and its pending operations.
 void whi_ep_dump(const wh_endpoint *ep, FILE *file);
 
-// whi_ep_end_request completes one pending operation of an endpoint that ends.  False: it must stay, since a lane is in the
-// middle of its buffer, or an allocator is being asked.
-bool whi_ep_end_request(wh_endpoint *ep, wh_request *req, wh_status why);
+// whi_ep_complete_request completes one pending operation of an endpoint that ends.  False: it must stay, since a lane is in
+// the middle of its buffer, or an allocator is being asked.
+bool whi_ep_complete_request(wh_endpoint *ep, wh_request *req, wh_status why);
 
 // whi_ep_queue_lost has the user's callback for the end called at the end of the pass, once.
 void whi_ep_queue_lost(wh_endpoint *ep);

@@ -107,7 +107,7 @@ static void on_whole(wh_request *req, const wh_result *result, void *arg) {
     wh_object *object = whi_object_of(req)->object;
     whi_object_of(req)->object = NULL;
     if (object)  // it did not arrive whole, which an allocator that has put it off does not know
-        whi_object_orphan(object, req->worker);
+        whi_object_detach(object, req->worker);
     hand_over(req->ep);
 }
 
@@ -171,12 +171,12 @@ void whi_object_handler_end(wh_worker *worker) {
     room->object_end = true;
     room->object_fn = NULL;
     hand_over_all(worker);
-    whi_object_free_orphans(worker);
+    whi_object_free_detached(worker);
 }
 
 void whi_object_handler_init(wh_worker *worker) {
     whi_message_room *room = whi_messages_of(worker);
-    whi_list_init(&room->orphans);
+    whi_list_init(&room->detached);
     room->take_object = take_object;
     room->drop_objects = drop_objects;
 }

@@ -158,7 +158,7 @@ static void hand_over(wh_request *req) {
     req->result.size = object->total;
     req->ep->counters.received_messages++;
     req->ep->counters.received_bytes += object->total;
-    whi_req_finish(req, WH_OK);
+    whi_req_complete(req, WH_OK);
 }
 
 // reject ends a receive whose object cannot be taken, and lets the sender know.
@@ -255,7 +255,7 @@ static void ask_for_memory(wh_request *req) {
         park(req);
     else
         go_on(req);
-    whi_ep_forget_link(ep);
+    whi_ep_release_link(ep);
     whi_ep_release(ep);
 }
 
@@ -282,11 +282,11 @@ static wh_status object_accept_owned(wh_request *req, wh_object *object, size_t 
 
 wh_status wh_object_accept(wh_object *object, size_t index, void *data) {
     wh_request *req = object ? object->request : NULL;
-    wh_worker *orphan_of = object ? object->orphan_of : NULL;
-    if (!(req || orphan_of) || index >= object->count)
+    wh_worker *detached_from = object ? object->detached_from : NULL;
+    if (!(req || detached_from) || index >= object->count)
         return WH_EINVAL;
-    if (orphan_of)
-        return WHI_OWNED(orphan_of, whi_object_answer_orphan(object, index));
+    if (detached_from)
+        return WHI_OWNED(detached_from, whi_object_answer_detached(object, index));
     return WHI_OWNED(req->worker, object_accept_owned(req, object, index, data));
 }
 
@@ -472,7 +472,7 @@ static void drop(wh_request *req) {
 }
 
 // forget drops that, and the request's frames.
-static void forget(wh_request *req) {
+static void fini(wh_request *req) {
     whi_object_own *own = whi_object_of(req);
     if (own->object || req->buf.ptr)
         drop(req);
@@ -496,7 +496,7 @@ const whi_req_ops whi_object_recv_ops = {.text = "object receive",
                                          .post = whi_recv_post,
                                          .withdraw = withdraw,
                                          .told = told,
-                                         .forget = forget,
+                                         .fini = fini,
                                          .sink = sink,
                                          .landed = landed,
                                          .arrived = arrived,
@@ -534,7 +534,7 @@ static unsigned pieces(const wh_request *req, uint64_t from[WHI_OFFER_PIECES]) {
 // moved: after the envelope the grant of the data is to come.
 static void moved(wh_request *req) {
     if (req->part != WHI_PART_ENVELOPE) {
-        whi_req_finish(req, WH_OK);
+        whi_req_complete(req, WH_OK);
         return;
     }
     req->stage = WHI_STAGE_ANNOUNCED;
@@ -546,7 +546,7 @@ const whi_req_ops whi_object_send_ops = {.text = "object send",
                                          .post = whi_send_post,
                                          .start = whi_send_start_message,
                                          .withdraw = whi_send_withdraw,
-                                         .forget = forget,
+                                         .fini = fini,
                                          .cls = WHI_CLASS_OBJECT,
                                          .follows = data_size,
                                          .pieces = pieces,

@@ -110,13 +110,13 @@ static inline void whi_plain_copy(void *to, const void *from, size_t size) {
         whi_copy(to, from, size);
 }
 
-// whi_plain_finish is whi_req_finish for a receive that has ended well and has nothing but a callback.
-static inline void whi_plain_finish(wh_request *req) {
+// whi_plain_complete is whi_req_complete for a receive that has ended well and has nothing but a callback.
+static inline void whi_plain_complete(wh_request *req) {
     wh_worker *worker = req->worker;
     wh_endpoint *ep = req->ep;
     if (__builtin_expect(!req->done || req->timed || ep->close_req || !whi_list_empty(&ep->waiting),
                          0)) {
-        whi_req_finish(req, WH_OK);
+        whi_req_complete(req, WH_OK);
         return;
     }
     req->stage = WHI_STAGE_DONE;
@@ -135,7 +135,7 @@ static inline bool whi_plain_land(wh_request *req, const whi_hdr *hdr, const voi
     ep->counters.received_bytes += hdr->size;
     req->result.size = hdr->size;
     req->result.tag = hdr->tag;
-    whi_plain_finish(req);
+    whi_plain_complete(req);
     whi_ep_give_credit(ep, hdr->size + WHI_MESSAGE_COST);
     return true;
 }

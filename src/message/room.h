@@ -69,7 +69,7 @@ typedef struct whi_message_room {
     whi_deferred object_call;  // looks at all endpoints
     bool object_queued;        // that is to come
     bool object_starved;       // memory was wanting for a receive
-    whi_list orphans;          // objects that allocators have put off and that will not come
+    whi_list detached;         // objects that allocators have put off and that will not come
     bool object_end;           // no handler any more: the worker ends
     // Asked by others: take_object makes the receive of an object that has just arrived and that nobody else wants, or returns
     // NULL if there is no handler, or the object has to wait and is to be kept; drop_objects frees what waits for the handler
@@ -82,7 +82,7 @@ typedef struct whi_message_room {
     _Atomic uint32_t foreign_freed;
     // The next three are guarded by the worker's foreign_lock.
     whi_pool foreign;         // requests made by other threads
-    whi_list foreign_free;    // requests of the owner's pool that others have let go of
+    whi_list foreign_free;    // requests of the owner's pool that others have released
     whi_list foreign_aborts;  // endpoints that other threads have aborted
 } whi_message_room;
 

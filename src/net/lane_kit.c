@@ -193,7 +193,7 @@ static void on_sent(void *link, const whi_hdr *hdr) {
     repay(end, loan);
 }
 
-// said_bulk lets go of a message that is wholly said.
+// said_bulk frees a message that is wholly said.
 static void said_bulk(whi_kit_end *end) {
     if (end->loan) {
         end->loan->said = true;

@@ -144,8 +144,8 @@ void whi_kit_quiet(const whi_kit *kit) {
     whi_kit_close(&a, &b);
 }
 
-// lose polls an end whose peer has gone until its lane says so.
-static void lose(const whi_kit *kit, whi_kit_end *end) {
+// await_lost polls an end whose peer has gone until its lane says so.
+static void await_lost(const whi_kit *kit, whi_kit_end *end) {
     end->tolerant = true;
     uint64_t late = whi_clock_ns() + PATIENCE_NS;
     for (int polls = 0; end->status == WH_OK && (!kit->deaf || polls < 1000); polls++) {
@@ -168,7 +168,7 @@ void whi_kit_close_pending(const whi_kit *kit) {
         ;
     MUST(a.said > 0);
     whi_kit_hang_up(&a);
-    lose(kit, &b);
+    await_lost(kit, &b);
     MUST(b.heard <= a.said);
     whi_kit_close(&a, &b);
 }
@@ -191,7 +191,7 @@ void whi_kit_close_landing(const whi_kit *kit) {
     step(kit);
     (void)whi_kit_poll(&b, 1);
     whi_kit_hang_up(&b);
-    lose(kit, &a);
+    await_lost(kit, &a);
     whi_kit_close(&a, &b);
 }
 
@@ -205,7 +205,7 @@ void whi_kit_peer_gone(const whi_kit *kit) {
         step(kit);
     MUST(a.status == WH_OK || a.status == WH_EPEER);
     a.status = WH_OK;  // of sending; polling has to say it by itself
-    lose(kit, &a);
+    await_lost(kit, &a);
     whi_kit_close(&a, &b);
 }
 

@@ -405,7 +405,7 @@ void wh_worker_destroy(wh_worker *worker) {
     pthread_mutex_lock(&worker->foreign_lock);
     worker->destroyed = true;
     // From here on other threads free for themselves; what they have left for the owner until now is done here.
-    whi_rooms_foreach(room, worker) if ((*room)->orphan)(*room)->orphan(worker);
+    whi_rooms_foreach(room, worker) if ((*room)->free_foreign)(*room)->free_foreign(worker);
     atomic_store(&worker->owner, NULL);
     if (stops)
         pthread_mutex_unlock(&worker->borrow_lock);

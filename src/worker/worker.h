@@ -134,7 +134,7 @@ void whi_worker_leave(wh_worker *worker);
     })
 
 // whi_worker_unlock_or_free frees a destroyed worker once nobody has a handle of it.  The caller holds foreign_lock,
-// which is given up.
+// which is released.
 void whi_worker_unlock_or_free(wh_worker *worker);
 
 // whi_worker_watch adds a descriptor to what wakes the worker; `events` as for epoll.
@@ -164,8 +164,8 @@ typedef struct whi_work {
 } whi_work;
 
 // whi_worker_submit hands work over: WH_OK, WH_EAGAIN when the queue is full, WH_ECLOSED, WH_EFORKED.  On an error nothing
-// has happened.  `gives_up`: the caller has no handle of the worker's after it.  Any thread.
-WH_CHECK wh_status whi_worker_submit(wh_worker *worker, whi_work *work, bool gives_up);
+// has happened.  `releases`: the caller has no handle of the worker's after it.  Any thread.
+WH_CHECK wh_status whi_worker_submit(wh_worker *worker, whi_work *work, bool releases);
 
 // whi_worker_submit_run takes what other threads have handed over.
 unsigned whi_worker_submit_run(wh_worker *worker);

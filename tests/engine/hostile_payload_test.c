@@ -74,7 +74,7 @@ TEST(a_message_longer_than_the_buffer) {
     for (int i = 32; i < 64; i++)
         CHECK_EQ_INT(into[i], 0xee);
     wh_request_free(recv);
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
@@ -100,7 +100,7 @@ TEST(any_source_outlives_a_promise) {
         WH_PENDING);
     CHECK(announce(WHI_CLASS_TAG, 9, 6, 8));
     (void)hear(WHI_CLASS_GRANT);
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     still_receives(recv, 6);
     CHECK_EQ_INT(word, 4711);
@@ -120,7 +120,7 @@ TEST(any_source_outlives_half_a_payload) {
     whi_hdr chunk = {.cls = WHI_CLASS_CHUNK, .ep = granted(&accept), .size = 8};
     CHECK(raw_send(&victim, &hostile, &chunk, bytes));
     pump_for(&victim, 5);
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     still_receives(recv, 6);
     CHECK_EQ_INT(word[0], 4711);
@@ -204,7 +204,7 @@ TEST(objects_with_lies_in_their_heads) {
                 recv = post_object(&object);
             }
             PUMP_UNTIL(&victim, raw_hung_up(hostile.fd));
-            give_up();
+            hang_up();
             PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
             gets_object(recv);
         }
@@ -238,7 +238,7 @@ TEST(announced_objects_with_lies) {
                             .arg = length},
                   payload));
         PUMP_UNTIL(&victim, raw_hung_up(hostile.fd));
-        give_up();
+        hang_up();
         PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
         gets_object(recv);
     }
@@ -323,7 +323,7 @@ TEST(withdrawal_of_a_parked_object) {
     PUMP_UNTIL(&victim, wh_request_status(recv) != WH_PENDING);
     CHECK_EQ_INT(wh_object_accept(parked, 0, bytes), WH_ECANCELLED);
     CHECK_EQ_INT(done_as(&victim, recv), WH_ECANCELLED);
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
@@ -365,7 +365,7 @@ TEST(frames_for_absent_devices) {
         CHECK_EQ_INT(done_as(&victim, recv), WH_ENOMEM);
         CHECK(asked_for == UINT64_C(1) << 50);
     }
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
@@ -426,7 +426,7 @@ TEST(offers_with_lies) {
         wh_request *recv = lies[i].cls == WHI_CLASS_OBJECT ? post_object(&object) : NULL;
         offer_of(lies[i].cls, lies[i].count, lies[i].room, 2);
         PUMP_UNTIL(&victim, raw_hung_up(hostile.fd));
-        give_up();
+        hang_up();
         PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
         if (recv)
             gets_object(recv);
@@ -445,7 +445,7 @@ TEST(an_offer_over_a_socket) {
                  WH_PENDING);
     offer_of(WHI_CLASS_TAG, 1, 16, 0);
     CHECK(granted(&accept) && accept == sizeof(into));
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, wh_request_status(recv) != WH_PENDING);
     wh_request_free(recv);
     end();

@@ -157,7 +157,7 @@ TEST(a_connect_times_out) {
     duo_end(&d);
 }
 
-TEST(a_close_gives_up) {
+TEST(a_close_fails_in_time) {
     static const char *const quick[] = {"close_timeout=40ms", NULL};
     begin(quick);
     wh_request *closing = NULL;

@@ -490,7 +490,7 @@ TEST(an_older_peer_connects) {
     CHECK(raw_send(&victim, &hostile, &open, NULL));
     CHECK_EQ_INT(hear(WHI_CLASS_ACCEPT).size, 0);
     carries(victim.accepted[1], NULL, 0);
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }

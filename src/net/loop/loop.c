@@ -39,7 +39,7 @@ typedef struct record {
     whi_list node;
     uint64_t due;        // the tick from which it may be delivered
     unsigned overtaken;  // times
-    bool cut;            // it arrives cut short, and the connection is lost
+    bool truncated;      // it arrives cut short, and the connection is lost
     whi_hdr hdr;
     char payload[];
 } record;
@@ -157,7 +157,7 @@ static void dispatch(loop_lane *from, record *rec) {
     if (++from->pair->taken != opts->drop_after)
         return;
     if (opts->truncate)
-        rec->cut = true;
+        rec->truncated = true;
     else
         from->pair->lost = true;
 }
@@ -213,10 +213,10 @@ static unsigned due_now(const loop_lane *to, record *due[OVERTAKES]) {
     whi_list_foreach(node, &to->in) {
         record *rec = whi_container_of(node, record, node);
         bool first = node == to->in.next;
-        if (rec->due <= net->now && (first || !rec->cut))
+        if (rec->due <= net->now && (first || !rec->truncated))
             due[count++] = rec;
         // Is it the last that may be delivered now, since those behind it may not overtake it?
-        bool last = !net->opts.reorder || rec->cut || rec->overtaken >= OVERTAKES;
+        bool last = !net->opts.reorder || rec->truncated || rec->overtaken >= OVERTAKES;
         if (last || count == OVERTAKES)
             break;
     }
@@ -237,18 +237,18 @@ static wh_status deliver_chunk(loop_lane *to, record *rec) {
     wh_status status = lane->up->sink(lane->link, &rec->hdr, &sink);
     if (status != WH_OK)
         return status;
-    size_t size = rec->cut ? rec->hdr.size / 2 : rec->hdr.size;
+    size_t size = rec->truncated ? rec->hdr.size / 2 : rec->hdr.size;
     if (sink.ptr)
         memcpy(sink.ptr, rec->payload, size);
     else if (size > 0)
         sink.move(sink.ctx, sink.base, rec->payload, size);
-    return rec->cut ? WH_EPEER : lane->up->landed(lane->link, &rec->hdr);
+    return rec->truncated ? WH_EPEER : lane->up->landed(lane->link, &rec->hdr);
 }
 
 static wh_status deliver(loop_lane *to, record *rec) {
     if (lands(&rec->hdr))
         return deliver_chunk(to, rec);
-    return rec->cut ? WH_EPEER : to->lane.up->deliver(to->lane.link, &rec->hdr, rec->payload);
+    return rec->truncated ? WH_EPEER : to->lane.up->deliver(to->lane.link, &rec->hdr, rec->payload);
 }
 
 // room_again tells, once, that a sender that was refused may go on.
@@ -276,7 +276,7 @@ static int loop_poll(whi_lane *lane, int budget) {
         record *rec = due[count > 1 ? whi_rng_below(&loop->net->rng, count) : 0];
         take(loop, rec);
         loop->broken = deliver(loop, rec);
-        loop->pair->lost |= rec->cut;
+        loop->pair->lost |= rec->truncated;
         record_free(loop->net, rec);
         events++;
     }
@@ -360,6 +360,6 @@ wh_status whi_loop_pair(whi_loop_net *net, const whi_lane_up *up_a, void *link_a
     return WH_OK;
 }
 
-void whi_loop_cut(whi_lane *lane) {
+void whi_loop_disconnect(whi_lane *lane) {
     loop_of(lane)->pair->lost = true;
 }

@@ -125,7 +125,7 @@ static void close_key(whi_lane_key *key) {
     whi_free(key);
 }
 
-void whi_ucx_let_go(whi_ucx *ucx) {
+void whi_ucx_release_all(whi_ucx *ucx) {
     while (!whi_list_empty(&ucx->keys))
         destroy_key(whi_container_of(whi_list_first(&ucx->keys), whi_lane_key, node));
     while (!whi_list_empty(&ucx->memories))

@@ -204,7 +204,7 @@ static ucs_status_t open_worker(whi_ucx *ucx) {
 }
 
 static void close_ucp(whi_ucx *ucx) {
-    whi_ucx_let_go(ucx);
+    whi_ucx_release_all(ucx);
     if (ucx->address)
         whi_ucp.ucp_worker_release_address(ucx->worker, ucx->address);
     if (ucx->worker)

@@ -384,7 +384,7 @@ wh_status whi_ucx_lane_create(whi_ucx *ucx, const whi_ucx_opts *opts, const whi_
     return WH_OK;
 }
 
-void whi_ucx_lane_abandon(whi_lane *lane) {
+void whi_ucx_lane_lost(whi_lane *lane) {
     whi_ucx_lane *mine = whi_ucx_lane_of(lane);
     if (mine->failing == WH_OK)
         mine->failing = WH_EPEER;

@@ -73,6 +73,6 @@ wh_status whi_ucx_lane_connect(whi_lane *lane, const void *bytes, size_t size, c
     return WH_ENOLANE;
 }
 
-void whi_ucx_lane_abandon(whi_lane *lane) {
+void whi_ucx_lane_lost(whi_lane *lane) {
     (void)lane;
 }

@@ -56,7 +56,7 @@ typedef struct whi_ucx_owner {
     void (*wake)(void *link);
     // The connection of a closed lane has ended: the peer reaches no memory of ours through it any more.  Called by
     // whi_ucx_progress, unless the domain ends before.
-    void (*cut)(void *link);
+    void (*disconnected)(void *link);
     // A closed lane has come to its end; `link` is not used any more.  Called by whi_ucx_progress and whi_ucx_free.
     void (*closed)(void *link);
 } whi_ucx_owner;
@@ -83,8 +83,8 @@ size_t whi_ucx_lane_offer(const whi_lane *lane, void *bytes, size_t size);
 WH_CHECK wh_status whi_ucx_lane_connect(whi_lane *lane, const void *bytes, size_t size,
                                         const char **why);
 
-// whi_ucx_lane_abandon notes that the peer is lost: closing will not wait for it.
-void whi_ucx_lane_abandon(whi_lane *lane);
+// whi_ucx_lane_lost notes that the peer is lost: closing will not wait for it.
+void whi_ucx_lane_lost(whi_lane *lane);
 
 // The largest offer.
 enum { WHI_UCX_OFFER_MAX = 1 << 16 };

@@ -74,7 +74,7 @@ struct whi_ucx {
     int fd;
     whi_hash lanes;               // by token, those that are not closed
     whi_list closing;             // those that are
-    whi_list retired;             // those whose owner has all back, while UCX has not let go
+    whi_list retired;             // those whose owner has all back, while UCX has not returned it
     whi_list memories, keys;      // those that UCX has; they go before it does
     whi_pool chunks;              // whi_ucx_chunk
     struct whi_ucx_lane *polled;  // the one whose upcalls may be made now
@@ -139,7 +139,7 @@ typedef struct whi_ucx_lane {
     char peer[64];
     // Closing (end.c).
     whi_list node;  // in ucx->closing
-    bool closed, flushing, forced, cut, written_off;
+    bool closed, flushing, forced, disconnected, written_off;
     uint64_t deadline_ns;
 } whi_ucx_lane;
 
@@ -192,13 +192,13 @@ wh_status whi_ucx_land(whi_ucx_lane *lane, whi_ucx_kept *kept);
 int whi_ucx_settle(whi_ucx_lane *lane);
 
 // whi_ucx_chunk_new takes one that counts among *count, whi_ucx_chunk_free gives it back.  whi_ucx_ended notes that UCX has
-// let go of it.
+// returned it.
 whi_ucx_chunk *whi_ucx_chunk_new(whi_ucx_lane *lane, bool incoming, unsigned *count);
 void whi_ucx_chunk_free(whi_ucx_chunk *chunk);
 void whi_ucx_ended(whi_ucx_chunk *chunk, ucs_status_t status);
 
-// whi_ucx_let_go ends all that the domain has registered or opened, before UCX goes.
-void whi_ucx_let_go(whi_ucx *ucx);
+// whi_ucx_release_all releases all that the domain has registered or opened, before UCX goes.
+void whi_ucx_release_all(whi_ucx *ucx);
 
 // whi_ucx_drop_kept frees what has come and was not read.
 void whi_ucx_drop_kept(whi_ucx_lane *lane);
