@@ -32,11 +32,11 @@ typedef struct whi_acceptor {
     wh_listener *listener;  // NULL: came to the local name
     int fd;
     bool local;
-    bool answered;  // the offer was good; waits for the confirmation
+    bool answered;  // the hello was good; waits for the confirmation
     uid_t uid;      // of a local peer, as the kernel says
     size_t got;
     uint8_t bytes[WHI_HELLO_SIZE];
-    uint8_t offer[WHI_HELLO_SIZE], answer[WHI_HELLO_SIZE];
+    uint8_t hello[WHI_HELLO_SIZE], answer[WHI_HELLO_SIZE];
     uint8_t token[16];
     whi_hello peer;
     char name[80];
@@ -106,7 +106,7 @@ static void reject_limited(whi_acceptor *acceptor, whi_log_limiter *limiter, wh_
                            const char *format, ...) __attribute__((format(printf, 4, 5)));
 static void reject_limited(whi_acceptor *acceptor, whi_log_limiter *limiter, wh_status status,
                            const char *format, ...) {
-    whi_hello hello = {.step = WHI_HELLO_REJECT,
+    whi_hello hello = {.step = WHI_STEP_REJECT,
                        .version_min = WHI_PROTOCOL_VERSION_MIN,
                        .version_max = WHI_PROTOCOL_VERSION,
                        .status = status};
@@ -154,8 +154,8 @@ static bool any_user(const whi_acceptor *acceptor) {
                               : acceptor->worker->ctx->config.local_uid == WHI_LOCAL_UID_ANY;
 }
 
-// check_offer says whether the peer may go on; it has rejected it otherwise.
-static bool check_offer(whi_acceptor *acceptor) {
+// check_hello says whether the peer may go on; it has rejected it otherwise.
+static bool check_hello(whi_acceptor *acceptor) {
     const whi_hello *peer = &acceptor->peer;
     bool want = has_secret(acceptor), has = peer->flags & WHI_HELLO_HAS_SECRET;
     char ours[32], theirs[32];
@@ -191,7 +191,7 @@ static bool check_offer(whi_acceptor *acceptor) {
 static void send_existing(whi_acceptor *acceptor) {
     whi_hello hello;
     uint8_t bytes[WHI_HELLO_SIZE];
-    if (whi_hello_mine(acceptor->worker, WHI_HELLO_EXISTING, has_secret(acceptor), &hello) ==
+    if (whi_hello_mine(acceptor->worker, WHI_STEP_EXISTING, has_secret(acceptor), &hello) ==
         WH_OK) {
         hello.listener = acceptor->listener ? whi_listener_id(acceptor->listener) : 0;
         (void)send_hello(acceptor->fd, &hello, bytes);
@@ -200,9 +200,9 @@ static void send_existing(whi_acceptor *acceptor) {
     drop(acceptor, false);
 }
 
-static void take_offer(whi_acceptor *acceptor) {
+static void take_hello(whi_acceptor *acceptor) {
     wh_worker *worker = acceptor->worker;
-    if (!check_offer(acceptor))
+    if (!check_hello(acceptor))
         return;
     const uint8_t *uuid = acceptor->peer.uuid;
     bool self = memcmp(uuid, worker->uuid, 16) == 0;
@@ -214,7 +214,7 @@ static void take_offer(whi_acceptor *acceptor) {
         return;
     }
     whi_hello answer;
-    wh_status st = whi_hello_mine(worker, WHI_HELLO_ANSWER, has_secret(acceptor), &answer);
+    wh_status st = whi_hello_mine(worker, WHI_STEP_ANSWER, has_secret(acceptor), &answer);
     if (st == WH_OK)
         st = whi_random_bytes(acceptor->token, sizeof(acceptor->token));
     answer.listener = acceptor->listener ? whi_listener_id(acceptor->listener) : 0;
@@ -223,10 +223,10 @@ static void take_offer(whi_acceptor *acceptor) {
         memcpy(answer.token, acceptor->token, sizeof(answer.token));
         snprintf(answer.local_name, sizeof(answer.local_name), "%s", whi_local_name(worker));
     }
-    memcpy(acceptor->offer, acceptor->bytes, WHI_HELLO_SIZE);
+    memcpy(acceptor->hello, acceptor->bytes, WHI_HELLO_SIZE);
     whi_hello_encode(&answer, acceptor->answer);
     if (st == WH_OK && has_secret(acceptor))
-        st = whi_hello_prove(secret_of(acceptor), WHI_ROLE_ACCEPTOR, acceptor->offer,
+        st = whi_hello_prove(secret_of(acceptor), WHI_ROLE_ACCEPTOR, acceptor->hello,
                              acceptor->answer, answer.mac);
     if (st != WH_OK || send_hello(acceptor->fd, &answer, acceptor->answer) != WH_OK) {
         drop(acceptor, false);
@@ -249,7 +249,7 @@ static void make_link(whi_acceptor *acceptor, whi_acceptor *met) {
     }
     whi_hello ready;
     uint8_t bytes[WHI_HELLO_SIZE];
-    if (whi_hello_mine(worker, WHI_HELLO_READY, has_secret(met), &ready) != WH_OK ||
+    if (whi_hello_mine(worker, WHI_STEP_READY, has_secret(met), &ready) != WH_OK ||
         send_hello(acceptor->fd, &ready, bytes) != WH_OK) {
         drop(acceptor, false);
         drop(met, false);
@@ -308,7 +308,7 @@ static void take_confirmation(whi_acceptor *acceptor, const whi_hello *confirm) 
             return;
         }
     } else if (!acceptor->answered) {
-        reject(acceptor, WH_EPROTOCOL, "a confirmation without an offer");
+        reject(acceptor, WH_EPROTOCOL, "a confirmation without a hello");
         return;
     }
     if (whi_self_owns(acceptor->worker, met->peer.uuid)) {
@@ -319,7 +319,7 @@ static void take_confirmation(whi_acceptor *acceptor, const whi_hello *confirm) 
     const char *secret = secret_of(met);
     uint8_t mac[WHI_HELLO_MAC_SIZE];
     if (secret[0] &&
-        (whi_hello_prove(secret, WHI_ROLE_CONNECTOR, met->offer, met->answer, mac) != WH_OK ||
+        (whi_hello_prove(secret, WHI_ROLE_CONNECTOR, met->hello, met->answer, mac) != WH_OK ||
          !whi_hello_proof_ok(mac, confirm->mac))) {
         reject(acceptor, WH_EAUTH, "the secret of the connecting side is another one");
         return;
@@ -347,10 +347,10 @@ static void take_record(whi_acceptor *acceptor) {
         whi_log_once_per(WHI_WARN, "W-HND-03", 1, "bytes from %s are not a Wherry handshake",
                          acceptor->name);
         drop(acceptor, false);
-    } else if (hello.step == WHI_HELLO_OFFER && !acceptor->answered) {
+    } else if (hello.step == WHI_STEP_HELLO && !acceptor->answered) {
         acceptor->peer = hello;
-        take_offer(acceptor);
-    } else if (hello.step == WHI_HELLO_CONFIRM) {
+        take_hello(acceptor);
+    } else if (hello.step == WHI_STEP_CONFIRM) {
         take_confirmation(acceptor, &hello);
     } else {
         reject(acceptor, WH_EPROTOCOL, "step %u of the handshake came out of turn", hello.step);
@@ -392,7 +392,7 @@ static void on_timeout(whi_timer *timer, void *arg) {
     drop(acceptor, false);
 }
 
-// make_room drops the handshake that has waited longest for its offer, or, when all have made one, the oldest: whoever
+// make_room drops the handshake that has waited longest for its hello, or, when all have sent one, the oldest: whoever
 // fills all places must not be able to keep them.
 static void make_room(wh_worker *worker) {
     whi_acceptor *victim =
@@ -409,7 +409,7 @@ static void make_room(wh_worker *worker) {
         "more than handshake_max=%llu connections are in their handshake; the one from "
         "%s makes room",
         (unsigned long long)worker->ctx->config.handshake_max, victim->name);
-    whi_hello why = {.step = WHI_HELLO_REJECT,
+    whi_hello why = {.step = WHI_STEP_REJECT,
                      .version_min = WHI_PROTOCOL_VERSION_MIN,
                      .version_max = WHI_PROTOCOL_VERSION,
                      .status = WH_ELIMIT};

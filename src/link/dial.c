@@ -144,7 +144,7 @@ static void on_event(whi_watch *watch, uint32_t events) {
     } else if (dial->state == WHI_DIAL_CONNECTING) {
         wh_status st = whi_sock_connected(dial->fd);
         if (st == WH_OK)
-            whi_dial_offer(dial);
+            whi_dial_hello(dial);
         else
             whi_dial_attempt_failed(dial, st, "%s", wh_status_text(st));
     } else {
@@ -206,7 +206,7 @@ static bool try_local(whi_dial *dial) {
     }
     dial->local = true;
     set_timer(dial, share_of(dial));
-    whi_dial_offer(dial);
+    whi_dial_hello(dial);
     return true;
 }
 

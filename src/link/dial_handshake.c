@@ -2,7 +2,7 @@
 //
 // The connecting side's half of the handshake, see dialing.h and docs/wire.md.
 //
-// Offer, answer, confirm, ready: records of one size.  The peer's proof of the secret, if there is one, is looked at before
+// Hello, answer, confirm, ready: records of one size.  The peer's proof of the secret, if there is one, is looked at before
 // anything else that it says.  Between answer and confirmation the socket may become the peer's local one.
 #include <errno.h>
 #include <stdio.h>
@@ -20,22 +20,22 @@ static bool send_record(whi_dial *dial, const uint8_t bytes[WHI_HELLO_SIZE]) {
     return send(dial->fd, bytes, WHI_HELLO_SIZE, MSG_NOSIGNAL | MSG_DONTWAIT) == WHI_HELLO_SIZE;
 }
 
-void whi_dial_offer(whi_dial *dial) {
+void whi_dial_hello(whi_dial *dial) {
     whi_hello hello;
-    wh_status st = whi_hello_mine(dial->worker, WHI_HELLO_OFFER, whi_dial_has_secret(dial), &hello);
+    wh_status st = whi_hello_mine(dial->worker, WHI_STEP_HELLO, whi_dial_has_secret(dial), &hello);
     if (st == WH_OK && !hello.lanes) {
         whi_dial_fail(dial, WH_ENOLANE, whi_worker_ucx_why(dial->worker));
         return;
     }
     if (whi_dial_has_secret(dial))
         hello.flags |= WHI_HELLO_HAS_SECRET;
-    whi_hello_encode(&hello, dial->offer);
-    if (st != WH_OK || !send_record(dial, dial->offer)) {
+    whi_hello_encode(&hello, dial->hello);
+    if (st != WH_OK || !send_record(dial, dial->hello)) {
         whi_dial_attempt_failed(dial, st != WH_OK ? st : WH_EPEER,
                                 "the connection was lost at once");
         return;
     }
-    dial->state = WHI_DIAL_OFFERED;
+    dial->state = WHI_DIAL_HELLO_SENT;
     dial->got = 0;
     whi_worker_rewatch(dial->worker, &dial->watch, EPOLLIN);
 }
@@ -44,14 +44,14 @@ static void confirm(whi_dial *dial) {
     whi_hello hello;
     uint8_t bytes[WHI_HELLO_SIZE];
     wh_status st =
-        whi_hello_mine(dial->worker, WHI_HELLO_CONFIRM, whi_dial_has_secret(dial), &hello);
-    if (dial->tcp_fd >= 0) {  // the offer went over the socket that the local one replaces
+        whi_hello_mine(dial->worker, WHI_STEP_CONFIRM, whi_dial_has_secret(dial), &hello);
+    if (dial->tcp_fd >= 0) {  // the hello went over the socket that the local one replaces
         hello.flags |= WHI_HELLO_LOCAL;
         memcpy(hello.token, dial->peer.token, sizeof(hello.token));
     }
     if (st == WH_OK && whi_dial_has_secret(dial))
         st =
-            whi_hello_prove(dial->secret, WHI_ROLE_CONNECTOR, dial->offer, dial->answer, hello.mac);
+            whi_hello_prove(dial->secret, WHI_ROLE_CONNECTOR, dial->hello, dial->answer, hello.mac);
     whi_hello_encode(&hello, bytes);
     if (st != WH_OK || !send_record(dial, bytes)) {
         whi_dial_attempt_failed(dial, st != WH_OK ? st : WH_EPEER,
@@ -100,7 +100,7 @@ static bool proven(whi_dial *dial) {
     }
     if (!has)
         return true;
-    if (whi_hello_prove(dial->secret, WHI_ROLE_ACCEPTOR, dial->offer, dial->answer, mac) == WH_OK &&
+    if (whi_hello_prove(dial->secret, WHI_ROLE_ACCEPTOR, dial->hello, dial->answer, mac) == WH_OK &&
         whi_hello_proof_ok(mac, dial->peer.mac))
         return true;
     whi_dial_fail(dial, WH_EAUTH, "the secret of that side is another one");
@@ -233,15 +233,15 @@ static void take_record(whi_dial *dial) {
         whi_dial_fail(dial, st, text);
     } else if (st != WH_OK) {
         whi_dial_fail(dial, WH_EPROTOCOL, "what listens there is not Wherry");
-    } else if (hello.step == WHI_HELLO_REJECT) {
+    } else if (hello.step == WHI_STEP_REJECT) {
         bool known = hello.status <= WH_EINVAL && hello.status >= WHI_STATUS_LAST;
         whi_dial_fail(dial, known ? (wh_status)hello.status : WH_EREFUSED, hello.text);
-    } else if (hello.step == WHI_HELLO_EXISTING) {
+    } else if (hello.step == WHI_STEP_EXISTING) {
         take_existing(dial, &hello);
-    } else if (hello.step == WHI_HELLO_ANSWER && dial->state == WHI_DIAL_OFFERED) {
+    } else if (hello.step == WHI_STEP_ANSWER && dial->state == WHI_DIAL_HELLO_SENT) {
         dial->peer = hello;
         take_answer(dial);
-    } else if (hello.step == WHI_HELLO_READY && dial->state == WHI_DIAL_CONFIRMED) {
+    } else if (hello.step == WHI_STEP_READY && dial->state == WHI_DIAL_CONFIRMED) {
         take_ready(dial);
     } else {
         whi_dial_fail(dial, WH_EPROTOCOL, "the handshake is out of turn");

@@ -15,7 +15,7 @@ typedef enum whi_dial_state {
     WHI_DIAL_NEW,  // or waits for one with the same target
     WHI_DIAL_RESOLVING,
     WHI_DIAL_CONNECTING,
-    WHI_DIAL_OFFERED,
+    WHI_DIAL_HELLO_SENT,
     WHI_DIAL_CONFIRMED,
     WHI_DIAL_PARKED,
     WHI_DIAL_LINKED,  // it has a link, and may be asked to dial again
@@ -49,7 +49,7 @@ struct whi_dial {
     char target[128];  // for people
     char *secret;
     size_t got;
-    uint8_t bytes[WHI_HELLO_SIZE], offer[WHI_HELLO_SIZE], answer[WHI_HELLO_SIZE];
+    uint8_t bytes[WHI_HELLO_SIZE], hello[WHI_HELLO_SIZE], answer[WHI_HELLO_SIZE];
     whi_hello peer;
     wh_status error;  // of the last attempt
     char sentence[256];
@@ -61,8 +61,8 @@ static inline bool whi_dial_has_secret(const whi_dial *dial) {
     return dial->secret[0] != '\0';
 }
 
-// whi_dial_offer begins the handshake on a socket that is connected; whi_dial_readable goes on with it.
-void whi_dial_offer(whi_dial *dial);
+// whi_dial_hello begins the handshake on a socket that is connected; whi_dial_readable goes on with it.
+void whi_dial_hello(whi_dial *dial);
 void whi_dial_readable(whi_dial *dial);
 
 // whi_dial_found ends the search: the dial and those that wait for it have a link.  whi_dial_park waits for one to the peer

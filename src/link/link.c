@@ -78,7 +78,7 @@ whi_link *whi_link_find(const wh_worker *worker, const uint8_t uuid[16]) {
 static void free_memory(whi_link *link) {
     whi_link_user_of(link)->freed(link);
     whi_peer_release(link->who);
-    whi_free(link->offer);
+    whi_free(link->lane_address);
     whi_free(link);
 }
 

@@ -43,15 +43,15 @@ typedef struct whi_link {
     bool switch_pending;  // the peer has switched and its ring has yet to come
     bool local;
     bool
-        holding;  // nothing but LANE_OFFER and SWITCH is sent until it is known whether there is a ucx lane
+        holding;  // nothing but LANE_ADDRESS and SWITCH is sent until it is known whether there is a ucx lane
     bool lane_closing;   // its ucx lane is; the link is freed after it
     bool failed;         // it ended by a failure: nothing more is worth sending
     bool peer_died;      // its process has ended; what it sent before is read first
     whi_queue controls;  // records that found no room
     size_t control_count, control_bytes;
-    uint8_t *offer;  // of the peer's ucx lane, as far as it has come
-    uint32_t offer_size, offer_got;
-    whi_timer lane_timer;  // until the offer has come; at the end, until what is under way has
+    uint8_t *lane_address;  // of the peer's ucx lane, as far as it has come
+    uint32_t lane_address_size, lane_address_got;
+    whi_timer lane_timer;  // until the address has come; at the end, until what is under way has
     whi_hello peer;        // what the peer said of itself
     whi_peer *who;         // the same and where it was met, for the user
     uid_t uid;  // its user: as the kernel says, or as a peer of this host says; else ours
@@ -161,7 +161,7 @@ void whi_link_want_room(whi_link *link, bool want);
 void whi_link_send_by(whi_link *link, whi_lane *lane);
 void whi_link_receive_by(whi_link *link, whi_lane *lane);
 
-// whi_link_record handles the records that are the link's own: BYE, SWITCH, LANE_OFFER.
+// whi_link_record handles the records that are the link's own: BYE, SWITCH, LANE_ADDRESS.
 wh_status whi_link_record(whi_link *link, const whi_hdr *hdr, const void *payload);
 
 // whi_link_broken notes that a record breaks the protocol, and returns WH_EPROTOCOL, which fails the link.

@@ -144,17 +144,18 @@ static wh_status on_switch(whi_link *link, const whi_hdr *hdr) {
     return link->dead ? WH_EPROTOCOL : WH_OK;
 }
 
-static wh_status on_offer(whi_link *link, const whi_hdr *hdr, const void *payload) {
+static wh_status on_lane_address(whi_link *link, const whi_hdr *hdr, const void *payload) {
     const whi_lane_kind *kind = whi_lane_kind_of(hdr->aux);
-    bool wanted = kind && kind->offered && kind->wanted(link) && link->rx == link->control.lane;
-    wh_status st = wanted ? kind->offered(link, hdr, payload) : WH_EPROTOCOL;
+    bool wanted =
+        kind && kind->address_came && kind->wanted(link) && link->rx == link->control.lane;
+    wh_status st = wanted ? kind->address_came(link, hdr, payload) : WH_EPROTOCOL;
     return st == WH_EPROTOCOL ? whi_link_broken(link, hdr, "that lane cannot be opened so") : st;
 }
 
 wh_status whi_link_record(whi_link *link, const whi_hdr *hdr, const void *payload) {
     switch (hdr->cls) {
     case WHI_CLASS_SWITCH: return on_switch(link, hdr);
-    case WHI_CLASS_LANE_OFFER: return on_offer(link, hdr, payload);
+    case WHI_CLASS_LANE_ADDRESS: return on_lane_address(link, hdr, payload);
     default:  // BYE
         link->closing = true;
         if (whi_lane_receives(link) && link->kind->bye)

@@ -61,24 +61,24 @@ static void close_lane(whi_link *link) {
 
 // ---- opening
 
-static wh_status send_offer(whi_link *link) {
-    uint8_t *offer = whi_malloc(WHI_LANE_OFFER_MAX);
-    if (!offer)
+static wh_status send_address(whi_link *link) {
+    uint8_t *address = whi_malloc(WHI_LANE_ADDRESS_MAX);
+    if (!address)
         return WH_ENOMEM;
-    static_assert((int)WHI_UCX_OFFER_MAX <= (int)WHI_LANE_OFFER_MAX, "offers fit");
-    size_t size = whi_ucx_lane_offer(link->fast, offer, WHI_LANE_OFFER_MAX);
+    static_assert((int)WHI_UCX_ADDRESS_MAX <= (int)WHI_LANE_ADDRESS_MAX, "addresses fit");
+    size_t size = whi_ucx_lane_address(link->fast, address, WHI_LANE_ADDRESS_MAX);
     wh_status st = WH_OK;
     for (size_t at = 0; at < size && st == WH_OK; at += WHI_LANE_PIECE) {
         size_t piece = size - at < WHI_LANE_PIECE ? size - at : WHI_LANE_PIECE;
         whi_hdr hdr = {.size = (uint32_t)piece,
-                       .cls = WHI_CLASS_LANE_OFFER,
+                       .cls = WHI_CLASS_LANE_ADDRESS,
                        .aux = WHI_LANE_UCX,
                        .tag = size,
                        .arg = at};
         // The socket is fresh and holds far more than this.
-        st = link->control.lane->ops->send(link->control.lane, &hdr, offer + at);
+        st = link->control.lane->ops->send(link->control.lane, &hdr, address + at);
     }
-    whi_free(offer);
+    whi_free(address);
     return st;
 }
 
@@ -99,7 +99,7 @@ static void fail(whi_link *link, const char *why) {
     char text[WHI_CONTROL_MAX];
     int size = snprintf(text, sizeof(text), "%s", why);
     whi_hdr hdr = {.size = (uint32_t)(size < WHI_CONTROL_MAX ? size : WHI_CONTROL_MAX - 1),
-                   .cls = WHI_CLASS_LANE_OFFER,
+                   .cls = WHI_CLASS_LANE_ADDRESS,
                    .flags = WHI_FLAG_NO_LANE,
                    .aux = WHI_LANE_UCX};
     // If this does not go, the peer's patience ends by itself.
@@ -149,7 +149,7 @@ static void start(whi_link *link) {
                                        &owner, link, &link->fast);
     if (st == WH_OK) {
         link->beside = look;
-        st = send_offer(link);
+        st = send_address(link);
     }
     if (st != WH_OK) {
         fail(link, wh_status_text(st));
@@ -162,9 +162,10 @@ static void start(whi_link *link) {
 // go_over connects to the peer's lane and moves our messages there.
 static void go_over(whi_link *link) {
     const char *why = NULL;
-    wh_status st = whi_ucx_lane_connect(link->fast, link->offer, link->offer_size, &why);
-    whi_free(link->offer);
-    link->offer = NULL;
+    wh_status st =
+        whi_ucx_lane_connect(link->fast, link->lane_address, link->lane_address_size, &why);
+    whi_free(link->lane_address);
+    link->lane_address = NULL;
     if (st != WH_OK) {
         fail(link, why);
         return;
@@ -195,26 +196,26 @@ static void take_text(whi_link *link, const void *payload, size_t size) {
         without(link, why);
 }
 
-static wh_status offered(whi_link *link, const whi_hdr *hdr, const void *payload) {
+static wh_status address_came(whi_link *link, const whi_hdr *hdr, const void *payload) {
     if (hdr->flags & WHI_FLAG_NO_LANE) {
         take_text(link, payload, hdr->size);
         return link->dead ? WH_EPEER : WH_OK;
     }
     if (!link->holding || !link->fast)
         return WH_OK;  // given up meanwhile
-    bool first = hdr->arg == 0 && !link->offer;
-    if (!hdr->size || hdr->tag > WHI_LANE_OFFER_MAX || hdr->arg != link->offer_got ||
-        (!first && hdr->tag != link->offer_size) || hdr->size > hdr->tag - hdr->arg)
+    bool first = hdr->arg == 0 && !link->lane_address;
+    if (!hdr->size || hdr->tag > WHI_LANE_ADDRESS_MAX || hdr->arg != link->lane_address_got ||
+        (!first && hdr->tag != link->lane_address_size) || hdr->size > hdr->tag - hdr->arg)
         return WH_EPROTOCOL;
     if (first) {
-        link->offer = whi_malloc(hdr->tag);
-        link->offer_size = (uint32_t)hdr->tag;
+        link->lane_address = whi_malloc(hdr->tag);
+        link->lane_address_size = (uint32_t)hdr->tag;
     }
-    if (!link->offer)
+    if (!link->lane_address)
         return WH_ENOMEM;
-    memcpy(link->offer + link->offer_got, payload, hdr->size);
-    link->offer_got += hdr->size;
-    if (link->offer_got == link->offer_size)
+    memcpy(link->lane_address + link->lane_address_got, payload, hdr->size);
+    link->lane_address_got += hdr->size;
+    if (link->lane_address_got == link->lane_address_size)
         go_over(link);
     return link->dead ? WH_EPEER : WH_OK;
 }
@@ -244,7 +245,7 @@ const whi_lane_kind whi_ucx_kind = {.bit = WHI_LANE_UCX,
                                     .wanted = wanted,
                                     .start = start,
                                     .switched = switched,
-                                    .offered = offered,
+                                    .address_came = address_came,
                                     .bye = bye,
                                     .socket_ended = socket_ended,
                                     .close = close_lane};

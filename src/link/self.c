@@ -42,7 +42,7 @@ static void learn(const wh_worker *worker, whi_link *ours, const char *secret) {
 // other's local address.
 static wh_status tell_peers(wh_worker *worker, int fd, whi_peer *ours, whi_peer *theirs) {
     whi_hello me;
-    wh_status st = whi_hello_mine(worker, WHI_HELLO_OFFER, false, &me);
+    wh_status st = whi_hello_mine(worker, WHI_STEP_HELLO, false, &me);
     if (st != WH_OK)
         return st;
     whi_peer_says(ours, &me, worker->ctx->boot_id);

@@ -15,8 +15,8 @@ static bool is_held(const whi_message *msg) {
     return msg->taken && whi_list_linked(&msg->ep_link);
 }
 
-// offer_again is for a payload that came when the receive that had matched it had just ended with the endpoint.
-static void offer_again(whi_message *msg) {
+// match_again is for a payload that came when the receive that had matched it had just ended with the endpoint.
+static void match_again(whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     whi_match *m = &whi_messages_of(ep->worker)->match[WHI_MATCH_TAG];
     wh_request *req =
@@ -73,7 +73,7 @@ static void fetched(wh_request *req, whi_req_stage stage) {
     else if (waiter)
         whi_recv_land_kept(waiter, msg);
     else if (!whi_list_linked(&msg->all_link) && !is_held(msg))
-        offer_again(msg);
+        match_again(msg);
 }
 
 static wh_status never_posted(wh_request *req) {

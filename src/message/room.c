@@ -166,7 +166,7 @@ static wh_status init(wh_worker *worker) {
     whi_object_handler_init(worker);
     whi_control_on(worker, WHI_CLASS_BYE, whi_link_record, 0);
     whi_control_on(worker, WHI_CLASS_SWITCH, whi_link_record, 0);
-    whi_control_on(worker, WHI_CLASS_LANE_OFFER, whi_link_record, WHI_LANE_PIECE);
+    whi_control_on(worker, WHI_CLASS_LANE_ADDRESS, whi_link_record, WHI_LANE_PIECE);
     whi_send_init(worker);
     whi_recv_init(worker);
     whi_frames_init(worker);

@@ -97,7 +97,7 @@ static void step(wh_worker *worker, int passes) {
 
 // Offers that cross: each side has answered the other's before it sees the answer to its own.  One of the two
 // connections must be kept, the same on both sides.
-TEST(offers_cross) {
+TEST(hellos_cross) {
     unsigned crossed = 0;
     for (int round = 0; round < 72; round++) {
         begin(NULL);

@@ -113,7 +113,7 @@ TEST(no_socket_is_inherited) {
         whi_rng_init(&raw_rng, 2);
         uint16_t port = wh_listener_port(d.listener);
         raw answered;
-        CHECK(raw_offer(&d, &answered, port, 0));
+        CHECK(raw_hello(&d, &answered, port, 0));
         int silent = raw_tcp(port);
         PUMP_UNTIL(&d, whi_links_of(d.server)->acceptor_count == 2);
         wh_endpoint *dialling = NULL;

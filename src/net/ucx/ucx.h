@@ -74,11 +74,11 @@ WH_CHECK wh_status whi_ucx_lane_create(whi_ucx *ucx, const whi_ucx_opts *opts,
                                        const whi_lane_up *up, const whi_ucx_owner *owner,
                                        void *link, whi_lane **lane);
 
-// whi_ucx_lane_offer writes what the peer has to know in order to connect, and returns its size; when that is more than
+// whi_ucx_lane_address writes what the peer has to know in order to connect, and returns its size; when that is more than
 // `size`, nothing is written.
-size_t whi_ucx_lane_offer(const whi_lane *lane, void *bytes, size_t size);
+size_t whi_ucx_lane_address(const whi_lane *lane, void *bytes, size_t size);
 
-// whi_ucx_lane_connect takes the peer's offer.  Its address part goes to UCX as it is: the peer is trusted.
+// whi_ucx_lane_connect takes the peer's address.  What UCX gave of it goes to UCX as it is: the peer is trusted.
 // On an error *why is as for whi_ucx_create.
 WH_CHECK wh_status whi_ucx_lane_connect(whi_lane *lane, const void *bytes, size_t size,
                                         const char **why);
@@ -86,8 +86,8 @@ WH_CHECK wh_status whi_ucx_lane_connect(whi_lane *lane, const void *bytes, size_
 // whi_ucx_lane_lost notes that the peer is lost: closing will not wait for it.
 void whi_ucx_lane_lost(whi_lane *lane);
 
-// The largest offer.
-enum { WHI_UCX_OFFER_MAX = 1 << 16 };
+// The largest address.
+enum { WHI_UCX_ADDRESS_MAX = 1 << 16 };
 
 // One-sided access (access.c) is reached through the `access` of a lane's operations.
 

@@ -54,16 +54,16 @@ typedef struct whi_ucx_brief {
 enum { WHI_UCX_BRIEF = offsetof(whi_ucx_brief, tag) + sizeof(uint32_t) };
 static_assert(WHI_UCX_BRIEF == 20, "wire layout");
 
-// The fixed part of an offer; the worker address of UCX follows.
-typedef struct whi_ucx_offer {
+// The fixed part of a lane's address; the worker address of UCX follows.
+typedef struct whi_ucx_address_head {
     uint32_t format;  // WHI_UCX_FORMAT
     uint32_t ucx_version;
     uint64_t token;
     uint32_t eager_max, chunk_max;  // of what the side takes
     uint32_t address_size;
     uint32_t reserved;
-} whi_ucx_offer;
-static_assert(sizeof(whi_ucx_offer) == 32, "wire layout");
+} whi_ucx_address_head;
+static_assert(sizeof(whi_ucx_address_head) == 32, "wire layout");
 enum { WHI_UCX_FORMAT = 3 };
 
 struct whi_ucx {

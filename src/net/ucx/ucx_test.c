@@ -57,11 +57,11 @@ typedef struct way {
 } way;
 
 static wh_status join(whi_lane *from, whi_lane *to) {
-    unsigned char offer[WHI_UCX_OFFER_MAX];
+    unsigned char address[WHI_UCX_ADDRESS_MAX];
     const char *why = NULL;
-    size_t size = whi_ucx_lane_offer(from, offer, sizeof(offer));
-    CHECK(size <= sizeof(offer));
-    return whi_ucx_lane_connect(to, offer, size, &why);
+    size_t size = whi_ucx_lane_address(from, address, sizeof(address));
+    CHECK(size <= sizeof(address));
+    return whi_ucx_lane_connect(to, address, size, &why);
 }
 
 static void end_domains(way *over) {
