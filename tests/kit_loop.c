@@ -60,8 +60,8 @@ kit_loop *kit_loop_join(wh_worker *a, wh_worker *b, const kit_loop_opts *opts) {
         return NULL;
     }
     if (whi_loop_net_create(&net_opts, &loop->net) != WH_OK ||
-        whi_loop_pair(loop->net, whi_link_user_of(links[0])->up, links[0], &lanes[0],
-                      whi_link_user_of(links[1])->up, links[1], &lanes[1]) != WH_OK)
+        whi_loop_pair(loop->net, whi_link_up_of(links[0])->lane_up, links[0], &lanes[0],
+                      whi_link_up_of(links[1])->lane_up, links[1], &lanes[1]) != WH_OK)
         abort();  // nothing makes memory fail while a test is set up
     whi_link_set_lane(links[0], lanes[0]);
     whi_link_set_lane(links[1], lanes[1]);

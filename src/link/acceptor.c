@@ -3,7 +3,7 @@
 // The accepting side of a handshake, see acceptor.h and docs/wire.md.
 //
 // Everything that arrives here may come from anybody.  A connection costs one fixed record, is given `handshake_timeout`, and
-// there are at most `handshake_max` of them: beyond that the one that has waited longest for its first bytes makes room.
+// there are at most `handshake_max` of them: beyond that the one that has waited longest for its first bytes is dropped.
 // The link is made only when the peer has confirmed.
 #include "link/acceptor.h"
 
@@ -392,9 +392,9 @@ static void on_timeout(whi_timer *timer, void *arg) {
     drop(acceptor, false);
 }
 
-// make_room drops the handshake that has waited longest for its hello, or, when all have sent one, the oldest: whoever
+// drop_one drops the handshake that has waited longest for its hello, or, when all have sent one, the oldest: whoever
 // fills all places must not be able to keep them.
-static void make_room(wh_worker *worker) {
+static void drop_one(wh_worker *worker) {
     whi_acceptor *victim =
         whi_container_of(whi_list_first(&whi_links_of(worker)->acceptors), whi_acceptor, node);
     whi_list_foreach(node, &whi_links_of(worker)->acceptors) {
@@ -407,7 +407,7 @@ static void make_room(wh_worker *worker) {
     whi_log_once_per(
         WHI_WARN, "W-HND-06", 1,
         "more than handshake_max=%llu connections are in their handshake; the one from "
-        "%s makes room",
+        "%s is dropped",
         (unsigned long long)worker->ctx->config.handshake_max, victim->name);
     whi_hello why = {.step = WHI_STEP_REJECT,
                      .version_min = WHI_PROTOCOL_VERSION_MIN,
@@ -421,7 +421,7 @@ static void make_room(wh_worker *worker) {
 
 static void start(wh_worker *worker, int fd, wh_listener *listener) {
     if (whi_links_of(worker)->acceptor_count >= worker->ctx->config.handshake_max)
-        make_room(worker);
+        drop_one(worker);
     whi_acceptor *acceptor =
         whi_links_of(worker)->acceptor_count < worker->ctx->config.handshake_max
             ? whi_calloc(1, sizeof(*acceptor))

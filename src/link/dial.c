@@ -61,7 +61,7 @@ void whi_dial_fail(whi_dial *dial, wh_status status, const char *sentence) {
     char text[448];
     snprintf(text, sizeof(text), "connecting to %s: %s", dial->target, sentence);
     whi_log(WHI_DEBUG, "D-DIAL-01", "%s", text);
-    dial->user->failed(dial->arg, status, text);
+    dial->up->failed(dial->arg, status, text);
 }
 
 void whi_dial_attempt_failed(whi_dial *dial, wh_status status, const char *format, ...) {
@@ -80,11 +80,11 @@ static void set_timer(whi_dial *dial, uint64_t ns) {
     whi_timers_add(&dial->worker->timers, &dial->timer, before ? now + ns : deadline);
 }
 
-void whi_dial_hand_over(whi_dial *dial, whi_link *link) {
+void whi_dial_found_one(whi_dial *dial, whi_link *link) {
     close_fd(dial);
     dial->state = WHI_DIAL_LINKED;
     whi_timers_add(&dial->worker->timers, &dial->timer, dial->deadline_ns);
-    dial->user->linked(dial->arg, link, dial->listener);
+    dial->up->linked(dial->arg, link, dial->listener);
 }
 
 // use goes over to a link that was made by another handshake, once this dial's secret is proven too.
@@ -276,7 +276,7 @@ bool whi_dial_again(whi_dial *dial, wh_status why) {
 }
 
 wh_status whi_dial_new(wh_worker *worker, const char *secret, int32_t timeout_ms,
-                       const whi_dial_user *user, void *arg, whi_dial **made) {
+                       const whi_dial_up *up, void *arg, whi_dial **made) {
     whi_dial *dial = whi_calloc(1, sizeof(*dial));
     char *own = whi_strdup(secret ? secret : worker->ctx->config.secret);
     if (!dial || !own) {
@@ -285,7 +285,7 @@ wh_status whi_dial_new(wh_worker *worker, const char *secret, int32_t timeout_ms
         return WH_ENOMEM;
     }
     uint64_t timeout = timeout_ms ? (uint64_t)timeout_ms : worker->ctx->config.connect_timeout;
-    dial->user = user;
+    dial->up = up;
     dial->arg = arg;
     dial->worker = worker;
     dial->secret = own;

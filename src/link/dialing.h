@@ -23,8 +23,8 @@ typedef enum whi_dial_state {
 
 struct whi_dial {
     wh_worker *worker;
-    const whi_dial_user *user;
-    void *arg;  // of the user's functions
+    const whi_dial_up *up;
+    void *arg;  // of its functions
     whi_dial_state state;
     uint8_t retried;  // how often it was begun again
     int fd;           // -1: none
@@ -70,8 +70,8 @@ void whi_dial_readable(whi_dial *dial);
 void whi_dial_found(whi_dial *dial, whi_link *link);
 void whi_dial_park(whi_dial *dial);
 
-// whi_dial_hand_over gives one dial's user its link.  whi_dial_begin_soon makes the first attempt.
-void whi_dial_hand_over(whi_dial *dial, whi_link *link);
+// whi_dial_found_one gives one dial its link.  whi_dial_begin_soon makes the first attempt.
+void whi_dial_found_one(whi_dial *dial, whi_link *link);
 void whi_dial_begin_soon(whi_dial *dial);
 
 // whi_dial_waits says whether a dial that is about to begin has to wait for another one with its target; else it leads.

@@ -90,7 +90,7 @@ TEST(every_bit_counts) {
         whi_hello_encode(&in, again);
         unread += memcmp(again, good, WHI_HELLO_SIZE) == 0;
     }
-    // Unread are: the reserved byte, what lies behind the end of a text, and the unused room before the proof.
+    // Unread are: the reserved byte, what lies behind the end of a text, and the unused space before the proof.
     size_t fields = 16 + 4 + 8 + 4 + 4 + 16 + 16 + 32 + 16 + 5 * 4 + 8 + WHI_LOCAL_NAME_MAX + 64 +
                     WHI_HELLO_TEXT_MAX + WHI_HELLO_MAC_SIZE;
     size_t behind = WHI_LOCAL_NAME_MAX - strlen(out.local_name) + 64 - strlen(out.host) +

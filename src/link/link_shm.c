@@ -8,8 +8,8 @@
 
 #include "link/lanes.h"
 #include "link/ucx.h"
-#include "net/foreign.h"
 #include "net/shm/shm.h"
+#include "net/untrusted.h"
 
 static bool wanted(const whi_link *link) {
     return link->local && (whi_link_lanes(link) & WHI_LANE_SHM);
@@ -53,7 +53,7 @@ static wh_status open_ring(whi_link *link) {
                          .wire = &wire,
                          .wire_arg = link};
     int fd = -1;
-    wh_status st = whi_shm_create(&opts, whi_link_user_of(link)->up, link, &link->fast, &fd);
+    wh_status st = whi_shm_create(&opts, whi_link_up_of(link)->lane_up, link, &link->fast, &fd);
     if (st != WH_OK)
         return st;
     whi_hdr hdr = {.cls = WHI_CLASS_SWITCH, .aux = WHI_LANE_SHM};

@@ -46,7 +46,7 @@ static void lane_closed(void *arg) {
 // lane_disconnected ends the peer's leases, which must not wait for a chunk that UCX never gives back.
 static void lane_disconnected(void *arg) {
     whi_link *link = arg;
-    whi_link_user_of(link)->disconnected(link);
+    whi_link_up_of(link)->disconnected(link);
 }
 
 static const whi_ucx_owner owner = {
@@ -121,7 +121,7 @@ static void on_timer(whi_timer *timer, void *arg) {
 }
 
 // look looks after the side of the lane that the poll of another lane does not: before the peer has switched, our chunks come
-// back and room is made, and what it sends is kept.
+// back and space is made, and what it sends is kept.
 static unsigned look(whi_link *link, int events) {
     if (events)
         whi_worker_ucx_busy(link->worker);
@@ -145,8 +145,8 @@ static void start(whi_link *link) {
                          .eager_max = worker->eager_max,
                          .same_host = whi_hello_same_host(&link->peer, worker->ctx->boot_id),
                          .peer = link->name};
-    wh_status st = whi_ucx_lane_create(whi_links_of(worker)->ucx, &opts, whi_link_user_of(link)->up,
-                                       &owner, link, &link->fast);
+    wh_status st = whi_ucx_lane_create(whi_links_of(worker)->ucx, &opts,
+                                       whi_link_up_of(link)->lane_up, &owner, link, &link->fast);
     if (st == WH_OK) {
         link->beside = look;
         st = send_address(link);

@@ -4,7 +4,7 @@
 //
 // Handshakes (dial.h, acceptor.h), the link that they lead to (link.h), the lanes that it may use, the
 // liveness of its peer, and what it has proven.  Above the worker, below messages: what goes over a
-// link, and who needs it, is known to its user alone, through the table whi_link_user (link.h).
+// link, and who needs it, is known to the room above alone, through the table whi_link_up (link.h).
 #ifndef WHI_LINK_ROOM_H
 #define WHI_LINK_ROOM_H
 
@@ -16,14 +16,14 @@
 #include "net/ucx/ucx.h"
 #include "worker/worker.h"
 
-struct whi_link_user;
+struct whi_link_up;
 
 // What the room keeps with a worker.
 typedef struct whi_link_room {
     wh_worker worker;
-    const struct whi_link_user *user;  // set by the room above
-    size_t link_size;                  // of a whole link, to the highest room's part; set by that
-    whi_hash links;                    // by hash of the peer's uuid
+    const struct whi_link_up *up;  // set by the room above
+    size_t link_size;              // of a whole link, to the highest room's part; set by that
+    whi_hash links;                // by hash of the peer's uuid
     whi_pool controls;
     whi_list listeners, dials, acceptors;
     whi_hash dial_leaders;  // by target (dial_queue.c)

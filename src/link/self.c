@@ -68,7 +68,7 @@ wh_status whi_self_link(wh_worker *worker, const char *secret, int fd, whi_link 
     if (st != WH_OK)
         return st;
     st = whi_link_bare(worker, other, false, "this worker", &theirs);
-    const whi_lane_up *up = whi_links_of(worker)->user->up;
+    const whi_lane_up *up = whi_links_of(worker)->up->lane_up;
     whi_loop_net *net = NULL;
     whi_lane *a = NULL, *b = NULL;
     whi_loop_opts opts = {.window = 256, .eager_limit = worker->eager_max};

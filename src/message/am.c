@@ -169,7 +169,7 @@ wh_status wh_am_send(wh_endpoint *ep, uint16_t id, const void *header, size_t he
     if (!ep || (!buf && size) || (!header && header_size) || header_size > WH_AM_HEADER_MAX)
         return WH_EINVAL;
     WHI_OP_OPTS(opts);
-    if (whi_plain_room(ep, header_size + size, opts) && whi_plain_memory(opts) &&
+    if (whi_plain_space(ep, header_size + size, opts) && whi_plain_memory(opts) &&
         send_at_once(ep, id, header, header_size, buf, size) == WH_OK) {
         if (out)
             *out = NULL;

@@ -185,7 +185,7 @@ void wh_endpoint_abort(wh_endpoint *ep) {
         whi_worker_unlock_or_free(worker);
         return;
     }
-    // A list of its own, so that this cannot fail for want of room in the queue.
+    // A list of its own, so that this cannot fail for want of space in the queue.
     whi_list_push_back(&whi_messages_of(worker)->foreign_aborts, &ep->abort_node);
     // Under the lock: this may have been the last handle, and without it the worker could be gone.
     whi_worker_ask(worker);

@@ -54,7 +54,7 @@ static void failed(void *arg, wh_status status, const char *sentence) {
     whi_ep_end(arg, status, sentence);
 }
 
-static const whi_dial_user dial_user = {.linked = linked, .failed = failed};
+static const whi_dial_up dial_up = {.linked = linked, .failed = failed};
 
 // new_endpoint makes an endpoint and its dial.
 static wh_status new_endpoint(wh_worker *worker, const wh_endpoint_opts *opts, wh_endpoint **out) {
@@ -64,7 +64,7 @@ static wh_status new_endpoint(wh_worker *worker, const wh_endpoint_opts *opts, w
         return st;
     st = whi_connect_data_copy(opts->data, opts->data_size, "connect", &ep->own_data);
     if (st == WH_OK)
-        st = whi_dial_new(worker, opts->secret, opts->timeout_ms, &dial_user, ep, &ep->dial);
+        st = whi_dial_new(worker, opts->secret, opts->timeout_ms, &dial_up, ep, &ep->dial);
     if (st != WH_OK) {
         discard(ep);
         return st;

@@ -205,7 +205,7 @@ void whi_ep_settle(wh_endpoint *ep) {
         whi_ep_mark(ep);
     }
     if (!ep->close_req || ep->close_sent || ep->sends || ep->state != WHI_EP_OPEN ||
-        !whi_message_user_of(ep->worker)->settled(ep))
+        !whi_message_up_of(ep->worker)->settled(ep))
         return;
     ep->close_sent = true;
     whi_hdr hdr = {.cls = WHI_CLASS_CLOSE, .ep = ep->number, .seq = ep->tx_seq++};

@@ -53,7 +53,7 @@ struct wh_endpoint {
     _Alignas(8) _Atomic(whi_connect_data *) peer_data;
 
     _Alignas(8) bool dirty;
-    bool credit_due;  // a CREDIT found no room
+    bool credit_due;  // a CREDIT found no space
     bool user_gone;   // the handle was released
     bool eos;         // the peer has closed and all before it was read
     bool close_sent;
@@ -90,18 +90,18 @@ struct wh_endpoint {
 };
 
 // What the room above, remote memory access, has to do with links and endpoints.
-typedef struct whi_message_user {
+typedef struct whi_message_up {
     void (*link_made)(whi_link *link);
     void (*link_freed)(whi_link *link);
-    void (*link_disconnected)(whi_link *link);  // as `disconnected` of whi_link_user
+    void (*link_disconnected)(whi_link *link);  // as `disconnected` of whi_link_up
 
     // settled says whether an orderly close may be sent as far as accesses go; if not, it sees to it that whi_ep_settle is
     // called when it may.
     bool (*settled)(wh_endpoint *ep);
-} whi_message_user;
+} whi_message_up;
 
-static inline const whi_message_user *whi_message_user_of(const wh_worker *worker) {
-    return whi_messages_of(worker)->user;
+static inline const whi_message_up *whi_message_up_of(const wh_worker *worker) {
+    return whi_messages_of(worker)->up;
 }
 
 // whi_ep_new makes an endpoint that is connecting, held by the library and by the user.

@@ -149,8 +149,8 @@ static wh_status copy_packed(wh_object *object, size_t index) {
                         f->pub.size);
 }
 
-// hand_over completes the receive with its object.
-static void hand_over(wh_request *req) {
+// complete_object completes the receive with its object.
+static void complete_object(wh_request *req) {
     wh_object *object = whi_object_of(req)->object;
     whi_object_of(req)->object = NULL;
     object->request = NULL;
@@ -194,10 +194,10 @@ static void go_on(wh_request *req) {
         }
     }
     if (!object->announced) {
-        hand_over(req);
+        complete_object(req);
     } else if (!object->data || fetch(req)) {
         whi_recv_answer(req->ep, req->send_id, WH_OK);
-        hand_over(req);
+        complete_object(req);
     } else {
         whi_recv_grant(req, WHI_PART_DATA, object->data);
     }
@@ -354,7 +354,7 @@ static wh_status take_envelope(wh_request *req, const whi_announce *announce, co
     object->request = req;
     whi_object_of(req)->object = object;
     if (!announced && settle_plain(req, object))
-        hand_over(req);
+        complete_object(req);
     else
         ask_for_memory(req);
     return WH_OK;
@@ -439,7 +439,7 @@ static wh_status landed(wh_request *req, const whi_hdr *hdr) {
             whi_req_fail(req, failed, "object receive: a frame's memory cannot be written: %s",
                          wh_status_text(failed));
         else
-            hand_over(req);
+            complete_object(req);
         return WH_OK;
     }
     // A cancel that came meanwhile came too late: what has matched completes, within the grace time.

@@ -77,7 +77,7 @@ typedef struct whi_req_ops {
     void (*refused)(wh_request *req);
 
     // Of those that go by their endpoint's queue, so that an orderly close waits for them: start is tried when it is the first.
-    // WH_OK: done.  WH_PENDING: it is under way, and its stage says how far.  WH_EAGAIN: the lane has no room.  WH_ELIMIT: it
+    // WH_OK: done.  WH_PENDING: it is under way, and its stage says how far.  WH_EAGAIN: the lane has no space.  WH_ELIMIT: it
     // waits for what lowers the number of announcements, or gives credit.  WH_EBUSY: it waits for the end of another.
     wh_status (*start)(wh_request *req);
 

@@ -30,11 +30,11 @@ static void made(whi_link *link) {
     whi_hash_init(&on->announced);
     whi_hash_init(&on->eps);
     on->next_number = link->active ? 1 : 2;
-    whi_message_user_of(link->worker)->link_made(link);
+    whi_message_up_of(link->worker)->link_made(link);
 }
 
 static void freed(whi_link *link) {
-    whi_message_user_of(link->worker)->link_freed(link);
+    whi_message_up_of(link->worker)->link_freed(link);
     whi_link_messages *on = whi_messages_on(link);
     whi_idmap_fini(&on->sends);
     whi_idmap_fini(&on->grants);
@@ -51,7 +51,7 @@ static unsigned drain_eps(whi_link *link) {
     while ((node = whi_list_pop_front(&todo))) {
         wh_endpoint *ep = whi_container_of(node, wh_endpoint, dirty_node);
         ep->dirty = false;
-        if (link->source.blocked) {
+        if (link->pollable.blocked) {
             // Nobody has room: the rest keeps its place.
             ep->dirty = true;
             whi_list_push_back(&whi_messages_on(link)->dirty_eps, node);
@@ -113,7 +113,7 @@ static void ended(whi_link *link, wh_status why, const char *sentence) {
 }
 
 static void disconnected(whi_link *link) {
-    whi_message_user_of(link->worker)->link_disconnected(link);
+    whi_message_up_of(link->worker)->link_disconnected(link);
 }
 
 static void dump_link(const whi_link *link, FILE *file) {
@@ -128,16 +128,16 @@ static const whi_lane_up lane_up = {.deliver = whi_deliver,
                                     .sent = whi_chunk_sent,
                                     .lost = whi_chunk_lost};
 
-static const whi_link_user link_user = {.up = &lane_up,
-                                        .made = made,
-                                        .freed = freed,
-                                        .send = send_out,
-                                        .rest = send_rest,
-                                        .empty = empty,
-                                        .needed = needed,
-                                        .ended = ended,
-                                        .disconnected = disconnected,
-                                        .dump = dump_link};
+static const whi_link_up link_up = {.lane_up = &lane_up,
+                                    .made = made,
+                                    .freed = freed,
+                                    .send = send_out,
+                                    .rest = send_rest,
+                                    .empty = empty,
+                                    .needed = needed,
+                                    .ended = ended,
+                                    .disconnected = disconnected,
+                                    .dump = dump_link};
 
 // ---- What the worker asks.
 
@@ -159,7 +159,7 @@ static wh_status init(wh_worker *worker) {
     whi_hash_init(&room->am_handlers);
     init_pools(room, worker->eager_max);
     worker->tell = whi_req_run_completed;
-    room->links.user = &link_user;
+    room->links.up = &link_up;
     whi_open_init(worker);
     whi_close_init(worker);
     whi_ahead_init(worker);

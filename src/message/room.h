@@ -4,7 +4,7 @@
 //
 // Tagged messages, objects and active messages; their requests, their matching, their credit, and
 // the end of an endpoint.  Above links; remote memory access is above this room, and is known to it
-// through the table whi_message_user (endpoint.h) and the operations of its requests only.
+// through the table whi_message_up (endpoint.h) and the operations of its requests only.
 #ifndef WHI_MESSAGE_ROOM_H
 #define WHI_MESSAGE_ROOM_H
 
@@ -44,7 +44,7 @@ enum { WHI_ORDERED_CLASSES = 16, WHI_CONTROL_CLASSES = 32 };
 // What the room keeps with a worker.
 typedef struct whi_message_room {
     whi_link_room links;
-    const struct whi_message_user *user;  // set by the room above
+    const struct whi_message_up *up;  // set by the room above
     size_t ep_size;  // of a whole endpoint, to the highest room's part; set by that
     whi_ordered_fn ordered[WHI_ORDERED_CLASSES];       // by class less WHI_CLASS_TAG; NULL: unknown
     whi_control_handler control[WHI_CONTROL_CLASSES];  // by class less WHI_CLASS_UNORDERED

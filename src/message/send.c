@@ -103,16 +103,16 @@ static wh_status send_announcement(wh_request *req) {
     uint8_t *scratch = whi_messages_of(req->worker)->scratch;
     whi_announce announce = {.send_id = req->send_id};
     const void *with;
-    size_t begin = sizeof(announce), more = prefix_of(req, &with), room = WHI_EAGER_MIN;
+    size_t begin = sizeof(announce), more = prefix_of(req, &with), space = WHI_EAGER_MIN;
     bool offers = !req->ops->announces_buffer;
     if (!offers && sizeof(announce) + req->buf.size <= ep->link->eager_max) {
         with = req->buf.ptr;
         more = req->buf.size;
-        room = ep->link->eager_max;
+        space = ep->link->eager_max;
         offers = true;  // of what follows the buffer
     }
     if (offers)
-        begin += whi_offer_write(req, &announce, scratch + begin, room - begin - more);
+        begin += whi_offer_write(req, &announce, scratch + begin, space - begin - more);
     memcpy(scratch, &announce, sizeof(announce));
     if (more)
         memcpy(scratch + begin, with, more);
@@ -205,7 +205,7 @@ unsigned whi_ep_drain(wh_endpoint *ep) {
         wh_request *req = whi_container_of(node, wh_request, queue_link);
         wh_status st = start(req);
         if (st == WH_EAGAIN && !ep->link->doomed) {
-            ep->link->source.blocked = true;
+            ep->link->pollable.blocked = true;
             whi_ep_mark(ep);
         }
         // What waits for the bound of announcements is tried again by what lowers their number, or gives credit.

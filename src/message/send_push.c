@@ -158,7 +158,7 @@ unsigned whi_send_push(whi_link *link, bool rest_only) {
             whi_container_of(whi_list_first(&whi_messages_on(link)->bulks), wh_request, queue_link);
         wh_status st = push_one(link, req);
         if (st == WH_EAGAIN || st == WH_PENDING) {
-            link->source.blocked = true;
+            link->pollable.blocked = true;
             break;
         }
         if (st != WH_OK) {

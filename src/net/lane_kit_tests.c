@@ -71,7 +71,7 @@ static whi_kit_message half_limit(const whi_kit_plan *plan, unsigned number) {
     return (whi_kit_message){.size = plan->eager_limit / 2};
 }
 
-// A lane that is not read refuses at some point, has forgotten nothing, and says when it has room.
+// A lane that is not read refuses at some point, has forgotten nothing, and says when it has space.
 void whi_kit_refuse(const whi_kit *kit) {
     enum { PLENTY = 1 << 16 };
     whi_kit_plan plan = {.at = half_limit, .seed = 20, .count = PLENTY};
@@ -82,12 +82,12 @@ void whi_kit_refuse(const whi_kit *kit) {
     MUST(a.said > 0 && a.said < PLENTY);
     b.hears.count = a.says.count = a.said + 50;
     uint64_t late = whi_clock_ns() + PATIENCE_NS;
-    int room = 0;
-    while (room == 0) {
+    int space = 0;
+    while (space == 0) {
         MUST(whi_clock_ns() < late);
         (void)whi_kit_poll(&b, 8);
         step(kit);
-        room = whi_kit_poll(&a, 8);
+        space = whi_kit_poll(&a, 8);
     }
     whi_kit_run(&a, &b);
     MUST(b.heard == a.said && a.said == a.says.count);

@@ -49,9 +49,9 @@ static void fail(wh_request *req, wh_status status) {
     whi_req_complete(req, status);
 }
 
-// hand_over gives what the peer has yet to serve to a request without a user and a buffer, which is counted in its place: the
+// replace gives what the peer has yet to serve to a request without a user and a buffer, which is counted in its place: the
 // peer counts it, too, and a fence waits for it.  False: there is no memory.
-static bool hand_over(wh_request *req) {
+static bool replace(wh_request *req) {
     wh_endpoint *ep = req->ep;
     bool get = req->ops == &whi_get_ops;
     wh_request *heir = whi_req_new(req->worker, ep, req->ops, NULL, false);
@@ -91,7 +91,7 @@ bool whi_rma_withdraw_moving(wh_request *req, wh_status why) {
         return false;
     // The word of an atomic nobody touches but whoever handles its answer, which will find nothing.  A put must be gone.
     bool atomic = req->ops == &whi_atomic_ops, put = req->ops == &whi_put_ops;
-    if ((put && req->moved < req->accept) || (!atomic && !hand_over(req)))
+    if ((put && req->moved < req->accept) || (!atomic && !replace(req)))
         return false;
     fail(req, why);
     return true;

@@ -130,8 +130,8 @@ typedef struct whi_runs {
     uint8_t *tag;
 } whi_runs;
 
-// whi_runs_take makes an empty list with room for `room` runs.
-WH_CHECK wh_status whi_runs_take(whi_runs *runs, int64_t room, whi_arena *arena);
+// whi_runs_take makes an empty list with space for `space` runs.
+WH_CHECK wh_status whi_runs_take(whi_runs *runs, int64_t space, whi_arena *arena);
 
 // whi_layout_list makes a layout of runs, after merging neighbours of one tag.  It changes the list.
 WH_CHECK wh_status whi_layout_list(whi_layout *layout, whi_runs *runs, whi_arena *arena);
@@ -148,7 +148,7 @@ WH_CHECK wh_status whi_layout_shape(whi_layout *layout, whi_arena *arena);
 // whi_layout_pieces counts the runs of a layout without merging, up to `max`: more is max + 1.
 int64_t whi_layout_pieces(const whi_layout *layout, int64_t max);
 
-// whi_layout_expand appends all pieces of a layout, moved by `base`, to `runs`, which has room.
+// whi_layout_expand appends all pieces of a layout, moved by `base`, to `runs`, which has space.
 void whi_layout_expand(const whi_layout *layout, int64_t base, whi_runs *runs);
 
 #endif

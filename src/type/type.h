@@ -111,7 +111,7 @@ static inline wh_type *whi_type_mutable(const wh_type *type) {
     return (wh_type *)(uintptr_t)type;
 }
 
-// whi_type_new makes a node with room for its arguments and children, to be filled and sealed.
+// whi_type_new makes a node with space for its arguments and children, to be filled and sealed.
 // A `kind` that does not exist is the caller's mistake.
 WH_CHECK wh_status whi_type_new(wh_type_kind kind, size_t nargs, size_t nchildren, wh_type **type);
 

@@ -22,8 +22,8 @@
 #include "base/sync.h"
 #include "base/thread.h"
 #include "worker/dump.h"
+#include "worker/pollable.h"
 #include "worker/post.h"
-#include "worker/source.h"
 
 _Thread_local char whi_thread_token __attribute__((tls_model("initial-exec")));
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Worker: one progress domain, and what its owner thread keeps of it: sources that are polled, timers,
+// Worker: one progress domain, and what its owner thread keeps of it: pollables, timers,
 // descriptors, the sleep, and work from other threads.
 //
 // A worker does not know what runs on it: the rooms above add a part of their own and a table of
@@ -27,7 +27,7 @@
 #include "worker/context.h"
 #include "worker/room.h"
 
-typedef struct whi_source whi_source;
+typedef struct whi_pollable whi_pollable;
 
 // Something in the worker's epoll set.  `fn` runs in progress; the watch may go away in any callback.
 typedef struct whi_watch {
@@ -42,9 +42,9 @@ struct wh_worker {
     uint64_t eager_max;
 
     // Progress.
-    whi_list hot;        // sources that are polled each pass
+    whi_list hot;        // those that are polled in each pass
     whi_list *hot_next;  // the one that is polled next, in the middle of that
-    whi_list dirty;      // sources with something to send
+    whi_list dirty;      // pollables with something to send
     whi_list completed;  // operations whose end has to be told, which `tell` does
     unsigned (*tell)(wh_worker *worker);
     int countdown;  // passes until sockets and timers have their turn

@@ -393,18 +393,18 @@ TEST(active_messages_with_lies) {
     end();
 }
 
-// offer_of sends an announcement that says it has `count` addresses, and `room` bytes for its ticket and them.
-static void offer_of(uint8_t cls, unsigned count, size_t room, size_t frames) {
+// offer_of sends an announcement that says it has `count` addresses, and `space` bytes for its ticket and them.
+static void offer_of(uint8_t cls, unsigned count, size_t space, size_t frames) {
     uint8_t payload[1200];
     whi_announce announcement = {.send_id = 5, .slot = 3, .count = (uint16_t)count};
     memset(payload, 1, sizeof(payload));
     memcpy(payload, &announcement, sizeof(announcement));
     size_t size = 0;
     if (cls == WHI_CLASS_OBJECT)
-        size = envelope(payload + 8 + room, frames, 10, 1 << 20, WHI_FRAME_FOLLOWS);
+        size = envelope(payload + 8 + space, frames, 10, 1 << 20, WHI_FRAME_FOLLOWS);
     CHECK(say((whi_hdr){.cls = cls,
                         .flags = WHI_FLAG_ANNOUNCED | WHI_FLAG_OFFERED,
-                        .size = (uint32_t)(8 + room + size),
+                        .size = (uint32_t)(8 + space + size),
                         .tag = cls == WHI_CLASS_AM ? 0 : 6,
                         .arg = cls == WHI_CLASS_OBJECT ? size : 100000},
               payload));
@@ -414,7 +414,7 @@ TEST(offers_with_lies) {
     static const struct {
         uint8_t cls;
         unsigned count;
-        size_t room;
+        size_t space;
     } lies[] = {{WHI_CLASS_TAG, 0, 16},    {WHI_CLASS_TAG, 2, 24},     {WHI_CLASS_TAG, 1, 0},
                 {WHI_CLASS_TAG, 1, 15},    {WHI_CLASS_AM, 1, 15},      {WHI_CLASS_AM, 1, 17},
                 {WHI_CLASS_AM, 0, 0},      {WHI_CLASS_TAG, 65535, 16}, {WHI_CLASS_OBJECT, 1, 16},
@@ -424,7 +424,7 @@ TEST(offers_with_lies) {
         attack();
         wh_object *object = NULL;
         wh_request *recv = lies[i].cls == WHI_CLASS_OBJECT ? post_object(&object) : NULL;
-        offer_of(lies[i].cls, lies[i].count, lies[i].room, 2);
+        offer_of(lies[i].cls, lies[i].count, lies[i].space, 2);
         PUMP_UNTIL(&victim, raw_hung_up(hostile.fd));
         hang_up();
         PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);

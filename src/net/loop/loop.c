@@ -50,7 +50,7 @@ typedef struct loop_lane {
     struct pair *pair;
     whi_list in;         // records on their way here, in the order they were sent
     uint32_t in_size;    // of them
-    bool open, refused;  // `refused`: the owner waits for room in the other's queue
+    bool open, refused;  // `refused`: the owner waits for space in the other's queue
     wh_status broken;
 } loop_lane;
 
@@ -132,7 +132,7 @@ static wh_status admit(loop_lane *from) {
     return WH_EAGAIN;
 }
 
-// record_new makes a record that is admitted.  When memory is out, there is no room now.
+// record_new makes a record that is admitted.  When memory is out, there is no space now.
 static record *record_new(loop_lane *from, const whi_hdr *hdr) {
     record *rec = whi_pool_get(pool_of(from->net, hdr));
     if (!rec) {
@@ -251,8 +251,8 @@ static wh_status deliver(loop_lane *to, record *rec) {
     return rec->truncated ? WH_EPEER : to->lane.up->deliver(to->lane.link, &rec->hdr, rec->payload);
 }
 
-// room_again tells, once, that a sender that was refused may go on.
-static bool room_again(loop_lane *from) {
+// space_again tells, once, that a sender that was refused may go on.
+static bool space_again(loop_lane *from) {
     if (!from->refused || peer_of(from)->in_size >= from->net->opts.window)
         return false;
     from->refused = false;
@@ -267,7 +267,7 @@ static bool ended(const loop_lane *loop) {
 
 static int loop_poll(whi_lane *lane, int budget) {
     loop_lane *loop = loop_of(lane);
-    int events = room_again(loop);
+    int events = space_again(loop);
     for (int n = 0; n < budget && loop->broken == WH_OK && !ended(loop); n++) {
         record *due[OVERTAKES];
         unsigned count = due_now(loop, due);
@@ -285,11 +285,11 @@ static int loop_poll(whi_lane *lane, int budget) {
     return loop->broken != WH_OK ? (int)loop->broken : events;
 }
 
-static bool loop_ready(whi_lane *lane, bool want_room) {
+static bool loop_ready(whi_lane *lane, bool want_space) {
     const loop_lane *loop = loop_of(lane);
     if (loop->broken != WH_OK || ended(loop))
         return true;
-    if (want_room && loop->refused && peer_of(loop)->in_size < loop->net->opts.window)
+    if (want_space && loop->refused && peer_of(loop)->in_size < loop->net->opts.window)
         return true;
     record *due[OVERTAKES];
     return due_now(loop, due) > 0;
@@ -307,8 +307,8 @@ static size_t loop_eager_limit(const whi_lane *lane) {
     return loop->net->opts.eager_limit;
 }
 
-static void loop_arm(whi_lane *lane, bool want_room) {
-    (void)lane, (void)want_room;  // one thread: while it sleeps, nobody sends
+static void loop_arm(whi_lane *lane, bool want_space) {
+    (void)lane, (void)want_space;  // one thread: while it sleeps, nobody sends
 }
 
 static void loop_describe(const whi_lane *lane, char *text, size_t size) {

@@ -93,7 +93,7 @@ static wh_status read_done(whi_bulk_tx *tx) {
     return WH_OK;
 }
 
-wh_status whi_bulk_has_room(whi_bulk_tx *tx, uint32_t size) {
+wh_status whi_bulk_has_space(whi_bulk_tx *tx, uint32_t size) {
     if (fits(tx, size))
         return WH_OK;
     wh_status status = read_done(tx);

@@ -56,11 +56,11 @@ void whi_bulk_tx_init(whi_bulk_tx *tx, whi_bulk_shared *shared, size_t size, siz
 // whi_bulk_cut returns how much of `size` bytes should be the next chunk.
 uint32_t whi_bulk_cut(const whi_bulk_tx *tx, uint64_t size);
 
-// whi_bulk_has_room asks for the space of a chunk.  WH_EAGAIN: not now.  WH_EPROTOCOL: `done` is
+// whi_bulk_has_space asks for the space of a chunk.  WH_EAGAIN: not now.  WH_EPROTOCOL: `done` is
 // wrong.
-wh_status whi_bulk_has_room(whi_bulk_tx *tx, uint32_t size);
+wh_status whi_bulk_has_space(whi_bulk_tx *tx, uint32_t size);
 
-// whi_bulk_take takes the space of a chunk for which there is room, and returns it.
+// whi_bulk_take takes the space of a chunk for which there is some, and returns it.
 unsigned char *whi_bulk_take(whi_bulk_tx *tx, uint32_t size, whi_shm_chunk *chunk);
 
 // whi_bulk_idle says whether the receiver has taken everything out.

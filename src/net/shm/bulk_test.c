@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Bulk memory: chunks never overlap what is in flight, every cut gets through, and foreign words
+// Bulk memory: chunks never overlap what is in flight, every cut gets through, and untrusted words
 // are checked.
 #include "net/shm/bulk.h"
 
@@ -54,7 +54,7 @@ TEST(chunks_in_flight_do_not_overlap) {
         uint32_t size = (uint32_t)whi_rng_between(&rng, 1, SIZE / 2);
         if (whi_rng_chance(&rng, 50))
             size = size % 9000 + 1;
-        wh_status status = count < IN_FLIGHT ? whi_bulk_has_room(&tx, size) : WH_EAGAIN;
+        wh_status status = count < IN_FLIGHT ? whi_bulk_has_space(&tx, size) : WH_EAGAIN;
         if (status == WH_OK) {
             whi_shm_chunk chunk;
             unsigned char *at = whi_bulk_take(&tx, size, &chunk);
@@ -79,20 +79,20 @@ TEST(chunks_in_flight_do_not_overlap) {
 TEST(a_wrong_count_is_noticed) {
     begin(PART);
     whi_shm_chunk chunk;
-    while (whi_bulk_has_room(&tx, PART) == WH_OK)
+    while (whi_bulk_has_space(&tx, PART) == WH_OK)
         (void)whi_bulk_take(&tx, PART, &chunk);
     CHECK_EQ_INT(tx.head, SIZE);
     const uint64_t wrong[] = {SIZE + 1, SIZE * UINT64_C(2), UINT64_MAX, UINT64_C(1) << 63};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         atomic_store(&memory->done, wrong[i]);
-        CHECK(whi_bulk_has_room(&tx, PART) == WH_EPROTOCOL);
+        CHECK(whi_bulk_has_space(&tx, PART) == WH_EPROTOCOL);
         CHECK(!whi_bulk_idle(&tx));
     }
-    // Odd but possible words give less room, never too much.
+    // Odd but possible words give less space, never too much.
     atomic_store(&memory->done, 1);
-    CHECK(whi_bulk_has_room(&tx, PART) == WH_EAGAIN);
+    CHECK(whi_bulk_has_space(&tx, PART) == WH_EAGAIN);
     atomic_store(&memory->done, 0);
-    CHECK(whi_bulk_has_room(&tx, PART) == WH_EPROTOCOL);
+    CHECK(whi_bulk_has_space(&tx, PART) == WH_EPROTOCOL);
 }
 
 TEST(a_wrong_chunk_is_noticed) {

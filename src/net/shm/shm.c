@@ -5,7 +5,7 @@
 // A send is one comparison, a copy into the ring, one release store and one load of a word that
 // changes only when the peer falls asleep.  Everything else (padding, a larger ring, refusing) is
 // behind the comparison.  Invariant: whoever is refused is remembered, so that poll reports when
-// room has come, and ready does not let the worker sleep over it.
+// space has come, and ready does not let the worker sleep over it.
 #include "net/shm/shm.h"
 
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "net/copy.h"
-#include "net/foreign.h"
 #include "net/shm/shm_lane.h"
+#include "net/untrusted.h"
 
 wh_status whi_shm_fail(whi_shm *lane, wh_status status) {
     if (lane->failed == WH_OK) {
@@ -43,8 +43,8 @@ wh_status whi_shm_refuse(whi_shm *lane, uint32_t size, uint32_t bulk) {
 wh_status whi_shm_retry(whi_shm *lane) {
     wh_status status = WH_OK;
     if (lane->refused_bulk && lane->out.shared)
-        status = whi_bulk_has_room(&lane->out, lane->refused_bulk);
-    return status == WH_OK ? whi_ring_has_room(&lane->tx, lane->refused_size) : status;
+        status = whi_bulk_has_space(&lane->out, lane->refused_bulk);
+    return status == WH_OK ? whi_ring_has_space(&lane->tx, lane->refused_size) : status;
 }
 
 void whi_shm_ring_bell(whi_shm *lane) {
@@ -88,7 +88,7 @@ static bool grow(whi_shm *lane) {
 wh_status whi_shm_reserve(whi_shm *lane, uint32_t size) {
     if (lane->failed != WH_OK)
         return lane->failed;
-    wh_status status = whi_ring_make_room(&lane->tx, size);
+    wh_status status = whi_ring_make_space(&lane->tx, size);
     if (status == WH_EAGAIN)
         return lane->ring_max && grow(lane) ? WH_OK : whi_shm_refuse(lane, size, 0);
     return status == WH_OK ? WH_OK : whi_shm_broken(lane, "it freed what was never sent");
@@ -130,7 +130,7 @@ static wh_status shm_send(whi_lane *base, const whi_hdr *hdr, const void *payloa
     return WH_OK;
 }
 
-static void shm_arm(whi_lane *base, bool want_room) {
+static void shm_arm(whi_lane *base, bool want_space) {
     whi_shm *lane = (whi_shm *)base;
     if (lane->bell_owed)
         whi_shm_ring_bell(lane);
@@ -140,19 +140,19 @@ static void shm_arm(whi_lane *base, bool want_room) {
             whi_shm_tell(lane);
         atomic_store_explicit(&lane->rx.shared->armed, 1, memory_order_relaxed);
     }
-    if (want_room)
+    if (want_space)
         atomic_store_explicit(&lane->tx.shared->want, 1, memory_order_relaxed);
     if (!lane->asymmetric)
         atomic_thread_fence(memory_order_seq_cst);
 }
 
-static bool shm_ready(whi_lane *base, bool want_room) {
+static bool shm_ready(whi_lane *base, bool want_space) {
     whi_shm *lane = (whi_shm *)base;
     if (lane->failed != WH_OK || !whi_ring_empty(&lane->rx))
         return true;
     if (lane->bell_owed)
         return true;
-    return want_room && lane->attention && whi_shm_retry(lane) != WH_EAGAIN;
+    return want_space && lane->attention && whi_shm_retry(lane) != WH_EAGAIN;
 }
 
 static size_t shm_eager_limit(const whi_lane *base) {
@@ -180,7 +180,7 @@ static void shm_close(whi_lane *base) {
 static wh_status shm_pass(whi_lane *lane, const whi_hdr *hdr, int fd) {
     whi_shm *shm = (whi_shm *)lane;
     assert(hdr->size == 0 && hdr->cls < WHI_CLASS_LANE);
-    // Room first: a descriptor that is on its way must not be overtaken by that of a larger ring.
+    // Space first: a descriptor that is on its way must not be overtaken by that of a larger ring.
     wh_status status = whi_ring_fits(&shm->tx, 0) ? WH_OK : whi_shm_reserve(shm, 0);
     if (status == WH_OK)
         status = shm->wire->send_fd(shm->wire_arg, fd);
@@ -268,7 +268,7 @@ wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *
 
 wh_status whi_shm_attach(whi_lane *lane, int fd) {
     wh_status status = whi_shm_map_ring((whi_shm *)lane, fd);
-    whi_foreign_close(fd);
+    whi_untrusted_close(fd);
     return status;
 }
 

@@ -23,7 +23,7 @@ typedef struct whi_shm {
     bool asymmetric;
     bool attention;  // poll must look further than the ring: failed, something was refused, or owed
     bool bell_owed;  // the wire could not ring: the peer may sleep over what we did
-    uint32_t refused_size;  // payload of the record that found no room
+    uint32_t refused_size;  // payload of the record that found no space
     uint32_t refused_bulk;  // and the bulk memory that it needed besides
     uint32_t eager_limit;
     wh_status failed;  // WH_OK, or what every call answers from now on
@@ -49,13 +49,13 @@ wh_status whi_shm_fail(whi_shm *lane, wh_status status);
 // whi_shm_broken fails the lane with WH_EPROTOCOL and logs what the peer has done.
 wh_status whi_shm_broken(whi_shm *lane, const char *what);
 
-// whi_shm_refuse remembers what found no room, for poll and ready, and returns WH_EAGAIN.
+// whi_shm_refuse remembers what found no space, for poll and ready, and returns WH_EAGAIN.
 wh_status whi_shm_refuse(whi_shm *lane, uint32_t size, uint32_t bulk);
 
 // whi_shm_retry says whether what was refused would still be (WH_EAGAIN).
 wh_status whi_shm_retry(whi_shm *lane);
 
-// whi_shm_reserve makes room for a record, growing the ring if it may; WH_EAGAIN: refused.
+// whi_shm_reserve makes space for a record, growing the ring if it may; WH_EAGAIN: refused.
 wh_status whi_shm_reserve(whi_shm *lane, uint32_t size);
 
 // whi_shm_map_ring goes over to receiving from this ring.  The descriptor stays the caller's.

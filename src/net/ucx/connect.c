@@ -106,7 +106,7 @@ wh_status whi_ucx_lane_connect(whi_lane *base, const void *bytes, size_t size, c
         return mine == WH_EPROTOCOL ? WH_ENOLANE : mine;
     }
     warn_of_detour(lane);
-    whi_ucx_room(lane);
+    whi_ucx_space(lane);
     return WH_OK;
 }
 

@@ -122,10 +122,10 @@ typedef struct whi_ucx_lane {
     uint64_t token, peer_token;
     uint32_t tx_seq, rx_seq;
     size_t eager_limit, eager_max, chunk_limit, chunk_max;
-    size_t short_max;    // larger payloads are not worth a try without a slot
-    wh_status failing;   // the peer is lost: to be told when all that came has been read
-    wh_status broken;    // told
-    bool refused, room;  // a sender waits; it may go on
+    size_t short_max;     // larger payloads are not worth a try without a slot
+    wh_status failing;    // the peer is lost: to be told when all that came has been read
+    wh_status broken;     // told
+    bool refused, space;  // a sender waits; it may go on
     unsigned slots, chunks_out, chunks_in, accesses, flushes;
     size_t kept_size;  // bytes of what is kept
     bool reads;        // it was polled for records
@@ -166,12 +166,12 @@ const char *whi_ucx_explain(const char *format, ...) __attribute__((format(print
 ucs_status_t whi_ucx_arrived(whi_ucx_lane *lane, const whi_ucx_wire *wire, void *data, size_t size,
                              bool announced);
 
-// whi_ucx_room tells a sender that was refused that it may go on.
-static inline void whi_ucx_room(whi_ucx_lane *lane) {
+// whi_ucx_space tells a sender that was refused that it may go on.
+static inline void whi_ucx_space(whi_ucx_lane *lane) {
     if (!lane->refused)
         return;
     lane->refused = false;
-    lane->room = true;
+    lane->space = true;
     whi_ucx_wake(lane);
 }
 

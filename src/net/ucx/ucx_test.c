@@ -407,7 +407,7 @@ TEST(a_chunk_that_does_not_end) {
     }
 }
 
-// No more are out than a lane has places for; whoever was refused is told when there is room.
+// No more are out than a lane has places for; whoever was refused is told when there is space.
 TEST(refused_accesses) {
     ends e = {.all = 0};
     int out = 0;
