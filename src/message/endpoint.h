@@ -57,7 +57,7 @@ struct wh_endpoint {
     bool user_gone;   // the handle was released
     bool eos;         // the peer has closed and all before it was read
     bool close_sent;
-    bool lost_told;
+    bool lost_notified;
     bool was_open;
     uint8_t state;  // whi_ep_state
     uint32_t refs;  // the user's, the library's, one per request
@@ -69,7 +69,7 @@ struct wh_endpoint {
     whi_list ops;          // all pending requests
     whi_list waiting;      // requests of the queue that wait for the end of others
     whi_list taken;        // messages that wh_tag_take has taken
-    whi_list ahead;        // announced messages that may be fetched before their receive (ahead.c)
+    whi_list ahead;        // announced messages that may be prefetched (ahead.c)
     whi_list early;        // messages that came before their turn (lanes that reorder)
     whi_list handled;   // receives of objects for the worker's handler, in the order of the sends
     unsigned handling;  // so many
@@ -149,8 +149,8 @@ void whi_ep_refresh(wh_endpoint *ep);
 void whi_ep_mark(wh_endpoint *ep);
 
 // whi_ep_give_credit owes the peer the credit of a message that no longer waits.  It is returned in large pieces: a sender
-// without credit announces, so it never waits for one.  What was announced is fetched in smaller ones, as large as it takes to
-// pay for waking the peer (ahead.c).
+// without credit announces, so it never waits for one.  What was announced is prefetched in smaller ones, as large as it takes
+// to pay for waking the peer (ahead.c).
 enum { WHI_CREDIT_PART = 4, WHI_AHEAD_PART = 16 };
 void whi_ep_return_credit(wh_endpoint *ep);
 static inline void whi_ep_give_credit(wh_endpoint *ep, uint64_t cost) {

@@ -486,8 +486,8 @@ static void unclaimed(wh_request *req) {
     req->result.object = NULL;
 }
 
-// told drops an object that did not arrive whole once its user has heard of it.
-static void told(wh_request *req) {
+// notified drops an object that did not arrive whole once its user has heard of it.
+static void notified(wh_request *req) {
     if (whi_object_of(req)->object && req->done)
         drop(req);
 }
@@ -495,7 +495,7 @@ static void told(wh_request *req) {
 const whi_req_ops whi_object_recv_ops = {.text = "object receive",
                                          .post = whi_recv_post,
                                          .withdraw = withdraw,
-                                         .told = told,
+                                         .notified = notified,
                                          .fini = fini,
                                          .sink = sink,
                                          .landed = landed,

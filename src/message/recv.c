@@ -215,7 +215,7 @@ void whi_recv_am(wh_request *req, uint8_t flags, uint32_t send_id, const void *p
     whi_ep_give_credit(ep, cost);
 }
 
-// note_ahead lists an announced message that was kept among those that may be fetched ahead of their receive.
+// note_ahead lists an announced message that was kept among those that may be prefetched.
 static void note_ahead(whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     bool small = msg->length && msg->length <= ep->worker->eager_max;
@@ -272,7 +272,7 @@ void whi_message_unname(whi_message *msg) {
 }
 
 void whi_message_free(whi_message *msg) {
-    if (msg->fetch) {  // which has its memory
+    if (msg->prefetch) {  // which has its memory
         msg->dropped = true;
         return;
     }
@@ -354,7 +354,7 @@ void whi_recv_land_kept(wh_request *req, whi_message *msg) {
     whi_recv_settle(msg);
 }
 
-// await lets a receive wait for the payload of a message that it has matched and that is being fetched.
+// await lets a receive wait for the payload of a message that it has matched and that is being prefetched.
 static void await(wh_request *req, whi_message *msg) {
     req->stage = WHI_STAGE_MOVING;
     req->result.size = req->length = msg->length;
@@ -365,7 +365,7 @@ static void await(wh_request *req, whi_message *msg) {
 
 void whi_recv_meet_kept(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
-    if (msg->fetch) {
+    if (msg->prefetch) {
         whi_recv_bind(req, ep);
         await(req, msg);
         return;
@@ -385,7 +385,7 @@ void whi_recv_meet_kept(wh_request *req, whi_message *msg) {
 // take joins a receive that is just posted with a message that was kept.
 static wh_status take(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
-    if (msg->cls == WHI_CLASS_TAG && !(msg->flags & WHI_FLAG_ANNOUNCED) && !msg->fetch) {
+    if (msg->cls == WHI_CLASS_TAG && !(msg->flags & WHI_FLAG_ANNOUNCED) && !msg->prefetch) {
         if (msg->size <= req->buf.size && req->buf.kind == WH_MEM_HOST) {
             // Ends inside the call, without becoming pending, unless another thread has made it.
             if (req->foreign)

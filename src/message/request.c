@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The life of a request: made, completed, told, freed.
+// The life of a request: made, completed, notified, freed.
 //
 // The invariant: whi_req_complete is reached exactly once per accepted request, takes it out of every list and table, and
 // nothing touches its buffer after that.  Callbacks do not run there but at the end of a pass of progress,
@@ -253,16 +253,16 @@ void whi_req_fail(wh_request *req, wh_status status, const char *format, ...) {
     whi_req_complete(req, status);
 }
 
-// tell runs the callback of one completed request.
-static inline void tell(wh_request *req) {
+// notify runs the callback of one completed request.
+static inline void notify(wh_request *req) {
     req->result.source = req->ep && !req->ep->user_gone ? req->ep : NULL;
     if (req->result.object && !req->done && !req->wanted) {
         req->ops->unclaimed(req);
     }
     if (req->done)
         req->done(req->wanted ? req : NULL, &req->result, req->arg);
-    if (req->ops->told)
-        req->ops->told(req);
+    if (req->ops->notified)
+        req->ops->notified(req);
     publish(req);
 }
 
@@ -273,7 +273,7 @@ unsigned whi_req_run_completed(wh_worker *worker) {
     whi_list batch;
     whi_list_take(&batch, &worker->completed);
     while ((node = whi_list_pop_front(&batch))) {
-        tell(whi_container_of(node, wh_request, queue_link));
+        notify(whi_container_of(node, wh_request, queue_link));
         count++;
     }
     return count;

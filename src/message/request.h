@@ -65,10 +65,10 @@ typedef struct whi_req_ops {
     void (*withdraw)(wh_request *req, wh_status why);
     bool (*withdraw_moving)(wh_request *req, wh_status why);
 
-    // completed follows its completion, which came at `stage`; told the callback of its user.  fini frees what it holds when
+    // completed follows its completion, which came at `stage`; notified the callback of its user.  fini frees what it holds when
     // it is freed, accepted or not.
     void (*completed)(wh_request *req, whi_req_stage stage);
-    void (*told)(wh_request *req);
+    void (*notified)(wh_request *req);
     void (*fini)(wh_request *req);
 
     // adopt makes the owner its holder after another thread has handed it over; refused takes back what that thread has done

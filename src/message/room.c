@@ -158,7 +158,7 @@ static wh_status init(wh_worker *worker) {
         whi_list_init(lists[i]);
     whi_hash_init(&room->am_handlers);
     init_pools(room, worker->eager_max);
-    worker->tell = whi_req_run_completed;
+    worker->notify = whi_req_run_completed;
     room->links.up = &link_up;
     whi_open_init(worker);
     whi_close_init(worker);

@@ -61,7 +61,7 @@ typedef struct whi_message_room {
     whi_timer frames_timer;
     bool frames_used;  // since its last look
 
-    void (*fetch_ahead)(wh_endpoint *ep);  // what credit that is owed to the peer may be used for
+    void (*prefetch)(wh_endpoint *ep);  // what credit that is owed to the peer may be used for
 
     // The handler of objects (object_handler.c).
     wh_object_fn object_fn;  // NULL: none

@@ -157,7 +157,7 @@ static void completed(wh_request *req, whi_req_stage stage) {
     wh_status st = req->result.status;
     bool put = req->ops == &whi_serve_put_ops;
     ep->rx_announced--;
-    whi_mr_part(req);
+    whi_mr_leave(req);
     if (ep->state != WHI_EP_OPEN)
         return;
     if (put && st == WH_OK)
@@ -168,15 +168,15 @@ static void completed(wh_request *req, whi_req_stage stage) {
         refuse(ep, req->grant_id, true, st);
 }
 
-// withdraw_put parts a transfer from its memory, which nothing is at.  The initiator cannot be stopped: what still comes is
-// thrown away, and it is told when it has sent all.
+// withdraw_put takes a transfer away from its memory, which nothing is at.  The initiator cannot be stopped: what still comes
+// is thrown away, and it is told when it has sent all.
 static bool withdraw_put(wh_request *req, wh_status why) {
     (void)why;
     if (!whi_rma_may_withdraw(req))
         return false;
     req->disowned = 1;
     req->why = WH_EKEY;
-    whi_mr_part(req);
+    whi_mr_leave(req);
     return true;
 }
 

@@ -9,7 +9,7 @@
 // has come until the window is full.  What a segment covers as whole windows goes directly.
 //
 // Invariant: the packed bytes `kept` lie in the buffer, which begins where `window` does; they
-// are packed ahead (way PACK: all of the window) or wait to be unpacked (way UNPACK).
+// are packed ahead (direction PACK: all of the window) or wait to be unpacked (direction UNPACK).
 #include <string.h>
 
 #include "base/alloc.h"
@@ -28,7 +28,7 @@ struct wh_cursor {
     char *buffer;         // of the largest window; NULL when the layout has none
     whi_window window;    // whose bytes the buffer holds
     whi_window kept;
-    whi_direction way;
+    whi_direction direction;
 };
 
 wh_status wh_cursor_create(void *buf, int64_t count, const wh_type *type, unsigned flags,
@@ -50,22 +50,22 @@ wh_status wh_cursor_create(void *buf, int64_t count, const wh_type *type, unsign
         return whi_type_fail(WH_ENOMEM, "wh_cursor_create: out of memory");
     }
     *made = (wh_cursor){.elements = elements, .buffer = buffer};
-    for (int way = WHI_PACK; way <= WHI_UNPACK; way++)
-        made->nontemporal[way] =
-            whi_elements_nontemporal(&elements, elements.total, flags, (whi_direction)way);
+    for (int direction = WHI_PACK; direction <= WHI_UNPACK; direction++)
+        made->nontemporal[direction] =
+            whi_elements_nontemporal(&elements, elements.total, flags, (whi_direction)direction);
     made->type = wh_type_retain(whi_type_mutable(type));
     *cursor = made;
     return WH_OK;
 }
 
-static void move(const wh_cursor *c, int64_t from, int64_t to, char *packed, whi_direction way,
-                 bool nontemporal) {
-    whi_order order = {c->elements, from, to, packed, way, nontemporal};
+static void move(const wh_cursor *c, int64_t from, int64_t to, char *packed,
+                 whi_direction direction, bool nontemporal) {
+    whi_order order = {c->elements, from, to, packed, direction, nontemporal};
     whi_crew_run(&order);
 }
 
 static void flush(wh_cursor *c) {
-    if (c->way == WHI_UNPACK && c->kept.from < c->kept.to)
+    if (c->direction == WHI_UNPACK && c->kept.from < c->kept.to)
         move(c, c->kept.from, c->kept.to, c->buffer + (c->kept.from - c->window.from), WHI_UNPACK,
              c->nontemporal[WHI_UNPACK]);
     c->kept = (whi_window){0, 0};
@@ -116,15 +116,15 @@ static wh_status check(const char *function, wh_cursor *c, size_t offset, const 
         return whi_type_fail(WH_EINVAL, "%s: cursor is NULL", function);
     order->elements = c->elements;
     wh_status status = whi_order_part(function, order, offset, packed, max, actual);
-    if (status == WH_OK && c->way != order->way) {
+    if (status == WH_OK && c->direction != order->direction) {
         flush(c);
-        c->way = order->way;
+        c->direction = order->direction;
     }
     return status;
 }
 
 wh_status wh_cursor_pack(wh_cursor *c, size_t offset, void *packed, size_t max, size_t *actual) {
-    whi_order order = {.way = WHI_PACK};
+    whi_order order = {.direction = WHI_PACK};
     wh_status status = check("wh_cursor_pack", c, offset, packed, max, actual, &order);
     if (status != WH_OK)
         return status;
@@ -140,7 +140,7 @@ wh_status wh_cursor_pack(wh_cursor *c, size_t offset, void *packed, size_t max, 
 
 wh_status wh_cursor_unpack(wh_cursor *c, size_t offset, const void *packed, size_t size,
                            size_t *actual) {
-    whi_order order = {.way = WHI_UNPACK};
+    whi_order order = {.direction = WHI_UNPACK};
     wh_status status = check("wh_cursor_unpack", c, offset, packed, size, actual, &order);
     if (status != WH_OK)
         return status;

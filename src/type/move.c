@@ -25,7 +25,7 @@ enum {
 typedef struct mover {
     whi_visitor visitor;
     char *packed;
-    whi_direction way;
+    whi_direction direction;
     bool nontemporal;
 } mover;
 
@@ -41,13 +41,13 @@ static bool crosses(int64_t n1, int64_t s1, int64_t n0, int64_t s0) {
 static bool move_grid(whi_visitor *visitor, const whi_leaf *leaf, uintptr_t at, int64_t n1,
                       int64_t s1, int64_t n0, int64_t s0) {
     mover *self = (mover *)visitor;
-    whi_kernel_fn *kernel = leaf->move[self->way];
-    if (leaf->cross[self->way] && crosses(n1, s1, n0, s0))
-        kernel = self->nontemporal && self->way == WHI_PACK && leaf->cross_nontemporal
+    whi_kernel_fn *kernel = leaf->move[self->direction];
+    if (leaf->cross[self->direction] && crosses(n1, s1, n0, s0))
+        kernel = self->nontemporal && self->direction == WHI_PACK && leaf->cross_nontemporal
                      ? leaf->cross_nontemporal
-                     : leaf->cross[self->way];
-    else if (self->nontemporal && leaf->kind == WHI_RUN && leaf->nontemporal[self->way])
-        kernel = leaf->nontemporal[self->way];
+                     : leaf->cross[self->direction];
+    else if (self->nontemporal && leaf->kind == WHI_RUN && leaf->nontemporal[self->direction])
+        kernel = leaf->nontemporal[self->direction];
     self->packed = kernel(leaf, self->packed, (char *)at, n1, s1, n0, s0);
     return true;
 }
@@ -55,8 +55,8 @@ static bool move_grid(whi_visitor *visitor, const whi_leaf *leaf, uintptr_t at, 
 static bool move_bytes(whi_visitor *visitor, uintptr_t at, int64_t size, uint8_t tag) {
     (void)tag;
     mover *self = (mover *)visitor;
-    char *to = self->way == WHI_PACK ? self->packed : (char *)at;
-    const char *from = self->way == WHI_PACK ? (const char *)at : self->packed;
+    char *to = self->direction == WHI_PACK ? self->packed : (char *)at;
+    const char *from = self->direction == WHI_PACK ? (const char *)at : self->packed;
     if (self->nontemporal && size >= NONTEMPORAL_LEAST)
         whi_nontemporal_copy(to, from, size);
     else if (size < OWN_COPY)
@@ -67,9 +67,9 @@ static bool move_bytes(whi_visitor *visitor, uintptr_t at, int64_t size, uint8_t
     return true;
 }
 
-static void move(const whi_elements *e, int64_t from, int64_t to, char *packed, whi_direction way,
-                 bool nontemporal) {
-    mover self = {{move_grid, move_bytes}, packed, way, nontemporal};
+static void move(const whi_elements *e, int64_t from, int64_t to, char *packed,
+                 whi_direction direction, bool nontemporal) {
+    mover self = {{move_grid, move_bytes}, packed, direction, nontemporal};
     (void)whi_walk(&self.visitor, e->layout, e->count, e->extent, e->buf, from, to);
 }
 
@@ -95,10 +95,11 @@ static bool is_dense(const whi_elements *e) {
 }
 
 // Whether a kernel moves all of the layout around the cache by itself.
-static bool nontemporal_directly(const whi_elements *e, whi_direction way) {
+static bool nontemporal_directly(const whi_elements *e, whi_direction direction) {
     const whi_leaf *leaf = &e->layout->leaf;
-    return leaf->kind == WHI_RUN && (is_transpose(e) ? way == WHI_PACK && leaf->cross_nontemporal
-                                                     : leaf->nontemporal[way] || is_dense(e));
+    return leaf->kind == WHI_RUN &&
+           (is_transpose(e) ? direction == WHI_PACK && leaf->cross_nontemporal
+                            : leaf->nontemporal[direction] || is_dense(e));
 }
 
 // The lines of each run, but no more than there are.
@@ -113,17 +114,17 @@ int64_t whi_elements_touched(const whi_elements *e, int64_t size) {
 // Unless told, only what a kernel moves so by itself goes around the cache: a copy in between loses
 // what the stores gain.
 bool whi_elements_choose_nontemporal(const whi_elements *e, int64_t size, unsigned flags,
-                                     whi_direction way) {
-    bool wanted = flags & WH_PACK_STREAM, direct = nontemporal_directly(e, way);
+                                     whi_direction direction) {
+    bool wanted = flags & WH_PACK_STREAM, direct = nontemporal_directly(e, direction);
     return direct
                ? wanted || whi_nontemporal_pays((size_t)size, (size_t)whi_elements_touched(e, size))
-               : wanted && way == WHI_PACK;
+               : wanted && direction == WHI_PACK;
 }
 
 static void move_around_cache(const whi_order *o) {
     const whi_elements *e = &o->elements;
-    if (nontemporal_directly(e, o->way)) {
-        move(e, o->from, o->to, o->packed, o->way, true);
+    if (nontemporal_directly(e, o->direction)) {
+        move(e, o->from, o->to, o->packed, o->direction, true);
         return;
     }
     _Alignas(LINE) char chunk[CHUNK];
@@ -146,7 +147,7 @@ static bool move_simply(const whi_order *o) {
         return false;
     int64_t n = layout->ndims ? layout->dim[0].count : 1;
     char *base = (char *)(o->elements.buf + (uintptr_t)layout->off);
-    (void)leaf->move[o->way](leaf, o->packed, base, 1, 0, n, layout->dim[0].stride);
+    (void)leaf->move[o->direction](leaf, o->packed, base, 1, 0, n, layout->dim[0].stride);
     return true;
 }
 
@@ -154,7 +155,7 @@ void whi_order_run(const whi_order *o) {
     if (move_simply(o))
         return;
     if (!o->nontemporal) {
-        move(&o->elements, o->from, o->to, o->packed, o->way, false);
+        move(&o->elements, o->from, o->to, o->packed, o->direction, false);
         return;
     }
     move_around_cache(o);

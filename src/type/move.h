@@ -24,7 +24,7 @@ typedef struct whi_order {
     whi_elements elements;
     int64_t from, to;
     char *packed;
-    whi_direction way;
+    whi_direction direction;
     bool nontemporal;  // stores go around the cache
 } whi_order;
 
@@ -34,12 +34,12 @@ WH_CHECK wh_status whi_elements_open(const char *function, const void *buf, int6
 
 // whi_elements_nontemporal says whether a transfer of `size` bytes is to go around the cache.
 bool whi_elements_choose_nontemporal(const whi_elements *elements, int64_t size, unsigned flags,
-                                     whi_direction way);
+                                     whi_direction direction);
 enum { WHI_NONTEMPORAL_LEAST = 4096 };  // whatever the caller says, less is not worth it
 static inline bool whi_elements_nontemporal(const whi_elements *elements, int64_t size,
-                                            unsigned flags, whi_direction way) {
+                                            unsigned flags, whi_direction direction) {
     return !(flags & WH_PACK_CACHED) && size >= WHI_NONTEMPORAL_LEAST &&
-           whi_elements_choose_nontemporal(elements, size, flags, way);
+           whi_elements_choose_nontemporal(elements, size, flags, direction);
 }
 
 // whi_elements_touched returns about how many bytes of lines `size` packed bytes come from.

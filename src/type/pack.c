@@ -26,15 +26,16 @@ wh_status whi_order_part(const char *function, whi_order *order, size_t offset, 
 
 static wh_status run(const void *buf, int64_t count, const wh_type *type, size_t offset,
                      const void *packed, size_t max, unsigned flags, size_t *actual,
-                     whi_direction way) {
-    whi_order order = {.way = way};
-    wh_status status = whi_elements_open(names[way], buf, count, type, flags, &order.elements);
+                     whi_direction direction) {
+    whi_order order = {.direction = direction};
+    wh_status status =
+        whi_elements_open(names[direction], buf, count, type, flags, &order.elements);
     if (status == WH_OK)
-        status = whi_order_part(names[way], &order, offset, packed, max, actual);
+        status = whi_order_part(names[direction], &order, offset, packed, max, actual);
     if (status != WH_OK)
         return status;
     order.nontemporal =
-        whi_elements_nontemporal(&order.elements, order.to - order.from, flags, way);
+        whi_elements_nontemporal(&order.elements, order.to - order.from, flags, direction);
     whi_crew_run(&order);
     *actual = (size_t)(order.to - order.from);
     return WH_OK;

@@ -14,8 +14,8 @@
 WH_CHECK wh_status whi_packed_check(const char *function, const void *buf, int64_t count,
                                     const wh_type *type, int64_t *total);
 
-// whi_order_part completes an order that has its elements and its way: up to `max` bytes of the
-// packed bytes from `offset` on.
+// whi_order_part completes an order that has its elements and its direction: up to `max` bytes of
+// the packed bytes from `offset` on.
 WH_CHECK wh_status whi_order_part(const char *function, whi_order *order, size_t offset,
                                   const void *packed, size_t max, const size_t *actual);
 

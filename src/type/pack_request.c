@@ -22,8 +22,8 @@ struct wh_pack_request {
 
 static wh_status start(const char *function, const void *buf, int64_t count, const wh_type *type,
                        size_t offset, const void *packed, size_t max, unsigned flags,
-                       whi_direction way, wh_pack_request **req) {
-    whi_order order = {.way = way};
+                       whi_direction direction, wh_pack_request **req) {
+    whi_order order = {.direction = direction};
     size_t unused;
     wh_status status = whi_elements_open(function, buf, count, type, flags, &order.elements);
     if (status == WH_OK)
@@ -31,7 +31,7 @@ static wh_status start(const char *function, const void *buf, int64_t count, con
     if (status != WH_OK)
         return status;
     order.nontemporal =
-        whi_elements_nontemporal(&order.elements, order.to - order.from, flags, way);
+        whi_elements_nontemporal(&order.elements, order.to - order.from, flags, direction);
     if (!req)
         return whi_type_fail(WH_EINVAL, "%s: req is NULL", function);
     wh_pack_request *made = whi_calloc(1, sizeof(*made));

@@ -176,7 +176,7 @@ unsigned whi_worker_pass(wh_worker *worker) {
         }
     }
     if (!whi_list_empty(&worker->completed))
-        count += worker->tell(worker);
+        count += worker->notify(worker);
     if (!whi_list_empty(&worker->dead))
         count += whi_worker_reap(worker);
     worker->in_progress = false;

@@ -45,8 +45,8 @@ struct wh_worker {
     whi_list hot;        // those that are polled in each pass
     whi_list *hot_next;  // the one that is polled next, in the middle of that
     whi_list dirty;      // pollables with something to send
-    whi_list completed;  // operations whose end has to be told, which `tell` does
-    unsigned (*tell)(wh_worker *worker);
+    whi_list completed;  // operations whose users are to be notified, which `notify` does
+    unsigned (*notify)(wh_worker *worker);
     int countdown;  // passes until sockets and timers have their turn
     bool in_progress;
     whi_list dead;  // whi_deferred: called at the end of this pass
@@ -76,15 +76,15 @@ struct wh_worker {
     whi_mpsc submit;   // of whi_work
     _Atomic bool ask;  // a room has something to do that another thread has left for it
     _Atomic bool thread_stop;
-    _Atomic bool destroyed;   // written under foreign_lock
-    _Atomic uint32_t borrow;  // BORROW_*: what passes between a borrower and the progress thread
+    _Atomic bool destroyed;  // written under foreign_lock
+    _Atomic uint32_t entry;  // ENTRY_*: what passes between the progress thread and who enters
     pthread_mutex_t
         foreign_lock;  // guards what other threads leave for the owner, and the worker's end
     pthread_t thread;
     bool has_thread;  // never changes
     // Held by the thread that owns the worker for a moment, and by the one that destroys a worker with a progress thread.
-    pthread_mutex_t borrow_lock;
-    unsigned borrow_depth;
+    pthread_mutex_t entry_lock;
+    unsigned entry_depth;
     const void *lender;  // the progress thread's token meanwhile
     size_t handles;      // endpoints and listeners that the user holds
     bool submit_closed;  // under foreign_lock: other threads' work comes too late

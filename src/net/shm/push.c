@@ -118,7 +118,7 @@ static wh_status push_bulk(whi_shm *lane, const whi_hdr *hdr, const whi_span *sr
         if (status != WH_OK)
             return status;
     }
-    whi_way_copy(&lane->bulk_way, whi_bulk_take(&lane->out, part, &chunk), src, part);
+    whi_copy_method_copy(&lane->bulk_method, whi_bulk_take(&lane->out, part, &chunk), src, part);
     whi_hdr record = *hdr;
     record.cls = WHI_SHM_CHUNK;
     record.size = sizeof(chunk);
@@ -139,7 +139,7 @@ static wh_status push_inline(whi_shm *lane, const whi_hdr *hdr, const whi_span *
         if (status != WH_OK)
             return status;
     }
-    whi_way_copy(&lane->ring_way, whi_ring_payload(&lane->tx), src, record.size);
+    whi_copy_method_copy(&lane->ring_method, whi_ring_payload(&lane->tx), src, record.size);
     whi_shm_commit(lane, &record);
     *moved = record.size;
     return WH_OK;

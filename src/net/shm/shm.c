@@ -95,10 +95,10 @@ wh_status whi_shm_reserve(whi_shm *lane, uint32_t size) {
 }
 
 // Up to 32 bytes, the payload of most messages, with moves that overlap instead of a call.
-static inline void copy_payload(whi_way *way, unsigned char *to, const unsigned char *from,
-                                uint32_t size) {
-    if (size >= WHI_WAY_MIN) {
-        whi_way_copy(way, to, &(whi_span){.ptr = (void *)(uintptr_t)from}, size);
+static inline void copy_payload(whi_copy_method *method, unsigned char *to,
+                                const unsigned char *from, uint32_t size) {
+    if (size >= WHI_COPY_METHOD_MIN) {
+        whi_copy_method_copy(method, to, &(whi_span){.ptr = (void *)(uintptr_t)from}, size);
     } else if (size > 32) {
         whi_copy(to, from, size);
     } else if (size >= 16) {
@@ -125,7 +125,7 @@ static wh_status shm_send(whi_lane *base, const whi_hdr *hdr, const void *payloa
         if (status != WH_OK)
             return status;
     }
-    copy_payload(&lane->ring_way, whi_ring_payload(&lane->tx), payload, hdr->size);
+    copy_payload(&lane->ring_method, whi_ring_payload(&lane->tx), payload, hdr->size);
     whi_shm_commit(lane, hdr);
     return WH_OK;
 }
@@ -244,8 +244,8 @@ wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *
     whi_lane_init(&self->lane, &shm_ops, up, link);
     whi_ring_tx_init(&self->tx, self->tx_region->base, opts->ring_size);
     whi_ring_rx_none(&self->rx);
-    whi_way_init(&self->ring_way);
-    whi_way_init(&self->bulk_way);
+    whi_copy_method_init(&self->ring_method);
+    whi_copy_method_init(&self->bulk_method);
     whi_list_init(&self->holder);
     self->asymmetric = opts->asymmetric;
     self->eager_limit = (uint32_t)opts->eager_limit;

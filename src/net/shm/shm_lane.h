@@ -9,11 +9,11 @@
 #define WHI_NET_SHM_SHM_LANE_H
 
 #include "net/shm/bulk.h"
+#include "net/shm/copy_method.h"
 #include "net/shm/offers.h"
 #include "net/shm/region.h"
 #include "net/shm/ring.h"
 #include "net/shm/shm.h"
-#include "net/shm/way.h"
 
 typedef struct whi_shm {
     whi_lane lane;
@@ -28,7 +28,7 @@ typedef struct whi_shm {
     uint32_t eager_limit;
     wh_status failed;  // WH_OK, or what every call answers from now on
     bool offers;       // the peer was told by what it knows our memory
-    whi_way ring_way, bulk_way;
+    whi_copy_method ring_method, bulk_method;
     whi_offers_tx offered;
     whi_fetcher fetcher;
     whi_bulk_tx out;

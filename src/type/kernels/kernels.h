@@ -64,7 +64,7 @@ void whi_nontemporal_fence(void);
 
 // whi_nontemporal_rows returns the kernel that packs or unpacks rows of runs of `len` bytes around the cache,
 // or NULL.
-whi_kernel_fn *whi_nontemporal_rows(whi_direction way, int64_t len);
+whi_kernel_fn *whi_nontemporal_rows(whi_direction direction, int64_t len);
 
 // whi_kernels_here returns the best set for this processor.
 const whi_kernels *whi_kernels_here(void);

@@ -12,8 +12,8 @@ void whi_nontemporal_copy(char *to, const char *from, int64_t size) {
 
 void whi_nontemporal_fence(void) {}
 
-whi_kernel_fn *whi_nontemporal_rows(whi_direction way, int64_t len) {
-    (void)way;
+whi_kernel_fn *whi_nontemporal_rows(whi_direction direction, int64_t len) {
+    (void)direction;
     (void)len;
     return NULL;
 }

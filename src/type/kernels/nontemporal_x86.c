@@ -156,8 +156,8 @@ static char *lines_scatter(const whi_leaf *leaf, char *packed, char *base, int64
     return rows_scatter(leaf, packed, base, n1, s1, n0, s0);
 }
 
-whi_kernel_fn *whi_nontemporal_rows(whi_direction way, int64_t len) {
-    if (way == WHI_UNPACK)
+whi_kernel_fn *whi_nontemporal_rows(whi_direction direction, int64_t len) {
+    if (direction == WHI_UNPACK)
         return len >= SCATTER_LEAST ? rows_scatter : len % LINE == 0 ? lines_scatter : NULL;
     if (len % LINE == 0)
         return rows_64;
