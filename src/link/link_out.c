@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a link sends: control records that found no space, and what its user has; and the records that are its own.
+// What a link sends: control records that found no space, and what the room above has; and the records that are its own.
 //
 // The order: control first, since peers wait for it; then the queues of endpoints; then chunks of granted payloads, each in
 // turn.  A control record that carries a sequence number was numbered when it was handed in here, so nothing of

@@ -202,7 +202,7 @@ static wh_status address_came(whi_link *link, const whi_hdr *hdr, const void *pa
         return link->dead ? WH_EPEER : WH_OK;
     }
     if (!link->holding || !link->fast)
-        return WH_OK;  // given up meanwhile
+        return WH_OK;  // it has failed meanwhile
     bool first = hdr->arg == 0 && !link->lane_address;
     if (!hdr->size || hdr->tag > WHI_LANE_ADDRESS_MAX || hdr->arg != link->lane_address_got ||
         (!first && hdr->tag != link->lane_address_size) || hdr->size > hdr->tag - hdr->arg)

@@ -73,7 +73,7 @@ typedef struct whi_message_room {
     bool object_end;           // no handler any more: the worker ends
     // Asked by others: take_object makes the receive of an object that has just arrived and that nobody else wants, or returns
     // NULL if there is no handler, or the object has to wait and is to be kept; drop_objects frees what waits for the handler
-    // at an endpoint that its user has given up.
+    // at an endpoint whose handle its user has released.
     wh_request *(*take_object)(wh_endpoint *ep);
     void (*drop_objects)(wh_endpoint *ep);
 

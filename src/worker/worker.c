@@ -256,8 +256,8 @@ void whi_worker_defer(wh_worker *worker, whi_deferred *deferred, void (*fn)(whi_
 // A progress thread and a thread that enters the worker pass it to and fro by this word.
 enum { ENTRY_NONE, ENTRY_ASKED, ENTRY_GIVEN };
 
-// lend rests the progress thread while another one owns the worker.
-static void lend(wh_worker *worker) {
+// rest halts the progress thread while another one owns the worker.
+static void rest(wh_worker *worker) {
     if (atomic_load(&worker->entry) != ENTRY_ASKED)
         return;
     atomic_store(&worker->entry, ENTRY_GIVEN);
@@ -285,7 +285,7 @@ wh_status whi_worker_enter(wh_worker *worker) {
     while (atomic_load(&worker->entry) == ENTRY_ASKED)
         (void)whi_futex_wait(&worker->entry, ENTRY_ASKED, WHI_FOREVER);
     worker->entry_depth = 1;
-    worker->lender = atomic_load(&worker->owner);
+    worker->resting = atomic_load(&worker->owner);
     atomic_store(&worker->owner, &whi_thread_token);
     return WH_OK;
 }
@@ -293,7 +293,7 @@ wh_status whi_worker_enter(wh_worker *worker) {
 void whi_worker_leave(wh_worker *worker) {
     if (!worker->entry_depth || --worker->entry_depth)
         return;
-    atomic_store(&worker->owner, worker->lender);
+    atomic_store(&worker->owner, worker->resting);
     atomic_store(&worker->entry, ENTRY_NONE);
     whi_futex_wake(&worker->entry, 1);
     pthread_mutex_unlock(&worker->entry_lock);
@@ -306,7 +306,7 @@ static void *thread_main(void *arg) {
         wh_status st = wh_worker_wait(worker, -1);
         assert(st == WH_OK);  // without a limit there is nothing else to come back for
         (void)st;
-        lend(worker);
+        rest(worker);
     }
     return NULL;
 }

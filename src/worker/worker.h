@@ -85,10 +85,10 @@ struct wh_worker {
     // Held by the thread that owns the worker for a moment, and by the one that destroys a worker with a progress thread.
     pthread_mutex_t entry_lock;
     unsigned entry_depth;
-    const void *lender;  // the progress thread's token meanwhile
-    size_t handles;      // endpoints and listeners that the user holds
-    bool submit_closed;  // under foreign_lock: other threads' work comes too late
-    bool dumps;          // SIGUSR1 asks for one
+    const void *resting;  // the progress thread's token meanwhile
+    size_t handles;       // endpoints and listeners that the user holds
+    bool submit_closed;   // under foreign_lock: other threads' work comes too late
+    bool dumps;           // SIGUSR1 asks for one
     uint32_t dumps_seen;
     whi_fork_node fork_node;
     uint32_t fork_generation;
