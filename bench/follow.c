@@ -105,7 +105,7 @@ static bool run_side(bench_session *session, const bench_kind *kind, const bench
         return false;
     wh_status status = cell->metric == BENCH_LATENCY
                            ? bench_pingpong_follow(side, cell->count)
-                           : bench_stream(side, cell->metric == BENCH_BIDIR ? cell->count : 0);
+                           : bench_windowed(side, cell->metric == BENCH_BIDIR ? cell->count : 0);
     if (status != WH_OK)
         return complain(session, wh_status_text(status), error);
     return bench_control_send(session, error, "done");

@@ -191,7 +191,7 @@ static bool exchange(bench_socket *sock, const bench_cell *cell) {
 }
 
 // One way ends with an answer of one byte: only then has everything arrived.
-static bool stream(bench_socket *sock, const bench_cell *cell, bool out) {
+static bool one_way(bench_socket *sock, const bench_cell *cell, bool out) {
     for (uint64_t i = 0; i < cell->count; i++) {
         if (!move_all(sock, out, cell->size))
             return false;
@@ -204,7 +204,7 @@ bool bench_socket_lead(bench_socket *sock, const bench_cell *cell, bench_hist *h
         return false;
     if (cell->metric == BENCH_LATENCY)
         return ping(sock, cell, hist);
-    return cell->metric == BENCH_BIDIR ? exchange(sock, cell) : stream(sock, cell, true);
+    return cell->metric == BENCH_BIDIR ? exchange(sock, cell) : one_way(sock, cell, true);
 }
 
 bool bench_socket_follow(bench_socket *sock, const bench_cell *cell) {
@@ -212,5 +212,5 @@ bool bench_socket_follow(bench_socket *sock, const bench_cell *cell) {
         return false;
     if (cell->metric == BENCH_LATENCY)
         return pong(sock, cell);
-    return cell->metric == BENCH_BIDIR ? exchange(sock, cell) : stream(sock, cell, false);
+    return cell->metric == BENCH_BIDIR ? exchange(sock, cell) : one_way(sock, cell, false);
 }

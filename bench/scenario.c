@@ -50,7 +50,7 @@ wh_status bench_pingpong_follow(bench_side *side, uint64_t count) {
     return drain_sends(side);
 }
 
-wh_status bench_stream(bench_side *side, uint64_t out) {
+wh_status bench_windowed(bench_side *side, uint64_t out) {
     // A sender that never progresses would not see the credit that its peer gives back.
     enum { SENDS_BETWEEN_PROGRESS = 16 };
     while (side->started < out || side->received < side->post_up_to) {
@@ -81,8 +81,8 @@ wh_status bench_access(bench_side *side, uint64_t count, bench_hist *hist) {
     return side->failed;
 }
 
-wh_status bench_access_stream(bench_side *side, uint64_t count) {
-    wh_status status = bench_stream(side, count);
+wh_status bench_access_windowed(bench_side *side, uint64_t count) {
+    wh_status status = bench_windowed(side, count);
     if (status != WH_OK)
         return status;
     bench_side_flush(side);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The scenarios: ping-pong, streams in one or both directions, and the same with accesses to the
+// The scenarios: ping-pong, messages in one or both directions, and the same with accesses to the
 // other side's memory.
 //
 // Each is a loop over one side; the other process runs its counterpart, or only progresses.  They return WH_OK or what
@@ -18,16 +18,16 @@ wh_status bench_pingpong_lead(bench_side *side, uint64_t count, bench_hist *hist
 // bench_pingpong_follow answers `count` messages.  The first receive is posted by bench_side_expect.
 wh_status bench_pingpong_follow(bench_side *side, uint64_t count);
 
-// bench_stream sends `out` messages, a window at a time, while it receives those that
+// bench_windowed sends `out` messages, a window at a time, while it receives those that
 // bench_side_expect has announced.
-wh_status bench_stream(bench_side *side, uint64_t out);
+wh_status bench_windowed(bench_side *side, uint64_t out);
 
 // bench_access makes `count` accesses, each when the one before has taken effect; the ticks of each
 // go into `hist`.
 wh_status bench_access(bench_side *side, uint64_t count, bench_hist *hist);
 
-// bench_access_stream makes `count` accesses, a window at a time, and waits until all have taken
+// bench_access_windowed makes `count` accesses, a window at a time, and waits until all have taken
 // effect.
-wh_status bench_access_stream(bench_side *side, uint64_t count);
+wh_status bench_access_windowed(bench_side *side, uint64_t count);
 
 #endif

@@ -122,7 +122,7 @@ void bench_session_bye(bench_session *session) {
     (void)bench_control_send(session, &ignored, "bye");
 }
 
-// The lead's part of a run with Wherry.  A stream has ended when the follower says so; of accesses to
+// The lead's part of a run with Wherry.  A flow has ended when the follower says so; of accesses to
 // its memory the follower sees nothing, and is told afterwards.
 static bool lead_side(bench_session *session, const bench_cell *cell, bench_error *error) {
     bench_side *side = &session->side;
@@ -130,10 +130,10 @@ static bool lead_side(bench_session *session, const bench_cell *cell, bench_erro
     wh_status status;
     if (side->kind->remote)
         status = latency ? bench_access(side, cell->count, &session->hist)
-                         : bench_access_stream(side, cell->count);
+                         : bench_access_windowed(side, cell->count);
     else
         status = latency ? bench_pingpong_lead(side, cell->count, &session->hist)
-                         : bench_stream(side, cell->count);
+                         : bench_windowed(side, cell->count);
     if (status == WH_OK && side->kind->remote)
         return true;
     if (status == WH_OK)

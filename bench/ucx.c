@@ -165,7 +165,7 @@ static bool read_figures(const char *text, bench_metric metric, bench_run *run) 
 
 static const char *test_of(const char *kind, bench_metric metric) {
     static const struct {
-        const char *kind, *latency, *stream;
+        const char *kind, *latency, *flow;
     } tests[] = {
         {"tag", "tag_lat", "tag_bw"},         {"am", "ucp_am_lat", "ucp_am_bw"},
         {"put", "ucp_put_lat", "ucp_put_bw"}, {"get", "ucp_get", "ucp_get"},
@@ -174,7 +174,7 @@ static const char *test_of(const char *kind, bench_metric metric) {
     size_t i = 0;
     while (strcmp(tests[i].kind, kind) != 0)
         i++;
-    return metric == BENCH_LATENCY ? tests[i].latency : tests[i].stream;
+    return metric == BENCH_LATENCY ? tests[i].latency : tests[i].flow;
 }
 
 // One run: what the two processes are started with.  The texts hold the arguments.

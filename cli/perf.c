@@ -273,7 +273,7 @@ static bool start_child(perf_run *run, bench_error *error) {
 }
 
 // Which bare contenders suit the lane in use: UCX spins over shared memory; two sleepers on one host
-// are measured by eventfds; a stream by a socket.  Peers run over shared memory.
+// are measured by eventfds; the stream lane by a socket.  Peers run over shared memory.
 static bool choose_bare(perf_run *run, bench_error *error) {
     bool shm = strcmp(run->lane, "shm") == 0;
     bool ucx = strcmp(run->lane, "ucx") == 0;

@@ -174,8 +174,8 @@ static void make_link(bool reorders) {
         f.uuid[i] = (uint8_t)(i + 1);
     MUST(whi_link_bare(f.worker, f.uuid, false, "the peer", &f.link) == WH_OK);
     MUST(whi_loop_net_create(&opts, &net) == WH_OK);
-    MUST(whi_loop_pair(net, whi_link_user_of(f.link)->up, f.link, &lane, &peer_up, NULL, &f.peer) ==
-         WH_OK);
+    MUST(whi_loop_pair(net, whi_link_up_of(f.link)->lane_up, f.link, &lane, &peer_up, NULL,
+                       &f.peer) == WH_OK);
     whi_loop_net_release(net);
     whi_link_set_lane(f.link, lane);
 }

@@ -191,7 +191,7 @@ ANSWERS = {
 }
 
 SEEDS = {
-    "comm_hello": {"offer": hello(), "answer": hello(2), "reject": hello(6, text=b"no \x1b[2J"),
+    "comm_hello": {"hello": hello(), "answer": hello(2), "reject": hello(6, text=b"no \x1b[2J"),
                    "next-version": hello(1, (2, 9)), "short": hello()[:100]},
     "comm_blob": {"none": blob([]), "two": blob([(4, 80), (6, 443)]), "port-zero": blob([(4, 0)]),
                   "family": blob([(9, 80)]), "text": b"[::1]:4711", "name": b"node7:1"},

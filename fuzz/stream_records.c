@@ -110,13 +110,13 @@ static const whi_lane_up up = {.deliver = on_deliver, .sink = on_sink, .landed =
 static void put(int to, const uint8_t *bytes, size_t size, int fd) {
     union {
         struct cmsghdr align;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {.room = {0}};
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {.space = {0}};
     struct iovec iov = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
     if (fd >= 0) {
-        msg.msg_control = control.room;
-        msg.msg_controllen = sizeof(control.room);
+        msg.msg_control = control.space;
+        msg.msg_controllen = sizeof(control.space);
         struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
         cmsg->cmsg_level = SOL_SOCKET;
         cmsg->cmsg_type = SCM_RIGHTS;

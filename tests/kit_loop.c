@@ -60,8 +60,8 @@ kit_loop *kit_loop_join(wh_worker *a, wh_worker *b, const kit_loop_opts *opts) {
         return NULL;
     }
     if (whi_loop_net_create(&net_opts, &loop->net) != WH_OK ||
-        whi_loop_pair(loop->net, whi_link_user_of(links[0])->up, links[0], &lanes[0],
-                      whi_link_user_of(links[1])->up, links[1], &lanes[1]) != WH_OK)
+        whi_loop_pair(loop->net, whi_link_up_of(links[0])->lane_up, links[0], &lanes[0],
+                      whi_link_up_of(links[1])->lane_up, links[1], &lanes[1]) != WH_OK)
         abort();  // nothing makes memory fail while a test is set up
     whi_link_set_lane(links[0], lanes[0]);
     whi_link_set_lane(links[1], lanes[1]);
@@ -97,11 +97,11 @@ bool kit_loop_idle(const kit_loop *loop) {
     return whi_loop_idle(loop->net);
 }
 
-void kit_loop_cut(kit_loop *loop) {
+void kit_loop_disconnect(kit_loop *loop) {
     for (int side = 0; side < 2; side++) {
         whi_link *link = whi_link_find(loop->worker[side], loop->peer[side]);
         if (link) {
-            whi_loop_cut(link->tx);
+            whi_loop_disconnect(link->tx);
             return;
         }
     }

@@ -36,8 +36,8 @@ wh_status kit_loop_open_with(kit_loop *loop, int side, const void *data, size_t 
 void kit_loop_tick(kit_loop *loop);
 bool kit_loop_idle(const kit_loop *loop);
 
-// kit_loop_cut loses the connection.
-void kit_loop_cut(kit_loop *loop);
+// kit_loop_disconnect ends the connection.
+void kit_loop_disconnect(kit_loop *loop);
 
 // kit_loop_free forgets the network; the links live as long as their workers want.
 void kit_loop_free(kit_loop *loop);

@@ -121,8 +121,8 @@ static void check_status(const model_op *o) {
     wh_status st = o->result.status;
     const model_pair *p = pair_of(o);
     bool troubled = p && p->troubled;
-    model.cut = model.cut || (model.may_lose && st == WH_EPEER && !troubled);
-    troubled = troubled || model.cut;
+    model.disconnected = model.disconnected || (model.may_lose && st == WH_EPEER && !troubled);
+    troubled = troubled || model.disconnected;
     if (st == WH_OK || (st == WH_ETRUNCATED && !o->send))
         return;
     bool withdrawn = o->asked >= 0 && model.messages[o->asked].send->cancelled;
@@ -223,7 +223,7 @@ const wh_op_opts *model_opts(model_op *o, uint32_t flags, wh_op_opts *opts) {
 static bool is_missing(const model_message *m) {
     bool never = m->send->ended && m->send->result.status != WH_OK;
     const model_pair *p = &model.eps[m->ep];
-    return !m->received && !never && !m->refused && !model.cut && !p->troubled &&
+    return !m->received && !never && !m->refused && !model.disconnected && !p->troubled &&
            !p->closed[!m->side];
 }
 
@@ -241,7 +241,7 @@ void model_told(int side, int ep, wh_status why) {
     const model_pair *p = &model.eps[ep];
     SAY("  side %d is told of the end of %d: %s\n", side, ep, wh_status_name(why));
     CHECK_INT(++model.eps[ep].lost[side], 1);
-    if (why != WH_ECLOSED || p->troubled || model.cut || model.destroyed)
+    if (why != WH_ECLOSED || p->troubled || model.disconnected || model.destroyed)
         return;
     for (int i = 0; i < model.message_count; i++) {
         const model_message *m = &model.messages[i];
@@ -276,7 +276,7 @@ static bool left_one(const model_op *o, int ep) {
 // may_wander says whether a receive may have met a message that never came to it, and have regained its place after others
 // were served.
 static bool may_wander(const model_op *o) {
-    bool wanders = model.cut;
+    bool wanders = model.disconnected;
     for (int i = 0; i < model.ep_count; i++)
         if (o->any || o->ep == i)
             wanders = wanders || model.eps[i].cancels || model.eps[i].troubled || left_one(o, i);

@@ -66,7 +66,7 @@ typedef struct model_taken {
 
 typedef struct model_state {
     uint64_t seed, rng;
-    bool faults, cut, verbose;
+    bool faults, disconnected, verbose;
     bool may_lose;  // the network loses the connection by itself, some time
     bool has_long;  // tagged messages may be sent before they match, although they are large
     bool closes;    // endpoints are closed while the program runs

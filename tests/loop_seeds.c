@@ -269,14 +269,14 @@ static void open_pair(void) {
     model.arrived = NULL;
     CHECK_STATUS(kit_loop_open(model.loop, side, &p->handle[side]), WH_OK);
     model.ep_count++;
-    for (int i = 0; i < ROUNDS_MAX && !model.arrived && !model.cut; i++) {
+    for (int i = 0; i < ROUNDS_MAX && !model.arrived && !model.disconnected; i++) {
         kit_loop_tick(model.loop);
         progress(0, 1);
         progress(1, 1);
         if (wh_endpoint_status(p->handle[side]) == WH_EPEER)
-            model.cut = true;
+            model.disconnected = true;
     }
-    CHECK(model.arrived || model.cut);
+    CHECK(model.arrived || model.disconnected);
     p->handle[!side] = model.arrived;
     for (int i = 0; i < 2; i++)
         if (p->handle[i])
@@ -352,9 +352,9 @@ static void step(void) {
     else if (model.faults && what == 98)
         model_abort(side, ep);
     else if (model.faults && model_chance(20)) {
-        SAY("the connection is cut\n");
-        model.cut = true;
-        kit_loop_cut(model.loop);
+        SAY("the connection is lost\n");
+        model.disconnected = true;
+        kit_loop_disconnect(model.loop);
     }
 }
 
@@ -380,7 +380,7 @@ static void note_loss(void) {
         for (int side = 0; side < 2; side++)
             if (model.eps[i].handle[side] &&
                 wh_endpoint_status(model.eps[i].handle[side]) == WH_EPEER)
-                model.cut = model.cut || !model.eps[i].troubled;
+                model.disconnected = model.disconnected || !model.eps[i].troubled;
 }
 
 // fetch_rest receives what has come and was not received, on endpoints to which nothing bad has happened.
@@ -395,7 +395,7 @@ static void fetch_rest(void) {
         model_op *o = recv_with(!m->side, m->ep, m->kind, m->tag, WH_TAG_MASK_ALL, MODEL_ROOM);
         CHECK(o);
         settle();
-        if (!o->ended && !model.cut)
+        if (!o->ended && !model.disconnected)
             proc_fail(__FILE__, __LINE__, "message %d has not arrived", (int)(m - model.messages));
     }
     CHECK(false);
@@ -444,7 +444,7 @@ static void run_seed(uint64_t seed, bool verbose) {
     make_workers();
     make_network();
     memory_begin();
-    for (uint64_t i = 1 + model_draw(MODEL_EPS); i > 0 && !model.cut; i--)
+    for (uint64_t i = 1 + model_draw(MODEL_EPS); i > 0 && !model.disconnected; i--)
         open_pair();
     for (uint64_t steps = 50 + model_draw(400); steps > 0; steps--)
         step();
@@ -459,7 +459,7 @@ static void run_seed(uint64_t seed, bool verbose) {
         close_all();
         settle();
     } else {
-        model.cut = model.destroyed = true;
+        model.disconnected = model.destroyed = true;
     }
     wh_counters counters = {.size = sizeof(counters)};
     for (int side = 0; side < 2 && !destroys; side++) {

@@ -205,8 +205,8 @@ static void last_word(actor *a) {
     a->closed = true;
 }
 
-static void cut(void *arg) {
-    kit_loop_cut(arg);
+static void disconnect(void *arg) {
+    kit_loop_disconnect(arg);
 }
 
 static void run(actor *actors, int count, const proc_worker *w, kit_loop *loop) {
@@ -224,7 +224,7 @@ static void run(actor *actors, int count, const proc_worker *w, kit_loop *loop) 
             if (half && !loop)
                 raise(SIGKILL);
             else if (half && !a->lost)
-                CHECK(wh_worker_call(w->worker, cut, loop) != WH_ECLOSED);
+                CHECK(wh_worker_call(w->worker, disconnect, loop) != WH_ECLOSED);
         }
         if (over)
             return;

@@ -192,7 +192,7 @@ static void give_up_one(racer *r) {
         (void)!wh_endpoint_close(ep, WH_OP_OPTS(.timeout_ms = 20), NULL);
 }
 
-// ask makes the calls that borrow a worker from its progress thread.
+// ask makes the calls that enter a worker with a progress thread.
 static void ask(racer *r) {
     end *e = &ends[draw(r, 2)][draw(r, PAIRS)];
     wh_endpoint *ep = enter(e);

@@ -20,7 +20,7 @@ def symbols(objects):
     """What each source defines, and what it uses: {symbol: source}, {source: {symbol}}."""
     defines, uses = {}, {}
     for path in objects:
-        source = path.name.removesuffix(".c.o").replace("_", "/", 1)  # src_link_hand.c.o
+        source = path.name.removesuffix(".c.o").replace("_", "/", 1)  # src_link_acceptor.c.o
         uses[source] = set()
         listing = subprocess.run(["nm", str(path)], capture_output=True, text=True, check=True).stdout
         for line in listing.splitlines():

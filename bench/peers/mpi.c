@@ -79,7 +79,7 @@ static void pong(const order *run) {
 
 // Keeps a window of operations under way: each waits for the oldest one.  The receiver's last word
 // says that it has everything.
-static void stream(int rank, const order *run) {
+static void flow(int rank, const order *run) {
     MPI_Request window[BENCH_WINDOW];
     int size = (int)run->size;
     for (int i = 0; i < BENCH_WINDOW; i++)
@@ -110,7 +110,7 @@ static void lead(const order *run) {
     if (run->metric == BENCH_LATENCY)
         ping(run);
     else
-        stream(0, run);
+        flow(0, run);
     double seconds = (double)(bench_ns() - start) / (double)BENCH_NS_PER_S;
     bench_stats us = bench_hist_stats(&hist, bench_ns_per_tick() / 2 / 1000);
     printf("took %.9f %.6f %.6f %.6f\n", seconds, us.median, us.p99, us.min);
@@ -149,7 +149,7 @@ static void follow(void) {
         if (run.metric == BENCH_LATENCY)
             pong(&run);
         else
-            stream(1, &run);
+            flow(1, &run);
     }
 }
 

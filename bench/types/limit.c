@@ -56,12 +56,12 @@ bool bench_limit_make(const wh_type *type, int64_t count, const char *memory, in
     return ok;
 }
 
-static inline __attribute__((always_inline)) void run(const bench_limit *limit, const char *memory,
-                                                      char *packed, bool stream, bool prefetch) {
+static inline __attribute__((always_inline)) void
+run(const bench_limit *limit, const char *memory, char *packed, bool nontemporal, bool prefetch) {
     const line_bytes *from = (const void *)memory;
     line_bytes *to = (void *)packed;
     line_bytes sum = {0};
-    (void)stream;  // needs instructions that not every processor has
+    (void)nontemporal;  // needs instructions that not every processor has
     int64_t done = 0, lines = limit->lines, stores = limit->stores;
     // Lines per store as a fixed-point number: no division inside.
     uint64_t step = ((uint64_t)lines << 24) / (uint64_t)stores, due = 0;
@@ -74,7 +74,7 @@ static inline __attribute__((always_inline)) void run(const bench_limit *limit, 
             sum += from[limit->line[done]];
         }
 #if defined(__AVX512F__)
-        if (stream) {
+        if (nontemporal) {
             _mm512_stream_si512((void *)&to[i], (__m512i)sum);
             continue;
         }
@@ -82,7 +82,7 @@ static inline __attribute__((always_inline)) void run(const bench_limit *limit, 
         to[i] = sum;
     }
 #if defined(__AVX512F__)
-    if (stream)
+    if (nontemporal)
         _mm_sfence();
 #endif
 }

@@ -16,7 +16,7 @@ typedef struct bench_limit {
     int64_t stores;  // packed lines
 } bench_limit;
 
-enum { BENCH_LIMITS = 4 };  // plain or streaming stores, without or with prefetch
+enum { BENCH_LIMITS = 4 };  // plain or nontemporal stores, without or with prefetch
 extern const char *const bench_limit_names[BENCH_LIMITS];
 
 // bench_limit_make lists the lines of `count` elements in `memory`, which must be 64-byte aligned.

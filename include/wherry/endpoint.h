@@ -144,7 +144,7 @@ WH_API WH_CHECK wh_status wh_endpoint_close(wh_endpoint *ep, const wh_op_opts *o
 WH_API WH_CHECK wh_status wh_endpoint_close_wait(wh_endpoint *ep, int timeout_ms);
 
 // wh_endpoint_abort drops the conversation: pending operations end with WH_ECANCELLED, the peer reads
-// WH_EPEER.  Other endpoints to the same peer are not harmed, unless it does not let go of a buffer that it is moving to or
+// WH_EPEER.  Other endpoints to the same peer are not harmed, unless it does not return a buffer that it is moving to or
 // from within config `grace`: then the link fails.  The handle is given up.
 WH_API void wh_endpoint_abort(wh_endpoint *ep);
 

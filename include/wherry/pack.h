@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Packing: moving data between a layout in memory and a stream of bytes.
+// Packing: moving data between a layout in memory and dense bytes.
 //
-// `count` elements of a type, laid out from `buf` one extent apart, form a packed stream of count x
-// size bytes.  All calls take a byte offset into that stream and work on any part of it, at any
+// `count` elements of a type, laid out from `buf` one extent apart, are packed into count x size
+// bytes.  All calls take an offset into these packed bytes and work on any part of them, at any
 // byte, in any order; finding the place costs O(depth of the type), O(log n) in an irregular one.
 // After wh_type_commit only what has a handle of its own allocates.  All functions may be called
 // from any thread; buffers are borrowed for the call, or for the life of that handle.  `buf` is the
@@ -27,15 +27,16 @@ extern "C" {
 #define WH_PACK_CACHED 1u  // this core, soon: leave the result in its cache
 #define WH_PACK_STREAM 2u  // a device or a far core: write around the cache
 
-// wh_pack copies up to `max` bytes of the packed stream, from byte `offset` on, into `packed`.
+// wh_pack copies up to `max` packed bytes, from byte `offset` on, into `packed`.
 //
-// *actual is `max`, or less only at the end of the stream.  WH_EINVAL when `offset` lies beyond it.
+// *actual is `max`, or less only at the end of the packed bytes.  WH_EINVAL when `offset` lies
+// beyond it.
 WH_API WH_CHECK wh_status wh_pack(const void *buf, int64_t count, const wh_type *type,
                                   size_t offset, void *packed, size_t max, unsigned flags,
                                   size_t *actual);
 
-// wh_unpack copies `size` bytes, which belong at byte `offset` of the packed stream, into the
-// layout.  *actual is `size`, or less only at the end of the stream.
+// wh_unpack copies `size` bytes, which are the packed bytes from `offset` on, into the
+// layout.  *actual is `size`, or less only at the end of the packed bytes.
 WH_API WH_CHECK wh_status wh_unpack(const void *packed, size_t size, void *buf, int64_t count,
                                     const wh_type *type, size_t offset, unsigned flags,
                                     size_t *actual);
@@ -107,7 +108,7 @@ WH_API WH_CHECK wh_status wh_iov_len_max(int64_t count, const wh_type *type, int
 WH_API WH_CHECK wh_status wh_iov(const void *buf, int64_t count, const wh_type *type, int64_t first,
                                  struct iovec *iov, int64_t max, int64_t *actual);
 
-// wh_iov_bytes does the same from byte `offset` of the packed stream on, for at most `max_bytes`;
+// wh_iov_bytes does the same from packed byte `offset` on, for at most `max_bytes`;
 // *bytes is what the entries cover.  The first and the last may be parts of a run.
 WH_API WH_CHECK wh_status wh_iov_bytes(const void *buf, int64_t count, const wh_type *type,
                                        size_t offset, size_t max_bytes, struct iovec *iov,
@@ -146,7 +147,7 @@ typedef void (*wh_reduce_fn)(const void *in, void *inout, size_t n, const wh_typ
 // wh_reduce_defined says whether the operation is defined on all elements of the type.
 WH_API bool wh_reduce_defined(wh_reduce op, const wh_type *type);
 
-// wh_accumulate combines `size` packed bytes, which belong at byte `offset` of the stream, into
+// wh_accumulate combines `size` packed bytes, which are those from `offset` on, into
 // the layout: buf = buf op packed.
 //
 // WH_ENOTSUP, and nothing is touched, when the operation is not defined on an element of the type.
@@ -164,7 +165,7 @@ WH_API WH_CHECK wh_status wh_pack_accumulate(const void *buf, int64_t count, con
                                              size_t offset, void *packed, size_t max, wh_reduce op,
                                              size_t *actual);
 
-// An accumulator takes the segments of one stream in any order and of any size, and keeps the
+// An accumulator takes the segments of one message in any order and of any size, and keeps the
 // pieces of elements that a segment border has cut until the rest arrives.  One thread at a time.
 typedef struct wh_accumulator wh_accumulator;
 
@@ -172,7 +173,7 @@ typedef struct wh_accumulator wh_accumulator;
 WH_API WH_CHECK wh_status wh_accumulator_create(void *buf, int64_t count, const wh_type *type,
                                                 wh_reduce op, wh_accumulator **acc);
 
-// wh_accumulator_add takes one segment.  No byte of the stream may come twice.
+// wh_accumulator_add takes one segment.  No packed byte may come twice.
 WH_API WH_CHECK wh_status wh_accumulator_add(wh_accumulator *acc, size_t offset, const void *packed,
                                              size_t size);
 
@@ -183,7 +184,7 @@ WH_API void wh_accumulator_destroy(wh_accumulator *acc);
 // The external32 representation: big-endian, IEEE, sizes fixed by the MPI standard.
 //
 // wh_external_size returns the bytes of `count` elements, or -1 for a bad argument.
-// wh_external_pack and wh_external_unpack convert whole streams; `size` and `max` must suffice
+// wh_external_pack and wh_external_unpack convert all packed bytes; `size` and `max` must suffice
 // (WH_ETRUNCATED).  *actual is what was written or read.
 WH_API int64_t wh_external_size(int64_t count, const wh_type *type);
 WH_API WH_CHECK wh_status wh_external_pack(const void *buf, int64_t count, const wh_type *type,

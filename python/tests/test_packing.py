@@ -200,7 +200,7 @@ class Buffers(unittest.TestCase):
 
     def test_numbers_out_of_range(self):
         for call, said in [
-            (lambda: t.pack(b"abc", offset=4), "offset is 4, but the stream has 3 bytes"),
+            (lambda: t.pack(b"abc", offset=4), "offset is 4, but there are 3 packed bytes"),
             (lambda: t.pack(b"abc", offset=-1), "offset is -1"),
             (lambda: t.pack(b"abc", size=-1), "size is -1"),
             (lambda: t.pack(b"abc", t.BYTE, -1), "count is -1"),
@@ -213,7 +213,7 @@ class Buffers(unittest.TestCase):
         ]:
             with self.assertRaisesRegex(ValueError, said):
                 call()
-        with self.assertRaisesRegex(ValueError, r"2\^63 bytes"):
+        with self.assertRaisesRegex(ValueError, r"2\^63 packed bytes"):
             t.pack(b"abc", t.INT, (1 << 63) - 1)
         with self.assertRaises(errors.InvalidError):
             t.runs(t.INT, first=2)
@@ -315,7 +315,7 @@ class Reductions(unittest.TestCase):
             self.assertEqual(acc.pending, 5)
             with self.assertRaisesRegex(errors.InvalidError, "came before"):
                 acc.add(4, bytes(4))
-            with self.assertRaisesRegex(errors.InvalidError, "pass the stream's end"):
+            with self.assertRaisesRegex(errors.InvalidError, "pass the end"):
                 acc.add(156, bytes(5))
         with self.assertRaises(errors.NotSupportedError):
             t.Accumulator(a, t.INT64, "maxloc", 20)

@@ -54,7 +54,7 @@ cdef Layout lay(object buf, str name, Type type, object count, object origin, bi
     info = made.type.info()
     last = <int128>info.packed_size * n
     if last > <int128>0x7fffffffffffffff:
-        raise ValueError(f"count is {n}: the stream has more than 2^63 bytes")
+        raise ValueError(f"count is {n}: there are more than 2^63 packed bytes")
     made.total = <int64_t>last
     if made.total == 0:
         return made
@@ -75,10 +75,10 @@ cdef object number(int128 value):
 
 
 cdef int64_t part_of(Layout layout, object offset, object size) except -1:
-    """How many bytes of the stream are asked for, cut at its end."""
+    """How many packed bytes are asked for, cut at their end."""
     cdef int64_t first = size_of(offset, "offset"), rest
     if first > layout.total:
-        raise ValueError(f"offset is {first}, but the stream has {layout.total} bytes")
+        raise ValueError(f"offset is {first}, but there are {layout.total} packed bytes")
     rest = layout.total - first
     if size is None:
         return rest
@@ -100,17 +100,17 @@ cdef size_t move_out(Layout layout, size_t offset, char *packed, size_t size,
 
 
 def pack(buf, Type type=None, count=1, *, offset=0, size=None, origin=0, hint=None):
-    """Bytes `offset` to ``offset + size`` of the packed stream, as ``bytes``.
+    """Packed bytes `offset` to ``offset + size``, as ``bytes``.
 
     buf: any object with the buffer protocol, of any strides.
     type, count: `count` elements of `type`, one extent apart.  Without a type: all bytes of the
         elements of `buf` in C order, padding included.
-    offset, size: in packed bytes; without a size to the end.  Less only at the end of the stream.
+    offset, size: in packed bytes; without a size to the end.  Less only at their end.
     origin: where in `buf` the type's origin is, in bytes from its first element.
     hint: who reads the result next: ``"cached"`` this core, ``"stream"`` a device or a far core.
 
     Raises TypeError when `buf` is no buffer, ValueError when the layout leaves it or `offset` lies
-    beyond the stream.
+    beyond their end.
     """
     cdef Layout layout = lay(buf, "buf", type, count, origin, False)
     cdef int64_t n = part_of(layout, offset, size)
@@ -124,7 +124,7 @@ def pack(buf, Type type=None, count=1, *, offset=0, size=None, origin=0, hint=No
 def pack_into(out, buf, Type type=None, count=1, *, offset=0, origin=0, hint=None):
     """As ``pack``, into the contiguous writable buffer `out`; returns the bytes written.
 
-    They are as many as `out` holds, or less at the end of the stream.  `out` and `buf` must not
+    They are as many as `out` holds, or less at the end of the packed bytes.  `out` and `buf` must not
     overlap.
     """
     cdef Layout layout = lay(buf, "buf", type, count, origin, False)
@@ -135,12 +135,12 @@ def pack_into(out, buf, Type type=None, count=1, *, offset=0, origin=0, hint=Non
 
 
 def unpack(packed, buf, Type type=None, count=1, *, offset=0, origin=0, hint=None):
-    """Copies `packed`, which belongs at byte `offset` of the stream, into the layout.
+    """Copies `packed`, the packed bytes from `offset` on, into the layout.
 
     packed: a contiguous buffer of bytes.
     buf: a writable buffer of any strides; type, count, origin as for ``pack``.
 
-    Returns the bytes used: all, or less at the end of the stream.  Segments may come in any order
+    Returns the bytes used: all, or less at their end.  Segments may come in any order
     and cut elements.  Raises TypeError when `buf` is read-only, ValueError when the layout leaves
     it.
     """
@@ -167,7 +167,7 @@ def copy(to, Type to_type, source, Type from_type, *, to_count=1, from_count=1, 
          from_origin=0):
     """Copies between two layouts without a buffer of the message's size; returns the packed bytes.
 
-    None instead of a type is as in ``pack``.  The smaller of the two streams is moved.  The two
+    None instead of a type is as in ``pack``.  The smaller of the two packed sizes is moved.  The two
     must not overlap.
     """
     cdef Layout into = lay(to, "to", to_type, to_count, to_origin, True)

@@ -30,7 +30,7 @@ def reduce_defined(op, Type type not None):
 
 
 def accumulate(packed, buf, Type type not None, op, count=1, *, offset=0, origin=0):
-    """Combines `packed`, which belongs at byte `offset` of the stream, into the layout.
+    """Combines `packed`, the packed bytes from `offset` on, into the layout.
 
     ``buf = buf op packed``, element by element; the rules are those of docs/reference/pack.md.
     Both ends must fall between elements.  Returns the bytes used.  Raises NotSupportedError, before
@@ -50,7 +50,7 @@ def accumulate(packed, buf, Type type not None, op, count=1, *, offset=0, origin
 
 
 def accumulate_into(packed, buf, Type type not None, op, count=1, *, offset=0, origin=0):
-    """The other way: ``packed = packed op buf`` for the part of the stream that `packed` holds."""
+    """The other way: ``packed = packed op buf`` for the part that `packed` holds."""
     cdef Layout layout = lay(buf, "buf", type, count, origin, False)
     cdef Memory into = hold_dense(packed, "packed", True)
     cdef size_t n = part_of(layout, offset, into.view.len), first = size_of(offset, "offset")

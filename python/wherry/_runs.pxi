@@ -46,7 +46,7 @@ def runs(Type type not None, count=1, *, first=0, max=None):
 
 
 def runs_of_bytes(Type type not None, count=1, *, offset=0, size):
-    """The runs of bytes `offset` to ``offset + size`` of the stream; both ends may cut runs."""
+    """The runs of packed bytes `offset` to ``offset + size``; both ends may cut runs."""
     cdef int64_t n = whole(count, "count"), got = 0
     cdef size_t at = size_of(offset, "offset"), covered = 0
     cdef size_t left = size_of(size, "size")

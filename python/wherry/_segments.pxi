@@ -54,7 +54,7 @@ cdef class Cursor(Segments):
         wh_cursor_destroy(self.c)
 
     def pack_into(self, offset, out):
-        """Fills `out` from byte `offset` of the stream on; returns the bytes written."""
+        """Fills `out` from packed byte `offset` on; returns the bytes written."""
         cdef Memory packed = hold_dense(out, "out", True)
         cdef size_t first = size_of(offset, "offset"), actual = 0
         cdef wh_status status
@@ -66,7 +66,7 @@ cdef class Cursor(Segments):
         return actual
 
     def unpack(self, offset, packed):
-        """Takes the segment that begins at byte `offset` of the stream; returns the bytes used."""
+        """Takes the segment that begins at packed byte `offset`; returns the bytes used."""
         cdef Memory source = hold_dense(packed, "packed", False)
         cdef size_t first = size_of(offset, "offset"), actual = 0
         cdef wh_status status
@@ -101,7 +101,7 @@ cdef class Cursor(Segments):
 
 
 cdef class Accumulator(Segments):
-    """Combines the segments of one stream into a layout: in any order, cutting elements anywhere.
+    """Combines the segments of one message into a layout: in any order, cutting elements anywhere.
 
     The arguments are those of ``accumulate``.
     """
@@ -118,7 +118,7 @@ cdef class Accumulator(Segments):
         wh_accumulator_destroy(self.c)
 
     def add(self, offset, packed):
-        """Takes the segment that begins at byte `offset`.  No byte of the stream may come twice."""
+        """Takes the segment that begins at byte `offset`.  No packed byte may come twice."""
         cdef Memory source = hold_dense(packed, "packed", False)
         cdef size_t first = size_of(offset, "offset")
         cdef wh_status status

@@ -10,7 +10,7 @@ cdef class Type:
 
     Never changes: any number of threads may use one.  Made by the functions of
     :mod:`wherry.types`, not by calling the class.  Two types are equal when they select the same
-    bytes in the same order with the same bounds and the same classes of elements (``INT`` equals
+    bytes in the same order with the same bounds and the same type classes (``INT`` equals
     ``INT32``), however they were made.  Types can be pickled.
     """
 
@@ -117,7 +117,7 @@ cdef class Type:
         return bool(equal)
 
     def signature(self, count=1):
-        """``(hash, number of elements)`` of the sequence of element classes and widths.
+        """``(hash, number of elements)`` of the sequence of type classes and widths.
 
         The layouts of a sender and a receiver fit together when both are the same.
         """
@@ -138,7 +138,7 @@ cdef class Type:
     def border(self, size):
         """The last byte at or below `size` packed bytes at which no predefined element is cut.
 
-        Who cuts a stream into chunks that are to be combined or converted, each as it arrives, cuts
+        Who cuts packed bytes into chunks that are to be combined or converted, each as it arrives, cuts
         it there.  A pair stays whole.
         """
         cdef int64_t border = 0

@@ -41,12 +41,12 @@
       "First shared-memory ring of a link, per direction.")                                        \
     X(ring_max, "WHERRY_RING_MAX", SIZE, "256K", "16K", "256M",                                    \
       "Size up to which a busy shared-memory ring grows.")                                         \
-    X(bulk_slot, "WHERRY_BULK_SLOT", SIZE, "0", "", "1G",                                         \
-      "Size of a slot for large shared-memory transfers; 0 derives it from the cache.")            \
-    X(bulk_slots, "WHERRY_BULK_SLOTS", UINT, "4", "1", "64",                                       \
-      "Slots that one large shared-memory transfer may use at a time.")                            \
+    X(bulk_chunk, "WHERRY_BULK_CHUNK", SIZE, "0", "", "1G",                                        \
+      "Largest chunk of a large shared-memory transfer; 0 derives it from the cache.")             \
+    X(bulk_chunks, "WHERRY_BULK_CHUNKS", UINT, "4", "1", "64",                                     \
+      "How many such chunks the bulk memory of one direction of a link holds.")                    \
     X(bulk_budget, "WHERRY_BULK_BUDGET", SIZE, "256M", "1M", "1T",                                 \
-      "Memory for such slots in all links of a worker together.")                                  \
+      "Bulk memory in all links of a worker together.")                                            \
     X(shm_read, "WHERRY_SHM_READ", CHOICE, "auto", "never|auto|always", "",                        \
       "Large messages of a local peer: copied twice, read from its memory once, or the faster.")   \
     X(stream_chunk, "WHERRY_STREAM_CHUNK", SIZE, "1M", "4K", "1G",                                 \
@@ -60,7 +60,7 @@
     X(close_timeout, "WHERRY_CLOSE_TIMEOUT", MS, "5s", "1ms", "1h",                                \
       "Time that an orderly close waits for the peer before it gives up.")                         \
     X(grace, "WHERRY_GRACE", MS, "30s", "0", "1d",                                                 \
-      "Time that a peer has to let go of a buffer of a cancelled operation before its link fails.") \
+      "Time that a peer has to return a buffer of a cancelled operation before its link fails.")   \
     X(peer_timeout, "WHERRY_PEER_TIMEOUT", MS, "10s", "100ms", "1d",                               \
       "Time without an answer after which a peer on another host counts as dead.")                 \
     X(secret, "WHERRY_SECRET", SECRET, "", "", "",                                                 \

@@ -79,9 +79,9 @@ TEST(sizes) {
                 {"1000", 1000, "1000"},
                 {"1G", 1 << 30, "1G"}};
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
-        CHECK_EQ_INT(set("bulk_slot", good[i].text), WH_OK);
-        CHECK_EQ_INT(cfg.bulk_slot, good[i].bytes);
-        CHECK_EQ_STR(get("bulk_slot"), good[i].canonical);
+        CHECK_EQ_INT(set("bulk_chunk", good[i].text), WH_OK);
+        CHECK_EQ_INT(cfg.bulk_chunk, good[i].bytes);
+        CHECK_EQ_STR(get("bulk_chunk"), good[i].canonical);
     }
     static const char *const bad[] = {"",
                                       "K",
@@ -98,10 +98,10 @@ TEST(sizes) {
                                       "1Ki",
                                       "18446744073709551616",
                                       "99999999999T"};
-    CHECK_EQ_INT(set("bulk_slot", "16K"), WH_OK);
+    CHECK_EQ_INT(set("bulk_chunk", "16K"), WH_OK);
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        CHECK_EQ_INT(set("bulk_slot", bad[i]), WH_EINVAL);
-        CHECK_EQ_INT(cfg.bulk_slot, 16384);
+        CHECK_EQ_INT(set("bulk_chunk", bad[i]), WH_EINVAL);
+        CHECK_EQ_INT(cfg.bulk_chunk, 16384);
     }
     CHECK_EQ_INT(set("bulk_budget", "1T"), WH_OK);
     CHECK(cfg.bulk_budget == (size_t)1 << 40);

@@ -66,7 +66,7 @@ wh_status whi_hash_put(whi_hash *map, uint64_t key, void *ptr) {
     if (!ptr)
         return WH_EINVAL;
     if (map->count) {
-        // A key that is there needs no room, so replacing must not fail for lack of it.
+        // A key that is there needs no space, so replacing must not fail for lack of it.
         whi_hash_entry *entry = &map->entries[find(map, key)];
         if (entry->ptr) {
             entry->ptr = ptr;

@@ -14,9 +14,9 @@ static inline void whi_printable(char *text) {
             *c = '?';
 }
 
-// whi_printable_copy copies `size` bytes that need not end in NUL, or as many as `room` > 0 holds.
-static inline void whi_printable_copy(char *to, size_t room, const void *from, size_t size) {
-    size_t length = size < room - 1 ? size : room - 1;
+// whi_printable_copy copies `size` bytes that need not end in NUL, or as many as `space` > 0 holds.
+static inline void whi_printable_copy(char *to, size_t space, const void *from, size_t size) {
+    size_t length = size < space - 1 ? size : space - 1;
     if (length)
         memcpy(to, from, length);
     to[length] = '\0';

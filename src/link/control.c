@@ -49,7 +49,7 @@ bool whi_control_hung_up(const whi_control *control) {
     return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
 }
 
-void whi_control_watch_room(whi_control *control, wh_worker *worker, bool want) {
+void whi_control_watch_space(whi_control *control, wh_worker *worker, bool want) {
     if (want == control->watching_out)
         return;
     control->watching_out = want;

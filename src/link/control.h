@@ -44,9 +44,9 @@ bool whi_control_peer(const whi_control *control, pid_t *pid, uid_t *uid);
 // whi_control_hung_up looks whether the other end is gone, without reading.
 bool whi_control_hung_up(const whi_control *control);
 
-// whi_control_watch_room asks for an event when the socket takes bytes again, or ends that.
+// whi_control_watch_space asks for an event when the socket takes bytes again, or ends that.
 // whi_control_blocked tells whether it has refused some.
-void whi_control_watch_room(whi_control *control, wh_worker *worker, bool want);
+void whi_control_watch_space(whi_control *control, wh_worker *worker, bool want);
 bool whi_control_blocked(const whi_control *control);
 
 // whi_control_left says that our records go elsewhere from now on: SWITCH was the last.
@@ -57,7 +57,7 @@ void whi_control_peer_left(whi_control *control);
 // whi_control_send_fd sends a record with a descriptor, while records still go by the socket;
 // whi_control_pass_fd a descriptor alone, after that.  The caller keeps and closes its own.  WH_EAGAIN:
 // not now.  whi_control_take_fd returns the next one that has come, to be closed with
-// whi_foreign_close, or a negative status: WH_EAGAIN when there is none yet.
+// whi_untrusted_close, or a negative status: WH_EAGAIN when there is none yet.
 wh_status whi_control_send_fd(whi_control *control, const whi_hdr *hdr, int fd);
 wh_status whi_control_pass_fd(whi_control *control, int fd);
 int whi_control_take_fd(whi_control *control);

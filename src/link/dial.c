@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The connecting side, see dial.h; its handshake is dial_shake.c's.
+// The connecting side, see dial.h; its handshake is dial_handshake.c's.
 //
 // A dial goes through its addresses until one answers, proves itself, moves to the peer's local socket when both share a
 // host, and confirms.  When both sides dial at once, the connection whose connector has the smaller uuid wins on both: the
@@ -16,8 +16,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "link/acceptor.h"
 #include "link/dialing.h"
-#include "link/hand.h"
 #include "link/sock.h"
 
 #define PARK_NS (20 * WHI_NS_PER_MS)        // between two looks of a parked dial
@@ -57,11 +57,11 @@ void whi_dial_end(whi_dial *dial) {
     whi_worker_defer(dial->worker, &dial->deferred, free_dial);
 }
 
-void whi_dial_give_up(whi_dial *dial, wh_status status, const char *sentence) {
+void whi_dial_fail(whi_dial *dial, wh_status status, const char *sentence) {
     char text[448];
     snprintf(text, sizeof(text), "connecting to %s: %s", dial->target, sentence);
     whi_log(WHI_DEBUG, "D-DIAL-01", "%s", text);
-    dial->user->failed(dial->arg, status, text);
+    dial->up->failed(dial->arg, status, text);
 }
 
 void whi_dial_attempt_failed(whi_dial *dial, wh_status status, const char *format, ...) {
@@ -80,11 +80,11 @@ static void set_timer(whi_dial *dial, uint64_t ns) {
     whi_timers_add(&dial->worker->timers, &dial->timer, before ? now + ns : deadline);
 }
 
-void whi_dial_hand_over(whi_dial *dial, whi_link *link) {
+void whi_dial_found_one(whi_dial *dial, whi_link *link) {
     close_fd(dial);
     dial->state = WHI_DIAL_LINKED;
     whi_timers_add(&dial->worker->timers, &dial->timer, dial->deadline_ns);
-    dial->user->linked(dial->arg, link, dial->listener);
+    dial->up->linked(dial->arg, link, dial->listener);
 }
 
 // use goes over to a link that was made by another handshake, once this dial's secret is proven too.
@@ -130,7 +130,7 @@ static void on_resolved(whi_dial *dial) {
     dial->count = whi_resolve_take(dial->resolve, dial->addrs);
     close_fd(dial);
     if (!dial->count) {
-        whi_dial_give_up(dial, WH_EADDRESS, "the name does not resolve");
+        whi_dial_fail(dial, WH_EADDRESS, "the name does not resolve");
         return;
     }
     start_attempts(dial);
@@ -144,7 +144,7 @@ static void on_event(whi_watch *watch, uint32_t events) {
     } else if (dial->state == WHI_DIAL_CONNECTING) {
         wh_status st = whi_sock_connected(dial->fd);
         if (st == WH_OK)
-            whi_dial_offer(dial);
+            whi_dial_hello(dial);
         else
             whi_dial_attempt_failed(dial, st, "%s", wh_status_text(st));
     } else {
@@ -162,7 +162,7 @@ static void on_timer(whi_timer *timer, void *arg) {
                            : dial->state == WHI_DIAL_CONNECTING
                                ? "nothing answered in time"
                                : "the handshake did not finish in time";
-        whi_dial_give_up(dial, WH_ETIMEDOUT, what);
+        whi_dial_fail(dial, WH_ETIMEDOUT, what);
         return;
     }
     if (dial->state == WHI_DIAL_NEW) {
@@ -170,7 +170,7 @@ static void on_timer(whi_timer *timer, void *arg) {
         return;
     }
     if (dial->state == WHI_DIAL_PARKED) {
-        bool coming = whi_hand_pending(dial->worker, dial->peer.uuid) ||
+        bool coming = whi_acceptor_pending(dial->worker, dial->peer.uuid) ||
                       whi_dial_committed(dial->worker, dial->peer.uuid);
         if (coming || whi_link_find(dial->worker, dial->peer.uuid))
             whi_dial_park(dial);
@@ -206,7 +206,7 @@ static bool try_local(whi_dial *dial) {
     }
     dial->local = true;
     set_timer(dial, share_of(dial));
-    whi_dial_offer(dial);
+    whi_dial_hello(dial);
     return true;
 }
 
@@ -230,7 +230,7 @@ static void try_next(whi_dial *dial) {
         dial->error = st;
         snprintf(dial->sentence, sizeof(dial->sentence), "%s", wh_status_text(st));
     }
-    whi_dial_give_up(dial, dial->error, dial->sentence);
+    whi_dial_fail(dial, dial->error, dial->sentence);
 }
 
 // resolve_name looks the name up, which takes a thread and a descriptor.
@@ -239,7 +239,7 @@ static void resolve_name(whi_dial *dial) {
     if (st == WH_OK)
         st = whi_worker_watch(dial->worker, &dial->watch, dial->fd, EPOLLIN);
     if (st != WH_OK) {
-        whi_dial_give_up(dial, st, "the name cannot be looked up");
+        whi_dial_fail(dial, st, "the name cannot be looked up");
         return;
     }
     dial->state = WHI_DIAL_RESOLVING;
@@ -276,7 +276,7 @@ bool whi_dial_again(whi_dial *dial, wh_status why) {
 }
 
 wh_status whi_dial_new(wh_worker *worker, const char *secret, int32_t timeout_ms,
-                       const whi_dial_user *user, void *arg, whi_dial **made) {
+                       const whi_dial_up *up, void *arg, whi_dial **made) {
     whi_dial *dial = whi_calloc(1, sizeof(*dial));
     char *own = whi_strdup(secret ? secret : worker->ctx->config.secret);
     if (!dial || !own) {
@@ -285,7 +285,7 @@ wh_status whi_dial_new(wh_worker *worker, const char *secret, int32_t timeout_ms
         return WH_ENOMEM;
     }
     uint64_t timeout = timeout_ms ? (uint64_t)timeout_ms : worker->ctx->config.connect_timeout;
-    dial->user = user;
+    dial->up = up;
     dial->arg = arg;
     dial->worker = worker;
     dial->secret = own;

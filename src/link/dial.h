@@ -10,17 +10,17 @@
 typedef struct whi_dial whi_dial;
 
 // What whoever dials is told, in progress.  Either function may end the dial.
-typedef struct whi_dial_user {
+typedef struct whi_dial_up {
     // There is a link to the peer, which knows the secret; `listener` there takes the endpoint, 0 being the worker's address.
     void (*linked)(void *arg, whi_link *link, uint64_t listener);
     // There will be none.  The sentence names the target.
     void (*failed)(void *arg, wh_status status, const char *sentence);
-} whi_dial_user;
+} whi_dial_up;
 
 // whi_dial_new makes a dial that whoever dials ends with whi_dial_end.  It begins with whi_dial_host (a name, or numbers) or
 // whi_dial_blob.  `secret` may be NULL, and `timeout_ms` 0, for what the configuration says.
 WH_CHECK wh_status whi_dial_new(wh_worker *worker, const char *secret, int32_t timeout_ms,
-                                const whi_dial_user *user, void *arg, whi_dial **dial);
+                                const whi_dial_up *up, void *arg, whi_dial **dial);
 void whi_dial_host(whi_dial *dial, const char *address, const char *host, uint16_t port);
 void whi_dial_blob(whi_dial *dial, const whi_blob *blob);
 

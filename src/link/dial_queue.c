@@ -76,13 +76,13 @@ void whi_dial_found(whi_dial *dial, whi_link *link) {
     uint64_t listener = dial->listener;
     uint8_t uuid[16];
     memcpy(uuid, dial->peer.uuid, 16);
-    whi_dial_hand_over(dial, link);  // the dial has ended after it if the link has no number for it
+    whi_dial_found_one(dial, link);  // the dial has ended after it if the link has no number for it
     whi_list *node;
     while (!link->dead && !link->doomed && (node = whi_list_pop_front(&waiters))) {
         whi_dial *next = whi_container_of(node, whi_dial, wait_node);
         memcpy(next->peer.uuid, uuid, 16);
         next->listener = listener;
-        whi_dial_hand_over(next, link);
+        whi_dial_found_one(next, link);
     }
     appoint(&waiters);
 }

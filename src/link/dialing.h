@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Dialing: what the parts of a dial share.  dial_queue.c lets one of those with the same target go first; dial.c goes through
-// its addresses; dial_shake.c shakes hands with the one that answers.
+// its addresses; dial_handshake.c shakes hands with the one that answers.
 //
 // For those three only, on their worker's owner thread.  When one of these functions returns, the dial may have ended, and
 // what dials with it.
@@ -15,7 +15,7 @@ typedef enum whi_dial_state {
     WHI_DIAL_NEW,  // or waits for one with the same target
     WHI_DIAL_RESOLVING,
     WHI_DIAL_CONNECTING,
-    WHI_DIAL_OFFERED,
+    WHI_DIAL_HELLO_SENT,
     WHI_DIAL_CONFIRMED,
     WHI_DIAL_PARKED,
     WHI_DIAL_LINKED,  // it has a link, and may be asked to dial again
@@ -23,8 +23,8 @@ typedef enum whi_dial_state {
 
 struct whi_dial {
     wh_worker *worker;
-    const whi_dial_user *user;
-    void *arg;  // of the user's functions
+    const whi_dial_up *up;
+    void *arg;  // of its functions
     whi_dial_state state;
     uint8_t retried;  // how often it was begun again
     int fd;           // -1: none
@@ -49,7 +49,7 @@ struct whi_dial {
     char target[128];  // for people
     char *secret;
     size_t got;
-    uint8_t bytes[WHI_HELLO_SIZE], offer[WHI_HELLO_SIZE], answer[WHI_HELLO_SIZE];
+    uint8_t bytes[WHI_HELLO_SIZE], hello[WHI_HELLO_SIZE], answer[WHI_HELLO_SIZE];
     whi_hello peer;
     wh_status error;  // of the last attempt
     char sentence[256];
@@ -61,8 +61,8 @@ static inline bool whi_dial_has_secret(const whi_dial *dial) {
     return dial->secret[0] != '\0';
 }
 
-// whi_dial_offer begins the handshake on a socket that is connected; whi_dial_readable goes on with it.
-void whi_dial_offer(whi_dial *dial);
+// whi_dial_hello begins the handshake on a socket that is connected; whi_dial_readable goes on with it.
+void whi_dial_hello(whi_dial *dial);
 void whi_dial_readable(whi_dial *dial);
 
 // whi_dial_found ends the search: the dial and those that wait for it have a link.  whi_dial_park waits for one to the peer
@@ -70,8 +70,8 @@ void whi_dial_readable(whi_dial *dial);
 void whi_dial_found(whi_dial *dial, whi_link *link);
 void whi_dial_park(whi_dial *dial);
 
-// whi_dial_hand_over gives one dial's user its link.  whi_dial_begin_soon makes the first attempt.
-void whi_dial_hand_over(whi_dial *dial, whi_link *link);
+// whi_dial_found_one gives one dial its link.  whi_dial_begin_soon makes the first attempt.
+void whi_dial_found_one(whi_dial *dial, whi_link *link);
 void whi_dial_begin_soon(whi_dial *dial);
 
 // whi_dial_waits says whether a dial that is about to begin has to wait for another one with its target; else it leads.
@@ -79,9 +79,9 @@ void whi_dial_begin_soon(whi_dial *dial);
 bool whi_dial_waits(whi_dial *dial);
 void whi_dial_leave_queue(whi_dial *dial);
 
-// whi_dial_attempt_failed goes on with the next address; whi_dial_give_up tells the user that there is no link.
+// whi_dial_attempt_failed goes on with the next address; whi_dial_fail tells the room above that there is no link.
 void whi_dial_attempt_failed(whi_dial *dial, wh_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void whi_dial_give_up(whi_dial *dial, wh_status status, const char *sentence);
+void whi_dial_fail(whi_dial *dial, wh_status status, const char *sentence);
 
 #endif

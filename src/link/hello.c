@@ -72,7 +72,7 @@ wh_status whi_hello_decode(const uint8_t bytes[WHI_HELLO_SIZE], whi_hello *hello
         return WH_EPROTOCOL;
     if (hello->version_min > WHI_PROTOCOL_VERSION || hello->version_max < WHI_PROTOCOL_VERSION_MIN)
         return WH_EVERSION;
-    if (size != WHI_HELLO_SIZE || hello->step < WHI_HELLO_OFFER || hello->step > WHI_HELLO_REJECT)
+    if (size != WHI_HELLO_SIZE || hello->step < WHI_STEP_HELLO || hello->step > WHI_STEP_REJECT)
         return WH_EPROTOCOL;
     hello->flags = whi_reader_u32(&r);
     hello->features = whi_reader_u64(&r);
@@ -101,14 +101,14 @@ bool whi_hello_same_host(const whi_hello *peer, const uint8_t boot_id[16]) {
 }
 
 wh_status whi_hello_prove(const char *secret, whi_hello_role role,
-                          const uint8_t offer[WHI_HELLO_SIZE], const uint8_t answer[WHI_HELLO_SIZE],
+                          const uint8_t hello[WHI_HELLO_SIZE], const uint8_t answer[WHI_HELLO_SIZE],
                           uint8_t mac[WHI_HELLO_MAC_SIZE]) {
     // The roles sign different texts, so that a proof cannot be sent back to its maker.
     static const char *labels[] = {"wherry-1 connector", "wherry-1 acceptor "};
     uint8_t signed_text[18 + 2 * MAC_OFFSET];
     static_assert(sizeof("wherry-1 connector") - 1 == 18, "label length");
     memcpy(signed_text, labels[role], 18);
-    memcpy(signed_text + 18, offer, MAC_OFFSET);
+    memcpy(signed_text + 18, hello, MAC_OFFSET);
     memcpy(signed_text + 18 + MAC_OFFSET, answer, MAC_OFFSET);
     unsigned size = WHI_HELLO_MAC_SIZE;
     return HMAC(EVP_sha256(), secret, (int)strlen(secret), signed_text, sizeof(signed_text), mac,

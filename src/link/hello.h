@@ -23,12 +23,12 @@ enum {
 
 // The steps, in the order of docs/wire.md.
 typedef enum whi_hello_step {
-    WHI_HELLO_OFFER = 1,     // connector: who I am, what I can
-    WHI_HELLO_ANSWER = 2,    // acceptor: the same, with its proof and the way to the local socket
-    WHI_HELLO_CONFIRM = 3,   // connector: its proof; over the socket that the link will use
-    WHI_HELLO_READY = 4,     // acceptor: the link is there
-    WHI_HELLO_EXISTING = 5,  // acceptor: we have a link already, use that
-    WHI_HELLO_REJECT = 6,    // either: no, and why
+    WHI_STEP_HELLO = 1,     // connector: who I am, what I can
+    WHI_STEP_ANSWER = 2,    // acceptor: the same, with its proof and the way to the local socket
+    WHI_STEP_CONFIRM = 3,   // connector: its proof; over the socket that the link will use
+    WHI_STEP_READY = 4,     // acceptor: the link is there
+    WHI_STEP_EXISTING = 5,  // acceptor: we have a link already, use that
+    WHI_STEP_REJECT = 6,    // either: no, and why
 } whi_hello_step;
 
 enum {
@@ -37,7 +37,7 @@ enum {
     WHI_FEATURE_FETCH = 1 << 2,      // payloads may be read out of its memory, and it reads others'
     WHI_FEATURE_AM_MEMORY = 1 << 3,  // it takes active messages that say what memory they are from
     WHI_FEATURE_DATA = 1 << 4,       // OPEN and ACCEPT may carry connect data
-    WHI_FEATURE_LONG = 1 << 5,       // takes long messages over a stream
+    WHI_FEATURE_LONG = 1 << 5,       // takes long messages over the stream lane
     WHI_FEATURES_OWN = WHI_FEATURE_AM_MEMORY | WHI_FEATURE_DATA |
                        WHI_FEATURE_LONG,  // what this library can anywhere
 };
@@ -80,10 +80,10 @@ WH_CHECK wh_status whi_hello_decode(const uint8_t bytes[WHI_HELLO_SIZE], whi_hel
 bool whi_hello_same_host(const whi_hello *peer, const uint8_t boot_id[16]);
 
 // whi_hello_prove computes HMAC-SHA-256 (RFC 2104) keyed with the secret over a label for the role and the
-// two records that carry the nonces, offer and answer, each with its mac field zeroed.
+// two records that carry the nonces, hello and answer, each with its mac field zeroed.
 typedef enum whi_hello_role { WHI_ROLE_CONNECTOR, WHI_ROLE_ACCEPTOR } whi_hello_role;
 WH_CHECK wh_status whi_hello_prove(const char *secret, whi_hello_role role,
-                                   const uint8_t offer[WHI_HELLO_SIZE],
+                                   const uint8_t hello[WHI_HELLO_SIZE],
                                    const uint8_t answer[WHI_HELLO_SIZE],
                                    uint8_t mac[WHI_HELLO_MAC_SIZE]);
 

@@ -12,7 +12,7 @@
 enum { AT_STEP = 8, AT_SIZE = 10, AT_VERSION_MIN = 12, AT_VERSION_MAX = 14 };
 
 static whi_hello sample(void) {
-    whi_hello h = {.step = WHI_HELLO_ANSWER,
+    whi_hello h = {.step = WHI_STEP_ANSWER,
                    .version_min = 1,
                    .version_max = 3,
                    .flags = 0x01020304,
@@ -90,7 +90,7 @@ TEST(every_bit_counts) {
         whi_hello_encode(&in, again);
         unread += memcmp(again, good, WHI_HELLO_SIZE) == 0;
     }
-    // Unread are: the reserved byte, what lies behind the end of a text, and the unused room before the proof.
+    // Unread are: the reserved byte, what lies behind the end of a text, and the unused space before the proof.
     size_t fields = 16 + 4 + 8 + 4 + 4 + 16 + 16 + 32 + 16 + 5 * 4 + 8 + WHI_LOCAL_NAME_MAX + 64 +
                     WHI_HELLO_TEXT_MAX + WHI_HELLO_MAC_SIZE;
     size_t behind = WHI_LOCAL_NAME_MAX - strlen(out.local_name) + 64 - strlen(out.host) +
@@ -182,19 +182,19 @@ TEST(texts_are_printable_and_end) {
 
 // ---- the proof
 
-static uint8_t offer[WHI_HELLO_SIZE], answer[WHI_HELLO_SIZE];
+static uint8_t hello[WHI_HELLO_SIZE], answer[WHI_HELLO_SIZE];
 
 static void make_records(void) {
     whi_hello h = sample();
-    h.step = WHI_HELLO_OFFER;
-    whi_hello_encode(&h, offer);
-    h.step = WHI_HELLO_ANSWER;
+    h.step = WHI_STEP_HELLO;
+    whi_hello_encode(&h, hello);
+    h.step = WHI_STEP_ANSWER;
     h.nonce[0] ^= 1;
     whi_hello_encode(&h, answer);
 }
 
 static void prove(const char *secret, whi_hello_role role, uint8_t mac[WHI_HELLO_MAC_SIZE]) {
-    CHECK_EQ_INT(whi_hello_prove(secret, role, offer, answer, mac), WH_OK);
+    CHECK_EQ_INT(whi_hello_prove(secret, role, hello, answer, mac), WH_OK);
 }
 
 TEST(a_proof_repeats) {
@@ -240,7 +240,7 @@ TEST(a_proof_covers_both_records) {
     uint8_t a[WHI_HELLO_MAC_SIZE], b[WHI_HELLO_MAC_SIZE];
     make_records();
     prove("secret", WHI_ROLE_CONNECTOR, a);
-    uint8_t *records[] = {offer, answer};
+    uint8_t *records[] = {hello, answer};
     for (int r = 0; r < 2; r++) {
         for (int i = 0; i < WHI_HELLO_SIZE; i++) {
             records[r][i] ^= 1;
@@ -253,14 +253,14 @@ TEST(a_proof_covers_both_records) {
 }
 
 // The keyed hash is RFC 4231's: another implementation of the protocol must come to the same bytes.
-TEST(the_proof_is_an_hmac_over_label_offer_and_answer) {
+TEST(the_proof_is_an_hmac_over_label_hello_and_answer) {
     static const uint8_t expected[WHI_HELLO_MAC_SIZE] = {
         0xbc, 0x27, 0xaa, 0x43, 0x49, 0x4b, 0xfd, 0x80, 0x6a, 0xdc, 0x04,
         0x5e, 0x0b, 0xe9, 0x5e, 0xfa, 0xbb, 0x38, 0x36, 0x0c, 0xd8, 0x23,
         0x15, 0xf8, 0xa2, 0xa2, 0x6c, 0x2e, 0x53, 0x85, 0x8c, 0xfb};
     uint8_t a[WHI_HELLO_MAC_SIZE];
     for (int i = 0; i < WHI_HELLO_SIZE; i++) {
-        offer[i] = (uint8_t)i;
+        hello[i] = (uint8_t)i;
         answer[i] = (uint8_t)(i * 3);
     }
     prove("key", WHI_ROLE_ACCEPTOR, a);
@@ -270,7 +270,7 @@ TEST(the_proof_is_an_hmac_over_label_offer_and_answer) {
 // Two hosts that are not known are not the same one.
 TEST(the_same_host) {
     uint8_t here[16] = {1, 2}, unknown[16] = {0};
-    whi_hello peer = {.step = WHI_HELLO_OFFER};
+    whi_hello peer = {.step = WHI_STEP_HELLO};
     CHECK(!whi_hello_same_host(&peer, here));
     CHECK(!whi_hello_same_host(&peer, unknown));
     memcpy(peer.boot_id, here, sizeof(here));

@@ -23,8 +23,8 @@ typedef struct whi_lane_kind {
 
     // The rest is optional.
     //
-    // offered takes a piece of what the peer says of its lane.
-    wh_status (*offered)(whi_link *link, const whi_hdr *hdr, const void *payload);
+    // address_came takes a piece of what one must know to reach the lane of the peer.
+    wh_status (*address_came)(whi_link *link, const whi_hdr *hdr, const void *payload);
     // rang follows when something has come over the socket.
     void (*rang)(whi_link *link);
     // bye: the peer has said its last word by this lane.  socket_ended: it has gone, and what it has sent

@@ -17,53 +17,53 @@
 #include "base/log.h"
 
 void whi_link_unsent(void *arg) {
-    whi_link *link = arg;  // a dirty link stays hot, and whoever sleeps asks for room
+    whi_link *link = arg;  // a dirty link stays hot, and whoever sleeps asks for space
     if (link->dead)
         return;
     whi_link_mark(link);
     whi_link_heat(link);
-    link->source.blocked = true;
+    link->pollable.blocked = true;
 }
 
 // ---- What the worker asks of a link.
 
-static whi_link *link_of(whi_source *source) {
-    return whi_container_of(source, whi_link, source);
+static whi_link *link_of(whi_pollable *pollable) {
+    return whi_container_of(pollable, whi_link, pollable);
 }
 
-static unsigned source_pass(whi_source *source) {
-    return whi_link_pass(link_of(source));
+static unsigned pollable_pass(whi_pollable *pollable) {
+    return whi_link_pass(link_of(pollable));
 }
 
-static unsigned source_send(whi_source *source) {
-    return whi_link_flush_out(link_of(source));
+static unsigned pollable_send(whi_pollable *pollable) {
+    return whi_link_flush_out(link_of(pollable));
 }
 
-static void source_arm(whi_source *source) {
-    whi_lane *rx = link_of(source)->rx;
+static void pollable_arm(whi_pollable *pollable) {
+    whi_lane *rx = link_of(pollable)->rx;
     rx->ops->arm(rx, false);
 }
 
-static bool source_ready(whi_source *source) {
-    whi_lane *rx = link_of(source)->rx;
+static bool pollable_ready(whi_pollable *pollable) {
+    whi_lane *rx = link_of(pollable)->rx;
     return rx->ops->ready(rx, false);
 }
 
-static void source_want_room(whi_source *source) {
-    whi_link_want_room(link_of(source), true);
+static void pollable_want_space(whi_pollable *pollable) {
+    whi_link_want_space(link_of(pollable), true);
 }
 
-static bool source_has_room(whi_source *source) {
-    whi_lane *tx = link_of(source)->tx;
+static bool pollable_has_space(whi_pollable *pollable) {
+    whi_lane *tx = link_of(pollable)->tx;
     return tx->ops->ready(tx, true);
 }
 
-static const whi_source_ops source_ops = {.pass = source_pass,
-                                          .send = source_send,
-                                          .arm = source_arm,
-                                          .ready = source_ready,
-                                          .want_room = source_want_room,
-                                          .has_room = source_has_room};
+static const whi_pollable_ops pollable_ops = {.pass = pollable_pass,
+                                              .send = pollable_send,
+                                              .arm = pollable_arm,
+                                              .ready = pollable_ready,
+                                              .want_space = pollable_want_space,
+                                              .has_space = pollable_has_space};
 
 static uint64_t key_of(const uint8_t uuid[16]) {
     return whi_hash_bytes(uuid, 16);
@@ -76,15 +76,15 @@ whi_link *whi_link_find(const wh_worker *worker, const uint8_t uuid[16]) {
 
 // free_memory frees a link that nothing leads to any more.
 static void free_memory(whi_link *link) {
-    whi_link_user_of(link)->freed(link);
+    whi_link_up_of(link)->freed(link);
     whi_peer_release(link->who);
-    whi_free(link->offer);
+    whi_free(link->lane_address);
     whi_free(link);
 }
 
 wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool active,
                         const char *name, whi_link **out) {
-    const whi_link_user *user = whi_links_of(worker)->user;
+    const whi_link_up *up = whi_links_of(worker)->up;
     whi_link *link = whi_calloc(1, whi_links_of(worker)->link_size);
     whi_peer *who = link ? whi_peer_new(peer_uuid) : NULL;
     wh_status st = WH_OK;
@@ -92,7 +92,7 @@ wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool act
         whi_free(link);
         return WH_ENOMEM;
     }
-    whi_source_init(&link->source, &source_ops);
+    whi_pollable_init(&link->pollable, &pollable_ops);
     link->worker = worker;
     link->active = active;
     whi_control_init(&link->control);
@@ -103,7 +103,7 @@ wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool act
     snprintf(link->name, sizeof(link->name), "%s", name);
     whi_list_init(&link->process_link);
     whi_queue_init(&link->controls);
-    user->made(link);
+    up->made(link);
     whi_link *old = whi_hash_get(&whi_links_of(worker)->links, key_of(peer_uuid));
     // A peer that begins anew has nothing left to hear on a link that was closing and could not say so yet.
     if (old && old->closing && memcmp(old->uuid, peer_uuid, 16) == 0)
@@ -155,8 +155,8 @@ static void on_socket(whi_watch *watch, uint32_t events) {
     whi_link_heat(link);
     if (link->kind && link->kind->rang)
         link->kind->rang(link);
-    if (link->source.dirty)
-        link->source.blocked = false;
+    if (link->pollable.dirty)
+        link->pollable.blocked = false;
 }
 
 wh_status whi_link_new(wh_worker *worker, int fd, const whi_hello *peer, bool active, bool local,
@@ -172,7 +172,7 @@ wh_status whi_link_new(wh_worker *worker, int fd, const whi_hello *peer, bool ac
                              .eager_limit = worker->eager_max,
                              .chunk = config->stream_chunk,
                              .takes_long = (peer->features & WHI_FEATURE_LONG) != 0,
-                             .up = whi_link_user_of(link)->up,
+                             .up = whi_link_up_of(link)->lane_up,
                              .link = link,
                              .on_event = on_socket};
     if (peer->eager_max < opts.eager_limit)
@@ -196,20 +196,20 @@ wh_status whi_link_new(wh_worker *worker, int fd, const whi_hello *peer, bool ac
 
 void whi_link_heat(whi_link *link) {
     if (!link->dead)
-        whi_source_heat(link->worker, &link->source);
+        whi_pollable_heat(link->worker, &link->pollable);
 }
 
 void whi_link_mark(whi_link *link) {
     if (!link->dead)
-        whi_source_mark(link->worker, &link->source);
+        whi_pollable_mark(link->worker, &link->pollable);
 }
 
-void whi_link_want_room(whi_link *link, bool want) {
+void whi_link_want_space(whi_link *link, bool want) {
     if (want && link->tx)
         link->tx->ops->arm(link->tx, true);
-    // A socket tells of room by itself, if asked.
+    // A socket tells of space by itself, if asked.
     bool out = want && link->tx && link->tx == link->control.lane && !link->holding;
-    whi_control_watch_room(&link->control, link->worker, out);
+    whi_control_watch_space(&link->control, link->worker, out);
 }
 
 void whi_link_send_by(whi_link *link, whi_lane *lane) {
@@ -220,8 +220,8 @@ void whi_link_send_by(whi_link *link, whi_lane *lane) {
 
 void whi_link_receive_by(whi_link *link, whi_lane *lane) {
     link->rx = lane;
-    link->source.syscall = lane == link->control.lane;
-    link->source.rings = link->control.lane != NULL;
+    link->pollable.syscall = lane == link->control.lane;
+    link->pollable.rings = link->control.lane != NULL;
     whi_link_heat(link);
 }
 
@@ -237,7 +237,7 @@ unsigned whi_link_pass(whi_link *link) {
         return 1;
     }
     unsigned count = (unsigned)n;
-    link->source.idle = n ? 0 : link->source.idle + 1;
+    link->pollable.idle = n ? 0 : link->pollable.idle + 1;
     if (__builtin_expect(link->beside != NULL, 0)) {
         count += link->beside(link, n);
         if (link->dead)
@@ -248,7 +248,7 @@ unsigned whi_link_pass(whi_link *link) {
         whi_link_lost(link, link->control.ended ? link->control.ended : WH_EPEER);
         return 1;
     }
-    if (__builtin_expect(link->source.dirty, 0))
+    if (__builtin_expect(link->pollable.dirty, 0))
         count += whi_link_flush_out(link);
     return count;
 }
@@ -321,10 +321,10 @@ static void forget(whi_link *link) {
     link->dead = true;
     if (whi_hash_get(&whi_links_of(worker)->links, key_of(link->uuid)) == link)
         (void)whi_hash_remove(&whi_links_of(worker)->links, key_of(link->uuid));
-    if (link->source.hot)
-        whi_source_cool(worker, &link->source);
-    if (link->source.dirty)
-        whi_source_sent(&link->source);
+    if (link->pollable.hot)
+        whi_pollable_cool(worker, &link->pollable);
+    if (link->pollable.dirty)
+        whi_pollable_sent(&link->pollable);
     whi_control_unwatch(&link->control, worker);
     whi_timers_remove(&worker->timers, &link->lane_timer);
     whi_process_detach(link);
@@ -346,7 +346,7 @@ void whi_link_fail(whi_link *link, wh_status why, const char *format, ...) {
     else
         whi_log_once_per(WHI_WARN, "W-LNK-02", 1, "%s", sentence);
     forget(link);
-    whi_link_user_of(link)->ended(link, why, sentence);
+    whi_link_up_of(link)->ended(link, why, sentence);
     whi_worker_defer(link->worker, &link->deferred, free_deferred);
 }
 
@@ -354,7 +354,7 @@ void whi_link_drop(whi_link *link) {
     if (link->dead)
         return;
     forget(link);
-    whi_link_user_of(link)->ended(link, WH_ECLOSED, "the link was closed");
+    whi_link_up_of(link)->ended(link, WH_ECLOSED, "the link was closed");
     whi_worker_defer(link->worker, &link->deferred, free_deferred);
 }
 
@@ -364,12 +364,12 @@ void whi_link_close(whi_link *link) {
     link->closing = true;
     whi_hdr hdr = {.cls = WHI_CLASS_BYE};
     whi_link_control(link, &hdr, NULL);
-    if (!link->dead && !link->source.dirty && whi_link_user_of(link)->empty(link))
+    if (!link->dead && !link->pollable.dirty && whi_link_up_of(link)->empty(link))
         whi_link_drop(link);
 }
 
 void whi_link_maybe_close(whi_link *link) {
-    if (link->dead || link->closing || whi_link_user_of(link)->needed(link))
+    if (link->dead || link->closing || whi_link_up_of(link)->needed(link))
         return;
     whi_link_close(link);
 }
@@ -386,7 +386,7 @@ void whi_link_dump(const whi_link *link, FILE *file) {
     fprintf(file,
             "  link to %s: sends by %s (%s), receives by %s%s%s%s, %zu control records wait\n",
             link->name, link->tx->ops->name, text, link->rx->ops->name,
-            link->source.hot ? ", polled" : "", link->source.dirty ? ", has output" : "",
-            link->source.blocked ? " without room" : "", link->control_count);
-    whi_link_user_of(link)->dump(link, file);
+            link->pollable.hot ? ", polled" : "", link->pollable.dirty ? ", has output" : "",
+            link->pollable.blocked ? " without space" : "", link->control_count);
+    whi_link_up_of(link)->dump(link, file);
 }

@@ -18,7 +18,7 @@
 #include "link/room.h"
 #include "link/wire.h"
 #include "net/lane.h"
-#include "worker/source.h"
+#include "worker/pollable.h"
 
 struct whi_process;
 
@@ -28,7 +28,7 @@ enum {
 };
 
 typedef struct whi_link {
-    whi_source source;  // what the worker polls
+    whi_pollable pollable;  // what the worker polls
     wh_worker *worker;
     whi_lane *tx;         // the lane that our messages go by
     whi_lane *rx;         // the lane that is polled: the last one that the peer has switched to
@@ -43,15 +43,15 @@ typedef struct whi_link {
     bool switch_pending;  // the peer has switched and its ring has yet to come
     bool local;
     bool
-        holding;  // nothing but LANE_OFFER and SWITCH is sent until it is known whether there is a ucx lane
+        holding;  // nothing but LANE_ADDRESS and SWITCH is sent until it is known whether there is a ucx lane
     bool lane_closing;   // its ucx lane is; the link is freed after it
     bool failed;         // it ended by a failure: nothing more is worth sending
     bool peer_died;      // its process has ended; what it sent before is read first
-    whi_queue controls;  // records that found no room
+    whi_queue controls;  // records that found no space
     size_t control_count, control_bytes;
-    uint8_t *offer;  // of the peer's ucx lane, as far as it has come
-    uint32_t offer_size, offer_got;
-    whi_timer lane_timer;  // until the offer has come; at the end, until what is under way has
+    uint8_t *lane_address;  // of the peer's ucx lane, as far as it has come
+    uint32_t lane_address_size, lane_address_got;
+    whi_timer lane_timer;  // until the address has come; at the end, until what is under way has
     whi_hello peer;        // what the peer said of itself
     whi_peer *who;         // the same and where it was met, for the user
     uid_t uid;  // its user: as the kernel says, or as a peer of this host says; else ours
@@ -67,15 +67,15 @@ typedef struct whi_link {
 
 // What the user of links, the room above, gives them: what becomes of records, what there is to send, and who needs the
 // link.  Owner's thread.
-typedef struct whi_link_user {
-    const whi_lane_up *up;  // of all lanes; `unsent` is whi_link_unsent
+typedef struct whi_link_up {
+    const whi_lane_up *lane_up;  // of all lanes; `unsent` is whi_link_unsent
 
     // made follows when the zeroed link has been set up; freed when its lanes have gone and its memory is about to.
     void (*made)(whi_link *link);
     void (*freed)(whi_link *link);
 
     // send sends what waits and returns the number of records and chunks that went; rest only goes on with a chunk that the
-    // lane has announced and not got whole.  They set source.blocked when the lane has no more room.
+    // lane has announced and not got whole.  They set pollable.blocked when the lane has no more space.
     unsigned (*send)(whi_link *link);
     unsigned (*rest)(whi_link *link);
     bool (*empty)(const whi_link *link);  // nothing waits to be sent
@@ -84,14 +84,14 @@ typedef struct whi_link_user {
     bool (*needed)(const whi_link *link);
     void (*ended)(whi_link *link, wh_status why, const char *sentence);
 
-    // cut: the peer reaches no memory of ours by the ucx lane any more.
-    void (*cut)(whi_link *link);
+    // disconnected: the peer reaches no memory of ours by the ucx lane any more.
+    void (*disconnected)(whi_link *link);
 
     void (*dump)(const whi_link *link, FILE *file);
-} whi_link_user;
+} whi_link_up;
 
-static inline const whi_link_user *whi_link_user_of(const whi_link *link) {
-    return whi_links_of(link->worker)->user;
+static inline const whi_link_up *whi_link_up_of(const whi_link *link) {
+    return whi_links_of(link->worker)->up;
 }
 
 // whi_link_unsent has the lane polled until it has sent what it took: `unsent` of the user's table.
@@ -130,7 +130,7 @@ void whi_link_drop(whi_link *link);
 void whi_link_close(whi_link *link);
 void whi_link_maybe_close(whi_link *link);
 
-// whi_link_control sends a control record, or keeps it until there is room.
+// whi_link_control sends a control record, or keeps it until there is space.
 void whi_link_control(whi_link *link, const whi_hdr *hdr, const void *payload);
 
 // whi_link_mark notes that the link has something to send.
@@ -151,8 +151,8 @@ unsigned whi_link_pass(whi_link *link);
 // whi_link_heat has the link polled in each pass.
 void whi_link_heat(whi_link *link);
 
-// whi_link_want_room asks to be woken when there is room for what waits, or ends that.
-void whi_link_want_room(whi_link *link, bool want);
+// whi_link_want_space asks to be woken when there is space for what waits, or ends that.
+void whi_link_want_space(whi_link *link, bool want);
 
 // A lane switch has two halves, one per direction, in any order.  whi_link_send_by is ours: what is sent goes by `lane` from
 // now on; the lane's kind (lanes.h) calls it when our SWITCH has gone.  whi_link_receive_by is the peer's: what it sends is
@@ -161,7 +161,7 @@ void whi_link_want_room(whi_link *link, bool want);
 void whi_link_send_by(whi_link *link, whi_lane *lane);
 void whi_link_receive_by(whi_link *link, whi_lane *lane);
 
-// whi_link_record handles the records that are the link's own: BYE, SWITCH, LANE_OFFER.
+// whi_link_record handles the records that are the link's own: BYE, SWITCH, LANE_ADDRESS.
 wh_status whi_link_record(whi_link *link, const whi_hdr *hdr, const void *payload);
 
 // whi_link_broken notes that a record breaks the protocol, and returns WH_EPROTOCOL, which fails the link.

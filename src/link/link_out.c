@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a link sends: control records that found no room, and what its user has; and the records that are its own.
+// What a link sends: control records that found no space, and what the room above has; and the records that are its own.
 //
 // The order: control first, since peers wait for it; then the queues of endpoints; then chunks of granted payloads, each in
 // turn.  A control record that carries a sequence number was numbered when it was handed in here, so nothing of
@@ -84,7 +84,7 @@ static unsigned send_controls(whi_link *link) {
         control *c = whi_container_of(node, control, node);
         wh_status st = link->tx->ops->send(link->tx, &c->hdr, c->payload);
         if (st == WH_EAGAIN) {
-            link->source.blocked = true;
+            link->pollable.blocked = true;
             break;
         }
         if (st != WH_OK) {
@@ -103,27 +103,27 @@ static unsigned send_controls(whi_link *link) {
 unsigned whi_link_flush_out(whi_link *link) {
     if (link->doomed)
         return 0;
-    link->source.blocked = link->holding;
+    link->pollable.blocked = link->holding;
     if (link->holding)
         return 0;
-    const whi_link_user *user = whi_link_user_of(link);
+    const whi_link_up *up = whi_link_up_of(link);
     // Until a chunk that was begun is whole the lane refuses all else, so it cannot wait behind that.
-    unsigned count = user->rest(link);
-    if (!link->dead && !link->source.blocked)
+    unsigned count = up->rest(link);
+    if (!link->dead && !link->pollable.blocked)
         count += send_controls(link);
-    if (!link->dead && !link->source.blocked && !link->doomed)
-        count += user->send(link);
+    if (!link->dead && !link->pollable.blocked && !link->doomed)
+        count += up->send(link);
     if (link->dead || link->doomed)
         return count + 1;
-    bool empty = whi_queue_empty(&link->controls) && user->empty(link);
+    bool empty = whi_queue_empty(&link->controls) && up->empty(link);
     // A stream lane may hold the end of a record that the socket did not take.
     bool rest =
         link->control.lane && link->tx == link->control.lane && whi_control_blocked(&link->control);
     if (rest)
-        link->source.blocked = true;
+        link->pollable.blocked = true;
     if (empty && !rest) {
-        whi_source_sent(&link->source);
-        whi_link_want_room(link, false);
+        whi_pollable_sent(&link->pollable);
+        whi_link_want_space(link, false);
         if (link->closing)
             whi_link_drop(link);
     }
@@ -144,17 +144,18 @@ static wh_status on_switch(whi_link *link, const whi_hdr *hdr) {
     return link->dead ? WH_EPROTOCOL : WH_OK;
 }
 
-static wh_status on_offer(whi_link *link, const whi_hdr *hdr, const void *payload) {
+static wh_status on_lane_address(whi_link *link, const whi_hdr *hdr, const void *payload) {
     const whi_lane_kind *kind = whi_lane_kind_of(hdr->aux);
-    bool wanted = kind && kind->offered && kind->wanted(link) && link->rx == link->control.lane;
-    wh_status st = wanted ? kind->offered(link, hdr, payload) : WH_EPROTOCOL;
+    bool wanted =
+        kind && kind->address_came && kind->wanted(link) && link->rx == link->control.lane;
+    wh_status st = wanted ? kind->address_came(link, hdr, payload) : WH_EPROTOCOL;
     return st == WH_EPROTOCOL ? whi_link_broken(link, hdr, "that lane cannot be opened so") : st;
 }
 
 wh_status whi_link_record(whi_link *link, const whi_hdr *hdr, const void *payload) {
     switch (hdr->cls) {
     case WHI_CLASS_SWITCH: return on_switch(link, hdr);
-    case WHI_CLASS_LANE_OFFER: return on_offer(link, hdr, payload);
+    case WHI_CLASS_LANE_ADDRESS: return on_lane_address(link, hdr, payload);
     default:  // BYE
         link->closing = true;
         if (whi_lane_receives(link) && link->kind->bye)

@@ -8,8 +8,8 @@
 
 #include "link/lanes.h"
 #include "link/ucx.h"
-#include "net/foreign.h"
 #include "net/shm/shm.h"
+#include "net/untrusted.h"
 
 static bool wanted(const whi_link *link) {
     return link->local && (whi_link_lanes(link) & WHI_LANE_SHM);
@@ -44,8 +44,8 @@ static wh_status open_ring(whi_link *link) {
     whi_shm_opts opts = {.ring_size = ctx->config.ring_size,
                          .ring_max = ctx->config.ring_max,
                          .eager_limit = link->eager_max,
-                         .slot_size = ctx->config.bulk_slot,
-                         .slots = (unsigned)ctx->config.bulk_slots,
+                         .chunk_max = ctx->config.bulk_chunk,
+                         .chunks = (unsigned)ctx->config.bulk_chunks,
                          .asymmetric = ctx->barrier && (link->peer.features & WHI_FEATURE_BARRIER),
                          .fetch = fetch ? (int)ctx->config.shm_read : WHI_SHM_READ_NEVER,
                          .peer = pid,
@@ -53,7 +53,7 @@ static wh_status open_ring(whi_link *link) {
                          .wire = &wire,
                          .wire_arg = link};
     int fd = -1;
-    wh_status st = whi_shm_create(&opts, whi_link_user_of(link)->up, link, &link->fast, &fd);
+    wh_status st = whi_shm_create(&opts, whi_link_up_of(link)->lane_up, link, &link->fast, &fd);
     if (st != WH_OK)
         return st;
     whi_hdr hdr = {.cls = WHI_CLASS_SWITCH, .aux = WHI_LANE_SHM};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How a link comes to its ucx lane, and how it lets go of it.
+// How a link comes to its ucx lane, and how it releases it.
 //
 // Both sides tell each other over the socket how to be reached; who has heard it all connects, and switches over with
 // the last record of its direction of the socket.  Until then a link that wants ucx holds back its messages, so that
@@ -43,41 +43,42 @@ static void lane_closed(void *arg) {
     whi_worker_defer(link->worker, &link->deferred, link->deferred.fn);
 }
 
-// lane_cut ends the peer's leases, which must not wait for a chunk that UCX never gives back.
-static void lane_cut(void *arg) {
+// lane_disconnected ends the peer's leases, which must not wait for a chunk that UCX never gives back.
+static void lane_disconnected(void *arg) {
     whi_link *link = arg;
-    whi_link_user_of(link)->cut(link);
+    whi_link_up_of(link)->disconnected(link);
 }
 
-static const whi_ucx_owner owner = {.wake = wake, .cut = lane_cut, .closed = lane_closed};
+static const whi_ucx_owner owner = {
+    .wake = wake, .disconnected = lane_disconnected, .closed = lane_closed};
 
 static void close_lane(whi_link *link) {
     if (link->failed)
-        whi_ucx_lane_abandon(link->fast);
+        whi_ucx_lane_lost(link->fast);
     whi_worker_ucx_busy(link->worker);
     link->fast->ops->close(link->fast);
 }
 
 // ---- opening
 
-static wh_status send_offer(whi_link *link) {
-    uint8_t *offer = whi_malloc(WHI_LANE_OFFER_MAX);
-    if (!offer)
+static wh_status send_address(whi_link *link) {
+    uint8_t *address = whi_malloc(WHI_LANE_ADDRESS_MAX);
+    if (!address)
         return WH_ENOMEM;
-    static_assert((int)WHI_UCX_OFFER_MAX <= (int)WHI_LANE_OFFER_MAX, "offers fit");
-    size_t size = whi_ucx_lane_offer(link->fast, offer, WHI_LANE_OFFER_MAX);
+    static_assert((int)WHI_UCX_ADDRESS_MAX <= (int)WHI_LANE_ADDRESS_MAX, "addresses fit");
+    size_t size = whi_ucx_lane_address(link->fast, address, WHI_LANE_ADDRESS_MAX);
     wh_status st = WH_OK;
     for (size_t at = 0; at < size && st == WH_OK; at += WHI_LANE_PIECE) {
         size_t piece = size - at < WHI_LANE_PIECE ? size - at : WHI_LANE_PIECE;
         whi_hdr hdr = {.size = (uint32_t)piece,
-                       .cls = WHI_CLASS_LANE_OFFER,
+                       .cls = WHI_CLASS_LANE_ADDRESS,
                        .aux = WHI_LANE_UCX,
                        .tag = size,
                        .arg = at};
         // The socket is fresh and holds far more than this.
-        st = link->control.lane->ops->send(link->control.lane, &hdr, offer + at);
+        st = link->control.lane->ops->send(link->control.lane, &hdr, address + at);
     }
-    whi_free(offer);
+    whi_free(address);
     return st;
 }
 
@@ -93,12 +94,12 @@ static void without(whi_link *link, const char *why) {
     whi_link_mark(link);
 }
 
-// give_up tells the peer that this side does without.
-static void give_up(whi_link *link, const char *why) {
+// fail tells the peer that this side does without the lane.
+static void fail(whi_link *link, const char *why) {
     char text[WHI_CONTROL_MAX];
     int size = snprintf(text, sizeof(text), "%s", why);
     whi_hdr hdr = {.size = (uint32_t)(size < WHI_CONTROL_MAX ? size : WHI_CONTROL_MAX - 1),
-                   .cls = WHI_CLASS_LANE_OFFER,
+                   .cls = WHI_CLASS_LANE_ADDRESS,
                    .flags = WHI_FLAG_NO_LANE,
                    .aux = WHI_LANE_UCX};
     // If this does not go, the peer's patience ends by itself.
@@ -110,7 +111,7 @@ static void on_timer(whi_timer *timer, void *arg) {
     (void)timer;
     whi_link *link = arg;
     if (link->holding) {
-        give_up(link, "the other side has not told its UCX address in time");
+        fail(link, "the other side has not told its UCX address in time");
         return;
     }
     // All that was under way when the socket ended has had its time.
@@ -120,7 +121,7 @@ static void on_timer(whi_timer *timer, void *arg) {
 }
 
 // look looks after the side of the lane that the poll of another lane does not: before the peer has switched, our chunks come
-// back and room is made, and what it sends is kept.
+// back and space is made, and what it sends is kept.
 static unsigned look(whi_link *link, int events) {
     if (events)
         whi_worker_ucx_busy(link->worker);
@@ -137,21 +138,21 @@ static void start(whi_link *link) {
     whi_timer_init(&link->lane_timer, on_timer, link);
     link->holding = true;
     if (!whi_worker_ucx_ready(worker)) {
-        give_up(link, whi_worker_ucx_why(worker));
+        fail(link, whi_worker_ucx_why(worker));
         return;
     }
     whi_ucx_opts opts = {.eager_limit = link->eager_max,
                          .eager_max = worker->eager_max,
                          .same_host = whi_hello_same_host(&link->peer, worker->ctx->boot_id),
                          .peer = link->name};
-    wh_status st = whi_ucx_lane_create(whi_links_of(worker)->ucx, &opts, whi_link_user_of(link)->up,
-                                       &owner, link, &link->fast);
+    wh_status st = whi_ucx_lane_create(whi_links_of(worker)->ucx, &opts,
+                                       whi_link_up_of(link)->lane_up, &owner, link, &link->fast);
     if (st == WH_OK) {
         link->beside = look;
-        st = send_offer(link);
+        st = send_address(link);
     }
     if (st != WH_OK) {
-        give_up(link, wh_status_text(st));
+        fail(link, wh_status_text(st));
         return;
     }
     whi_timers_add(&worker->timers, &link->lane_timer,
@@ -161,11 +162,12 @@ static void start(whi_link *link) {
 // go_over connects to the peer's lane and moves our messages there.
 static void go_over(whi_link *link) {
     const char *why = NULL;
-    wh_status st = whi_ucx_lane_connect(link->fast, link->offer, link->offer_size, &why);
-    whi_free(link->offer);
-    link->offer = NULL;
+    wh_status st =
+        whi_ucx_lane_connect(link->fast, link->lane_address, link->lane_address_size, &why);
+    whi_free(link->lane_address);
+    link->lane_address = NULL;
     if (st != WH_OK) {
-        give_up(link, why);
+        fail(link, why);
         return;
     }
     whi_hdr hdr = {.cls = WHI_CLASS_SWITCH, .aux = WHI_LANE_UCX};
@@ -194,26 +196,26 @@ static void take_text(whi_link *link, const void *payload, size_t size) {
         without(link, why);
 }
 
-static wh_status offered(whi_link *link, const whi_hdr *hdr, const void *payload) {
+static wh_status address_came(whi_link *link, const whi_hdr *hdr, const void *payload) {
     if (hdr->flags & WHI_FLAG_NO_LANE) {
         take_text(link, payload, hdr->size);
         return link->dead ? WH_EPEER : WH_OK;
     }
     if (!link->holding || !link->fast)
-        return WH_OK;  // given up meanwhile
-    bool first = hdr->arg == 0 && !link->offer;
-    if (!hdr->size || hdr->tag > WHI_LANE_OFFER_MAX || hdr->arg != link->offer_got ||
-        (!first && hdr->tag != link->offer_size) || hdr->size > hdr->tag - hdr->arg)
+        return WH_OK;  // it has failed meanwhile
+    bool first = hdr->arg == 0 && !link->lane_address;
+    if (!hdr->size || hdr->tag > WHI_LANE_ADDRESS_MAX || hdr->arg != link->lane_address_got ||
+        (!first && hdr->tag != link->lane_address_size) || hdr->size > hdr->tag - hdr->arg)
         return WH_EPROTOCOL;
     if (first) {
-        link->offer = whi_malloc(hdr->tag);
-        link->offer_size = (uint32_t)hdr->tag;
+        link->lane_address = whi_malloc(hdr->tag);
+        link->lane_address_size = (uint32_t)hdr->tag;
     }
-    if (!link->offer)
+    if (!link->lane_address)
         return WH_ENOMEM;
-    memcpy(link->offer + link->offer_got, payload, hdr->size);
-    link->offer_got += hdr->size;
-    if (link->offer_got == link->offer_size)
+    memcpy(link->lane_address + link->lane_address_got, payload, hdr->size);
+    link->lane_address_got += hdr->size;
+    if (link->lane_address_got == link->lane_address_size)
         go_over(link);
     return link->dead ? WH_EPEER : WH_OK;
 }
@@ -243,7 +245,7 @@ const whi_lane_kind whi_ucx_kind = {.bit = WHI_LANE_UCX,
                                     .wanted = wanted,
                                     .start = start,
                                     .switched = switched,
-                                    .offered = offered,
+                                    .address_came = address_came,
                                     .bye = bye,
                                     .socket_ended = socket_ended,
                                     .close = close_lane};

@@ -19,8 +19,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/opts.h"
+#include "link/acceptor.h"
 #include "link/address.h"
-#include "link/hand.h"
 #include "link/local.h"
 #include "link/sock.h"
 
@@ -99,10 +99,11 @@ static void on_connection(whi_watch *watch, uint32_t events) {
     (void)events;
     const door *d = whi_container_of(watch, door, watch);
     wh_listener *listener = d->listener;
-    if (whi_hand_accept_all(listener->worker, d->fd, listener))
+    if (whi_acceptor_accept_all(listener->worker, d->fd, listener))
         return;
     watch_doors(listener, 0);
-    whi_timers_add(&listener->worker->timers, &listener->pause, whi_clock_ns() + WHI_HAND_PAUSE_NS);
+    whi_timers_add(&listener->worker->timers, &listener->pause,
+                   whi_clock_ns() + WHI_ACCEPTOR_PAUSE_NS);
 }
 
 static void close_doors(wh_listener *listener) {
@@ -292,7 +293,7 @@ static void shut(wh_listener *listener) {
         return;
     listener->closed = true;
     close_doors(listener);
-    whi_hand_drop_all(listener->worker, listener);
+    whi_acceptor_drop_all(listener->worker, listener);
     whi_list_remove(&listener->node);
 }
 

@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "link/hand.h"
+#include "link/acceptor.h"
 #include "link/sock.h"
 #include "link/wire.h"
 
@@ -34,10 +34,10 @@ static void end_pause(whi_timer *timer, void *arg) {
 static void on_connection(whi_watch *watch, uint32_t events) {
     (void)events;
     whi_local *local = whi_container_of(watch, whi_local, watch);
-    if (whi_hand_accept_all(local->worker, local->fd, NULL))
+    if (whi_acceptor_accept_all(local->worker, local->fd, NULL))
         return;
     whi_worker_rewatch(local->worker, &local->watch, 0);
-    whi_timers_add(&local->worker->timers, &local->pause, whi_clock_ns() + WHI_HAND_PAUSE_NS);
+    whi_timers_add(&local->worker->timers, &local->pause, whi_clock_ns() + WHI_ACCEPTOR_PAUSE_NS);
 }
 
 static whi_local *open_local(wh_worker *worker) {

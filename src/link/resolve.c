@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Name resolution, see resolve.h.  The thread and the dial each hold the record; the last one frees it, so that a dial can
-// be given up while the system still looks.
+// be ended while the system still looks.
 #include "link/resolve.h"
 
 #include <stdatomic.h>

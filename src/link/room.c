@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "link/hand.h"
+#include "link/acceptor.h"
 #include "link/link.h"
 #include "link/listener.h"
 #include "link/local.h"
@@ -14,7 +14,7 @@
 
 static wh_status init(wh_worker *worker) {
     whi_link_room *room = whi_links_of(worker);
-    whi_list *lists[] = {&room->listeners, &room->dials, &room->hands, &room->processes};
+    whi_list *lists[] = {&room->listeners, &room->dials, &room->acceptors, &room->processes};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         whi_list_init(lists[i]);
     whi_hash_init(&room->links);
@@ -52,7 +52,7 @@ static uint64_t next_look(const wh_worker *worker) {
 static void close_all(wh_worker *worker) {
     whi_link_room *room = whi_links_of(worker);
     whi_listener_close_all(worker);
-    whi_hand_drop_all(worker, NULL);
+    whi_acceptor_drop_all(worker, NULL);
     size_t cursor = 0;
     uint64_t key;
     whi_link *link;

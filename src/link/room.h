@@ -2,9 +2,9 @@
 //
 // The link room: how two workers find, check and keep each other.
 //
-// Handshakes (dial.h, hand.h), the link that they lead to (link.h), the lanes that it may use, the
+// Handshakes (dial.h, acceptor.h), the link that they lead to (link.h), the lanes that it may use, the
 // liveness of its peer, and what it has proven.  Above the worker, below messages: what goes over a
-// link, and who needs it, is known to its user alone, through the table whi_link_user (link.h).
+// link, and who needs it, is known to the room above alone, through the table whi_link_up (link.h).
 #ifndef WHI_LINK_ROOM_H
 #define WHI_LINK_ROOM_H
 
@@ -16,18 +16,18 @@
 #include "net/ucx/ucx.h"
 #include "worker/worker.h"
 
-struct whi_link_user;
+struct whi_link_up;
 
 // What the room keeps with a worker.
 typedef struct whi_link_room {
     wh_worker worker;
-    const struct whi_link_user *user;  // set by the room above
-    size_t link_size;                  // of a whole link, to the highest room's part; set by that
-    whi_hash links;                    // by hash of the peer's uuid
+    const struct whi_link_up *up;  // set by the room above
+    size_t link_size;              // of a whole link, to the highest room's part; set by that
+    whi_hash links;                // by hash of the peer's uuid
     whi_pool controls;
-    whi_list listeners, dials, hands;
+    whi_list listeners, dials, acceptors;
     whi_hash dial_leaders;  // by target (dial_queue.c)
-    size_t hand_count;
+    size_t acceptor_count;
     whi_list processes;          // peer processes that are watched (liveness.c)
     struct whi_local *local;     // the AF_UNIX name of this worker; NULL until needed
     wh_listener *blob_listener;  // what an address blob leads to

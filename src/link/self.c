@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "link/acceptor.h"
 #include "link/dial.h"
-#include "link/hand.h"
 #include "link/link.h"
 #include "net/loop/loop.h"
 
@@ -24,7 +24,7 @@ bool whi_self_owns(const wh_worker *worker, const uint8_t uuid[16]) {
     return memcmp(uuid, worker->uuid, 16) == 0 || memcmp(uuid, other, 16) == 0;
 }
 
-static void give_up(whi_link *link, wh_status why) {
+static void fail(whi_link *link, wh_status why) {
     whi_link_fail(link, why, "the link to itself cannot be made: %s", wh_status_text(why));
 }
 
@@ -42,7 +42,7 @@ static void learn(const wh_worker *worker, whi_link *ours, const char *secret) {
 // other's local address.
 static wh_status tell_peers(wh_worker *worker, int fd, whi_peer *ours, whi_peer *theirs) {
     whi_hello me;
-    wh_status st = whi_hello_mine(worker, WHI_HELLO_OFFER, false, &me);
+    wh_status st = whi_hello_mine(worker, WHI_STEP_HELLO, false, &me);
     if (st != WH_OK)
         return st;
     whi_peer_says(ours, &me, worker->ctx->boot_id);
@@ -68,7 +68,7 @@ wh_status whi_self_link(wh_worker *worker, const char *secret, int fd, whi_link 
     if (st != WH_OK)
         return st;
     st = whi_link_bare(worker, other, false, "this worker", &theirs);
-    const whi_lane_up *up = whi_links_of(worker)->user->up;
+    const whi_lane_up *up = whi_links_of(worker)->up->lane_up;
     whi_loop_net *net = NULL;
     whi_lane *a = NULL, *b = NULL;
     whi_loop_opts opts = {.window = 256, .eager_limit = worker->eager_max};
@@ -81,9 +81,9 @@ wh_status whi_self_link(wh_worker *worker, const char *secret, int fd, whi_link 
     if (net)
         whi_loop_net_release(net);
     if (st != WH_OK) {
-        give_up(ours, st);
+        fail(ours, st);
         if (theirs)
-            give_up(theirs, st);
+            fail(theirs, st);
         return st;
     }
     whi_link_set_lane(ours, a);

@@ -49,7 +49,7 @@ enum {
     WHI_CLASS_MAP = 0x2b,         // ep, tag = key id: pass the memory's descriptor
     WHI_CLASS_MAPPED = 0x2c,      // ep, tag = key id: here it is (rma.h); or aux = 1, arg = status
     WHI_CLASS_RMA_ANSWER = 0x2d,  // ep, aux = WHI_ANSWER_*, tag = id, arg = value or status
-    WHI_CLASS_LANE_OFFER =
+    WHI_CLASS_LANE_ADDRESS =
         0x2e,  // aux = lane; a piece of what the peer must know to open it: tag = size of
                // the whole, arg = offset; or WHI_FLAG_NO_LANE, payload = text
     WHI_CLASS_RECALL = 0x2f,    // tag = key id: use what MAPPED told over ucx no more
@@ -60,7 +60,7 @@ enum {
     WHI_FLAG_ANNOUNCED = 1 << 0,
     WHI_FLAG_SYNC = 1 << 1,
     WHI_FLAG_OFFERED = 1 << 2,  // of an announcement: its receiver may fetch the payload (offer.h)
-    WHI_FLAG_NO_LANE = 1 << 0,  // of LANE_OFFER: this side does without
+    WHI_FLAG_NO_LANE = 1 << 0,  // of LANE_ADDRESS: this side does without
 };
 
 enum { WHI_PART_DATA = 0, WHI_PART_ENVELOPE = 1 };  // aux of a grant
@@ -106,8 +106,8 @@ static_assert(sizeof(whi_am_tag) == 8, "wire layout");
 // The largest payload of a control record but for connect data: REFUSE's text, and MAPPED over ucx.
 #define WHI_CONTROL_MAX 128
 
-// The largest payload of a LANE_OFFER, and of all its pieces.
-enum { WHI_LANE_PIECE = 1024, WHI_LANE_OFFER_MAX = 1 << 16 };
+// The largest payload of a LANE_ADDRESS, and of all its pieces.
+enum { WHI_LANE_PIECE = 1024, WHI_LANE_ADDRESS_MAX = 1 << 16 };
 
 // The least limits that a side may have: an announcement with the largest header of an active message must fit into a
 // record, and a chunk must be worth its header.

@@ -40,17 +40,17 @@ static wh_status host_free(void *ptr) {
     return WH_EINVAL;
 }
 
-static wh_status host_copy(whi_mem_way way, void *dst, const void *src, size_t size) {
-    (void)way;
+static wh_status host_copy(whi_mem_direction direction, void *dst, const void *src, size_t size) {
+    (void)direction;
     if (size)
         memmove(dst, src, size);
     return WH_OK;
 }
 
-static wh_status host_copy_async(whi_mem_way way, void *dst, const void *src, size_t size,
-                                 void *stream) {
+static wh_status host_copy_async(whi_mem_direction direction, void *dst, const void *src,
+                                 size_t size, void *stream) {
     (void)stream;
-    return host_copy(way, dst, src, size);
+    return host_copy(direction, dst, src, size);
 }
 
 static wh_status host_record(void *stream, whi_mem_event *event) {

@@ -3,10 +3,10 @@
 // The pool of host memory, see host_pool.h.
 //
 // Each block has its header right before its first byte, so freeing needs no search.  The
-// invariant, under the lock: a block is kept exactly when it is in the list of its class and in
-// that of all by age, and `kept`, the sum of their capacities, is at most `limit` whenever the lock
-// is free, except in a child between its birth and the first block that it frees.  What leaves the
-// pool is unmapped after the lock was given back, since that may take milliseconds.
+// invariant, under the lock: a block is kept exactly when it is in the list of its size class and
+// in that of all by age, and `kept`, the sum of their capacities, is at most `limit` whenever the
+// lock is free, except in a child between its birth and the first block that it frees.  What leaves
+// the pool is unmapped after the lock was given back, since that may take milliseconds.
 #include "mem/host_pool.h"
 
 #include <assert.h>
@@ -19,22 +19,22 @@
 
 enum {
     LEAD = 64 << 10,  // in front of a mapped block, for its header: a multiple of any page size
-    STEPS = 4,        // classes of a doubling
+    STEPS = 4,        // size classes of a doubling
     KEPT_BITS = 16,   // log2 of WHI_HOST_KEPT
-    CLASSES = 24 * STEPS,
-    NO_CLASS = CLASSES,  // too small or too large to be kept
+    SIZE_CLASSES = 24 * STEPS,
+    NO_SIZE_CLASS = SIZE_CLASSES,  // too small or too large to be kept
 };
-static_assert(WHI_HOST_KEPT == 1 << KEPT_BITS, "the first class");
+static_assert(WHI_HOST_KEPT == 1 << KEPT_BITS, "the first size class");
 
 enum { MAGIC_LIVE = 0x57484c56, MAGIC_KEPT = 0x57484b50 };
 
 typedef struct block {
-    // While it is kept: in the list of its class, last freed first, and in that of all by age.
+    // While it is kept: in the list of its size class, last freed first, and in that of all by age.
     whi_list peers, age;
     uint64_t since_ns;  // when it was freed
     size_t capacity;
     uint32_t magic;
-    uint16_t cls;
+    uint16_t size_class;
     bool mapped;
 } block;
 static_assert(sizeof(block) <= WHI_HOST_ALIGN, "it lies within one alignment before the data");
@@ -42,7 +42,7 @@ static_assert(sizeof(block) <= WHI_HOST_ALIGN, "it lies within one alignment bef
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 // Under the lock:
-static whi_list classes[CLASSES];
+static whi_list size_classes[SIZE_CLASSES];
 static whi_list ages = {&ages, &ages};
 static whi_list watchers = {&watchers, &watchers};
 static size_t kept, limit;
@@ -78,8 +78,8 @@ static void after_in_child(void) {
 static bool forks_are_safe;
 
 static void set_up(void) {
-    for (int i = 0; i < CLASSES; i++)
-        whi_list_init(&classes[i]);
+    for (int i = 0; i < SIZE_CLASSES; i++)
+        whi_list_init(&size_classes[i]);
     forks_are_safe = pthread_atfork(before_fork, after_in_parent, after_in_child) == 0;
 }
 
@@ -90,21 +90,22 @@ static void take_lock(void) {
 
 // ---- Blocks.
 
-// fit rounds a size up to that of its class, which it returns.
+// fit rounds a size up to that of its size class, which it returns.
 static unsigned fit(size_t *size) {
     if (*size < WHI_HOST_KEPT)
-        return NO_CLASS;
+        return NO_SIZE_CLASS;
     unsigned log = 63u - (unsigned)__builtin_clzll(*size);
     size_t step = (size_t)1 << (log - 2);
     size_t capacity = (*size + step - 1) & ~(step - 1);
     log = 63u - (unsigned)__builtin_clzll(capacity);
-    unsigned cls = (log - KEPT_BITS) * STEPS + (unsigned)(capacity >> (log - 2) & (STEPS - 1));
-    if (cls >= CLASSES) {
+    unsigned size_class =
+        (log - KEPT_BITS) * STEPS + (unsigned)(capacity >> (log - 2) & (STEPS - 1));
+    if (size_class >= SIZE_CLASSES) {
         *size = (*size + LEAD - 1) & ~(size_t)(LEAD - 1);
-        return NO_CLASS;
+        return NO_SIZE_CLASS;
     }
     *size = capacity;
-    return cls;
+    return size_class;
 }
 
 static block *map(size_t capacity) {
@@ -165,11 +166,11 @@ static void shrink_to(size_t max) {
     give_back_all(&out);
 }
 
-static block *reuse(unsigned cls) {
+static block *reuse(unsigned size_class) {
     block *b = NULL;
     take_lock();
-    if (!whi_list_empty(&classes[cls])) {
-        b = whi_container_of(whi_list_first(&classes[cls]), block, peers);
+    if (!whi_list_empty(&size_classes[size_class])) {
+        b = whi_container_of(whi_list_first(&size_classes[size_class]), block, peers);
         take_out(b);
         whi_pool_unpoison(data_of(b), b->capacity);
     }
@@ -177,7 +178,7 @@ static block *reuse(unsigned cls) {
     return b;
 }
 
-static block *make(size_t capacity, unsigned cls) {
+static block *make(size_t capacity, unsigned size_class) {
     bool mapped = capacity >= WHI_HOST_HUGE;
     block *b =
         mapped ? map(capacity) : whi_aligned_alloc(WHI_HOST_ALIGN, WHI_HOST_ALIGN + capacity);
@@ -187,20 +188,20 @@ static block *make(size_t capacity, unsigned cls) {
         b = map(capacity);
     }
     if (b)
-        *b = (block){.capacity = capacity, .cls = (uint16_t)cls, .mapped = mapped};
+        *b = (block){.capacity = capacity, .size_class = (uint16_t)size_class, .mapped = mapped};
     return b;
 }
 
 void *whi_host_alloc(size_t size) {
     if (size > SIZE_MAX / 4)
         return NULL;
-    unsigned cls = fit(&size);
+    unsigned size_class = fit(&size);
     // A block of malloc's asks by itself whether a test denies it.
     if (size >= WHI_HOST_HUGE && whi_alloc_denied())
         return NULL;
-    block *b = cls == NO_CLASS ? NULL : reuse(cls);
+    block *b = size_class == NO_SIZE_CLASS ? NULL : reuse(size_class);
     if (!b)
-        b = make(size, cls);
+        b = make(size, size_class);
     if (!b)
         return NULL;
     b->magic = MAGIC_LIVE;
@@ -212,12 +213,12 @@ static bool keep(block *b) {
     whi_list out;
     uint64_t now = whi_clock_ns();
     take_lock();
-    bool fits = b->cls != NO_CLASS && b->capacity <= limit;
+    bool fits = b->size_class != NO_SIZE_CLASS && b->capacity <= limit;
     shrink(fits ? limit - b->capacity : limit, &out);
     if (fits) {
         b->magic = MAGIC_KEPT;
         b->since_ns = now;
-        whi_list_push_front(&classes[b->cls], &b->peers);
+        whi_list_push_front(&size_classes[b->size_class], &b->peers);
         whi_list_push_back(&ages, &b->age);
         kept += b->capacity;
         whi_pool_poison(data_of(b), b->capacity);

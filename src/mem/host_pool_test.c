@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The pool of host memory: classes, reuse, the bound, giving back in time, threads, forks, and
+// The pool of host memory: size classes, reuse, the bound, giving back in time, threads, forks, and
 // running out.
 #include "mem/host_pool.h"
 

@@ -35,13 +35,14 @@ TEST(everything_is_host_memory) {
     CHECK(ops->query(NULL, &info));
 }
 
-TEST(copies_in_every_way) {
-    static const whi_mem_way ways[] = {WHI_MEM_TO_HOST, WHI_MEM_FROM_HOST, WHI_MEM_WITHIN};
+TEST(copies_in_every_direction) {
+    static const whi_mem_direction directions[] = {WHI_MEM_TO_HOST, WHI_MEM_FROM_HOST,
+                                                   WHI_MEM_WITHIN};
     for (int i = 0; i < 3; i++) {
         char to[4] = "...";
-        CHECK_EQ_INT(ops->copy(ways[i], to, "abc", 2), WH_OK);
+        CHECK_EQ_INT(ops->copy(directions[i], to, "abc", 2), WH_OK);
         CHECK_EQ_STR(to, "ab.");
-        CHECK_EQ_INT(ops->copy(ways[i], NULL, NULL, 0), WH_OK);
+        CHECK_EQ_INT(ops->copy(directions[i], NULL, NULL, 0), WH_OK);
     }
 }
 

@@ -25,8 +25,12 @@ typedef struct whi_mem_event {
     uint64_t ticket;         // the kind's own
 } whi_mem_event;
 
-// Which way a copy goes, seen from the kind that makes it.
-typedef enum whi_mem_way { WHI_MEM_TO_HOST, WHI_MEM_FROM_HOST, WHI_MEM_WITHIN } whi_mem_way;
+// In which direction a copy goes, seen from the kind that makes it.
+typedef enum whi_mem_direction {
+    WHI_MEM_TO_HOST,
+    WHI_MEM_FROM_HOST,
+    WHI_MEM_WITHIN
+} whi_mem_direction;
 
 // What a kind can do.  No member may be NULL.  All members may be called from any thread.
 struct whi_mem_ops {
@@ -45,11 +49,12 @@ struct whi_mem_ops {
 
     // copy moves `size` bytes and returns when they are there.  The side that is this kind's is
     // checked to be inside one allocation; the host side is trusted.
-    wh_status (*copy)(whi_mem_way way, void *dst, const void *src, size_t size);
+    wh_status (*copy)(whi_mem_direction direction, void *dst, const void *src, size_t size);
 
     // copy_async does the same in stream order.  Both ranges must stay until an event that is
     // recorded behind it has passed.  An error means that nothing was submitted.
-    wh_status (*copy_async)(whi_mem_way way, void *dst, const void *src, size_t size, void *stream);
+    wh_status (*copy_async)(whi_mem_direction direction, void *dst, const void *src, size_t size,
+                            void *stream);
 
     // record makes an event of all that was submitted to `stream` so far.
     wh_status (*record)(void *stream, whi_mem_event *event);

@@ -163,8 +163,8 @@ static bool other_query(const void *ptr, wh_mem_info *info) {
     return true;
 }
 
-static wh_status other_copy(whi_mem_way way, void *dst, const void *src, size_t size) {
-    (void)way;
+static wh_status other_copy(whi_mem_direction direction, void *dst, const void *src, size_t size) {
+    (void)direction;
     if (++other_copies == other_fails_at)
         return WH_ESYSTEM;
     memcpy(dst, src, size);

@@ -226,9 +226,9 @@ void *whi_sim_engine(const void *ptr, size_t size) {
 }
 
 // Turns the sides of a copy that are ours into addresses of the engine.
-static wh_status to_engine(whi_mem_way way, void **dst, const void **src, size_t size) {
-    void *to = way == WHI_MEM_TO_HOST ? *dst : whi_sim_engine(*dst, size);
-    const void *from = way == WHI_MEM_FROM_HOST ? *src : whi_sim_engine(*src, size);
+static wh_status to_engine(whi_mem_direction direction, void **dst, const void **src, size_t size) {
+    void *to = direction == WHI_MEM_TO_HOST ? *dst : whi_sim_engine(*dst, size);
+    const void *from = direction == WHI_MEM_FROM_HOST ? *src : whi_sim_engine(*src, size);
     if (!to || !from)
         return WH_EINVAL;
     *dst = to;
@@ -236,20 +236,20 @@ static wh_status to_engine(whi_mem_way way, void **dst, const void **src, size_t
     return WH_OK;
 }
 
-static wh_status sim_copy(whi_mem_way way, void *dst, const void *src, size_t size) {
+static wh_status sim_copy(whi_mem_direction direction, void *dst, const void *src, size_t size) {
     if (!size)
         return WH_OK;
-    wh_status status = to_engine(way, &dst, &src, size);
+    wh_status status = to_engine(direction, &dst, &src, size);
     if (status == WH_OK)
         memmove(dst, src, size);
     return status;
 }
 
-static wh_status sim_copy_async(whi_mem_way way, void *dst, const void *src, size_t size,
-                                void *stream) {
+static wh_status sim_copy_async(whi_mem_direction direction, void *dst, const void *src,
+                                size_t size, void *stream) {
     if (!size)
         return WH_OK;
-    wh_status status = to_engine(way, &dst, &src, size);
+    wh_status status = to_engine(direction, &dst, &src, size);
     return status == WH_OK ? whi_sim_submit(dst, src, size, stream) : status;
 }
 

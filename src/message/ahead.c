@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fetching ahead: small messages that were announced for want of credit are asked for before their receive is there.
+// Prefetch: small messages that were announced for want of credit are asked for before their receive is there.
 //
-// Each would otherwise cost its receive a round trip to a sender that may be asleep.  What a fetched message costs is taken
+// Each would otherwise cost its receive a round trip to a sender that may be asleep.  What a prefetched message costs is taken
 // off the credit that the endpoint owes its peer, so that it never holds more than that has allowed.  From then on it is
-// a kept message like any other, save that its payload is on its way: `fetch` is the receive of ours that brings it, and
+// a kept message like any other, save that its payload is on its way: `prefetch` is the receive of ours that brings it, and
 // `waiter` the user's that has matched meanwhile.  A synchronous send is not asked for, since a grant says that it has
 // matched.  Owner's thread.
 #include "base/alloc.h"
@@ -15,8 +15,8 @@ static bool is_held(const whi_message *msg) {
     return msg->taken && whi_list_linked(&msg->ep_link);
 }
 
-// offer_again is for a payload that came when the receive that had matched it had just ended with the endpoint.
-static void offer_again(whi_message *msg) {
+// match_again is for a payload that came when the receive that had matched it had just ended with the endpoint.
+static void match_again(whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     whi_match *m = &whi_messages_of(ep->worker)->match[WHI_MATCH_TAG];
     wh_request *req =
@@ -32,8 +32,8 @@ static void offer_again(whi_message *msg) {
     }
 }
 
-// lose ends a message whose payload does not come: its sender has withdrawn it, or it could not be had.
-static void lose(whi_message *msg, wh_request *waiter, bool broken) {
+// fail ends a message whose payload does not come: its sender has withdrawn it, or it could not be had.
+static void fail(whi_message *msg, wh_request *waiter, bool broken) {
     wh_endpoint *ep = msg->ep;
     if (is_held(msg)) {
         msg->gone = true;  // its user has it and will find it gone
@@ -50,15 +50,15 @@ static void lose(whi_message *msg, wh_request *waiter, bool broken) {
         whi_recv_end_withdrawn(waiter);
 }
 
-// fetched goes on with a message whose fetch has ended.  Not later, as a callback would be: the end of the endpoint may stand
-// behind the payload, and must not end a receive whose message is here.
-static void fetched(wh_request *req, whi_req_stage stage) {
+// prefetched goes on with a message whose prefetch has completed.  Not later, as a callback would be: the end of the endpoint
+// may stand behind the payload, and must not end a receive whose message is here.
+static void prefetched(wh_request *req, whi_req_stage stage) {
     (void)stage;
     whi_message *msg = req->arg;
     wh_endpoint *ep = msg->ep;
     wh_request *waiter = msg->waiter;
     wh_status status = req->result.status;
-    msg->fetch = NULL;
+    msg->prefetch = NULL;
     if (waiter)
         whi_req_stop_awaiting(waiter);
     if (status == WH_OK) {
@@ -69,11 +69,11 @@ static void fetched(wh_request *req, whi_req_stage stage) {
     if (msg->dropped)
         whi_message_free(msg);
     else if (status != WH_OK)
-        lose(msg, waiter, req->why != WH_OK);
+        fail(msg, waiter, req->why != WH_OK);
     else if (waiter)
         whi_recv_land_kept(waiter, msg);
     else if (!whi_list_linked(&msg->all_link) && !is_held(msg))
-        offer_again(msg);
+        match_again(msg);
 }
 
 static wh_status never_posted(wh_request *req) {
@@ -81,20 +81,20 @@ static wh_status never_posted(wh_request *req) {
     return WH_EINVAL;  // `bring` accepts it at once
 }
 
-static const whi_req_ops fetch_ops = {.text = "fetch of a message",
-                                      .post = never_posted,
-                                      .withdraw = whi_req_finish,
-                                      .ended = fetched,
-                                      .sink = whi_recv_sink,
-                                      .landed = whi_recv_landed,
-                                      .match = WHI_MATCH_NONE,
-                                      .receives = true,
-                                      .names_grant = true};
+static const whi_req_ops prefetch_ops = {.text = "prefetch of a message",
+                                         .post = never_posted,
+                                         .withdraw = whi_req_complete,
+                                         .completed = prefetched,
+                                         .sink = whi_recv_sink,
+                                         .landed = whi_recv_landed,
+                                         .match = WHI_MATCH_NONE,
+                                         .receives = true,
+                                         .names_grant = true};
 
 // bring makes the request that brings the payload of a message; NULL: no memory for it now.
 static wh_request *bring(whi_message *msg) {
     wh_endpoint *ep = msg->ep;
-    wh_request *req = whi_req_new(ep->worker, ep, &fetch_ops, NULL, false);
+    wh_request *req = whi_req_new(ep->worker, ep, &prefetch_ops, NULL, false);
     msg->body = req ? whi_malloc(msg->length) : NULL;
     if (!msg->body) {
         if (req)
@@ -102,7 +102,7 @@ static wh_request *bring(whi_message *msg) {
         return NULL;
     }
     msg->size = (uint32_t)msg->length;
-    msg->fetch = req;
+    msg->prefetch = req;
     req->buf = (whi_buffer){msg->body, msg->size, WH_MEM_HOST, 0, WH_OK};
     req->arg = msg;
     req->tag = msg->tag;
@@ -112,8 +112,8 @@ static wh_request *bring(whi_message *msg) {
     return req;
 }
 
-// fetch asks for one message.  False: no memory for it now.
-static bool fetch(whi_message *msg) {
+// prefetch_one asks for one message.  False: no memory for it now.
+static bool prefetch_one(whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     wh_request *req = bring(msg);
     if (!req)
@@ -148,16 +148,16 @@ wh_request *whi_ahead_keep(wh_endpoint *ep, const whi_hdr *hdr) {
     return req;
 }
 
-static void fetch_ahead(wh_endpoint *ep) {
+static void prefetch(wh_endpoint *ep) {
     whi_list *node;
     while (ep->link && !ep->link->dead && !ep->link->doomed && !ep->user_gone &&
            (node = whi_list_first(&ep->ahead))) {
         whi_message *msg = whi_container_of(node, whi_message, ahead_link);
-        if (ep->rx_owed < msg->length + WHI_MESSAGE_COST || !fetch(msg))
+        if (ep->rx_owed < msg->length + WHI_MESSAGE_COST || !prefetch_one(msg))
             return;
     }
 }
 
 void whi_ahead_init(wh_worker *worker) {
-    whi_messages_of(worker)->fetch_ahead = fetch_ahead;
+    whi_messages_of(worker)->prefetch = prefetch;
 }

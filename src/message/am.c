@@ -117,7 +117,7 @@ static size_t prefix(const wh_request *req, const void **bytes) {
     return am_of(req)->header_size;
 }
 
-static void forget(wh_request *req) {
+static void fini(wh_request *req) {
     whi_free(am_of(req)->header);
 }
 
@@ -125,7 +125,7 @@ static const whi_req_ops am_send_ops = {.text = "active message",
                                         .post = whi_send_post,
                                         .start = whi_send_start_message,
                                         .withdraw = whi_send_withdraw,
-                                        .forget = forget,
+                                        .fini = fini,
                                         .cls = WHI_CLASS_AM,
                                         .describe = describe,
                                         .prefix = prefix,
@@ -169,7 +169,7 @@ wh_status wh_am_send(wh_endpoint *ep, uint16_t id, const void *header, size_t he
     if (!ep || (!buf && size) || (!header && header_size) || header_size > WH_AM_HEADER_MAX)
         return WH_EINVAL;
     WHI_OP_OPTS(opts);
-    if (whi_plain_room(ep, header_size + size, opts) && whi_plain_memory(opts) &&
+    if (whi_plain_space(ep, header_size + size, opts) && whi_plain_memory(opts) &&
         send_at_once(ep, id, header, header_size, buf, size) == WH_OK) {
         if (out)
             *out = NULL;
@@ -315,7 +315,7 @@ wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payloa
     return WH_OK;
 }
 
-// release_kept lets go of a kept message and its endpoint.
+// release_kept releases a kept message and its endpoint.
 static void release_kept(held_am *held) {
     wh_endpoint *ep = held->pub.ep;
     if (held->kept) {

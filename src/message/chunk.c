@@ -44,7 +44,7 @@ wh_status whi_chunk_sink(void *arg, const whi_hdr *hdr, whi_span *span) {
     wh_request *req = whi_idmap_get(&whi_messages_on(link)->grants, hdr->ep);
     bool lends = link->rx->ops->lends;
     whi_messages_on(link)->landing = lends ? NULL : req;
-    if (!req || req->fate == WHI_FATE_LET_GO) {
+    if (!req || req->fate == WHI_FATE_RETURNED) {
         // Granted once, and ended meanwhile; without a context it is nobody's.
         *span = (whi_span){.move = throw_away, .ctx = req};
         hold(link, lends ? req : NULL, lends);
@@ -70,14 +70,14 @@ static wh_request *unhold(whi_link *link, const whi_hdr *hdr) {
     // The id of a receive that holds chunks stays in use, and one that was gone at `sink` never comes back.
     wh_request *req = whi_idmap_get(&whi_messages_on(link)->grants, hdr->ep);
     if (req && --req->held == 0 && req->fate != WHI_FATE_GOES_ON) {
-        if (req->fate == WHI_FATE_LET_GO)
-            whi_ep_let_go(req);
+        if (req->fate == WHI_FATE_RETURNED)
+            whi_ep_returned(req);
         else
             whi_recv_end_withdrawn(req);
         whi_link_maybe_close(link);
         return NULL;
     }
-    return req && req->fate != WHI_FATE_LET_GO ? req : NULL;
+    return req && req->fate != WHI_FATE_RETURNED ? req : NULL;
 }
 
 void whi_chunk_lost(void *arg, const whi_hdr *hdr) {
@@ -126,7 +126,7 @@ wh_status whi_chunk_landed(void *arg, const whi_hdr *hdr) {
         return WH_OK;
     if (req->ep->state == WHI_EP_CLOSED) {
         // The endpoint ended while the chunk was on its way; only now is the buffer free.
-        whi_ep_let_go(req);
+        whi_ep_returned(req);
         whi_link_maybe_close(link);
         return WH_OK;
     }

@@ -14,12 +14,12 @@ void whi_ep_send_abort(wh_endpoint *ep) {
     whi_link_control(ep->link, &hdr, NULL);
 }
 
-// finish_close completes the close and ends the endpoint quietly.
-static void finish_close(wh_endpoint *ep, wh_status status) {
+// complete_close completes the close and ends the endpoint quietly.
+static void complete_close(wh_endpoint *ep, wh_status status) {
     wh_request *req = ep->close_req;
     ep->close_req = NULL;
     if (req && status == WH_OK)
-        whi_req_finish(req, WH_OK);
+        whi_req_complete(req, WH_OK);
     else if (req)
         whi_req_fail(req, status, "close: the peer %s has not acknowledged it",
                      ep->link ? ep->link->name : "");
@@ -28,7 +28,7 @@ static void finish_close(wh_endpoint *ep, wh_status status) {
 
 void whi_ep_close_acked(wh_endpoint *ep) {
     if (ep->state == WHI_EP_OPEN && ep->user_gone)
-        finish_close(ep, WH_OK);
+        complete_close(ep, WH_OK);
 }
 
 void whi_ep_peer_closed(wh_endpoint *ep) {
@@ -43,18 +43,18 @@ void whi_ep_peer_closed(wh_endpoint *ep) {
         bool receives = req->ops->receives;
         if (req == ep->close_req || (receives && req->stage != WHI_STAGE_QUEUED))
             continue;
-        (void)whi_ep_end_request(ep, req, WH_ECLOSED);
+        (void)whi_ep_complete_request(ep, req, WH_ECLOSED);
     }
     whi_ep_queue_lost(ep);
     if (ep->user_gone)
         whi_ep_close_acked(ep);
 }
 
-// give_up_close ends an orderly close that takes too long.
-static void give_up_close(wh_request *req, wh_status why) {
+// fail_close fails an orderly close that takes too long.
+static void fail_close(wh_request *req, wh_status why) {
     wh_endpoint *ep = req->ep;
     whi_ep_send_abort(ep);
-    finish_close(ep, why);
+    complete_close(ep, why);
 }
 
 static wh_status start_close(wh_request *req) {
@@ -74,7 +74,7 @@ static wh_status start_close(wh_request *req) {
         wh_request *r = whi_container_of(node, wh_request, op_link);
         bool receives = r->ops->receives;
         if (receives && r->stage == WHI_STAGE_QUEUED)
-            (void)whi_ep_end_request(ep, r, WH_ECLOSED);
+            (void)whi_ep_complete_request(ep, r, WH_ECLOSED);
     }
     whi_recv_drop_messages(ep, true);
     if (ep->eos) {
@@ -87,15 +87,15 @@ static wh_status start_close(wh_request *req) {
     return WH_PENDING;
 }
 
-// give_up_handle takes the handle from the user.
-static void give_up_handle(wh_endpoint *ep) {
+// release_handle takes the handle from the user.
+static void release_handle(wh_endpoint *ep) {
     ep->user_gone = true;
     whi_ep_refresh(ep);
 }
 
 static wh_status post_close(wh_request *req) {
     wh_endpoint *ep = req->ep;
-    give_up_handle(ep);
+    release_handle(ep);
     wh_status st = start_close(req);
     whi_ep_release(ep);  // the user's hold
     return st;
@@ -103,9 +103,9 @@ static wh_status post_close(wh_request *req) {
 
 static const whi_req_ops close_ops = {.text = "close",
                                       .post = post_close,
-                                      .withdraw = give_up_close,
+                                      .withdraw = fail_close,
                                       .match = WHI_MATCH_NONE,
-                                      .gives_up_handle = true};
+                                      .releases_handle = true};
 
 wh_status wh_endpoint_close(wh_endpoint *ep, const wh_op_opts *opts, wh_request **out) {
     if (!ep)
@@ -115,14 +115,14 @@ wh_status wh_endpoint_close(wh_endpoint *ep, const wh_op_opts *opts, wh_request 
     if (whi_op_opts_strange(opts)) {
         wh_status st = whi_op_opts_take(&taken, opts);
         if (st != WH_OK) {
-            wh_endpoint_abort(ep);  // the handle is given up, whatever comes
+            wh_endpoint_abort(ep);  // the handle is released, whatever comes
             return st;
         }
         opts = &taken;
     }
     if (!whi_worker_is_owner(worker) &&
         (worker->destroyed || worker->fork_generation != whi_fork_generation()))
-        return whi_ep_close_orphan(ep);
+        return whi_ep_close_without_worker(ep);
     wh_request *req = whi_req_new(worker, ep, &close_ops, opts, out != NULL);
     if (!req) {
         wh_endpoint_abort(ep);
@@ -136,7 +136,7 @@ wh_status wh_endpoint_close(wh_endpoint *ep, const wh_op_opts *opts, wh_request 
     return st;
 }
 
-wh_status whi_ep_close_orphan(wh_endpoint *ep) {
+wh_status whi_ep_close_without_worker(wh_endpoint *ep) {
     wh_worker *worker = ep->worker;
     if (worker->fork_generation != whi_fork_generation())
         return WH_EFORKED;
@@ -158,9 +158,9 @@ wh_status wh_endpoint_close_wait(wh_endpoint *ep, int timeout_ms) {
 }
 
 static void abort_now(wh_endpoint *ep) {
-    give_up_handle(ep);
+    release_handle(ep);
     if (ep->state != WHI_EP_CLOSED) {
-        assert(ep->refs >= 2);  // the user's, given up below, and the library's
+        assert(ep->refs >= 2);  // the user's, released below, and the library's
         whi_ep_send_abort(ep);
         whi_ep_end(ep, WH_ECANCELLED, "the endpoint was aborted");
     } else {
@@ -185,7 +185,7 @@ void wh_endpoint_abort(wh_endpoint *ep) {
         whi_worker_unlock_or_free(worker);
         return;
     }
-    // A list of its own, so that this cannot fail for want of room in the queue.
+    // A list of its own, so that this cannot fail for want of space in the queue.
     whi_list_push_back(&whi_messages_of(worker)->foreign_aborts, &ep->abort_node);
     // Under the lock: this may have been the last handle, and without it the worker could be gone.
     whi_worker_ask(worker);

@@ -9,15 +9,15 @@
 #include "link/dial.h"
 #include "message/endpoint.h"
 
-// abandon takes back an endpoint that is not to be: failure gives the caller nothing.
-static void abandon(wh_endpoint *ep) {
+// discard frees an endpoint that is not to be: failure gives the caller nothing.
+static void discard(wh_endpoint *ep) {
     ep->user_gone = true;
     whi_ep_end(ep, WH_EADDRESS, NULL);
     whi_ep_release(ep);
 }
 
-// give_up ends a connect early, and with it the endpoint.
-static void give_up(wh_request *req, wh_status why) {
+// fail_connect completes a connect early, and ends the endpoint with it.
+static void fail_connect(wh_request *req, wh_status why) {
     whi_ep_end(req->ep, why, "connecting was given up");
 }
 
@@ -27,7 +27,7 @@ static wh_status never_posted(wh_request *req) {
 }
 
 static const whi_req_ops connect_ops = {
-    .text = "connect", .post = never_posted, .withdraw = give_up, .match = WHI_MATCH_NONE};
+    .text = "connect", .post = never_posted, .withdraw = fail_connect, .match = WHI_MATCH_NONE};
 
 // want_done makes the request that tells of the connection; NULL when nobody asks.
 static wh_status want_done(wh_endpoint *ep, const wh_endpoint_opts *opts, bool wanted,
@@ -54,7 +54,7 @@ static void failed(void *arg, wh_status status, const char *sentence) {
     whi_ep_end(arg, status, sentence);
 }
 
-static const whi_dial_user dial_user = {.linked = linked, .failed = failed};
+static const whi_dial_up dial_up = {.linked = linked, .failed = failed};
 
 // new_endpoint makes an endpoint and its dial.
 static wh_status new_endpoint(wh_worker *worker, const wh_endpoint_opts *opts, wh_endpoint **out) {
@@ -64,9 +64,9 @@ static wh_status new_endpoint(wh_worker *worker, const wh_endpoint_opts *opts, w
         return st;
     st = whi_connect_data_copy(opts->data, opts->data_size, "connect", &ep->own_data);
     if (st == WH_OK)
-        st = whi_dial_new(worker, opts->secret, opts->timeout_ms, &dial_user, ep, &ep->dial);
+        st = whi_dial_new(worker, opts->secret, opts->timeout_ms, &dial_up, ep, &ep->dial);
     if (st != WH_OK) {
-        abandon(ep);
+        discard(ep);
         return st;
     }
     *out = ep;
@@ -91,7 +91,7 @@ static wh_status connect_address(wh_worker *worker, const char *address,
     whi_dial_host(ep->dial, address, host, port);
     st = want_done(ep, opts, req != NULL, req);
     if (st != WH_OK) {
-        abandon(ep);
+        discard(ep);
         return st;
     }
     *out = ep;
@@ -113,7 +113,7 @@ static wh_status connect_blob(wh_worker *worker, const void *bytes, size_t size,
         return st;
     st = want_done(ep, opts, false, NULL);
     if (st != WH_OK) {
-        abandon(ep);
+        discard(ep);
         return st;
     }
     whi_dial_blob(ep->dial, &blob);

@@ -2,8 +2,8 @@
 //
 // The end of an endpoint, whatever the reason.
 //
-// It ends once, in whi_ep_end: there all that is pending is completed, save what a lane has in its hands, which follows when the
-// lane has let go.  What arrived whole before the end can still be received.
+// It ends once, in whi_ep_end: there all that is pending is completed, save that whose buffer a lane uses, which follows when
+// the lane has returned it.  What arrived whole before the end can still be received.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -26,15 +26,15 @@ static bool outlives(const wh_request *req) {
            req->stage != WHI_STAGE_PARKED;
 }
 
-void whi_ep_let_go(wh_request *req) {
+void whi_ep_returned(wh_request *req) {
     wh_endpoint *ep = req->ep;
     whi_ep_retain(ep);
     req->fate = WHI_FATE_GOES_ON;
     if (outlives(req))
         whi_recv_regain(req);
     else
-        whi_req_finish(req, req->why);
-    whi_ep_forget_link(ep);
+        whi_req_complete(req, req->why);
+    whi_ep_release_link(ep);
     whi_ep_release(ep);
 }
 
@@ -45,7 +45,7 @@ static bool needs_nobody(const wh_request *req, wh_status why) {
     return waits && why != WH_ECANCELLED && req->ops->whole && req->ops->whole(req);
 }
 
-bool whi_ep_end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
+bool whi_ep_complete_request(wh_endpoint *ep, wh_request *req, wh_status why) {
     whi_link *link = ep->link;
     bool receives = req->ops->receives;
     if (receives && needs_nobody(req, why)) {
@@ -58,7 +58,7 @@ bool whi_ep_end_request(wh_endpoint *ep, wh_request *req, wh_status why) {
                 (whi_messages_on(link)->mid == req || whi_messages_on(link)->landing == req);
     if (busy || req->stage == WHI_STAGE_ASKING || req->held) {
         if (req->held) {
-            req->fate = WHI_FATE_LET_GO;  // when the lane has given back what it holds
+            req->fate = WHI_FATE_RETURNED;  // when the lane has given back what it holds
             whi_list_remove(&req->queue_link);
         } else if (busy && whi_messages_on(link)->mid == req) {
             req->fate = WHI_FATE_LAST_CHUNK;
@@ -90,7 +90,7 @@ static void end_requests(wh_endpoint *ep, wh_status why) {
     whi_list *node;
     while ((node = whi_list_first(&all))) {
         wh_request *req = whi_container_of(node, wh_request, op_link);
-        if (!whi_ep_end_request(ep, req, why)) {
+        if (!whi_ep_complete_request(ep, req, why)) {
             whi_list_remove(node);
             whi_list_push_back(&stay, node);
         }
@@ -129,7 +129,7 @@ void whi_ep_end(wh_endpoint *ep, wh_status why, const char *sentence) {
     ep->dirty = false;
     if (link)
         whi_ep_leave(link, ep);
-    whi_ep_forget_link(ep);
+    whi_ep_release_link(ep);
     ep->worker->counters.endpoints--;
     whi_ep_queue_lost(ep);
     whi_ep_release(ep);  // the library's hold

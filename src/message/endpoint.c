@@ -3,7 +3,7 @@
 // What an endpoint is and what can be asked of it, see endpoint.h.  How it is opened stands in open.c, how it ends in end.c, and
 // how its user ends it in close.c.
 //
-// Its memory stays until its user and all requests have let go.
+// Its memory stays until its user and all requests have released it.
 #include "message/endpoint.h"
 
 #include <stdio.h>
@@ -124,7 +124,7 @@ void whi_ep_return_credit(wh_endpoint *ep) {
     if (ep->rx_owed < ep->owed_max || !ep->link || ep->link->dead || ep->state != WHI_EP_OPEN)
         return;
     if (ahead)
-        whi_messages_of(ep->worker)->fetch_ahead(ep);
+        whi_messages_of(ep->worker)->prefetch(ep);
     if (ep->rx_owed < credit / WHI_CREDIT_PART)
         return;
     whi_hdr hdr = {.cls = WHI_CLASS_CREDIT, .ep = ep->number, .arg = ep->rx_owed};
@@ -149,29 +149,29 @@ static bool awaits_chunks(const wh_endpoint *ep) {
     return false;
 }
 
-// tell_lost runs the user's callback at the end of the pass.  Whose end it tells of has sent all that came before it.
-static void tell_lost(whi_deferred *deferred) {
+// notify_lost runs the user's callback at the end of the pass.  Whose end it tells of has sent all that came before it.
+static void notify_lost(whi_deferred *deferred) {
     wh_endpoint *ep = whi_container_of(deferred, wh_endpoint, lost_call);
     if (!whi_list_empty(&ep->worker->completed)) {
         // A receive whose message came before may be among those that have yet to be told.
-        whi_worker_defer(ep->worker, deferred, tell_lost);
+        whi_worker_defer(ep->worker, deferred, notify_lost);
         return;
     }
     ep->lost_queued = false;
     bool early = awaits_chunks(ep) || whi_object_handler_busy(ep);
-    if (!early && ep->lost && !ep->user_gone && !ep->lost_told) {
-        ep->lost_told = true;
+    if (!early && ep->lost && !ep->user_gone && !ep->lost_notified) {
+        ep->lost_notified = true;
         ep->lost(ep, ep->eos ? WH_ECLOSED : ep->why, ep->lost_arg);
     }
     whi_ep_release(ep);
 }
 
 void whi_ep_queue_lost(wh_endpoint *ep) {
-    if (!ep->lost || ep->lost_told || ep->lost_queued || ep->user_gone)
+    if (!ep->lost || ep->lost_notified || ep->lost_queued || ep->user_gone)
         return;
     ep->lost_queued = true;
     whi_ep_retain(ep);
-    whi_worker_defer(ep->worker, &ep->lost_call, tell_lost);
+    whi_worker_defer(ep->worker, &ep->lost_call, notify_lost);
 }
 
 static wh_status endpoint_on_lost_owned(wh_endpoint *ep, wh_lost_fn fn, void *arg) {
@@ -186,7 +186,7 @@ wh_status wh_endpoint_on_lost(wh_endpoint *ep, wh_lost_fn fn, void *arg) {
     return ep ? WHI_OWNED(ep->worker, endpoint_on_lost_owned(ep, fn, arg)) : WH_EINVAL;
 }
 
-void whi_ep_forget_link(wh_endpoint *ep) {
+void whi_ep_release_link(wh_endpoint *ep) {
     bool left = !whi_list_linked(&ep->link_node);  // it may be in the middle of its end
     if (ep->state == WHI_EP_CLOSED && left && whi_list_empty(&ep->ops))
         ep->link = NULL;
@@ -205,7 +205,7 @@ void whi_ep_settle(wh_endpoint *ep) {
         whi_ep_mark(ep);
     }
     if (!ep->close_req || ep->close_sent || ep->sends || ep->state != WHI_EP_OPEN ||
-        !whi_message_user_of(ep->worker)->settled(ep))
+        !whi_message_up_of(ep->worker)->settled(ep))
         return;
     ep->close_sent = true;
     whi_hdr hdr = {.cls = WHI_CLASS_CLOSE, .ep = ep->number, .seq = ep->tx_seq++};

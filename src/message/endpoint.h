@@ -53,11 +53,11 @@ struct wh_endpoint {
     _Alignas(8) _Atomic(whi_connect_data *) peer_data;
 
     _Alignas(8) bool dirty;
-    bool credit_due;  // a CREDIT found no room
-    bool user_gone;   // the handle was given up
+    bool credit_due;  // a CREDIT found no space
+    bool user_gone;   // the handle was released
     bool eos;         // the peer has closed and all before it was read
     bool close_sent;
-    bool lost_told;
+    bool lost_notified;
     bool was_open;
     uint8_t state;  // whi_ep_state
     uint32_t refs;  // the user's, the library's, one per request
@@ -69,7 +69,7 @@ struct wh_endpoint {
     whi_list ops;          // all pending requests
     whi_list waiting;      // requests of the queue that wait for the end of others
     whi_list taken;        // messages that wh_tag_take has taken
-    whi_list ahead;        // announced messages that may be fetched before their receive (ahead.c)
+    whi_list ahead;        // announced messages that may be prefetched (ahead.c)
     whi_list early;        // messages that came before their turn (lanes that reorder)
     whi_list handled;   // receives of objects for the worker's handler, in the order of the sends
     unsigned handling;  // so many
@@ -90,18 +90,18 @@ struct wh_endpoint {
 };
 
 // What the room above, remote memory access, has to do with links and endpoints.
-typedef struct whi_message_user {
+typedef struct whi_message_up {
     void (*link_made)(whi_link *link);
     void (*link_freed)(whi_link *link);
-    void (*link_cut)(whi_link *link);  // as `cut` of whi_link_user
+    void (*link_disconnected)(whi_link *link);  // as `disconnected` of whi_link_up
 
     // settled says whether an orderly close may be sent as far as accesses go; if not, it sees to it that whi_ep_settle is
     // called when it may.
     bool (*settled)(wh_endpoint *ep);
-} whi_message_user;
+} whi_message_up;
 
-static inline const whi_message_user *whi_message_user_of(const wh_worker *worker) {
-    return whi_messages_of(worker)->user;
+static inline const whi_message_up *whi_message_up_of(const wh_worker *worker) {
+    return whi_messages_of(worker)->up;
 }
 
 // whi_ep_new makes an endpoint that is connecting, held by the library and by the user.
@@ -137,11 +137,11 @@ void whi_ep_send_abort(wh_endpoint *ep);
 // whi_ep_end ends the endpoint: pending operations end with `why`.  The peer is not told.
 void whi_ep_end(wh_endpoint *ep, wh_status why, const char *sentence);
 
-// whi_ep_forget_link lets go of the link of an endpoint that has ended, once no operation of it is left there.
-void whi_ep_forget_link(wh_endpoint *ep);
+// whi_ep_release_link releases the link of an endpoint that has ended, once no operation of it is left there.
+void whi_ep_release_link(wh_endpoint *ep);
 
-// whi_ep_let_go completes an operation that the lane had in its hands when its endpoint ended, now that it has not.
-void whi_ep_let_go(wh_request *req);
+// whi_ep_returned completes an operation whose buffer the lane had when its endpoint ended, and has returned now.
+void whi_ep_returned(wh_request *req);
 
 // whi_ep_drain sends from the queue what can go.  whi_ep_refresh works out fast_limit again.
 unsigned whi_ep_drain(wh_endpoint *ep);
@@ -149,8 +149,8 @@ void whi_ep_refresh(wh_endpoint *ep);
 void whi_ep_mark(wh_endpoint *ep);
 
 // whi_ep_give_credit owes the peer the credit of a message that no longer waits.  It is returned in large pieces: a sender
-// without credit announces, so it never waits for one.  What was announced is fetched in smaller ones, as large as it takes to
-// pay for waking the peer (ahead.c).
+// without credit announces, so it never waits for one.  What was announced is prefetched in smaller ones, as large as it takes
+// to pay for waking the peer (ahead.c).
 enum { WHI_CREDIT_PART = 4, WHI_AHEAD_PART = 16 };
 void whi_ep_return_credit(wh_endpoint *ep);
 static inline void whi_ep_give_credit(wh_endpoint *ep, uint64_t cost) {
@@ -168,8 +168,8 @@ void whi_ep_settle(wh_endpoint *ep);
 // whi_ep_close_acked ends an orderly close that the peer has answered.
 void whi_ep_close_acked(wh_endpoint *ep);
 
-// whi_ep_close_orphan gives up the handle of an endpoint whose worker is gone.
-wh_status whi_ep_close_orphan(wh_endpoint *ep);
+// whi_ep_close_without_worker releases the handle of an endpoint whose worker is gone.
+wh_status whi_ep_close_without_worker(wh_endpoint *ep);
 
 // whi_ep_run_foreign_aborts aborts what other threads want aborted.
 void whi_ep_run_foreign_aborts(wh_worker *worker);
@@ -180,9 +180,9 @@ void whi_ep_close_now(wh_endpoint *ep);
 // whi_ep_dump prints it and its pending operations.
 void whi_ep_dump(const wh_endpoint *ep, FILE *file);
 
-// whi_ep_end_request completes one pending operation of an endpoint that ends.  False: it must stay, since a lane is in the
-// middle of its buffer, or an allocator is being asked.
-bool whi_ep_end_request(wh_endpoint *ep, wh_request *req, wh_status why);
+// whi_ep_complete_request completes one pending operation of an endpoint that ends.  False: it must stay, since a lane is in
+// the middle of its buffer, or an allocator is being asked.
+bool whi_ep_complete_request(wh_endpoint *ep, wh_request *req, wh_status why);
 
 // whi_ep_queue_lost has the user's callback for the end called at the end of the pass, once.
 void whi_ep_queue_lost(wh_endpoint *ep);

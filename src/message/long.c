@@ -3,8 +3,8 @@
 // Long messages, see long.h.
 //
 // One is matched when its header has come, as any message in its turn, and its payload goes straight from the lane into
-// the receive's buffer.  Without a receive it becomes a kept message whose payload is on its way, as one that is fetched
-// ahead (ahead.c) is.  It costs credit as a small one does, so that a peer's endpoint never holds more than that allows.
+// the receive's buffer.  Without a receive it becomes a kept message whose payload is on its way, as one that is
+// prefetched (ahead.c) is.  It costs credit as a small one does, so that a peer's endpoint never holds more than that allows.
 #include "message/long.h"
 
 #include <string.h>

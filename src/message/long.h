@@ -2,7 +2,7 @@
 //
 // Long messages: tagged ones, larger than other records may be, whose payload follows their header unasked.
 //
-// Only some lanes have them (lane.h, long_limit): a stream, which takes at once what would otherwise wait for a round
+// Only some lanes have them (lane.h, long_limit): the stream lane, which takes at once what would otherwise wait for a round
 // trip.  Owner's thread.
 #ifndef WHI_MESSAGE_LONG_H
 #define WHI_MESSAGE_LONG_H

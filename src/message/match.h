@@ -2,7 +2,7 @@
 //
 // Matching: which receive gets a message, and which message a receive gets.
 //
-// A match table serves one class of messages (tag or object) of one worker.  Receives wait in a hash of (endpoint
+// A match table serves one kind of messages (tag or object) of one worker.  Receives wait in a hash of (endpoint
 // or any, tag) when their mask is whole, else in a list; messages that came first wait in lists by arrival
 // and in hashes by (endpoint, tag) and by tag.  The rule: of the receives that accept a message the one
 // posted first wins, on its endpoint or on the worker; of the messages that a receive accepts the first
@@ -34,13 +34,13 @@ struct wh_message {
     uint8_t pool;   // the size class that it came from
     bool taken;     // by wh_tag_take or a handler: it is in its endpoint's list of those
     bool gone;      // taken, and then withdrawn by its sender or lost with it
-    bool dropped;   // to be freed when its fetch has ended
+    bool dropped;   // to be freed when its prefetch has completed
     uint16_t am_id;
     uint16_t offer_slot, offer_count;  // of an announcement: `data` begins with its offer
     // Of an announced message that is asked for before its receive is there (ahead.c).
     whi_list ahead_link;
     uint8_t *body;  // where its payload comes, instead of `data`; NULL: there
-    struct wh_request *fetch, *waiter;
+    struct wh_request *prefetch, *waiter;
     uint8_t data[] __attribute__((aligned(16)));
 };
 typedef struct wh_message whi_message;

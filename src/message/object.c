@@ -56,8 +56,8 @@ static void free_object(wh_object *object) {
 }
 
 void wh_object_free(wh_object *object) {
-    // One that is still being received belongs to its request, and an orphan to the library.
-    if (object && !object->request && !object->orphan_of)
+    // One that is still being received belongs to its request, and a detached one to the library.
+    if (object && !object->request && !object->detached_from)
         free_object(object);
 }
 
@@ -71,18 +71,18 @@ static bool is_awaited(const wh_object *object) {
 static void free_if_answered(wh_object *object) {
     if (is_awaited(object))
         return;
-    whi_list_remove(&object->orphan_link);
+    whi_list_remove(&object->detached_link);
     free_object(object);
 }
 
-void whi_object_orphan(wh_object *object, wh_worker *worker) {
+void whi_object_detach(wh_object *object, wh_worker *worker) {
     object->request = NULL;
-    object->orphan_of = worker;
-    whi_list_push_back(&whi_messages_of(worker)->orphans, &object->orphan_link);
+    object->detached_from = worker;
+    whi_list_push_back(&whi_messages_of(worker)->detached, &object->detached_link);
     free_if_answered(object);
 }
 
-wh_status whi_object_answer_orphan(wh_object *object, size_t index) {
+wh_status whi_object_answer_detached(wh_object *object, size_t index) {
     if (!object->frames[index].waiting)
         return WH_EINVAL;
     object->frames[index].waiting = false;
@@ -90,10 +90,10 @@ wh_status whi_object_answer_orphan(wh_object *object, size_t index) {
     return WH_ECANCELLED;
 }
 
-void whi_object_free_orphans(wh_worker *worker) {
+void whi_object_free_detached(wh_worker *worker) {
     whi_list *node;
-    while ((node = whi_list_pop_front(&whi_messages_of(worker)->orphans)))
-        free_object(whi_container_of(node, wh_object, orphan_link));
+    while ((node = whi_list_pop_front(&whi_messages_of(worker)->detached)))
+        free_object(whi_container_of(node, wh_object, detached_link));
 }
 
 const void *wh_object_header(const wh_object *object, size_t *size) {

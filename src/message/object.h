@@ -37,9 +37,9 @@ struct wh_object {
     size_t header_size;
     wh_request *request;  // while it is being received
     size_t waiting;       // frames that have no memory yet
-    wh_worker *
-        orphan_of;  // the receive has ended without a word to the user, who has yet to answer for frames
-    whi_list orphan_link;
+    // Its receive has completed without a word to the user, who has yet to answer for frames.
+    wh_worker *detached_from;
+    whi_list detached_link;
     bool announced;
     whi_allocator allocators[WHI_MEM_KINDS];  // set when memory is asked for
     whi_object_frame frames[];                // behind them a copy of the envelope
@@ -54,11 +54,11 @@ typedef struct whi_object_plan {
     uint64_t data;  // bytes of the frames that follow
 } whi_object_plan;
 
-// whi_object_orphan keeps an object whose receive has ended until its user has answered for all frames that an allocator has
-// put off, or the worker goes; it frees it at once if there is none.  whi_object_answer_orphan takes such an answer.
-void whi_object_orphan(wh_object *object, wh_worker *worker);
-wh_status whi_object_answer_orphan(wh_object *object, size_t index);
-void whi_object_free_orphans(wh_worker *worker);
+// whi_object_detach keeps an object whose receive has completed until its user has answered for all frames that an allocator
+// has put off, or the worker goes; it frees it at once if there is none.  whi_object_answer_detached takes such an answer.
+void whi_object_detach(wh_object *object, wh_worker *worker);
+wh_status whi_object_answer_detached(wh_object *object, size_t index);
+void whi_object_free_detached(wh_worker *worker);
 
 // whi_object_new makes the object, in one piece of memory.
 wh_status whi_object_new(const whi_object_plan *plan, wh_object **object);

@@ -77,7 +77,7 @@ static bool send_at_once(wh_endpoint *ep, const void *header, size_t header_size
                          const wh_frame *frames, size_t count, uint64_t tag, const wh_op_opts *opts,
                          uint64_t total) {
     uint64_t size = packed_size(frames, count, header_size, ep->fast_limit);
-    if (size == UINT64_MAX || !whi_plain_room(ep, size, opts))
+    if (size == UINT64_MAX || !whi_plain_space(ep, size, opts))
         return false;
     char *scratch = (char *)whi_messages_of(ep->worker)->scratch;
     whi_envelope_writer w = whi_envelope_begin(scratch, count, header, header_size);

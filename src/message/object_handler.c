@@ -74,8 +74,8 @@ static void complain(const wh_request *req) {
                          req->error ? req->error : wh_status_text(st));
 }
 
-// hand_over calls the handler with what is whole and next, and begins with what comes behind it.
-static void hand_over(wh_endpoint *ep) {
+// call_handler calls the handler with what is whole and next, and begins with what comes behind it.
+static void call_handler(wh_endpoint *ep) {
     whi_message_room *room = whi_messages_of(ep->worker);
     whi_ep_retain(ep);  // the handler may close it
     whi_list *node;
@@ -107,17 +107,17 @@ static void on_whole(wh_request *req, const wh_result *result, void *arg) {
     wh_object *object = whi_object_of(req)->object;
     whi_object_of(req)->object = NULL;
     if (object)  // it did not arrive whole, which an allocator that has put it off does not know
-        whi_object_orphan(object, req->worker);
-    hand_over(req->ep);
+        whi_object_detach(object, req->worker);
+    call_handler(req->ep);
 }
 
-static void hand_over_all(wh_worker *worker) {
+static void call_all_handlers(wh_worker *worker) {
     whi_list *all = &whi_messages_of(worker)->endpoints;
     whi_list *node = all->next;
     while (node != all) {
         wh_endpoint *ep = whi_container_of(node, wh_endpoint, worker_node);
         whi_ep_retain(ep);  // it stays in the list, whatever the handler ends
-        hand_over(ep);
+        call_handler(ep);
         node = node->next;
         whi_ep_release(ep);
     }
@@ -126,11 +126,11 @@ static void hand_over_all(wh_worker *worker) {
 static void on_set(whi_deferred *deferred) {
     whi_message_room *room = whi_container_of(deferred, whi_message_room, object_call);
     room->object_queued = false;
-    hand_over_all(&room->links.worker);
+    call_all_handlers(&room->links.worker);
 }
 
-// hand_over_later does so in progress.
-static void hand_over_later(wh_worker *worker) {
+// call_handlers_later does so in progress.
+static void call_handlers_later(wh_worker *worker) {
     whi_message_room *room = whi_messages_of(worker);
     if (!room->object_queued)
         whi_worker_defer(worker, &room->object_call, on_set);
@@ -141,7 +141,7 @@ static wh_status worker_set_object_owned(wh_worker *worker, wh_object_fn fn, voi
     whi_message_room *room = whi_messages_of(worker);
     room->object_fn = room->object_end ? NULL : fn;
     room->object_arg = arg;
-    hand_over_later(worker);  // also when it is unset: the end of an endpoint may have waited
+    call_handlers_later(worker);  // also when it is unset: the end of an endpoint may have waited
     return WH_OK;
 }
 
@@ -151,13 +151,13 @@ wh_status wh_worker_set_object(wh_worker *worker, wh_object_fn fn, void *arg) {
 
 static void drop_objects(wh_endpoint *ep) {
     if (!whi_list_empty(&ep->handled))
-        hand_over(ep);
+        call_handler(ep);
 }
 
 void whi_object_handler_look(wh_worker *worker) {
     whi_message_room *room = whi_messages_of(worker);
     if (room->object_starved)
-        hand_over_later(worker);
+        call_handlers_later(worker);
     room->object_starved = false;
 }
 
@@ -170,13 +170,13 @@ void whi_object_handler_end(wh_worker *worker) {
     whi_message_room *room = whi_messages_of(worker);
     room->object_end = true;
     room->object_fn = NULL;
-    hand_over_all(worker);
-    whi_object_free_orphans(worker);
+    call_all_handlers(worker);
+    whi_object_free_detached(worker);
 }
 
 void whi_object_handler_init(wh_worker *worker) {
     whi_message_room *room = whi_messages_of(worker);
-    whi_list_init(&room->orphans);
+    whi_list_init(&room->detached);
     room->take_object = take_object;
     room->drop_objects = drop_objects;
 }

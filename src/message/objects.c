@@ -149,8 +149,8 @@ static wh_status copy_packed(wh_object *object, size_t index) {
                         f->pub.size);
 }
 
-// hand_over completes the receive with its object.
-static void hand_over(wh_request *req) {
+// complete_object completes the receive with its object.
+static void complete_object(wh_request *req) {
     wh_object *object = whi_object_of(req)->object;
     whi_object_of(req)->object = NULL;
     object->request = NULL;
@@ -158,7 +158,7 @@ static void hand_over(wh_request *req) {
     req->result.size = object->total;
     req->ep->counters.received_messages++;
     req->ep->counters.received_bytes += object->total;
-    whi_req_finish(req, WH_OK);
+    whi_req_complete(req, WH_OK);
 }
 
 // reject ends a receive whose object cannot be taken, and lets the sender know.
@@ -194,10 +194,10 @@ static void go_on(wh_request *req) {
         }
     }
     if (!object->announced) {
-        hand_over(req);
+        complete_object(req);
     } else if (!object->data || fetch(req)) {
         whi_recv_answer(req->ep, req->send_id, WH_OK);
-        hand_over(req);
+        complete_object(req);
     } else {
         whi_recv_grant(req, WHI_PART_DATA, object->data);
     }
@@ -255,7 +255,7 @@ static void ask_for_memory(wh_request *req) {
         park(req);
     else
         go_on(req);
-    whi_ep_forget_link(ep);
+    whi_ep_release_link(ep);
     whi_ep_release(ep);
 }
 
@@ -282,11 +282,11 @@ static wh_status object_accept_owned(wh_request *req, wh_object *object, size_t 
 
 wh_status wh_object_accept(wh_object *object, size_t index, void *data) {
     wh_request *req = object ? object->request : NULL;
-    wh_worker *orphan_of = object ? object->orphan_of : NULL;
-    if (!(req || orphan_of) || index >= object->count)
+    wh_worker *detached_from = object ? object->detached_from : NULL;
+    if (!(req || detached_from) || index >= object->count)
         return WH_EINVAL;
-    if (orphan_of)
-        return WHI_OWNED(orphan_of, whi_object_answer_orphan(object, index));
+    if (detached_from)
+        return WHI_OWNED(detached_from, whi_object_answer_detached(object, index));
     return WHI_OWNED(req->worker, object_accept_owned(req, object, index, data));
 }
 
@@ -354,7 +354,7 @@ static wh_status take_envelope(wh_request *req, const whi_announce *announce, co
     object->request = req;
     whi_object_of(req)->object = object;
     if (!announced && settle_plain(req, object))
-        hand_over(req);
+        complete_object(req);
     else
         ask_for_memory(req);
     return WH_OK;
@@ -439,7 +439,7 @@ static wh_status landed(wh_request *req, const whi_hdr *hdr) {
             whi_req_fail(req, failed, "object receive: a frame's memory cannot be written: %s",
                          wh_status_text(failed));
         else
-            hand_over(req);
+            complete_object(req);
         return WH_OK;
     }
     // A cancel that came meanwhile came too late: what has matched completes, within the grace time.
@@ -472,7 +472,7 @@ static void drop(wh_request *req) {
 }
 
 // forget drops that, and the request's frames.
-static void forget(wh_request *req) {
+static void fini(wh_request *req) {
     whi_object_own *own = whi_object_of(req);
     if (own->object || req->buf.ptr)
         drop(req);
@@ -486,8 +486,8 @@ static void unclaimed(wh_request *req) {
     req->result.object = NULL;
 }
 
-// told drops an object that did not arrive whole once its user has heard of it.
-static void told(wh_request *req) {
+// notified drops an object that did not arrive whole once its user has heard of it.
+static void notified(wh_request *req) {
     if (whi_object_of(req)->object && req->done)
         drop(req);
 }
@@ -495,8 +495,8 @@ static void told(wh_request *req) {
 const whi_req_ops whi_object_recv_ops = {.text = "object receive",
                                          .post = whi_recv_post,
                                          .withdraw = withdraw,
-                                         .told = told,
-                                         .forget = forget,
+                                         .notified = notified,
+                                         .fini = fini,
                                          .sink = sink,
                                          .landed = landed,
                                          .arrived = arrived,
@@ -534,7 +534,7 @@ static unsigned pieces(const wh_request *req, uint64_t from[WHI_OFFER_PIECES]) {
 // moved: after the envelope the grant of the data is to come.
 static void moved(wh_request *req) {
     if (req->part != WHI_PART_ENVELOPE) {
-        whi_req_finish(req, WH_OK);
+        whi_req_complete(req, WH_OK);
         return;
     }
     req->stage = WHI_STAGE_ANNOUNCED;
@@ -546,7 +546,7 @@ const whi_req_ops whi_object_send_ops = {.text = "object send",
                                          .post = whi_send_post,
                                          .start = whi_send_start_message,
                                          .withdraw = whi_send_withdraw,
-                                         .forget = forget,
+                                         .fini = fini,
                                          .cls = WHI_CLASS_OBJECT,
                                          .follows = data_size,
                                          .pieces = pieces,

@@ -32,12 +32,12 @@ static unsigned pieces_of(const wh_request *req, uint64_t from[WHI_OFFER_PIECES]
     return buf->size > req->ep->link->eager_max && buf->kind == WH_MEM_HOST ? 1 : 0;
 }
 
-size_t whi_offer_write(wh_request *req, whi_announce *announce, void *to, size_t room) {
+size_t whi_offer_write(wh_request *req, whi_announce *announce, void *to, size_t space) {
     whi_lane *lane = req->ep->lane;
     uint64_t from[WHI_OFFER_PIECES];
     unsigned count = lane->ops->offer ? pieces_of(req, from) : 0;
     size_t size = (1 + count) * sizeof(uint64_t);
-    if (!count || size > room || !lane->ops->offer(lane, &req->offer))
+    if (!count || size > space || !lane->ops->offer(lane, &req->offer))
         return 0;
     announce->slot = (uint16_t)req->offer.slot;
     announce->count = (uint16_t)count;

@@ -21,9 +21,9 @@ static inline size_t whi_offer_size(const whi_announce *announce) {
 bool whi_offer_split(const whi_hdr *hdr, const void **payload, size_t *size,
                      whi_announce *announce);
 
-// whi_offer_write makes an offer of a send's payload, if its lane can and there is room, and returns the bytes that it has
+// whi_offer_write makes an offer of a send's payload, if its lane can and there is space, and returns the bytes that it has
 // written behind the announcement.
-size_t whi_offer_write(wh_request *req, whi_announce *announce, void *to, size_t room);
+size_t whi_offer_write(wh_request *req, whi_announce *announce, void *to, size_t space);
 
 // whi_offer_revoke ends the offer of a send.  True: nobody has taken it, or it never had one.
 bool whi_offer_revoke(wh_request *req);

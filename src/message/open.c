@@ -61,7 +61,7 @@ void whi_ep_opened(wh_endpoint *ep, uint64_t credit, uint32_t announce_limit) {
     if (ep->connect_req) {
         wh_request *req = ep->connect_req;
         ep->connect_req = NULL;
-        whi_req_finish(req, WH_OK);
+        whi_req_complete(req, WH_OK);
     }
     whi_ep_refresh(ep);
     if (!whi_list_empty(&ep->sendq))

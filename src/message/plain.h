@@ -21,10 +21,10 @@ static inline bool whi_plain_memory(const wh_op_opts *opts) {
     return kind == WH_MEM_HOST || (kind == WH_MEM_AUTO && !whi_mem_devices());
 }
 
-// whi_plain_room says whether a payload of this size may go into the lane now: the owner asks for nothing but sending, the
+// whi_plain_space says whether a payload of this size may go into the lane now: the owner asks for nothing but sending, the
 // endpoint is open with an empty queue (fast_limit), the peer will hold it, and no control record waits that it
 // must not overtake.
-static inline bool whi_plain_room(const wh_endpoint *ep, uint64_t size, const wh_op_opts *opts) {
+static inline bool whi_plain_space(const wh_endpoint *ep, uint64_t size, const wh_op_opts *opts) {
     return whi_worker_is_owner(ep->worker) && size < ep->fast_limit &&
            ep->credit >= (int64_t)(size + WHI_MESSAGE_COST) &&
            whi_queue_empty(&ep->link->controls) && (!opts || !opts->flags);
@@ -41,7 +41,7 @@ static inline void whi_plain_sent(wh_endpoint *ep, uint64_t size, uint64_t bytes
 // whi_plain_send puts a message into its lane: no request, no allocation, no queue.  False: not now, or not so.
 static inline bool whi_plain_send(wh_endpoint *ep, const void *buf, size_t size, uint64_t tag,
                                   const wh_op_opts *opts) {
-    if (__builtin_expect(!whi_plain_room(ep, size, opts) || !whi_plain_memory(opts), 0))
+    if (__builtin_expect(!whi_plain_space(ep, size, opts) || !whi_plain_memory(opts), 0))
         return false;
     whi_hdr hdr = {.size = (uint32_t)size,
                    .cls = WHI_CLASS_TAG,
@@ -110,13 +110,13 @@ static inline void whi_plain_copy(void *to, const void *from, size_t size) {
         whi_copy(to, from, size);
 }
 
-// whi_plain_finish is whi_req_finish for a receive that has ended well and has nothing but a callback.
-static inline void whi_plain_finish(wh_request *req) {
+// whi_plain_complete is whi_req_complete for a receive that has ended well and has nothing but a callback.
+static inline void whi_plain_complete(wh_request *req) {
     wh_worker *worker = req->worker;
     wh_endpoint *ep = req->ep;
     if (__builtin_expect(!req->done || req->timed || ep->close_req || !whi_list_empty(&ep->waiting),
                          0)) {
-        whi_req_finish(req, WH_OK);
+        whi_req_complete(req, WH_OK);
         return;
     }
     req->stage = WHI_STAGE_DONE;
@@ -135,7 +135,7 @@ static inline bool whi_plain_land(wh_request *req, const whi_hdr *hdr, const voi
     ep->counters.received_bytes += hdr->size;
     req->result.size = hdr->size;
     req->result.tag = hdr->tag;
-    whi_plain_finish(req);
+    whi_plain_complete(req);
     whi_ep_give_credit(ep, hdr->size + WHI_MESSAGE_COST);
     return true;
 }

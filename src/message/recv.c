@@ -82,9 +82,9 @@ static wh_status land_here(wh_request *req, uint64_t tag, const void *payload, u
     return size > buf->size ? WH_ETRUNCATED : WH_OK;
 }
 
-static void finish_landed(wh_request *req, wh_status st) {
+static void complete_landed(wh_request *req, wh_status st) {
     if (st == WH_OK)
-        whi_req_finish(req, WH_OK);
+        whi_req_complete(req, WH_OK);
     else if (st != WH_ETRUNCATED)
         whi_req_fail(req, st, "%s: its memory cannot be written: %s", whi_req_text(req),
                      wh_status_text(st));
@@ -128,13 +128,13 @@ static void ask_for(wh_request *req, uint64_t tag, uint32_t send_id, uint64_t le
     if (accept && req->buf.kind == WH_MEM_HOST && whi_offer_fetch(req, &piece, 1)) {
         whi_recv_answer(ep, send_id, WH_OK);
         count_received(ep, accept);
-        finish_landed(req, st);
+        complete_landed(req, st);
         return;
     }
     whi_recv_grant(req, WHI_PART_DATA, accept);
     if (!accept && req->stage != WHI_STAGE_DONE) {
         count_received(ep, 0);
-        finish_landed(req, st);
+        complete_landed(req, st);
     }
 }
 
@@ -152,18 +152,19 @@ wh_status whi_recv_landed(wh_request *req, const whi_hdr *hdr) {
         return WH_EPROTOCOL;
     whi_offer_came(req, hdr->size);
     if (req->moved < req->accept) {
-        if (req->why && !req->disowned && req->ops->leave)
-            (void)req->ops->leave(req, req->why);  // it was withdrawn while this chunk landed
+        if (req->why && !req->disowned && req->ops->withdraw_moving)
+            (void)req->ops->withdraw_moving(req,
+                                            req->why);  // it was withdrawn while this chunk landed
         return WH_OK;
     }
     if (req->disowned) {
-        whi_req_finish(req, req->why);
+        whi_req_complete(req, req->why);
         return WH_OK;
     }
     if (req->ops->receives)
         count_received(req->ep, req->moved);
     wh_status st = req->length > req->buf.size ? WH_ETRUNCATED : WH_OK;
-    finish_landed(req, req->buf.failed ? req->buf.failed : st);
+    complete_landed(req, req->buf.failed ? req->buf.failed : st);
     return WH_OK;
 }
 
@@ -196,7 +197,7 @@ static wh_status tag_arrived(wh_request *req, uint8_t flags, const whi_announce 
     }
     wh_status st = land_here(req, req->result.tag, payload, size);
     count_received(req->ep, size);
-    finish_landed(req, st);
+    complete_landed(req, st);
     return WH_OK;
 }
 
@@ -210,11 +211,11 @@ void whi_recv_am(wh_request *req, uint8_t flags, uint32_t send_id, const void *p
     }
     if (flags & WHI_FLAG_SYNC)
         whi_recv_answer(ep, send_id, WH_OK);
-    finish_landed(req, land_here(req, 0, payload, size));
+    complete_landed(req, land_here(req, 0, payload, size));
     whi_ep_give_credit(ep, cost);
 }
 
-// note_ahead lists an announced message that was kept among those that may be fetched ahead of their receive.
+// note_ahead lists an announced message that was kept among those that may be prefetched.
 static void note_ahead(whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     bool small = msg->length && msg->length <= ep->worker->eager_max;
@@ -271,7 +272,7 @@ void whi_message_unname(whi_message *msg) {
 }
 
 void whi_message_free(whi_message *msg) {
-    if (msg->fetch) {  // which has its memory
+    if (msg->prefetch) {  // which has its memory
         msg->dropped = true;
         return;
     }
@@ -349,11 +350,11 @@ void whi_recv_land_kept(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     wh_status st = land_here(req, msg->tag, payload_of(msg), msg->size);
     count_received(ep, msg->size);
-    finish_landed(req, st);
+    complete_landed(req, st);
     whi_recv_settle(msg);
 }
 
-// await lets a receive wait for the payload of a message that it has matched and that is being fetched.
+// await lets a receive wait for the payload of a message that it has matched and that is being prefetched.
 static void await(wh_request *req, whi_message *msg) {
     req->stage = WHI_STAGE_MOVING;
     req->result.size = req->length = msg->length;
@@ -364,7 +365,7 @@ static void await(wh_request *req, whi_message *msg) {
 
 void whi_recv_meet_kept(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
-    if (msg->fetch) {
+    if (msg->prefetch) {
         whi_recv_bind(req, ep);
         await(req, msg);
         return;
@@ -384,7 +385,7 @@ void whi_recv_meet_kept(wh_request *req, whi_message *msg) {
 // take joins a receive that is just posted with a message that was kept.
 static wh_status take(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
-    if (msg->cls == WHI_CLASS_TAG && !(msg->flags & WHI_FLAG_ANNOUNCED) && !msg->fetch) {
+    if (msg->cls == WHI_CLASS_TAG && !(msg->flags & WHI_FLAG_ANNOUNCED) && !msg->prefetch) {
         if (msg->size <= req->buf.size && req->buf.kind == WH_MEM_HOST) {
             // Ends inside the call, without becoming pending, unless another thread has made it.
             if (req->foreign)
@@ -429,14 +430,14 @@ void whi_recv_withdraw(wh_request *req, wh_status why) {
                  wh_status_text(why));
 }
 
-static void forget_grant(wh_request *req) {
+static void unname_grant(wh_request *req) {
     if (req->grant_id)
         (void)whi_idmap_remove(&whi_messages_on(req->ep->link)->grants, req->grant_id);
     req->grant_id = 0;
 }
 
 void whi_recv_set_apart(wh_request *req) {
-    forget_grant(req);  // of its envelope
+    unname_grant(req);  // of its envelope
     whi_list_remove(&req->op_link);
     whi_list_push_back(&whi_messages_of(req->worker)->any_source, &req->op_link);
 }
@@ -444,11 +445,11 @@ void whi_recv_set_apart(wh_request *req) {
 void whi_recv_regain(wh_request *req) {
     if (req->awaits)
         whi_req_stop_awaiting(req);
-    forget_grant(req);
+    unname_grant(req);
     req->send_id = 0;
     req->moved = 0;
     if (req->why) {
-        whi_req_finish(req, req->why);  // it was cancelled meanwhile, and its buffer is free now
+        whi_req_complete(req, req->why);  // it was cancelled meanwhile, and its buffer is free now
         return;
     }
     if (req->ops->reset)

@@ -76,7 +76,7 @@ void whi_recv_settle(whi_message *msg);
 // whi_recv_land_kept ends a receive with a kept message whose payload is here now.
 void whi_recv_land_kept(wh_request *req, whi_message *msg);
 
-// whi_ahead_init sets up the fetching of messages ahead of their receives (ahead.c).
+// whi_ahead_init sets up the prefetch of messages (ahead.c).
 void whi_ahead_init(wh_worker *worker);
 
 // whi_ahead_keep keeps a long message whose payload is on its way unasked, and returns the request that

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The life of a request: made, finished, told, freed.
+// The life of a request: made, completed, notified, freed.
 //
-// The invariant: whi_req_finish is reached exactly once per accepted request, takes it out of every list and table, and
+// The invariant: whi_req_complete is reached exactly once per accepted request, takes it out of every list and table, and
 // nothing touches its buffer after that.  Callbacks do not run there but at the end of a pass of progress,
 // or in the worker's destroy, so that no engine code has a user's code below it.
 #include "message/request.h"
@@ -76,8 +76,8 @@ static void free_now(wh_request *req, bool locked) {
     wh_worker *worker = req->worker;
     if (req->error)
         whi_free(req->error);
-    if (req->ops->forget)
-        req->ops->forget(req);
+    if (req->ops->fini)
+        req->ops->fini(req);
     wh_endpoint *ep = req->ep;
     if (!req->foreign) {
         whi_pool_put(&whi_messages_of(worker)->requests, req);
@@ -92,21 +92,21 @@ static void free_now(wh_request *req, bool locked) {
         whi_ep_release(ep);
 }
 
-// give_up takes the handle back: an operation under way goes on, one that has ended goes.  Owner.
-static void give_up(wh_request *req) {
+// release takes the handle back: an operation under way goes on, one that has completed goes.  Owner.
+static void release(wh_request *req) {
     if (whi_completion_status(&req->completion) == WH_PENDING) {
         req->wanted = 0;
         return;
     }
-    // It has ended since; nobody can have taken the object that it brought.
-    if (req->others.abandoned && !req->done && req->result.object)
+    // It has completed since; nobody can have taken the object that it brought.
+    if (req->others.released && !req->done && req->result.object)
         req->ops->unclaimed(req);
     free_now(req, false);
 }
 
-// give_up_foreign is for other threads: the owner takes it from its list, so that a handle and its
+// release_foreign is for other threads: the owner takes it from its list, so that a handle and its
 // completion never race for who is last.
-static void give_up_foreign(wh_request *req) {
+static void release_foreign(wh_request *req) {
     wh_worker *worker = req->worker;
     pthread_mutex_lock(&worker->foreign_lock);
     if (worker->destroyed) {
@@ -114,7 +114,7 @@ static void give_up_foreign(wh_request *req) {
         whi_worker_unlock_or_free(worker);
         return;
     }
-    req->others.abandoned = whi_completion_status(&req->completion) == WH_PENDING;
+    req->others.released = whi_completion_status(&req->completion) == WH_PENDING;
     whi_list_push_back(&whi_messages_of(worker)->foreign_free, &req->free_link);
     atomic_store_explicit(&whi_messages_of(worker)->foreign_freed, 1, memory_order_relaxed);
     pthread_mutex_unlock(&worker->foreign_lock);
@@ -130,7 +130,7 @@ void whi_req_reap_foreign(wh_worker *worker) {
     pthread_mutex_unlock(&worker->foreign_lock);
     whi_list *node;
     while ((node = whi_list_pop_front(&mine)))
-        give_up(whi_container_of(node, wh_request, free_link));
+        release(whi_container_of(node, wh_request, free_link));
 }
 
 void whi_req_free_foreign(wh_worker *worker) {
@@ -139,8 +139,8 @@ void whi_req_free_foreign(wh_worker *worker) {
         free_now(whi_container_of(node, wh_request, free_link), true);
 }
 
-// forget_ids makes late records about the operation find nothing.
-static void forget_ids(wh_request *req) {
+// unname takes its ids back: late records about the operation find nothing.
+static void unname(wh_request *req) {
     whi_link *link = req->ep ? req->ep->link : NULL;
     if (!link)
         return;
@@ -158,7 +158,7 @@ static void forget_ids(wh_request *req) {
 
 void whi_req_discard(wh_request *req) {
     if (req->send_id | req->grant_id)
-        forget_ids(req);  // it had a name already when its lane failed
+        unname(req);  // it had a name already when its lane failed
     unset_timer(req);
     whi_list_remove(&req->op_link);
     whi_list_remove(&req->queue_link);
@@ -171,7 +171,7 @@ void whi_req_discard(wh_request *req) {
     free_now(req, false);
 }
 
-// publish makes the end visible to whoever asks or waits.
+// publish makes the completion visible to whoever asks or waits.
 static void publish(wh_request *req) {
     wh_worker *worker = req->worker;
     if (!req->wanted) {
@@ -198,7 +198,7 @@ void whi_req_stop_awaiting(wh_request *req) {
     req->awaits = NULL;
 }
 
-void whi_req_finish(wh_request *req, wh_status status) {
+void whi_req_complete(wh_request *req, wh_status status) {
     assert(req->stage != WHI_STAGE_DONE && req->stage != WHI_STAGE_NEW && !req->held);
     wh_worker *worker = req->worker;
     wh_endpoint *ep = req->ep;
@@ -210,13 +210,13 @@ void whi_req_finish(wh_request *req, wh_status status) {
     whi_list_remove(&req->queue_link);
     unset_timer(req);
     if (req->send_id | req->grant_id | req->loan_id)
-        forget_ids(req);
+        unname(req);
     if (__builtin_expect(req->awaits != NULL, 0))
         whi_req_stop_awaiting(req);
     if (__builtin_expect(status < 0, 0))
         count_failure(req, status);
-    if (req->ops->ended)
-        req->ops->ended(req, stage);
+    if (req->ops->completed)
+        req->ops->completed(req, stage);
     // An open endpoint is held by the library; any other may go with this request.
     bool settle = ep && ep->state == WHI_EP_OPEN;
     if (ep && req->ops->holds_close)
@@ -251,19 +251,19 @@ void whi_req_fail(wh_request *req, wh_status status, const char *format, ...) {
     va_start(args, format);
     explain(req, format, args);
     va_end(args);
-    whi_req_finish(req, status);
+    whi_req_complete(req, status);
 }
 
-// tell runs the callback of one finished request.
-static inline void tell(wh_request *req) {
+// notify runs the callback of one completed request.
+static inline void notify(wh_request *req) {
     req->result.source = req->ep && !req->ep->user_gone ? req->ep : NULL;
     if (req->result.object && !req->done && !req->wanted) {
         req->ops->unclaimed(req);
     }
     if (req->done)
         req->done(req->wanted ? req : NULL, &req->result, req->arg);
-    if (req->ops->told)
-        req->ops->told(req);
+    if (req->ops->notified)
+        req->ops->notified(req);
     publish(req);
 }
 
@@ -274,7 +274,7 @@ unsigned whi_req_run_completed(wh_worker *worker) {
     whi_list batch;
     whi_list_take(&batch, &worker->completed);
     while ((node = whi_list_pop_front(&batch))) {
-        tell(whi_container_of(node, wh_request, queue_link));
+        notify(whi_container_of(node, wh_request, queue_link));
         count++;
     }
     return count;
@@ -300,7 +300,7 @@ static void on_timer(whi_timer *timer, void *arg) {
     if (req->grace && req->stage == WHI_STAGE_MOVING && !req->disowned) {
         whi_link_fail(
             req->ep->link, WH_ETIMEDOUT,
-            "the peer has not let go of the buffer of a %s within the grace time (%llu ms) "
+            "the peer has not returned the buffer of a %s within the grace time (%llu ms) "
             "after it was withdrawn",
             whi_req_text(req), (unsigned long long)req->worker->ctx->config.grace);
         return;
@@ -322,7 +322,7 @@ void whi_req_withdraw(wh_request *req, wh_status why) {
         return;
     if (req->stage != WHI_STAGE_MOVING)
         req->ops->withdraw(req, why);
-    else if (!req->ops->leave || !req->ops->leave(req, why))
+    else if (!req->ops->withdraw_moving || !req->ops->withdraw_moving(req, why))
         whi_req_start_grace(req, why);
 }
 
@@ -363,7 +363,7 @@ void wh_request_free(wh_request *req) {
     if (!req)
         return;
     if (whi_worker_is_owner(req->worker))
-        give_up(req);
+        release(req);
     else
-        give_up_foreign(req);
+        release_foreign(req);
 }

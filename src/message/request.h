@@ -38,15 +38,15 @@ typedef enum whi_req_stage {
     WHI_STAGE_ANSWER,     // all is sent, an acknowledgement is to come
     WHI_STAGE_ASKING,     // an object whose allocators are being called
     WHI_STAGE_PARKED,     // an object whose memory the user has yet to give
-    WHI_STAGE_DONE,       // ended; the callback may not have run yet
+    WHI_STAGE_DONE,       // completed; the callback may not have run yet
 } whi_req_stage;
 
-// How a request that a lane has in its hands ends when it has let go.
+// How a request whose buffer a lane uses goes on when the lane has returned it.
 typedef enum whi_req_fate {
     WHI_FATE_GOES_ON,     // as if nothing had happened
-    WHI_FATE_LAST_CHUNK,  // its endpoint has ended: it ends when the chunk that has begun is whole
+    WHI_FATE_LAST_CHUNK,  // its endpoint has ended: completes when the chunk in hand is whole
     WHI_FATE_WITHDRAWN,   // its sender has withdrawn it
-    WHI_FATE_LET_GO,      // with the status `why`
+    WHI_FATE_RETURNED,    // completes with the status `why`
 } whi_req_fate;
 
 enum { WHI_OFFER_PIECES = 32 };  // of one message, at most
@@ -60,16 +60,16 @@ typedef struct whi_req_ops {
     // post starts it: WH_OK done, WH_PENDING accepted, else nothing happened.  Required.
     wh_status (*post)(wh_request *req);
 
-    // withdraw ends it early, at any stage but MOVING.  Required.  leave does at MOVING, and says whether it could: if not, the
-    // peer has its grace time.
+    // withdraw completes it early, at any stage but MOVING.  Required.  withdraw_moving does at MOVING, and says whether it
+    // could: if not, the peer has its grace time.
     void (*withdraw)(wh_request *req, wh_status why);
-    bool (*leave)(wh_request *req, wh_status why);
+    bool (*withdraw_moving)(wh_request *req, wh_status why);
 
-    // ended follows its end, which came at `stage`; told the callback of its user.  forget frees what it holds when it is freed,
-    // accepted or not.
-    void (*ended)(wh_request *req, whi_req_stage stage);
-    void (*told)(wh_request *req);
-    void (*forget)(wh_request *req);
+    // completed follows its completion, which came at `stage`; notified the callback of its user.  fini frees what it holds when
+    // it is freed, accepted or not.
+    void (*completed)(wh_request *req, whi_req_stage stage);
+    void (*notified)(wh_request *req);
+    void (*fini)(wh_request *req);
 
     // adopt makes the owner its holder after another thread has handed it over; refused takes back what that thread has done
     // for it when the queue was full.
@@ -77,7 +77,7 @@ typedef struct whi_req_ops {
     void (*refused)(wh_request *req);
 
     // Of those that go by their endpoint's queue, so that an orderly close waits for them: start is tried when it is the first.
-    // WH_OK: done.  WH_PENDING: it is under way, and its stage says how far.  WH_EAGAIN: the lane has no room.  WH_ELIMIT: it
+    // WH_OK: done.  WH_PENDING: it is under way, and its stage says how far.  WH_EAGAIN: the lane has no space.  WH_ELIMIT: it
     // waits for what lowers the number of announcements, or gives credit.  WH_EBUSY: it waits for the end of another.
     wh_status (*start)(wh_request *req);
 
@@ -122,7 +122,7 @@ typedef struct whi_req_ops {
     bool receives;          // a message
     bool names_grant;       // the peer names it by its grant id, else by its send id
     bool holds_close;       // an orderly close of the endpoint waits for it
-    bool gives_up_handle;   // the caller has no handle of the endpoint after it
+    bool releases_handle;   // the caller has no handle of the endpoint after it
     bool announces_buffer;  // its buffer goes with its announcement if it fits
     bool whole_parts;       // a part is sent whole, never shortened to what was granted
     bool brief;             // needs nothing of what stands behind `accept` before it is granted
@@ -159,17 +159,17 @@ struct wh_request {
     uint8_t part;      // WHI_PART_*: what was granted last
     uint8_t any;       // a receive from any source: it outlives a peer
     uint8_t no_place;  // a receive of a taken message: it has no place to regain
-    uint8_t held;  // chunks of it that a lane that lends has: it must not end before they are back
-    uint8_t disowned;     // an access that has no buffer any more: what comes for it is thrown away
-    uint8_t grace;        // the peer's time to let go of it runs
+    uint8_t held;      // chunks of it that a lending lane has: not completed before they are back
+    uint8_t disowned;  // an access that has no buffer any more: what comes for it is thrown away
+    uint8_t grace;     // the peer's time to return it runs
     uint32_t timeout_ms;  // 0: none
     uint32_t loan_id;     // names it to a lane that lends, while that has chunks of it
-    wh_status why;        // status to end with: ETIMEDOUT when the timer withdrew it
+    wh_status why;        // status to complete with: ETIMEDOUT when the timer withdrew it
     // Written by other threads while the owner works on the rest.  In a word of its own, since compilers read several
     // fields of one word by one load, and such a load would race with these.
     struct {
         _Alignas(8) _Atomic bool cancel;  // asked for
-        bool abandoned;  // the handle was given up before the end; under the worker's foreign_lock
+        bool released;                    // before the completion; under the worker's foreign_lock
         uint8_t no_other_fields_here[6];
     } others;
     struct wh_message *awaits;  // the message that it has matched and whose payload is on its way
@@ -181,7 +181,7 @@ struct wh_request {
     uint32_t segment;
     // What the code that has made it keeps with it.
     _Alignas(8) unsigned char own[WHI_REQ_OWN];
-    // In the list of those that other threads have let go of; of a transfer that we serve: in its memory's.
+    // In the list of those whose handles other threads have released; of a transfer that we serve: in its memory's.
     whi_list free_link;
     whi_work work;    // what hands it to the owner
     whi_timer timer;  // the operation's timeout, later its grace; set up when it is first used
@@ -261,32 +261,33 @@ wh_request *whi_req_new(wh_worker *worker, wh_endpoint *ep, const whi_req_ops *o
 // whi_req_discard frees a request that was not accepted.
 void whi_req_discard(wh_request *req);
 
-// whi_req_finish ends a request: out of all lists, its result kept, its callback run later in this progress.
-void whi_req_finish(wh_request *req, wh_status status);
+// whi_req_complete completes a request: out of all lists, its result kept, its callback run later in this progress.
+void whi_req_complete(wh_request *req, wh_status status);
 
-// whi_req_fail finishes with an error and a sentence.
+// whi_req_fail completes with an error and a sentence.
 void whi_req_fail(wh_request *req, wh_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// whi_req_explain notes the sentence of an operation that ends with `why` when its lane has let go.
+// whi_req_explain notes the sentence of an operation that completes with `why` when its lane has returned the buffer.
 void whi_req_explain(wh_request *req, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-// whi_req_run_completed runs the callbacks of what has finished and returns how many requests those were.
+// whi_req_run_completed runs the callbacks of what has completed and returns how many requests those were.
 unsigned whi_req_run_completed(wh_worker *worker);
 
 // whi_req_accept makes a request pending at `stage`: it is in its endpoint's or worker's list and its timeout runs.
 void whi_req_accept(wh_request *req, whi_req_stage stage);
 
-// whi_req_withdraw tries to end an operation early with `why` (ECANCELLED, ETIMEDOUT).  This is the one place that decides
-// whether a cancel or a timeout takes effect: by the stage, then by `withdraw` or `leave` of the table of operations.
+// whi_req_withdraw tries to complete an operation early with `why` (ECANCELLED, ETIMEDOUT).  This is the one place that
+// decides whether a cancel or a timeout takes effect: by the stage, then by `withdraw` or `withdraw_moving` of the table of
+// operations.
 void whi_req_withdraw(wh_request *req, wh_status why);
 
-// whi_req_start_grace gives the peer its time with an operation that is to end with `why`, unless that runs already: the buffer
-// is only ours again when it has let go, and if it does not, the link fails.
+// whi_req_start_grace gives the peer its time with an operation that is to complete with `why`, unless that runs already: the
+// buffer is only ours again when it has returned it, and if it does not, the link fails.
 void whi_req_start_grace(wh_request *req, wh_status why);
 
-// whi_req_reap_foreign frees what other threads have let go of.
+// whi_req_reap_foreign frees those whose handles other threads have released.
 void whi_req_reap_foreign(wh_worker *worker);
 
 // whi_req_free_foreign does so at the worker's end, under its foreign_lock.
@@ -306,7 +307,7 @@ void whi_req_dump_all(const whi_list *ops, FILE *file, const char *indent);
 // whi_req_may_wait says whether the calling thread may wait for an operation of this worker now.
 WH_CHECK wh_status whi_req_may_wait(const wh_worker *worker);
 
-// whi_req_wait_result waits for `req`, which it frees, and returns how it ended.  It asks for a cancel when the time is
+// whi_req_wait_result waits for `req`, which it frees, and returns how it completed.  It asks for a cancel when the time is
 // over, and then waits for the completion.  `result` may be NULL.
 WH_CHECK wh_status whi_req_wait_result(wh_request *req, int timeout_ms, wh_result *result);
 

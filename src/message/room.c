@@ -30,11 +30,11 @@ static void made(whi_link *link) {
     whi_hash_init(&on->announced);
     whi_hash_init(&on->eps);
     on->next_number = link->active ? 1 : 2;
-    whi_message_user_of(link->worker)->link_made(link);
+    whi_message_up_of(link->worker)->link_made(link);
 }
 
 static void freed(whi_link *link) {
-    whi_message_user_of(link->worker)->link_freed(link);
+    whi_message_up_of(link->worker)->link_freed(link);
     whi_link_messages *on = whi_messages_on(link);
     whi_idmap_fini(&on->sends);
     whi_idmap_fini(&on->grants);
@@ -51,7 +51,7 @@ static unsigned drain_eps(whi_link *link) {
     while ((node = whi_list_pop_front(&todo))) {
         wh_endpoint *ep = whi_container_of(node, wh_endpoint, dirty_node);
         ep->dirty = false;
-        if (link->source.blocked) {
+        if (link->pollable.blocked) {
             // Nobody has room: the rest keeps its place.
             ep->dirty = true;
             whi_list_push_back(&whi_messages_on(link)->dirty_eps, node);
@@ -84,21 +84,21 @@ static bool needed(const whi_link *link) {
     return !whi_list_empty(&on->ep_list) || on->mid || on->landing || on->held;
 }
 
-// end_orphan completes an operation whose endpoint has gone and that the lane still had in its hands.
-static void end_orphan(wh_request *req) {
+// complete_returned completes an operation whose endpoint has ended and whose buffer the lane still had.
+static void complete_returned(wh_request *req) {
     if (!req || req->stage == WHI_STAGE_DONE)
         return;
     if (req->ep->state == WHI_EP_CLOSED)  // else it ends with its endpoint
-        whi_ep_let_go(req);
+        whi_ep_returned(req);
 }
 
 static void ended(whi_link *link, wh_status why, const char *sentence) {
     whi_link_messages *on = whi_messages_on(link);
     wh_request *mid = on->mid, *landing = on->landing;
     on->mid = on->landing = NULL;
-    end_orphan(mid);
+    complete_returned(mid);
     if (landing != mid)
-        end_orphan(landing);
+        complete_returned(landing);
     whi_list *node;
     while ((node = whi_list_first(&on->ep_list))) {
         wh_endpoint *ep = whi_container_of(node, wh_endpoint, link_node);
@@ -112,8 +112,8 @@ static void ended(whi_link *link, wh_status why, const char *sentence) {
     }
 }
 
-static void cut(whi_link *link) {
-    whi_message_user_of(link->worker)->link_cut(link);
+static void disconnected(whi_link *link) {
+    whi_message_up_of(link->worker)->link_disconnected(link);
 }
 
 static void dump_link(const whi_link *link, FILE *file) {
@@ -128,16 +128,16 @@ static const whi_lane_up lane_up = {.deliver = whi_deliver,
                                     .sent = whi_chunk_sent,
                                     .lost = whi_chunk_lost};
 
-static const whi_link_user link_user = {.up = &lane_up,
-                                        .made = made,
-                                        .freed = freed,
-                                        .send = send_out,
-                                        .rest = send_rest,
-                                        .empty = empty,
-                                        .needed = needed,
-                                        .ended = ended,
-                                        .cut = cut,
-                                        .dump = dump_link};
+static const whi_link_up link_up = {.lane_up = &lane_up,
+                                    .made = made,
+                                    .freed = freed,
+                                    .send = send_out,
+                                    .rest = send_rest,
+                                    .empty = empty,
+                                    .needed = needed,
+                                    .ended = ended,
+                                    .disconnected = disconnected,
+                                    .dump = dump_link};
 
 // ---- What the worker asks.
 
@@ -158,15 +158,15 @@ static wh_status init(wh_worker *worker) {
         whi_list_init(lists[i]);
     whi_hash_init(&room->am_handlers);
     init_pools(room, worker->eager_max);
-    worker->tell = whi_req_run_completed;
-    room->links.user = &link_user;
+    worker->notify = whi_req_run_completed;
+    room->links.up = &link_up;
     whi_open_init(worker);
     whi_close_init(worker);
     whi_ahead_init(worker);
     whi_object_handler_init(worker);
     whi_control_on(worker, WHI_CLASS_BYE, whi_link_record, 0);
     whi_control_on(worker, WHI_CLASS_SWITCH, whi_link_record, 0);
-    whi_control_on(worker, WHI_CLASS_LANE_OFFER, whi_link_record, WHI_LANE_PIECE);
+    whi_control_on(worker, WHI_CLASS_LANE_ADDRESS, whi_link_record, WHI_LANE_PIECE);
     whi_send_init(worker);
     whi_recv_init(worker);
     whi_frames_init(worker);
@@ -243,7 +243,7 @@ static void finish(wh_worker *worker) {
     whi_req_reap_foreign(worker);
 }
 
-static void orphan(wh_worker *worker) {
+static void free_foreign(wh_worker *worker) {
     // From here on other threads free for themselves.
     whi_req_free_foreign(worker);
     whi_ep_release_aborted(worker);
@@ -275,6 +275,6 @@ const whi_room whi_message_room_table = {.name = "message",
                                          .next_look = whi_object_handler_next_look,
                                          .close = close_all,
                                          .finish = finish,
-                                         .orphan = orphan,
+                                         .free_foreign = free_foreign,
                                          .count = count,
                                          .dump = dump};

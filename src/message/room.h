@@ -4,7 +4,7 @@
 //
 // Tagged messages, objects and active messages; their requests, their matching, their credit, and
 // the end of an endpoint.  Above links; remote memory access is above this room, and is known to it
-// through the table whi_message_user (endpoint.h) and the operations of its requests only.
+// through the table whi_message_up (endpoint.h) and the operations of its requests only.
 #ifndef WHI_MESSAGE_ROOM_H
 #define WHI_MESSAGE_ROOM_H
 
@@ -44,7 +44,7 @@ enum { WHI_ORDERED_CLASSES = 16, WHI_CONTROL_CLASSES = 32 };
 // What the room keeps with a worker.
 typedef struct whi_message_room {
     whi_link_room links;
-    const struct whi_message_user *user;  // set by the room above
+    const struct whi_message_up *up;  // set by the room above
     size_t ep_size;  // of a whole endpoint, to the highest room's part; set by that
     whi_ordered_fn ordered[WHI_ORDERED_CLASSES];       // by class less WHI_CLASS_TAG; NULL: unknown
     whi_control_handler control[WHI_CONTROL_CLASSES];  // by class less WHI_CLASS_UNORDERED
@@ -61,7 +61,7 @@ typedef struct whi_message_room {
     whi_timer frames_timer;
     bool frames_used;  // since its last look
 
-    void (*fetch_ahead)(wh_endpoint *ep);  // what credit that is owed to the peer may be used for
+    void (*prefetch)(wh_endpoint *ep);  // what credit that is owed to the peer may be used for
 
     // The handler of objects (object_handler.c).
     wh_object_fn object_fn;  // NULL: none
@@ -69,11 +69,11 @@ typedef struct whi_message_room {
     whi_deferred object_call;  // looks at all endpoints
     bool object_queued;        // that is to come
     bool object_starved;       // memory was wanting for a receive
-    whi_list orphans;          // objects that allocators have put off and that will not come
+    whi_list detached;         // objects that allocators have put off and that will not come
     bool object_end;           // no handler any more: the worker ends
     // Asked by others: take_object makes the receive of an object that has just arrived and that nobody else wants, or returns
     // NULL if there is no handler, or the object has to wait and is to be kept; drop_objects frees what waits for the handler
-    // at an endpoint that its user has given up.
+    // at an endpoint whose handle its user has released.
     wh_request *(*take_object)(wh_endpoint *ep);
     void (*drop_objects)(wh_endpoint *ep);
 
@@ -82,7 +82,7 @@ typedef struct whi_message_room {
     _Atomic uint32_t foreign_freed;
     // The next three are guarded by the worker's foreign_lock.
     whi_pool foreign;         // requests made by other threads
-    whi_list foreign_free;    // requests of the owner's pool that others have let go of
+    whi_list foreign_free;    // requests of the owner's pool that others have released
     whi_list foreign_aborts;  // endpoints that other threads have aborted
 } whi_message_room;
 

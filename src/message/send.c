@@ -103,16 +103,16 @@ static wh_status send_announcement(wh_request *req) {
     uint8_t *scratch = whi_messages_of(req->worker)->scratch;
     whi_announce announce = {.send_id = req->send_id};
     const void *with;
-    size_t begin = sizeof(announce), more = prefix_of(req, &with), room = WHI_EAGER_MIN;
+    size_t begin = sizeof(announce), more = prefix_of(req, &with), space = WHI_EAGER_MIN;
     bool offers = !req->ops->announces_buffer;
     if (!offers && sizeof(announce) + req->buf.size <= ep->link->eager_max) {
         with = req->buf.ptr;
         more = req->buf.size;
-        room = ep->link->eager_max;
+        space = ep->link->eager_max;
         offers = true;  // of what follows the buffer
     }
     if (offers)
-        begin += whi_offer_write(req, &announce, scratch + begin, room - begin - more);
+        begin += whi_offer_write(req, &announce, scratch + begin, space - begin - more);
     memcpy(scratch, &announce, sizeof(announce));
     if (more)
         memcpy(scratch + begin, with, more);
@@ -205,7 +205,7 @@ unsigned whi_ep_drain(wh_endpoint *ep) {
         wh_request *req = whi_container_of(node, wh_request, queue_link);
         wh_status st = start(req);
         if (st == WH_EAGAIN && !ep->link->doomed) {
-            ep->link->source.blocked = true;
+            ep->link->pollable.blocked = true;
             whi_ep_mark(ep);
         }
         // What waits for the bound of announcements is tried again by what lowers their number, or gives credit.
@@ -217,7 +217,7 @@ unsigned whi_ep_drain(wh_endpoint *ep) {
         else if (st == WH_EBUSY)
             keep_waiting(req);
         else if (st == WH_OK)
-            whi_req_finish(req, WH_OK);
+            whi_req_complete(req, WH_OK);
         else
             whi_req_fail(req, st, "%s to %s: %s", whi_req_text(req), ep->link->name,
                          wh_status_text(st));
@@ -232,7 +232,7 @@ void whi_send_withdraw(wh_request *req, wh_status why) {
         // Too late: the peer has it all, and its word of that is on its way.
         ep->announced--;
         whi_ep_mark(ep);
-        whi_req_finish(req, WH_OK);
+        whi_req_complete(req, WH_OK);
         whi_ep_refresh(ep);
         return;
     }
@@ -253,7 +253,7 @@ void whi_send_withdraw(wh_request *req, wh_status why) {
 // envelope of an object is with the peer, and the lane has not said so yet.
 static bool awaits_word(const wh_request *req) {
     return req->stage == WHI_STAGE_ANNOUNCED ||
-           (req->stage == WHI_STAGE_MOVING && req->held && req->fate != WHI_FATE_LET_GO &&
+           (req->stage == WHI_STAGE_MOVING && req->held && req->fate != WHI_FATE_RETURNED &&
             req->part == WHI_PART_ENVELOPE && req->moved == req->accept);
 }
 
@@ -280,7 +280,7 @@ static wh_status on_grant(whi_link *link, const whi_hdr *hdr, const void *payloa
         whi_ep_mark(req->ep);
     }
     if (!req->accept) {
-        whi_req_finish(req, WH_OK);
+        whi_req_complete(req, WH_OK);
         return WH_OK;
     }
     if (req->ops->next && hdr->aux == WHI_PART_DATA)
@@ -298,7 +298,7 @@ wh_status whi_send_granted(const wh_request *req, const whi_hdr *hdr) {
 }
 
 void whi_send_moved(wh_request *req) {
-    whi_req_finish(req, WH_OK);
+    whi_req_complete(req, WH_OK);
 }
 
 const whi_req_ops whi_tag_send_ops = {.text = "tag send",
@@ -331,10 +331,10 @@ static wh_status on_ack(whi_link *link, const whi_hdr *hdr, const void *payload)
                         link->name);
     wh_status status = rejected ? WH_EREJECTED : WH_OK;
     if (req->held) {
-        req->fate = WHI_FATE_LET_GO;
+        req->fate = WHI_FATE_RETURNED;
         req->why = status;
     } else {
-        whi_req_finish(req, status);
+        whi_req_complete(req, status);
     }
     return WH_OK;
 }

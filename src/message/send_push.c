@@ -26,7 +26,7 @@ static void all_moved(wh_request *req) {
     if (req->fate == WHI_FATE_LAST_CHUNK) {
         // Its endpoint has ended; the link only waited for the chunk to be whole.
         whi_link *link = req->ep->link;
-        whi_ep_let_go(req);
+        whi_ep_returned(req);
         whi_link_maybe_close(link);
     } else {
         req->ops->moved(req);
@@ -52,23 +52,23 @@ static void source_failed(wh_request *req, wh_status st) {
     tell_broken(req);
     if (!req->held && req->ep->state != WHI_EP_OPEN) {
         whi_link *link = req->ep->link;  // which only waited for a chunk to be whole
-        whi_ep_let_go(req);
+        whi_ep_returned(req);
         whi_link_maybe_close(link);
         return;
     }
     whi_req_explain(req, "%s of %llu bytes: the memory cannot be read: %s", whi_req_text(req),
                     (unsigned long long)req->result.size, wh_status_text(st));
     if (req->held) {
-        req->fate = WHI_FATE_LET_GO;
+        req->fate = WHI_FATE_RETURNED;
         req->why = st;
     } else {
-        whi_req_finish(req, st);
+        whi_req_complete(req, st);
     }
 }
 
 void whi_send_back(whi_link *link, wh_request *req) {
-    if (req->fate == WHI_FATE_LET_GO) {
-        whi_ep_let_go(req);
+    if (req->fate == WHI_FATE_RETURNED) {
+        whi_ep_returned(req);
         whi_link_maybe_close(link);
     } else if (req->stage == WHI_STAGE_MOVING && req->moved == req->accept) {
         all_moved(req);
@@ -101,7 +101,8 @@ static wh_status source_of(const wh_request *req, whi_span *src, uint64_t *left)
 
 // withdrawn ends what was withdrawn while a chunk of it was not whole, if that can be: memory that a peer gets.
 static bool withdrawn(wh_request *req, wh_status st) {
-    return st == WH_OK && !req->ops->granted && req->why && req->ops->leave(req, req->why);
+    return st == WH_OK && !req->ops->granted && req->why &&
+           req->ops->withdraw_moving(req, req->why);
 }
 
 static wh_status push_one(whi_link *link, wh_request *req) {
@@ -157,7 +158,7 @@ unsigned whi_send_push(whi_link *link, bool rest_only) {
             whi_container_of(whi_list_first(&whi_messages_on(link)->bulks), wh_request, queue_link);
         wh_status st = push_one(link, req);
         if (st == WH_EAGAIN || st == WH_PENDING) {
-            link->source.blocked = true;
+            link->pollable.blocked = true;
             break;
         }
         if (st != WH_OK) {

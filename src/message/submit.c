@@ -15,13 +15,13 @@ static void post_foreign(whi_work *work) {
     }
     if (req->ops->adopt)
         req->ops->adopt(req);
-    bool cancelled = atomic_load(&req->others.cancel) && !req->ops->gives_up_handle;
+    bool cancelled = atomic_load(&req->others.cancel) && !req->ops->releases_handle;
     wh_status st = cancelled ? WH_ECANCELLED : req->ops->post(req);
     if (st == WH_PENDING)
         return;
     whi_req_accept(req, WHI_STAGE_QUEUED);
     if (st == WH_OK)
-        whi_req_finish(req, st);
+        whi_req_complete(req, st);
     else
         whi_req_fail(req, st, "%s: %s", whi_req_text(req), wh_status_text(st));
 }
@@ -37,7 +37,7 @@ static wh_status submit(wh_request *req, wh_request **out) {
     if (ep)
         atomic_fetch_add(&ep->submitted, 1);
     req->work.fn = post_foreign;
-    wh_status st = whi_worker_submit(worker, &req->work, req->ops->gives_up_handle);
+    wh_status st = whi_worker_submit(worker, &req->work, req->ops->releases_handle);
     if (st == WH_OK)
         return WH_PENDING;
     if (ep)

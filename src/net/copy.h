@@ -20,9 +20,9 @@
 // whi_copy_large copies blocks of WHI_COPY_LARGE bytes and more; it is right for any size.
 void whi_copy_large(void *to, const void *from, size_t size);
 
-// whi_copy_stream copies past the caches: for what is too much to stay in them.  Whoever reads the
+// whi_copy_nontemporal copies past the caches: for what is too much to stay in them.  Whoever reads the
 // destination next fetches it from memory.
-void whi_copy_stream(void *to, const void *from, size_t size);
+void whi_copy_nontemporal(void *to, const void *from, size_t size);
 
 // whi_copy copies a block of any size.
 static inline void whi_copy(void *to, const void *from, size_t size) {

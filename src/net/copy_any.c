@@ -7,6 +7,6 @@ void whi_copy_large(void *to, const void *from, size_t size) {
     memcpy(to, from, size);
 }
 
-void whi_copy_stream(void *to, const void *from, size_t size) {
+void whi_copy_nontemporal(void *to, const void *from, size_t size) {
     memcpy(to, from, size);
 }

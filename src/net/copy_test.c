@@ -39,8 +39,8 @@ TEST(copy_large) {
     check_all(whi_copy_large);
 }
 
-TEST(copy_stream) {
-    check_all(whi_copy_stream);
+TEST(copy_nontemporal) {
+    check_all(whi_copy_nontemporal);
 }
 
 TEST_MAIN()

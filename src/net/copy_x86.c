@@ -2,7 +2,7 @@
 //
 // Copying with 32-byte moves, two cache lines a turn.
 //
-// The destination is aligned first: a store that crosses cache lines costs two, and streaming
+// The destination is aligned first: a store that crosses cache lines costs two, and nontemporal
 // stores must not cross any.  Prefetching by hand was measured and made it slower.
 #include <immintrin.h>
 #include <stdbool.h>
@@ -13,16 +13,16 @@
 enum { VECTOR = 32, BLOCK = 4 * VECTOR };
 
 __attribute__((target("avx2"), always_inline)) static inline void store(__m256i *to, __m256i value,
-                                                                        bool stream) {
-    if (stream)
+                                                                        bool nontemporal) {
+    if (nontemporal)
         _mm256_stream_si256(to, value);
     else
         _mm256_store_si256(to, value);
 }
 
-// `stream` is a constant in both callers.
+// `nontemporal` is a constant in both callers.
 __attribute__((target("avx2"), always_inline)) static inline void
-copy(unsigned char *to, const unsigned char *from, size_t size, bool stream) {
+copy(unsigned char *to, const unsigned char *from, size_t size, bool nontemporal) {
     size_t head = -(uintptr_t)to % VECTOR;
     if (head > size)
         head = size;
@@ -33,10 +33,10 @@ copy(unsigned char *to, const unsigned char *from, size_t size, bool stream) {
         __m256i *out = (__m256i *)(void *)to;
         __m256i a = _mm256_loadu_si256(in), b = _mm256_loadu_si256(in + 1);
         __m256i c = _mm256_loadu_si256(in + 2), d = _mm256_loadu_si256(in + 3);
-        store(out, a, stream);
-        store(out + 1, b, stream);
-        store(out + 2, c, stream);
-        store(out + 3, d, stream);
+        store(out, a, nontemporal);
+        store(out + 1, b, nontemporal);
+        store(out + 2, c, nontemporal);
+        store(out + 3, d, nontemporal);
     }
     memcpy(to, from, size);
 }
@@ -47,7 +47,7 @@ __attribute__((target("avx2"))) static void copy_cached(void *to, const void *fr
 
 __attribute__((target("avx2"))) static void copy_past(void *to, const void *from, size_t size) {
     copy(to, from, size, true);
-    // Streaming stores are ordered by nothing else, and a release store may follow.
+    // Nontemporal stores are ordered by nothing else, and a release store may follow.
     _mm_sfence();
 }
 
@@ -62,7 +62,7 @@ void whi_copy_large(void *to, const void *from, size_t size) {
         memcpy(to, from, size);
 }
 
-void whi_copy_stream(void *to, const void *from, size_t size) {
+void whi_copy_nontemporal(void *to, const void *from, size_t size) {
     if (has_avx2())
         copy_past(to, from, size);
     else

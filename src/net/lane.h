@@ -88,7 +88,7 @@ typedef struct whi_lane_up {
     wh_status (*sink)(void *link, const whi_hdr *hdr, whi_span *span);
     wh_status (*landed)(void *link, const whi_hdr *hdr);
     // A record that was taken has not left as a whole, or the bell for it could not be rung: the owner polls the lane,
-    // or arms it with `want_room`, until that is done.  Called inside `send` and `arm` too.  Optional.
+    // or arms it with `want_space`, until that is done.  Called inside `send` and `arm` too.  Optional.
     void (*unsent)(void *link);
 
     // Only lanes that lend call the next two, also after they were closed: each chunk that is out then comes back by one of
@@ -128,7 +128,7 @@ typedef struct whi_lane_access {
     void (*close)(whi_lane_key *key);
 
     // write and read move `size` > 0 bytes between host memory and `address` in the peer's.  WH_OK: the buffer is free again,
-    // or filled.  WH_PENDING: `done` will say so, and the lane has the buffer until then.  WH_EAGAIN: no room now.  Else the
+    // or filled.  WH_PENDING: `done` will say so, and the lane has the buffer until then.  WH_EAGAIN: no space now.  Else the
     // lane has failed.
     wh_status (*write)(whi_lane *lane, const whi_lane_key *key, uint64_t address, const void *buf,
                        size_t size, whi_lane_done_fn done, void *arg);
@@ -162,26 +162,26 @@ typedef struct whi_lane_ops {
     size_t (*long_limit)(const whi_lane *lane);
 
     // send takes one record whole, header and hdr->size bytes of payload, both copied before it returns.
-    // WH_OK: it will arrive.  WH_EAGAIN: no room now, nothing happened.  Else the lane has failed.
+    // WH_OK: it will arrive.  WH_EAGAIN: no space now, nothing happened.  Else the lane has failed.
     wh_status (*send)(whi_lane *lane, const whi_hdr *hdr, const void *payload);
 
     // push moves the next part of a payload as a chunk: hdr names grant, segment and offset (arg); `src` holds
     // the bytes from hdr->arg on, `size` of them remain (> 0).  WH_OK: *moved > 0 of them have been taken and the
     // chunk is whole.  WH_PENDING: *moved of them (perhaps 0) have been taken, but the lane has announced
     // more: until the rest of this chunk was pushed with the same grant and segment and the following offset it
-    // answers WH_EAGAIN to everything else.  WH_EAGAIN: no room now, nothing happened.
+    // answers WH_EAGAIN to everything else.  WH_EAGAIN: no space now, nothing happened.
     wh_status (*push)(whi_lane *lane, const whi_hdr *hdr, const whi_span *src, uint64_t size,
                       size_t *moved);
 
     // poll delivers up to `budget` records and moves what it can; it returns how many events that were
-    // (room that came back for a waiting sender counts), or a negative wh_status when the lane has failed.
+    // (space that came back for a waiting sender counts), or a negative wh_status when the lane has failed.
     int (*poll)(whi_lane *lane, int budget);
 
-    // arm asks the peer to ring when it sends a record and, with `want_room`, when it makes room; the owner then issues
+    // arm asks the peer to ring when it sends a record and, with `want_space`, when it makes space; the owner then issues
     // one whi_shm_barrier() for all lanes, asks `ready`, and may sleep when that says false.
     // ready returns true when poll, or a send that was refused, would now get further.
-    void (*arm)(whi_lane *lane, bool want_room);
-    bool (*ready)(whi_lane *lane, bool want_room);
+    void (*arm)(whi_lane *lane, bool want_space);
+    bool (*ready)(whi_lane *lane, bool want_space);
 
     // The next four are optional, all or none: a lane that can take a payload out of the peer's memory.
     //

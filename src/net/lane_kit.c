@@ -23,7 +23,7 @@ enum {
 };
 
 typedef struct whi_kit_inbox {
-    uint8_t *room;    // of a bulk message, with its guards
+    uint8_t *space;   // of a bulk message, with its guards
     uint64_t placed;  // bytes whose place was asked for
     uint64_t got;     // bytes that have landed
     bool done;
@@ -193,7 +193,7 @@ static void on_sent(void *link, const whi_hdr *hdr) {
     repay(end, loan);
 }
 
-// said_bulk lets go of a message that is wholly said.
+// said_bulk frees a message that is wholly said.
 static void said_bulk(whi_kit_end *end) {
     if (end->loan) {
         end->loan->said = true;
@@ -305,16 +305,16 @@ static wh_status on_deliver(void *link, const whi_hdr *hdr, const void *payload)
     return WH_OK;
 }
 
-static uint8_t *room_of(whi_kit_end *end, inbox *place, const whi_hdr *hdr, uint64_t size) {
-    if (!place->room) {
-        place->room = malloc(size + 2 * GUARD);
-        MUST(place->room);
+static uint8_t *space_of(whi_kit_end *end, inbox *place, const whi_hdr *hdr, uint64_t size) {
+    if (!place->space) {
+        place->space = malloc(size + 2 * GUARD);
+        MUST(place->space);
         uint64_t key = digest(&end->hears, hdr->ep);
-        memset(place->room, 0xa5, size + 2 * GUARD);
+        memset(place->space, 0xa5, size + 2 * GUARD);
         for (uint64_t i = 0; i < size; i++)
-            place->room[GUARD + i] = (uint8_t)~byte_at(key, i);
+            place->space[GUARD + i] = (uint8_t)~byte_at(key, i);
     }
-    return place->room + GUARD;
+    return place->space + GUARD;
 }
 
 static void consume(void *ctx, uint64_t offset, void *host, size_t size) {
@@ -323,7 +323,7 @@ static void consume(void *ctx, uint64_t offset, void *host, size_t size) {
     const whi_hdr *chunk = &landing->hdr;
     MUST(size > 0 && offset >= chunk->arg);
     MUST(offset - chunk->arg <= chunk->size && size <= chunk->size - (offset - chunk->arg));
-    memcpy(end->inbox[chunk->ep].room + GUARD + offset, host, size);
+    memcpy(end->inbox[chunk->ep].space + GUARD + offset, host, size);
     landing->consumed += size;
 }
 
@@ -364,10 +364,10 @@ static wh_status on_sink(void *link, const whi_hdr *hdr, whi_span *span) {
     MUST(hdr->size > 0 && hdr->arg < size && hdr->size <= size - hdr->arg);
     MUST(end->lane->ops->reorders || hdr->arg == place->placed);
     place->placed += hdr->size;
-    uint8_t *room = room_of(end, place, hdr, size);
+    uint8_t *space = space_of(end, place, hdr, size);
     kit_chunk *chunk = begin_landing(end, hdr);
     if (whi_rng_chance(&end->rng, 50))
-        *span = (whi_span){.ptr = room + hdr->arg};
+        *span = (whi_span){.ptr = space + hdr->arg};
     else
         *span = (whi_span){.move = consume, .ctx = chunk, .base = hdr->arg};
     return WH_OK;
@@ -375,9 +375,9 @@ static wh_status on_sink(void *link, const whi_hdr *hdr, whi_span *span) {
 
 // check_bulk sees that a message that is all there is what was said, and nothing beside it.
 static void check_bulk(whi_kit_end *end, const inbox *place, const whi_hdr *hdr, uint64_t size) {
-    MUST(drawn(place->room + GUARD, digest(&end->hears, hdr->ep), size));
+    MUST(drawn(place->space + GUARD, digest(&end->hears, hdr->ep), size));
     for (int i = 0; i < GUARD; i++)
-        MUST(place->room[i] == 0xa5 && place->room[GUARD + size + (uint64_t)i] == 0xa5);
+        MUST(place->space[i] == 0xa5 && place->space[GUARD + size + (uint64_t)i] == 0xa5);
 }
 
 static wh_status on_landed(void *link, const whi_hdr *hdr) {
@@ -393,8 +393,8 @@ static wh_status on_landed(void *link, const whi_hdr *hdr) {
     if (place->got < size)
         return WH_OK;
     check_bulk(end, place, hdr, size);
-    free(place->room);
-    place->room = NULL;
+    free(place->space);
+    place->space = NULL;
     place->done = true;
     end->heard++;
     return WH_OK;
@@ -427,9 +427,9 @@ bool whi_kit_turn(whi_kit_end *end) {
     if (end->status == WH_OK && whi_rng_chance(&end->rng, 10))
         say_noise(end);
     if (end->status == WH_OK && whi_rng_chance(&end->rng, 10)) {
-        bool want_room = whi_rng_chance(&end->rng, 50);
-        end->lane->ops->arm(end->lane, want_room);
-        (void)end->lane->ops->ready(end->lane, want_room);
+        bool want_space = whi_rng_chance(&end->rng, 50);
+        end->lane->ops->arm(end->lane, want_space);
+        (void)end->lane->ops->ready(end->lane, want_space);
     }
     (void)whi_kit_poll(end, 1 + (int)whi_rng_below(&end->rng, 16));
     return end->status == WH_OK && (end->said < end->says.count || end->heard < end->hears.count);
@@ -499,7 +499,7 @@ static void end_fini(whi_kit_end *end, bool lends) {
         said_bulk(end);
     MUST(!end->loans);
     for (unsigned i = 0; i < end->hears.count; i++)
-        free(end->inbox[i].room);
+        free(end->inbox[i].space);
     free(end->inbox);
     free(end->bulk);
     free(end->eager);

@@ -71,7 +71,7 @@ static whi_kit_message half_limit(const whi_kit_plan *plan, unsigned number) {
     return (whi_kit_message){.size = plan->eager_limit / 2};
 }
 
-// A lane that is not read refuses at some point, has forgotten nothing, and says when it has room.
+// A lane that is not read refuses at some point, has forgotten nothing, and says when it has space.
 void whi_kit_refuse(const whi_kit *kit) {
     enum { PLENTY = 1 << 16 };
     whi_kit_plan plan = {.at = half_limit, .seed = 20, .count = PLENTY};
@@ -82,12 +82,12 @@ void whi_kit_refuse(const whi_kit *kit) {
     MUST(a.said > 0 && a.said < PLENTY);
     b.hears.count = a.says.count = a.said + 50;
     uint64_t late = whi_clock_ns() + PATIENCE_NS;
-    int room = 0;
-    while (room == 0) {
+    int space = 0;
+    while (space == 0) {
         MUST(whi_clock_ns() < late);
         (void)whi_kit_poll(&b, 8);
         step(kit);
-        room = whi_kit_poll(&a, 8);
+        space = whi_kit_poll(&a, 8);
     }
     whi_kit_run(&a, &b);
     MUST(b.heard == a.said && a.said == a.says.count);
@@ -144,8 +144,8 @@ void whi_kit_quiet(const whi_kit *kit) {
     whi_kit_close(&a, &b);
 }
 
-// lose polls an end whose peer has gone until its lane says so.
-static void lose(const whi_kit *kit, whi_kit_end *end) {
+// await_lost polls an end whose peer has gone until its lane says so.
+static void await_lost(const whi_kit *kit, whi_kit_end *end) {
     end->tolerant = true;
     uint64_t late = whi_clock_ns() + PATIENCE_NS;
     for (int polls = 0; end->status == WH_OK && (!kit->deaf || polls < 1000); polls++) {
@@ -168,7 +168,7 @@ void whi_kit_close_pending(const whi_kit *kit) {
         ;
     MUST(a.said > 0);
     whi_kit_hang_up(&a);
-    lose(kit, &b);
+    await_lost(kit, &b);
     MUST(b.heard <= a.said);
     whi_kit_close(&a, &b);
 }
@@ -191,7 +191,7 @@ void whi_kit_close_landing(const whi_kit *kit) {
     step(kit);
     (void)whi_kit_poll(&b, 1);
     whi_kit_hang_up(&b);
-    lose(kit, &a);
+    await_lost(kit, &a);
     whi_kit_close(&a, &b);
 }
 
@@ -205,7 +205,7 @@ void whi_kit_peer_gone(const whi_kit *kit) {
         step(kit);
     MUST(a.status == WH_OK || a.status == WH_EPEER);
     a.status = WH_OK;  // of sending; polling has to say it by itself
-    lose(kit, &a);
+    await_lost(kit, &a);
     whi_kit_close(&a, &b);
 }
 

@@ -123,7 +123,7 @@ static wh_status on_flush_ack(whi_link *link, const whi_hdr *hdr, const void *pa
     if (whi_memory_at(req->ep)->late_error != WH_OK)
         end_late(req);
     else
-        whi_req_finish(req, WH_OK);
+        whi_req_complete(req, WH_OK);
     return WH_OK;
 }
 

@@ -251,7 +251,7 @@ void whi_mr_join(wh_mr *mr, wh_request *req) {
     pthread_mutex_unlock(&mr->table->lock);
 }
 
-void whi_mr_part(wh_request *req) {
+void whi_mr_leave(wh_request *req) {
     wh_mr *mr = whi_access_of(req)->mr;
     if (!mr)
         return;

@@ -71,12 +71,12 @@ WH_CHECK wh_status whi_mr_begin(wh_context *ctx, uint64_t id, unsigned access, u
 void whi_mr_end(wh_mr *mr);
 
 // whi_mr_join makes a request hold the access that was begun, as a transfer that wh_mr_destroy asks to end.  Its worker's owner.
-// whi_mr_part ends that, if it holds one.
+// whi_mr_leave ends that, if it holds one.
 void whi_mr_join(wh_mr *mr, wh_request *req);
-void whi_mr_part(wh_request *req);
+void whi_mr_leave(wh_request *req);
 
-// whi_mr_unlock_or_free frees a registration whose user has given it up and that nothing uses.  The caller holds the
-// table's lock, which is given up.
+// whi_mr_unlock_or_free frees a registration whose user has released it and that nothing uses.  The caller holds the
+// table's lock, which is released.
 void whi_mr_unlock_or_free(wh_mr *mr);
 
 // whi_mr_atomic changes a word of host memory, aligned to its size, and returns what it was.

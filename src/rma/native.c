@@ -97,11 +97,11 @@ static void access_done(void *arg, bool good) {
     whi_link *link = req->ep->link;
     whi_messages_on(link)->held--;
     req->held--;
-    if (req->fate == WHI_FATE_LET_GO) {
-        whi_ep_let_go(req);
+    if (req->fate == WHI_FATE_RETURNED) {
+        whi_ep_returned(req);
         whi_link_maybe_close(link);
     } else if (good) {
-        whi_req_finish(req, WH_OK);
+        whi_req_complete(req, WH_OK);
     }
     // Else the lane has failed, and the link, which ends now, ends the request.
 }

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "net/foreign.h"
+#include "net/untrusted.h"
 #include "rma/native.h"
 
 // is_to_be_had says whether the memory can be reached without its owner's help over the lane that is used.
@@ -138,7 +138,7 @@ static wh_status take_fd(whi_link *link, wh_rkey *rkey) {
         return (wh_status)fd;
     }
     wh_status st = map_memory(rkey, fd);
-    whi_foreign_close(fd);
+    whi_untrusted_close(fd);
     return st == WH_EPROTOCOL ? WH_EKEY : st;
 }
 

@@ -25,7 +25,7 @@ struct wh_rkey {
     whi_mr_shared *shared;
 };
 
-// whi_rkey_release lets go of a key for its user or a request; its last one frees it.
+// whi_rkey_release releases a key for its user or a request; its last one frees it.
 void whi_rkey_release(wh_rkey *rkey);
 
 // whi_rkey_take_over makes a request of another thread hold its key as the owner's do.

@@ -175,7 +175,7 @@ static wh_status post_fence(wh_request *req) {
     return st;
 }
 
-static void fence_ended(wh_request *req, whi_req_stage stage) {
+static void fence_completed(wh_request *req, whi_req_stage stage) {
     (void)stage;
     whi_memory_at(req->ep)->fences -= whi_access_of(req)->counted;
 }
@@ -199,7 +199,7 @@ static wh_status start_access(wh_request *req) {
     return req->ops == &whi_get_ops ? start_get(req) : start_atomic(req);
 }
 
-static void forget(wh_request *req) {
+static void fini(wh_request *req) {
     if (whi_access_of(req)->rkey)
         whi_rkey_release(whi_access_of(req)->rkey);
 }
@@ -221,13 +221,13 @@ static wh_status put_granted(const wh_request *req, const whi_hdr *hdr) {
 // put_moved: a put ends with the peer's answer, but for one that was withdrawn meanwhile.
 static void put_moved(wh_request *req) {
     if (req->why)
-        (void)whi_rma_leave(req, req->why);
+        (void)whi_rma_withdraw_moving(req, req->why);
 }
 
 #define ACCESS_OPS                                                                                 \
     .post = whi_send_post, .start = start_access, .withdraw = whi_send_withdraw,                   \
-    .leave = whi_rma_leave, .ended = whi_rma_ended, .forget = forget, .adopt = adopt,              \
-    .refused = refused, .match = WHI_MATCH_NONE, .holds_close = true
+    .withdraw_moving = whi_rma_withdraw_moving, .completed = whi_rma_completed, .fini = fini,      \
+    .adopt = adopt, .refused = refused, .match = WHI_MATCH_NONE, .holds_close = true
 
 const whi_req_ops whi_put_ops = {ACCESS_OPS, .text = "put", .granted = put_granted,
                                  .moved = put_moved};
@@ -238,7 +238,7 @@ const whi_req_ops whi_fence_ops = {.text = "fence",
                                    .post = post_fence,
                                    .start = start_fence,
                                    .withdraw = whi_send_withdraw,
-                                   .ended = fence_ended,
+                                   .completed = fence_completed,
                                    .match = WHI_MATCH_NONE,
                                    .holds_close = true};
 

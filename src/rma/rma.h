@@ -33,14 +33,14 @@ extern const whi_req_ops whi_serve_put_ops, whi_serve_get_ops;                  
 // whi_rma_served notes that the peer has served the first `count` accesses of an endpoint.
 void whi_rma_served(wh_endpoint *ep, uint64_t count);
 
-// whi_rma_leave ends an access of ours, which is under way and withdrawn, before the peer has had its say.  False:
-// nothing has happened, because a lane has the buffer in its hands, or there is no memory.  whi_rma_may_leave says that much
-// for both sides.
-bool whi_rma_leave(wh_request *req, wh_status why);
-bool whi_rma_may_leave(const wh_request *req);
+// whi_rma_withdraw_moving completes an access of ours, which is under way and withdrawn, before the peer has had its say.
+// False: nothing has happened, because a lane uses the buffer, or there is no memory.  whi_rma_may_withdraw says that much for
+// both sides.
+bool whi_rma_withdraw_moving(wh_request *req, wh_status why);
+bool whi_rma_may_withdraw(const wh_request *req);
 
-// whi_rma_ended follows the end of an access of ours that was at `stage`.
-void whi_rma_ended(wh_request *req, whi_req_stage stage);
+// whi_rma_completed follows the completion of an access of ours that was at `stage`.
+void whi_rma_completed(wh_request *req, whi_req_stage stage);
 
 // whi_flush_init registers the records of flushes (flush.c).
 void whi_flush_init(wh_worker *worker);

@@ -22,7 +22,7 @@ void whi_rma_served(wh_endpoint *ep, uint64_t count) {
         whi_memory_at(ep)->served = count;
 }
 
-void whi_rma_ended(wh_request *req, whi_req_stage stage) {
+void whi_rma_completed(wh_request *req, whi_req_stage stage) {
     wh_endpoint *ep = req->ep;
     if (whi_access_of(req)->native || (stage != WHI_STAGE_ANNOUNCED && stage != WHI_STAGE_MOVING))
         return;
@@ -46,12 +46,12 @@ static void explain(wh_request *req, wh_status status) {
 
 static void fail(wh_request *req, wh_status status) {
     explain(req, status);
-    whi_req_finish(req, status);
+    whi_req_complete(req, status);
 }
 
-// hand_over gives what the peer has yet to serve to a request without a user and a buffer, which is counted in its place: the
+// replace gives what the peer has yet to serve to a request without a user and a buffer, which is counted in its place: the
 // peer counts it, too, and a fence waits for it.  False: there is no memory.
-static bool hand_over(wh_request *req) {
+static bool replace(wh_request *req) {
     wh_endpoint *ep = req->ep;
     bool get = req->ops == &whi_get_ops;
     wh_request *heir = whi_req_new(req->worker, ep, req->ops, NULL, false);
@@ -80,18 +80,18 @@ static bool hand_over(wh_request *req) {
     return true;
 }
 
-bool whi_rma_may_leave(const wh_request *req) {
+bool whi_rma_may_withdraw(const wh_request *req) {
     const whi_link_messages *on = whi_messages_on(req->ep->link);
     bool busy = req->held || on->landing == req || on->mid == req;
     return req->ep->state == WHI_EP_OPEN && !busy;
 }
 
-bool whi_rma_leave(wh_request *req, wh_status why) {
-    if (!whi_rma_may_leave(req))
+bool whi_rma_withdraw_moving(wh_request *req, wh_status why) {
+    if (!whi_rma_may_withdraw(req))
         return false;
     // The word of an atomic nobody touches but whoever handles its answer, which will find nothing.  A put must be gone.
     bool atomic = req->ops == &whi_atomic_ops, put = req->ops == &whi_put_ops;
-    if ((put && req->moved < req->accept) || (!atomic && !hand_over(req)))
+    if ((put && req->moved < req->accept) || (!atomic && !replace(req)))
         return false;
     fail(req, why);
     return true;
@@ -121,7 +121,7 @@ wh_status whi_rma_answered(whi_link *link, const whi_hdr *hdr) {
         return WH_EPROTOCOL;
     if (req->held) {
         // Over, but the lane has yet to say that it is at our memory no more.
-        req->fate = WHI_FATE_LET_GO;
+        req->fate = WHI_FATE_RETURNED;
         req->why = error ? (wh_status)status : WH_OK;
         if (error)
             explain(req, req->why);
@@ -135,7 +135,7 @@ wh_status whi_rma_answered(whi_link *link, const whi_hdr *hdr) {
     }
     if (!put)
         whi_rma_store_old(req->buf.ptr, req->buf.size, hdr->arg);
-    whi_req_finish(req, WH_OK);
+    whi_req_complete(req, WH_OK);
     return WH_OK;
 }
 

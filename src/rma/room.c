@@ -17,7 +17,7 @@ static void link_freed(whi_link *link) {
     whi_rma_link_ended(link);
 }
 
-static void link_cut(whi_link *link) {
+static void link_disconnected(whi_link *link) {
     whi_share_link_ended(link);
 }
 
@@ -25,8 +25,10 @@ static bool settled(wh_endpoint *ep) {
     return whi_native_settled(ep, whi_memory_at(ep)->native);
 }
 
-static const whi_message_user user = {
-    .link_made = link_made, .link_freed = link_freed, .link_cut = link_cut, .settled = settled};
+static const whi_message_up message_up = {.link_made = link_made,
+                                          .link_freed = link_freed,
+                                          .link_disconnected = link_disconnected,
+                                          .settled = settled};
 
 static wh_status on_mapped(whi_link *link, const whi_hdr *hdr, const void *payload) {
     if (hdr->size && !link->rx->ops->access)
@@ -66,7 +68,7 @@ static wh_status on_access(wh_endpoint *ep, const whi_hdr *hdr, const void *payl
 static wh_status init(wh_worker *worker) {
     whi_rma_room *room = whi_memory_of(worker);
     whi_list_init(&room->shares);
-    room->messages.user = &user;
+    room->messages.up = &message_up;
     room->messages.links.link_size = sizeof(whi_link_memory);
     room->messages.ep_size = sizeof(whi_ep_memory);
     whi_flush_init(worker);

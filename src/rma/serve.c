@@ -151,13 +151,13 @@ wh_status whi_serve(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
     return WH_OK;
 }
 
-static void ended(wh_request *req, whi_req_stage stage) {
+static void completed(wh_request *req, whi_req_stage stage) {
     (void)stage;
     wh_endpoint *ep = req->ep;
     wh_status st = req->result.status;
     bool put = req->ops == &whi_serve_put_ops;
     ep->rx_announced--;
-    whi_mr_part(req);
+    whi_mr_leave(req);
     if (ep->state != WHI_EP_OPEN)
         return;
     if (put && st == WH_OK)
@@ -168,23 +168,23 @@ static void ended(wh_request *req, whi_req_stage stage) {
         refuse(ep, req->grant_id, true, st);
 }
 
-// leave_put parts a transfer from its memory, which nothing is at.  The initiator cannot be stopped: what still comes is
-// thrown away, and it is told when it has sent all.
-static bool leave_put(wh_request *req, wh_status why) {
+// withdraw_put takes a transfer away from its memory, which nothing is at.  The initiator cannot be stopped: what still comes
+// is thrown away, and it is told when it has sent all.
+static bool withdraw_put(wh_request *req, wh_status why) {
     (void)why;
-    if (!whi_rma_may_leave(req))
+    if (!whi_rma_may_withdraw(req))
         return false;
     req->disowned = 1;
     req->why = WH_EKEY;
-    whi_mr_part(req);
+    whi_mr_leave(req);
     return true;
 }
 
-static bool leave_get(wh_request *req, wh_status why) {
+static bool withdraw_get(wh_request *req, wh_status why) {
     (void)why;
-    if (!whi_rma_may_leave(req))
+    if (!whi_rma_may_withdraw(req))
         return false;
-    whi_req_finish(req, WH_EKEY);
+    whi_req_complete(req, WH_EKEY);
     return true;
 }
 
@@ -202,9 +202,9 @@ static wh_status never_posted(wh_request *req) {
 
 const whi_req_ops whi_serve_put_ops = {.text = "peer's put",
                                        .post = never_posted,
-                                       .withdraw = whi_req_finish,
-                                       .leave = leave_put,
-                                       .ended = ended,
+                                       .withdraw = whi_req_complete,
+                                       .withdraw_moving = withdraw_put,
+                                       .completed = completed,
                                        .sink = whi_recv_sink,
                                        .landed = whi_recv_landed,
                                        .lendable = put_lendable,
@@ -213,9 +213,9 @@ const whi_req_ops whi_serve_put_ops = {.text = "peer's put",
 
 const whi_req_ops whi_serve_get_ops = {.text = "peer's get",
                                        .post = never_posted,
-                                       .withdraw = whi_req_finish,
-                                       .leave = leave_get,
-                                       .ended = ended,
+                                       .withdraw = whi_req_complete,
+                                       .withdraw_moving = withdraw_get,
+                                       .completed = completed,
                                        .moved = whi_send_moved,
                                        .match = WHI_MATCH_NONE,
                                        .holds_close = true};

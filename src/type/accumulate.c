@@ -5,7 +5,7 @@
 //
 // REPLACE and NO_OP never look at elements and go the way of unpack.  For the others a call must
 // begin and end between elements; the accumulator adds what that leaves out, by keeping the pieces
-// of cut elements in a map from the element's place in the stream to its bytes so far.
+// of cut elements in a map from the element's place in the packed bytes to its bytes so far.
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static void combine_padded(const reducer *self, char *at, size_t n, uint8_t tag)
 }
 
 static bool padded(const whi_basic *basic) {
-    return basic->cls == WHI_CLASS_PAIR && basic->index_at != basic->value;
+    return basic->type_class == WHI_TYPE_CLASS_PAIR && basic->index_at != basic->value;
 }
 
 static bool reduce_bytes(whi_visitor *visitor, uintptr_t at, int64_t size, uint8_t tag) {
@@ -90,7 +90,7 @@ typedef struct element {
     uint8_t tag;
 } element;
 
-// The first piece of a walk from `at` to the end of the stream reaches to the end of a run.
+// The first piece of a walk from `at` to the end of the packed bytes reaches to the end of a run.
 static bool find_in_run(whi_visitor *visitor, uintptr_t at, int64_t size, uint8_t tag) {
     element *self = (element *)visitor;
     int64_t width = whi_basics[tag].size, rest = size % width;
@@ -133,7 +133,7 @@ static void reduce(const target *to, reducer *how, int64_t from, int64_t until) 
 static wh_status prepare(const char *name, const void *buf, int64_t count, const wh_type *type,
                          wh_reduce op, target *to) {
     *to = (target){.buf = (uintptr_t)buf, .count = count, .type = type};
-    wh_status status = whi_stream_check(name, buf, count, type, &to->total);
+    wh_status status = whi_packed_check(name, buf, count, type, &to->total);
     if (status != WH_OK)
         return status;
     if ((unsigned)op >= WH_REDUCES)
@@ -154,7 +154,7 @@ static wh_status check_border(const char *name, const char *what, const target *
 static wh_status run(const char *name, const target *to, size_t offset, size_t size, reducer *how,
                      size_t *actual) {
     if (offset > (size_t)to->total)
-        return whi_type_fail(WH_EINVAL, "%s: offset is %zu, but the stream has %" PRId64 " bytes",
+        return whi_type_fail(WH_EINVAL, "%s: offset is %zu, but there are %" PRId64 " packed bytes",
                              name, offset, to->total);
     size_t left = (size_t)to->total - offset;
     size = size < left ? size : left;
@@ -325,7 +325,8 @@ wh_status wh_accumulator_add(wh_accumulator *acc, size_t offset, const void *pac
     size_t total = (size_t)acc->to.total, actual;
     if (offset > total || size > total - offset)
         return whi_type_fail(
-            WH_EINVAL, "wh_accumulator_add: offset %zu and size %zu pass the stream's end %zu",
+            WH_EINVAL,
+            "wh_accumulator_add: offset %zu and size %zu pass the end %zu of the packed bytes",
             offset, size, total);
     if (acc->op == WH_REDUCE_NO_OP || size == 0)
         return WH_OK;

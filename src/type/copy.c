@@ -38,9 +38,9 @@ wh_status wh_type_copy(void *to, int64_t to_count, const wh_type *to_type, const
                        int64_t from_count, const wh_type *from_type, size_t *actual) {
     int64_t to_size = 0, from_size = 0;
     const whi_plan *to_plan, *from_plan;
-    wh_status status = whi_stream_check("wh_type_copy: to", to, to_count, to_type, &to_size);
+    wh_status status = whi_packed_check("wh_type_copy: to", to, to_count, to_type, &to_size);
     if (status == WH_OK)
-        status = whi_stream_check("wh_type_copy: from", from, from_count, from_type, &from_size);
+        status = whi_packed_check("wh_type_copy: from", from, from_count, from_type, &from_size);
     if (status != WH_OK)
         return status;
     if (!actual)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Cursors: a message that goes through its packed stream in segments.
+// Cursors: a message that goes through its packed bytes in segments.
 //
-// A segment is packed like any part of a stream, with one exception.  A row of a transpose takes one
+// A segment is packed like any other part, with one exception.  A row of a transpose takes one
 // element out of each line of memory, and the next rows take the others; when a segment is shorter
 // than the rows that share lines, most of every line fetched is thrown away.  So a cursor moves such a
 // window of rows at once, through a buffer: it packs ahead of what is asked for, or keeps back what
 // has come until the window is full.  What a segment covers as whole windows goes directly.
 //
-// Invariant: the bytes `kept` of the stream lie in the buffer, which begins where `window` does; they
-// are packed ahead (way PACK: all of the window) or wait to be unpacked (way UNPACK).
+// Invariant: the packed bytes `kept` lie in the buffer, which begins where `window` does; they
+// are packed ahead (direction PACK: all of the window) or wait to be unpacked (direction UNPACK).
 #include <string.h>
 
 #include "base/alloc.h"
@@ -24,11 +24,11 @@ enum {
 struct wh_cursor {
     whi_elements elements;
     const wh_type *type;
-    bool stream[2];     // whether the whole message, packed or unpacked, goes around the cache
-    char *buffer;       // of the largest window; NULL when the layout has none
-    whi_window window;  // whose bytes the buffer holds
+    bool nontemporal[2];  // whether the whole message, packed or unpacked, goes around the cache
+    char *buffer;         // of the largest window; NULL when the layout has none
+    whi_window window;    // whose bytes the buffer holds
     whi_window kept;
-    whi_direction way;
+    whi_direction direction;
 };
 
 wh_status wh_cursor_create(void *buf, int64_t count, const wh_type *type, unsigned flags,
@@ -50,24 +50,24 @@ wh_status wh_cursor_create(void *buf, int64_t count, const wh_type *type, unsign
         return whi_type_fail(WH_ENOMEM, "wh_cursor_create: out of memory");
     }
     *made = (wh_cursor){.elements = elements, .buffer = buffer};
-    for (int way = WHI_PACK; way <= WHI_UNPACK; way++)
-        made->stream[way] =
-            whi_elements_stream(&elements, elements.total, flags, (whi_direction)way);
+    for (int direction = WHI_PACK; direction <= WHI_UNPACK; direction++)
+        made->nontemporal[direction] =
+            whi_elements_nontemporal(&elements, elements.total, flags, (whi_direction)direction);
     made->type = wh_type_retain(whi_type_mutable(type));
     *cursor = made;
     return WH_OK;
 }
 
-static void move(const wh_cursor *c, int64_t from, int64_t to, char *packed, whi_direction way,
-                 bool stream) {
-    whi_order order = {c->elements, from, to, packed, way, stream};
+static void move(const wh_cursor *c, int64_t from, int64_t to, char *packed,
+                 whi_direction direction, bool nontemporal) {
+    whi_order order = {c->elements, from, to, packed, direction, nontemporal};
     whi_crew_run(&order);
 }
 
 static void flush(wh_cursor *c) {
-    if (c->way == WHI_UNPACK && c->kept.from < c->kept.to)
+    if (c->direction == WHI_UNPACK && c->kept.from < c->kept.to)
         move(c, c->kept.from, c->kept.to, c->buffer + (c->kept.from - c->window.from), WHI_UNPACK,
-             c->stream[WHI_UNPACK]);
+             c->nontemporal[WHI_UNPACK]);
     c->kept = (whi_window){0, 0};
 }
 
@@ -76,7 +76,7 @@ static int64_t pack_some(wh_cursor *c, int64_t at, int64_t to, char *packed) {
     if (at < c->kept.from || at >= c->kept.to) {
         whi_window window = whi_elements_window(&c->elements, at);
         if (at == window.from && window.to <= to) {
-            move(c, at, window.to, packed, WHI_PACK, c->stream[WHI_PACK]);
+            move(c, at, window.to, packed, WHI_PACK, c->nontemporal[WHI_PACK]);
             return window.to;
         }
         move(c, window.from, window.to, c->buffer, WHI_PACK, false);
@@ -84,8 +84,8 @@ static int64_t pack_some(wh_cursor *c, int64_t at, int64_t to, char *packed) {
     }
     to = to < c->kept.to ? to : c->kept.to;
     const char *from = c->buffer + (at - c->window.from);
-    if (c->stream[WHI_PACK])
-        whi_stream_copy(packed, from, to - at);
+    if (c->nontemporal[WHI_PACK])
+        whi_nontemporal_copy(packed, from, to - at);
     else
         memcpy(packed, from, (size_t)(to - at));
     return to;
@@ -96,7 +96,8 @@ static int64_t unpack_some(wh_cursor *c, int64_t at, int64_t to, const char *pac
         flush(c);
         c->window = whi_elements_window(&c->elements, at);
         if (at == c->window.from && c->window.to <= to) {
-            move(c, at, c->window.to, (char *)(uintptr_t)packed, WHI_UNPACK, c->stream[WHI_UNPACK]);
+            move(c, at, c->window.to, (char *)(uintptr_t)packed, WHI_UNPACK,
+                 c->nontemporal[WHI_UNPACK]);
             return c->window.to;
         }
         c->kept = (whi_window){at, at};
@@ -115,36 +116,36 @@ static wh_status check(const char *function, wh_cursor *c, size_t offset, const 
         return whi_type_fail(WH_EINVAL, "%s: cursor is NULL", function);
     order->elements = c->elements;
     wh_status status = whi_order_part(function, order, offset, packed, max, actual);
-    if (status == WH_OK && c->way != order->way) {
+    if (status == WH_OK && c->direction != order->direction) {
         flush(c);
-        c->way = order->way;
+        c->direction = order->direction;
     }
     return status;
 }
 
 wh_status wh_cursor_pack(wh_cursor *c, size_t offset, void *packed, size_t max, size_t *actual) {
-    whi_order order = {.way = WHI_PACK};
+    whi_order order = {.direction = WHI_PACK};
     wh_status status = check("wh_cursor_pack", c, offset, packed, max, actual, &order);
     if (status != WH_OK)
         return status;
     if (!c->buffer)
-        move(c, order.from, order.to, packed, WHI_PACK, c->stream[WHI_PACK]);
+        move(c, order.from, order.to, packed, WHI_PACK, c->nontemporal[WHI_PACK]);
     for (int64_t at = order.from; c->buffer && at < order.to;)
         at = pack_some(c, at, order.to, (char *)packed + (at - order.from));
-    if (c->buffer && c->stream[WHI_PACK])
-        whi_stream_fence();
+    if (c->buffer && c->nontemporal[WHI_PACK])
+        whi_nontemporal_fence();
     *actual = (size_t)(order.to - order.from);
     return WH_OK;
 }
 
 wh_status wh_cursor_unpack(wh_cursor *c, size_t offset, const void *packed, size_t size,
                            size_t *actual) {
-    whi_order order = {.way = WHI_UNPACK};
+    whi_order order = {.direction = WHI_UNPACK};
     wh_status status = check("wh_cursor_unpack", c, offset, packed, size, actual, &order);
     if (status != WH_OK)
         return status;
     if (!c->buffer)
-        move(c, order.from, order.to, order.packed, WHI_UNPACK, c->stream[WHI_UNPACK]);
+        move(c, order.from, order.to, order.packed, WHI_UNPACK, c->nontemporal[WHI_UNPACK]);
     for (int64_t at = order.from; c->buffer && at < order.to;)
         at = unpack_some(c, at, order.to, (const char *)packed + (at - order.from));
     *actual = (size_t)(order.to - order.from);

@@ -76,7 +76,7 @@ static void unpack_segment(wh_cursor *cursor, size_t at, size_t size) {
     CHECK_EQ_INT(actual, size);
 }
 
-// Calls `fn` for segments that cover the stream once, in the order that `how` says.
+// Calls `fn` for segments that cover the packed bytes once, in the order that `how` says.
 static void each_segment(const sample *s, wh_cursor *cursor, int how,
                          void (*fn)(wh_cursor *, size_t, size_t)) {
     enum { SEGMENTS = 4096 };
@@ -112,7 +112,7 @@ static void check(sample s) {
         each_segment(&s, cursor, how % 3, unpack_segment);
         CHECK_EQ_INT(wh_cursor_flush(cursor), WH_OK);
         CHECK_MEM(back, seen, ROOM);
-        // From one way to the other: what was kept back is there to be packed.
+        // From one direction to the other: what was kept back is there to be packed.
         memset(back, 0x5a, ROOM);
         unpack_segment(cursor, 0, s.total / 3);
         unpack_segment(cursor, s.total / 3, s.total - s.total / 3);

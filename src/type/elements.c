@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Where elements begin in a packed stream.
+// Where elements begin in packed bytes.
 //
 // All copies in a node but a struct are copies of one child, so a position is found by one division
 // per level, and one pass over the members of a struct: the cost is that of the description, however
@@ -9,7 +9,7 @@
 
 #include "type/type.h"
 
-// A position in the stream: elements before it, and how far it reaches into the one that it cuts.
+// A position in the packed bytes: elements before it, and how far it reaches into the one that it cuts.
 typedef struct position {
     int64_t basics;
     int64_t within;
@@ -69,7 +69,8 @@ wh_status wh_type_get_elements(const wh_type *type, int64_t size, int64_t *basic
     if (!basics)
         return whi_type_fail(WH_EINVAL, "wh_type_get_elements: basics is NULL");
     // Behind the value of a pair its index begins, an element of its own.
-    bool between = at.cut && at.cut->cls == WHI_CLASS_PAIR && at.within == at.cut->value;
+    bool between =
+        at.cut && at.cut->type_class == WHI_TYPE_CLASS_PAIR && at.within == at.cut->value;
     if (at.cut && !between)
         return whi_type_fail(
             WH_EINVAL, "wh_type_get_elements: size is %" PRId64 ", which cuts an element", size);

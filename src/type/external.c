@@ -70,9 +70,10 @@ static void get_long_double(char *to, const char *from) {
 #endif
 
 // One number: `width` bytes here, `wide` bytes there.
-static void convert(char *there, int wide, char *here, int width, unsigned cls, bool unpack) {
-    bool is_signed = cls == WHI_CLASS_INT;
-    if (cls == WHI_CLASS_FLOAT && width == sizeof(long double))
+static void convert(char *there, int wide, char *here, int width, unsigned type_class,
+                    bool unpack) {
+    bool is_signed = type_class == WHI_TYPE_CLASS_INT;
+    if (type_class == WHI_TYPE_CLASS_FLOAT && width == sizeof(long double))
         (unpack ? get_long_double(here, there) : put_long_double(there, here));
     else if (unpack)
         get_number(here, width, there, wide, is_signed);
@@ -82,14 +83,16 @@ static void convert(char *there, int wide, char *here, int width, unsigned cls, 
 
 static void convert_element(char *there, char *here, const whi_basic *basic, bool unpack) {
     int wide = basic->ext32, width = basic->size;
-    if (basic->cls == WHI_CLASS_COMPLEX) {
-        convert(there, wide / 2, here, width / 2, WHI_CLASS_FLOAT, unpack);
-        convert(there + wide / 2, wide / 2, here + width / 2, width / 2, WHI_CLASS_FLOAT, unpack);
-    } else if (basic->cls == WHI_CLASS_PAIR) {
-        convert(there, wide - 4, here, basic->value, basic->value_cls, unpack);
-        convert(there + wide - 4, 4, here + basic->index_at, sizeof(int), WHI_CLASS_INT, unpack);
+    if (basic->type_class == WHI_TYPE_CLASS_COMPLEX) {
+        convert(there, wide / 2, here, width / 2, WHI_TYPE_CLASS_FLOAT, unpack);
+        convert(there + wide / 2, wide / 2, here + width / 2, width / 2, WHI_TYPE_CLASS_FLOAT,
+                unpack);
+    } else if (basic->type_class == WHI_TYPE_CLASS_PAIR) {
+        convert(there, wide - 4, here, basic->value, basic->value_class, unpack);
+        convert(there + wide - 4, 4, here + basic->index_at, sizeof(int), WHI_TYPE_CLASS_INT,
+                unpack);
     } else {
-        convert(there, wide, here, width, basic->cls, unpack);
+        convert(there, wide, here, width, basic->type_class, unpack);
     }
 }
 
@@ -108,7 +111,7 @@ static int64_t extent_of(const wh_type *type) {
 
 int64_t wh_external_size(int64_t count, const wh_type *type) {
     int64_t total = 0, size;
-    if (whi_stream_check("wh_external_size", "", count, type, &total) != WH_OK)
+    if (whi_packed_check("wh_external_size", "", count, type, &total) != WH_OK)
         return -1;
     if (__builtin_mul_overflow(type->at.external, count, &size)) {
         (void)whi_type_fail(WH_EINVAL, "wh_external_size: count is %" PRId64 ", too large", count);
@@ -121,7 +124,7 @@ static wh_status run(const char *name, void *buf, int64_t count, const wh_type *
                      size_t max, bool unpack, size_t *actual) {
     int64_t total = 0;
     const whi_plan *plan;
-    wh_status status = whi_stream_check(name, buf, count, type, &total);
+    wh_status status = whi_packed_check(name, buf, count, type, &total);
     if (status != WH_OK)
         return status;
     if (!actual || (!packed && total && max))

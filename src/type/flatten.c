@@ -59,17 +59,17 @@ static int64_t get_signed(whi_reader *in) {
 typedef struct order {
     whi_hash seen;  // node -> its place + 1
     const wh_type **nodes;
-    size_t n, room;
+    size_t n, space;
 } order;
 
 static wh_status append(order *all, const wh_type *type) {
-    if (all->n == all->room) {
-        size_t room = all->room ? 2 * all->room : 16;
-        const wh_type **nodes = whi_realloc(all->nodes, room * sizeof(const wh_type *));
+    if (all->n == all->space) {
+        size_t space = all->space ? 2 * all->space : 16;
+        const wh_type **nodes = whi_realloc(all->nodes, space * sizeof(const wh_type *));
         if (!nodes)
             return WH_ENOMEM;
         all->nodes = nodes;
-        all->room = room;
+        all->space = space;
     }
     wh_status status = whi_hash_put(&all->seen, (uintptr_t)type, (void *)(all->n + 1));
     if (status == WH_OK)
@@ -116,12 +116,12 @@ static size_t bound(const order *all) {
 }
 
 static wh_status write_all(const order *all, void *data, size_t max, size_t *actual) {
-    size_t room = bound(all);
-    uint8_t *bytes = whi_malloc(room);
+    size_t space = bound(all);
+    uint8_t *bytes = whi_malloc(space);
     if (!bytes)
         return whi_type_fail(WH_ENOMEM, "wh_type_flatten: out of memory");
     whi_writer out;
-    whi_writer_init(&out, bytes, room);
+    whi_writer_init(&out, bytes, space);
     whi_writer_bytes(&out, magic, sizeof(magic));
     put(&out, all->n);
     for (size_t i = 0; i < all->n; i++)
@@ -197,7 +197,7 @@ static wh_status get_node(whi_reader *in, wh_type **nodes, size_t at) {
         return broken("a child that does not come before its parent");
     }
     status = whi_type_seal(node, &nodes[at]);
-    // What a constructor refuses is, in foreign bytes, a breach of the format.
+    // What a constructor refuses is, in untrusted bytes, a breach of the format.
     return status == WH_EINVAL || status == WH_ELIMIT ? WH_EPROTOCOL : status;
 }
 

@@ -41,7 +41,7 @@ static wh_status check_iov(const char *function, const char *name, int64_t value
 
 static wh_status prepare(const char *function, const void *buf, int64_t count, const wh_type *type,
                          int64_t *total, const whi_plan **plan) {
-    wh_status status = whi_stream_check(function, buf, count, type, total);
+    wh_status status = whi_packed_check(function, buf, count, type, total);
     return status == WH_OK ? whi_plan_get(type, WHI_BYTES, plan) : status;
 }
 
@@ -142,7 +142,7 @@ wh_status wh_iov_bytes(const void *buf, int64_t count, const wh_type *type, size
         return status;
     if (offset > (size_t)total)
         return whi_type_fail(WH_EINVAL,
-                             "wh_iov_bytes: offset is %zu, but the stream has %" PRId64 " bytes",
+                             "wh_iov_bytes: offset is %zu, but there are %" PRId64 " packed bytes",
                              offset, total);
     if (!bytes)
         return whi_type_fail(WH_EINVAL, "wh_iov_bytes: bytes is NULL");

@@ -20,7 +20,7 @@ static unsigned char packed[PACKED + 2 * GUARD], wanted[PACKED];
 static int64_t map[PACKED];
 static int checked;
 
-static void check_stream(const wh_type *type, int64_t count, int64_t total, int64_t low,
+static void check_packed(const wh_type *type, int64_t count, int64_t total, int64_t low,
                          unsigned flags, size_t shift) {
     unsigned char *origin = (unsigned char *)((uintptr_t)memory - (uintptr_t)low);
     size_t actual;
@@ -57,8 +57,8 @@ static void check(wh_type *type, int64_t count) {
     for (int64_t i = 0; i < total; i++)
         wanted[i] = memory[map[i] - low];
     for (size_t shift = 0; shift < 64; shift += 21) {
-        check_stream(type, count, total, low, WH_PACK_CACHED, shift);
-        check_stream(type, count, total, low, WH_PACK_STREAM, shift);
+        check_packed(type, count, total, low, WH_PACK_CACHED, shift);
+        check_packed(type, count, total, low, WH_PACK_STREAM, shift);
     }
     check_unpack(type, count, total, low, span, WH_PACK_CACHED);
     check_unpack(type, count, total, low, span, WH_PACK_STREAM);
@@ -111,7 +111,7 @@ TEST(rows) {
     each_set(rows);
 }
 
-// Loops long enough for the streaming kernels, runs that are lines of memory, and runs that lie on a
+// Loops long enough for the nontemporal kernels, runs that are lines of memory, and runs that lie on a
 // page each.
 static void long_rows(void) {
     static const int64_t lengths[] = {1, 8, 24, 64, 96, 128, 1000, 1024, 2048};

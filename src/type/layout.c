@@ -128,7 +128,7 @@ void whi_layout_shift(whi_layout *layout, int64_t offset) {
     layout->end += offset;
 }
 
-// Makes a layout the single child of a new one, so that there is room for loops again.
+// Makes a layout the single child of a new one, so that there is space for loops again.
 static wh_status wrap(whi_layout *layout, whi_arena *arena) {
     whi_layout *child = whi_arena_take(arena, 1, sizeof(*child));
     int64_t *tables = whi_arena_take(arena, 3, sizeof(*tables));
@@ -307,11 +307,11 @@ wh_status whi_layout_list(whi_layout *layout, whi_runs *runs, whi_arena *arena) 
     return WH_OK;
 }
 
-wh_status whi_runs_take(whi_runs *runs, int64_t room, whi_arena *arena) {
+wh_status whi_runs_take(whi_runs *runs, int64_t space, whi_arena *arena) {
     runs->n = 0;
-    runs->off = whi_arena_scratch(arena, (size_t)room, sizeof(*runs->off));
-    runs->len = whi_arena_scratch(arena, (size_t)room, sizeof(*runs->len));
-    runs->tag = whi_arena_scratch(arena, (size_t)room, sizeof(*runs->tag));
+    runs->off = whi_arena_scratch(arena, (size_t)space, sizeof(*runs->off));
+    runs->len = whi_arena_scratch(arena, (size_t)space, sizeof(*runs->len));
+    runs->tag = whi_arena_scratch(arena, (size_t)space, sizeof(*runs->tag));
     return runs->off && runs->len && runs->tag ? WH_OK : WH_ENOMEM;
 }
 

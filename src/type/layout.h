@@ -23,14 +23,14 @@ enum {
     WHI_DIMS = 12,       // loops in one layout; what nests deeper continues in a child layout
     WHI_LIST_STEP = 32,  // a list knows the packed position of every 32nd run
     WHI_EXPAND = 64,     // a struct of no more runs than this becomes one list
-    WHI_TAG_NONE = 255,  // the tag of bytes whose element class does not matter
+    WHI_TAG_NONE = 255,  // the tag of bytes whose type class does not matter
 };
 
 typedef struct whi_layout whi_layout;
 typedef struct whi_leaf whi_leaf;
 
 // A kernel moves n1 x n0 leaves, s1 and s0 bytes apart, between memory from `base` on and the packed
-// stream at `packed`; returns where the stream goes on.
+// bytes at `packed`; returns where these go on.
 typedef char *whi_kernel_fn(const whi_leaf *leaf, char *packed, char *base, int64_t n1, int64_t s1,
                             int64_t n0, int64_t s0);
 
@@ -60,11 +60,11 @@ struct whi_leaf {
     const int64_t *pos;
     // INDEX and SEQ: merged runs that begin before child i.  Ends with the total.
     const int64_t *rpos;
-    const whi_layout *child;      // INDEX: one; SEQ: n, each with its own offset
-    whi_kernel_fn *move[2];       // pack, unpack; chosen when the plan is made
-    whi_kernel_fn *cross[2];      // the same for loops whose inner stride is the larger, or NULL
-    whi_kernel_fn *stream[2];     // the first with stores around the cache, or NULL
-    whi_kernel_fn *cross_stream;  // the second so, for pack only, or NULL
+    const whi_layout *child;        // INDEX: one; SEQ: n, each with its own offset
+    whi_kernel_fn *move[2];         // pack, unpack; chosen when the plan is made
+    whi_kernel_fn *cross[2];        // the same for loops whose inner stride is the larger, or NULL
+    whi_kernel_fn *nontemporal[2];  // the first with stores around the cache, or NULL
+    whi_kernel_fn *cross_nontemporal;  // the second so, for pack only, or NULL
 };
 
 typedef struct whi_dim {
@@ -130,8 +130,8 @@ typedef struct whi_runs {
     uint8_t *tag;
 } whi_runs;
 
-// whi_runs_take makes an empty list with room for `room` runs.
-WH_CHECK wh_status whi_runs_take(whi_runs *runs, int64_t room, whi_arena *arena);
+// whi_runs_take makes an empty list with space for `space` runs.
+WH_CHECK wh_status whi_runs_take(whi_runs *runs, int64_t space, whi_arena *arena);
 
 // whi_layout_list makes a layout of runs, after merging neighbours of one tag.  It changes the list.
 WH_CHECK wh_status whi_layout_list(whi_layout *layout, whi_runs *runs, whi_arena *arena);
@@ -148,7 +148,7 @@ WH_CHECK wh_status whi_layout_shape(whi_layout *layout, whi_arena *arena);
 // whi_layout_pieces counts the runs of a layout without merging, up to `max`: more is max + 1.
 int64_t whi_layout_pieces(const whi_layout *layout, int64_t max);
 
-// whi_layout_expand appends all pieces of a layout, moved by `base`, to `runs`, which has room.
+// whi_layout_expand appends all pieces of a layout, moved by `base`, to `runs`, which has space.
 void whi_layout_expand(const whi_layout *layout, int64_t base, whi_runs *runs);
 
 #endif

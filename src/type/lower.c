@@ -36,7 +36,8 @@ static void lower_basic(const lowering *low, whi_layout *layout, wh_status *stat
     uint8_t tag = low->mode == WHI_TYPED ? low->node->id : WHI_TAG_NONE;
     int64_t index_size = basic->size - basic->value;
     // In a typed layout a pair stays one run, tagged; whoever walks it knows of the padding.
-    if (low->mode == WHI_TYPED || basic->cls != WHI_CLASS_PAIR || basic->index_at == basic->value) {
+    if (low->mode == WHI_TYPED || basic->type_class != WHI_TYPE_CLASS_PAIR ||
+        basic->index_at == basic->value) {
         whi_layout_run(layout, basic->size, tag);
         return;
     }

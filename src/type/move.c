@@ -16,8 +16,8 @@
 
 enum {
     LINE = 64,
-    CHUNK = 4096,       // packed at once on its way around the cache
-    STREAM_COPY = 256,  // less of a run is mostly cut lines
+    CHUNK = 4096,             // packed at once on its way around the cache
+    NONTEMPORAL_LEAST = 256,  // less of a run is mostly cut lines
     OWN_COPY =
         1 << 12,  // beyond the nearest cache a loop of lines beats the string moves of memcpy
 };
@@ -25,8 +25,8 @@ enum {
 typedef struct mover {
     whi_visitor visitor;
     char *packed;
-    whi_direction way;
-    bool stream;
+    whi_direction direction;
+    bool nontemporal;
 } mover;
 
 static int64_t distance(int64_t stride) {
@@ -41,13 +41,13 @@ static bool crosses(int64_t n1, int64_t s1, int64_t n0, int64_t s0) {
 static bool move_grid(whi_visitor *visitor, const whi_leaf *leaf, uintptr_t at, int64_t n1,
                       int64_t s1, int64_t n0, int64_t s0) {
     mover *self = (mover *)visitor;
-    whi_kernel_fn *kernel = leaf->move[self->way];
-    if (leaf->cross[self->way] && crosses(n1, s1, n0, s0))
-        kernel = self->stream && self->way == WHI_PACK && leaf->cross_stream
-                     ? leaf->cross_stream
-                     : leaf->cross[self->way];
-    else if (self->stream && leaf->kind == WHI_RUN && leaf->stream[self->way])
-        kernel = leaf->stream[self->way];
+    whi_kernel_fn *kernel = leaf->move[self->direction];
+    if (leaf->cross[self->direction] && crosses(n1, s1, n0, s0))
+        kernel = self->nontemporal && self->direction == WHI_PACK && leaf->cross_nontemporal
+                     ? leaf->cross_nontemporal
+                     : leaf->cross[self->direction];
+    else if (self->nontemporal && leaf->kind == WHI_RUN && leaf->nontemporal[self->direction])
+        kernel = leaf->nontemporal[self->direction];
     self->packed = kernel(leaf, self->packed, (char *)at, n1, s1, n0, s0);
     return true;
 }
@@ -55,10 +55,10 @@ static bool move_grid(whi_visitor *visitor, const whi_leaf *leaf, uintptr_t at, 
 static bool move_bytes(whi_visitor *visitor, uintptr_t at, int64_t size, uint8_t tag) {
     (void)tag;
     mover *self = (mover *)visitor;
-    char *to = self->way == WHI_PACK ? self->packed : (char *)at;
-    const char *from = self->way == WHI_PACK ? (const char *)at : self->packed;
-    if (self->stream && size >= STREAM_COPY)
-        whi_stream_copy(to, from, size);
+    char *to = self->direction == WHI_PACK ? self->packed : (char *)at;
+    const char *from = self->direction == WHI_PACK ? (const char *)at : self->packed;
+    if (self->nontemporal && size >= NONTEMPORAL_LEAST)
+        whi_nontemporal_copy(to, from, size);
     else if (size < OWN_COPY)
         memcpy(to, from, (size_t)size);
     else
@@ -67,9 +67,9 @@ static bool move_bytes(whi_visitor *visitor, uintptr_t at, int64_t size, uint8_t
     return true;
 }
 
-static void move(const whi_elements *e, int64_t from, int64_t to, char *packed, whi_direction way,
-                 bool stream) {
-    mover self = {{move_grid, move_bytes}, packed, way, stream};
+static void move(const whi_elements *e, int64_t from, int64_t to, char *packed,
+                 whi_direction direction, bool nontemporal) {
+    mover self = {{move_grid, move_bytes}, packed, direction, nontemporal};
     (void)whi_walk(&self.visitor, e->layout, e->count, e->extent, e->buf, from, to);
 }
 
@@ -94,11 +94,12 @@ static bool is_dense(const whi_elements *e) {
     return e->layout->ndims == 0 && (e->count == 1 || e->layout->size == e->extent);
 }
 
-// Whether a kernel streams all of the layout by itself.
-static bool streams_directly(const whi_elements *e, whi_direction way) {
+// Whether a kernel moves all of the layout around the cache by itself.
+static bool nontemporal_directly(const whi_elements *e, whi_direction direction) {
     const whi_leaf *leaf = &e->layout->leaf;
-    return leaf->kind == WHI_RUN && (is_transpose(e) ? way == WHI_PACK && leaf->cross_stream
-                                                     : leaf->stream[way] || is_dense(e));
+    return leaf->kind == WHI_RUN &&
+           (is_transpose(e) ? direction == WHI_PACK && leaf->cross_nontemporal
+                            : leaf->nontemporal[direction] || is_dense(e));
 }
 
 // The lines of each run, but no more than there are.
@@ -110,19 +111,20 @@ int64_t whi_elements_touched(const whi_elements *e, int64_t size) {
     return touched < (double)WHI_TYPE_SPAN ? (int64_t)touched : WHI_TYPE_SPAN;
 }
 
-// Unless told, only what a kernel streams directly goes around the cache: a copy in between loses
+// Unless told, only what a kernel moves so by itself goes around the cache: a copy in between loses
 // what the stores gain.
-bool whi_elements_choose_stream(const whi_elements *e, int64_t size, unsigned flags,
-                                whi_direction way) {
-    bool wanted = flags & WH_PACK_STREAM, direct = streams_directly(e, way);
-    return direct ? wanted || whi_stream_pays((size_t)size, (size_t)whi_elements_touched(e, size))
-                  : wanted && way == WHI_PACK;
+bool whi_elements_choose_nontemporal(const whi_elements *e, int64_t size, unsigned flags,
+                                     whi_direction direction) {
+    bool wanted = flags & WH_PACK_STREAM, direct = nontemporal_directly(e, direction);
+    return direct
+               ? wanted || whi_nontemporal_pays((size_t)size, (size_t)whi_elements_touched(e, size))
+               : wanted && direction == WHI_PACK;
 }
 
 static void move_around_cache(const whi_order *o) {
     const whi_elements *e = &o->elements;
-    if (streams_directly(e, o->way)) {
-        move(e, o->from, o->to, o->packed, o->way, true);
+    if (nontemporal_directly(e, o->direction)) {
+        move(e, o->from, o->to, o->packed, o->direction, true);
         return;
     }
     _Alignas(LINE) char chunk[CHUNK];
@@ -132,7 +134,7 @@ static void move_around_cache(const whi_order *o) {
         size = CHUNK - (int64_t)((uintptr_t)packed % LINE);
         size = size < o->to - from ? size : o->to - from;
         move(e, from, from + size, chunk, WHI_PACK, false);
-        whi_stream_copy(packed, chunk, size);
+        whi_nontemporal_copy(packed, chunk, size);
     }
 }
 
@@ -141,29 +143,29 @@ static bool move_simply(const whi_order *o) {
     const whi_layout *layout = o->elements.layout;
     const whi_leaf *leaf = &layout->leaf;
     if (o->elements.count != 1 || o->to - o->from != layout->size || layout->ndims > 1 ||
-        leaf->kind >= WHI_INDEX || o->stream || layout->size == 0)
+        leaf->kind >= WHI_INDEX || o->nontemporal || layout->size == 0)
         return false;
     int64_t n = layout->ndims ? layout->dim[0].count : 1;
     char *base = (char *)(o->elements.buf + (uintptr_t)layout->off);
-    (void)leaf->move[o->way](leaf, o->packed, base, 1, 0, n, layout->dim[0].stride);
+    (void)leaf->move[o->direction](leaf, o->packed, base, 1, 0, n, layout->dim[0].stride);
     return true;
 }
 
 void whi_order_run(const whi_order *o) {
     if (move_simply(o))
         return;
-    if (!o->stream) {
-        move(&o->elements, o->from, o->to, o->packed, o->way, false);
+    if (!o->nontemporal) {
+        move(&o->elements, o->from, o->to, o->packed, o->direction, false);
         return;
     }
     move_around_cache(o);
-    whi_stream_fence();
+    whi_nontemporal_fence();
 }
 
 // A transpose, and the matrix of it in which a position lies.
 typedef struct matrix {
     whi_dim rows, columns;
-    int64_t begin;    // of the matrix in the stream
+    int64_t begin;    // of the matrix in the packed bytes
     uintptr_t place;  // and in memory
 } matrix;
 
@@ -209,7 +211,7 @@ whi_window whi_elements_window(const whi_elements *e, int64_t at) {
     return (whi_window){m.begin + first * m.rows.size, m.begin + last * m.rows.size};
 }
 
-wh_status whi_stream_check(const char *function, const void *buf, int64_t count,
+wh_status whi_packed_check(const char *function, const void *buf, int64_t count,
                            const wh_type *type, int64_t *total) {
     if (!whi_type_valid(type))
         return whi_type_check(type, function, "type");
@@ -241,7 +243,7 @@ static int64_t span_of(int64_t count, const whi_bounds *at) {
 wh_status whi_elements_open(const char *function, const void *buf, int64_t count,
                             const wh_type *type, unsigned flags, whi_elements *elements) {
     int64_t total = 0;
-    wh_status status = whi_stream_check(function, buf, count, type, &total);
+    wh_status status = whi_packed_check(function, buf, count, type, &total);
     if (status != WH_OK)
         return status;
     if (flags & ~(WH_PACK_CACHED | WH_PACK_STREAM))

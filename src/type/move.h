@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Moving bytes between a layout and its packed stream: what wh_pack, wh_unpack, cursors and helper
+// Moving bytes between a layout and its packed bytes: what wh_pack, wh_unpack, cursors and helper
 // threads have in common.  All arguments have been checked; nothing here can fail.
 #ifndef WHI_TYPE_MOVE_H
 #define WHI_TYPE_MOVE_H
@@ -24,28 +24,28 @@ typedef struct whi_order {
     whi_elements elements;
     int64_t from, to;
     char *packed;
-    whi_direction way;
-    bool stream;  // stores go around the cache
+    whi_direction direction;
+    bool nontemporal;  // stores go around the cache
 } whi_order;
 
 // whi_elements_open checks the arguments that all calls of `function` share and makes the plan.
 WH_CHECK wh_status whi_elements_open(const char *function, const void *buf, int64_t count,
                                      const wh_type *type, unsigned flags, whi_elements *elements);
 
-// whi_elements_stream says whether a transfer of `size` bytes is to go around the cache.
-bool whi_elements_choose_stream(const whi_elements *elements, int64_t size, unsigned flags,
-                                whi_direction way);
-enum { WHI_STREAM_LEAST = 4096 };  // whatever the caller says, less is not worth it
-static inline bool whi_elements_stream(const whi_elements *elements, int64_t size, unsigned flags,
-                                       whi_direction way) {
-    return !(flags & WH_PACK_CACHED) && size >= WHI_STREAM_LEAST &&
-           whi_elements_choose_stream(elements, size, flags, way);
+// whi_elements_nontemporal says whether a transfer of `size` bytes is to go around the cache.
+bool whi_elements_choose_nontemporal(const whi_elements *elements, int64_t size, unsigned flags,
+                                     whi_direction direction);
+enum { WHI_NONTEMPORAL_LEAST = 4096 };  // whatever the caller says, less is not worth it
+static inline bool whi_elements_nontemporal(const whi_elements *elements, int64_t size,
+                                            unsigned flags, whi_direction direction) {
+    return !(flags & WH_PACK_CACHED) && size >= WHI_NONTEMPORAL_LEAST &&
+           whi_elements_choose_nontemporal(elements, size, flags, direction);
 }
 
 // whi_elements_touched returns about how many bytes of lines `size` packed bytes come from.
 int64_t whi_elements_touched(const whi_elements *elements, int64_t size);
 
-// A window of the packed stream that has to be moved at once for a line of memory to be touched once;
+// A window of the packed bytes that has to be moved at once for a line of memory to be touched once;
 // empty when any cut is as good.
 typedef struct whi_window {
     int64_t from, to;

@@ -130,17 +130,17 @@ TEST(comparing_types) {
 static wh_status accumulation(void) {
     int32_t memory[8] = {0};
     const int32_t values[8] = {1, 2, 3, 4, 5, 6, 7, 8};
-    const char *stream = (const char *)values;
+    const char *packed = (const char *)values;
     static const size_t cuts[] = {0, 6, 13, 22, 32};
     wh_accumulator *acc = NULL;
     wh_status failed = WH_OK;
     wh_status status = wh_accumulator_create(memory, 8, basic(WH_TYPE_INT32), WH_REDUCE_SUM, &acc);
     for (int i = 3; status == WH_OK && i >= 0; i--) {
         size_t size = cuts[i + 1] - cuts[i];
-        wh_status st = wh_accumulator_add(acc, cuts[i], stream + cuts[i], size);
+        wh_status st = wh_accumulator_add(acc, cuts[i], packed + cuts[i], size);
         if (st == WH_ENOMEM) {
             failed = st;
-            st = wh_accumulator_add(acc, cuts[i], stream + cuts[i], size);
+            st = wh_accumulator_add(acc, cuts[i], packed + cuts[i], size);
         }
         status = st;
     }

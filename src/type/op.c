@@ -2,7 +2,7 @@
 //
 // One loop per operation and kind of number, all from one list.
 //
-// The kinds are classes and widths, not C types: `long` and `int64_t` share code.  The rules (NaN,
+// The kinds are type classes and widths, not C types: `long` and `int64_t` share code.  The rules (NaN,
 // wrapping, truth) are stated in pack.h.  Elements are copied in and out, because packed ones lie at
 // any address; compilers turn that into plain vector loads.
 #include "type/op.h"
@@ -189,7 +189,7 @@ static whi_op_fn *const functions[KINDS][WH_REDUCES] = {
         PAIRS(ROW_PAIR)};
 
 static kind integer_kind(const whi_basic *basic) {
-    bool is_signed = basic->cls == WHI_CLASS_INT;
+    bool is_signed = basic->type_class == WHI_TYPE_CLASS_INT;
     switch (basic->size) {
     case 1: return is_signed ? KIND_i8 : KIND_u8;
     case 2: return is_signed ? KIND_i16 : KIND_u16;
@@ -219,9 +219,9 @@ static kind kind_of(wh_type_id id) {
     default: break;
     }
     const whi_basic *basic = &whi_basics[id];
-    if (basic->cls == WHI_CLASS_INT || basic->cls == WHI_CLASS_UINT)
+    if (basic->type_class == WHI_TYPE_CLASS_INT || basic->type_class == WHI_TYPE_CLASS_UINT)
         return integer_kind(basic);
-    return basic->cls == WHI_CLASS_BYTE ? KIND_byte : KIND_truth;
+    return basic->type_class == WHI_TYPE_CLASS_BYTE ? KIND_byte : KIND_truth;
 }
 
 whi_op_fn *whi_op_find(wh_reduce op, wh_type_id id) {

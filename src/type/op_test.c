@@ -61,9 +61,11 @@ static void check_integers(wh_type_id id, bool is_signed) {
 TEST(integers_of_all_widths) {
     whi_rng_init(&rng, 1);
     for (int id = 0; id < WH_TYPE_IDS; id++)
-        if (whi_basics[id].cls == WHI_CLASS_INT || whi_basics[id].cls == WHI_CLASS_UINT)
-            check_integers((wh_type_id)id, whi_basics[id].cls == WHI_CLASS_INT);
-    CHECK_EQ_INT(whi_basics[WH_TYPE_CHAR].cls, (char)-1 < 0 ? WHI_CLASS_INT : WHI_CLASS_UINT);
+        if (whi_basics[id].type_class == WHI_TYPE_CLASS_INT ||
+            whi_basics[id].type_class == WHI_TYPE_CLASS_UINT)
+            check_integers((wh_type_id)id, whi_basics[id].type_class == WHI_TYPE_CLASS_INT);
+    CHECK_EQ_INT(whi_basics[WH_TYPE_CHAR].type_class,
+                 (char)-1 < 0 ? WHI_TYPE_CLASS_INT : WHI_TYPE_CLASS_UINT);
 }
 
 #define REDUCE(op, id, a, b)                                                                       \

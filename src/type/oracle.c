@@ -186,7 +186,7 @@ static void measure_copy(int64_t at, const wh_type *child, void *arg) {
 }
 
 static measuring measure_basic(const whi_basic *basic) {
-    bool pair = basic->cls == WHI_CLASS_PAIR;
+    bool pair = basic->type_class == WHI_TYPE_CLASS_PAIR;
     measuring m = {.any = true, .align = basic->align};
     m.b = (whi_oracle_bounds){.size = basic->size,
                               .ub = basic->extent,

@@ -9,12 +9,13 @@
 #include "type/move.h"
 #include "type/plan.h"
 
-// whi_stream_check checks handle, count and buffer of a call and returns the size of the stream.
-WH_CHECK wh_status whi_stream_check(const char *function, const void *buf, int64_t count,
+// whi_packed_check checks handle, count and buffer of a call and returns how many packed bytes
+// there are.
+WH_CHECK wh_status whi_packed_check(const char *function, const void *buf, int64_t count,
                                     const wh_type *type, int64_t *total);
 
-// whi_order_part completes an order that has its elements and its way: up to `max` bytes of the
-// stream from `offset` on.
+// whi_order_part completes an order that has its elements and its direction: up to `max` bytes of
+// the packed bytes from `offset` on.
 WH_CHECK wh_status whi_order_part(const char *function, whi_order *order, size_t offset,
                                   const void *packed, size_t max, const size_t *actual);
 

@@ -22,15 +22,16 @@ struct wh_pack_request {
 
 static wh_status start(const char *function, const void *buf, int64_t count, const wh_type *type,
                        size_t offset, const void *packed, size_t max, unsigned flags,
-                       whi_direction way, wh_pack_request **req) {
-    whi_order order = {.way = way};
+                       whi_direction direction, wh_pack_request **req) {
+    whi_order order = {.direction = direction};
     size_t unused;
     wh_status status = whi_elements_open(function, buf, count, type, flags, &order.elements);
     if (status == WH_OK)
         status = whi_order_part(function, &order, offset, packed, max, &unused);
     if (status != WH_OK)
         return status;
-    order.stream = whi_elements_stream(&order.elements, order.to - order.from, flags, way);
+    order.nontemporal =
+        whi_elements_nontemporal(&order.elements, order.to - order.from, flags, direction);
     if (!req)
         return whi_type_fail(WH_EINVAL, "%s: req is NULL", function);
     wh_pack_request *made = whi_calloc(1, sizeof(*made));

@@ -18,7 +18,7 @@ static wh_status build(const wh_type *type, whi_mode mode, whi_plan *plan) {
         return status;
     whi_arena_free_scratch(&plan->arena);
     if (mode == WHI_TYPED)
-        return WH_OK;  // reductions walk the normal form, element class by element class
+        return WH_OK;  // reductions walk the normal form, type class by type class
     plan->exec = plan->normal;
     status = whi_layout_shape(&plan->exec, &plan->arena);
     whi_arena_free_scratch(&plan->arena);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The streaming policy.
+// When stores go around the cache.
 //
 // Ordinary stores that miss the caches cost a second transfer, the read of the line that is about to
-// be overwritten; streaming stores avoid it, but leave nothing behind for the next reader.  Machines
-// differ: on some the copy of twice the second-level cache is already faster with streaming stores,
+// be overwritten; nontemporal stores avoid it, but leave nothing behind for the next reader.  Machines
+// differ: on some the copy of twice the second-level cache is already faster with nontemporal stores,
 // because the last level is far away; on others the last level is close, and only what does not
 // fit there, source and result together, gains.  One measurement tells the two kinds apart; the cache sizes give the numbers.
 #include "type/policy.h"
@@ -48,13 +48,13 @@ static size_t last_level(void) {
     return kib ? kib << 10 : L3_DEFAULT;
 }
 
-static uint64_t best_of(char *to, const char *from, size_t size, int streaming) {
+static uint64_t best_of(char *to, const char *from, size_t size, int nontemporal) {
     uint64_t best = UINT64_MAX;
     for (int i = 0; i < ROUNDS; i++) {
         uint64_t begin = now_ns();
-        if (streaming) {
-            whi_stream_copy(to, from, (int64_t)size);
-            whi_stream_fence();
+        if (nontemporal) {
+            whi_nontemporal_copy(to, from, (int64_t)size);
+            whi_nontemporal_fence();
         } else {
             memcpy(to, from, size);
         }
@@ -64,7 +64,7 @@ static uint64_t best_of(char *to, const char *from, size_t size, int streaming) 
     return best;
 }
 
-// The footprint from which streaming pays: 1 where it always does.
+// The footprint from which nontemporal stores pay: 1 where it always does.
 static size_t measure(void) {
     size_t size = 2 * second_level(), near = last_level() / 2;
     char *memory = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -72,12 +72,12 @@ static size_t measure(void) {
         return near;
     memset(memory, 1, 2 * size);
     uint64_t plain = best_of(memory, memory + size, size, 0);
-    uint64_t streamed = best_of(memory, memory + size, size, 1);
+    uint64_t nontemporal = best_of(memory, memory + size, size, 1);
     munmap(memory, 2 * size);
-    return streamed + streamed / 20 < plain ? 1 : near;
+    return nontemporal + nontemporal / 20 < plain ? 1 : near;
 }
 
-bool whi_stream_pays(size_t packed, size_t touched) {
+bool whi_nontemporal_pays(size_t packed, size_t touched) {
     static _Atomic size_t known;
     if (packed < second_level() / 2)
         return false;  // the result may stay in this core's cache, on any machine

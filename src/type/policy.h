@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// whi_stream_pays says whether streaming stores are the better default for `packed` bytes that are
-// gathered from `touched` bytes of lines.
+// whi_nontemporal_pays says whether nontemporal stores are the better default for `packed` bytes
+// that are gathered from `touched` bytes of lines.
 //
 // The first call for a size that could matter measures it, which takes a few milliseconds, once.
-bool whi_stream_pays(size_t packed, size_t touched);
+bool whi_nontemporal_pays(size_t packed, size_t touched);
 
 #endif

@@ -109,7 +109,7 @@ static void unpack_part(sample *s, int64_t from, int64_t to) {
     CHECK_EQ_INT(actual, to - from);
 }
 
-// After unpacking, memory holds the stream where the map says and is untouched elsewhere.
+// After unpacking, memory holds the packed bytes where the map says and is untouched elsewhere.
 static void check_unpacked(sample *s) {
     static unsigned char wanted[sizeof(s->other)];
     size_t size = (size_t)s->span + 2 * GUARD;
@@ -128,7 +128,7 @@ static void check_whole(sample *s) {
     check_unpacked(s);
 }
 
-// The stream in two parts, cut at `at`; unpacked last part first.
+// The packed bytes in two parts, cut at `at`; unpacked last part first.
 static void check_cut(sample *s, int64_t at) {
     pack_part(s, 0, at);
     pack_part(s, at, s->total);
@@ -140,7 +140,7 @@ static void check_cut(sample *s, int64_t at) {
     check_unpacked(s);
 }
 
-// The stream in random segments of every size.
+// The packed bytes in random segments of every size.
 static void check_segments(sample *s) {
     memset(s->other, 0x5a, (size_t)s->span + 2 * GUARD);
     int64_t most = 1 + (int64_t)draw(s, (uint64_t)s->total), to;
@@ -206,7 +206,7 @@ static void check_iov(sample *s) {
 }
 
 // The mirror is this program in another process, at other addresses: it reads flattened types,
-// packs memory that it fills like ours, and sends the stream back.
+// packs memory that it fills like ours, and sends the packed bytes back.
 typedef struct question {
     size_t flat;  // bytes of the type that follow
     uint64_t seed;
@@ -326,10 +326,11 @@ static void add_token(int64_t offset, wh_type_id id, void *arg) {
     (void)offset;
     tokens *all = arg;
     const whi_basic *basic = &whi_basics[id];
-    bool pair = basic->cls == WHI_CLASS_PAIR;
-    all->token[all->n++] = (uint16_t)((pair ? basic->value_cls : basic->cls) * 256 + basic->value);
+    bool pair = basic->type_class == WHI_TYPE_CLASS_PAIR;
+    all->token[all->n++] =
+        (uint16_t)((pair ? basic->value_class : basic->type_class) * 256 + basic->value);
     if (pair)
-        all->token[all->n++] = WHI_CLASS_INT * 256 + sizeof(int);
+        all->token[all->n++] = WHI_TYPE_CLASS_INT * 256 + sizeof(int);
 }
 
 typedef struct borders {
@@ -340,14 +341,14 @@ static void add_border(int64_t offset, wh_type_id id, void *arg) {
     (void)offset;
     borders *b = arg;
     b->at += whi_basics[id].size;
-    b->basics += whi_basics[id].cls == WHI_CLASS_PAIR ? 2 : 1;
+    b->basics += whi_basics[id].type_class == WHI_TYPE_CLASS_PAIR ? 2 : 1;
     if (b->at > b->limit)
         return;
     b->border = b->at;
     b->before = b->basics;
 }
 
-// The last end of an element at or below some bytes of the stream.
+// The last end of an element at or below some bytes of the packed bytes.
 static void check_borders(const sample *s) {
     for (int64_t i = 0; i < 5 && s->total; i++) {
         borders b = {.limit = (i * 7919 + (int64_t)s->seed * 104729) % (s->total + 1)};
@@ -359,7 +360,7 @@ static void check_borders(const sample *s) {
     }
 }
 
-// Two samples have one signature exactly when the oracle visits the same classes and widths.
+// Two samples have one signature exactly when the oracle visits the same type classes and widths.
 static void check_signature(const sample *s) {
     static tokens now, before;
     static uint64_t hash_before;

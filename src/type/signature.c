@@ -2,7 +2,7 @@
 //
 // Signatures and equality.
 //
-// A signature is the sequence of element classes and widths.  Its hash is a polynomial over it modulo
+// A signature is the sequence of type classes and widths.  Its hash is a polynomial over it modulo
 // the prime 2^61 - 1, which composes: the hash of two sequences in a row follows from their hashes
 // and lengths, and that of n repetitions takes log n steps.  So no type is ever walked for it, and
 // each node remembers its own.
@@ -41,8 +41,8 @@ static sequence repeat(sequence one, int64_t n) {
     return all;
 }
 
-static sequence token(unsigned cls, unsigned size) {
-    return (sequence){1 + cls * 256 + size, BASE};
+static sequence token(unsigned type_class, unsigned size) {
+    return (sequence){1 + type_class * 256 + size, BASE};
 }
 
 static sequence of_type(const wh_type *type);
@@ -50,9 +50,10 @@ static sequence of_type(const wh_type *type);
 static sequence compute(const wh_type *type) {
     if (type->kind == WH_KIND_BASIC) {
         const whi_basic *basic = &whi_basics[type->id];
-        if (basic->cls != WHI_CLASS_PAIR)
-            return token(basic->cls, basic->size);
-        return join(token(basic->value_cls, basic->value), token(WHI_CLASS_INT, sizeof(int)));
+        if (basic->type_class != WHI_TYPE_CLASS_PAIR)
+            return token(basic->type_class, basic->size);
+        return join(token(basic->value_class, basic->value),
+                    token(WHI_TYPE_CLASS_INT, sizeof(int)));
     }
     sequence all = {0, 1};
     if (type->kind == WH_KIND_STRUCT) {
@@ -78,7 +79,7 @@ static sequence of_type(const wh_type *type) {
 
 wh_status wh_type_signature(const wh_type *type, int64_t count, uint64_t *hash, int64_t *basics) {
     int64_t total = 0, n;
-    wh_status status = whi_stream_check("wh_type_signature", "", count, type, &total);
+    wh_status status = whi_packed_check("wh_type_signature", "", count, type, &total);
     if (status != WH_OK)
         return status;
     if (!hash || !basics)

@@ -51,7 +51,7 @@ typedef struct whi_bounds {
     bool marked;     // lb and ub were set by hand, here or below
 } whi_bounds;
 
-// A plan per purpose: dense bytes for moving, runs of one element class for computing.
+// A plan per purpose: dense bytes for moving, runs of one type class for computing.
 typedef enum whi_mode { WHI_BYTES, WHI_TYPED, WHI_MODES } whi_mode;
 
 struct wh_type {
@@ -69,24 +69,24 @@ struct wh_type {
 };
 
 // What a predefined element is to arithmetic.  Part of a signature, so numbers are fixed.
-typedef enum whi_class {
-    WHI_CLASS_BYTE = 0,
-    WHI_CLASS_BOOL = 1,
-    WHI_CLASS_INT = 2,
-    WHI_CLASS_UINT = 3,
-    WHI_CLASS_FLOAT = 4,
-    WHI_CLASS_COMPLEX = 5,
-    WHI_CLASS_PAIR = 6,
-    WHI_CLASS_BFLOAT = 7,
-    WHI_CLASS_E4M3 = 8,
-    WHI_CLASS_E5M2 = 9,
-} whi_class;
+typedef enum whi_type_class {
+    WHI_TYPE_CLASS_BYTE = 0,
+    WHI_TYPE_CLASS_BOOL = 1,
+    WHI_TYPE_CLASS_INT = 2,
+    WHI_TYPE_CLASS_UINT = 3,
+    WHI_TYPE_CLASS_FLOAT = 4,
+    WHI_TYPE_CLASS_COMPLEX = 5,
+    WHI_TYPE_CLASS_PAIR = 6,
+    WHI_TYPE_CLASS_BFLOAT = 7,
+    WHI_TYPE_CLASS_E4M3 = 8,
+    WHI_TYPE_CLASS_E5M2 = 9,
+} whi_type_class;
 
 typedef struct whi_basic {
     const char *name;
-    uint8_t cls;        // whi_class
-    uint8_t value_cls;  // of a pair's value
-    uint8_t size;       // packed bytes: for a pair value and index, no padding
+    uint8_t type_class;   // whi_type_class
+    uint8_t value_class;  // of a pair's value
+    uint8_t size;         // packed bytes: for a pair value and index, no padding
     uint8_t extent, align;
     uint8_t value;     // bytes of a pair's value, otherwise size
     uint8_t index_at;  // where a pair's index lies in memory
@@ -111,7 +111,7 @@ static inline wh_type *whi_type_mutable(const wh_type *type) {
     return (wh_type *)(uintptr_t)type;
 }
 
-// whi_type_new makes a node with room for its arguments and children, to be filled and sealed.
+// whi_type_new makes a node with space for its arguments and children, to be filled and sealed.
 // A `kind` that does not exist is the caller's mistake.
 WH_CHECK wh_status whi_type_new(wh_type_kind kind, size_t nargs, size_t nchildren, wh_type **type);
 

@@ -227,7 +227,7 @@ TEST(one_normal_form) {
     }
 }
 
-// Counts, displacements and streams beyond 32 bits, without the memory for them.
+// Counts, displacements and packed bytes beyond 32 bits, without the memory for them.
 TEST(large_counts) {
     wh_type *type;
     int64_t len, elements, bytes;
@@ -291,7 +291,7 @@ TEST(counts_beyond_2_31) {
     CHECK_EQ_INT(munmap(memory, span), 0);
 }
 
-TEST(elements_of_a_cut_stream) {
+TEST(elements_of_a_cut_packed) {
     int64_t lengths[] = {1, 2}, displacements[] = {0, 8}, n;
     const wh_type *types[] = {basic(WH_TYPE_INT), basic(WH_TYPE_DOUBLE_INT)};
     wh_type *type;
@@ -340,7 +340,7 @@ TEST(borders_keep_elements_whole) {
     wh_type_release(type);
 }
 
-TEST(signatures_go_by_class_and_width) {
+TEST(signatures_go_by_type_class_and_width) {
     uint64_t a, b;
     int64_t n;
     CHECK_EQ_INT(wh_type_signature(basic(WH_TYPE_INT), 4, &a, &n), WH_OK);

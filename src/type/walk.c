@@ -3,7 +3,7 @@
 // The traversal (walk.h): a cut head, whole passes, a cut tail, at each level of loops.
 //
 // Finding a byte costs one division per loop and one search per table, so a segment anywhere in the
-// stream begins in O(depth) or O(log n).  The whole of a layout takes no division at all.
+// bytes begins in O(depth) or O(log n).  The whole of a layout takes no division at all.
 #include "type/walk.h"
 
 #include <string.h>

@@ -172,19 +172,19 @@ static size_t power_of_two(size_t size) {
 
 // shape_rings makes sizes such as rings and bulk memory can have.
 static void shape_rings(whi_config *config) {
-    const size_t page = 4096, slot_min = 32768, bulk_min = 4 * slot_min;
+    const size_t page = 4096, chunk_min = 32768, bulk_min = 4 * chunk_min;
     const size_t bulk_max = (size_t)1 << 30;  // what a peer accepts
     config->ring_size = power_of_two(config->ring_size);
     config->ring_max = power_of_two(config->ring_max);
-    if (!config->bulk_slot)
+    if (!config->bulk_chunk)
         return;
-    config->bulk_slot = (config->bulk_slot + page - 1) & ~(page - 1);
-    if (config->bulk_slot < slot_min)
-        config->bulk_slot = slot_min;
-    if (config->bulk_slot * config->bulk_slots < bulk_min)
-        config->bulk_slots = bulk_min / config->bulk_slot;
-    if (config->bulk_slots > bulk_max / config->bulk_slot)
-        config->bulk_slots = bulk_max / config->bulk_slot;
+    config->bulk_chunk = (config->bulk_chunk + page - 1) & ~(page - 1);
+    if (config->bulk_chunk < chunk_min)
+        config->bulk_chunk = chunk_min;
+    if (config->bulk_chunk * config->bulk_chunks < bulk_min)
+        config->bulk_chunks = bulk_min / config->bulk_chunk;
+    if (config->bulk_chunks > bulk_max / config->bulk_chunk)
+        config->bulk_chunks = bulk_max / config->bulk_chunk;
 }
 
 static wh_status context_init(wh_context *ctx, const char *const *options) {

@@ -17,8 +17,8 @@
 #include "base/log.h"
 #include "net/shm/shm.h"
 #include "worker/dump.h"
+#include "worker/pollable.h"
 #include "worker/post.h"
-#include "worker/source.h"
 #include "worker/worker.h"
 
 enum {
@@ -86,12 +86,12 @@ static unsigned run_slow(wh_worker *worker) {
     return count;
 }
 
-static whi_source *hot_source(const whi_list *node) {
-    return whi_container_of((whi_list *)(uintptr_t)node, whi_source, hot_link);
+static whi_pollable *hot_pollable(const whi_list *node) {
+    return whi_container_of((whi_list *)(uintptr_t)node, whi_pollable, hot_link);
 }
 
-static whi_source *dirty_source(const whi_list *node) {
-    return whi_container_of((whi_list *)(uintptr_t)node, whi_source, dirty_link);
+static whi_pollable *dirty_pollable(const whi_list *node) {
+    return whi_container_of((whi_list *)(uintptr_t)node, whi_pollable, dirty_link);
 }
 
 static int next_countdown(const wh_worker *worker) {
@@ -99,7 +99,7 @@ static int next_countdown(const wh_worker *worker) {
         return 1;
     whi_rooms_foreach(room, worker) if ((*room)->busy && (*room)->busy(worker)) return 1;
     for (const whi_list *node = worker->hot.next; node != &worker->hot; node = node->next)
-        if (hot_source(node)->syscall)
+        if (hot_pollable(node)->syscall)
             return PASSES_SOCKET;
     return PASSES_BUSY;
 }
@@ -120,23 +120,23 @@ static void cool_idle(wh_worker *worker) {
     whi_list idle;
     whi_list_init(&idle);
     whi_list_foreach(node, &worker->hot) {
-        whi_source *source = hot_source(node);
-        uint32_t patience = source->syscall ? IDLE_SOCKET : IDLE_PASSES;
-        if (source->idle > patience && !source->dirty && source->rings) {
+        whi_pollable *pollable = hot_pollable(node);
+        uint32_t patience = pollable->syscall ? IDLE_SOCKET : IDLE_PASSES;
+        if (pollable->idle > patience && !pollable->dirty && pollable->rings) {
             whi_list_remove(node);
             whi_list_push_back(&idle, node);
-            source->ops->arm(source);
+            pollable->ops->arm(pollable);
         }
     }
     if (whi_list_empty(&idle))
         return;
     whi_shm_barrier();
     whi_list_foreach(node, &idle) {
-        whi_source *source = hot_source(node);
+        whi_pollable *pollable = hot_pollable(node);
         whi_list_remove(node);
-        source->hot = false;
-        if (source->ops->ready(source))
-            whi_source_heat(worker, source);
+        pollable->hot = false;
+        if (pollable->ops->ready(pollable))
+            whi_pollable_heat(worker, pollable);
     }
 }
 
@@ -151,11 +151,11 @@ unsigned whi_worker_pass(wh_worker *worker) {
     if (atomic_load_explicit(&worker->gate.sleeping, memory_order_relaxed))
         atomic_store_explicit(&worker->gate.sleeping, 0, memory_order_relaxed);
     unsigned count = 0;
-    // A handler may end any source, not only its own: whi_source_cool keeps the cursor off what it takes out.
+    // A handler may end any pollable, not only its own: whi_pollable_cool keeps the cursor off what it takes out.
     for (whi_list *node = worker->hot.next; node != &worker->hot; node = worker->hot_next) {
         worker->hot_next = node->next;
-        whi_source *source = hot_source(node);
-        count += source->ops->pass(source);
+        whi_pollable *pollable = hot_pollable(node);
+        count += pollable->ops->pass(pollable);
     }
     if (__builtin_expect(!whi_mpsc_empty(&worker->submit), 0))
         count += whi_worker_submit_run(worker);
@@ -170,13 +170,13 @@ unsigned whi_worker_pass(wh_worker *worker) {
     }
     if (!whi_list_empty(&worker->dirty)) {
         whi_list_foreach(node, &worker->dirty) {
-            whi_source *source = dirty_source(node);
-            if (!source->hot)
-                count += source->ops->send(source);
+            whi_pollable *pollable = dirty_pollable(node);
+            if (!pollable->hot)
+                count += pollable->ops->send(pollable);
         }
     }
     if (!whi_list_empty(&worker->completed))
-        count += worker->tell(worker);
+        count += worker->notify(worker);
     if (!whi_list_empty(&worker->dead))
         count += whi_worker_reap(worker);
     worker->in_progress = false;
@@ -195,20 +195,20 @@ static bool all_quiet(const wh_worker *worker) {
         !whi_mpsc_empty(&worker->submit) || !whi_posts_empty(worker) || atomic_load(&worker->ask))
         return false;
     for (const whi_list *node = worker->dirty.next; node != &worker->dirty; node = node->next)
-        if (!dirty_source(node)->blocked)
+        if (!dirty_pollable(node)->blocked)
             return false;
     return true;
 }
 
-// arm_sources arms the hot sources and those that wait for room, and says whether all may sleep.
-static bool arm_sources(wh_worker *worker) {
+// arm_pollables arms the hot pollables and those that wait for space, and says whether all may sleep.
+static bool arm_pollables(wh_worker *worker) {
     whi_list_foreach(node, &worker->hot) {
-        whi_source *source = hot_source(node);
-        source->ops->arm(source);
+        whi_pollable *pollable = hot_pollable(node);
+        pollable->ops->arm(pollable);
     }
     whi_list_foreach(node, &worker->dirty) {
-        whi_source *source = dirty_source(node);
-        source->ops->want_room(source);
+        whi_pollable *pollable = dirty_pollable(node);
+        pollable->ops->want_space(pollable);
     }
     whi_shm_barrier();
     bool quiet = true;
@@ -217,12 +217,12 @@ static bool arm_sources(wh_worker *worker) {
         worker->countdown = 0;  // the next pass gives the room its turn
     }
     whi_list_foreach(node, &worker->hot) {
-        whi_source *source = hot_source(node);
-        quiet = quiet && !source->ops->ready(source);
+        whi_pollable *pollable = hot_pollable(node);
+        quiet = quiet && !pollable->ops->ready(pollable);
     }
     whi_list_foreach(node, &worker->dirty) {
-        whi_source *source = dirty_source(node);
-        quiet = quiet && !source->ops->has_room(source);
+        whi_pollable *pollable = dirty_pollable(node);
+        quiet = quiet && !pollable->ops->has_space(pollable);
     }
     return quiet;
 }
@@ -232,15 +232,15 @@ static wh_status try_sleep(wh_worker *worker) {
     if (!all_quiet(worker))
         return WH_EBUSY;
     atomic_store(&worker->gate.sleeping, 1);
-    if (!arm_sources(worker) || !all_quiet(worker)) {
+    if (!arm_pollables(worker) || !all_quiet(worker)) {
         atomic_store(&worker->gate.sleeping, 0);
         return WH_EBUSY;
     }
-    // From here on each source's descriptor brings it back.
+    // From here on each pollable's descriptor brings it back.
     whi_list_foreach(node, &worker->hot) {
-        whi_source *source = hot_source(node);
-        if (source->rings)  // one within the process has none, and nothing to say while we sleep
-            whi_source_cool(worker, source);
+        whi_pollable *pollable = hot_pollable(node);
+        if (pollable->rings)  // one within the process has none, and nothing to say while we sleep
+            whi_pollable_cool(worker, pollable);
     }
     worker->counters.sleeps++;
     return WH_OK;

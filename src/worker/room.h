@@ -47,8 +47,8 @@ typedef struct whi_room {
     void (*close)(wh_worker *worker);
     void (*finish)(wh_worker *worker);
 
-    // orphan frees what other threads have left for the owner, who is gone.  Under foreign_lock.
-    void (*orphan)(wh_worker *worker);
+    // free_foreign frees what other threads have left, when the owner is gone.  Under foreign_lock.
+    void (*free_foreign)(wh_worker *worker);
 
     // count adds up the room's counters; dump prints what people want to see of it.
     void (*count)(const wh_worker *worker, wh_counters *counters);

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "worker/worker.h"
 
-wh_status whi_worker_submit(wh_worker *worker, whi_work *work, bool gives_up) {
+wh_status whi_worker_submit(wh_worker *worker, whi_work *work, bool releases) {
     wh_status st = WH_OK;
     if (worker->fork_generation != whi_fork_generation())
         return WH_EFORKED;
@@ -16,8 +16,8 @@ wh_status whi_worker_submit(wh_worker *worker, whi_work *work, bool gives_up) {
         st = WH_ECLOSED;
     else if (!whi_mpsc_push(&worker->submit, work))
         st = WH_EAGAIN;
-    // A close gives up what may be the last handle: without the lock the worker could be gone.
-    bool last = st == WH_OK && gives_up;
+    // A close releases what may be the last handle: without the lock the worker could be gone.
+    bool last = st == WH_OK && releases;
     if (last)
         whi_worker_notify(worker);
     pthread_mutex_unlock(&worker->foreign_lock);

@@ -22,8 +22,8 @@
 #include "base/sync.h"
 #include "base/thread.h"
 #include "worker/dump.h"
+#include "worker/pollable.h"
 #include "worker/post.h"
-#include "worker/source.h"
 
 _Thread_local char whi_thread_token __attribute__((tls_model("initial-exec")));
 
@@ -40,7 +40,7 @@ static void in_child(void *arg) {
     // Another thread may have held the lock, and been in the middle of what it guards.  What the parent's threads had is
     // left alone: each call only needs to get as far as WH_EFORKED.
     pthread_mutex_init(&worker->foreign_lock, NULL);
-    pthread_mutex_init(&worker->borrow_lock, NULL);
+    pthread_mutex_init(&worker->entry_lock, NULL);
     whi_rooms_foreach(room, worker) if ((*room)->in_child)(*room)->in_child(worker);
 }
 
@@ -82,7 +82,7 @@ static void free_worker(wh_worker *w) {
     if (w->event_fd >= 0)
         close(w->event_fd);
     pthread_mutex_destroy(&w->foreign_lock);
-    pthread_mutex_destroy(&w->borrow_lock);
+    pthread_mutex_destroy(&w->entry_lock);
     whi_context_release(w->ctx);
     whi_free(w->accept_data);
     whi_free(w);
@@ -158,7 +158,7 @@ wh_status whi_worker_new(wh_context *ctx, const wh_worker_opts *opts, size_t siz
     w->rooms = rooms;
     whi_context_retain(ctx);
     pthread_mutex_init(&w->foreign_lock, NULL);
-    pthread_mutex_init(&w->borrow_lock, NULL);
+    pthread_mutex_init(&w->entry_lock, NULL);
     wh_status st = worker_init(w, opts);
     if (st == WH_OK) {
         w->fork_node.fn = in_child;
@@ -253,50 +253,50 @@ void whi_worker_defer(wh_worker *worker, whi_deferred *deferred, void (*fn)(whi_
     whi_list_push_back(&worker->dead, &deferred->link);
 }
 
-// A progress thread and a thread that borrows the worker pass it to and fro by this word.
-enum { BORROW_NONE, BORROW_ASKED, BORROW_GIVEN };
+// A progress thread and a thread that enters the worker pass it to and fro by this word.
+enum { ENTRY_NONE, ENTRY_ASKED, ENTRY_GIVEN };
 
-// lend rests the progress thread while another one owns the worker.
-static void lend(wh_worker *worker) {
-    if (atomic_load(&worker->borrow) != BORROW_ASKED)
+// rest halts the progress thread while another one owns the worker.
+static void rest(wh_worker *worker) {
+    if (atomic_load(&worker->entry) != ENTRY_ASKED)
         return;
-    atomic_store(&worker->borrow, BORROW_GIVEN);
-    whi_futex_wake(&worker->borrow, 1);
-    while (atomic_load(&worker->borrow) == BORROW_GIVEN)
-        (void)whi_futex_wait(&worker->borrow, BORROW_GIVEN, WHI_FOREVER);
+    atomic_store(&worker->entry, ENTRY_GIVEN);
+    whi_futex_wake(&worker->entry, 1);
+    while (atomic_load(&worker->entry) == ENTRY_GIVEN)
+        (void)whi_futex_wait(&worker->entry, ENTRY_GIVEN, WHI_FOREVER);
 }
 
 wh_status whi_worker_enter(wh_worker *worker) {
     wh_status st = whi_worker_check(worker);
     if (st == WH_OK) {
-        worker->borrow_depth += worker->borrow_depth != 0;
+        worker->entry_depth += worker->entry_depth != 0;
         return WH_OK;
     }
     if (st != WH_ETHREAD || !worker->has_thread)
         return st;
-    pthread_mutex_lock(&worker->borrow_lock);
+    pthread_mutex_lock(&worker->entry_lock);
     st = whi_worker_check(worker);
     if (st != WH_ETHREAD) {  // it was destroyed meanwhile, and its thread is gone
-        pthread_mutex_unlock(&worker->borrow_lock);
+        pthread_mutex_unlock(&worker->entry_lock);
         return st;
     }
-    atomic_store(&worker->borrow, BORROW_ASKED);
+    atomic_store(&worker->entry, ENTRY_ASKED);
     wh_worker_wake(worker);
-    while (atomic_load(&worker->borrow) == BORROW_ASKED)
-        (void)whi_futex_wait(&worker->borrow, BORROW_ASKED, WHI_FOREVER);
-    worker->borrow_depth = 1;
-    worker->lender = atomic_load(&worker->owner);
+    while (atomic_load(&worker->entry) == ENTRY_ASKED)
+        (void)whi_futex_wait(&worker->entry, ENTRY_ASKED, WHI_FOREVER);
+    worker->entry_depth = 1;
+    worker->resting = atomic_load(&worker->owner);
     atomic_store(&worker->owner, &whi_thread_token);
     return WH_OK;
 }
 
 void whi_worker_leave(wh_worker *worker) {
-    if (!worker->borrow_depth || --worker->borrow_depth)
+    if (!worker->entry_depth || --worker->entry_depth)
         return;
-    atomic_store(&worker->owner, worker->lender);
-    atomic_store(&worker->borrow, BORROW_NONE);
-    whi_futex_wake(&worker->borrow, 1);
-    pthread_mutex_unlock(&worker->borrow_lock);
+    atomic_store(&worker->owner, worker->resting);
+    atomic_store(&worker->entry, ENTRY_NONE);
+    whi_futex_wake(&worker->entry, 1);
+    pthread_mutex_unlock(&worker->entry_lock);
 }
 
 static void *thread_main(void *arg) {
@@ -306,7 +306,7 @@ static void *thread_main(void *arg) {
         wh_status st = wh_worker_wait(worker, -1);
         assert(st == WH_OK);  // without a limit there is nothing else to come back for
         (void)st;
-        lend(worker);
+        rest(worker);
     }
     return NULL;
 }
@@ -323,10 +323,10 @@ static wh_status start_thread(wh_worker *worker) {
     return WH_OK;
 }
 
-// stop_thread makes the caller the owner.  It keeps the lock of those who borrow, who could wait for ever for a thread
+// stop_thread makes the caller the owner.  It keeps the lock of those who enter, who could wait for ever for a thread
 // that has ended.
 static void stop_thread(wh_worker *worker) {
-    pthread_mutex_lock(&worker->borrow_lock);
+    pthread_mutex_lock(&worker->entry_lock);
     atomic_store(&worker->thread_stop, true);
     wh_worker_wake(worker);
     pthread_join(worker->thread, NULL);
@@ -352,7 +352,7 @@ static bool more_ends(const wh_worker *worker) {
 // run_ends does what ends leave behind, until nothing is left.
 static void run_ends(wh_worker *worker) {
     for (int rounds = 0; rounds < 1000 && more_ends(worker); rounds++) {
-        (void)worker->tell(worker);
+        (void)worker->notify(worker);
         (void)whi_posts_run(worker);
         (void)whi_worker_reap(worker);
         close_rooms(worker);  // a callback may have started something
@@ -405,9 +405,9 @@ void wh_worker_destroy(wh_worker *worker) {
     pthread_mutex_lock(&worker->foreign_lock);
     worker->destroyed = true;
     // From here on other threads free for themselves; what they have left for the owner until now is done here.
-    whi_rooms_foreach(room, worker) if ((*room)->orphan)(*room)->orphan(worker);
+    whi_rooms_foreach(room, worker) if ((*room)->free_foreign)(*room)->free_foreign(worker);
     atomic_store(&worker->owner, NULL);
     if (stops)
-        pthread_mutex_unlock(&worker->borrow_lock);
+        pthread_mutex_unlock(&worker->entry_lock);
     whi_worker_unlock_or_free(worker);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Worker: one progress domain, and what its owner thread keeps of it: sources that are polled, timers,
+// Worker: one progress domain, and what its owner thread keeps of it: pollables, timers,
 // descriptors, the sleep, and work from other threads.
 //
 // A worker does not know what runs on it: the rooms above add a part of their own and a table of
@@ -27,7 +27,7 @@
 #include "worker/context.h"
 #include "worker/room.h"
 
-typedef struct whi_source whi_source;
+typedef struct whi_pollable whi_pollable;
 
 // Something in the worker's epoll set.  `fn` runs in progress; the watch may go away in any callback.
 typedef struct whi_watch {
@@ -42,11 +42,11 @@ struct wh_worker {
     uint64_t eager_max;
 
     // Progress.
-    whi_list hot;        // sources that are polled each pass
+    whi_list hot;        // those that are polled in each pass
     whi_list *hot_next;  // the one that is polled next, in the middle of that
-    whi_list dirty;      // sources with something to send
-    whi_list completed;  // operations whose end has to be told, which `tell` does
-    unsigned (*tell)(wh_worker *worker);
+    whi_list dirty;      // pollables with something to send
+    whi_list completed;  // operations whose users are to be notified, which `notify` does
+    unsigned (*notify)(wh_worker *worker);
     int countdown;  // passes until sockets and timers have their turn
     bool in_progress;
     whi_list dead;  // whi_deferred: called at the end of this pass
@@ -76,19 +76,19 @@ struct wh_worker {
     whi_mpsc submit;   // of whi_work
     _Atomic bool ask;  // a room has something to do that another thread has left for it
     _Atomic bool thread_stop;
-    _Atomic bool destroyed;   // written under foreign_lock
-    _Atomic uint32_t borrow;  // BORROW_*: what passes between a borrower and the progress thread
+    _Atomic bool destroyed;  // written under foreign_lock
+    _Atomic uint32_t entry;  // ENTRY_*: what passes between the progress thread and who enters
     pthread_mutex_t
         foreign_lock;  // guards what other threads leave for the owner, and the worker's end
     pthread_t thread;
     bool has_thread;  // never changes
     // Held by the thread that owns the worker for a moment, and by the one that destroys a worker with a progress thread.
-    pthread_mutex_t borrow_lock;
-    unsigned borrow_depth;
-    const void *lender;  // the progress thread's token meanwhile
-    size_t handles;      // endpoints and listeners that the user holds
-    bool submit_closed;  // under foreign_lock: other threads' work comes too late
-    bool dumps;          // SIGUSR1 asks for one
+    pthread_mutex_t entry_lock;
+    unsigned entry_depth;
+    const void *resting;  // the progress thread's token meanwhile
+    size_t handles;       // endpoints and listeners that the user holds
+    bool submit_closed;   // under foreign_lock: other threads' work comes too late
+    bool dumps;           // SIGUSR1 asks for one
     uint32_t dumps_seen;
     whi_fork_node fork_node;
     uint32_t fork_generation;
@@ -134,7 +134,7 @@ void whi_worker_leave(wh_worker *worker);
     })
 
 // whi_worker_unlock_or_free frees a destroyed worker once nobody has a handle of it.  The caller holds foreign_lock,
-// which is given up.
+// which is released.
 void whi_worker_unlock_or_free(wh_worker *worker);
 
 // whi_worker_watch adds a descriptor to what wakes the worker; `events` as for epoll.
@@ -164,8 +164,8 @@ typedef struct whi_work {
 } whi_work;
 
 // whi_worker_submit hands work over: WH_OK, WH_EAGAIN when the queue is full, WH_ECLOSED, WH_EFORKED.  On an error nothing
-// has happened.  `gives_up`: the caller has no handle of the worker's after it.  Any thread.
-WH_CHECK wh_status whi_worker_submit(wh_worker *worker, whi_work *work, bool gives_up);
+// has happened.  `releases`: the caller has no handle of the worker's after it.  Any thread.
+WH_CHECK wh_status whi_worker_submit(wh_worker *worker, whi_work *work, bool releases);
 
 // whi_worker_submit_run takes what other threads have handed over.
 unsigned whi_worker_submit_run(wh_worker *worker);

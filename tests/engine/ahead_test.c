@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Small messages beyond the credit: they are fetched before their receives are there, and are otherwise like any other.
+// Small messages beyond the credit: they are prefetched, and are otherwise like any other.
 #include "engine/test_kit.h"
 
 enum { SIZE = 1000, COUNT = 300, EAGER = 61, FIRST = 30 };
@@ -66,7 +66,7 @@ static void receive_rest(int from) {
 }
 
 // Without any progress, more is received than came with the credit.
-TEST(fetched_before_their_receives) {
+TEST(prefetched) {
     begin();
     duo_for(&d, 5);
     for (int i = FIRST; i < EAGER + 20; i++) {

@@ -92,7 +92,7 @@ TEST(rejects_another_and_fails) {
     each_receiver(WH_ENOMEM, WH_EREJECTED);
 }
 
-// ---- on a lane that lends, the end of a send may be known before the lane has let go of it
+// ---- on a lane that lends, the end of a send may be known before the lane has returned it
 
 enum { HEAD = 4 << 20 };
 static const char *const by_socket[] = {"lanes=stream", NULL};
@@ -123,8 +123,8 @@ static wh_request *send_held(wh_status says) {
     return send;
 }
 
-static void let_go(wh_request *send, wh_status expected, const char *why) {
-    UNTIL(&d, send->fate == WHI_FATE_LET_GO);
+static void returned(wh_request *send, wh_status expected, const char *why) {
+    UNTIL(&d, send->fate == WHI_FATE_RETURNED);
     CHECK_EQ_INT(wh_request_status(send), WH_PENDING);
     send->held = 0;
     whi_send_back(d.to->link, send);
@@ -137,14 +137,14 @@ static void let_go(wh_request *send, wh_status expected, const char *why) {
 }
 
 TEST(sentence_of_a_rejected_send_that_is_held) {
-    let_go(send_held(WH_ENOMEM), WH_EREJECTED, "object send to");
+    returned(send_held(WH_ENOMEM), WH_EREJECTED, "object send to");
 }
 
 TEST(sentence_of_a_held_send_whose_endpoint_ends) {
     wh_request *send = send_held(WH_PENDING);
     wh_endpoint_abort(d.from);
     d.from = NULL;
-    let_go(send, WH_EPEER, "the peer has aborted the endpoint");
+    returned(send, WH_EPEER, "the peer has aborted the endpoint");
 }
 
 TEST_MAIN()

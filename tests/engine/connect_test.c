@@ -2,7 +2,7 @@
 //
 // Connecting and closing: who ends up on which link, when both dial, dial twice, dial themselves, or close and come again.
 #include "engine/test_kit.h"
-#include "link/hand.h"
+#include "link/acceptor.h"
 
 enum { AT_ONCE = 8 };
 
@@ -97,19 +97,19 @@ static void step(wh_worker *worker, int passes) {
 
 // Offers that cross: each side has answered the other's before it sees the answer to its own.  One of the two
 // connections must be kept, the same on both sides.
-TEST(offers_cross) {
+TEST(hellos_cross) {
     unsigned crossed = 0;
     for (int round = 0; round < 72; round++) {
         begin(NULL);
         wh_endpoint *a = dial(d.client, d.address), *b = dial(d.server, other_address);
         step(d.server, round % 6);
         step(d.client, round / 6 % 6);
-        for (int i = 0; i < 50 && !whi_hand_pending(d.server, d.client->uuid); i++)
+        for (int i = 0; i < 50 && !whi_acceptor_pending(d.server, d.client->uuid); i++)
             step(d.server, 1);
-        for (int i = 0; i < 50 && !whi_hand_pending(d.client, d.server->uuid); i++)
+        for (int i = 0; i < 50 && !whi_acceptor_pending(d.client, d.server->uuid); i++)
             step(d.client, 1);
-        crossed += whi_hand_pending(d.server, d.client->uuid) &&
-                   whi_hand_pending(d.client, d.server->uuid);
+        crossed += whi_acceptor_pending(d.server, d.client->uuid) &&
+                   whi_acceptor_pending(d.client, d.server->uuid);
         UNTIL(&d, wh_endpoint_status(a) != WH_PENDING && wh_endpoint_status(b) != WH_PENDING);
         CHECK_EQ_STR(wh_endpoint_error(a), "");
         CHECK_EQ_STR(wh_endpoint_error(b), "");

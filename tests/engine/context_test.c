@@ -43,16 +43,16 @@ TEST(options_that_are_wrong) {
 
 // Each of the two is within its limits, and their product is not what a peer would accept.
 TEST(bulk_memory_is_bounded) {
-    static const char *const options[] = {"bulk_slot=1G", "bulk_slots=64", NULL};
+    static const char *const options[] = {"bulk_chunk=1G", "bulk_chunks=64", NULL};
     duo d;
     duo_begin(&d, options, options);
-    CHECK_EQ_INT(d.ctx[0]->config.bulk_slots, 1);
+    CHECK_EQ_INT(d.ctx[0]->config.bulk_chunks, 1);
     duo_connect(&d);
     duo_end(&d);
     wh_context *ctx = NULL;
-    CHECK_EQ_INT(create("bulk_slot=20M", "bulk_slots=64", &ctx), WH_OK);
-    CHECK_EQ_INT(ctx->config.bulk_slot, 20 << 20);
-    CHECK_EQ_INT(ctx->config.bulk_slots, 51);
+    CHECK_EQ_INT(create("bulk_chunk=20M", "bulk_chunks=64", &ctx), WH_OK);
+    CHECK_EQ_INT(ctx->config.bulk_chunk, 20 << 20);
+    CHECK_EQ_INT(ctx->config.bulk_chunks, 51);
     wh_context_destroy(ctx);
 }
 

@@ -77,7 +77,7 @@ TEST(link_made_anew_while_the_old_one_closes) {
 
 enum { MANY = 100 };
 static wh_endpoint *many[2 * MANY];
-static size_t most_hands;
+static size_t most_acceptors;
 
 static void dial_many(wh_endpoint **eps, wh_worker *worker, const char *address, const char *secret,
                       uint32_t timeout_ms) {
@@ -88,10 +88,10 @@ static void dial_many(wh_endpoint **eps, wh_worker *worker, const char *address,
 
 // settle lets all of them end or be open, and notes how many handshakes the server had at a time.
 static void settle(wh_endpoint **eps, int count) {
-    most_hands = 0;
+    most_acceptors = 0;
     for (int i = 0; i < count; i++)
-        KIT_UNTIL(duo_pass(&d); if (whi_links_of(d.server)->hand_count > most_hands) most_hands =
-                                    whi_links_of(d.server)->hand_count,
+        KIT_UNTIL(duo_pass(&d); if (whi_links_of(d.server)->acceptor_count > most_acceptors)
+                                    most_acceptors = whi_links_of(d.server)->acceptor_count,
                                 "settle", !eps[i] || wh_endpoint_status(eps[i]) != WH_PENDING);
 }
 
@@ -119,9 +119,9 @@ static void end_many(wh_listener *more) {
     duo_end(&d);
 }
 
-static void begin_many(const char *lanes, int hands) {
+static void begin_many(const char *lanes, int handshakes) {
     char bound[32];
-    snprintf(bound, sizeof(bound), "handshake_max=%d", hands);
+    snprintf(bound, sizeof(bound), "handshake_max=%d", handshakes);
     const char *const options[] = {bound, lanes, NULL};
     duo_begin(&d, options, options);
 }
@@ -134,7 +134,7 @@ static void all_get_in(const char *lanes, bool linked) {
     dial_many(many, d.client, d.address, NULL, 0);
     settle(many, MANY);
     CHECK_EQ_INT(count_as(many, MANY, WH_OK), MANY);
-    CHECK(most_hands <= 2);
+    CHECK(most_acceptors <= 2);
     CHECK_EQ_INT(whi_hash_count(&whi_links_of(d.client)->links), 1);
     end_many(NULL);
 }
@@ -161,7 +161,7 @@ TEST(many_to_a_name) {
     dial_many(many, d.client, address, NULL, 0);
     settle(many, MANY);
     CHECK_EQ_INT(count_as(many, MANY, WH_OK), MANY);
-    CHECK(most_hands <= 2);
+    CHECK(most_acceptors <= 2);
     end_many(NULL);
 }
 
@@ -180,7 +180,7 @@ TEST(many_to_a_blob) {
         CHECK_EQ_INT(wh_endpoint_connect_blob(d.client, blob, size, NULL, &many[i]), WH_OK);
     settle(many, MANY);
     CHECK_EQ_INT(count_as(many, MANY, WH_OK), MANY);
-    CHECK(most_hands <= 2);
+    CHECK(most_acceptors <= 2);
     d.server = other;
     drop_many(many, MANY);
     for (unsigned i = 0; i < d.accepted_count; i++)

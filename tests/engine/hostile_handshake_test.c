@@ -41,7 +41,7 @@ static void listen_to_log(void) {
 static void end(void) {
     honest(&victim);
     CHECK_EQ_INT(wh_endpoint_status(victim.to), WH_OK);
-    PUMP_UNTIL(&victim, whi_links_of(victim.server)->hand_count == 0);
+    PUMP_UNTIL(&victim, whi_links_of(victim.server)->acceptor_count == 0);
     duo_end(&victim);
 }
 
@@ -102,11 +102,11 @@ TEST(half_handshakes) {
     raw r;
     for (int i = 0; i < 3; i++) {
         // Cut off in the record, before it, and after the answer.
-        whi_hello hello = raw_says(&victim, WHI_HELLO_OFFER);
+        whi_hello hello = raw_says(&victim, WHI_STEP_HELLO);
         uint8_t bytes[WHI_HELLO_SIZE];
         whi_hello_encode(&hello, bytes);
         if (i == 2)
-            CHECK(raw_offer(&victim, &r, port, 0));
+            CHECK(raw_hello(&victim, &r, port, 0));
         fds[i] = i == 2 ? r.fd : raw_tcp(port);
         if (i < 2)
             CHECK(raw_write(&victim, fds[i], bytes, i ? 500 : 8));
@@ -126,7 +126,7 @@ TEST(slow_peer) {
     begin();
     listen_to_log();
     int fd = raw_tcp(port);
-    whi_hello hello = raw_says(&victim, WHI_HELLO_OFFER);
+    whi_hello hello = raw_says(&victim, WHI_STEP_HELLO);
     uint8_t bytes[WHI_HELLO_SIZE];
     whi_hello_encode(&hello, bytes);
     uint64_t start = whi_clock_ns();
@@ -165,9 +165,9 @@ TEST(no_descriptors) {
     for (int local = 0; local < 2; local++) {
         int fd = local ? raw_local(whi_local_name(victim.server)) : raw_tcp(port);
         CHECK(waits_without_descriptors(fd) < OFTEN);
-        PUMP_UNTIL(&victim, whi_links_of(victim.server)->hand_count == 1);
+        PUMP_UNTIL(&victim, whi_links_of(victim.server)->acceptor_count == 1);
         close(fd);
-        PUMP_UNTIL(&victim, whi_links_of(victim.server)->hand_count == 0);
+        PUMP_UNTIL(&victim, whi_links_of(victim.server)->acceptor_count == 0);
     }
     CHECK(logged("E-HND-05"));
     end();
@@ -202,7 +202,7 @@ static size_t heap_used(void) {
     return info.uordblks + info.hblkhd;
 }
 
-// Whoever has not finished the handshake costs one small record, silent or with an offer as long as it may be.
+// Whoever has not finished the handshake costs one small record, silent or with a hello as long as it may be.
 TEST(strangers_cost_a_record) {
     enum { STRANGERS = 50, RECORD_MAX = 4096 };
     static const char *const patient[] = {"handshake_timeout=60s", NULL};
@@ -211,14 +211,14 @@ TEST(strangers_cost_a_record) {
     size_t before = heap_used();
     whi_alloc_fail_at(UINT64_MAX);
     for (unsigned i = 0; i < STRANGERS; i++) {
-        whi_hello hello = raw_says(&victim, WHI_HELLO_OFFER);
+        whi_hello hello = raw_says(&victim, WHI_STEP_HELLO);
         uint8_t bytes[WHI_HELLO_SIZE];
         memset(hello.host, 'h', sizeof(hello.host) - 1);
         whi_hello_encode(&hello, bytes);
         fds[i] = raw_tcp(port);
         if (i % 2)
             CHECK(send(fds[i], bytes, sizeof(bytes), MSG_NOSIGNAL) == sizeof(bytes));
-        while (whi_links_of(victim.server)->hand_count <= i)
+        while (whi_links_of(victim.server)->acceptor_count <= i)
             (void)wh_worker_progress(victim.server);
     }
     for (int i = 1; i < STRANGERS; i += 2) {
@@ -245,7 +245,7 @@ TEST(two_thousand_that_say_nothing) {
         crowd[i] = raw_tcp(port);
         if (i % 16 == 0)
             pump(&victim);
-        CHECK(whi_links_of(victim.server)->hand_count <= HANDSHAKE_MAX);
+        CHECK(whi_links_of(victim.server)->acceptor_count <= HANDSHAKE_MAX);
     }
     newcomer();
     CHECK(logged("W-HND-06") && logged("handshake_max=64"));
@@ -254,18 +254,18 @@ TEST(two_thousand_that_say_nothing) {
     end();
 }
 
-// All places are taken by peers that have made a good offer and go no further: they cannot keep them.
-TEST(two_thousand_that_only_offer) {
+// All places are taken by peers that have sent a good hello and go no further: they cannot keep them.
+TEST(two_thousand_that_only_say_hello) {
     more_descriptors(2 * CROWD + 1000);
     begin();
     for (int i = 0; i < CROWD; i++) {
-        whi_hello hello = raw_says(&victim, WHI_HELLO_OFFER);
+        whi_hello hello = raw_says(&victim, WHI_STEP_HELLO);
         uint8_t bytes[WHI_HELLO_SIZE];
         crowd[i] = raw_tcp(port);
         (void)raw_hello_write(&victim, crowd[i], &hello, bytes);
-        CHECK(whi_links_of(victim.server)->hand_count <= HANDSHAKE_MAX);
+        CHECK(whi_links_of(victim.server)->acceptor_count <= HANDSHAKE_MAX);
     }
-    CHECK_EQ_INT(whi_links_of(victim.server)->hand_count, HANDSHAKE_MAX);
+    CHECK_EQ_INT(whi_links_of(victim.server)->acceptor_count, HANDSHAKE_MAX);
     newcomer();
     for (int i = 0; i < CROWD; i++)
         close(crowd[i]);
@@ -334,12 +334,12 @@ TEST(listener_without_the_configured_secret) {
     end();
 }
 
-static void offer_with_secret(raw *r) {
-    CHECK(raw_offer(&victim, r, port, WHI_HELLO_HAS_SECRET));
+static void hello_with_secret(raw *r) {
+    CHECK(raw_hello(&victim, r, port, WHI_HELLO_HAS_SECRET));
 }
 
 static void check_refused(const whi_hello *last) {
-    CHECK_EQ_INT(last->step, WHI_HELLO_REJECT);
+    CHECK_EQ_INT(last->step, WHI_STEP_REJECT);
     CHECK_EQ_INT(last->status, WH_EAUTH);
 }
 
@@ -349,11 +349,11 @@ TEST(a_flood_of_refusals_hides_no_guess) {
     listen_to_log();
     for (int i = 0; i < 20; i++) {
         raw r;
-        CHECK(!raw_offer(&victim, &r, port, 0));
+        CHECK(!raw_hello(&victim, &r, port, 0));
         close(r.fd);
     }
     raw guess;
-    offer_with_secret(&guess);
+    hello_with_secret(&guess);
     whi_hello last = raw_confirm(&victim, &guess, "wrong", 0);
     check_refused(&last);
     close(guess.fd);
@@ -369,16 +369,16 @@ TEST(forged_proofs) {
     // None, another secret's, the victim's own sent back, and one that is wrong by a bit.
     static const char *const secrets[] = {"", "wrong"};
     for (int i = 0; i < 2; i++) {
-        offer_with_secret(&r);
+        hello_with_secret(&r);
         last = raw_confirm(&victim, &r, secrets[i], 0);
         check_refused(&last);
         close(r.fd);
     }
     for (int i = 0; i < 2; i++) {
-        whi_hello confirm = raw_says(&victim, WHI_HELLO_CONFIRM);
+        whi_hello confirm = raw_says(&victim, WHI_STEP_CONFIRM);
         uint8_t bytes[WHI_HELLO_SIZE];
-        offer_with_secret(&r);
-        CHECK_EQ_INT(whi_hello_prove("right", WHI_ROLE_CONNECTOR, r.offer, r.answer, confirm.mac),
+        hello_with_secret(&r);
+        CHECK_EQ_INT(whi_hello_prove("right", WHI_ROLE_CONNECTOR, r.hello, r.answer, confirm.mac),
                      WH_OK);
         confirm.mac[31] ^= 0x80;
         if (i)
@@ -396,21 +396,21 @@ TEST(forged_proofs) {
 TEST(replayed_handshake) {
     begin_with(secret_options, secret_options);
     raw good;
-    offer_with_secret(&good);
-    whi_hello confirm = raw_says(&victim, WHI_HELLO_CONFIRM), last;
+    hello_with_secret(&good);
+    whi_hello confirm = raw_says(&victim, WHI_STEP_CONFIRM), last;
     uint8_t recorded[WHI_HELLO_SIZE];
-    CHECK_EQ_INT(whi_hello_prove("right", WHI_ROLE_CONNECTOR, good.offer, good.answer, confirm.mac),
+    CHECK_EQ_INT(whi_hello_prove("right", WHI_ROLE_CONNECTOR, good.hello, good.answer, confirm.mac),
                  WH_OK);
     CHECK(raw_hello_write(&victim, good.fd, &confirm, recorded));
     CHECK(raw_hello_read(&victim, good.fd, &last));
-    CHECK_EQ_INT(last.step, WHI_HELLO_READY);
+    CHECK_EQ_INT(last.step, WHI_STEP_READY);
     close(good.fd);
     PUMP_UNTIL(&victim, whi_link_find(victim.server, good.me.uuid) == NULL);
 
     int fd = raw_tcp(port);
-    CHECK(raw_write(&victim, fd, good.offer, WHI_HELLO_SIZE));
+    CHECK(raw_write(&victim, fd, good.hello, WHI_HELLO_SIZE));
     CHECK(raw_hello_read(&victim, fd, &last));
-    CHECK_EQ_INT(last.step, WHI_HELLO_ANSWER);
+    CHECK_EQ_INT(last.step, WHI_STEP_ANSWER);
     CHECK(memcmp(last.nonce, good.peer.nonce, sizeof(last.nonce)) != 0);
     CHECK(raw_write(&victim, fd, recorded, WHI_HELLO_SIZE));
     CHECK(raw_hello_read(&victim, fd, &last));
@@ -499,14 +499,14 @@ TEST(two_listeners_with_secrets_of_their_own) {
 TEST(another_version) {
     begin();
     listen_to_log();
-    whi_hello hello = raw_says(&victim, WHI_HELLO_OFFER), last;
+    whi_hello hello = raw_says(&victim, WHI_STEP_HELLO), last;
     uint8_t bytes[WHI_HELLO_SIZE];
     hello.version_min = 7;
     hello.version_max = 9;
     int fd = raw_tcp(port);
     CHECK(raw_hello_write(&victim, fd, &hello, bytes));
     CHECK(raw_hello_read(&victim, fd, &last));
-    CHECK_EQ_INT(last.step, WHI_HELLO_REJECT);
+    CHECK_EQ_INT(last.step, WHI_STEP_REJECT);
     CHECK_EQ_INT(last.status, WH_EVERSION);
     CHECK(strstr(last.text, "versions 1 to 1 at the listener") && strstr(last.text, "7 to 9"));
     CHECK(logged("W-HND-01") && logged("7 to 9"));
@@ -538,9 +538,9 @@ TEST(wrong_token) {
     begin();
     listen_to_log();
     raw r;
-    CHECK(raw_offer(&victim, &r, port, 0));
+    CHECK(raw_hello(&victim, &r, port, 0));
     CHECK(r.peer.local_name[0]);
-    whi_hello confirm = raw_says(&victim, WHI_HELLO_CONFIRM), last;
+    whi_hello confirm = raw_says(&victim, WHI_STEP_CONFIRM), last;
     uint8_t bytes[WHI_HELLO_SIZE];
     confirm.flags = WHI_HELLO_LOCAL;
     memcpy(confirm.token, r.peer.token, sizeof(confirm.token));
@@ -548,7 +548,7 @@ TEST(wrong_token) {
     int fd = raw_local(r.peer.local_name);
     CHECK(raw_hello_write(&victim, fd, &confirm, bytes));
     CHECK(raw_hello_read(&victim, fd, &last));
-    CHECK_EQ_INT(last.step, WHI_HELLO_REJECT);
+    CHECK_EQ_INT(last.step, WHI_STEP_REJECT);
     CHECK(strstr(last.text, "token"));
     CHECK(logged("W-HND-01") && logged("token was not given out"));
     close(fd);
@@ -561,14 +561,14 @@ TEST(used_token) {
     begin();
     raw r;
     raw_link_local(&victim, &r, port);
-    whi_hello confirm = raw_says(&victim, WHI_HELLO_CONFIRM), last;
+    whi_hello confirm = raw_says(&victim, WHI_STEP_CONFIRM), last;
     uint8_t bytes[WHI_HELLO_SIZE];
     confirm.flags = WHI_HELLO_LOCAL;
     memcpy(confirm.token, r.peer.token, sizeof(confirm.token));
     int fd = raw_local(r.peer.local_name);
     CHECK(raw_hello_write(&victim, fd, &confirm, bytes));
     CHECK(raw_hello_read(&victim, fd, &last));
-    CHECK_EQ_INT(last.step, WHI_HELLO_REJECT);
+    CHECK_EQ_INT(last.step, WHI_STEP_REJECT);
     close(fd);
     close(r.fd);
     end();
@@ -578,8 +578,8 @@ TEST(used_token) {
 TEST(gone_before_ready) {
     begin();
     raw r;
-    CHECK(raw_offer(&victim, &r, port, 0));
-    whi_hello confirm = raw_says(&victim, WHI_HELLO_CONFIRM);
+    CHECK(raw_hello(&victim, &r, port, 0));
+    whi_hello confirm = raw_says(&victim, WHI_STEP_CONFIRM);
     uint8_t bytes[WHI_HELLO_SIZE];
     confirm.flags = WHI_HELLO_LOCAL;
     memcpy(confirm.token, r.peer.token, sizeof(confirm.token));
@@ -588,25 +588,25 @@ TEST(gone_before_ready) {
     whi_hello_encode(&confirm, bytes);
     CHECK(send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL) == sizeof(bytes));
     uint64_t start = whi_clock_ns();
-    PUMP_UNTIL(&victim, whi_links_of(victim.server)->hand_count == 0);
+    PUMP_UNTIL(&victim, whi_links_of(victim.server)->acceptor_count == 0);
     CHECK(whi_clock_ns() - start < HANDSHAKE_MS / 2 * WHI_NS_PER_MS);
     close(fd);
     close(r.fd);
     end();
 }
 
-TEST(confirmation_without_an_offer) {
+TEST(confirmation_without_a_hello) {
     begin();
     raw r;
-    CHECK(raw_offer(&victim, &r, port, 0));
+    CHECK(raw_hello(&victim, &r, port, 0));
     const int fds[2] = {raw_tcp(port), raw_local(r.peer.local_name)};
     for (int i = 0; i < 2; i++) {
-        whi_hello confirm = raw_says(&victim, WHI_HELLO_CONFIRM), last;
+        whi_hello confirm = raw_says(&victim, WHI_STEP_CONFIRM), last;
         uint8_t bytes[WHI_HELLO_SIZE];
         confirm.flags = i ? 0 : WHI_HELLO_LOCAL;  // the flag means nothing on TCP
         CHECK(raw_hello_write(&victim, fds[i], &confirm, bytes));
         CHECK(raw_hello_read(&victim, fds[i], &last));
-        CHECK_EQ_INT(last.step, WHI_HELLO_REJECT);
+        CHECK_EQ_INT(last.step, WHI_STEP_REJECT);
         close(fds[i]);
     }
     close(r.fd);
@@ -616,23 +616,23 @@ TEST(confirmation_without_an_offer) {
 TEST(steps_out_of_turn) {
     begin();
     listen_to_log();
-    static const whi_hello_step steps[] = {WHI_HELLO_ANSWER, WHI_HELLO_READY, WHI_HELLO_EXISTING,
-                                           WHI_HELLO_REJECT};
+    static const whi_hello_step steps[] = {WHI_STEP_ANSWER, WHI_STEP_READY, WHI_STEP_EXISTING,
+                                           WHI_STEP_REJECT};
     for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
         whi_hello hello = raw_says(&victim, steps[i]), last;
         uint8_t bytes[WHI_HELLO_SIZE];
         int fd = raw_tcp(port);
         CHECK(raw_hello_write(&victim, fd, &hello, bytes));
         CHECK(raw_hello_read(&victim, fd, &last));
-        CHECK_EQ_INT(last.step, WHI_HELLO_REJECT);
+        CHECK_EQ_INT(last.step, WHI_STEP_REJECT);
         close(fd);
     }
-    raw r;  // two offers
-    CHECK(raw_offer(&victim, &r, port, 0));
+    raw r;  // two hellos
+    CHECK(raw_hello(&victim, &r, port, 0));
     whi_hello last;
-    CHECK(raw_write(&victim, r.fd, r.offer, WHI_HELLO_SIZE));
+    CHECK(raw_write(&victim, r.fd, r.hello, WHI_HELLO_SIZE));
     CHECK(raw_hello_read(&victim, r.fd, &last));
-    CHECK_EQ_INT(last.step, WHI_HELLO_REJECT);
+    CHECK_EQ_INT(last.step, WHI_STEP_REJECT);
     close(r.fd);
     CHECK(logged("out of turn"));
     end();
@@ -641,22 +641,22 @@ TEST(steps_out_of_turn) {
 // A peer of this host that says it is somebody else's is sent away, over TCP too.
 TEST(another_user_by_its_own_word) {
     begin();
-    raw r = {.fd = raw_tcp(port), .me = raw_says(&victim, WHI_HELLO_OFFER)};
+    raw r = {.fd = raw_tcp(port), .me = raw_says(&victim, WHI_STEP_HELLO)};
     whi_hello last;
     r.me.uid++;
-    CHECK(raw_hello_write(&victim, r.fd, &r.me, r.offer));
+    CHECK(raw_hello_write(&victim, r.fd, &r.me, r.hello));
     CHECK(raw_hello_read(&victim, r.fd, &last));
-    CHECK_EQ_INT(last.step, WHI_HELLO_REJECT);
+    CHECK_EQ_INT(last.step, WHI_STEP_REJECT);
     CHECK_EQ_INT(last.status, WH_EPERM);
     CHECK(strstr(last.text, "local_uid"));
     close(r.fd);
     // On another host the numbers of users mean nothing.
-    r = (raw){.fd = raw_tcp(port), .me = raw_says(&victim, WHI_HELLO_OFFER)};
+    r = (raw){.fd = raw_tcp(port), .me = raw_says(&victim, WHI_STEP_HELLO)};
     r.me.uid++;
     r.me.boot_id[0] ^= 1;
-    CHECK(raw_hello_write(&victim, r.fd, &r.me, r.offer));
+    CHECK(raw_hello_write(&victim, r.fd, &r.me, r.hello));
     CHECK(raw_hello_read(&victim, r.fd, &last));
-    CHECK_EQ_INT(last.step, WHI_HELLO_ANSWER);
+    CHECK_EQ_INT(last.step, WHI_STEP_ANSWER);
     CHECK_EQ_STR(last.local_name, "");
     close(r.fd);
     end();
@@ -684,25 +684,25 @@ static bool rejected_for_its_user(int fd, const whi_hello *hello) {
     if (send(fd, bytes, WHI_HELLO_SIZE, MSG_NOSIGNAL) != WHI_HELLO_SIZE ||
         recv(fd, bytes, WHI_HELLO_SIZE, MSG_WAITALL) != WHI_HELLO_SIZE)
         return false;
-    return whi_hello_decode(bytes, &last) == WH_OK && last.step == WHI_HELLO_REJECT &&
+    return whi_hello_decode(bytes, &last) == WH_OK && last.step == WHI_STEP_REJECT &&
            last.status == WH_EPERM && strstr(last.text, "65534");
 }
 
-static bool offer_over_tcp(const raw *r) {
+static bool hello_over_tcp(const raw *r) {
     whi_hello hello = r->me;
     hello.uid = 65534;
     return rejected_for_its_user(raw_tcp(port), &hello);
 }
 
 // The kernel's word counts on the local socket, not the peer's.
-static bool offer_over_local(const raw *r) {
+static bool hello_over_local(const raw *r) {
     whi_hello hello = r->me;
     return rejected_for_its_user(raw_local(r->peer.local_name), &hello);
 }
 
 static bool token_over_local(const raw *r) {
     whi_hello confirm = r->me;
-    confirm.step = WHI_HELLO_CONFIRM;
+    confirm.step = WHI_STEP_CONFIRM;
     confirm.flags = WHI_HELLO_LOCAL;
     memcpy(confirm.token, r->peer.token, sizeof(confirm.token));
     return rejected_for_its_user(raw_local(r->peer.local_name), &confirm);
@@ -716,9 +716,9 @@ TEST(another_user) {
     begin_with(patient, patient);
     listen_to_log();
     raw r;
-    CHECK(raw_offer(&victim, &r, port, 0));
-    CHECK(as_another_user(offer_over_tcp, &r));
-    CHECK(as_another_user(offer_over_local, &r));
+    CHECK(raw_hello(&victim, &r, port, 0));
+    CHECK(as_another_user(hello_over_tcp, &r));
+    CHECK(as_another_user(hello_over_local, &r));
     CHECK(as_another_user(token_over_local, &r));
     CHECK(logged("65534"));
     close(r.fd);
@@ -737,14 +737,14 @@ TEST(claimed_names) {
     for (int i = 0; i < 16; i++)
         names[2][i] = (uint8_t)~victim.server->uuid[i];
     for (int i = 0; i < 3; i++) {
-        raw r = {.fd = raw_tcp(port), .me = raw_says(&victim, WHI_HELLO_OFFER)};
+        raw r = {.fd = raw_tcp(port), .me = raw_says(&victim, WHI_STEP_HELLO)};
         memcpy(r.me.uuid, names[i], 16);
-        CHECK(raw_hello_write(&victim, r.fd, &r.me, r.offer));
+        CHECK(raw_hello_write(&victim, r.fd, &r.me, r.hello));
         CHECK(raw_read(&victim, r.fd, r.answer, WHI_HELLO_SIZE));
         CHECK_EQ_INT(whi_hello_decode(r.answer, &r.peer), WH_OK);
-        CHECK_EQ_INT(r.peer.step, i ? WHI_HELLO_ANSWER : WHI_HELLO_EXISTING);
+        CHECK_EQ_INT(r.peer.step, i ? WHI_STEP_ANSWER : WHI_STEP_EXISTING);
         if (i)
-            CHECK_EQ_INT(raw_confirm(&victim, &r, "", 0).step, WHI_HELLO_REJECT);
+            CHECK_EQ_INT(raw_confirm(&victim, &r, "", 0).step, WHI_STEP_REJECT);
         close(r.fd);
     }
     CHECK(logged("claims to be the listener"));
@@ -781,7 +781,7 @@ typedef enum lie {
 } lie;
 
 static void lie_to(int fd, lie what) {
-    whi_hello hello = raw_says(&victim, WHI_HELLO_ANSWER), last;
+    whi_hello hello = raw_says(&victim, WHI_STEP_ANSWER), last;
     uint8_t bytes[WHI_HELLO_SIZE];
     switch (what) {
     case LIE_GARBAGE: (void)raw_write(&victim, fd, "HTTP/1.1 400 Bad Request\r\n\r\n", 28); return;
@@ -791,10 +791,10 @@ static void lie_to(int fd, lie what) {
     case LIE_NO_EAGER: hello.eager_max = 0; break;
     case LIE_NO_CHUNK: hello.chunk_max = 1; break;
     case LIE_NO_LANE: hello.lanes = WHI_LANE_UCX; break;
-    case LIE_READY_AT_ONCE: hello.step = WHI_HELLO_READY; break;
-    case LIE_EXISTING: hello.step = WHI_HELLO_EXISTING; break;
+    case LIE_READY_AT_ONCE: hello.step = WHI_STEP_READY; break;
+    case LIE_EXISTING: hello.step = WHI_STEP_EXISTING; break;
     case LIE_REJECT:
-        hello.step = WHI_HELLO_REJECT;
+        hello.step = WHI_STEP_REJECT;
         hello.status = 12345;
         memcpy(hello.text, "\x1b[2J", 5);
         break;
@@ -860,17 +860,17 @@ TEST(a_listener_without_the_secret) {
     snprintf(address, sizeof(address), "127.0.0.1:%u", there);
     for (int what = 0; what < 5; what++) {
         wh_endpoint *ep = NULL;
-        uint8_t offer[WHI_HELLO_SIZE], answer[WHI_HELLO_SIZE];
-        whi_hello hello = raw_says(&victim, WHI_HELLO_ANSWER);
+        uint8_t first[WHI_HELLO_SIZE], answer[WHI_HELLO_SIZE];
+        whi_hello hello = raw_says(&victim, WHI_STEP_ANSWER);
         CHECK_EQ_INT(wh_endpoint_connect(victim.client, address, NULL, &ep), WH_OK);
         int fd = -1;
         PUMP_UNTIL(&victim, (fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) >= 0);
-        CHECK(raw_read(&victim, fd, offer, sizeof(offer)));
+        CHECK(raw_read(&victim, fd, first, sizeof(first)));
         hello.flags = what == 3 ? 0 : WHI_HELLO_HAS_SECRET;
         whi_hello_encode(&hello, answer);
         if (what == 1 || what == 2 || what == 4)
             CHECK_EQ_INT(whi_hello_prove(what == 1 ? "wrong" : "right",
-                                         what == 2 ? WHI_ROLE_CONNECTOR : WHI_ROLE_ACCEPTOR, offer,
+                                         what == 2 ? WHI_ROLE_CONNECTOR : WHI_ROLE_ACCEPTOR, first,
                                          answer, hello.mac),
                          WH_OK);
         CHECK(raw_hello_write(&victim, fd, &hello, answer));

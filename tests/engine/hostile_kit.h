@@ -35,7 +35,7 @@ __attribute__((unused)) static void attack(void) {
     seq = 0;
 }
 
-__attribute__((unused)) static void give_up(void) {
+__attribute__((unused)) static void hang_up(void) {
     close(hostile.fd);
     while (victim.accepted_count > 1)  // the first one is the honest client's
         wh_endpoint_abort(victim.accepted[--victim.accepted_count]);
@@ -49,7 +49,7 @@ __attribute__((unused)) static void refused(const char *word) {
     CHECK_EQ_INT(wh_endpoint_status(target), WH_EPROTOCOL);
     if (!logged(word))
         whi_test_end(WHI_TEST_FAILED, __FILE__, __LINE__, "no \"%s\" in: %s", word, kit_log.text);
-    give_up();
+    hang_up();
 }
 
 __attribute__((unused)) static void end(void) {

@@ -18,7 +18,7 @@ static void say_half(whi_hdr hdr) {
 }
 
 static void gone(void) {
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     CHECK_EQ_INT(whi_messages_of(victim.server)->match[WHI_MATCH_TAG].messages, 0);
 }

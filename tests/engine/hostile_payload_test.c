@@ -74,7 +74,7 @@ TEST(a_message_longer_than_the_buffer) {
     for (int i = 32; i < 64; i++)
         CHECK_EQ_INT(into[i], 0xee);
     wh_request_free(recv);
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
@@ -100,7 +100,7 @@ TEST(any_source_outlives_a_promise) {
         WH_PENDING);
     CHECK(announce(WHI_CLASS_TAG, 9, 6, 8));
     (void)hear(WHI_CLASS_GRANT);
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     still_receives(recv, 6);
     CHECK_EQ_INT(word, 4711);
@@ -120,7 +120,7 @@ TEST(any_source_outlives_half_a_payload) {
     whi_hdr chunk = {.cls = WHI_CLASS_CHUNK, .ep = granted(&accept), .size = 8};
     CHECK(raw_send(&victim, &hostile, &chunk, bytes));
     pump_for(&victim, 5);
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     still_receives(recv, 6);
     CHECK_EQ_INT(word[0], 4711);
@@ -204,7 +204,7 @@ TEST(objects_with_lies_in_their_heads) {
                 recv = post_object(&object);
             }
             PUMP_UNTIL(&victim, raw_hung_up(hostile.fd));
-            give_up();
+            hang_up();
             PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
             gets_object(recv);
         }
@@ -238,7 +238,7 @@ TEST(announced_objects_with_lies) {
                             .arg = length},
                   payload));
         PUMP_UNTIL(&victim, raw_hung_up(hostile.fd));
-        give_up();
+        hang_up();
         PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
         gets_object(recv);
     }
@@ -323,7 +323,7 @@ TEST(withdrawal_of_a_parked_object) {
     PUMP_UNTIL(&victim, wh_request_status(recv) != WH_PENDING);
     CHECK_EQ_INT(wh_object_accept(parked, 0, bytes), WH_ECANCELLED);
     CHECK_EQ_INT(done_as(&victim, recv), WH_ECANCELLED);
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
@@ -365,7 +365,7 @@ TEST(frames_for_absent_devices) {
         CHECK_EQ_INT(done_as(&victim, recv), WH_ENOMEM);
         CHECK(asked_for == UINT64_C(1) << 50);
     }
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
@@ -393,18 +393,18 @@ TEST(active_messages_with_lies) {
     end();
 }
 
-// offer_of sends an announcement that says it has `count` addresses, and `room` bytes for its ticket and them.
-static void offer_of(uint8_t cls, unsigned count, size_t room, size_t frames) {
+// offer_of sends an announcement that says it has `count` addresses, and `space` bytes for its ticket and them.
+static void offer_of(uint8_t cls, unsigned count, size_t space, size_t frames) {
     uint8_t payload[1200];
     whi_announce announcement = {.send_id = 5, .slot = 3, .count = (uint16_t)count};
     memset(payload, 1, sizeof(payload));
     memcpy(payload, &announcement, sizeof(announcement));
     size_t size = 0;
     if (cls == WHI_CLASS_OBJECT)
-        size = envelope(payload + 8 + room, frames, 10, 1 << 20, WHI_FRAME_FOLLOWS);
+        size = envelope(payload + 8 + space, frames, 10, 1 << 20, WHI_FRAME_FOLLOWS);
     CHECK(say((whi_hdr){.cls = cls,
                         .flags = WHI_FLAG_ANNOUNCED | WHI_FLAG_OFFERED,
-                        .size = (uint32_t)(8 + room + size),
+                        .size = (uint32_t)(8 + space + size),
                         .tag = cls == WHI_CLASS_AM ? 0 : 6,
                         .arg = cls == WHI_CLASS_OBJECT ? size : 100000},
               payload));
@@ -414,7 +414,7 @@ TEST(offers_with_lies) {
     static const struct {
         uint8_t cls;
         unsigned count;
-        size_t room;
+        size_t space;
     } lies[] = {{WHI_CLASS_TAG, 0, 16},    {WHI_CLASS_TAG, 2, 24},     {WHI_CLASS_TAG, 1, 0},
                 {WHI_CLASS_TAG, 1, 15},    {WHI_CLASS_AM, 1, 15},      {WHI_CLASS_AM, 1, 17},
                 {WHI_CLASS_AM, 0, 0},      {WHI_CLASS_TAG, 65535, 16}, {WHI_CLASS_OBJECT, 1, 16},
@@ -424,9 +424,9 @@ TEST(offers_with_lies) {
         attack();
         wh_object *object = NULL;
         wh_request *recv = lies[i].cls == WHI_CLASS_OBJECT ? post_object(&object) : NULL;
-        offer_of(lies[i].cls, lies[i].count, lies[i].room, 2);
+        offer_of(lies[i].cls, lies[i].count, lies[i].space, 2);
         PUMP_UNTIL(&victim, raw_hung_up(hostile.fd));
-        give_up();
+        hang_up();
         PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
         if (recv)
             gets_object(recv);
@@ -445,7 +445,7 @@ TEST(an_offer_over_a_socket) {
                  WH_PENDING);
     offer_of(WHI_CLASS_TAG, 1, 16, 0);
     CHECK(granted(&accept) && accept == sizeof(into));
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, wh_request_status(recv) != WH_PENDING);
     wh_request_free(recv);
     end();

@@ -24,7 +24,7 @@
 typedef struct raw {
     int fd;
     whi_hello me, peer;
-    uint8_t offer[WHI_HELLO_SIZE], answer[WHI_HELLO_SIZE];
+    uint8_t hello[WHI_HELLO_SIZE], answer[WHI_HELLO_SIZE];
 } raw;
 
 static whi_rng raw_rng;
@@ -164,26 +164,26 @@ __attribute__((unused)) static bool raw_hello_read(duo *victim, int fd, whi_hell
     return true;
 }
 
-// raw_offer connects to a port and offers; false: that was refused (r->peer is the refusal when there was one).
-__attribute__((unused)) static bool raw_offer(duo *victim, raw *r, uint16_t port, uint32_t flags) {
-    *r = (raw){.fd = raw_tcp(port), .me = raw_says(victim, WHI_HELLO_OFFER)};
+// raw_hello connects to a port and sends its hello; false: that was refused (r->peer is the refusal when there was one).
+__attribute__((unused)) static bool raw_hello(duo *victim, raw *r, uint16_t port, uint32_t flags) {
+    *r = (raw){.fd = raw_tcp(port), .me = raw_says(victim, WHI_STEP_HELLO)};
     r->me.flags = flags;
-    if (!raw_hello_write(victim, r->fd, &r->me, r->offer) ||
+    if (!raw_hello_write(victim, r->fd, &r->me, r->hello) ||
         !raw_read(victim, r->fd, r->answer, WHI_HELLO_SIZE))
         return false;
     CHECK_EQ_INT(whi_hello_decode(r->answer, &r->peer), WH_OK);
-    return r->peer.step == WHI_HELLO_ANSWER;
+    return r->peer.step == WHI_STEP_ANSWER;
 }
 
 // raw_confirm proves (secret "" does not) and returns the victim's last word: READY when there is a link.
 __attribute__((unused)) static whi_hello raw_confirm(duo *victim, raw *r, const char *secret,
                                                      uint32_t flags) {
-    whi_hello confirm = raw_says(victim, WHI_HELLO_CONFIRM), last = {.step = 0};
+    whi_hello confirm = raw_says(victim, WHI_STEP_CONFIRM), last = {.step = 0};
     uint8_t bytes[WHI_HELLO_SIZE];
     confirm.flags = flags;
     memcpy(confirm.token, r->peer.token, sizeof(confirm.token));
     if (secret[0])
-        CHECK_EQ_INT(whi_hello_prove(secret, WHI_ROLE_CONNECTOR, r->offer, r->answer, confirm.mac),
+        CHECK_EQ_INT(whi_hello_prove(secret, WHI_ROLE_CONNECTOR, r->hello, r->answer, confirm.mac),
                      WH_OK);
     if (raw_hello_write(victim, r->fd, &confirm, bytes))
         (void)raw_hello_read(victim, r->fd, &last);
@@ -192,23 +192,23 @@ __attribute__((unused)) static whi_hello raw_confirm(duo *victim, raw *r, const 
 
 // raw_link goes through a whole handshake over TCP.
 __attribute__((unused)) static void raw_link(duo *victim, raw *r, uint16_t port) {
-    CHECK(raw_offer(victim, r, port, 0));
-    CHECK_EQ_INT(raw_confirm(victim, r, "", 0).step, WHI_HELLO_READY);
+    CHECK(raw_hello(victim, r, port, 0));
+    CHECK_EQ_INT(raw_confirm(victim, r, "", 0).step, WHI_STEP_READY);
 }
 
 // raw_link_local goes through one over the victim's local socket, with the token that it gave out over TCP.
 __attribute__((unused)) static void raw_link_local(duo *victim, raw *r, uint16_t port) {
-    CHECK(raw_offer(victim, r, port, 0));
+    CHECK(raw_hello(victim, r, port, 0));
     CHECK(r->peer.local_name[0]);
     close(r->fd);
     r->fd = raw_local(r->peer.local_name);
     // The TCP connection was closed, and with it goes the token: hence a second one that stays open.
     raw tcp;
-    CHECK(raw_offer(victim, &tcp, port, 0));
+    CHECK(raw_hello(victim, &tcp, port, 0));
     int local = r->fd;
     *r = tcp;
     r->fd = local;
-    CHECK_EQ_INT(raw_confirm(victim, r, "", WHI_HELLO_LOCAL).step, WHI_HELLO_READY);
+    CHECK_EQ_INT(raw_confirm(victim, r, "", WHI_HELLO_LOCAL).step, WHI_STEP_READY);
     close(tcp.fd);
 }
 

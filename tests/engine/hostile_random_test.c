@@ -74,7 +74,7 @@ TEST(random_records) {
             if (raw_hung_up(hostile.fd))
                 break;
         }
-        give_up();
+        hang_up();
         PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
         reap(reqs, 7);
         kit_log_begin();
@@ -204,7 +204,7 @@ TEST(rubbish_in_the_shared_ring) {
         ring.shm->ops->close(ring.shm);
         ring.stream->ops->close(ring.stream);
         hostile.fd = -1;  // it was the lane's
-        give_up();
+        hang_up();
         munmap(mine, size);
         munmap(theirs, size);
         close(ring.ring_fd);

@@ -43,7 +43,7 @@ TEST(credit_comes_back) {
         CHECK(say((whi_hdr){.cls = WHI_CLASS_TAG, .size = 4096, .tag = 5}, bytes));
         CHECK_EQ_INT(done_as(&victim, recv), WH_OK);
     }
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
@@ -60,7 +60,7 @@ TEST(control_is_free) {
     CHECK(say((whi_hdr){.cls = WHI_CLASS_TAG, .size = 4096, .tag = 5}, bytes));
     PUMP_UNTIL(&victim, wh_tag_probe(target, 5, WH_TAG_MASK_ALL, NULL) == WH_OK);
     CHECK_EQ_INT(wh_endpoint_status(target), WH_OK);
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
@@ -151,7 +151,7 @@ TEST(withdrawals_are_cheap) {
     CHECK(whi_clock_ns() - start < 2 * WHI_NS_PER_S);
     free(made);
     free(unmade);
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
@@ -240,7 +240,7 @@ TEST(answers_to_nothing) {
     }
     CHECK(say((whi_hdr){.cls = WHI_CLASS_FLUSH, .tag = 9}, NULL));
     CHECK_EQ_INT(hear(WHI_CLASS_FLUSH_ACK).tag, 9);  // still there
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
@@ -285,7 +285,7 @@ TEST(words_after_the_last_one) {
         }
         (void)say((whi_hdr){.cls = WHI_CLASS_OPEN, .ep = 3, .tag = hostile.peer.listener}, NULL);
         pump_for(&victim, 10);
-        give_up();
+        hang_up();
         PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     }
     end();
@@ -306,7 +306,7 @@ TEST(endless_endpoints) {
             (void)raw_hung_up(hostile.fd);  // reads the refusals
     }
     CHECK_EQ_INT(victim.accepted_count, 1);
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
@@ -332,7 +332,7 @@ TEST(a_peer_that_never_reads) {
     PUMP_UNTIL(&victim,
                raw_hung_up(hostile.fd) || whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     CHECK(logged("does not read them"));
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Long messages: larger than a record's payload, and sent over a stream without waiting for a grant.
+// Long messages: larger than a record's payload, and sent over the stream lane without waiting for a grant.
 #include "engine/test_kit.h"
 #include "message/match.h"
 

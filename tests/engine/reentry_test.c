@@ -3,7 +3,7 @@
 // Callbacks that do the worst that they may: end the endpoint, the request or the link that is being worked on.
 //
 // Handlers and allocators run in the middle of a record, so what they end must stay in memory until the engine above them
-// has let go of it.  These tests mean most under the address sanitizer.
+// has returned it.  These tests mean most under the address sanitizer.
 #include <sys/socket.h>
 
 #include "engine/test_kit.h"

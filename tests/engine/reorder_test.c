@@ -58,7 +58,7 @@ static void begin(bool reorders, bool active) {
     CHECK_EQ_INT(wh_worker_create(ctx, WH_WORKER_OPTS(.accept = on_accept), &worker), WH_OK);
     CHECK_EQ_INT(whi_link_bare(worker, uuid, active, "the peer", &link), WH_OK);
     CHECK_EQ_INT(whi_loop_net_create(&opts, &net), WH_OK);
-    CHECK_EQ_INT(whi_loop_pair(net, whi_link_user_of(link)->up, link, &lane, &up, NULL, &peer),
+    CHECK_EQ_INT(whi_loop_pair(net, whi_link_up_of(link)->lane_up, link, &lane, &up, NULL, &peer),
                  WH_OK);
     whi_loop_net_release(net);
     // Its own vtable, with the one member changed.

@@ -112,7 +112,7 @@ TEST(rest_of_a_record_of_one_link_among_many) {
     wh_request *recv = expect(d.from, count - 1);
     for (int i = 0; i < PASSES; i++)
         (void)wh_worker_progress(d.client);
-    CHECK(!eps[0]->link->source.hot);
+    CHECK(!eps[0]->link->pollable.hot);
     CHECK_EQ_INT(done_as(&d, recv), WH_OK);
     for (int i = 0; i < OTHERS; i++) {
         wh_endpoint_abort(eps[i]);

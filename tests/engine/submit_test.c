@@ -355,14 +355,14 @@ TEST(destroyed_while_others_submit) {
 
 // ---- a progress thread, and the worker it lends
 
-typedef struct borrowed {
+typedef struct entered {
     wh_worker *worker;
     wh_listener *listener;
     wh_endpoint *to;
     _Atomic(wh_endpoint *) from;
-} borrowed;
+} entered;
 
-static borrowed b;
+static entered b;
 
 static void keep_end(wh_endpoint *ep, void *arg) {
     (void)arg;
@@ -370,7 +370,7 @@ static void keep_end(wh_endpoint *ep, void *arg) {
 }
 
 static void open_borrowed(wh_context *ctx) {
-    b = (borrowed){.worker = NULL};
+    b = (entered){.worker = NULL};
     CHECK_EQ_INT(wh_worker_create(ctx, WH_WORKER_OPTS(.progress_thread = true), &b.worker), WH_OK);
     CHECK_EQ_INT(wh_listener_open(b.worker, "127.0.0.1:0", NULL, keep_end, NULL, &b.listener),
                  WH_OK);
@@ -382,7 +382,7 @@ static void open_borrowed(wh_context *ctx) {
     CHECK(atomic_load(&b.from));
 }
 
-static void *borrow_often(void *arg) {
+static void *enter_often(void *arg) {
     (void)arg;
     for (int i = 0; i < OPS; i++) {
         wh_counters counters = {.size = sizeof(counters)};
@@ -410,7 +410,7 @@ TEST(a_progress_thread_lends_its_worker) {
     CHECK_EQ_INT(wh_worker_wait(b.worker, 0), WH_ETHREAD);
     CHECK_EQ_INT(wh_worker_progress(b.worker), 0);
     job jobs[THREADS];
-    run_threads(jobs, borrow_often);
+    run_threads(jobs, enter_often);
     join_threads(jobs);
     CHECK_EQ_INT(wh_endpoint_close_wait(b.to, 20000), WH_OK);
     wh_endpoint_abort(b.from);

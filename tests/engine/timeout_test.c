@@ -8,7 +8,7 @@
 
 #include "engine/hostile_peer.h"
 #include "message/recv.h"
-#include "worker/source.h"
+#include "worker/pollable.h"
 
 static duo d;
 static uint8_t large[8 << 20], into[8 << 20];
@@ -157,7 +157,7 @@ TEST(a_connect_times_out) {
     duo_end(&d);
 }
 
-TEST(a_close_gives_up) {
+TEST(a_close_fails_in_time) {
     static const char *const quick[] = {"close_timeout=40ms", NULL};
     begin(quick);
     wh_request *closing = NULL;
@@ -476,8 +476,8 @@ TEST(waits_end_in_time) {
 
 static unsigned passes;
 
-static unsigned count_pass(whi_source *source) {
-    (void)source;
+static unsigned count_pass(whi_pollable *pollable) {
+    (void)pollable;
     passes++;
     return 0;
 }
@@ -486,14 +486,14 @@ static unsigned count_pass(whi_source *source) {
 TEST(a_wait_of_no_time_is_one_pass) {
     static const wh_progress_mode modes[] = {WH_PROGRESS_WAIT, WH_PROGRESS_SPIN,
                                              WH_PROGRESS_ADAPTIVE};
-    static const whi_source_ops ops = {.pass = count_pass};
+    static const whi_pollable_ops ops = {.pass = count_pass};
     wh_context *ctx = kit_context(NULL);
     for (int i = 0; i < 3; i++) {
         wh_worker *worker = NULL;
         CHECK_EQ_INT(wh_worker_create(ctx, WH_WORKER_OPTS(.mode = modes[i]), &worker), WH_OK);
-        whi_source source;
-        whi_source_init(&source, &ops);
-        whi_source_heat(worker, &source);
+        whi_pollable pollable;
+        whi_pollable_init(&pollable, &ops);
+        whi_pollable_heat(worker, &pollable);
         int luck = worker->spin_luck;
         passes = 0;
         for (unsigned n = 1; n <= 20; n++) {
@@ -501,7 +501,7 @@ TEST(a_wait_of_no_time_is_one_pass) {
             CHECK_EQ_INT(passes, n);
         }
         CHECK_EQ_INT(worker->spin_luck, luck);
-        whi_source_cool(worker, &source);
+        whi_pollable_cool(worker, &pollable);
         wh_worker_destroy(worker);
     }
     wh_context_destroy(ctx);

@@ -490,7 +490,7 @@ TEST(an_older_peer_connects) {
     CHECK(raw_send(&victim, &hostile, &open, NULL));
     CHECK_EQ_INT(hear(WHI_CLASS_ACCEPT).size, 0);
     carries(victim.accepted[1], NULL, 0);
-    give_up();
+    hang_up();
     PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
     end();
 }
@@ -502,7 +502,7 @@ static uint32_t old_uid;  // the user that it says it runs as
 static wh_endpoint *connect_to_old(int listener, uint16_t at, const void *data, int *fd) {
     char address[64];
     uint8_t record[WHI_HELLO_SIZE];
-    whi_hello offer;
+    whi_hello hello;
     wh_endpoint *ep = NULL;
     snprintf(address, sizeof(address), "127.0.0.1:%u", at);
     CHECK_EQ_INT(wh_endpoint_connect(victim.client, address,
@@ -510,14 +510,14 @@ static wh_endpoint *connect_to_old(int listener, uint16_t at, const void *data, 
                                      &ep),
                  WH_OK);
     PUMP_UNTIL(&victim, (*fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) >= 0);
-    CHECK(raw_hello_read(&victim, *fd, &offer));
-    CHECK(offer.features & WHI_FEATURE_DATA);
-    whi_hello old = raw_says(&victim, WHI_HELLO_ANSWER);
+    CHECK(raw_hello_read(&victim, *fd, &hello));
+    CHECK(hello.features & WHI_FEATURE_DATA);
+    whi_hello old = raw_says(&victim, WHI_STEP_ANSWER);
     old.uid = old_uid;
     CHECK(raw_hello_write(&victim, *fd, &old, record));
-    CHECK(raw_hello_read(&victim, *fd, &offer));
-    CHECK_EQ_INT(offer.step, WHI_HELLO_CONFIRM);
-    old.step = WHI_HELLO_READY;
+    CHECK(raw_hello_read(&victim, *fd, &hello));
+    CHECK_EQ_INT(hello.step, WHI_STEP_CONFIRM);
+    old.step = WHI_STEP_READY;
     CHECK(raw_hello_write(&victim, *fd, &old, record));
     return ep;
 }

@@ -113,9 +113,9 @@ TEST(no_socket_is_inherited) {
         whi_rng_init(&raw_rng, 2);
         uint16_t port = wh_listener_port(d.listener);
         raw answered;
-        CHECK(raw_offer(&d, &answered, port, 0));
+        CHECK(raw_hello(&d, &answered, port, 0));
         int silent = raw_tcp(port);
-        PUMP_UNTIL(&d, whi_links_of(d.server)->hand_count == 2);
+        PUMP_UNTIL(&d, whi_links_of(d.server)->acceptor_count == 2);
         wh_endpoint *dialling = NULL;
         CHECK_EQ_INT(wh_endpoint_connect(d.client, "10.255.255.1:9", NULL, &dialling), WH_OK);
         duo_pass(&d);

@@ -39,7 +39,7 @@ typedef struct record {
     whi_list node;
     uint64_t due;        // the tick from which it may be delivered
     unsigned overtaken;  // times
-    bool cut;            // it arrives cut short, and the connection is lost
+    bool truncated;      // it arrives cut short, and the connection is lost
     whi_hdr hdr;
     char payload[];
 } record;
@@ -50,7 +50,7 @@ typedef struct loop_lane {
     struct pair *pair;
     whi_list in;         // records on their way here, in the order they were sent
     uint32_t in_size;    // of them
-    bool open, refused;  // `refused`: the owner waits for room in the other's queue
+    bool open, refused;  // `refused`: the owner waits for space in the other's queue
     wh_status broken;
 } loop_lane;
 
@@ -132,7 +132,7 @@ static wh_status admit(loop_lane *from) {
     return WH_EAGAIN;
 }
 
-// record_new makes a record that is admitted.  When memory is out, there is no room now.
+// record_new makes a record that is admitted.  When memory is out, there is no space now.
 static record *record_new(loop_lane *from, const whi_hdr *hdr) {
     record *rec = whi_pool_get(pool_of(from->net, hdr));
     if (!rec) {
@@ -157,7 +157,7 @@ static void dispatch(loop_lane *from, record *rec) {
     if (++from->pair->taken != opts->drop_after)
         return;
     if (opts->truncate)
-        rec->cut = true;
+        rec->truncated = true;
     else
         from->pair->lost = true;
 }
@@ -213,10 +213,10 @@ static unsigned due_now(const loop_lane *to, record *due[OVERTAKES]) {
     whi_list_foreach(node, &to->in) {
         record *rec = whi_container_of(node, record, node);
         bool first = node == to->in.next;
-        if (rec->due <= net->now && (first || !rec->cut))
+        if (rec->due <= net->now && (first || !rec->truncated))
             due[count++] = rec;
         // Is it the last that may be delivered now, since those behind it may not overtake it?
-        bool last = !net->opts.reorder || rec->cut || rec->overtaken >= OVERTAKES;
+        bool last = !net->opts.reorder || rec->truncated || rec->overtaken >= OVERTAKES;
         if (last || count == OVERTAKES)
             break;
     }
@@ -237,22 +237,22 @@ static wh_status deliver_chunk(loop_lane *to, record *rec) {
     wh_status status = lane->up->sink(lane->link, &rec->hdr, &sink);
     if (status != WH_OK)
         return status;
-    size_t size = rec->cut ? rec->hdr.size / 2 : rec->hdr.size;
+    size_t size = rec->truncated ? rec->hdr.size / 2 : rec->hdr.size;
     if (sink.ptr)
         memcpy(sink.ptr, rec->payload, size);
     else if (size > 0)
         sink.move(sink.ctx, sink.base, rec->payload, size);
-    return rec->cut ? WH_EPEER : lane->up->landed(lane->link, &rec->hdr);
+    return rec->truncated ? WH_EPEER : lane->up->landed(lane->link, &rec->hdr);
 }
 
 static wh_status deliver(loop_lane *to, record *rec) {
     if (lands(&rec->hdr))
         return deliver_chunk(to, rec);
-    return rec->cut ? WH_EPEER : to->lane.up->deliver(to->lane.link, &rec->hdr, rec->payload);
+    return rec->truncated ? WH_EPEER : to->lane.up->deliver(to->lane.link, &rec->hdr, rec->payload);
 }
 
-// room_again tells, once, that a sender that was refused may go on.
-static bool room_again(loop_lane *from) {
+// space_again tells, once, that a sender that was refused may go on.
+static bool space_again(loop_lane *from) {
     if (!from->refused || peer_of(from)->in_size >= from->net->opts.window)
         return false;
     from->refused = false;
@@ -267,7 +267,7 @@ static bool ended(const loop_lane *loop) {
 
 static int loop_poll(whi_lane *lane, int budget) {
     loop_lane *loop = loop_of(lane);
-    int events = room_again(loop);
+    int events = space_again(loop);
     for (int n = 0; n < budget && loop->broken == WH_OK && !ended(loop); n++) {
         record *due[OVERTAKES];
         unsigned count = due_now(loop, due);
@@ -276,7 +276,7 @@ static int loop_poll(whi_lane *lane, int budget) {
         record *rec = due[count > 1 ? whi_rng_below(&loop->net->rng, count) : 0];
         take(loop, rec);
         loop->broken = deliver(loop, rec);
-        loop->pair->lost |= rec->cut;
+        loop->pair->lost |= rec->truncated;
         record_free(loop->net, rec);
         events++;
     }
@@ -285,11 +285,11 @@ static int loop_poll(whi_lane *lane, int budget) {
     return loop->broken != WH_OK ? (int)loop->broken : events;
 }
 
-static bool loop_ready(whi_lane *lane, bool want_room) {
+static bool loop_ready(whi_lane *lane, bool want_space) {
     const loop_lane *loop = loop_of(lane);
     if (loop->broken != WH_OK || ended(loop))
         return true;
-    if (want_room && loop->refused && peer_of(loop)->in_size < loop->net->opts.window)
+    if (want_space && loop->refused && peer_of(loop)->in_size < loop->net->opts.window)
         return true;
     record *due[OVERTAKES];
     return due_now(loop, due) > 0;
@@ -307,8 +307,8 @@ static size_t loop_eager_limit(const whi_lane *lane) {
     return loop->net->opts.eager_limit;
 }
 
-static void loop_arm(whi_lane *lane, bool want_room) {
-    (void)lane, (void)want_room;  // one thread: while it sleeps, nobody sends
+static void loop_arm(whi_lane *lane, bool want_space) {
+    (void)lane, (void)want_space;  // one thread: while it sleeps, nobody sends
 }
 
 static void loop_describe(const whi_lane *lane, char *text, size_t size) {
@@ -360,6 +360,6 @@ wh_status whi_loop_pair(whi_loop_net *net, const whi_lane_up *up_a, void *link_a
     return WH_OK;
 }
 
-void whi_loop_cut(whi_lane *lane) {
+void whi_loop_disconnect(whi_lane *lane) {
     loop_of(lane)->pair->lost = true;
 }

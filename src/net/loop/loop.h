@@ -38,7 +38,8 @@ wh_status whi_loop_pair(whi_loop_net *net, const whi_lane_up *up_a, void *link_a
 void whi_loop_tick(whi_loop_net *net);
 bool whi_loop_idle(const whi_loop_net *net);
 
-// whi_loop_cut loses the connection of `lane`: both ends fail with WH_EPEER at their next poll.
-void whi_loop_cut(whi_lane *lane);
+// whi_loop_disconnect ends the connection of `lane`: both ends fail with WH_EPEER at their next
+// poll.
+void whi_loop_disconnect(whi_lane *lane);
 
 #endif

@@ -200,11 +200,11 @@ TEST(window_refuses_and_says_when_not) {
     part(net, &a, &b);
 }
 
-TEST(cut_fails_both) {
+TEST(disconnect_fails_both) {
     static ear a, b;
     whi_loop_net *net = meet(&(whi_loop_opts){.seed = 5}, &a, &b);
     CHECK_EQ_INT(say(&a, 0), WH_OK);
-    whi_loop_cut(a.lane);
+    whi_loop_disconnect(a.lane);
     CHECK_EQ_INT(say(&b, 0), WH_EPEER);
     CHECK(a.lane->ops->ready(a.lane, false));
     CHECK_EQ_INT(hear(&a), WH_EPEER);
@@ -227,7 +227,7 @@ TEST(drop_after_counts_both_ways) {
     part(net, &a, &b);
 }
 
-// What was sent before the cut record still comes, it does not, and nothing passes it.
+// What was sent before the truncated record still comes, it does not, and nothing passes it.
 static void truncated(bool reorder) {
     static ear a, b;
     whi_loop_net *net =

@@ -18,8 +18,8 @@
 // more.
 enum { CUT_PARTS = 4, CUT_MIN = 16 << 10 };
 
-// Four slots of a MiB are more than the second cache of today's processors (one or two MiB).
-enum { SLOT_LARGE = 1 << 20, SLOT_SMALL = 256 << 10, L3_UNKNOWN = 8 << 20 };
+// Four chunks of a MiB are more than the second cache of today's processors (one or two MiB).
+enum { CHUNK_LARGE = 1 << 20, CHUNK_SMALL = 256 << 10, L3_UNKNOWN = 8 << 20 };
 
 static size_t read_l3_size(void) {
     // sysfs first: under some hypervisors sysconf adds up the caches of processors that are not
@@ -46,19 +46,20 @@ static size_t shared_cache(void) {
     return size;
 }
 
-size_t whi_bulk_slot_size(unsigned count) {
+size_t whi_bulk_chunk_size(unsigned count) {
     // All of it should stay in the cache that the processors share, and leave most of that to the
     // program.
-    size_t size = SLOT_LARGE;
-    while (size > SLOT_SMALL && size * count > shared_cache() / 4)
+    size_t size = CHUNK_LARGE;
+    while (size > CHUNK_SMALL && size * count > shared_cache() / 4)
         size /= 2;
     return size;
 }
 
-void whi_bulk_tx_init(whi_bulk_tx *tx, whi_bulk_shared *shared, size_t size, size_t part) {
+void whi_bulk_tx_init(whi_bulk_tx *tx, whi_bulk_shared *shared, size_t size, size_t chunk_max) {
     assert(size >= WHI_BULK_MIN && size <= WHI_BULK_MAX && size % WHI_BULK_ALIGN == 0);
     // A chunk and the end of the lap that it skips must both fit, or it would wait for ever.
-    *tx = (whi_bulk_tx){.shared = shared, .size = size, .part = part < size / 2 ? part : size / 2};
+    *tx = (whi_bulk_tx){
+        .shared = shared, .size = size, .chunk_max = chunk_max < size / 2 ? chunk_max : size / 2};
 }
 
 static uint64_t aligned(uint64_t size) {
@@ -69,8 +70,8 @@ uint32_t whi_bulk_cut(const whi_bulk_tx *tx, uint64_t size) {
     uint64_t part = aligned(size / CUT_PARTS);
     if (part < CUT_MIN)
         part = CUT_MIN;
-    if (part > tx->part)
-        part = tx->part;
+    if (part > tx->chunk_max)
+        part = tx->chunk_max;
     return (uint32_t)(part < size ? part : size);
 }
 
@@ -92,7 +93,7 @@ static wh_status read_done(whi_bulk_tx *tx) {
     return WH_OK;
 }
 
-wh_status whi_bulk_has_room(whi_bulk_tx *tx, uint32_t size) {
+wh_status whi_bulk_has_space(whi_bulk_tx *tx, uint32_t size) {
     if (fits(tx, size))
         return WH_OK;
     wh_status status = read_done(tx);
@@ -129,7 +130,7 @@ void whi_bulk_write(const whi_span *dst, void *host, size_t size, uint64_t offse
     if (!dst->ptr)
         dst->move(dst->ctx, dst->base, host, size);
     else if (size >= WHI_COPY_LARGE && offset >= shared_cache() / 2)
-        whi_copy_stream(dst->ptr, host, size);
+        whi_copy_nontemporal(dst->ptr, host, size);
     else
         whi_copy(dst->ptr, host, size);
 }

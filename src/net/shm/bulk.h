@@ -34,10 +34,10 @@ static_assert(sizeof(whi_bulk_shared) == 4096, "shared layout");
 typedef struct whi_bulk_tx {
     whi_bulk_shared *shared;  // NULL: there is no bulk memory
     size_t size;
-    size_t part;    // the largest chunk
-    uint64_t head;  // where the next chunk goes
-    uint64_t base;  // the position of the memory's first byte in this lap
-    uint64_t done;  // as last read and found good
+    size_t chunk_max;  // the largest chunk
+    uint64_t head;     // where the next chunk goes
+    uint64_t base;     // the position of the memory's first byte in this lap
+    uint64_t done;     // as last read and found good
 } whi_bulk_tx;
 
 typedef struct whi_bulk_rx {
@@ -45,21 +45,22 @@ typedef struct whi_bulk_rx {
     size_t size;
 } whi_bulk_rx;
 
-// whi_bulk_slot_size returns what suits the caches of this machine when there are `count` slots.
-size_t whi_bulk_slot_size(unsigned count);
+// whi_bulk_chunk_size returns what suits the caches of this machine when the memory holds `count`
+// chunks.
+size_t whi_bulk_chunk_size(unsigned count);
 
 // whi_bulk_tx_init begins to send through zeroed memory of which `size` bytes hold chunks, each at
-// most `part`.
-void whi_bulk_tx_init(whi_bulk_tx *tx, whi_bulk_shared *shared, size_t size, size_t part);
+// most `chunk_max`.
+void whi_bulk_tx_init(whi_bulk_tx *tx, whi_bulk_shared *shared, size_t size, size_t chunk_max);
 
 // whi_bulk_cut returns how much of `size` bytes should be the next chunk.
 uint32_t whi_bulk_cut(const whi_bulk_tx *tx, uint64_t size);
 
-// whi_bulk_has_room asks for the space of a chunk.  WH_EAGAIN: not now.  WH_EPROTOCOL: `done` is
+// whi_bulk_has_space asks for the space of a chunk.  WH_EAGAIN: not now.  WH_EPROTOCOL: `done` is
 // wrong.
-wh_status whi_bulk_has_room(whi_bulk_tx *tx, uint32_t size);
+wh_status whi_bulk_has_space(whi_bulk_tx *tx, uint32_t size);
 
-// whi_bulk_take takes the space of a chunk for which there is room, and returns it.
+// whi_bulk_take takes the space of a chunk for which there is some, and returns it.
 unsigned char *whi_bulk_take(whi_bulk_tx *tx, uint32_t size, whi_shm_chunk *chunk);
 
 // whi_bulk_idle says whether the receiver has taken everything out.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Bulk memory: chunks never overlap what is in flight, every cut gets through, and foreign words
+// Bulk memory: chunks never overlap what is in flight, every cut gets through, and untrusted words
 // are checked.
 #include "net/shm/bulk.h"
 
@@ -14,20 +14,20 @@ static whi_bulk_shared *memory;
 static whi_bulk_tx tx;
 static whi_bulk_rx rx;
 
-static void begin(size_t part) {
+static void begin(size_t chunk_max) {
     if (!memory)
         memory = whi_aligned_alloc(4096, sizeof(*memory) + SIZE);
     CHECK(memory);
     atomic_store(&memory->done, 0);
-    whi_bulk_tx_init(&tx, memory, SIZE, part);
+    whi_bulk_tx_init(&tx, memory, SIZE, chunk_max);
     rx = (whi_bulk_rx){.shared = memory, .size = SIZE};
 }
 
-TEST(slots_suit_the_cache) {
-    size_t size = whi_bulk_slot_size(4);
+TEST(chunks_suit_the_cache) {
+    size_t size = whi_bulk_chunk_size(4);
     CHECK(size >= (256 << 10) && size <= (1 << 20) && (size & (size - 1)) == 0);
-    CHECK(whi_bulk_slot_size(64) <= size);
-    CHECK_EQ_INT(whi_bulk_slot_size(100000), 256 << 10);
+    CHECK(whi_bulk_chunk_size(64) <= size);
+    CHECK_EQ_INT(whi_bulk_chunk_size(100000), 256 << 10);
 }
 
 TEST(cuts) {
@@ -39,7 +39,7 @@ TEST(cuts) {
         CHECK(part > 0 && part <= sizes[i] && part <= PART);
         CHECK(part == sizes[i] || part % WHI_BULK_ALIGN == 0);
     }
-    // The whole memory as one part would wait for ever behind the end of a lap.
+    // The whole memory as one chunk would wait for ever behind the end of a lap.
     begin(SIZE);
     CHECK_EQ_INT(whi_bulk_cut(&tx, UINT64_C(1) << 40), SIZE / 2);
 }
@@ -54,7 +54,7 @@ TEST(chunks_in_flight_do_not_overlap) {
         uint32_t size = (uint32_t)whi_rng_between(&rng, 1, SIZE / 2);
         if (whi_rng_chance(&rng, 50))
             size = size % 9000 + 1;
-        wh_status status = count < IN_FLIGHT ? whi_bulk_has_room(&tx, size) : WH_EAGAIN;
+        wh_status status = count < IN_FLIGHT ? whi_bulk_has_space(&tx, size) : WH_EAGAIN;
         if (status == WH_OK) {
             whi_shm_chunk chunk;
             unsigned char *at = whi_bulk_take(&tx, size, &chunk);
@@ -79,20 +79,20 @@ TEST(chunks_in_flight_do_not_overlap) {
 TEST(a_wrong_count_is_noticed) {
     begin(PART);
     whi_shm_chunk chunk;
-    while (whi_bulk_has_room(&tx, PART) == WH_OK)
+    while (whi_bulk_has_space(&tx, PART) == WH_OK)
         (void)whi_bulk_take(&tx, PART, &chunk);
     CHECK_EQ_INT(tx.head, SIZE);
     const uint64_t wrong[] = {SIZE + 1, SIZE * UINT64_C(2), UINT64_MAX, UINT64_C(1) << 63};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         atomic_store(&memory->done, wrong[i]);
-        CHECK(whi_bulk_has_room(&tx, PART) == WH_EPROTOCOL);
+        CHECK(whi_bulk_has_space(&tx, PART) == WH_EPROTOCOL);
         CHECK(!whi_bulk_idle(&tx));
     }
-    // Odd but possible words give less room, never too much.
+    // Odd but possible words give less space, never too much.
     atomic_store(&memory->done, 1);
-    CHECK(whi_bulk_has_room(&tx, PART) == WH_EAGAIN);
+    CHECK(whi_bulk_has_space(&tx, PART) == WH_EAGAIN);
     atomic_store(&memory->done, 0);
-    CHECK(whi_bulk_has_room(&tx, PART) == WH_EPROTOCOL);
+    CHECK(whi_bulk_has_space(&tx, PART) == WH_EPROTOCOL);
 }
 
 TEST(a_wrong_chunk_is_noticed) {

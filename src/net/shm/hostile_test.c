@@ -56,8 +56,8 @@ static whi_lane *make_lane(test_wire *wire, uint64_t seed) {
     whi_shm_opts opts = {.ring_size = 4096,
                          .ring_max = seed % 2 ? 16384 : 0,
                          .eager_limit = EAGER,
-                         .slots = 2,
-                         .slot_size = 64 << 10,
+                         .chunks = 2,
+                         .chunk_max = 64 << 10,
                          .budget = &budget,
                          .wire = &test_wire_ops,
                          .wire_arg = wire};

@@ -67,10 +67,10 @@ static bool take(whi_shm *lane, const whi_offer *offer) {
 }
 
 static whi_pick *pick_of(whi_fetcher *f, uint64_t size) {
-    unsigned class = 0;
-    while (class < WHI_FETCH_CLASSES - 1 && size >> (WHI_FETCH_SHIFT + class + 1))
-        class ++;
-    return &f->picks[class];
+    unsigned size_class = 0;
+    while (size_class < WHI_FETCH_SIZE_CLASSES - 1 && size >> (WHI_FETCH_SHIFT + size_class + 1))
+        size_class++;
+    return &f->picks[size_class];
 }
 
 static uint64_t size_of(const whi_piece *pieces, unsigned count) {

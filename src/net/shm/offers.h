@@ -24,8 +24,8 @@ typedef struct whi_offers_tx {
 } whi_offers_tx;
 
 enum {
-    WHI_FETCH_SHIFT = 13,  // sizes below twice as much are of the first class
-    WHI_FETCH_CLASSES = 10,
+    WHI_FETCH_SHIFT = 13,  // sizes below twice as much are of the first size class
+    WHI_FETCH_SIZE_CLASSES = 10,
 };
 // Larger payloads go by chunks: two processors at a time, with others getting their turn.
 #define WHI_FETCH_MAX ((uint64_t)4 << 20)
@@ -36,9 +36,9 @@ typedef enum whi_fetch_mode { WHI_FETCH_NEVER, WHI_FETCH_AUTO, WHI_FETCH_ALWAYS 
 typedef struct whi_fetcher {
     whi_fetch_mode mode;  // never: also when the kernel does not let us
     whi_peer_memory peer;
-    uint64_t last;                      // cycles when the last bytes came
-    uint64_t fetched;                   // payloads
-    whi_pick picks[WHI_FETCH_CLASSES];  // by size: chunks, or reading
+    uint64_t last;                           // cycles when the last bytes came
+    uint64_t fetched;                        // payloads
+    whi_pick picks[WHI_FETCH_SIZE_CLASSES];  // by size: chunks, or reading
 } whi_fetcher;
 
 struct whi_shm;

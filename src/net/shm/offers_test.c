@@ -12,7 +12,7 @@ enum { SIZE = 100000 };
 static way reading = {.opts = {.ring_size = 4096,
                                .ring_max = 16384,
                                .eager_limit = 1024,
-                               .slots = 4,
+                               .chunks = 4,
                                .fetch = WHI_FETCH_ALWAYS},
                       .limit = 64 << 20};
 static unsigned char from[SIZE], to[SIZE];

@@ -6,7 +6,7 @@
 // asked.  So now and then all transfers go the other way until some have ended.  Until the next such trial the
 // second way is taken unless the first one has cost less than 3/4: the first keeps a processor of the peer
 // busy, too, which this side does not see.  Costs are of bytes as they come, not of transfers as they end: many that
-// move in turn end together.  Beside way.h, where a copy is over when it returns and one is enough.  Belongs to its
+// move in turn end together.  Beside copy_method.h, where a copy is over when it returns and one is enough.  Belongs to its
 // lane's thread.
 #ifndef WHI_NET_SHM_PICK_H
 #define WHI_NET_SHM_PICK_H

@@ -6,8 +6,8 @@
 // rest by the owner's upcalls.  Any error fails the lane for good, because a ring that was wrong
 // once says nothing about where its next record is.  An empty poll is one load of a line that is in
 // the cache.
-#include "net/foreign.h"
 #include "net/shm/shm_lane.h"
+#include "net/untrusted.h"
 
 static void wake_sender(whi_shm *lane) {
     whi_ring_order(lane->asymmetric);
@@ -53,7 +53,7 @@ static wh_status take_ring(whi_shm *lane) {
     if (fd < 0)
         return (wh_status)fd;
     wh_status status = whi_shm_map_ring(lane, fd);
-    whi_foreign_close(fd);
+    whi_untrusted_close(fd);
     if (status != WH_OK)
         return status;
     // A sender that sleeps over bulk space asks for it in its newest ring, and this side may have
@@ -82,7 +82,7 @@ static wh_status take_bulk(whi_shm *lane) {
     if (fd < 0)
         return (wh_status)fd;
     wh_status status = map_bulk(lane, fd);
-    whi_foreign_close(fd);
+    whi_untrusted_close(fd);
     return status;
 }
 

@@ -6,7 +6,7 @@
 // a worker share one budget; when that is used up, lanes with nothing in flight give theirs back,
 // the longest idle first, and if it is still not enough the lane takes a smaller one.  A chunk goes
 // through the ring when it is small, or when there is no bulk memory to be had: so a push gets
-// further whenever the ring has room.
+// further whenever the ring has space.
 #include <unistd.h>
 
 #include "base/log.h"
@@ -27,10 +27,10 @@ void whi_shm_drop_bulk(whi_shm *lane) {
     lane->out = (whi_bulk_tx){0};
 }
 
-// Takes the bulk memory of an idle lane.  False: it is in use, or the ring has no room to say so.
+// Takes the bulk memory of an idle lane.  False: it is in use, or the ring has no space to say so.
 static bool withdraw_bulk(whi_shm *lane) {
     if (lane->failed != WH_OK || !whi_bulk_idle(&lane->out) ||
-        whi_ring_make_room(&lane->tx, 0) != WH_OK)
+        whi_ring_make_space(&lane->tx, 0) != WH_OK)
         return false;
     whi_shm_drop_bulk(lane);
     whi_hdr gone = {.cls = WHI_SHM_BULK_GONE};
@@ -81,15 +81,15 @@ static whi_region *pass_bulk(whi_shm *lane, size_t size) {
 
 static bool open_bulk(whi_shm *lane) {
     size_t size = choose_size(lane);
-    // Room for the announcement comes first: a descriptor that was passed cannot be taken back.
-    if (!size || whi_ring_make_room(&lane->tx, 0) != WH_OK)
+    // Space for the announcement comes first: a descriptor that was passed cannot be taken back.
+    if (!size || whi_ring_make_space(&lane->tx, 0) != WH_OK)
         return false;
     whi_region *region = pass_bulk(lane, size);
     if (!region)
         return false;
     whi_hdr hdr = {.cls = WHI_SHM_BULK};
     whi_shm_commit(lane, &hdr);
-    whi_bulk_tx_init(&lane->out, region->base, size, lane->bulk_part);
+    whi_bulk_tx_init(&lane->out, region->base, size, lane->bulk_chunk_max);
     lane->out_region = region;
     lane->budget->used += size;
     whi_list_push_back(&lane->budget->lanes, &lane->holder);
@@ -108,7 +108,7 @@ static wh_status push_bulk(whi_shm *lane, const whi_hdr *hdr, const whi_span *sr
                            size_t *moved) {
     whi_shm_chunk chunk;
     uint32_t part = whi_bulk_cut(&lane->out, size);
-    wh_status status = whi_bulk_has_room(&lane->out, part);
+    wh_status status = whi_bulk_has_space(&lane->out, part);
     if (status == WH_EAGAIN)
         return whi_shm_refuse(lane, sizeof(chunk), part);
     if (status != WH_OK)
@@ -118,7 +118,7 @@ static wh_status push_bulk(whi_shm *lane, const whi_hdr *hdr, const whi_span *sr
         if (status != WH_OK)
             return status;
     }
-    whi_way_copy(&lane->bulk_way, whi_bulk_take(&lane->out, part, &chunk), src, part);
+    whi_copy_method_copy(&lane->bulk_method, whi_bulk_take(&lane->out, part, &chunk), src, part);
     whi_hdr record = *hdr;
     record.cls = WHI_SHM_CHUNK;
     record.size = sizeof(chunk);
@@ -139,7 +139,7 @@ static wh_status push_inline(whi_shm *lane, const whi_hdr *hdr, const whi_span *
         if (status != WH_OK)
             return status;
     }
-    whi_way_copy(&lane->ring_way, whi_ring_payload(&lane->tx), src, record.size);
+    whi_copy_method_copy(&lane->ring_method, whi_ring_payload(&lane->tx), src, record.size);
     whi_shm_commit(lane, &record);
     *moved = record.size;
     return WH_OK;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The ring's rare cases: beginning, and making room.
+// The ring's rare cases: beginning, and making space.
 //
-// `limit` folds two questions into one comparison of the hot path: is there room before the tail
-// (less the reserve), and is there room before the ring's end.  It is moved here only.  The
+// `limit` folds two questions into one comparison of the hot path: is there space before the tail
+// (less the reserve), and is there space before the ring's end.  It is moved here only.  The
 // invariant is tail <= head <= tail + size - reserve, with all of them multiples of 64.
 #include "net/shm/ring.h"
 
@@ -54,19 +54,19 @@ static wh_status read_tail(whi_ring_tx *tx) {
     return WH_OK;
 }
 
-wh_status whi_ring_has_room(whi_ring_tx *tx, uint32_t size) {
+wh_status whi_ring_has_space(whi_ring_tx *tx, uint32_t size) {
     wh_status status = read_tail(tx);
     if (status != WH_OK)
         return status;
     // A record that would pass the end of the lap needs the rest of the lap as padding.
     uint64_t space = whi_ring_space(size), left = lap_end(tx) - tx->head;
     uint64_t need = space <= left ? space : left + space;
-    uint64_t room = tx->tail + ring_size(tx) - tx->head;
-    return need + WHI_RING_RESERVE <= room ? WH_OK : WH_EAGAIN;
+    uint64_t available = tx->tail + ring_size(tx) - tx->head;
+    return need + WHI_RING_RESERVE <= available ? WH_OK : WH_EAGAIN;
 }
 
-wh_status whi_ring_make_room(whi_ring_tx *tx, uint32_t size) {
-    wh_status status = whi_ring_has_room(tx, size);
+wh_status whi_ring_make_space(whi_ring_tx *tx, uint32_t size) {
+    wh_status status = whi_ring_has_space(tx, size);
     if (status != WH_OK || whi_ring_fits(tx, size))
         return status;
     whi_hdr pad = {.size = (uint32_t)(lap_end(tx) - tx->head - sizeof(pad)), .cls = WHI_SHM_PAD};

@@ -40,7 +40,7 @@
 typedef struct whi_ring_shared {
     _Alignas(128) _Atomic uint64_t tail;   // consumer: everything before this position is free
     _Alignas(128) _Atomic uint32_t armed;  // set by the consumer: ring my bell for the next record
-    _Alignas(128) _Atomic uint32_t want;   // set by the producer: ring my bell when there is room
+    _Alignas(128) _Atomic uint32_t want;   // set by the producer: ring my bell when there is space
     // producer: what the consumer may take out of its memory (offers.h)
     _Alignas(512) _Atomic uint64_t offers[WHI_RING_OFFERS];
     _Alignas(4096) unsigned char data[];
@@ -84,19 +84,19 @@ static inline uint64_t whi_ring_space(uint32_t size) {
     return (sizeof(whi_hdr) + (uint64_t)size + WHI_RING_STEP - 1) & ~(uint64_t)(WHI_RING_STEP - 1);
 }
 
-// whi_ring_fits says whether a record can be written now; otherwise whi_ring_make_room may help.
+// whi_ring_fits says whether a record can be written now; otherwise whi_ring_make_space may help.
 static inline bool whi_ring_fits(const whi_ring_tx *tx, uint32_t size) {
     return tx->head + whi_ring_space(size) <= tx->limit;
 }
 
-// whi_ring_make_room looks at the tail, and pads to the end of the ring if the record needs that.
+// whi_ring_make_space looks at the tail, and pads to the end of the ring if the record needs that.
 //
 // WH_OK: it fits now.  WH_EAGAIN: the consumer has not freed enough.  WH_EPROTOCOL: the tail is
 // none.
-wh_status whi_ring_make_room(whi_ring_tx *tx, uint32_t size);
+wh_status whi_ring_make_space(whi_ring_tx *tx, uint32_t size);
 
-// whi_ring_has_room is whi_ring_make_room without writing anything.
-wh_status whi_ring_has_room(whi_ring_tx *tx, uint32_t size);
+// whi_ring_has_space is whi_ring_make_space without writing anything.
+wh_status whi_ring_has_space(whi_ring_tx *tx, uint32_t size);
 
 // whi_ring_payload returns where the payload of the next record goes, once it fits.
 static inline unsigned char *whi_ring_payload(const whi_ring_tx *tx) {
@@ -116,7 +116,7 @@ static inline void whi_ring_prepare(const whi_ring_tx *tx, uint64_t space) {
 }
 
 // whi_ring_publish makes the record with this header, whose payload is in place, appear.  `apart` leaves a gap
-// behind it, if there is room: worth it where the consumer is about to wait for the next record.
+// behind it, if there is space: worth it where the consumer is about to wait for the next record.
 //
 // The header is read field by field: the caller has just written it so, and a load that spans
 // several stores waits until they have left the store buffer, which doubles the cost of a send.
@@ -184,7 +184,7 @@ static inline void whi_ring_consume(whi_ring_rx *rx, uint32_t size) {
 // of.
 //
 // It is told no more often, so that the two rarely pull at the same line.  With payloads of at most
-// a quarter this is enough: when all is consumed, the producer knows of room for any record.
+// a quarter this is enough: when all is consumed, the producer knows of space for any record.
 static inline bool whi_ring_untold(const whi_ring_rx *rx) {
     return rx->pos - rx->told > rx->mask / 4;
 }

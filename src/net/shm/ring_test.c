@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The ring on plain memory: contents, laps, room, and words that no honest peer writes.
+// The ring on plain memory: contents, laps, space, and words that no honest peer writes.
 #include "net/shm/ring.h"
 
 #include <sched.h>
@@ -45,7 +45,7 @@ static wh_status put(uint64_t number) {
                    .tag = ~number,
                    .arg = number << 32};
     if (!whi_ring_fits(&tx, hdr.size)) {
-        wh_status status = whi_ring_make_room(&tx, hdr.size);
+        wh_status status = whi_ring_make_space(&tx, hdr.size);
         if (status != WH_OK)
             return status;
     }
@@ -105,7 +105,7 @@ TEST(what_is_not_published_is_empty) {
     for (int round = 0; round < 300; round++) {
         whi_hdr hdr = {.size = 777};
         unsigned char *payload;
-        CHECK(whi_ring_make_room(&tx, hdr.size) == WH_OK);
+        CHECK(whi_ring_make_space(&tx, hdr.size) == WH_OK);
         memset(whi_ring_payload(&tx), 0xff, hdr.size);
         whi_ring_publish(&tx, &hdr, round % 2);
         while (whi_ring_peek(&rx, &hdr, &payload) == WH_OK)
@@ -119,12 +119,12 @@ TEST(what_is_not_published_is_empty) {
     }
 }
 
-TEST(a_gap_only_where_there_is_room) {
+TEST(a_gap_only_where_there_is_space) {
     begin();
     whi_hdr hdr = {.size = 8};
     unsigned char *payload;
     unsigned apart = 0, count = 0;
-    for (; whi_ring_make_room(&tx, hdr.size) == WH_OK; count++) {
+    for (; whi_ring_make_space(&tx, hdr.size) == WH_OK; count++) {
         uint64_t head = tx.head;
         whi_ring_publish(&tx, &hdr, true);
         apart += tx.head - head == 64 + WHI_RING_GAP;
@@ -156,10 +156,10 @@ TEST(the_reserve_is_for_the_last_record) {
     begin();
     whi_hdr small = {.size = 1};
     unsigned count = 0;
-    for (; whi_ring_make_room(&tx, small.size) == WH_OK; count++)
+    for (; whi_ring_make_space(&tx, small.size) == WH_OK; count++)
         whi_ring_publish(&tx, &small, false);
     CHECK_EQ_INT(count, SIZE / 64 - 1);
-    CHECK(whi_ring_has_room(&tx, 0) == WH_EAGAIN);
+    CHECK(whi_ring_has_space(&tx, 0) == WH_EAGAIN);
     CHECK(!whi_ring_fits(&tx, 0));
     CHECK_EQ_INT(tx.head + WHI_RING_RESERVE, SIZE);
     whi_hdr last = {.cls = 0x99}, hdr = {0};
@@ -178,13 +178,13 @@ TEST(the_largest_record_always_fits_once_empty) {
         whi_hdr hdr = {.size = 0};
         unsigned char *payload;
         for (unsigned i = 0; i < before; i++) {
-            CHECK(whi_ring_make_room(&tx, 0) == WH_OK);
+            CHECK(whi_ring_make_space(&tx, 0) == WH_OK);
             whi_ring_publish(&tx, &hdr, false);
             CHECK(whi_ring_peek(&rx, &hdr, &payload) == WH_OK);
             whi_ring_consume(&rx, hdr.size);
             whi_ring_tell(&rx);
         }
-        CHECK(whi_ring_make_room(&tx, SIZE / 4) == WH_OK);
+        CHECK(whi_ring_make_space(&tx, SIZE / 4) == WH_OK);
         CHECK(whi_ring_payload(&tx) + SIZE / 4 <= memory->data + SIZE);
     }
 }
@@ -194,7 +194,7 @@ TEST(the_tail_is_told_each_quarter) {
     whi_hdr hdr = {.size = 0};
     unsigned char *payload;
     for (unsigned i = 1; i <= 16; i++) {
-        CHECK(whi_ring_make_room(&tx, 0) == WH_OK);
+        CHECK(whi_ring_make_space(&tx, 0) == WH_OK);
         whi_ring_publish(&tx, &hdr, false);
         CHECK(!whi_ring_untold(&rx));
         CHECK(whi_ring_peek(&rx, &hdr, &payload) == WH_OK);
@@ -211,7 +211,7 @@ TEST(a_wrong_tail_is_noticed) {
     for (uint64_t i = 0; i < 4 && put(i) == WH_OK && get(i) == WH_OK; i++)
         continue;
     whi_ring_tell(&rx);
-    CHECK(whi_ring_make_room(&tx, 0) == WH_OK);
+    CHECK(whi_ring_make_space(&tx, 0) == WH_OK);
     uint64_t tail = tx.tail, head = tx.head;
     CHECK(tail == head && head >= 256);
     CHECK(put(4) == WH_OK && tx.head > head);
@@ -219,12 +219,12 @@ TEST(a_wrong_tail_is_noticed) {
                               tail + SIZE, UINT64_MAX, tail - SIZE, UINT64_C(1) << 63};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         atomic_store(&memory->tail, wrong[i]);
-        CHECK(whi_ring_make_room(&tx, 0) == WH_EPROTOCOL);
-        CHECK(whi_ring_has_room(&tx, 0) == WH_EPROTOCOL);
+        CHECK(whi_ring_make_space(&tx, 0) == WH_EPROTOCOL);
+        CHECK(whi_ring_has_space(&tx, 0) == WH_EPROTOCOL);
         CHECK_EQ_INT(tx.tail, tail);
     }
     atomic_store(&memory->tail, tx.head);
-    CHECK(whi_ring_make_room(&tx, 0) == WH_OK);
+    CHECK(whi_ring_make_space(&tx, 0) == WH_OK);
 }
 
 static wh_status peek_lead(uint64_t lead) {

@@ -5,7 +5,7 @@
 // A send is one comparison, a copy into the ring, one release store and one load of a word that
 // changes only when the peer falls asleep.  Everything else (padding, a larger ring, refusing) is
 // behind the comparison.  Invariant: whoever is refused is remembered, so that poll reports when
-// room has come, and ready does not let the worker sleep over it.
+// space has come, and ready does not let the worker sleep over it.
 #include "net/shm/shm.h"
 
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "net/copy.h"
-#include "net/foreign.h"
 #include "net/shm/shm_lane.h"
+#include "net/untrusted.h"
 
 wh_status whi_shm_fail(whi_shm *lane, wh_status status) {
     if (lane->failed == WH_OK) {
@@ -43,8 +43,8 @@ wh_status whi_shm_refuse(whi_shm *lane, uint32_t size, uint32_t bulk) {
 wh_status whi_shm_retry(whi_shm *lane) {
     wh_status status = WH_OK;
     if (lane->refused_bulk && lane->out.shared)
-        status = whi_bulk_has_room(&lane->out, lane->refused_bulk);
-    return status == WH_OK ? whi_ring_has_room(&lane->tx, lane->refused_size) : status;
+        status = whi_bulk_has_space(&lane->out, lane->refused_bulk);
+    return status == WH_OK ? whi_ring_has_space(&lane->tx, lane->refused_size) : status;
 }
 
 void whi_shm_ring_bell(whi_shm *lane) {
@@ -88,17 +88,17 @@ static bool grow(whi_shm *lane) {
 wh_status whi_shm_reserve(whi_shm *lane, uint32_t size) {
     if (lane->failed != WH_OK)
         return lane->failed;
-    wh_status status = whi_ring_make_room(&lane->tx, size);
+    wh_status status = whi_ring_make_space(&lane->tx, size);
     if (status == WH_EAGAIN)
         return lane->ring_max && grow(lane) ? WH_OK : whi_shm_refuse(lane, size, 0);
     return status == WH_OK ? WH_OK : whi_shm_broken(lane, "it freed what was never sent");
 }
 
 // Up to 32 bytes, the payload of most messages, with moves that overlap instead of a call.
-static inline void copy_payload(whi_way *way, unsigned char *to, const unsigned char *from,
-                                uint32_t size) {
-    if (size >= WHI_WAY_MIN) {
-        whi_way_copy(way, to, &(whi_span){.ptr = (void *)(uintptr_t)from}, size);
+static inline void copy_payload(whi_copy_method *method, unsigned char *to,
+                                const unsigned char *from, uint32_t size) {
+    if (size >= WHI_COPY_METHOD_MIN) {
+        whi_copy_method_copy(method, to, &(whi_span){.ptr = (void *)(uintptr_t)from}, size);
     } else if (size > 32) {
         whi_copy(to, from, size);
     } else if (size >= 16) {
@@ -125,12 +125,12 @@ static wh_status shm_send(whi_lane *base, const whi_hdr *hdr, const void *payloa
         if (status != WH_OK)
             return status;
     }
-    copy_payload(&lane->ring_way, whi_ring_payload(&lane->tx), payload, hdr->size);
+    copy_payload(&lane->ring_method, whi_ring_payload(&lane->tx), payload, hdr->size);
     whi_shm_commit(lane, hdr);
     return WH_OK;
 }
 
-static void shm_arm(whi_lane *base, bool want_room) {
+static void shm_arm(whi_lane *base, bool want_space) {
     whi_shm *lane = (whi_shm *)base;
     if (lane->bell_owed)
         whi_shm_ring_bell(lane);
@@ -140,19 +140,19 @@ static void shm_arm(whi_lane *base, bool want_room) {
             whi_shm_tell(lane);
         atomic_store_explicit(&lane->rx.shared->armed, 1, memory_order_relaxed);
     }
-    if (want_room)
+    if (want_space)
         atomic_store_explicit(&lane->tx.shared->want, 1, memory_order_relaxed);
     if (!lane->asymmetric)
         atomic_thread_fence(memory_order_seq_cst);
 }
 
-static bool shm_ready(whi_lane *base, bool want_room) {
+static bool shm_ready(whi_lane *base, bool want_space) {
     whi_shm *lane = (whi_shm *)base;
     if (lane->failed != WH_OK || !whi_ring_empty(&lane->rx))
         return true;
     if (lane->bell_owed)
         return true;
-    return want_room && lane->attention && whi_shm_retry(lane) != WH_EAGAIN;
+    return want_space && lane->attention && whi_shm_retry(lane) != WH_EAGAIN;
 }
 
 static size_t shm_eager_limit(const whi_lane *base) {
@@ -180,7 +180,7 @@ static void shm_close(whi_lane *base) {
 static wh_status shm_pass(whi_lane *lane, const whi_hdr *hdr, int fd) {
     whi_shm *shm = (whi_shm *)lane;
     assert(hdr->size == 0 && hdr->cls < WHI_CLASS_LANE);
-    // Room first: a descriptor that is on its way must not be overtaken by that of a larger ring.
+    // Space first: a descriptor that is on its way must not be overtaken by that of a larger ring.
     wh_status status = whi_ring_fits(&shm->tx, 0) ? WH_OK : whi_shm_reserve(shm, 0);
     if (status == WH_OK)
         status = shm->wire->send_fd(shm->wire_arg, fd);
@@ -211,15 +211,15 @@ static bool is_ring_size(size_t size) {
     return size >= WHI_RING_MIN && size <= WHI_RING_MAX && (size & (size - 1)) == 0;
 }
 
-static wh_status check(const whi_shm_opts *opts, size_t part) {
+static wh_status check(const whi_shm_opts *opts, size_t chunk_max) {
     bool grows = opts->ring_max > opts->ring_size;
     if (!is_ring_size(opts->ring_size) || (grows && !is_ring_size(opts->ring_max)))
         return WH_EINVAL;
     if (opts->eager_limit == 0 || opts->eager_limit > opts->ring_size / 4)
         return WH_EINVAL;
-    if (part > WHI_BULK_MAX || opts->slots > WHI_BULK_MAX / part)
+    if (chunk_max > WHI_BULK_MAX || opts->chunks > WHI_BULK_MAX / chunk_max)
         return WH_EINVAL;
-    size_t bulk_size = part * opts->slots;
+    size_t bulk_size = chunk_max * opts->chunks;
     bool bulk_is_sane =
         bulk_size % WHI_BULK_ALIGN == 0 && bulk_size >= WHI_BULK_MIN && bulk_size <= WHI_BULK_MAX;
     return bulk_size == 0 || bulk_is_sane ? WH_OK : WH_EINVAL;
@@ -227,8 +227,8 @@ static wh_status check(const whi_shm_opts *opts, size_t part) {
 
 wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *link,
                          whi_lane **lane, int *ring_fd) {
-    size_t part = opts->slot_size ? opts->slot_size : whi_bulk_slot_size(opts->slots);
-    wh_status status = check(opts, part);
+    size_t chunk_max = opts->chunk_max ? opts->chunk_max : whi_bulk_chunk_size(opts->chunks);
+    wh_status status = check(opts, chunk_max);
     if (status != WH_OK)
         return status;
     whi_shm *self = whi_calloc(1, sizeof(*self));
@@ -244,20 +244,20 @@ wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *
     whi_lane_init(&self->lane, &shm_ops, up, link);
     whi_ring_tx_init(&self->tx, self->tx_region->base, opts->ring_size);
     whi_ring_rx_none(&self->rx);
-    whi_way_init(&self->ring_way);
-    whi_way_init(&self->bulk_way);
+    whi_copy_method_init(&self->ring_method);
+    whi_copy_method_init(&self->bulk_method);
     whi_list_init(&self->holder);
     self->asymmetric = opts->asymmetric;
     self->eager_limit = (uint32_t)opts->eager_limit;
     self->ring_max = opts->ring_max > opts->ring_size ? opts->ring_max : 0;
-    self->bulk_size = part * opts->slots;
-    self->bulk_part = part;
+    self->bulk_size = chunk_max * opts->chunks;
+    self->bulk_chunk_max = chunk_max;
     self->budget = opts->budget;
     self->wire = opts->wire;
     self->wire_arg = opts->wire_arg;
     self->fetcher.mode = opts->peer ? (whi_fetch_mode)opts->fetch : WHI_FETCH_NEVER;
     self->fetcher.peer.pid = opts->peer;
-    for (int i = 0; i < WHI_FETCH_CLASSES; i++)
+    for (int i = 0; i < WHI_FETCH_SIZE_CLASSES; i++)
         whi_pick_init(&self->fetcher.picks[i]);
     if (opts->fetch != WHI_FETCH_NEVER)
         whi_shm_introduce(self);
@@ -268,7 +268,7 @@ wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *
 
 wh_status whi_shm_attach(whi_lane *lane, int fd) {
     wh_status status = whi_shm_map_ring((whi_shm *)lane, fd);
-    whi_foreign_close(fd);
+    whi_untrusted_close(fd);
     return status;
 }
 

@@ -37,8 +37,8 @@ typedef struct whi_shm_opts {
     size_t ring_size;    // bytes of the first ring; a power of two
     size_t ring_max;     // bytes of the one that replaces it when full; 0 or <= ring_size: never
     size_t eager_limit;  // payload bytes of a record; from 1 to ring_size / 4
-    size_t slot_size;    // the largest chunk; 0: derived from the caches of this machine
-    unsigned slots;      // bulk memory per direction, in chunks of slot_size; 0: none
+    size_t chunk_max;    // the largest chunk; 0: derived from the caches of this machine
+    unsigned chunks;     // bulk memory per direction, in chunks of chunk_max; 0: none
     bool asymmetric;     // both processes have whi_shm_barrier(): producers need no fence
     int fetch;           // whi_fetch_mode: reading payloads out of the peer's memory, if both do
     pid_t peer;          // whose memory that is, as the kernel says; 0: not known

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Measures the shm lane between two pinned processes: half round trips of small messages, streams
-// of large ones, and what one call costs by itself.  `shm-bench [slot KiB [slots [eager limit]]]`.
+// Measures the shm lane between two pinned processes: half round trips of small messages, flows
+// of large ones, and what one call costs by itself:
+// `shm-bench [chunk KiB [chunks [eager limit]]]`.
 //
 // The parent reports the best and the median of a few short runs, because other programs disturb.
 #include <sched.h>
@@ -26,7 +27,7 @@ static whi_shm_opts opts = {
     .ring_size = 64 << 10,
     .ring_max = 256 << 10,
     .eager_limit = 8192,
-    .slots = 4,
+    .chunks = 4,
     .budget = &budget,
     .wire = &test_wire_ops,
 };
@@ -149,12 +150,12 @@ static void message_rate(end *self, bool first, uint32_t size) {
         runs[run] = (double)(whi_clock_ns() - start) / COUNT;
     }
     char what[64];
-    snprintf(what, sizeof(what), "%u B stream", size);
+    snprintf(what, sizeof(what), "%u B one-way", size);
     if (first)
         report(what, runs, false, "ns per message");
 }
 
-static void stream(end *self, bool first, uint64_t size) {
+static void one_way(end *self, bool first, uint64_t size) {
     uint64_t count = (size < (1 << 20) ? (uint64_t)256 << 20 : (uint64_t)384 << 20) / size;
     double runs[RUNS];
     for (int run = 0; run < RUNS; run++) {
@@ -170,7 +171,7 @@ static void stream(end *self, bool first, uint64_t size) {
         runs[run] = (double)(count * size) / (double)(whi_clock_ns() - start);
     }
     char what[64];
-    snprintf(what, sizeof(what), "%zu KiB stream", (size_t)size >> 10);
+    snprintf(what, sizeof(what), "%zu KiB one-way", (size_t)size >> 10);
     if (first)
         report(what, runs, true, "GB/s");
 }
@@ -272,19 +273,19 @@ static void run(bool first, test_wire *wire) {
     message_rate(&self, first, 8);
     message_rate(&self, first, 1008);
     for (uint64_t size = 64 << 10; size <= LARGEST; size *= size < (1 << 20) ? 4 : 8)
-        stream(&self, first, size);
+        one_way(&self, first, size);
     for (uint64_t size = 64 << 10; size <= LARGEST; size *= 16)
         large_latency(&self, first, size);
-    stream(&self, first, LARGEST);
+    one_way(&self, first, LARGEST);
     free(self.memory);
 }
 
 int main(int argc, char **argv) {
     whi_shm_budget_init(&budget, (size_t)256 << 20);
     if (argc > 1)
-        opts.slot_size = strtoul(argv[1], NULL, 0) << 10;
+        opts.chunk_max = strtoul(argv[1], NULL, 0) << 10;
     if (argc > 2)
-        opts.slots = (unsigned)strtoul(argv[2], NULL, 0);
+        opts.chunks = (unsigned)strtoul(argv[2], NULL, 0);
     if (argc > 3)
         opts.eager_limit = strtoul(argv[3], NULL, 0);
     opts.asymmetric = whi_shm_barrier_init();

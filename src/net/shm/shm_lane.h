@@ -9,11 +9,11 @@
 #define WHI_NET_SHM_SHM_LANE_H
 
 #include "net/shm/bulk.h"
+#include "net/shm/copy_method.h"
 #include "net/shm/offers.h"
 #include "net/shm/region.h"
 #include "net/shm/ring.h"
 #include "net/shm/shm.h"
-#include "net/shm/way.h"
 
 typedef struct whi_shm {
     whi_lane lane;
@@ -23,12 +23,12 @@ typedef struct whi_shm {
     bool asymmetric;
     bool attention;  // poll must look further than the ring: failed, something was refused, or owed
     bool bell_owed;  // the wire could not ring: the peer may sleep over what we did
-    uint32_t refused_size;  // payload of the record that found no room
+    uint32_t refused_size;  // payload of the record that found no space
     uint32_t refused_bulk;  // and the bulk memory that it needed besides
     uint32_t eager_limit;
     wh_status failed;  // WH_OK, or what every call answers from now on
     bool offers;       // the peer was told by what it knows our memory
-    whi_way ring_way, bulk_way;
+    whi_copy_method ring_method, bulk_method;
     whi_offers_tx offered;
     whi_fetcher fetcher;
     whi_bulk_tx out;
@@ -36,7 +36,7 @@ typedef struct whi_shm {
     whi_region *tx_region, *rx_region, *out_region, *in_region;
     size_t ring_max;   // 0: the sending ring grows no more
     size_t bulk_size;  // what to make at the first push; 0: chunks go through the ring
-    size_t bulk_part;
+    size_t bulk_chunk_max;
     whi_shm_budget *budget;
     whi_list holder;  // among budget->lanes while out_region is there
     const whi_shm_wire *wire;
@@ -49,13 +49,13 @@ wh_status whi_shm_fail(whi_shm *lane, wh_status status);
 // whi_shm_broken fails the lane with WH_EPROTOCOL and logs what the peer has done.
 wh_status whi_shm_broken(whi_shm *lane, const char *what);
 
-// whi_shm_refuse remembers what found no room, for poll and ready, and returns WH_EAGAIN.
+// whi_shm_refuse remembers what found no space, for poll and ready, and returns WH_EAGAIN.
 wh_status whi_shm_refuse(whi_shm *lane, uint32_t size, uint32_t bulk);
 
 // whi_shm_retry says whether what was refused would still be (WH_EAGAIN).
 wh_status whi_shm_retry(whi_shm *lane);
 
-// whi_shm_reserve makes room for a record, growing the ring if it may; WH_EAGAIN: refused.
+// whi_shm_reserve makes space for a record, growing the ring if it may; WH_EAGAIN: refused.
 wh_status whi_shm_reserve(whi_shm *lane, uint32_t size);
 
 // whi_shm_map_ring goes over to receiving from this ring.  The descriptor stays the caller's.
@@ -79,9 +79,9 @@ void whi_shm_drop_bulk(whi_shm *lane);
 // whi_shm_commit publishes a record that was reserved, and wakes the peer if it sleeps.
 //
 // Whoever answers will be answered: there the peer polls for what comes next, so the record gets a
-// gap behind it (docs/design/shm.md); in a stream its processor should fetch ahead.  The price is
-// ring space when both sides stream at once: every record then looks like an answer, and an 8-byte
-// message takes 1,088 bytes instead of 64.
+// gap behind it (docs/design/shm.md); in a one-way flow its processor should fetch ahead.  The
+// price is ring space when both sides send at once: every record then looks like an answer, and an
+// 8-byte message takes 1,088 bytes instead of 64.
 static inline void whi_shm_commit(whi_shm *lane, const whi_hdr *hdr) {
     bool answers = lane->answered != lane->rx.pos;
     lane->answered = lane->rx.pos;

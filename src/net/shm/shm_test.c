@@ -23,9 +23,9 @@ static void kit_fail(const char *file, int line, const char *text) {
                                  .fail = kit_fail};
 // As used; so small that everything is refused and wraps all the time; and growing without bulk
 // memory.
-WAY(usual, 64 << 20, .ring_size = 64 << 10, .ring_max = 256 << 10, .eager_limit = 8192, .slots = 4)
-WAY(tiny, 64 << 20, .ring_size = 4096, .eager_limit = 1000, .slots = 2, .slot_size = 64 << 10)
-WAY(poor, 1000, .ring_size = 4096, .ring_max = 16384, .eager_limit = 1024, .slots = 4)
+WAY(usual, 64 << 20, .ring_size = 64 << 10, .ring_max = 256 << 10, .eager_limit = 8192, .chunks = 4)
+WAY(tiny, 64 << 20, .ring_size = 4096, .eager_limit = 1000, .chunks = 2, .chunk_max = 64 << 10)
+WAY(poor, 1000, .ring_size = 4096, .ring_max = 16384, .eager_limit = 1024, .chunks = 4)
 
 #define KIT(name)                                                                                  \
     TEST(usual_##name) {                                                                           \
@@ -74,7 +74,7 @@ TEST(growth_waits_for_the_wire) {
 }
 
 TEST(bulk_waits_for_the_wire) {
-    way over = {.opts = {.ring_size = 4096, .eager_limit = 1024, .slots = 2, .slot_size = 65536},
+    way over = {.opts = {.ring_size = 4096, .eager_limit = 1024, .chunks = 2, .chunk_max = 65536},
                 .limit = 1 << 20};
     ear *a = &ears[0], *b = &ears[1];
     open_pair(&over, a, b);
@@ -98,7 +98,7 @@ static void keep_line(const char *level, const char *id, const char *text, void 
 }
 
 TEST(descriptors_run_out) {
-    way over = {.opts = {.ring_size = 4096, .ring_max = 65536, .eager_limit = 1024, .slots = 4},
+    way over = {.opts = {.ring_size = 4096, .ring_max = 65536, .eager_limit = 1024, .chunks = 4},
                 .limit = 64 << 20};
     ear *a = &ears[0], *b = &ears[1];
     open_pair(&over, a, b);
@@ -147,8 +147,8 @@ TEST(wrong_options) {
     bad[2].eager_limit = 1025;
     bad[3].eager_limit = 0;
     bad[4].ring_max = 12288;
-    bad[5].slots = 1, bad[5].slot_size = 4097 * 64;
-    bad[6].slots = 4, bad[6].slot_size = (SIZE_MAX >> 2) + 65537;
+    bad[5].chunks = 1, bad[5].chunk_max = 4097 * 64;
+    bad[6].chunks = 4, bad[6].chunk_max = (SIZE_MAX >> 2) + 65537;
     whi_lane *lane = NULL;
     int fd = -1;
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
@@ -168,7 +168,7 @@ typedef struct shared {
 static void open_shared(shared *two, size_t limit) {
     for (int i = 0; i < 2; i++) {
         two->over[i] =
-            (way){.opts = {.ring_size = 4096, .eager_limit = 1000, .slots = 4, .slot_size = 65536},
+            (way){.opts = {.ring_size = 4096, .eager_limit = 1000, .chunks = 4, .chunk_max = 65536},
                   .limit = limit};
         two->from[i] = &ears[2 * i];
         two->to[i] = &ears[2 * i + 1];

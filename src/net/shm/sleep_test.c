@@ -5,16 +5,16 @@
 
 #include "net/shm/test_pair.h"
 
-static void fall_asleep(ear *self, bool want_room) {
-    self->lane->ops->arm(self->lane, want_room);
+static void fall_asleep(ear *self, bool want_space) {
+    self->lane->ops->arm(self->lane, want_space);
     whi_shm_barrier();
 }
 
 static void check_bells(bool asymmetric) {
     way over = {.opts = {.ring_size = 4096,
                          .eager_limit = 1000,
-                         .slots = 2,
-                         .slot_size = 65536,
+                         .chunks = 2,
+                         .chunk_max = 65536,
                          .asymmetric = asymmetric},
                 .limit = 1 << 20};
     ear *a = &ears[0], *b = &ears[1];
@@ -69,7 +69,7 @@ TEST(bells_asymmetric) {
 
 // A sleeper polls with a budget, so its last records may be consumed and not told of; whatever was
 // refused must fit nevertheless.
-TEST(an_empty_ring_has_room) {
+TEST(an_empty_ring_has_space) {
     way over = {.opts = {.ring_size = 4096, .eager_limit = 1024}, .limit = 0};
     ear *a = &ears[0], *b = &ears[1];
     for (uint32_t size = 0; size <= 1024; size += 32) {
@@ -84,7 +84,7 @@ TEST(an_empty_ring_has_room) {
     }
 }
 
-// Poll tells of room by the quarter of the ring; who falls asleep must not keep the rest.
+// Poll tells of space by the quarter of the ring; who falls asleep must not keep the rest.
 TEST(a_sleeper_leaves_the_whole_ring) {
     way over = {.opts = {.ring_size = 4096, .eager_limit = 64}, .limit = 0};
     ear *a = &ears[0], *b = &ears[1];
@@ -107,8 +107,8 @@ TEST(bulk_space_freed_before_the_new_ring) {
     way over = {.opts = {.ring_size = 4096,
                          .ring_max = 65536,
                          .eager_limit = 64,
-                         .slots = 2,
-                         .slot_size = 65536},
+                         .chunks = 2,
+                         .chunk_max = 65536},
                 .limit = 1 << 20};
     ear *a = &ears[0], *b = &ears[1];
     open_pair(&over, a, b);

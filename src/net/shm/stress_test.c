@@ -90,7 +90,7 @@ static void produce(void *ctx, uint64_t offset, void *host, size_t size) {
         ((unsigned char *)host)[i] = byte_of(self->seed, self->sent, offset + i);
 }
 
-// Sends the next message or a part of it; false: there is no room.
+// Sends the next message or a part of it; false: there is no space.
 static bool say(side *self) {
     uint64_t size = size_of(self->seed, self->sent, self->opts.eager_limit);
     whi_hdr hdr = {.cls = 0x10, .seq = self->sent, .size = (uint32_t)size};
@@ -116,11 +116,11 @@ static bool say(side *self) {
     return true;
 }
 
-static void fall_asleep(side *self, bool want_room) {
-    self->lane->ops->arm(self->lane, want_room);
+static void fall_asleep(side *self, bool want_space) {
+    self->lane->ops->arm(self->lane, want_space);
     if (self->opts.asymmetric)
         whi_shm_barrier();
-    if (self->lane->ops->ready(self->lane, want_room))
+    if (self->lane->ops->ready(self->lane, want_space))
         return;
     self->sleeps++;
     CHECK(test_wire_sleep(self->wire, ASLEEP_MS));
@@ -128,16 +128,16 @@ static void fall_asleep(side *self, bool want_room) {
 
 static void run(side *self) {
     while (self->sent < MESSAGES || self->heard < MESSAGES) {
-        bool room = true, moved = false;
-        for (uint64_t n = whi_rng_below(&self->dice, 6); n && room && self->sent < MESSAGES; n--) {
-            room = say(self);
-            moved = moved || room;
+        bool space = true, moved = false;
+        for (uint64_t n = whi_rng_below(&self->dice, 6); n && space && self->sent < MESSAGES; n--) {
+            space = say(self);
+            moved = moved || space;
         }
         int events = self->lane->ops->poll(self->lane, (int)whi_rng_between(&self->dice, 1, 8));
         CHECK(events >= 0);
-        bool waits = self->sent == MESSAGES || !room;
+        bool waits = self->sent == MESSAGES || !space;
         if (events == 0 && !moved && waits)
-            fall_asleep(self, !room);
+            fall_asleep(self, !space);
     }
 }
 
@@ -220,8 +220,12 @@ static void two_processes(uint64_t seed, const whi_shm_opts *opts) {
 
 // Three shapes, and both ways to order a wake-up.
 static const whi_shm_opts shapes[] = {
-    {.ring_size = 4096, .eager_limit = 1000, .slots = 2, .slot_size = 64 << 10},
-    {.ring_size = 4096, .ring_max = 65536, .eager_limit = 1024, .slots = 4, .slot_size = 256 << 10},
+    {.ring_size = 4096, .eager_limit = 1000, .chunks = 2, .chunk_max = 64 << 10},
+    {.ring_size = 4096,
+     .ring_max = 65536,
+     .eager_limit = 1024,
+     .chunks = 4,
+     .chunk_max = 256 << 10},
     {.ring_size = 65536, .ring_max = 131072, .eager_limit = 8192},
 };
 

@@ -93,7 +93,7 @@ static void *run_waker(void *arg) {
 }
 
 // Plays all rounds and returns in how many the sleeper would have slept for ever.
-static unsigned play(bool asymmetric, bool want_room, void (*before)(void)) {
+static unsigned play(bool asymmetric, bool want_space, void (*before)(void)) {
     pthread_t thread;
     unsigned lost = 0;
     atomic_store(&round_no, 0);
@@ -106,10 +106,10 @@ static unsigned play(bool asymmetric, bool want_room, void (*before)(void)) {
         for (uint32_t i = round % 128; i > 0; i--)
             whi_cpu_relax();
         write_ballast(0);
-        sleeper->ops->arm(sleeper, want_room);
+        sleeper->ops->arm(sleeper, want_space);
         if (asymmetric)
             whi_shm_barrier();
-        bool ready = sleeper->ops->ready(sleeper, want_room);
+        bool ready = sleeper->ops->ready(sleeper, want_space);
         until(&round_done, round);
         lost += !ready && atomic_load(&bells) == 0;
     }

@@ -13,8 +13,8 @@
 #include <sys/uio.h>
 
 #include "base/log.h"
-#include "net/foreign.h"
 #include "net/stream/state.h"
+#include "net/untrusted.h"
 
 enum {
     BYTE_BELL = 0x01,
@@ -29,7 +29,7 @@ enum {
 };
 
 // adopt takes the descriptors of one control message and returns how many those were.  It closes
-// those for which there is no room.
+// those for which there is no space.
 static size_t adopt(whi_stream *stream, const struct cmsghdr *cmsg) {
     size_t count = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (size_t i = 0; i < count; i++) {
@@ -38,7 +38,7 @@ static size_t adopt(whi_stream *stream, const struct cmsghdr *cmsg) {
         if (stream->fd_count < WHI_STREAM_FDS)
             stream->fds[stream->fd_count++] = fd;
         else
-            whi_foreign_close(fd);
+            whi_untrusted_close(fd);
     }
     return count;
 }
@@ -61,7 +61,7 @@ static wh_status adopt_all(whi_stream *stream, struct msghdr *msg) {
         if (cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS)
             came += adopt(stream, cmsg);
     bool cut = msg->msg_flags & MSG_CTRUNC;
-    // The kernel cuts at the room that we gave, or where it has no number for one more.
+    // The kernel cuts at the space that we gave, or where it has no number for one more.
     if (cut && came < WHI_STREAM_FDS)
         return ran_out(stream);
     if (cut || waited + came > WHI_STREAM_FDS)
@@ -80,12 +80,12 @@ static ssize_t receive_raw(whi_stream *stream, struct msghdr *msg) {
 ssize_t whi_stream_receive(whi_stream *stream, struct iovec *iov, size_t count) {
     union {
         struct cmsghdr align;
-        char room[CMSG_SPACE(WHI_STREAM_FDS * sizeof(int))];
+        char space[CMSG_SPACE(WHI_STREAM_FDS * sizeof(int))];
     } control;
     struct msghdr msg = {.msg_iov = iov, .msg_iovlen = count};
     if (stream->opts.local) {
-        msg.msg_control = control.room;
-        msg.msg_controllen = sizeof(control.room);
+        msg.msg_control = control.space;
+        msg.msg_controllen = sizeof(control.space);
     }
     ssize_t n;
     do

@@ -191,7 +191,7 @@ TEST(a_poll_reads_past_descriptors) {
     close(pipe.in);
 }
 
-TEST(passing_waits_for_room) {
+TEST(passing_waits_for_space) {
     peer self;
     go_bytes(&self, true);
     probe pipe = probe_open();

@@ -30,7 +30,7 @@ static bool lands(const whi_hdr *hdr) {
     return hdr->cls == WHI_CLASS_CHUNK || hdr->cls == WHI_CLASS_LONG;
 }
 
-// fill makes room in `in` behind what it holds, for a whole record at least, and returns how much.
+// fill makes space in `in` behind what it holds, for a whole record at least, and returns how much.
 static size_t fill(whi_stream *stream) {
     whi_stream_buf *in = &stream->in;
     size_t record = sizeof(whi_hdr) + stream->opts.eager_limit;
@@ -68,14 +68,14 @@ static bool wake(whi_stream *stream) {
 static ssize_t receive_records(whi_stream *stream, bool *all) {
     if (!stream->in.data && !wake(stream))
         return 0;
-    size_t room = fill(stream);
+    size_t space = fill(stream);
     if (stream->bulky && whi_stream_pending(&stream->in) == 0 && stream->landing_left == 0)
-        room = LOOKAHEAD;
-    struct iovec iov = {.iov_base = stream->in.data + stream->in.end, .iov_len = room};
+        space = LOOKAHEAD;
+    struct iovec iov = {.iov_base = stream->in.data + stream->in.end, .iov_len = space};
     ssize_t n = whi_stream_receive(stream, &iov, 1);
     if (n > 0)
         stream->in.end += (size_t)n;
-    *all = n == (ssize_t)room;
+    *all = n == (ssize_t)space;
     return n;
 }
 

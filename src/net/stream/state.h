@@ -17,7 +17,7 @@
 #include "net/stream/stream.h"
 
 enum {
-    // Room for descriptors that have come and were not yet taken.  The protocol above never has
+    // Space for descriptors that have come and were not yet taken.  The protocol above never has
     // more than two under way, so more are an attempt to use up our table of descriptors.
     WHI_STREAM_FDS = 4,
 };
@@ -83,7 +83,7 @@ wh_status whi_stream_lost(const whi_stream *stream, const char *call, int error)
 void whi_stream_rest(whi_stream *stream);
 
 // tx.c: the vtable's send and push; flush tries what was refused and returns true when there is
-// room again; write sends an iovec, with a descriptor if fd >= 0, and returns how many bytes the
+// space again; write sends an iovec, with a descriptor if fd >= 0, and returns how many bytes the
 // socket took, 0 for none now, or -1 when sending has failed.
 wh_status whi_stream_send(whi_lane *lane, const whi_hdr *hdr, const void *payload);
 wh_status whi_stream_push(whi_lane *lane, const whi_hdr *hdr, const whi_span *src, uint64_t size,

@@ -17,8 +17,8 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "net/foreign.h"
 #include "net/stream/state.h"
+#include "net/untrusted.h"
 
 enum {
     // Polls that find nothing before the buffers go.  About a millisecond of spinning: long beside
@@ -94,7 +94,7 @@ static int stream_poll(whi_lane *lane, int budget) {
     whi_stream *stream = whi_stream_of(lane);
     if (stream->broken != WH_OK)
         return stream->broken;
-    int room = stream->full && whi_stream_flush(stream);
+    int space = stream->full && whi_stream_flush(stream);
     stream->heard = false;
     int events = read_some(stream, budget);
     if (events < 0)
@@ -105,16 +105,16 @@ static int stream_poll(whi_lane *lane, int budget) {
         return whi_stream_fail(stream, stream->tx_broken);
     else if (++stream->quiet >= QUIET_POLLS)
         whi_stream_rest(stream);
-    return events + room;
+    return events + space;
 }
 
-static void stream_arm(whi_lane *lane, bool want_room) {
-    (void)want_room;  // the owner watches the socket, for room too
+static void stream_arm(whi_lane *lane, bool want_space) {
+    (void)want_space;  // the owner watches the socket, for space too
     whi_stream_rest(whi_stream_of(lane));
 }
 
-static bool stream_ready(whi_lane *lane, bool want_room) {
-    (void)want_room;
+static bool stream_ready(whi_lane *lane, bool want_space) {
+    (void)want_space;
     const whi_stream *stream = whi_stream_of(lane);
     return stream->broken != WH_OK || stream->tx_broken != WH_OK || stream->unreported > 0 ||
            whi_stream_complete(stream);
@@ -134,7 +134,7 @@ static void stream_describe(const whi_lane *lane, char *text, size_t size) {
         struct sockaddr any;
         struct sockaddr_in in;
         struct sockaddr_in6 in6;
-        struct sockaddr_storage room;
+        struct sockaddr_storage space;
     } peer = {.any.sa_family = AF_UNSPEC};
     socklen_t length = sizeof(peer);
     (void)getpeername(fd, &peer.any, &length);
@@ -155,7 +155,7 @@ static void stream_describe(const whi_lane *lane, char *text, size_t size) {
 static void stream_close(whi_lane *lane) {
     whi_stream *stream = whi_stream_of(lane);
     for (unsigned i = 0; i < stream->fd_count; i++)
-        whi_foreign_close(stream->fds[i]);
+        whi_untrusted_close(stream->fds[i]);
     close(stream->fd);
     release(&stream->in);
     release(&stream->out);

@@ -22,7 +22,7 @@ typedef struct whi_stream_opts {
 wh_status whi_stream_create(int fd, const whi_stream_opts *opts, const whi_lane_up *up, void *link,
                             whi_lane **lane);
 
-// whi_stream_blocked tells whether the socket has refused bytes: the owner watches it for room then,
+// whi_stream_blocked tells whether the socket has refused bytes: the owner watches it for space then,
 // and polls.
 bool whi_stream_blocked(const whi_lane *lane);
 
@@ -45,7 +45,7 @@ wh_status whi_stream_bell(whi_lane *lane);
 wh_status whi_stream_pass_fd(whi_lane *lane, int fd);
 
 // whi_stream_take_fd returns the next descriptor that has come, to be closed with
-// whi_foreign_close, or a negative wh_status: WH_EAGAIN when there is none yet.  In byte mode it
+// whi_untrusted_close, or a negative wh_status: WH_EAGAIN when there is none yet.  In byte mode it
 // reads the socket if it must.
 int whi_stream_take_fd(whi_lane *lane);
 

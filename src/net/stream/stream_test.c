@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The stream lane: the kit over TCP, AF_UNIX, sockets with hardly any room, and a relay that cuts
+// The stream lane: the kit over TCP, AF_UNIX, sockets with hardly any space, and a relay that cuts
 // the stream anywhere; then two threads, and life.
 #include <arpa/inet.h>
 #include <errno.h>
@@ -40,7 +40,7 @@ static void pair_tcp(int fds[2]) {
 }
 
 // The kernel makes of this the least it allows: a few KiB.  Only of the sending side, since a TCP
-// receiver with less room than a segment is served by the sender's timers, at 200 ms each.
+// receiver with less space than a segment is served by the sender's timers, at 200 ms each.
 static void narrow(const int fds[2]) {
     for (int i = 0; i < 2; i++)
         CHECK(setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &(int){1}, sizeof(int)) == 0);

@@ -108,10 +108,10 @@ __attribute__((unused)) static void peer_write_fds(peer *self, const void *data,
                                                    const int *fds, unsigned count) {
     union {
         struct cmsghdr align;
-        char room[CMSG_SPACE(8 * sizeof(int))];
-    } control = {.room = {0}};
+        char space[CMSG_SPACE(8 * sizeof(int))];
+    } control = {.space = {0}};
     struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
-    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space};
     msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
     struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
     cmsg->cmsg_level = SOL_SOCKET;

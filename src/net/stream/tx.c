@@ -41,12 +41,12 @@ static ssize_t refused(whi_stream *stream, int error) {
 ssize_t whi_stream_write(whi_stream *stream, struct iovec *iov, size_t count, int fd) {
     union {
         struct cmsghdr align;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {.room = {0}};
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {.space = {0}};
     struct msghdr msg = {.msg_iov = iov, .msg_iovlen = count};
     if (fd >= 0) {
-        msg.msg_control = control.room;
-        msg.msg_controllen = sizeof(control.room);
+        msg.msg_control = control.space;
+        msg.msg_controllen = sizeof(control.space);
         struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
         cmsg->cmsg_level = SOL_SOCKET;
         cmsg->cmsg_type = SCM_RIGHTS;
@@ -126,7 +126,7 @@ bool whi_stream_flush(whi_stream *stream) {
         if (!drain(stream))
             return false;
     } else {
-        // Nothing of ours to try it with, so ask; the answer comes with some room to spare.
+        // Nothing of ours to try it with, so ask; the answer comes with some space to spare.
         struct pollfd socket = {.fd = stream->fd, .events = POLLOUT};
         if (poll(&socket, 1, 0) <= 0)
             return false;
@@ -191,7 +191,7 @@ static wh_status stage(whi_stream *stream, const whi_hdr *hdr, const whi_span *s
     size_t head = hdr ? sizeof(*hdr) : 0;
     if (reserve(out, head + size) != WH_OK) {
         stream->full =
-            true;  // nothing has happened: the next poll finds room and it is tried again
+            true;  // nothing has happened: the next poll finds space and it is tried again
         return WH_EAGAIN;
     }
     if (hdr)

@@ -151,7 +151,7 @@ TEST(a_full_socket_takes_nothing) {
     CHECK_EQ_INT(push(&self, 0, 100, &moved), WH_EAGAIN);
     CHECK_EQ_INT(moved, 0);
     CHECK(whi_stream_blocked(self.lane));
-    CHECK_EQ_INT(peer_poll(&self), 1);  // asked, the socket says that it has room
+    CHECK_EQ_INT(peer_poll(&self), 1);  // asked, the socket says that it has space
     valve = SIZE_MAX;
     CHECK_EQ_INT(say(&self, 0, 10), WH_OK);
     settle(&self);

@@ -125,7 +125,7 @@ static void close_key(whi_lane_key *key) {
     whi_free(key);
 }
 
-void whi_ucx_let_go(whi_ucx *ucx) {
+void whi_ucx_release_all(whi_ucx *ucx) {
     while (!whi_list_empty(&ucx->keys))
         destroy_key(whi_container_of(whi_list_first(&ucx->keys), whi_lane_key, node));
     while (!whi_list_empty(&ucx->memories))
@@ -148,7 +148,7 @@ static ucp_request_param_t param_of(whi_ucx_chunk *chunk) {
                                  .memory_type = UCS_MEMORY_TYPE_HOST};
 }
 
-// begin takes a chunk for an access: WH_EAGAIN when there is no room for one.
+// begin takes a chunk for an access: WH_EAGAIN when there is no space for one.
 static wh_status begin(whi_ucx_lane *lane, bool incoming, whi_lane_done_fn done, void *arg,
                        whi_ucx_chunk **out) {
     if (lane->broken != WH_OK || lane->failing != WH_OK)
@@ -157,7 +157,7 @@ static wh_status begin(whi_ucx_lane *lane, bool incoming, whi_lane_done_fn done,
         return whi_ucx_refuse(lane);
     whi_ucx_chunk *chunk = whi_ucx_chunk_new(lane, incoming, &lane->accesses);
     if (!chunk) {
-        lane->room = true;  // nobody but time will make any
+        lane->space = true;  // nobody but time will make any
         return WH_EAGAIN;
     }
     chunk->done = done;

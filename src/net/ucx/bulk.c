@@ -53,7 +53,7 @@ static wh_status push_small(whi_ucx_lane *lane, whi_hdr *hdr, const whi_span *sr
     // Copied at once, but told of like any other.
     whi_ucx_chunk *chunk = src->ptr ? whi_ucx_chunk_new(lane, false, &lane->chunks_out) : NULL;
     if (src->ptr && !chunk) {
-        lane->room = true;
+        lane->space = true;
         return WH_EAGAIN;
     }
     wh_status status = whi_ucx_put(lane, hdr, src);
@@ -87,7 +87,7 @@ static wh_status push_chunk(whi_ucx_lane *lane, const whi_hdr *hdr, const whi_sp
     if (!from) {
         if (chunk)
             whi_ucx_chunk_free(chunk);
-        lane->room = true;
+        lane->space = true;
         return WH_EAGAIN;
     }
     chunk->lent = src->ptr != NULL;
@@ -206,10 +206,10 @@ int whi_ucx_settle(whi_ucx_lane *lane) {
             lane->lane.up->sent(lane->lane.link, &chunk->wire.hdr);
         if (status != WH_OK)
             (void)whi_ucx_fail(lane, status);
-        bool room = chunk->count != &lane->chunks_in;
+        bool space = chunk->count != &lane->chunks_in;
         whi_ucx_chunk_free(chunk);
-        if (room)
-            whi_ucx_room(lane);
+        if (space)
+            whi_ucx_space(lane);
         count++;
     }
     return count;

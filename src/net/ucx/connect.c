@@ -14,22 +14,22 @@
 #include "base/log.h"
 #include "net/ucx/ucx_lane.h"
 
-// ---- the offer
+// ---- the address
 
-size_t whi_ucx_lane_offer(const whi_lane *lane, void *bytes, size_t size) {
+size_t whi_ucx_lane_address(const whi_lane *lane, void *bytes, size_t size) {
     const whi_ucx_lane *mine = (const whi_ucx_lane *)lane;
     const whi_ucx *ucx = mine->ucx;
-    size_t need = sizeof(whi_ucx_offer) + ucx->address_size;
+    size_t need = sizeof(whi_ucx_address_head) + ucx->address_size;
     if (need > size)
         return need;
-    whi_ucx_offer offer = {.format = WHI_UCX_FORMAT,
-                           .ucx_version = whi_ucx_version(),
-                           .token = mine->token,
-                           .eager_max = (uint32_t)mine->eager_max,
-                           .chunk_max = (uint32_t)mine->chunk_max,
-                           .address_size = (uint32_t)ucx->address_size};
-    memcpy(bytes, &offer, sizeof(offer));
-    memcpy((char *)bytes + sizeof(offer), ucx->address, ucx->address_size);
+    whi_ucx_address_head head = {.format = WHI_UCX_FORMAT,
+                                 .ucx_version = whi_ucx_version(),
+                                 .token = mine->token,
+                                 .eager_max = (uint32_t)mine->eager_max,
+                                 .chunk_max = (uint32_t)mine->chunk_max,
+                                 .address_size = (uint32_t)ucx->address_size};
+    memcpy(bytes, &head, sizeof(head));
+    memcpy((char *)bytes + sizeof(head), ucx->address, ucx->address_size);
     return need;
 }
 
@@ -75,39 +75,38 @@ static ucs_status_t open_endpoint(whi_ucx_lane *lane, const ucp_address_t *addre
 
 wh_status whi_ucx_lane_connect(whi_lane *base, const void *bytes, size_t size, const char **why) {
     whi_ucx_lane *lane = whi_ucx_lane_of(base);
-    whi_ucx_offer offer;
-    if (size >= sizeof(offer))
-        memcpy(&offer, bytes, sizeof(offer));
-    if (size < sizeof(offer) || offer.format != WHI_UCX_FORMAT ||
-        offer.address_size != size - sizeof(offer) || !offer.address_size ||
-        offer.eager_max < lane->eager_limit || !offer.chunk_max) {
+    whi_ucx_address_head head;
+    if (size >= sizeof(head))
+        memcpy(&head, bytes, sizeof(head));
+    if (size < sizeof(head) || head.format != WHI_UCX_FORMAT ||
+        head.address_size != size - sizeof(head) || !head.address_size ||
+        head.eager_max < lane->eager_limit || !head.chunk_max) {
         *why = "the peer's UCX address is not one that this version understands";
         return WH_EPROTOCOL;
     }
-    lane->peer_token = offer.token;
-    if (offer.chunk_max < lane->chunk_limit)
-        lane->chunk_limit = offer.chunk_max;
+    lane->peer_token = head.token;
+    if (head.chunk_max < lane->chunk_limit)
+        lane->chunk_limit = head.chunk_max;
     // UCX reads words of the address.
-    void *address = whi_malloc(offer.address_size);
+    void *address = whi_malloc(head.address_size);
     if (!address) {
         *why = wh_status_text(WH_ENOMEM);
         return WH_ENOMEM;
     }
-    memcpy(address, (const char *)bytes + sizeof(offer), offer.address_size);
+    memcpy(address, (const char *)bytes + sizeof(head), head.address_size);
     ucs_status_t status = open_endpoint(lane, address);
     whi_free(address);
     if (status != UCS_OK) {
         lane->ep = NULL;
-        *why = whi_ucx_explain("UCX %u.%u.%u here and %u.%u.%u there do not connect: %s",
-                               whi_ucx_version() >> 16, whi_ucx_version() >> 8 & 255,
-                               whi_ucx_version() & 255, offer.ucx_version >> 16,
-                               offer.ucx_version >> 8 & 255, offer.ucx_version & 255,
-                               whi_ucp.ucs_status_string(status));
+        *why = whi_ucx_explain(
+            "UCX %u.%u.%u here and %u.%u.%u there do not connect: %s", whi_ucx_version() >> 16,
+            whi_ucx_version() >> 8 & 255, whi_ucx_version() & 255, head.ucx_version >> 16,
+            head.ucx_version >> 8 & 255, head.ucx_version & 255, whi_ucp.ucs_status_string(status));
         wh_status mine = whi_ucx_status(status);
         return mine == WH_EPROTOCOL ? WH_ENOLANE : mine;
     }
     warn_of_detour(lane);
-    whi_ucx_room(lane);
+    whi_ucx_space(lane);
     return WH_OK;
 }
 

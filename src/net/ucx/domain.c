@@ -204,7 +204,7 @@ static ucs_status_t open_worker(whi_ucx *ucx) {
 }
 
 static void close_ucp(whi_ucx *ucx) {
-    whi_ucx_let_go(ucx);
+    whi_ucx_release_all(ucx);
     if (ucx->address)
         whi_ucp.ucp_worker_release_address(ucx->worker, ucx->address);
     if (ucx->worker)
@@ -236,7 +236,7 @@ wh_status whi_ucx_create(whi_ucx **out, const char **why) {
     if (status == UCS_OK)
         status = open_worker(ucx);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (status == UCS_OK && ucx->address_size + sizeof(whi_ucx_offer) > WHI_UCX_OFFER_MAX)
+    if (status == UCS_OK && ucx->address_size + sizeof(whi_ucx_address_head) > WHI_UCX_ADDRESS_MAX)
         status = UCS_ERR_EXCEEDS_LIMIT;
     if (status != UCS_OK) {
         *why = whi_ucx_explain("UCX cannot be set up: %s", whi_ucp.ucs_status_string(status));

@@ -123,9 +123,9 @@ static void retire(whi_ucx_lane *lane) {
 void whi_ucx_close_on(whi_ucx_lane *lane) {
     if (lane->ep && !lane->forced && (!lane->flushing || whi_clock_ns() >= lane->deadline_ns))
         force(lane);
-    if (!lane->ep && !lane->cut) {
-        lane->cut = true;
-        lane->owner->cut(lane->lane.link);
+    if (!lane->ep && !lane->disconnected) {
+        lane->disconnected = true;
+        lane->owner->disconnected(lane->lane.link);
     }
     bool late = lane->forced && whi_clock_ns() >= lane->deadline_ns;
     if (late && !lane->written_off)

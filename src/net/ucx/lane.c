@@ -35,7 +35,7 @@ static void slot_sent(void *request, ucs_status_t status, void *arg) {
     lane->slots--;
     if (status != UCS_OK && lane->failing == WH_OK)
         lane->failing = WH_EPEER;
-    whi_ucx_room(lane);
+    whi_ucx_space(lane);
     if (status != UCS_OK)
         whi_ucx_wake(lane);
     whi_ucp.ucp_request_free(request);
@@ -53,8 +53,8 @@ static whi_ucx_slot *take_slot(whi_ucx_lane *lane) {
         return NULL;
     whi_ucx_slot *slot = whi_pool_get(&lane->slot_pool);
     if (!slot) {
-        // Without memory there is no room, and nobody but time will make any.
-        lane->room = true;
+        // Without memory there is no space, and nobody but time will make any.
+        lane->space = true;
         return NULL;
     }
     lane->slots++;
@@ -73,7 +73,7 @@ static wh_status sent(whi_ucx_lane *lane, whi_ucx_slot *slot, ucs_status_ptr_t r
 wh_status whi_ucx_put(whi_ucx_lane *lane, const whi_hdr *hdr, const whi_span *payload) {
     whi_ucx_slot *slot = take_slot(lane);
     if (!slot)
-        return lane->room ? WH_EAGAIN : whi_ucx_refuse(lane);
+        return lane->space ? WH_EAGAIN : whi_ucx_refuse(lane);
     slot->wire = (whi_ucx_wire){.hdr = *hdr, .token = lane->peer_token, .seq = lane->tx_seq};
     if (hdr->size && payload->ptr)
         memcpy(slot->payload, payload->ptr, hdr->size);
@@ -316,8 +316,8 @@ static int ucx_poll(whi_lane *base, int budget) {
     if (!whi_list_empty(&lane->kept))
         handle_kept(lane);
     ucx->polled = NULL;
-    if (lane->room) {
-        lane->room = false;
+    if (lane->space) {
+        lane->space = false;
         ucx->events++;
     }
     if (__builtin_expect(lane->failing != WH_OK, 0) && lane->broken == WH_OK && !ucx->events)
@@ -325,14 +325,14 @@ static int ucx_poll(whi_lane *base, int budget) {
     return lane->broken != WH_OK ? (int)lane->broken : ucx->events;
 }
 
-static void ucx_arm(whi_lane *base, bool want_room) {
-    (void)base, (void)want_room;  // the domain's descriptor tells, see whi_ucx_arm
+static void ucx_arm(whi_lane *base, bool want_space) {
+    (void)base, (void)want_space;  // the domain's descriptor tells, see whi_ucx_arm
 }
 
-static bool ucx_ready(whi_lane *base, bool want_room) {
+static bool ucx_ready(whi_lane *base, bool want_space) {
     const whi_ucx_lane *lane = whi_ucx_lane_of(base);
     return lane->broken != WH_OK || lane->failing != WH_OK || next_is_here(lane) ||
-           !whi_list_empty(&lane->ended) || (want_room && lane->room);
+           !whi_list_empty(&lane->ended) || (want_space && lane->space);
 }
 
 static size_t ucx_eager_limit(const whi_lane *base) {
@@ -384,7 +384,7 @@ wh_status whi_ucx_lane_create(whi_ucx *ucx, const whi_ucx_opts *opts, const whi_
     return WH_OK;
 }
 
-void whi_ucx_lane_abandon(whi_lane *lane) {
+void whi_ucx_lane_lost(whi_lane *lane) {
     whi_ucx_lane *mine = whi_ucx_lane_of(lane);
     if (mine->failing == WH_OK)
         mine->failing = WH_EPEER;

@@ -62,7 +62,7 @@ wh_status whi_ucx_lane_create(whi_ucx *ucx, const whi_ucx_opts *opts, const whi_
     return WH_ENOLANE;
 }
 
-size_t whi_ucx_lane_offer(const whi_lane *lane, void *bytes, size_t size) {
+size_t whi_ucx_lane_address(const whi_lane *lane, void *bytes, size_t size) {
     (void)lane, (void)bytes, (void)size;
     return 0;
 }
@@ -73,6 +73,6 @@ wh_status whi_ucx_lane_connect(whi_lane *lane, const void *bytes, size_t size, c
     return WH_ENOLANE;
 }
 
-void whi_ucx_lane_abandon(whi_lane *lane) {
+void whi_ucx_lane_lost(whi_lane *lane) {
     (void)lane;
 }

@@ -56,7 +56,7 @@ typedef struct whi_ucx_owner {
     void (*wake)(void *link);
     // The connection of a closed lane has ended: the peer reaches no memory of ours through it any more.  Called by
     // whi_ucx_progress, unless the domain ends before.
-    void (*cut)(void *link);
+    void (*disconnected)(void *link);
     // A closed lane has come to its end; `link` is not used any more.  Called by whi_ucx_progress and whi_ucx_free.
     void (*closed)(void *link);
 } whi_ucx_owner;
@@ -74,20 +74,20 @@ WH_CHECK wh_status whi_ucx_lane_create(whi_ucx *ucx, const whi_ucx_opts *opts,
                                        const whi_lane_up *up, const whi_ucx_owner *owner,
                                        void *link, whi_lane **lane);
 
-// whi_ucx_lane_offer writes what the peer has to know in order to connect, and returns its size; when that is more than
+// whi_ucx_lane_address writes what the peer has to know in order to connect, and returns its size; when that is more than
 // `size`, nothing is written.
-size_t whi_ucx_lane_offer(const whi_lane *lane, void *bytes, size_t size);
+size_t whi_ucx_lane_address(const whi_lane *lane, void *bytes, size_t size);
 
-// whi_ucx_lane_connect takes the peer's offer.  Its address part goes to UCX as it is: the peer is trusted.
+// whi_ucx_lane_connect takes the peer's address.  What UCX gave of it goes to UCX as it is: the peer is trusted.
 // On an error *why is as for whi_ucx_create.
 WH_CHECK wh_status whi_ucx_lane_connect(whi_lane *lane, const void *bytes, size_t size,
                                         const char **why);
 
-// whi_ucx_lane_abandon notes that the peer is lost: closing will not wait for it.
-void whi_ucx_lane_abandon(whi_lane *lane);
+// whi_ucx_lane_lost notes that the peer is lost: closing will not wait for it.
+void whi_ucx_lane_lost(whi_lane *lane);
 
-// The largest offer.
-enum { WHI_UCX_OFFER_MAX = 1 << 16 };
+// The largest address.
+enum { WHI_UCX_ADDRESS_MAX = 1 << 16 };
 
 // One-sided access (access.c) is reached through the `access` of a lane's operations.
 

@@ -54,16 +54,16 @@ typedef struct whi_ucx_brief {
 enum { WHI_UCX_BRIEF = offsetof(whi_ucx_brief, tag) + sizeof(uint32_t) };
 static_assert(WHI_UCX_BRIEF == 20, "wire layout");
 
-// The fixed part of an offer; the worker address of UCX follows.
-typedef struct whi_ucx_offer {
+// The fixed part of a lane's address; the worker address of UCX follows.
+typedef struct whi_ucx_address_head {
     uint32_t format;  // WHI_UCX_FORMAT
     uint32_t ucx_version;
     uint64_t token;
     uint32_t eager_max, chunk_max;  // of what the side takes
     uint32_t address_size;
     uint32_t reserved;
-} whi_ucx_offer;
-static_assert(sizeof(whi_ucx_offer) == 32, "wire layout");
+} whi_ucx_address_head;
+static_assert(sizeof(whi_ucx_address_head) == 32, "wire layout");
 enum { WHI_UCX_FORMAT = 3 };
 
 struct whi_ucx {
@@ -74,7 +74,7 @@ struct whi_ucx {
     int fd;
     whi_hash lanes;               // by token, those that are not closed
     whi_list closing;             // those that are
-    whi_list retired;             // those whose owner has all back, while UCX has not let go
+    whi_list retired;             // those whose owner has all back, while UCX has not returned it
     whi_list memories, keys;      // those that UCX has; they go before it does
     whi_pool chunks;              // whi_ucx_chunk
     struct whi_ucx_lane *polled;  // the one whose upcalls may be made now
@@ -122,10 +122,10 @@ typedef struct whi_ucx_lane {
     uint64_t token, peer_token;
     uint32_t tx_seq, rx_seq;
     size_t eager_limit, eager_max, chunk_limit, chunk_max;
-    size_t short_max;    // larger payloads are not worth a try without a slot
-    wh_status failing;   // the peer is lost: to be told when all that came has been read
-    wh_status broken;    // told
-    bool refused, room;  // a sender waits; it may go on
+    size_t short_max;     // larger payloads are not worth a try without a slot
+    wh_status failing;    // the peer is lost: to be told when all that came has been read
+    wh_status broken;     // told
+    bool refused, space;  // a sender waits; it may go on
     unsigned slots, chunks_out, chunks_in, accesses, flushes;
     size_t kept_size;  // bytes of what is kept
     bool reads;        // it was polled for records
@@ -139,7 +139,7 @@ typedef struct whi_ucx_lane {
     char peer[64];
     // Closing (end.c).
     whi_list node;  // in ucx->closing
-    bool closed, flushing, forced, cut, written_off;
+    bool closed, flushing, forced, disconnected, written_off;
     uint64_t deadline_ns;
 } whi_ucx_lane;
 
@@ -166,12 +166,12 @@ const char *whi_ucx_explain(const char *format, ...) __attribute__((format(print
 ucs_status_t whi_ucx_arrived(whi_ucx_lane *lane, const whi_ucx_wire *wire, void *data, size_t size,
                              bool announced);
 
-// whi_ucx_room tells a sender that was refused that it may go on.
-static inline void whi_ucx_room(whi_ucx_lane *lane) {
+// whi_ucx_space tells a sender that was refused that it may go on.
+static inline void whi_ucx_space(whi_ucx_lane *lane) {
     if (!lane->refused)
         return;
     lane->refused = false;
-    lane->room = true;
+    lane->space = true;
     whi_ucx_wake(lane);
 }
 
@@ -192,13 +192,13 @@ wh_status whi_ucx_land(whi_ucx_lane *lane, whi_ucx_kept *kept);
 int whi_ucx_settle(whi_ucx_lane *lane);
 
 // whi_ucx_chunk_new takes one that counts among *count, whi_ucx_chunk_free gives it back.  whi_ucx_ended notes that UCX has
-// let go of it.
+// returned it.
 whi_ucx_chunk *whi_ucx_chunk_new(whi_ucx_lane *lane, bool incoming, unsigned *count);
 void whi_ucx_chunk_free(whi_ucx_chunk *chunk);
 void whi_ucx_ended(whi_ucx_chunk *chunk, ucs_status_t status);
 
-// whi_ucx_let_go ends all that the domain has registered or opened, before UCX goes.
-void whi_ucx_let_go(whi_ucx *ucx);
+// whi_ucx_release_all releases all that the domain has registered or opened, before UCX goes.
+void whi_ucx_release_all(whi_ucx *ucx);
 
 // whi_ucx_drop_kept frees what has come and was not read.
 void whi_ucx_drop_kept(whi_ucx_lane *lane);

@@ -35,7 +35,7 @@ static void wake(void *link) {
 // How many lanes have told of the end of their connection, and of their own.
 static unsigned cuts, ends_of_lanes;
 
-static void cut(void *link) {
+static void disconnected(void *link) {
     (void)link;
     cuts++;
 }
@@ -45,7 +45,8 @@ static void gone(void *link) {
     ends_of_lanes++;
 }
 
-static const whi_ucx_owner quiet_owner = {.wake = wake, .cut = cut, .closed = gone};
+static const whi_ucx_owner quiet_owner = {
+    .wake = wake, .disconnected = disconnected, .closed = gone};
 
 // ---- the kit
 
@@ -56,11 +57,11 @@ typedef struct way {
 } way;
 
 static wh_status join(whi_lane *from, whi_lane *to) {
-    unsigned char offer[WHI_UCX_OFFER_MAX];
+    unsigned char address[WHI_UCX_ADDRESS_MAX];
     const char *why = NULL;
-    size_t size = whi_ucx_lane_offer(from, offer, sizeof(offer));
-    CHECK(size <= sizeof(offer));
-    return whi_ucx_lane_connect(to, offer, size, &why);
+    size_t size = whi_ucx_lane_address(from, address, sizeof(address));
+    CHECK(size <= sizeof(address));
+    return whi_ucx_lane_connect(to, address, size, &why);
 }
 
 static void end_domains(way *over) {
@@ -249,7 +250,7 @@ TEST(closed_with_accesses_out) {
         out += st == WH_PENDING;
     }
     CHECK(out > 0 && e.all == 0);
-    whi_ucx_lane_abandon(r.initiator);
+    whi_ucx_lane_lost(r.initiator);
     r.owner->ops->close(r.owner);
     r.initiator->ops->close(r.initiator);
     kit_done(&r.over);
@@ -298,7 +299,7 @@ TEST(a_connection_that_does_not_close) {
     CHECK(out > 0);
     cuts = ends_of_lanes = 0;
     whi_ucp.ucp_ep_close_nbx = endless_close;
-    whi_ucx_lane_abandon(r.initiator);
+    whi_ucx_lane_lost(r.initiator);
     r.initiator->ops->close(r.initiator);
     progress_for(r.over.ucx[1], 300);
     CHECK_EQ_INT(e.all, out);
@@ -331,7 +332,7 @@ TEST(a_read_that_does_not_end) {
                  WH_PENDING);
     whi_ucp = calls;
     cuts = ends_of_lanes = 0;
-    whi_ucx_lane_abandon(r.initiator);
+    whi_ucx_lane_lost(r.initiator);
     r.initiator->ops->close(r.initiator);
     progress_for(r.over.ucx[1], 300);
     CHECK(cuts == 1 && ends_of_lanes == 0 && e.all == 0);
@@ -394,19 +395,19 @@ TEST(a_chunk_that_does_not_end) {
             CHECK(to->ops->poll(to, 64) >= 0);
         }
         whi_ucp = calls;
-        whi_ucx_lane_abandon(to);
+        whi_ucx_lane_lost(to);
         to->ops->close(to);
         progress_for(over.ucx[1], 300);
         CHECK_EQ_INT(cuts, 1);
         CHECK(losses == (unsigned)i && ends_of_lanes == (unsigned)i);
-        whi_ucx_lane_abandon(from);
+        whi_ucx_lane_lost(from);
         from->ops->close(from);
         kit_done(&over);
         CHECK(losses == 1 && ends_of_lanes == 2);
     }
 }
 
-// No more are out than a lane has places for; whoever was refused is told when there is room.
+// No more are out than a lane has places for; whoever was refused is told when there is space.
 TEST(refused_accesses) {
     ends e = {.all = 0};
     int out = 0;

@@ -40,7 +40,7 @@ WHI_INLINE void list_run_unpack(const char *packed, char *run, int64_t len, int6
 }
 
 WHI_INLINE char *list_masked(const whi_leaf *leaf, char *packed, char *base, int64_t n1, int64_t s1,
-                             int64_t n0, int64_t s0, whi_direction way) {
+                             int64_t n0, int64_t s0, whi_direction direction) {
     const uint32_t *off32 = leaf->off32;
     const uint8_t *len8 = leaf->len8;
     int64_t n = leaf->n;
@@ -50,7 +50,7 @@ WHI_INLINE char *list_masked(const whi_leaf *leaf, char *packed, char *base, int
         for (int64_t j = 0; j < n0; j++) {
             char *here = whi_at(base, i * s1 + j * s0);
             WHI_UNROLL for (int64_t k = 0; k < n; k++) {
-                if (way == WHI_PACK)
+                if (direction == WHI_PACK)
                     list_run_pack(packed, whi_at(here, off32[k]), len8[k], end - packed);
                 else
                     list_run_unpack(packed, whi_at(here, off32[k]), len8[k], end - packed);
@@ -102,11 +102,11 @@ static int64_t window_elements(const whi_leaf *leaf, int64_t stride) {
 }
 
 WHI_INLINE char *permute(const whi_leaf *leaf, char *packed, char *base, int64_t n1, int64_t s1,
-                         int64_t n0, int64_t s0, whi_direction way) {
+                         int64_t n0, int64_t s0, whi_direction direction) {
     int64_t per = window_elements(leaf, s0);
     _Alignas(LINE) uint8_t pack[LINE], unpack[LINE];
     __mmask64 used = permute_tables(leaf, s0, per, pack, unpack);
-    __m512i table = _mm512_load_si512(way == WHI_PACK ? pack : unpack);
+    __m512i table = _mm512_load_si512(direction == WHI_PACK ? pack : unpack);
     int64_t bytes = per * leaf->size;
     char *end = packed + n1 * n0 * leaf->size;
     base = whi_at(base, leaf->low);
@@ -115,7 +115,7 @@ WHI_INLINE char *permute(const whi_leaf *leaf, char *packed, char *base, int64_t
         int64_t j = 0;
         // While a whole line of the packed side belongs to this call it may be written or read.
         for (; j + per <= n0 && end - packed >= LINE; j += per) {
-            if (way == WHI_PACK) {
+            if (direction == WHI_PACK) {
                 __m512i window = _mm512_maskz_loadu_epi8(used, here);
                 _mm512_storeu_si512(packed, _mm512_permutexvar_epi8(table, window));
             } else {
@@ -128,8 +128,8 @@ WHI_INLINE char *permute(const whi_leaf *leaf, char *packed, char *base, int64_t
         for (; j < n0; j++, here = whi_at(here, s0))
             for (int64_t k = 0; k < leaf->n; k++) {
                 char *run = whi_at(here, leaf->off32[k]);
-                whi_move_any(way == WHI_PACK ? packed : run, way == WHI_PACK ? run : packed,
-                             leaf->len8[k]);
+                whi_move_any(direction == WHI_PACK ? packed : run,
+                             direction == WHI_PACK ? run : packed, leaf->len8[k]);
                 packed += leaf->len8[k];
             }
     }
@@ -169,18 +169,18 @@ WHI_INLINE void transpose(__m512d r[8]) {
 }
 
 WHI_INLINE void tile_8(char *packed, int64_t pitch, char *base, int64_t s1, int64_t s0,
-                       whi_direction way, int bytes, bool stream) {
+                       whi_direction direction, int bytes, bool nontemporal) {
     if (s1 != 8) {
-        whi_cross_tile(packed, pitch, base, s1, s0, way, bytes);
+        whi_cross_tile(packed, pitch, base, s1, s0, direction, bytes);
         return;
     }
     __m512d r[8];
     for (int i = 0; i < 8; i++)
-        r[i] = _mm512_loadu_pd(way == WHI_PACK ? whi_at(base, i * s0) : packed + i * pitch);
+        r[i] = _mm512_loadu_pd(direction == WHI_PACK ? whi_at(base, i * s0) : packed + i * pitch);
     transpose(r);
     for (int i = 0; i < 8; i++) {
-        char *to = way == WHI_PACK ? packed + i * pitch : whi_at(base, i * s0);
-        if (stream)
+        char *to = direction == WHI_PACK ? packed + i * pitch : whi_at(base, i * s0);
+        if (nontemporal)
             _mm512_stream_pd((double *)(void *)to, r[i]);
         else
             _mm512_storeu_pd(to, r[i]);
@@ -188,21 +188,21 @@ WHI_INLINE void tile_8(char *packed, int64_t pitch, char *base, int64_t s1, int6
 }
 
 static void tile_8_cached(char *packed, int64_t pitch, char *base, int64_t s1, int64_t s0,
-                          whi_direction way, int bytes) {
-    tile_8(packed, pitch, base, s1, s0, way, bytes, false);
+                          whi_direction direction, int bytes) {
+    tile_8(packed, pitch, base, s1, s0, direction, bytes, false);
 }
 
-static void tile_8_stream(char *packed, int64_t pitch, char *base, int64_t s1, int64_t s0,
-                          whi_direction way, int bytes) {
-    tile_8(packed, pitch, base, s1, s0, way, bytes, true);
+static void tile_8_nontemporal(char *packed, int64_t pitch, char *base, int64_t s1, int64_t s0,
+                               whi_direction direction, int bytes) {
+    tile_8(packed, pitch, base, s1, s0, direction, bytes, true);
 }
 
 // The same with stores around the cache, for packed rows that are whole lines.  The caller fences.
-WHI_KERNEL(cross_8_stream) {
+WHI_KERNEL(cross_8_nontemporal) {
     bool lines = s1 == 8 && (uintptr_t)packed % LINE == 0 && n0 * 8 % LINE == 0;
     (void)leaf;
     return whi_cross(packed, base, n1, s1, n0, s0, WHI_PACK, 8,
-                     lines ? tile_8_stream : tile_8_cached);
+                     lines ? tile_8_nontemporal : tile_8_cached);
 }
 
 WHI_SIZE_CLASSES(WHI_KERNELS_OF_SIZE)
@@ -214,4 +214,4 @@ WHI_CROSS_OF_SIZE(16, whi_cross_tile)
 WHI_WIDE_LISTS
 WHI_COPY
 
-WHI_KERNEL_SET(avx512, cross_8_stream);
+WHI_KERNEL_SET(avx512, cross_8_nontemporal);

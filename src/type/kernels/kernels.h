@@ -12,7 +12,7 @@
 
 #include "type/layout.h"
 
-// Size classes of a run: X(name, bytes per move, exact).  An exact class moves that many bytes; the
+// Size classes of a run: X(name, bytes per move, exact).  An exact size class moves that many bytes; the
 // others move a run of n to 2n - 1 bytes by two moves that overlap.
 #define WHI_SIZE_CLASSES(X)                                                                        \
     X(1, 1, true)                                                                                  \
@@ -43,7 +43,7 @@ typedef struct whi_kernels {
     whi_kernel_fn *rows[2][WHI_SIZES];
     whi_kernel_fn *blocks[2][WHI_SIZES];
     whi_kernel_fn *cross[2][WHI_SIZES];  // NULL where rows are as good
-    whi_kernel_fn *cross_8_stream;       // packs 8-byte elements around the cache, or NULL
+    whi_kernel_fn *cross_8_nontemporal;  // packs 8-byte elements around the cache, or NULL
     void (*copy)(char *to, const char *from, int64_t size);  // dense, 128 bytes or more
     whi_kernel_fn *list[2];                                  // four-byte offsets, one-byte lengths
     whi_kernel_fn *list_wide[2];
@@ -57,14 +57,14 @@ extern const whi_kernels whi_kernels_base, whi_kernels_avx2, whi_kernels_avx512;
 enum { WHI_KERNEL_SETS = 3 };
 int whi_kernels_sets(const whi_kernels *sets[WHI_KERNEL_SETS]);
 
-// whi_stream_copy copies to memory that is not wanted in this core's caches; after a series of them
-// whi_stream_fence orders them before all later stores.  Fencing each would wait for memory each time.
-void whi_stream_copy(char *to, const char *from, int64_t size);
-void whi_stream_fence(void);
+// whi_nontemporal_copy copies to memory that is not wanted in this core's caches; after a series of them
+// whi_nontemporal_fence orders them before all later stores.  Fencing each would wait for memory each time.
+void whi_nontemporal_copy(char *to, const char *from, int64_t size);
+void whi_nontemporal_fence(void);
 
-// whi_stream_rows returns the kernel that packs or unpacks rows of runs of `len` bytes around the cache,
+// whi_nontemporal_rows returns the kernel that packs or unpacks rows of runs of `len` bytes around the cache,
 // or NULL.
-whi_kernel_fn *whi_stream_rows(whi_direction way, int64_t len);
+whi_kernel_fn *whi_nontemporal_rows(whi_direction direction, int64_t len);
 
 // whi_kernels_here returns the best set for this processor.
 const whi_kernels *whi_kernels_here(void);
@@ -74,7 +74,7 @@ const whi_kernels *whi_kernels_here(void);
 // have their plan keep their kernels.
 bool whi_kernels_use(const char *isa);
 
-// whi_size_class_of returns the class of runs of `len` bytes.
+// whi_size_class_of returns the size class of runs of `len` bytes.
 whi_size_class whi_size_class_of(int64_t len);
 
 // whi_kernels_pick chooses the kernels of a leaf.

@@ -54,19 +54,20 @@ whi_size_class whi_size_class_of(int64_t len) {
 void whi_kernels_pick(whi_leaf *leaf) {
     const whi_kernels *set = whi_kernels_here();
     whi_size_class size = whi_size_class_of(leaf->len);
-    for (int way = WHI_PACK; way <= WHI_UNPACK; way++) {
+    for (int direction = WHI_PACK; direction <= WHI_UNPACK; direction++) {
         switch ((whi_leaf_kind)leaf->kind) {
         case WHI_RUN:
-            leaf->move[way] = set->rows[way][size];
-            leaf->cross[way] = set->cross[way][size];
-            leaf->stream[way] = whi_stream_rows((whi_direction)way, leaf->len);
-            leaf->cross_stream = size == WHI_SIZE_8 ? set->cross_8_stream : NULL;
+            leaf->move[direction] = set->rows[direction][size];
+            leaf->cross[direction] = set->cross[direction][size];
+            leaf->nontemporal[direction] =
+                whi_nontemporal_rows((whi_direction)direction, leaf->len);
+            leaf->cross_nontemporal = size == WHI_SIZE_8 ? set->cross_8_nontemporal : NULL;
             break;
-        case WHI_BLOCKS: leaf->move[way] = set->blocks[way][size]; break;
+        case WHI_BLOCKS: leaf->move[direction] = set->blocks[direction][size]; break;
         case WHI_LIST:
-            leaf->move[way] = !leaf->off32            ? set->list_wide[way]
-                              : leaf->n <= FIELDS_MAX ? set->fields[way]
-                                                      : set->list[way];
+            leaf->move[direction] = !leaf->off32            ? set->list_wide[direction]
+                                    : leaf->n <= FIELDS_MAX ? set->fields[direction]
+                                                            : set->list[direction];
             break;
         case WHI_INDEX:
         case WHI_SEQ: break;

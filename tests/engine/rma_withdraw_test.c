@@ -143,7 +143,7 @@ static void failed(wh_request *req) {
 // A copy from or to a device that fails is an error of the operation, on the sending side also of its peer: nobody gets zeros
 // for data.  Some chunks have moved before.
 TEST(device_memory_that_fails) {
-    static const char *const small_chunks[] = {"announce_max=50", "grace=1s", "bulk_slot=16K",
+    static const char *const small_chunks[] = {"announce_max=50", "grace=1s", "bulk_chunk=16K",
                                                NULL};
     static char here[LONG];
     for (int lanes = 0; lanes < 2; lanes++) {

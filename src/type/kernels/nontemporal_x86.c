@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Streaming stores for x86: copies and rows that go around the cache.
+// Nontemporal stores for x86: copies and rows that go around the cache.
 //
-// Each run goes from its place straight into non-temporal stores; a window in between, tried first,
+// Each run goes from its place straight into nontemporal stores; a window in between, tried first,
 // takes turns between reading and writing and loses a third.  Stores of 16 bytes are enough (of 8 they
 // are not), since the processor gathers the stores of a line as long as they are consecutive, and
 // they are: the packed side has no gaps.  For long runs a prefetch follows the stride, because nothing else asks for
@@ -18,7 +18,7 @@ enum {
     SCATTER_LEAST = 512,  // a shorter run is mostly the lines at its ends
 };
 
-static inline void stream_line(char *to, const char *from) {
+static inline void nontemporal_line(char *to, const char *from) {
     const __m128i *in = (const __m128i *)(const void *)from;
     __m128i *out = (__m128i *)(void *)to;
     __m128i a = _mm_loadu_si128(in), b = _mm_loadu_si128(in + 1);
@@ -29,21 +29,21 @@ static inline void stream_line(char *to, const char *from) {
     _mm_stream_si128(out + 3, d);
 }
 
-void whi_stream_copy(char *to, const char *from, int64_t size) {
+void whi_nontemporal_copy(char *to, const char *from, int64_t size) {
     int64_t head = (int64_t)(-(uintptr_t)to % LINE);
     head = head < size ? head : size;
     memcpy(to, from, (size_t)head);
     int64_t at = head;
     for (; at + LINE <= size; at += LINE)
-        stream_line(to + at, from + at);
+        nontemporal_line(to + at, from + at);
     memcpy(to + at, from + at, (size_t)(size - at));
 }
 
-void whi_stream_fence(void) {
+void whi_nontemporal_fence(void) {
     _mm_sfence();
 }
 
-static inline void stream_word(char *to, const char *from) {
+static inline void nontemporal_word(char *to, const char *from) {
     long long word;
     memcpy(&word, from, sizeof(word));
     _mm_stream_si64((long long *)(void *)to, word);
@@ -61,14 +61,14 @@ static char *rows_8(const whi_leaf *leaf, char *packed, char *base, int64_t n1, 
             const char *from = (const char *)row;
             int64_t k = 0;
             if ((uintptr_t)packed % 16) {
-                stream_word(packed, from);
+                nontemporal_word(packed, from);
                 k = 8;
             }
             for (; k + 16 <= len; k += 16)
                 _mm_stream_si128((__m128i *)(void *)(packed + k),
                                  _mm_loadu_si128((const __m128i *)(const void *)(from + k)));
             if (k < len)
-                stream_word(packed + k, from + k);
+                nontemporal_word(packed + k, from + k);
         }
     }
     return packed;
@@ -83,7 +83,7 @@ static char *rows_of_8(const whi_leaf *leaf, char *packed, char *base, int64_t n
         uintptr_t run = (uintptr_t)base + (uintptr_t)(i * s1);
         int64_t j = 0;
         if ((uintptr_t)packed % 16) {
-            stream_word(packed, (const char *)run);
+            nontemporal_word(packed, (const char *)run);
             run += (uintptr_t)s0;
             packed += 8;
             j = 1;
@@ -94,7 +94,7 @@ static char *rows_of_8(const whi_leaf *leaf, char *packed, char *base, int64_t n
             _mm_stream_pd((double *)(void *)packed, pair);
         }
         if (j < n0) {
-            stream_word(packed, (const char *)run);
+            nontemporal_word(packed, (const char *)run);
             packed += 8;
         }
     }
@@ -131,7 +131,7 @@ static char *rows_64(const whi_leaf *leaf, char *packed, char *base, int64_t n1,
             for (int64_t k = 0; k < len; k += LINE, packed += LINE) {
                 // Beyond the last run this asks for a line in vain, or for none: it never faults.
                 __builtin_prefetch((const char *)(row + ahead + (uintptr_t)k));
-                stream_line(packed, (const char *)row + k);
+                nontemporal_line(packed, (const char *)row + k);
             }
     }
     return packed;
@@ -143,7 +143,7 @@ static char *rows_scatter(const whi_leaf *leaf, char *packed, char *base, int64_
     for (int64_t i = 0; i < n1; i++) {
         uintptr_t row = (uintptr_t)base + (uintptr_t)(i * s1);
         for (int64_t j = 0; j < n0; j++, row += (uintptr_t)s0, packed += leaf->size)
-            whi_stream_copy((char *)row, packed, leaf->size);
+            whi_nontemporal_copy((char *)row, packed, leaf->size);
     }
     return packed;
 }
@@ -156,8 +156,8 @@ static char *lines_scatter(const whi_leaf *leaf, char *packed, char *base, int64
     return rows_scatter(leaf, packed, base, n1, s1, n0, s0);
 }
 
-whi_kernel_fn *whi_stream_rows(whi_direction way, int64_t len) {
-    if (way == WHI_UNPACK)
+whi_kernel_fn *whi_nontemporal_rows(whi_direction direction, int64_t len) {
+    if (direction == WHI_UNPACK)
         return len >= SCATTER_LEAST ? rows_scatter : len % LINE == 0 ? lines_scatter : NULL;
     if (len % LINE == 0)
         return rows_64;

@@ -2,7 +2,7 @@
 //
 // The connecting side's half of the handshake, see dialing.h and docs/wire.md.
 //
-// Offer, answer, confirm, ready: records of one size.  The peer's proof of the secret, if there is one, is looked at before
+// Hello, answer, confirm, ready: records of one size.  The peer's proof of the secret, if there is one, is looked at before
 // anything else that it says.  Between answer and confirmation the socket may become the peer's local one.
 #include <errno.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "link/acceptor.h"
 #include "link/dialing.h"
-#include "link/hand.h"
 #include "link/sock.h"
 #include "link/ucx.h"
 
@@ -20,22 +20,22 @@ static bool send_record(whi_dial *dial, const uint8_t bytes[WHI_HELLO_SIZE]) {
     return send(dial->fd, bytes, WHI_HELLO_SIZE, MSG_NOSIGNAL | MSG_DONTWAIT) == WHI_HELLO_SIZE;
 }
 
-void whi_dial_offer(whi_dial *dial) {
+void whi_dial_hello(whi_dial *dial) {
     whi_hello hello;
-    wh_status st = whi_hello_mine(dial->worker, WHI_HELLO_OFFER, whi_dial_has_secret(dial), &hello);
+    wh_status st = whi_hello_mine(dial->worker, WHI_STEP_HELLO, whi_dial_has_secret(dial), &hello);
     if (st == WH_OK && !hello.lanes) {
-        whi_dial_give_up(dial, WH_ENOLANE, whi_worker_ucx_why(dial->worker));
+        whi_dial_fail(dial, WH_ENOLANE, whi_worker_ucx_why(dial->worker));
         return;
     }
     if (whi_dial_has_secret(dial))
         hello.flags |= WHI_HELLO_HAS_SECRET;
-    whi_hello_encode(&hello, dial->offer);
-    if (st != WH_OK || !send_record(dial, dial->offer)) {
+    whi_hello_encode(&hello, dial->hello);
+    if (st != WH_OK || !send_record(dial, dial->hello)) {
         whi_dial_attempt_failed(dial, st != WH_OK ? st : WH_EPEER,
                                 "the connection was lost at once");
         return;
     }
-    dial->state = WHI_DIAL_OFFERED;
+    dial->state = WHI_DIAL_HELLO_SENT;
     dial->got = 0;
     whi_worker_rewatch(dial->worker, &dial->watch, EPOLLIN);
 }
@@ -44,14 +44,14 @@ static void confirm(whi_dial *dial) {
     whi_hello hello;
     uint8_t bytes[WHI_HELLO_SIZE];
     wh_status st =
-        whi_hello_mine(dial->worker, WHI_HELLO_CONFIRM, whi_dial_has_secret(dial), &hello);
-    if (dial->tcp_fd >= 0) {  // the offer went over the socket that the local one replaces
+        whi_hello_mine(dial->worker, WHI_STEP_CONFIRM, whi_dial_has_secret(dial), &hello);
+    if (dial->tcp_fd >= 0) {  // the hello went over the socket that the local one replaces
         hello.flags |= WHI_HELLO_LOCAL;
         memcpy(hello.token, dial->peer.token, sizeof(hello.token));
     }
     if (st == WH_OK && whi_dial_has_secret(dial))
         st =
-            whi_hello_prove(dial->secret, WHI_ROLE_CONNECTOR, dial->offer, dial->answer, hello.mac);
+            whi_hello_prove(dial->secret, WHI_ROLE_CONNECTOR, dial->hello, dial->answer, hello.mac);
     whi_hello_encode(&hello, bytes);
     if (st != WH_OK || !send_record(dial, bytes)) {
         whi_dial_attempt_failed(dial, st != WH_OK ? st : WH_EPEER,
@@ -93,25 +93,25 @@ static bool proven(whi_dial *dial) {
     bool has = dial->peer.flags & WHI_HELLO_HAS_SECRET;
     uint8_t mac[WHI_HELLO_MAC_SIZE];
     if (has != whi_dial_has_secret(dial)) {
-        whi_dial_give_up(dial, WH_EAUTH,
-                         has ? "that side asks for a secret and this side has none"
-                             : "this side has a secret and that side has none");
+        whi_dial_fail(dial, WH_EAUTH,
+                      has ? "that side asks for a secret and this side has none"
+                          : "this side has a secret and that side has none");
         return false;
     }
     if (!has)
         return true;
-    if (whi_hello_prove(dial->secret, WHI_ROLE_ACCEPTOR, dial->offer, dial->answer, mac) == WH_OK &&
+    if (whi_hello_prove(dial->secret, WHI_ROLE_ACCEPTOR, dial->hello, dial->answer, mac) == WH_OK &&
         whi_hello_proof_ok(mac, dial->peer.mac))
         return true;
-    whi_dial_give_up(dial, WH_EAUTH, "the secret of that side is another one");
+    whi_dial_fail(dial, WH_EAUTH, "the secret of that side is another one");
     return false;
 }
 
-// workable says whether what the peer offers can be worked with; it has given up otherwise.
+// workable says whether what the peer offers can be worked with; it has failed the dial otherwise.
 static bool workable(whi_dial *dial, uint32_t lanes) {
     char ours[32], theirs[32], text[400];
     if (dial->peer.eager_max < WHI_EAGER_MIN || dial->peer.chunk_max < WHI_CHUNK_MIN) {
-        whi_dial_give_up(dial, WH_EPROTOCOL, "that side has limits that no side can work with");
+        whi_dial_fail(dial, WH_EPROTOCOL, "that side has limits that no side can work with");
         return false;
     }
     if (lanes)
@@ -122,7 +122,7 @@ static bool workable(whi_dial *dial, uint32_t lanes) {
     whi_context_lane_names(dial->peer.lanes, theirs, sizeof(theirs));
     snprintf(text, sizeof(text), "no lane in common: lanes=%s here, lanes=%s there%s%s", ours,
              theirs, *why ? "; here " : "", why);
-    whi_dial_give_up(dial, WH_ENOLANE, text);
+    whi_dial_fail(dial, WH_ENOLANE, text);
     return false;
 }
 
@@ -138,7 +138,7 @@ static void take_answer(whi_dial *dial) {
     if (order == 0) {
         wh_status st = whi_self_link(worker, dial->secret, dial->fd, &link);
         if (st != WH_OK) {
-            whi_dial_give_up(dial, st, "no link of the worker to itself");
+            whi_dial_fail(dial, st, "no link of the worker to itself");
             return;
         }
     }
@@ -153,7 +153,7 @@ static void take_answer(whi_dial *dial) {
     }
     // Both dial at once: the smaller uuid's connection wins, and the other side sees the same.  A second dial
     // of our own to the same peer waits for the first.
-    if ((order > 0 && whi_hand_pending(worker, uuid)) || whi_dial_committed(worker, uuid)) {
+    if ((order > 0 && whi_acceptor_pending(worker, uuid)) || whi_dial_committed(worker, uuid)) {
         whi_dial_park(dial);
         return;
     }
@@ -164,8 +164,8 @@ static void take_answer(whi_dial *dial) {
     if (!here && (lanes & WHI_LANE_SHM) && dial->peer.local_name[0])
         here = upgrade(dial);
     if (lanes == WHI_LANE_SHM && !here) {
-        whi_dial_give_up(dial, WH_ENOLANE,
-                         "lanes=shm, and the two sides do not share a host and network namespace");
+        whi_dial_fail(dial, WH_ENOLANE,
+                      "lanes=shm, and the two sides do not share a host and network namespace");
         return;
     }
     confirm(dial);
@@ -186,7 +186,7 @@ static void take_ready(whi_dial *dial) {
     wh_status st = whi_link_new(worker, fd, &dial->peer, true, dial->local, name, &link);
     if (st != WH_OK) {
         close(fd);
-        whi_dial_give_up(dial, st, "no link to the peer");
+        whi_dial_fail(dial, st, "no link to the peer");
         return;
     }
     whi_link_learn(link, dial->secret);
@@ -214,7 +214,7 @@ static void take_existing(whi_dial *dial, const whi_hello *hello) {
     if (link && dial->state == WHI_DIAL_CONFIRMED && memcmp(dial->peer.uuid, hello->uuid, 16) == 0)
         whi_link_learn(link, dial->secret);  // proven both ways just now
     if (link && !whi_link_knows(link, dial->secret)) {
-        whi_dial_give_up(dial, WH_EAUTH, "the secret of that side is another one");
+        whi_dial_fail(dial, WH_EAUTH, "the secret of that side is another one");
         return;
     }
     memcpy(dial->peer.uuid, hello->uuid, 16);
@@ -230,21 +230,21 @@ static void take_record(whi_dial *dial) {
         snprintf(text, sizeof(text), "protocol versions %u to %u here, %u to %u there",
                  WHI_PROTOCOL_VERSION_MIN, WHI_PROTOCOL_VERSION, hello.version_min,
                  hello.version_max);
-        whi_dial_give_up(dial, st, text);
+        whi_dial_fail(dial, st, text);
     } else if (st != WH_OK) {
-        whi_dial_give_up(dial, WH_EPROTOCOL, "what listens there is not Wherry");
-    } else if (hello.step == WHI_HELLO_REJECT) {
+        whi_dial_fail(dial, WH_EPROTOCOL, "what listens there is not Wherry");
+    } else if (hello.step == WHI_STEP_REJECT) {
         bool known = hello.status <= WH_EINVAL && hello.status >= WHI_STATUS_LAST;
-        whi_dial_give_up(dial, known ? (wh_status)hello.status : WH_EREFUSED, hello.text);
-    } else if (hello.step == WHI_HELLO_EXISTING) {
+        whi_dial_fail(dial, known ? (wh_status)hello.status : WH_EREFUSED, hello.text);
+    } else if (hello.step == WHI_STEP_EXISTING) {
         take_existing(dial, &hello);
-    } else if (hello.step == WHI_HELLO_ANSWER && dial->state == WHI_DIAL_OFFERED) {
+    } else if (hello.step == WHI_STEP_ANSWER && dial->state == WHI_DIAL_HELLO_SENT) {
         dial->peer = hello;
         take_answer(dial);
-    } else if (hello.step == WHI_HELLO_READY && dial->state == WHI_DIAL_CONFIRMED) {
+    } else if (hello.step == WHI_STEP_READY && dial->state == WHI_DIAL_CONFIRMED) {
         take_ready(dial);
     } else {
-        whi_dial_give_up(dial, WH_EPROTOCOL, "the handshake is out of turn");
+        whi_dial_fail(dial, WH_EPROTOCOL, "the handshake is out of turn");
     }
 }
 
@@ -253,7 +253,8 @@ void whi_dial_readable(whi_dial *dial) {
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        if (dial->state == WHI_DIAL_CONFIRMED && whi_hand_pending(dial->worker, dial->peer.uuid))
+        if (dial->state == WHI_DIAL_CONFIRMED &&
+            whi_acceptor_pending(dial->worker, dial->peer.uuid))
             whi_dial_park(dial);  // the peer goes by its own connection
         else
             whi_dial_attempt_failed(dial, WH_EPEER, "the connection was closed in the handshake");
