@@ -212,6 +212,7 @@ void whi_link_want_space(whi_link *link, bool want) {
     whi_control_watch_space(&link->control, link->worker, out);
 }
 
+// The two halves of a switch.  A lane's file begins ours (link_shm.c, link_ucx.c), the peer's comes to on_switch (link_out.c).
 void whi_link_send_by(whi_link *link, whi_lane *lane) {
     link->tx = lane;
     link->holding = false;

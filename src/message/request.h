@@ -5,6 +5,9 @@
 // Requests come from their worker's pool and belong to its owner thread, save for the fields of the
 // completion, which any thread may ask.  A request that another thread has made comes from a locked pool and
 // reaches the owner through the submit queue.
+//
+// A request is freed once, by free_now (request.c), at the later of its completion and the release of its handle; at the
+// completion if there is no handle.  A handle that another thread releases goes by the owner.
 #ifndef WHI_MESSAGE_REQUEST_H
 #define WHI_MESSAGE_REQUEST_H
 
@@ -258,7 +261,7 @@ static inline void whi_req_init(wh_request *req, wh_worker *worker, wh_endpoint 
 wh_request *whi_req_new(wh_worker *worker, wh_endpoint *ep, const whi_req_ops *ops,
                         const wh_op_opts *opts, bool wanted);
 
-// whi_req_discard frees a request that was not accepted.
+// whi_req_discard frees a request that nobody will hear of: it was not accepted, or was done at once.
 void whi_req_discard(wh_request *req);
 
 // whi_req_complete completes a request: out of all lists, its result kept, its callback run later in this progress.
