@@ -220,12 +220,19 @@ bool wh_log_shown(const char *level) {
            whi_log_on(number);
 }
 
+static _Atomic bool limits = true;
+
+void whi_log_set_limited(bool limited) {
+    atomic_store(&limits, limited);
+}
+
 void whi_log_write_limited(whi_log_limiter *limiter, unsigned seconds, whi_log_level level,
                            const char *id, const char *format, ...) {
     uint64_t now = whi_clock_ns();
     uint64_t next = atomic_load_explicit(&limiter->next_ns, memory_order_relaxed);
     // Of the threads that come here at once, the one whose exchange succeeds logs.
-    if (now < next ||
+    bool early = now < next && atomic_load_explicit(&limits, memory_order_relaxed);
+    if (early ||
         !atomic_compare_exchange_strong(&limiter->next_ns, &next, now + seconds * WHI_NS_PER_S)) {
         atomic_fetch_add_explicit(&limiter->dropped, 1, memory_order_relaxed);
         return;

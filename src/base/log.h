@@ -10,6 +10,7 @@
 #define WHI_BASE_LOG_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <wherry/log.h>
@@ -66,6 +67,9 @@ const char *whi_log_level_name(whi_log_level level);
 
 // whi_log_set_sink sends messages to `fn`, or to standard error when it is NULL.
 void whi_log_set_sink(wh_log_sink_fn fn, void *arg);
+
+// whi_log_set_limited(false) has whi_log_once_per log every line, for tests that look for each.
+void whi_log_set_limited(bool limited);
 
 // Not for callers: what the macros call once a message is to be shown.
 __attribute__((format(printf, 3, 4), cold)) void whi_log_write(whi_log_level level, const char *id,

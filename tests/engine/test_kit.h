@@ -52,6 +52,7 @@ __attribute__((unused)) static void kit_log_line(const char *level, const char *
 }
 
 __attribute__((unused)) static void kit_log_begin(void) {
+    whi_log_set_limited(false);
     kit_log.used = kit_log.lines = 0;
     kit_log.text[0] = '\0';
     wh_log_set_sink(kit_log_line, NULL);
