@@ -223,6 +223,24 @@ TEST(control_with_a_payload) {
     end();
 }
 
+// Strangers who come again and again fill no log.
+TEST(what_a_peer_does_wrong_is_logged_now_and_then) {
+    enum { TIMES = 60 };
+    begin();
+    whi_log_set_limited(true);
+    kit_log.lines = 0;
+    for (int i = 0; i < TIMES; i++) {
+        attack();
+        CHECK(say((whi_hdr){.cls = WHI_CLASS_LANE - 1}, NULL));
+        PUMP_UNTIL(&victim, raw_hung_up(hostile.fd));
+        PUMP_UNTIL(&victim, wh_endpoint_status(target) != WH_OK);
+        hang_up();
+    }
+    CHECK(kit_log.lines > 0 && kit_log.lines < TIMES);
+    whi_log_set_limited(false);
+    end();
+}
+
 // Answers to questions that were never asked are late, or wrong; neither does anything.
 TEST(answers_to_nothing) {
     begin();
