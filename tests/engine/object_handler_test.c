@@ -229,6 +229,40 @@ TEST(an_orderly_close_comes_last) {
     }
 }
 
+static void unset_at_first(void) {
+    if (came == 1)
+        set(NULL);
+}
+
+static void on_tag(wh_request *req, const wh_result *result, void *arg) {
+    (void)req, (void)arg;
+    CHECK_EQ_INT(result->status, WH_OK);
+    set(on_object);
+}
+
+// What waits whole for a handler that is set again in the very pass in which the close comes is handed over before.
+TEST(set_again_as_the_close_comes) {
+    for (int lane = 0; lane < 2; lane++) {
+        begin(lanes[lane]);
+        CHECK_EQ_INT(wh_endpoint_on_lost(d.from, on_lost, NULL), WH_OK);
+        set(on_object);
+        inside = unset_at_first;
+        for (uint64_t i = 0; i < 3; i++)
+            wh_request_free(send_one(i, 10));
+        UNTIL(&d, came == 1);
+        char word[8];
+        wh_op_opts opts = {.size = sizeof(opts), .done = on_tag};
+        CHECK_EQ_INT(wh_tag_recv(d.from, word, 8, 1, WH_TAG_MASK_ALL, &opts, NULL), WH_PENDING);
+        CHECK_EQ_INT(wh_tag_send(d.to, "go on ..", 8, 1, NULL, NULL), WH_OK);
+        CHECK(wh_endpoint_close(d.to, NULL, NULL) >= 0);
+        d.to = NULL;
+        for (int i = 0; i < 1000; i++)
+            (void)wh_worker_progress(d.client);
+        UNTIL(&d, came == 3 && lost == 1);
+        end();
+    }
+}
+
 // Of what comes in pieces none is handed over; what came whole is, also behind it.
 TEST(the_peer_goes_in_the_middle) {
     for (int lane = 0; lane < 2; lane++) {
