@@ -204,7 +204,6 @@ cdef class Driven:
         if self.due:
             return True
         if not self.scheduled and not self.pumping:
-            self.join_loop()
             self.touch()  # or no turn would ever be under way
             return False
         now = park_clock_ns()
