@@ -466,15 +466,45 @@ static bool cannot_take(int error) {
     return true;
 }
 
-bool whi_acceptor_accept_all(wh_worker *worker, int fd, wh_listener *listener) {
+static void end_pause(whi_timer *timer, void *arg) {
+    (void)timer;
+    whi_door *door = arg;
+    whi_worker_rewatch(door->worker, &door->watch, EPOLLIN);
+}
+
+// pause_door stops looking for a moment at a socket that stays readable.
+static void pause_door(whi_door *door) {
+    enum { PAUSE_MS = 100 };
+    whi_worker_rewatch(door->worker, &door->watch, 0);
+    whi_timers_add(&door->worker->timers, &door->pause, whi_clock_ns() + PAUSE_MS * WHI_NS_PER_MS);
+}
+
+static void on_connection(whi_watch *watch, uint32_t events) {
+    (void)events;
     enum { BATCH = 64 };  // per look, so that a flood of connections leaves time for messages
+    whi_door *door = whi_container_of(watch, whi_door, watch);
     for (int i = 0; i < BATCH; i++) {
-        int conn = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (conn < 0)
-            return !cannot_take(errno);
-        start(worker, conn, listener);
+        int conn = accept4(door->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (conn < 0) {
+            if (cannot_take(errno))
+                pause_door(door);
+            return;
+        }
+        start(door->worker, conn, door->listener);
     }
-    return true;
+}
+
+wh_status whi_door_open(whi_door *door, wh_worker *worker, int fd, wh_listener *listener) {
+    *door = (whi_door){
+        .worker = worker, .listener = listener, .fd = fd, .watch = {.fn = on_connection}};
+    whi_timer_init(&door->pause, end_pause, door);
+    return whi_worker_watch(worker, &door->watch, fd, EPOLLIN);
+}
+
+void whi_door_close(whi_door *door) {
+    whi_worker_unwatch(door->worker, &door->watch);
+    whi_timers_remove(&door->worker->timers, &door->pause);
+    close(door->fd);
 }
 
 bool whi_acceptor_pending(const wh_worker *worker, const uint8_t uuid[16]) {

@@ -4,14 +4,24 @@
 #ifndef WHI_LINK_ACCEPTOR_H
 #define WHI_LINK_ACCEPTOR_H
 
-#include "base/clock.h"
 #include "link/hello.h"
 #include "link/room.h"
 
-// whi_acceptor_accept_all takes the connections that wait at `fd`; `listener` is NULL for the local name.  False: there is no
-// descriptor or memory for one, and its owner looks at `fd` again after WHI_ACCEPTOR_PAUSE_NS, since it stays readable.
-#define WHI_ACCEPTOR_PAUSE_NS (100 * WHI_NS_PER_MS)
-bool whi_acceptor_accept_all(wh_worker *worker, int fd, wh_listener *listener);
+// A listening socket.
+typedef struct whi_door {
+    wh_worker *worker;
+    wh_listener *listener;  // NULL: the local name
+    int fd;
+    whi_watch watch;
+    whi_timer pause;
+} whi_door;
+
+// whi_door_open takes the connections that come at `fd` from now on, in the worker's progress; it owns `fd` from a success on.
+// When there is no descriptor or memory for one, it looks again a moment later.
+WH_CHECK wh_status whi_door_open(whi_door *door, wh_worker *worker, int fd, wh_listener *listener);
+
+// whi_door_close closes the socket.
+void whi_door_close(whi_door *door);
 
 // whi_acceptor_pending says whether a handshake with that peer has been answered and waits for its confirmation.
 bool whi_acceptor_pending(const wh_worker *worker, const uint8_t uuid[16]);

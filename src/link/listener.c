@@ -12,23 +12,15 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/opts.h"
 #include "link/acceptor.h"
 #include "link/address.h"
 #include "link/local.h"
 #include "link/sock.h"
-
-typedef struct door {  // one listening socket
-    wh_listener *listener;
-    whi_watch watch;
-    int fd;
-} door;
 
 struct wh_listener {
     wh_worker *worker;
@@ -42,9 +34,8 @@ struct wh_listener {
     uint16_t port;
     int error;  // why the last door could not be opened; 0: the host does not resolve
     char host[64];
-    door doors[WHI_ADDRESSES_MAX];
+    whi_door doors[WHI_ADDRESSES_MAX];
     size_t door_count;
-    whi_timer pause;
     whi_list node;
     bool closed;  // its sockets are: by its user, or at its worker's end
     whi_deferred deferred;
@@ -85,52 +76,26 @@ whi_taker whi_listener_find(wh_worker *worker, uint64_t id) {
     return (whi_taker){.accept = NULL};
 }
 
-static void watch_doors(wh_listener *listener, uint32_t events) {
-    for (size_t i = 0; i < listener->door_count; i++)
-        whi_worker_rewatch(listener->worker, &listener->doors[i].watch, events);
-}
-
-static void end_pause(whi_timer *timer, void *arg) {
-    (void)timer;
-    watch_doors(arg, EPOLLIN);
-}
-
-static void on_connection(whi_watch *watch, uint32_t events) {
-    (void)events;
-    const door *d = whi_container_of(watch, door, watch);
-    wh_listener *listener = d->listener;
-    if (whi_acceptor_accept_all(listener->worker, d->fd, listener))
-        return;
-    watch_doors(listener, 0);
-    whi_timers_add(&listener->worker->timers, &listener->pause,
-                   whi_clock_ns() + WHI_ACCEPTOR_PAUSE_NS);
-}
-
 static void close_doors(wh_listener *listener) {
-    for (size_t i = 0; i < listener->door_count; i++) {
-        whi_worker_unwatch(listener->worker, &listener->doors[i].watch);
-        close(listener->doors[i].fd);
-    }
+    for (size_t i = 0; i < listener->door_count; i++)
+        whi_door_close(&listener->doors[i]);
     listener->door_count = 0;
-    whi_timers_remove(&listener->worker->timers, &listener->pause);
 }
 
 static wh_status open_door(wh_listener *listener, whi_sockaddr *addr) {
-    door *d = &listener->doors[listener->door_count];
+    int fd;
     whi_address_set_port(addr, listener->port);
-    wh_status st = whi_sock_listen(addr, &listener->worker->ctx->config, &d->fd);
+    wh_status st = whi_sock_listen(addr, &listener->worker->ctx->config, &fd);
     if (st != WH_OK) {
         listener->error = errno;
         return st;
     }
     whi_sockaddr bound = {.size = sizeof(bound.addr)};
-    if (getsockname(d->fd, (struct sockaddr *)&bound.addr, &bound.size) == 0)
+    if (getsockname(fd, (struct sockaddr *)&bound.addr, &bound.size) == 0)
         listener->port = whi_address_port(&bound);
-    d->listener = listener;
-    d->watch.fn = on_connection;
-    st = whi_worker_watch(listener->worker, &d->watch, d->fd, EPOLLIN);
+    st = whi_door_open(&listener->doors[listener->door_count], listener->worker, fd, listener);
     if (st != WH_OK) {
-        close(d->fd);
+        close(fd);
         return st;
     }
     listener->door_count++;
@@ -189,7 +154,6 @@ static wh_status listener_new(wh_worker *worker, const char *host, uint16_t port
     listener->secret = whi_strdup(opts->secret ? opts->secret : config->secret);
     listener->answer = opts->answer;
     snprintf(listener->host, sizeof(listener->host), "%.63s", host);
-    whi_timer_init(&listener->pause, end_pause, listener);
     wh_status st = listener->secret ? WH_OK : WH_ENOMEM;
     if (st == WH_OK)
         st = whi_connect_data_copy(opts->data, opts->data_size, "listener", &listener->data);

@@ -6,54 +6,32 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "link/acceptor.h"
 #include "link/sock.h"
 #include "link/wire.h"
 
 typedef struct whi_local {
-    wh_worker *worker;
-    int fd;
-    whi_watch watch;
-    whi_timer pause;
+    whi_door door;
     char name[WHI_LOCAL_NAME_MAX];
 } whi_local;
-
-static void end_pause(whi_timer *timer, void *arg) {
-    (void)timer;
-    whi_local *local = arg;
-    whi_worker_rewatch(local->worker, &local->watch, EPOLLIN);
-}
-
-static void on_connection(whi_watch *watch, uint32_t events) {
-    (void)events;
-    whi_local *local = whi_container_of(watch, whi_local, watch);
-    if (whi_acceptor_accept_all(local->worker, local->fd, NULL))
-        return;
-    whi_worker_rewatch(local->worker, &local->watch, 0);
-    whi_timers_add(&local->worker->timers, &local->pause, whi_clock_ns() + WHI_ACCEPTOR_PAUSE_NS);
-}
 
 static whi_local *open_local(wh_worker *worker) {
     whi_local *local = whi_calloc(1, sizeof(*local));
     if (!local)
         return NULL;
-    local->worker = worker;
     int used = snprintf(local->name, sizeof(local->name), "wherry-");
     for (int i = 0; i < 16; i++)
         used += snprintf(local->name + used, sizeof(local->name) - (size_t)used, "%02x",
                          worker->uuid[i]);
-    local->watch.fn = on_connection;
-    whi_timer_init(&local->pause, end_pause, local);
-    wh_status st = whi_sock_listen_local(local->name, &local->fd);
-    if (st == WH_OK && whi_worker_watch(worker, &local->watch, local->fd, EPOLLIN) != WH_OK) {
-        close(local->fd);
+    int fd;
+    wh_status st = whi_sock_listen_local(local->name, &fd);
+    if (st == WH_OK && whi_door_open(&local->door, worker, fd, NULL) != WH_OK) {
+        close(fd);
         st = WH_ESYSTEM;
     }
     if (st == WH_OK)
@@ -77,8 +55,6 @@ void whi_local_close(wh_worker *worker) {
     if (!local)
         return;
     whi_links_of(worker)->local = NULL;
-    whi_worker_unwatch(worker, &local->watch);
-    whi_timers_remove(&worker->timers, &local->pause);
-    close(local->fd);
+    whi_door_close(&local->door);
     whi_free(local);
 }
