@@ -229,6 +229,15 @@ void whi_req_complete(wh_request *req, wh_status status) {
         whi_ep_settle(ep);
 }
 
+void whi_req_complete_when_returned(wh_request *req, wh_status status) {
+    if (req->held) {
+        req->fate = WHI_FATE_RETURNED;
+        req->why = status;
+    } else {
+        whi_req_complete(req, status);
+    }
+}
+
 __attribute__((format(printf, 2, 0))) static void explain(wh_request *req, const char *format,
                                                           va_list args) {
     char text[SENTENCE_MAX];

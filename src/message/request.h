@@ -267,11 +267,14 @@ void whi_req_discard(wh_request *req);
 // whi_req_complete completes a request: out of all lists, its result kept, its callback run later in this progress.
 void whi_req_complete(wh_request *req, wh_status status);
 
+// whi_req_complete_when_returned does so now, or when the lane that has its buffer has returned that.
+void whi_req_complete_when_returned(wh_request *req, wh_status status);
+
 // whi_req_fail completes with an error and a sentence.
 void whi_req_fail(wh_request *req, wh_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// whi_req_explain notes the sentence of an operation that completes with `why` when its lane has returned the buffer.
+// whi_req_explain notes the sentence of an operation that fails, now or when its buffer has been returned.
 void whi_req_explain(wh_request *req, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -329,13 +329,7 @@ static wh_status on_ack(whi_link *link, const whi_hdr *hdr, const void *payload)
     if (rejected)
         whi_req_explain(req, "%s to %s: the receiver rejected the message", whi_req_text(req),
                         link->name);
-    wh_status status = rejected ? WH_EREJECTED : WH_OK;
-    if (req->held) {
-        req->fate = WHI_FATE_RETURNED;
-        req->why = status;
-    } else {
-        whi_req_complete(req, status);
-    }
+    whi_req_complete_when_returned(req, rejected ? WH_EREJECTED : WH_OK);
     return WH_OK;
 }
 

@@ -58,12 +58,7 @@ static void source_failed(wh_request *req, wh_status st) {
     }
     whi_req_explain(req, "%s of %llu bytes: the memory cannot be read: %s", whi_req_text(req),
                     (unsigned long long)req->result.size, wh_status_text(st));
-    if (req->held) {
-        req->fate = WHI_FATE_RETURNED;
-        req->why = st;
-    } else {
-        whi_req_complete(req, st);
-    }
+    whi_req_complete_when_returned(req, st);
 }
 
 void whi_send_back(whi_link *link, wh_request *req) {

@@ -44,11 +44,6 @@ static void explain(wh_request *req, wh_status status) {
                     wh_status_text(status));
 }
 
-static void fail(wh_request *req, wh_status status) {
-    explain(req, status);
-    whi_req_complete(req, status);
-}
-
 // replace gives what the peer has yet to serve to a request without a user and a buffer, which is counted in its place: the
 // peer counts it, too, and a fence waits for it.  False: there is no memory.
 static bool replace(wh_request *req) {
@@ -93,7 +88,8 @@ bool whi_rma_withdraw_moving(wh_request *req, wh_status why) {
     bool atomic = req->ops == &whi_atomic_ops, put = req->ops == &whi_put_ops;
     if ((put && req->moved < req->accept) || (!atomic && !replace(req)))
         return false;
-    fail(req, why);
+    explain(req, why);
+    whi_req_complete(req, why);
     return true;
 }
 
@@ -119,23 +115,14 @@ wh_status whi_rma_answered(whi_link *link, const whi_hdr *hdr) {
     if (!fits || req->ep->number != hdr->ep || (hdr->aux == WHI_ANSWER_DONE && !moved) ||
         (put && error && req->stage != WHI_STAGE_ANNOUNCED && !moved))
         return WH_EPROTOCOL;
-    if (req->held) {
-        // Over, but the lane has yet to say that it is at our memory no more.
-        req->fate = WHI_FATE_RETURNED;
-        req->why = error ? (wh_status)status : WH_OK;
-        if (error)
-            explain(req, req->why);
-        return WH_OK;
-    }
     if (error) {
         if (put && req->stage == WHI_STAGE_ANNOUNCED)
             req->ep->announced--;
-        fail(req, (wh_status)status);
-        return WH_OK;
-    }
-    if (!put)
+        explain(req, (wh_status)status);
+    } else if (!put) {
         whi_rma_store_old(req->buf.ptr, req->buf.size, hdr->arg);
-    whi_req_complete(req, WH_OK);
+    }
+    whi_req_complete_when_returned(req, error ? (wh_status)status : WH_OK);
     return WH_OK;
 }
 

@@ -156,10 +156,11 @@ static inline wh_status whi_ring_peek(whi_ring_rx *rx, whi_hdr *hdr, unsigned ch
     uint64_t left = rx->mask + 1 - (rx->pos & rx->mask);
     uint64_t clean = lead & ~(WHI_RING_LIVE | WHI_RING_APART);
     uint64_t gap = lead & WHI_RING_APART ? WHI_RING_GAP : 0;
-    if (!(lead & WHI_RING_LIVE) || whi_ring_space((uint32_t)clean) + gap > left)
+    uint64_t space = whi_ring_space((uint32_t)clean);
+    if (!(lead & WHI_RING_LIVE) || space + gap > left)
         return WH_EPROTOCOL;
     rx->gap = gap;
-    whi_ring_fetch(rx->at, whi_ring_space((uint32_t)clean));
+    whi_ring_fetch(rx->at, space);
     memcpy(hdr, &clean, sizeof(clean));
     memcpy(&hdr->ep, rx->at + sizeof(clean), sizeof(*hdr) - sizeof(clean));
     *payload = rx->at + sizeof(*hdr);
