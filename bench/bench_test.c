@@ -2,6 +2,7 @@
 //
 // Tests of the measuring library's pure parts: a benchmark that computes its figures wrongly is worse
 // than none.
+#include "bench/expect.h"
 #include "bench/json.h"
 #include "bench/stats.h"
 #include "bench/text.h"
@@ -9,17 +10,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int failures;
-
-// The unit tests' frame is for those who see the library's inside; this is all that is needed here.
-#define EXPECT(cond)                                                                               \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                             \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
 
 static bool near(double a, double b) {
     double difference = a > b ? a - b : b - a;

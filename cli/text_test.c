@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Tests of the numbers that the command reads and writes.
-#include "cli/expect.h"
+#include "bench/expect.h"
 #include "cli/text.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 //
 // Tests of a trail: how deep it goes, with how few descriptors, and that a directory which was
 // moved leads nowhere.
-#include "cli/expect.h"
+#include "bench/expect.h"
 #include "cli/trail.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 //
 // Tests of the format of transfers: what is encoded is decoded, what is hostile is refused, and no
 // bytes whatever are read beyond their end.
-#include "cli/expect.h"
+#include "bench/expect.h"
 #include "cli/transfer.h"
 
 #include <stdlib.h>

@@ -93,12 +93,16 @@ static void end_sends(kit_side *me, uint64_t count) {
     }
 }
 
+static void send_them_all(kit_side *me) {
+    SYNC();
+    (void)begin_sends(me, MANY, false);
+    end_sends(me, MANY);
+    SYNC();
+}
+
 static void run_in_order(kit_side *me, bool before) {
     if (me->role == 0) {
-        SYNC();
-        (void)begin_sends(me, MANY, false);
-        end_sends(me, MANY);
-        SYNC();
+        send_them_all(me);
         return;
     }
     handled *h = new_handled(me);
@@ -139,10 +143,7 @@ static void release(void *ptr, size_t size, wh_mem_kind kind, int device, void *
 
 CASE(handler_with_an_allocator, 0) {
     if (me->role == 0) {
-        SYNC();
-        (void)begin_sends(me, MANY, false);
-        end_sends(me, MANY);
-        SYNC();
+        send_them_all(me);
         return;
     }
     handled *h = new_handled(me);

@@ -2,9 +2,7 @@
 //
 // An object that has arrived whole is its receiver's, however its endpoint ends and whatever the allocator says: the receive
 // gets it, or an error that says what was wrong with the memory.
-#include <stdlib.h>
-
-#include "engine/test_kit.h"
+#include "engine/allocator_kit.h"
 
 enum { FRAME = 1000, TAG = 3 };
 
@@ -20,30 +18,6 @@ typedef enum ending {
 static duo d;
 
 // ---- an allocator that answers at once, puts off, or refuses
-
-static wh_status answer;
-static unsigned asked, given, freed;
-static wh_object *parked;
-static void (*inside)(void);  // what it does beside answering
-
-static wh_status allocate(wh_object *object, size_t index, void **ptr, void *arg) {
-    (void)arg;
-    asked++;
-    parked = object;
-    if (inside)
-        inside();
-    if (answer == WH_OK) {
-        *ptr = malloc(wh_object_frame(object, index)->size + 1);
-        given++;
-    }
-    return answer;
-}
-
-static void release(void *ptr, size_t size, wh_mem_kind kind, int device, void *arg) {
-    (void)size, (void)kind, (void)device, (void)arg;
-    freed++;
-    free(ptr);
-}
 
 static void use_allocator(wh_status says) {
     answer = says;
@@ -66,7 +40,7 @@ static void begin(const char *lane) {
     duo_connect(&d);
     asked = given = freed = 0;
     parked = NULL;
-    inside = NULL;
+    while_asked = NULL;
 }
 
 static void send_object(void) {
@@ -288,22 +262,24 @@ TEST(parked_and_its_worker_destroyed) {
 
 // ---- the end comes inside the allocator
 
-static void close_ours(void) {
+static void close_ours(const wh_object *object) {
+    (void)object;
     CHECK(wh_endpoint_close(d.from, NULL, NULL) >= 0);
     d.from = NULL;
-    inside = NULL;
+    while_asked = NULL;
 }
 
-static void fail_link(void) {
+static void fail_link(const wh_object *object) {
+    (void)object;
     whi_link_fail(d.from->link, WH_EPEER, "%s", "the allocator wants it so");
-    inside = NULL;
+    while_asked = NULL;
 }
 
 TEST(ended_inside_the_allocator) {
-    static void (*const acts[])(void) = {close_ours, fail_link};
+    static void (*const acts[])(const wh_object *) = {close_ours, fail_link};
     for (int i = 0; i < 16; i++) {
         begin(lanes[i & 1]);
-        inside = acts[i >> 1 & 1];
+        while_asked = acts[i >> 1 & 1];
         use_allocator(i & 4 ? WH_PENDING : WH_OK);
         wh_request *recv = post(i & 8, NULL, NULL);
         send_object();

@@ -2,19 +2,16 @@
 //
 // The worker's handler of objects: each object that nobody else receives comes to it once, whole, in
 // the order of the sends, whatever its size; and how it ends with its endpoint, peer and worker.
-#include <stdlib.h>
-
-#include "engine/test_kit.h"
+#include "engine/allocator_kit.h"
 
 enum { TAG = 3, LARGE = 300000, MANY = 100 };
 
 static duo d;
 static char bytes[LARGE];
-static unsigned came, asked, given, freed, lost;
+static unsigned came, lost;
 static uint64_t next_number;
 static bool gaps;             // what was in the middle of its way when the link went is missing
 static void (*inside)(void);  // what the handler does beside
-static wh_object *parked;
 
 static void on_object(wh_endpoint *ep, wh_object *object, void *arg) {
     CHECK(arg == &d);
@@ -41,6 +38,10 @@ static void set(wh_object_fn fn) {
     CHECK_EQ_INT(wh_worker_set_object(d.server, fn, &d), WH_OK);
 }
 
+static void must_be_ours(const wh_object *object) {
+    CHECK(wh_object_arg(object) == &d);
+}
+
 static void begin(const char *lane) {
     const char *options[] = {lane, NULL};
     duo_begin(&d, options, options);
@@ -51,6 +52,7 @@ static void begin(const char *lane) {
     gaps = false;
     inside = NULL;
     parked = NULL;
+    while_asked = must_be_ours;
 }
 
 static wh_request *send_one(uint64_t number, size_t size) {
@@ -74,28 +76,6 @@ static void end(void) {
 }
 
 static const char *const lanes[] = {"lanes=shm", "lanes=stream"};
-
-// ---- an allocator
-
-static wh_status answer;
-
-static wh_status allocate(wh_object *object, size_t index, void **ptr, void *arg) {
-    (void)arg;
-    CHECK(wh_object_arg(object) == &d);  // of the handler
-    asked++;
-    parked = object;
-    if (answer == WH_OK) {
-        *ptr = malloc(wh_object_frame(object, index)->size + 1);
-        given++;
-    }
-    return answer;
-}
-
-static void release(void *ptr, size_t size, wh_mem_kind kind, int device, void *arg) {
-    (void)size, (void)kind, (void)device, (void)arg;
-    freed++;
-    free(ptr);
-}
 
 TEST(objects_come_in_order) {
     for (int lane = 0; lane < 2; lane++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the tests of this folder need of a frame: they see nothing of the library's inside.
-#ifndef CLI_EXPECT_H
-#define CLI_EXPECT_H
+// What the tests of bench and of cli need of a frame: they see nothing of the library's inside.
+#ifndef BENCH_EXPECT_H
+#define BENCH_EXPECT_H
 
 #include <stdio.h>
 
