@@ -433,18 +433,12 @@ static int run_serve(perf_run *run) {
 }
 
 static int run_post(const perf_run *run) {
-    perf_post post = {.mode = opt.mode,
-                      .reps = run->plan.reps,
-                      .seconds = run->plan.seconds,
-                      .cores = {run->cores[0], run->cores[1]},
-                      .json = opt.json};
     if (opt.sizes || opt.lane || opt.listen || opt.connect || opt.host || opt.secret ||
         opt.secret_file || opt.ucx || opt.memory || opt.peers || opt.patience || opt.plot ||
         opt.raw || opt.once)
         return cli_complain(COMMAND, CLI_USAGE,
                             "post takes --metric, --mode, --reps, --time, --pin and --json only");
-    memcpy(post.metrics, run->plan.metrics, sizeof post.metrics);
-    return perf_post_run(&post);
+    return perf_post_run(&run->plan, run->cores, opt.mode, opt.json);
 }
 
 int cli_perf(int argc, char **argv) {

@@ -5,7 +5,7 @@
 #ifndef CLI_PERF_H
 #define CLI_PERF_H
 
-#include "bench/cell.h"
+#include "bench/measure.h"
 #include "bench/raw.h"
 
 #include <stdbool.h>
@@ -24,16 +24,8 @@ typedef struct perf_serve {
 // perf_serve_run listens and serves one session after the other.  Returns an exit code.
 int perf_serve_run(const perf_serve *serve);
 
-typedef struct perf_post {
-    const char *mode;  // of the owners; NULL: one after the other
-    bool metrics[BENCH_METRIC_COUNT];
-    unsigned reps;
-    double seconds;
-    int cores[2];
-    bool json;
-} perf_post;
-
-// perf_post_run measures wh_worker_post between two threads.  Returns an exit code.
-int perf_post_run(const perf_post *post);
+// perf_post_run measures wh_worker_post between two threads, on these cores, with the plan's metrics and times; `mode` is
+// that of the owners, NULL: one after the other.  Returns an exit code.
+int perf_post_run(const bench_plan *plan, const int cores[2], const char *mode, bool json);
 
 #endif
