@@ -46,8 +46,7 @@ async def echo(comm):
 class Pair:
     """A listener and one comm to it: `here`, and `there` as its handler has it."""
 
-    def __init__(self, scheme="wherry", handler=None):
-        self.scheme = scheme
+    def __init__(self, handler=None):
         self.handler = handler
 
     async def __aenter__(self):
@@ -61,7 +60,7 @@ class Pair:
             await self.over.wait()
 
         # What is echoed is not looked at.
-        self.listener = await listen(f"{self.scheme}://127.0.0.1:0", handle,
+        self.listener = await listen("wherry://127.0.0.1:0", handle,
                                      deserialize=self.handler is not echo)
         self.here = await connect(self.listener.contact_address)
         self.there = await came
@@ -261,6 +260,18 @@ class Comms(unittest.TestCase):
         if importlib.util.find_spec("distributed_ucxx") or importlib.util.find_spec("ucp"):
             self.skipTest("somebody else serves it here")
         self.assertIsInstance(registry.get_backend("ucx"), wherry.dask.WherryBackend)
+
+
+    def test_preloads_of_others_stay(self):
+        for argv, wanted in (([], []), (["--x"], ["--x"]), ([["--x"]], [["--x"], []])):
+            with dask.config.set({"distributed.worker.preload": ["others"],
+                                  "distributed.worker.preload-argv": argv}):
+                wherry.dask._preload()
+                self.assertEqual(dask.config.get("distributed.worker.preload"),
+                                 ["others", "wherry.dask"])
+                self.assertEqual(dask.config.get("distributed.worker.preload-argv"), wanted)
+            dask.config.set({"distributed.worker.preload": ["wherry.dask"],
+                             "distributed.worker.preload-argv": []})
 
 
 def die(address):

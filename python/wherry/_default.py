@@ -26,27 +26,41 @@ class _Workers:
                 worker.close()
 
 
-class _Here(threading.local):
+class PerThread(threading.local):
+    """The workers of each thread, one per event loop; in a child of fork there are none yet."""
+
+    all: "List[PerThread]" = []
+
     def __init__(self) -> None:
         self.workers = _Workers()
 
+    def get(self, make: Callable[[], Worker]) -> Worker:
+        """The one of the running event loop, or of this thread when none runs; a new one if need be."""
+        loop = asyncio._get_running_loop()
+        mine = self.workers.all
+        for made in mine:
+            if not made.closed and (made.loop is loop or loop is None):
+                return made
+        for made in mine:
+            if not made.closed and (made.loop is None or made.loop.is_closed()):
+                return made
+        mine[:] = [made for made in mine if not made.closed]
+        mine.append(make())
+        return mine[-1]
 
-_here = _Here()
+
+def per_thread() -> PerThread:
+    """Room for workers of one kind."""
+    PerThread.all.append(PerThread())
+    return PerThread.all[-1]
+
+
+_here = per_thread()
 
 
 def worker() -> Worker:
     """The default worker: of the running event loop, or of this thread when none runs."""
-    loop = asyncio._get_running_loop()
-    mine = _here.workers.all
-    for made in mine:
-        if not made.closed and (made.loop is loop or loop is None):
-            return made
-    for made in mine:
-        if not made.closed and (made.loop is None or made.loop.is_closed()):
-            return made
-    mine[:] = [made for made in mine if not made.closed]
-    mine.append(Worker())
-    return mine[-1]
+    return _here.get(Worker)
 
 
 def connect(
@@ -87,8 +101,9 @@ def _close_all() -> None:
 
 def _in_child() -> None:
     # The workers are the parent's.  They are kept: ending them here would mean to end them.
-    _inherited.append(_here.workers)
-    _here.workers = _Workers()
+    for home in PerThread.all:
+        _inherited.append(home.workers)
+        home.workers = _Workers()
     for made in list(workers):
         workers.discard(made)
 

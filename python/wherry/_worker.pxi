@@ -130,11 +130,9 @@ cdef class Worker(Driven):
             op.in_engine = True
             Py_INCREF(op)  # the engine's; given back when it leaves the park
             op.yields = True
-            if self.loop is None:
-                self.join_loop()
-            if self.debug:
-                op.place = place()
             self.touch()
+            if self.debug:  # as the loop says that it may have joined
+                op.place = place()
             return op
         if status == WH_OK:
             op.c.result = self.result

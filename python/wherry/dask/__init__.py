@@ -5,13 +5,12 @@
 ``--preload wherry.dask`` does, also takes ``ucx://`` over.
 """
 import importlib.util
-from typing import List
+from typing import Any, List
 
 import dask.config
 from distributed.comm import registry
 
 from wherry.dask._comm import WherryBackend, WherryComm
-from wherry.dask._config import defaults
 
 __all__ = ["WherryBackend", "WherryComm", "take_ucx"]
 
@@ -38,11 +37,12 @@ def _preload() -> None:
         key = f"distributed.{who}.preload"
         modules: List[str] = list(dask.config.get(key, []) or [])
         if _ME not in modules:
-            argv = list(dask.config.get(key + "-argv", []) or [])
-            dask.config.set({key: modules + [_ME], key + "-argv": argv + [[]] if argv else argv})
+            argv: List[Any] = list(dask.config.get(key + "-argv", []) or [])
+            if argv and not isinstance(argv[0], str):  # one list per module, not one for all
+                argv.append([])
+            dask.config.set({key: modules + [_ME], key + "-argv": argv})
 
 
-dask.config.update_defaults({"distributed": {"comm": {"wherry": defaults}}})
 registry.backends["wherry"] = WherryBackend()
 if _ucx_is_free():
     take_ucx()

@@ -7,7 +7,6 @@ comms between two processes share one link.
 import asyncio
 import logging
 from collections import deque
-from pickle import PickleBuffer
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
 import wherry
@@ -15,7 +14,7 @@ from distributed.comm.addressing import parse_host_port, unparse_host_port
 from distributed.comm.core import Comm, CommClosedError, Connector, FatalCommClosedError
 from distributed.comm.registry import Backend
 from distributed.comm.utils import ensure_concrete_host, from_frames, to_frames
-from distributed.utils import ensure_ip, get_ip, get_ipv6
+from distributed.utils import ensure_ip, ensure_memoryview, get_ip, get_ipv6
 
 try:
     from distributed.comm.core import BaseListener
@@ -28,14 +27,6 @@ logger = logging.getLogger(__name__)
 
 # A frame is cut nowhere: each has memory of its own, in which it is used.
 _WHOLE = 2**62
-
-
-def _bytes_of(frame: Any) -> memoryview:
-    view = memoryview(frame)
-    if view.format == "B" and view.ndim == 1 and view.contiguous:
-        return view
-    # Unlike cast, raw takes arrays in Fortran's order.
-    return PickleBuffer(view).raw() if view.contiguous else memoryview(bytes(view))
 
 
 def _text(address: Any) -> str:
@@ -105,7 +96,7 @@ class WherryComm(Comm):
                      **self.handshake_options},
             frame_split_size=_WHOLE,
         )
-        views = [_bytes_of(frame) for frame in frames]
+        views = [ensure_memoryview(frame) for frame in frames]
         size = sum(view.nbytes for view in views)
         try:
             await self._make_room()

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What ``distributed.comm.wherry`` says, and the worker that follows it: one per thread and running event loop."""
-import asyncio
-import threading
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional
 
 import dask.config
 import wherry
 from dask.utils import parse_bytes
+from wherry._default import per_thread
 
 _SECTION = "distributed.comm.wherry"
 
-defaults: Dict[str, Any] = {
+_defaults: Dict[str, Any] = {
     "lanes": None,
     "interface": None,
     "progress": None,
@@ -19,14 +18,13 @@ defaults: Dict[str, Any] = {
     "secret": None,
     "unsent-limit": "64 MiB",
 }
+dask.config.update_defaults({"distributed": {"comm": {"wherry": _defaults}}})
 
-# Settings of the engine, by the name that they have here.
-_SETTINGS = {"lanes": "lanes", "interface": "interface", "progress": "progress",
-             "spin-us": "spin_us", "pool-max": "pool_max"}
+_here = per_thread()
 
 
 def option(name: str) -> Any:
-    return dask.config.get(f"{_SECTION}.{name}", defaults[name])
+    return dask.config.get(f"{_SECTION}.{name}")
 
 
 def secret() -> Optional[str]:
@@ -38,25 +36,14 @@ def unsent_limit() -> int:
     return int(parse_bytes(option("unsent-limit")))
 
 
-class _Here(threading.local):
-    def __init__(self) -> None:
-        self.workers: List[wherry.Worker] = []
-
-
-_here = _Here()
+def _make() -> wherry.Worker:
+    # They have the engine's names, with the hyphens that Dask writes; None: the engine's own default.
+    settings = {name.replace("-", "_"): option(name)
+                for name in ("lanes", "interface", "progress", "spin-us", "pool-max")}
+    return wherry.Worker(wherry.Context(
+        **{name: value for name, value in settings.items() if value is not None}))
 
 
 def worker() -> wherry.Worker:
-    """The worker of the running loop.  One whose loop is closed goes to the next of its thread."""
-    loop = asyncio.get_running_loop()
-    mine = _here.workers
-    mine[:] = [made for made in mine if not made.closed]
-    for made in mine:
-        if made.loop is loop:
-            return made
-    for made in mine:
-        if made.loop is None or made.loop.is_closed():
-            return made
-    settings = {to: option(name) for name, to in _SETTINGS.items() if option(name) is not None}
-    mine.append(wherry.Worker(wherry.Context(**settings)))
-    return mine[-1]
+    """The worker of the running loop."""
+    return _here.get(_make)
