@@ -75,7 +75,9 @@ static void check_message(const void *buf, size_t size, int sender, uint32_t seq
     small head;
     memcpy(&head, buf, 8);
     CHECK_INT(head.sender, sender);
-    CHECK_INT(head.sequence, sequence);  // nothing twice, nothing missing, nothing out of order
+    if (head.sequence != sequence)  // nothing twice, nothing missing, nothing out of order
+        proc_fail(__FILE__, __LINE__, "sender %d: message %u came in the place of %u", sender,
+                  head.sequence, sequence);
     CHECK_INT(head.check, check_of(head.sender, head.sequence));
     if (size > 8)
         CHECK(

@@ -65,7 +65,8 @@ typedef void (*wh_object_fn)(wh_endpoint *ep, wh_object *object, void *arg);
 // NULL unsets it.  Objects that have come before a handler is set go to it, unless a receive has taken
 // them; those on their way to it when it is unset wait for the next one.  What waits goes with its
 // endpoint when you close that.  An object that cannot be had (its sender has gone or withdrawn it, an
-// allocator rejects it, it is larger than the limits) is not handed over.  Owner only.
+// allocator rejects it, it is larger than the limits) is not handed over, and when its sender has gone
+// none that was sent behind it.  Owner only.
 WH_API WH_CHECK wh_status wh_worker_set_object(wh_worker *worker, wh_object_fn fn, void *arg);
 
 // wh_object_header returns the user's header and its size; it lives as long as the object.

@@ -15,7 +15,8 @@ static bool is_held(const whi_message *msg) {
     return msg->taken && whi_list_linked(&msg->ep_link);
 }
 
-// match_again is for a payload that came when the receive that had matched it had just ended with the endpoint.
+// match_again is for a payload that came when the receive from any source that had matched it had just gone on without
+// the endpoint.  Nothing that was sent behind it is kept any more (recv_end.c), so that it is kept in order.
 static void match_again(whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     whi_match *m = &whi_messages_of(ep->worker)->match[WHI_MATCH_TAG];
@@ -43,7 +44,9 @@ static void fail(whi_message *msg, wh_request *waiter, bool broken) {
     if (whi_list_linked(&msg->all_link))
         whi_match_drop(&whi_messages_of(ep->worker)->match[WHI_MATCH_TAG], msg);
     whi_recv_settle(msg);
-    if (waiter && broken)
+    if (waiter && ep->state == WHI_EP_CLOSED && !whi_recv_outlives(waiter))
+        whi_req_fail(waiter, ep->why, "%s: %s", whi_req_text(waiter), whi_ep_sentence(ep));
+    else if (waiter && broken)
         whi_req_fail(waiter, WH_ECANCELLED, "%s: the sender's memory cannot be read",
                      whi_req_text(waiter));
     else if (waiter)

@@ -60,7 +60,7 @@ static void fail_close(wh_request *req, wh_status why) {
 static wh_status start_close(wh_request *req) {
     wh_endpoint *ep = req->ep;
     if (ep->state == WHI_EP_CLOSED) {
-        whi_recv_drop_messages(ep, true);
+        whi_recv_drop_messages(ep);
         return WH_OK;  // it ended before; there is nobody to tell
     }
     if (ep->state == WHI_EP_CONNECTING && !ep->sends) {
@@ -76,7 +76,7 @@ static wh_status start_close(wh_request *req) {
         if (receives && r->stage == WHI_STAGE_QUEUED)
             (void)whi_ep_complete_request(ep, r, WH_ECLOSED);
     }
-    whi_recv_drop_messages(ep, true);
+    whi_recv_drop_messages(ep);
     if (ep->eos) {
         whi_ep_end(ep, WH_ECLOSED, "both sides have closed");
         return WH_OK;
@@ -164,7 +164,7 @@ static void abort_now(wh_endpoint *ep) {
         whi_ep_send_abort(ep);
         whi_ep_end(ep, WH_ECANCELLED, "the endpoint was aborted");
     } else {
-        whi_recv_drop_messages(ep, true);
+        whi_recv_drop_messages(ep);
     }
     whi_ep_release(ep);
 }
@@ -216,7 +216,7 @@ void whi_ep_close_now(wh_endpoint *ep) {
     if (ep->state != WHI_EP_CLOSED)
         whi_ep_send_abort(ep);
     whi_ep_end(ep, WH_ECLOSED, "the worker was destroyed");
-    whi_recv_drop_messages(ep, true);
+    whi_recv_drop_messages(ep);
     whi_ep_release(ep);
 }
 

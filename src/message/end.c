@@ -3,7 +3,7 @@
 // The end of an endpoint, whatever the reason.
 //
 // It ends once, in whi_ep_end: there all that is pending is completed, save that whose buffer a lane uses, which follows when
-// the lane has returned it.  What arrived whole before the end can still be received.
+// the lane has returned it.  What arrived whole before the end can still be received, in order (recv_end.c).
 #include <string.h>
 
 #include "base/alloc.h"
@@ -18,19 +18,11 @@ static void end_dial(wh_endpoint *ep) {
     ep->dial = NULL;
 }
 
-// outlives says whether a matched operation goes on without its endpoint: a receive from any source that has a place to go
-// back to.  It ends there if it was cancelled.  Of a parked object, which an allocator knows, the user must hear.
-static bool outlives(const wh_request *req) {
-    bool receives = req->ops->receives;
-    return receives && req->any && !req->no_place && req->stage != WHI_STAGE_ASKING &&
-           req->stage != WHI_STAGE_PARKED;
-}
-
 void whi_ep_returned(wh_request *req) {
     wh_endpoint *ep = req->ep;
     whi_ep_retain(ep);
     req->fate = WHI_FATE_GOES_ON;
-    if (outlives(req))
+    if (whi_recv_outlives(req))
         whi_recv_regain(req);
     else
         whi_req_complete(req, req->why);
@@ -38,17 +30,11 @@ void whi_ep_returned(wh_request *req) {
     whi_ep_release(ep);
 }
 
-// needs_nobody says whether a receive has all of its object, and only its user has yet to say where to: it goes on, however
-// its endpoint ends, unless the user aborts that.
-static bool needs_nobody(const wh_request *req, wh_status why) {
-    bool waits = req->stage == WHI_STAGE_ASKING || req->stage == WHI_STAGE_PARKED;
-    return waits && why != WH_ECANCELLED && req->ops->whole && req->ops->whole(req);
-}
-
 bool whi_ep_complete_request(wh_endpoint *ep, wh_request *req, wh_status why) {
     whi_link *link = ep->link;
     bool receives = req->ops->receives;
-    if (receives && needs_nobody(req, why)) {
+    if (receives && why != WH_ECANCELLED && whi_recv_has_all(req)) {
+        // It goes on, however its endpoint ends, unless the user aborts that.
         bool asking = req->stage == WHI_STAGE_ASKING;
         if (!asking)
             whi_recv_set_apart(req);
@@ -63,7 +49,7 @@ bool whi_ep_complete_request(wh_endpoint *ep, wh_request *req, wh_status why) {
         } else if (busy && whi_messages_on(link)->mid == req) {
             req->fate = WHI_FATE_LAST_CHUNK;
         }
-        if (!outlives(req)) {
+        if (!whi_recv_outlives(req)) {
             if (link && !link->dead && (busy || req->held))
                 whi_req_start_grace(req, why);
             req->why = why;
@@ -75,7 +61,7 @@ bool whi_ep_complete_request(wh_endpoint *ep, wh_request *req, wh_status why) {
         int which = req->ops->match;
         if (which != WHI_MATCH_NONE)
             whi_match_unpost(&whi_messages_of(ep->worker)->match[which], &ep->match[which], req);
-    } else if (outlives(req)) {
+    } else if (whi_recv_outlives(req)) {
         whi_recv_regain(req);
         return true;
     }
@@ -120,7 +106,10 @@ void whi_ep_end(wh_endpoint *ep, wh_status why, const char *sentence) {
     end_dial(ep);
     ep->connect_req = NULL;  // it is among the operations
     ep->close_req = NULL;
-    whi_recv_drop_messages(ep, ep->user_gone);
+    if (ep->user_gone)
+        whi_recv_drop_messages(ep);
+    else
+        whi_recv_drop_lost(ep);
     end_requests(ep, why);
     drop_early(ep);
     whi_link *link = ep->link;

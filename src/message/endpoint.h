@@ -59,6 +59,8 @@ struct wh_endpoint {
     bool close_sent;
     bool lost_notified;
     bool was_open;
+    bool
+        object_lost;  // one for the worker's handler went with the peer: what was sent behind it is dropped
     uint8_t state;  // whi_ep_state
     uint32_t refs;  // the user's, the library's, one per request
     uint32_t announced, announce_limit;

@@ -178,6 +178,7 @@ wh_request *whi_match_message(whi_match *m, whi_match_ep *e, wh_endpoint *ep, ui
 void whi_match_keep(whi_match *m, whi_match_ep *e, whi_message *msg) {
     if (++m->messages > 2 * m->bucket_mask)
         grow(m);
+    msg->number = m->next_message++;
     whi_list_push_back(&m->all, &msg->all_link);
     whi_list_push_back(&e->messages, &msg->ep_link);
     whi_list_push_back(&m->by_tag[whi_match_bucket(m, NULL, msg->tag)], &msg->tag_link);

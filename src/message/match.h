@@ -26,6 +26,7 @@ struct wh_message {
     whi_list all_link, ep_link, tag_link, ep_tag_link;
     struct wh_endpoint *ep;
     uint64_t tag;
+    uint64_t number;   // order among the messages of the worker
     uint64_t length;   // of the whole message
     uint32_t send_id;  // announced, or synchronous
     uint32_t size;     // bytes at `data`
@@ -56,7 +57,7 @@ typedef struct whi_match {
     size_t receives, messages;
     whi_list masked;  // other receives from any endpoint
     whi_list all;     // messages in the order in which they came
-    uint64_t next_post;
+    uint64_t next_post, next_message;
 } whi_match;
 
 // The part of an endpoint.
@@ -82,7 +83,7 @@ void whi_match_unpost(whi_match *m, whi_match_ep *e, struct wh_request *recv);
 struct wh_request *whi_match_message(whi_match *m, whi_match_ep *e, struct wh_endpoint *ep,
                                      uint64_t tag);
 
-// whi_match_keep keeps a message that nobody wanted; whi_match_drop takes it out.
+// whi_match_keep keeps a message that nobody wanted, as the last one; whi_match_drop takes it out.
 void whi_match_keep(whi_match *m, whi_match_ep *e, whi_message *msg);
 void whi_match_drop(whi_match *m, whi_message *msg);
 

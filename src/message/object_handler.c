@@ -82,13 +82,16 @@ static void call_handler(wh_endpoint *ep) {
     while ((node = whi_list_first(&ep->handled))) {
         wh_request *req = request_of(node);
         wh_object *object = req->result.object;
-        bool drop = ep->user_gone || room->object_end;
+        bool drop = ep->user_gone || room->object_end || ep->object_lost;
         if (req->done || (object && !drop && !room->object_fn))
             break;
         whi_list_remove(node);
         ep->handling--;
-        if (!object)
+        if (!object) {
             complain(req);
+            if (ep->state == WHI_EP_CLOSED && req->result.status == ep->why)
+                ep->object_lost = true;
+        }
         wh_request_free(req);
         if (object && drop)
             wh_object_free(object);
@@ -149,6 +152,15 @@ wh_status wh_worker_set_object(wh_worker *worker, wh_object_fn fn, void *arg) {
     return WHI_OWNED(worker, worker_set_object_owned(worker, fn, arg));
 }
 
+static uint64_t first_lost_object(const wh_endpoint *ep) {
+    whi_list_foreach(node, &ep->handled) {
+        const wh_request *req = request_of(node);
+        if (req->stage != WHI_STAGE_DONE && !whi_recv_has_all(req))
+            return req->arrival;
+    }
+    return UINT64_MAX;
+}
+
 static void drop_objects(wh_endpoint *ep) {
     if (!whi_list_empty(&ep->handled))
         call_handler(ep);
@@ -179,4 +191,5 @@ void whi_object_handler_init(wh_worker *worker) {
     whi_list_init(&room->detached);
     room->take_object = take_object;
     room->drop_objects = drop_objects;
+    room->first_lost_object = first_lost_object;
 }

@@ -249,6 +249,7 @@ wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payl
     if (hdr->flags & WHI_FLAG_ANNOUNCED) {
         (void)whi_offer_split(hdr, &payload, &size, &announce);  // was found good when it came
         length = hdr->arg;
+        req->arrival = whi_messages_of(worker)->match[which].next_message;
     } else {
         whi_ep_give_credit(ep, hdr->size + WHI_MESSAGE_COST);
     }
@@ -365,6 +366,7 @@ static void await(wh_request *req, whi_message *msg) {
 
 void whi_recv_meet_kept(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
+    req->arrival = msg->number;
     if (msg->prefetch) {
         whi_recv_bind(req, ep);
         await(req, msg);
@@ -540,34 +542,6 @@ wh_status whi_recv_taken(wh_request *req, whi_message *msg, const wh_op_opts *op
     }
     whi_ep_release(ep);
     return st;
-}
-
-void whi_recv_drop_messages(wh_endpoint *ep, bool all) {
-    if (all)
-        whi_messages_of(ep->worker)->drop_objects(ep);
-    for (int i = 0; i < WHI_MATCH_COUNT; i++) {
-        whi_list_foreach(node, &ep->match[i].messages) {
-            whi_message *msg = whi_container_of(node, whi_message, ep_link);
-            bool announced = msg->flags & WHI_FLAG_ANNOUNCED;
-            if (!all && !announced)
-                continue;
-            whi_match_drop(&whi_messages_of(ep->worker)->match[i], msg);
-            if (announced)
-                ep->rx_announced--;
-            if (announced || (msg->flags & WHI_FLAG_SYNC))
-                whi_recv_answer(ep, msg->send_id, WH_OK);
-            whi_recv_settle(msg);
-        }
-    }
-    // Their users keep these, but will find them gone; whoever sent one waits no longer, and no close of its either.
-    whi_list_foreach(node, &ep->taken) {
-        whi_message *msg = whi_container_of(node, whi_message, ep_link);
-        if (!(msg->flags & WHI_FLAG_ANNOUNCED) || msg->gone)
-            continue;
-        ep->rx_announced--;
-        whi_recv_answer(ep, msg->send_id, WH_OK);
-        whi_message_unname(msg);
-    }
 }
 
 const whi_req_ops whi_tag_recv_ops = {.text = "tag receive",

@@ -83,7 +83,16 @@ void whi_ahead_init(wh_worker *worker);
 // brings it; NULL: no memory.
 wh_request *whi_ahead_keep(wh_endpoint *ep, const whi_hdr *hdr);
 
-// whi_recv_drop_messages drops what waits at an endpoint: all, or only what cannot be fetched any more.
-void whi_recv_drop_messages(wh_endpoint *ep, bool all);
+// What an endpoint has kept, when it ends (recv_end.c): whi_recv_drop_messages drops all, for its user is gone;
+// whi_recv_drop_lost what is lost with the peer, and what would then be out of order.
+void whi_recv_drop_messages(wh_endpoint *ep);
+void whi_recv_drop_lost(wh_endpoint *ep);
+
+// whi_recv_outlives says whether a matched receive goes on without its endpoint: one from any source that has a place to go
+// back to.  It ends there if it was cancelled.  Of a parked object, which an allocator knows, the user must hear.
+bool whi_recv_outlives(const wh_request *req);
+
+// whi_recv_has_all says whether a receive has all of its object, and only its user has yet to say where to.
+bool whi_recv_has_all(const wh_request *req);
 
 #endif

@@ -211,8 +211,10 @@ void whi_req_complete(wh_request *req, wh_status status) {
     unset_timer(req);
     if (req->send_id | req->grant_id | req->loan_id)
         unname(req);
-    if (__builtin_expect(req->awaits != NULL, 0))
+    if (__builtin_expect(req->awaits != NULL, 0)) {
+        req->awaits->dropped = true;  // its receive has failed and been told so
         whi_req_stop_awaiting(req);
+    }
     if (__builtin_expect(status < 0, 0))
         count_failure(req, status);
     if (req->ops->completed)

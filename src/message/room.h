@@ -73,9 +73,11 @@ typedef struct whi_message_room {
     bool object_end;           // no handler any more: the worker ends
     // Asked by others: take_object makes the receive of an object that has just arrived and that nobody else wants, or returns
     // NULL if there is no handler, or the object has to wait and is to be kept; drop_objects frees what waits for the handler
-    // at an endpoint whose handle its user has released.
+    // at an endpoint whose handle its user has released; first_lost_object returns the `arrival` of the first receive for the
+    // handler that the end of its endpoint fails, UINT64_MAX if there is none.
     wh_request *(*take_object)(wh_endpoint *ep);
     void (*drop_objects)(wh_endpoint *ep);
+    uint64_t (*first_lost_object)(const wh_endpoint *ep);
 
     // Other threads.  What is atomic shares no word with what is not (request.h says why).
     _Alignas(8) _Atomic uint32_t waiters;  // threads that sleep on some request

@@ -292,20 +292,25 @@ TEST(ended_inside_the_allocator) {
     }
 }
 
-// ---- a receive from any source that gets a whole object of an endpoint in the middle of its end
+// ---- a receive from any source that gets a whole object in the middle of the end of an endpoint
 
-// The receive has met a large object, and what is kept behind that one is there when it gets its place back.
+// The receive has met a large object, and what another endpoint has sent is there when it gets its place back.
 TEST(regained_while_its_endpoint_ends) {
     static char frame[100000];
     for (int i = 0; i < 8; i++) {
         begin(lanes[i & 1]);
         use_allocator(WH_OK);
+        wh_endpoint *first = d.to, *other, *second = duo_open(&d, &other);
         wh_request *recv = post(true, NULL, NULL), *large = NULL;
         wh_frame frames[1] = {{.data = frame, .size = sizeof(frame)}};
         CHECK_EQ_INT(wh_object_send(d.to, "h", 1, frames, 1, sizeof(wh_frame), TAG, NULL, &large),
                      WH_PENDING);
+        send_object();  // which goes with the large one
+        d.to = second;
         send_object();
-        KIT_UNTIL(wh_worker_progress(d.server), "both", d.from->counters.unexpected == 1 && asked);
+        d.to = first;
+        KIT_UNTIL(wh_worker_progress(d.server), "all",
+                  d.from->counters.unexpected + other->counters.unexpected == 2 && asked);
         CHECK_EQ_INT(wh_request_status(recv), WH_PENDING);
         answer = i & 2 ? WH_PENDING : WH_OK;
         if (i & 4) {
@@ -318,6 +323,9 @@ TEST(regained_while_its_endpoint_ends) {
         if (i & 2)
             accept_frame();
         must_hold(recv);
+        CHECK(whi_list_empty(&d.from->match[WHI_MATCH_OBJECT].messages));
+        wh_endpoint_abort(second);
+        wh_endpoint_abort(other);
         UNTIL(&d, whi_hash_count(&whi_links_of(d.server)->links) == 0);
         (void)done_as(&d, large);  // its last bytes may have gone into the void
         end();
