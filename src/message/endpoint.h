@@ -59,10 +59,9 @@ struct wh_endpoint {
     bool close_sent;
     bool lost_notified;
     bool was_open;
-    bool
-        object_lost;  // one for the worker's handler went with the peer: what was sent behind it is dropped
-    uint8_t state;  // whi_ep_state
-    uint32_t refs;  // the user's, the library's, one per request
+    bool object_lost;  // one for the worker's handler went with the peer
+    uint8_t state;     // whi_ep_state
+    uint32_t refs;     // the user's, the library's, one per request
     uint32_t announced, announce_limit;
     uint32_t sends;        // pending operations that an orderly close waits for
     uint64_t bulk_serial;  // number of the next granted send

@@ -176,13 +176,12 @@ struct wh_request {
         uint8_t no_other_fields_here[6];
     } others;
     struct wh_message *awaits;  // the message that it has matched and whose payload is on its way
-    uint64_t
-        arrival;  // of a receive that has matched: its message's number, or that of the next one kept
-    uint64_t accept;  // bytes that were granted
-    uint64_t moved;   // of those
-    uint64_t serial;  // order of the bulk transfers of an endpoint
-    uint64_t offset;  // in the segment that is being moved
-    uint64_t since;   // for the lane, when a payload that was offered was asked for instead
+    uint64_t arrival;  // of a matched receive: the number of its message, or of the next one kept
+    uint64_t accept;   // bytes that were granted
+    uint64_t moved;    // of those
+    uint64_t serial;   // order of the bulk transfers of an endpoint
+    uint64_t offset;   // in the segment that is being moved
+    uint64_t since;    // for the lane, when a payload that was offered was asked for instead
     uint32_t segment;
     // What the code that has made it keeps with it.
     _Alignas(8) unsigned char own[WHI_REQ_OWN];
