@@ -106,7 +106,8 @@ static int run(const char *directory, const char *host, uint64_t port, uint64_t 
                 swept);
     int code = CLI_FAILED;
     cli_hold_log();
-    wh_status status = cli_context_create(opt.lane, NULL, opt.secret_file, "64K", &ctx);
+    // The processors have files to read, hash and write: nobody spins.
+    wh_status status = cli_context_create(opt.lane, "wait", opt.secret_file, "64K", &ctx);
     if (status != WH_OK) {
         code = cli_complain(COMMAND, CLI_FAILED, "%s", cli_because(status));
     } else {

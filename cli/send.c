@@ -198,7 +198,8 @@ static int run(send_job *job) {
     if (job->problems && !job->files)
         return cli_complain(COMMAND, CLI_FAILED, "there is nothing to send");
     cli_hold_log();
-    wh_status status = cli_context_create(opt.lane, NULL, opt.secret_file, NULL, &ctx);
+    // The processors have files to read, hash and write: nobody spins.
+    wh_status status = cli_context_create(opt.lane, "wait", opt.secret_file, NULL, &ctx);
     if (status != WH_OK)
         return cli_complain(COMMAND, CLI_FAILED, "%s", cli_because(status));
     int code;
