@@ -82,14 +82,6 @@ void whi_frames_disown(wh_request *req) {
     whi_object_of(req)->allocator = NULL;
 }
 
-const whi_allocator *whi_frames_allocator(const wh_request *req, wh_mem_kind kind) {
-    if (whi_object_of(req)->allocator)
-        return whi_object_of(req)->allocator;
-    if (req->ep->allocators && req->ep->allocators[kind].set)
-        return &req->ep->allocators[kind];
-    return &whi_messages_of(req->worker)->allocators[kind];
-}
-
 // ---- Watching the pool.
 
 static void watch(wh_worker *worker) {
@@ -180,8 +172,6 @@ wh_status whi_frames_give(wh_request *req, wh_object *object, size_t index) {
 }
 
 void whi_frames_free(wh_object *object, whi_object_frame *f) {
-    if (!f->pub.data)
-        return;
     const whi_allocator *a = &object->allocators[f->pub.mem];
     if (f->origin == WHI_FRAME_ASKED)
         a->free_fn(f->pub.data, f->pub.size, f->pub.mem, f->pub.device, a->arg);

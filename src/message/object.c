@@ -51,7 +51,8 @@ wh_status whi_object_new(const whi_object_plan *plan, wh_object **object) {
 
 static void free_object(wh_object *object) {
     for (size_t i = 0; i < object->count; i++)
-        whi_frames_free(object, &object->frames[i]);
+        if (whi_frames_must_free(&object->frames[i]))
+            whi_frames_free(object, &object->frames[i]);
     whi_free(object);
 }
 

@@ -478,7 +478,8 @@ static void fini(wh_request *req) {
         drop(req);
     if (own->frames != &own->frame)
         whi_free(own->frames);
-    whi_frames_disown(req);
+    if (whi_object_of(req)->allocator)
+        whi_frames_disown(req);
 }
 
 static void unclaimed(wh_request *req) {

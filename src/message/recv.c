@@ -279,7 +279,8 @@ void whi_message_free(whi_message *msg) {
     }
     whi_message_unname(msg);
     whi_list_remove(&msg->ahead_link);
-    whi_free(msg->body);
+    if (msg->body)
+        whi_free(msg->body);
     whi_pool_put(&whi_messages_of(msg->ep->worker)->messages[msg->pool], msg);
 }
 
