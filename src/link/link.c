@@ -39,9 +39,9 @@ static unsigned pollable_send(whi_pollable *pollable) {
     return whi_link_flush_out(link_of(pollable));
 }
 
-static void pollable_arm(whi_pollable *pollable) {
+static bool pollable_arm(whi_pollable *pollable) {
     whi_lane *rx = link_of(pollable)->rx;
-    rx->ops->arm(rx, false);
+    return rx->ops->arm(rx, false);
 }
 
 static bool pollable_ready(whi_pollable *pollable) {
@@ -49,8 +49,8 @@ static bool pollable_ready(whi_pollable *pollable) {
     return rx->ops->ready(rx, false);
 }
 
-static void pollable_want_space(whi_pollable *pollable) {
-    whi_link_want_space(link_of(pollable), true);
+static bool pollable_want_space(whi_pollable *pollable) {
+    return whi_link_want_space(link_of(pollable), true);
 }
 
 static bool pollable_has_space(whi_pollable *pollable) {
@@ -204,12 +204,12 @@ void whi_link_mark(whi_link *link) {
         whi_pollable_mark(link->worker, &link->pollable);
 }
 
-void whi_link_want_space(whi_link *link, bool want) {
-    if (want && link->tx)
-        link->tx->ops->arm(link->tx, true);
+bool whi_link_want_space(whi_link *link, bool want) {
+    bool asked = want && link->tx && link->tx->ops->arm(link->tx, true);
     // A socket tells of space by itself, if asked.
     bool out = want && link->tx && link->tx == link->control.lane && !link->holding;
     whi_control_watch_space(&link->control, link->worker, out);
+    return asked;
 }
 
 // The two halves of a switch.  A lane's file begins ours (link_shm.c, link_ucx.c), the peer's comes to on_switch (link_out.c).
@@ -322,10 +322,7 @@ static void forget(whi_link *link) {
     link->dead = true;
     if (whi_hash_get(&whi_links_of(worker)->links, key_of(link->uuid)) == link)
         (void)whi_hash_remove(&whi_links_of(worker)->links, key_of(link->uuid));
-    if (link->pollable.hot)
-        whi_pollable_cool(worker, &link->pollable);
-    if (link->pollable.dirty)
-        whi_pollable_sent(&link->pollable);
+    whi_pollable_end(worker, &link->pollable);
     whi_control_unwatch(&link->control, worker);
     whi_timers_remove(&worker->timers, &link->lane_timer);
     whi_process_detach(link);

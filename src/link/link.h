@@ -151,8 +151,9 @@ unsigned whi_link_pass(whi_link *link);
 // whi_link_heat has the link polled in each pass.
 void whi_link_heat(whi_link *link);
 
-// whi_link_want_space asks to be woken when there is space for what waits, or ends that.
-void whi_link_want_space(whi_link *link, bool want);
+// whi_link_want_space asks to be woken when there is space for what waits, or ends that; it returns whether a peer was asked
+// that had not been asked before.
+bool whi_link_want_space(whi_link *link, bool want);
 
 // A lane switch has two halves, one per direction, in any order.  whi_link_send_by is ours: what is sent goes by `lane` from
 // now on; the lane's kind (lanes.h) calls it when our SWITCH has gone.  whi_link_receive_by is the peer's: what it sends is

@@ -123,7 +123,7 @@ unsigned whi_link_flush_out(whi_link *link) {
         link->pollable.blocked = true;
     if (empty && !rest) {
         whi_pollable_sent(&link->pollable);
-        whi_link_want_space(link, false);
+        (void)whi_link_want_space(link, false);
         if (link->closing)
             whi_link_drop(link);
     }

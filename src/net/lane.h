@@ -178,9 +178,10 @@ typedef struct whi_lane_ops {
     int (*poll)(whi_lane *lane, int budget);
 
     // arm asks the peer to ring when it sends a record and, with `want_space`, when it makes space; the owner then issues
-    // one whi_shm_barrier() for all lanes, asks `ready`, and may sleep when that says false.
+    // one whi_shm_barrier() for all lanes, asks `ready`, and may sleep when that says false.  True: the peer was asked just
+    // now and may have missed it all the same (docs/design/barrier.md), so that the owner asks `ready` once more after a while.
     // ready returns true when poll, or a send that was refused, would now get further.
-    void (*arm)(whi_lane *lane, bool want_space);
+    bool (*arm)(whi_lane *lane, bool want_space);
     bool (*ready)(whi_lane *lane, bool want_space);
 
     // The next four are optional, all or none: a lane that can take a payload out of the peer's memory.

@@ -81,6 +81,7 @@ unsigned whi_worker_reap(wh_worker *worker) {
 static unsigned run_slow(wh_worker *worker) {
     unsigned count = run_events(worker, 0, 0);
     count += run_timers(worker);
+    whi_pollable_look(worker);
     whi_rooms_foreach(room, worker) if ((*room)->look) count += (*room)->look(worker);
     whi_dump_if_asked(worker);
     return count;
@@ -125,7 +126,8 @@ static void cool_idle(wh_worker *worker) {
         if (pollable->idle > patience && !pollable->dirty && pollable->rings) {
             whi_list_remove(node);
             whi_list_push_back(&idle, node);
-            pollable->ops->arm(pollable);
+            if (pollable->ops->arm(pollable))
+                whi_pollable_look_later(worker, pollable);
         }
     }
     if (whi_list_empty(&idle))
@@ -204,11 +206,13 @@ static bool all_quiet(const wh_worker *worker) {
 static bool arm_pollables(wh_worker *worker) {
     whi_list_foreach(node, &worker->hot) {
         whi_pollable *pollable = hot_pollable(node);
-        pollable->ops->arm(pollable);
+        if (pollable->ops->arm(pollable))
+            whi_pollable_look_later(worker, pollable);
     }
     whi_list_foreach(node, &worker->dirty) {
         whi_pollable *pollable = dirty_pollable(node);
-        pollable->ops->want_space(pollable);
+        if (pollable->ops->want_space(pollable))
+            whi_pollable_look_later(worker, pollable);
     }
     whi_shm_barrier();
     bool quiet = true;
@@ -249,6 +253,8 @@ static wh_status try_sleep(wh_worker *worker) {
 // next_look returns when the worker has to be awake again, whatever happens.
 static uint64_t next_look(const wh_worker *worker) {
     uint64_t next = whi_timers_next_deadline(&worker->timers);
+    uint64_t again = whi_pollable_next_look(worker);
+    next = again < next ? again : next;
     whi_rooms_foreach(room, worker) {
         uint64_t look = (*room)->next_look ? (*room)->next_look(worker) : WHI_TIMER_NEVER;
         next = look < next ? look : next;
@@ -256,15 +262,13 @@ static uint64_t next_look(const wh_worker *worker) {
     return next;
 }
 
+// set_timer_fd has the descriptor tell in time.  Waking once too early costs less than setting it at each sleep.
 static void set_timer_fd(wh_worker *worker) {
     uint64_t next = next_look(worker);
-    if (next == worker->timer_set_ns)
+    if (next >= worker->timer_set_ns)
         return;
-    struct itimerspec spec = {.it_value = {0}};
-    if (next != WHI_TIMER_NEVER) {
-        spec.it_value.tv_sec = (time_t)(next / WHI_NS_PER_S);
-        spec.it_value.tv_nsec = (long)(next % WHI_NS_PER_S) + (next == 0);
-    }
+    struct itimerspec spec = {.it_value = {.tv_sec = (time_t)(next / WHI_NS_PER_S),
+                                           .tv_nsec = (long)(next % WHI_NS_PER_S) + (next == 0)}};
     timerfd_settime(worker->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
     worker->timer_set_ns = next;
 }

@@ -123,7 +123,7 @@ static wh_status worker_init(wh_worker *w, const wh_worker_opts *opts) {
     w->answer = opts->answer;
     w->spin_luck = 1;
     atomic_store(&w->owner, &whi_thread_token);
-    whi_list *lists[] = {&w->hot, &w->dirty, &w->completed, &w->dead};
+    whi_list *lists[] = {&w->hot, &w->dirty, &w->looks, &w->completed, &w->dead};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         whi_list_init(lists[i]);
     whi_timers_init(&w->timers);

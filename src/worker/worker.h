@@ -45,6 +45,7 @@ struct wh_worker {
     whi_list hot;        // those that are polled in each pass
     whi_list *hot_next;  // the one that is polled next, in the middle of that
     whi_list dirty;      // pollables with something to send
+    whi_list looks;  // those that were armed of late, to be looked at once more, the earliest first
     whi_list completed;  // operations whose users are to be notified, which `notify` does
     unsigned (*notify)(wh_worker *worker);
     int countdown;  // passes until sockets and timers have their turn

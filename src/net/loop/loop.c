@@ -307,8 +307,9 @@ static size_t loop_eager_limit(const whi_lane *lane) {
     return loop->net->opts.eager_limit;
 }
 
-static void loop_arm(whi_lane *lane, bool want_space) {
+static bool loop_arm(whi_lane *lane, bool want_space) {
     (void)lane, (void)want_space;  // one thread: while it sleeps, nobody sends
+    return false;
 }
 
 static void loop_describe(const whi_lane *lane, char *text, size_t size) {

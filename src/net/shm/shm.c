@@ -130,20 +130,27 @@ static wh_status shm_send(whi_lane *base, const whi_hdr *hdr, const void *payloa
     return WH_OK;
 }
 
-static void shm_arm(whi_lane *base, bool want_space) {
+// ask sets a word that makes the peer ring, and says whether it was not set.
+static bool ask(_Atomic uint32_t *word) {
+    return atomic_exchange_explicit(word, 1, memory_order_relaxed) == 0;
+}
+
+static bool shm_arm(whi_lane *base, bool want_space) {
     whi_shm *lane = (whi_shm *)base;
+    bool asked = false;
     if (lane->bell_owed)
         whi_shm_ring_bell(lane);
     if (lane->rx_region) {
         // What poll has kept to itself: whoever sleeps leaves the peer the whole ring.
         if (lane->rx.told != lane->rx.pos)
             whi_shm_tell(lane);
-        atomic_store_explicit(&lane->rx.shared->armed, 1, memory_order_relaxed);
+        asked = ask(&lane->rx.shared->armed);
     }
-    if (want_space)
-        atomic_store_explicit(&lane->tx.shared->want, 1, memory_order_relaxed);
+    if (want_space && ask(&lane->tx.shared->want))
+        asked = true;
     if (!lane->asymmetric)
         atomic_thread_fence(memory_order_seq_cst);
+    return asked;
 }
 
 static bool shm_ready(whi_lane *base, bool want_space) {

@@ -108,9 +108,10 @@ static int stream_poll(whi_lane *lane, int budget) {
     return events + space;
 }
 
-static void stream_arm(whi_lane *lane, bool want_space) {
+static bool stream_arm(whi_lane *lane, bool want_space) {
     (void)want_space;  // the owner watches the socket, for space too
     whi_stream_rest(whi_stream_of(lane));
+    return false;
 }
 
 static bool stream_ready(whi_lane *lane, bool want_space) {

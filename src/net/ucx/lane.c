@@ -325,8 +325,9 @@ static int ucx_poll(whi_lane *base, int budget) {
     return lane->broken != WH_OK ? (int)lane->broken : ucx->events;
 }
 
-static void ucx_arm(whi_lane *base, bool want_space) {
+static bool ucx_arm(whi_lane *base, bool want_space) {
     (void)base, (void)want_space;  // the domain's descriptor tells, see whi_ucx_arm
+    return false;
 }
 
 static bool ucx_ready(whi_lane *base, bool want_space) {
