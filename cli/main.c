@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The `wherry` command: finds the subcommand and lets it do the rest.
+//
+// A command NAME that is not its own is the program wherry-NAME, wherever PATH leads to it.
 #include "cli/cli.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct cli_command {
     const char *name;
@@ -23,17 +26,56 @@ static const cli_command commands[] = {
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
+enum { OTHER_NAME_MAX = 64 };  // of a program; longer names are no commands that somebody installs
+
+#define OTHER_PREFIX "wherry-"
+
 static void print_help(FILE *file) {
     fprintf(file, "usage: wherry COMMAND [ARGUMENTS]\n\n"
                   "Moves data between any two processes.\n\n"
                   "commands:\n");
     for (int i = 0; i < COMMAND_COUNT; i++)
         fprintf(file, "  %-8s %s\n", commands[i].name, commands[i].summary);
-    fprintf(file, "\n"
-                  "  wherry COMMAND --help   the arguments of a command\n"
-                  "  wherry --version        the version of the library\n\n"
-                  "Settings come from WHERRY_* variables: `wherry info --config` lists them.\n"
-                  "Exit codes: 0 done, 1 failed, 2 wrong arguments, 130 interrupted.\n");
+    fprintf(file,
+            "\n"
+            "  wherry COMMAND --help   the arguments of a command\n"
+            "  wherry --version        the version of the library\n"
+            "  wherry NAME             another NAME: the program wherry-NAME, if there is one,\n"
+            "                          as `topo` of the Python package\n\n"
+            "Settings come from WHERRY_* variables: `wherry info --config` lists them.\n"
+            "Exit codes: 0 done, 1 failed, 2 wrong arguments, 130 interrupted.\n");
+}
+
+static int say_unknown(const char *name) {
+    if (strcmp(name, "topo") == 0)
+        fprintf(stderr, "wherry: 'topo' comes with the Python package, `pip install wherry`, and "
+                        "wherry-topo is not in PATH; see wherry --help\n");
+    else
+        fprintf(stderr, "wherry: there is no command '%s'; see wherry --help\n", name);
+    return CLI_USAGE;
+}
+
+static bool may_be_other(const char *name) {
+    size_t length = strlen(name);
+    return length > 0 && length < OTHER_NAME_MAX && name[0] != '-' &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
+}
+
+// run_other becomes the program of a command that is not built in.  argv begins with the command's
+// name and ends with NULL.  It returns only when there is no such program, or it cannot be started.
+static int run_other(char **argv) {
+    const char *name = argv[0];
+    if (!may_be_other(name))
+        return say_unknown(name);
+    char program[sizeof OTHER_PREFIX + OTHER_NAME_MAX];
+    snprintf(program, sizeof program, OTHER_PREFIX "%s", name);
+    argv[0] = program;
+    execvp(program, argv);
+    // EACCES: of a folder in PATH, most of the time, or of a file that is no program.
+    if (errno == ENOENT || errno == EACCES || errno == ENOTDIR)
+        return say_unknown(name);
+    fprintf(stderr, "wherry: %s cannot be started: %s\n", program, strerror(errno));
+    return CLI_FAILED;
 }
 
 static int run_help(int argc, char **argv) {
@@ -47,8 +89,7 @@ static int run_help(int argc, char **argv) {
         if (strcmp(argv[2], commands[i].name) == 0)
             return commands[i].run(2, arguments);
     }
-    fprintf(stderr, "wherry: there is no command '%s'; see wherry --help\n", argv[2]);
-    return CLI_USAGE;
+    return run_other(arguments);
 }
 
 static bool is_one_of(const char *word, const char *a, const char *b, const char *c) {
@@ -70,8 +111,7 @@ static int run(int argc, char **argv) {
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1);
     }
-    fprintf(stderr, "wherry: there is no command '%s'; see wherry --help\n", argv[1]);
-    return CLI_USAGE;
+    return run_other(argv + 1);
 }
 
 // Results that did not reach their file, because the disk is full for example, are a failure.

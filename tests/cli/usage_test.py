@@ -94,6 +94,43 @@ class Usage(tool.Case):
                 self.assertIn("--help", err)
                 self.assertEqual(err.count("\n"), 1, err)
 
+    def program(self, name, text):
+        """A program of this name in a folder; the PATH that leads to it."""
+        path = self.folder / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+        return f"{path.parent}:/usr/bin:/bin"
+
+    def test_a_command_may_be_another_program(self):
+        path = self.program("wherry-fly2-x", '#!/bin/sh\nfor word; do echo "<$word>"; done; exit 7\n')
+        out, err = self.run_tool(7, "fly2-x", "--high", "two words", "", PATH=path)
+        self.assertEqual((out, err), ("<--high>\n<two words>\n<>\n", ""))
+        self.assertEqual(self.run_tool(7, "help", "fly2-x", PATH=path)[0], "<--help>\n")
+
+    def test_what_is_no_other_program(self):
+        path = self.program("wherry-Fly", "#!/bin/sh\necho no\n")
+        self.program("wherry-..", "#!/bin/sh\necho no\n")
+        (self.folder / "bin" / "wherry-plain").write_text("not for running")
+        for name in ("Fly", "..", "../bin/wherry-Fly", "", "-fly", "plain", "info2", "x" * 64, "x" * 5000):
+            out, err = self.run_tool(2, name, PATH=path)
+            self.assertEqual(out, "")
+            self.assertEqual(err, f"wherry: there is no command '{name}'; see wherry --help\n")
+
+    def test_a_program_that_cannot_be_started(self):
+        path = self.program("wherry-loop", "")
+        (self.folder / "bin" / "wherry-loop").unlink()
+        (self.folder / "bin" / "wherry-loop").symlink_to("wherry-loop")
+        _, err = self.run_tool(1, "loop", PATH=path)
+        self.assertIn("wherry-loop cannot be started: Too many levels", err)
+
+    def test_topo_comes_with_the_python_package(self):
+        for words in (["topo", "--json"], ["help", "topo"]):
+            _, err = self.run_tool(2, *words, PATH=str(self.folder))
+            self.assertIn("pip install wherry", err)
+        path = self.program("wherry-topo", "#!/bin/sh\necho topo\n")
+        self.assertEqual(self.run_tool(0, "topo", PATH=path), ("topo\n", ""))
+
     def test_failures(self):
         self.run_tool(1, "send", self.folder / "missing", "127.0.0.1:1")
         _, err = self.run_tool(1, "send", self.folder, "127.0.0.1:1")
