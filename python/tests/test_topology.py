@@ -188,6 +188,12 @@ class Files(InFolder):
         for length in range(0, len(whole) - 12, 37):
             self.refused(whole[:length], "")
 
+    def test_too_large(self):
+        with open(self.folder / "bad.xml", "wb") as file:
+            file.truncate((64 << 20) + 1)
+        with self.assertRaisesRegex(ValueError, "bad.xml: larger than 64 MiB"):
+            topology.from_xml(self.folder / "bad.xml")
+
     def test_no_file(self):
         with self.assertRaises(FileNotFoundError):
             topology.from_xml(self.folder / "missing.xml")

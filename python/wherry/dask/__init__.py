@@ -2,7 +2,8 @@
 """Dask over Wherry: ``protocol="wherry"``, and ``protocol="ucx"`` where distributed has nothing behind it.
 
 ``wherry://`` is found by itself where the package is installed.  Importing this module, which
-``--preload wherry.dask`` does, also takes ``ucx://`` over.
+``--preload wherry.dask`` does, also takes ``ucx://`` over.  ``LocalCluster`` is that of distributed with
+each worker near to a GPU or in a NUMA node, and a secret of its own.
 """
 import importlib.util
 from typing import Any, List
@@ -10,9 +11,10 @@ from typing import Any, List
 import dask.config
 from distributed.comm import registry
 
+from wherry.dask._cluster import DGX, LocalCluster
 from wherry.dask._comm import WherryBackend, WherryComm
 
-__all__ = ["WherryBackend", "WherryComm", "take_ucx"]
+__all__ = ["DGX", "LocalCluster", "WherryBackend", "WherryComm", "take_ucx"]
 
 _ME = "wherry.dask"
 

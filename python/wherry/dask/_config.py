@@ -7,7 +7,7 @@ import wherry
 from dask.utils import parse_bytes
 from wherry._default import per_thread
 
-_SECTION = "distributed.comm.wherry"
+SECTION = "distributed.comm.wherry"
 
 _defaults: Dict[str, Any] = {
     "lanes": None,
@@ -17,6 +17,7 @@ _defaults: Dict[str, Any] = {
     "pool-max": None,
     "secret": None,
     "unsent-limit": "64 MiB",
+    "cpus": None,
 }
 dask.config.update_defaults({"distributed": {"comm": {"wherry": _defaults}}})
 
@@ -24,7 +25,7 @@ _here = per_thread()
 
 
 def option(name: str) -> Any:
-    return dask.config.get(f"{_SECTION}.{name}")
+    return dask.config.get(f"{SECTION}.{name}")
 
 
 def secret() -> Optional[str]:
