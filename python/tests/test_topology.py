@@ -167,6 +167,7 @@ class Files(InFolder):
                 ("<html/>", "no topology"), ("<topology/>", "no topology"),
                 (bomb, "declarations"), ('<!DOCTYPE t [<!ELEMENT t ANY>]><t/>', "declarations"),
                 ("<topology>" + "<object>" * 5000, "nested"),
+                (vm.replace("UTF-8", "UxF-8"), "unknown encoding"),
                 (vm.replace('version="2.0"', 'version="3.0"'), "version 3.0"),
                 (vm.replace('cpuset="0x00000003"', 'cpuset="many"'), "cpuset='many'"),
                 (vm.replace('cpuset="0x00000003"', 'cpuset="0xf...f"'), "cpuset='0xf...f'"),
@@ -353,12 +354,13 @@ class Command(InFolder):
         self.assertEqual(len(told["links"]), 16)
 
     def test_pictures(self):
-        for name, gpus, links in (("dgx1", 8, 16), ("dual-cpu", 0, 0), ("vm", 0, 0)):
+        for name, gpus, links, switches in (("dgx1", 8, 16, 4), ("dual-cpu", 0, 0, 0), ("vm", 0, 0, 0)):
             file = self.folder / f"{name}.svg"
             self.assertEqual(self.run_it("--xml", HERE / f"{name}.xml", "--svg", file), (0, "", ""))
             tree = ElementTree.parse(file)
             texts = [item.text for item in tree.iter("{http://www.w3.org/2000/svg}text")]
             self.assertEqual(len([text for text in texts if text.startswith("GPU")]), gpus)
+            self.assertEqual(texts.count("PCIe switch"), switches)
             self.assertEqual(len(list(tree.iter("{http://www.w3.org/2000/svg}path"))), links)
             self.inside(tree.getroot())
 

@@ -10,7 +10,8 @@ from xml.sax.saxutils import escape
 from wherry.topology._model import Device, Gpu, Nic, NumaNode, Topology, cpu_list
 
 BOX, GAP, HIGH = 96, 12, 46  # a device's width, the space around everything, a device's height
-HEAD = 44  # the lines above the devices of a node
+HEAD = 44  # two lines of text, above what is in a node
+LINE = 22  # one, above what is in a switch
 COLOURS = {"node": "#eef2f7", "switch": "#d8e0ea", "gpu": "#cfe8cf", "nic": "#f5e1c4"}
 STYLE = ("text{font:12px sans-serif;fill:#222} .small{font-size:10px;fill:#555} "
          "rect{stroke:#8a97a8} path{fill:none;stroke:#3c8d40;opacity:.7}")
@@ -29,7 +30,8 @@ class _Picture:
         self.topology = topology
         self.parts: List[str] = []
         self.middles: Dict[str, int] = {}
-        self.bottom = GAP + HEAD + 2 * (GAP + HEAD // 2) + HIGH
+        self.under = GAP + HEAD + GAP + LINE + HIGH  # the devices
+        self.bottom = self.under + 2 * GAP  # of the nodes
 
     def svg(self) -> str:
         x = GAP
@@ -62,10 +64,10 @@ class _Picture:
         top = GAP + HEAD
         right = x + GAP + len(devices) * (BOX + GAP)
         self.parts.append(_rect(x, top, right - x, self.bottom - GAP - top, "switch"))
-        label = "PCIe switch" if len(devices[0].path) > 1 and len(devices) > 1 else "PCIe"
+        label = "PCIe switch" if len(devices[0].path) > 2 and len(devices) > 1 else "PCIe"
         self._text(x + GAP, top + 16, label, "small")
         for i, device in enumerate(devices):
-            self._device(x + GAP + i * (BOX + GAP), top + GAP + HEAD // 2, device)
+            self._device(x + GAP + i * (BOX + GAP), top + GAP + LINE, device)
         return right
 
     def _device(self, x: int, y: int, device: Device) -> None:
@@ -87,7 +89,7 @@ class _Picture:
 
     def _link(self, left: int, right: int, count: int) -> int:
         """Draws an arc that is deeper the longer it is; the lowest point of its label."""
-        top = self.bottom - 2 * GAP
+        top = self.under
         depth = 40 + (right - left) // 4
         middle = (left + right) // 2
         self.parts.append(f'<path d="M{left} {top} Q{middle} {top + 2 * depth} {right} {top}" '
@@ -101,7 +103,7 @@ class _Picture:
 
 
 def _switches(devices: List[Device]) -> List[List[Device]]:
-    """The devices in groups of those that share the bridge two above, or one where that is the root's."""
+    """The devices in groups, one per switch: below that each has a port, and below a host bridge none."""
     groups: Dict[Tuple[str, ...], List[Device]] = {}
     for device in devices:
         path = device.path

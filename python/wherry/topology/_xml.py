@@ -29,7 +29,7 @@ def from_xml(path: Union[str, "os.PathLike[str]"]) -> Topology:
         raise ValueError(f"{file}: larger than {SIZE_LIMIT >> 20} MiB")
     try:
         return _Reader(_parse(file.read_bytes())).topology(f"hwloc XML {file.name}")
-    except (ValueError, expat.ExpatError) as error:
+    except (ValueError, LookupError, expat.ExpatError) as error:  # LookupError: of an unknown encoding
         raise ValueError(f"{file}: {error}") from None
 
 
