@@ -115,7 +115,7 @@ class Incoming(NamedTuple):
     typestr: Optional[str]
     shape: Optional[Tuple[int, ...]]
     tag: int
-    index: int
+    index: int  # type: ignore[assignment]  # a field of this name takes the place of tuple.index
     endpoint: Optional[Endpoint]
 
 @final

@@ -28,6 +28,8 @@ class LocalCluster(distributed.LocalCluster):
     ``per`` names, or workers that are no processes are to be placed.
     """
 
+    worker_spec: Dict[Any, Dict[str, Any]]
+
     def __init__(self, name: Any = None, n_workers: Optional[int] = None,
                  threads_per_worker: Optional[int] = None, processes: Optional[bool] = None, *,
                  per: str = "auto", topology: Optional[Topology] = None,
