@@ -13,6 +13,7 @@ from typing import Any, Callable, Generator, Optional
 from ucp import core
 from ucp._endpoint import Endpoint, tags_of
 from ucp._libs.ucx_api import HELLO, UCXEndpoint
+from ucp.utils import get_event_loop
 
 
 class Message:
@@ -54,7 +55,7 @@ def _loop() -> asyncio.AbstractEventLoop:
     ctx = core._get_ctx()
     loop = ctx.worker.c.loop
     if loop is None or loop.is_closed():
-        loop = asyncio.get_event_loop_policy().get_event_loop()
+        loop = get_event_loop()
     return loop
 
 

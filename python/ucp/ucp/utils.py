@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Helpers: tags, the address of this machine, the log."""
+"""Helpers: tags, the address of this machine, event loops, the log."""
+import asyncio
 import fcntl
 import hashlib
 import logging
@@ -53,6 +54,16 @@ def get_address(ifname: Optional[str] = None) -> str:
             return address
     raise ValueError(f"the interface {asked!r} has no IPv4 address, or does not exist" if asked
                      else "no interface of this machine has an IPv4 address")
+
+
+def get_event_loop() -> asyncio.AbstractEventLoop:
+    """The running event loop, or else the one of the calling thread, made if there is none."""
+    try:
+        return asyncio.get_event_loop()
+    except RuntimeError:
+        made = asyncio.new_event_loop()
+        asyncio.set_event_loop(made)
+        return made
 
 
 def get_ucxpy_logger() -> logging.Logger:
