@@ -521,8 +521,10 @@ class WorkerAddresses(Case):
     async def test_a_worker_that_is_gone(self):
         with Child(SLEEPER, "gone") as child:
             address = bytes.fromhex(child.line())
-            with self.assertRaises(ucp.UCXBaseException):
+            with self.assertRaisesRegex(ucp.UCXError, "Destination is unreachable") as caught:
                 await ucp.create_endpoint_from_worker_address(address)
+            self.assertIsInstance(caught.exception, ucp.UCXUnreachable)
+            self.assertIsInstance(caught.exception.__cause__, wherry.Error)
         with self.assertRaises((ValueError, ucp.UCXBaseException)):
             await ucp.create_endpoint_from_worker_address(b"no address")
 

@@ -42,6 +42,10 @@ class UCXUnreachable(UCXBaseException):
     """There is no way to the peer, or it has not answered in time."""
 
 
+class UCXWorkerUnreachable(UCXUnreachable, UCXError):
+    """The worker whose address an endpoint was made from is not there; UCX-Py has a UCXError then."""
+
+
 class UCXWarning(UserWarning):
     """What works otherwise than asked for."""
 

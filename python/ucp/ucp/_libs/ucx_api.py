@@ -12,7 +12,10 @@ from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 import wherry
 from ucp import _ucx_config
-from ucp.exceptions import UCXCloseError, UCXConnectionReset, UCXUnreachable, failure
+from ucp.exceptions import (
+    UCXCloseError, UCXConnectionReset, UCXNotConnected, UCXUnreachable, UCXWorkerUnreachable,
+    failure,
+)
 
 AM_TAG = 0  # of objects, which match nothing else; from endpoints with tags
 AM_STRAY_TAG = 1  # the same from endpoints that were made from a worker address
@@ -198,10 +201,13 @@ class UCXEndpoint:
         return self.c
 
     def _failure(self) -> Exception:
-        if self.am_tag == AM_STRAY_TAG and isinstance(self.error, wherry.RefusedError):
-            return UCXUnreachable(f"Destination is unreachable: {self.error}")
-        return failure(self.error) if isinstance(self.error, wherry.Error) else UCXCloseError(
-            "Endpoint closed")
+        if not isinstance(self.error, wherry.Error):
+            return UCXCloseError("Endpoint closed")
+        made = failure(self.error)
+        if self.am_tag == AM_STRAY_TAG and isinstance(made, (UCXUnreachable, UCXNotConnected)):
+            made = UCXWorkerUnreachable(f"Destination is unreachable: {self.error}")
+        made.__cause__ = self.error
+        return made
 
     @property
     def initialized(self) -> bool:
