@@ -97,8 +97,9 @@ def start_listener(py_func: Callable[[Endpoint, TalkListener], Any],
         return result
     ctx = core._get_ctx()
     plain = ctx.create_listener(accepted, max(listener_port, 0))
-    made = TalkListener(plain._b, ctx)
-    plain._b = None  # handed over
+    backend, plain._b = plain._b, None  # handed over
+    assert backend is not None
+    made = TalkListener(backend, ctx)
     return made
 
 

@@ -80,7 +80,8 @@ class Array:
         self.ptr = _pointer(view)
         self.readonly = view.readonly
         self.itemsize, self.nbytes = view.itemsize, view.nbytes
-        self.ndim, self.shape, self.strides = view.ndim, view.shape, view.strides
+        self.ndim = view.ndim
+        self.shape, self.strides = view.shape or (), view.strides or ()
 
     def _describe_device(self, obj: Any, interface: Any) -> None:
         if interface.get("mask") is not None:
