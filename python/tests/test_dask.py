@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Dask over Wherry.  Needs distributed: tests/dask_env.py makes an environment that has it."""
 import asyncio
+import gc
 import multiprocessing
 import os
 import signal
@@ -24,6 +25,7 @@ except ImportError as error:
     MISSING = str(error)
 
 SOON = 30  # seconds, for what takes far less
+WORKERS = 24  # each of which takes something from each other one
 
 
 def run(test):
@@ -345,6 +347,37 @@ class Clusters(unittest.TestCase):
             time.sleep(0.3)
             os.kill(pids[0], signal.SIGKILL)
             self.assertEqual(sum(client.gather(slow)), sum(range(60)))
+
+    def test_a_stopped_worker_goes_on(self):
+        with cluster("wherry") as made, Client(made) as client:
+            pids = list(client.run(os.getpid).values())
+            slow = client.map(lambda n: time.sleep(0.05) or n, range(60), pure=False)
+            time.sleep(0.3)
+            os.kill(pids[0], signal.SIGSTOP)
+            time.sleep(3)
+            os.kill(pids[0], signal.SIGCONT)
+            self.assertEqual(sum(client.gather(slow)), sum(range(60)))
+            self.assertEqual(sorted(client.run(os.getpid).values()), sorted(pids))  # none was given up
+
+    def test_all_to_all(self):
+        with LocalCluster(n_workers=WORKERS, threads_per_worker=1, protocol="wherry", processes=False,
+                          dashboard_address=":0", memory_limit=0) as made, Client(made) as client:
+            names = [worker.address for worker in made.workers.values()]
+            parts = [client.submit(np.full, 20_000, n, workers=[name], pure=False)
+                     for n, name in enumerate(names)]
+            sums = [client.submit(lambda all: sum(int(a[0]) for a in all), parts, workers=[name],
+                                  pure=False) for name in names]
+            self.assertEqual(client.gather(sums), [sum(range(WORKERS))] * WORKERS)
+
+    def test_many_in_a_row(self):
+        held = []
+        for _ in range(4):
+            with cluster("wherry", processes=False) as made, Client(made) as client:
+                self.assertEqual(client.submit(sum, range(10)).result(SOON), 45)
+            del made, client
+            gc.collect()
+            held.append((len(os.listdir("/proc/self/fd")), threading.active_count()))
+        self.assertLessEqual(held[-1], held[1])  # the first leaves what stays for good
 
 
 if __name__ == "__main__":
