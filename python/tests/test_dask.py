@@ -5,6 +5,7 @@ import gc
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -20,6 +21,7 @@ try:
     from distributed.protocol import to_serialize
 
     import wherry.dask
+    from wherry.dask import bandwidth
     MISSING = None
 except ImportError as error:
     MISSING = str(error)
@@ -368,6 +370,34 @@ class Clusters(unittest.TestCase):
             sums = [client.submit(lambda all: sum(int(a[0]) for a in all), parts, workers=[name],
                                   pure=False) for name in names]
             self.assertEqual(client.gather(sums), [sum(range(WORKERS))] * WORKERS)
+
+    def test_bandwidth(self):
+        with cluster("wherry") as made, Client(made) as client:
+            bandwidth.exercise(client, nbytes=2 << 20, repeats=3)
+            pairs = bandwidth.matrix(client)
+            names = sorted(client.scheduler_info()["workers"])
+            self.assertEqual(sorted(pairs), [(names[0], names[1]), (names[1], names[0])])
+            for pair in pairs.values():
+                self.assertEqual((pair.transfers, pair.nbytes >= 3 * (2 << 20)), (3, True))
+                self.assertTrue(0 < pair.low <= pair.median <= pair.high)
+            self.assertEqual(bandwidth.matrix(client, least=3 << 20), {})
+        lines = bandwidth.text(pairs).splitlines()
+        self.assertEqual([line.split()[0] for line in lines[3:5]], ["W0", "W1"])
+        self.assertEqual([line.split() for line in lines[6:8]], [["W0", names[0]], ["W1", names[1]]])
+        self.assertIn("no transfers", bandwidth.text({}))
+
+    def test_bandwidth_as_a_command(self):
+        def run(*words):
+            return subprocess.run([sys.executable, "-m", "wherry.dask.bandwidth", *words],
+                                  capture_output=True, text=True, timeout=2 * SOON,
+                                  env={**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"})
+        done = run("--size", "2 MiB", "--repeats", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("4 transfers", done.stdout)
+        done = run("wherry://127.0.0.1:1", "--log-only")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("127.0.0.1:1", done.stderr)
+        self.assertNotIn("Traceback", done.stderr.split("bandwidth:")[-1])
 
     def test_many_in_a_row(self):
         held = []
