@@ -52,6 +52,7 @@ wh_request *whi_long_begin(wh_endpoint *ep, const whi_hdr *hdr, whi_span *span) 
         req = whi_ahead_keep(ep, hdr);
     if (!req)
         return NULL;
+    req->arrival = m->next_message;
     req->stage = WHI_STAGE_MOVING;
     req->part = WHI_PART_DATA;
     req->accept = req->length = hdr->size;

@@ -136,6 +136,28 @@ TEST(half_a_message) {
     end();
 }
 
+// What it had sent whole before is still received.
+TEST(a_message_before_half_a_message) {
+    static uint8_t into[LONG], small[8];
+    raw_features = WHI_FEATURE_LONG;
+    begin();
+    attack();
+    wh_request *recv = post_any(into);
+    whi_hdr hdr = {.cls = WHI_CLASS_TAG, .ep = 1, .size = sizeof(small), .seq = seq++, .tag = 6};
+    CHECK(raw_send(&victim, &hostile, &hdr, bytes));
+    say_half(long_hdr(5));
+    CHECK_EQ_INT(wh_worker_tag_probe(victim.server, 6, WH_TAG_MASK_ALL, NULL), WH_OK);
+    CHECK_EQ_INT(shutdown(hostile.fd, SHUT_RDWR), 0);
+    PUMP_UNTIL(&victim, wh_endpoint_status(target) == WH_EPEER);
+    CHECK_EQ_INT(
+        wh_worker_tag_recv(victim.server, small, sizeof(small), 6, WH_TAG_MASK_ALL, NULL, NULL),
+        WH_OK);
+    CHECK_MEM(small, bytes, sizeof(small));
+    hang_up();
+    gets_honest(recv, into);
+    end();
+}
+
 // A receive that is cancelled in the middle ends when the peer goes on, or, when it does not, with the link.
 TEST(cancelled_in_the_middle) {
     raw_features = WHI_FEATURE_LONG;
