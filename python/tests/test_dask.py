@@ -21,12 +21,14 @@ try:
     from distributed.protocol import to_serialize
 
     import wherry.dask
+    from dask_kit import echo
     from wherry.dask import bandwidth
     MISSING = None
 except ImportError as error:
     MISSING = str(error)
 
 SOON = 30  # seconds, for what takes far less
+WORK = 60  # tasks of 50 ms
 WORKERS = 24  # each of which takes something from each other one
 
 
@@ -37,14 +39,6 @@ def run(test):
     wrapped.__name__ = test.__name__
     wrapped.__doc__ = test.__doc__
     return wrapped
-
-
-async def echo(comm):
-    try:
-        while True:
-            await comm.write(await comm.read())
-    except CommClosedError:
-        pass
 
 
 class Pair:
@@ -342,23 +336,26 @@ class Clusters(unittest.TestCase):
         with cluster("wherry", processes=False) as made, Client(made) as client:
             self.assertEqual(client.submit(sum, range(10)).result(SOON), 45)
 
+    def begin_work(self, client):
+        """The workers' processes, and futures that are the numbers up to WORK, some of them already."""
+        pids = list(client.run(os.getpid).values())
+        slow = client.map(lambda n: time.sleep(0.05) or n, range(WORK), pure=False)
+        time.sleep(0.3)
+        return pids, slow
+
     def test_a_killed_worker(self):
         with cluster("wherry") as made, Client(made) as client:
-            pids = list(client.run(os.getpid).values())
-            slow = client.map(lambda n: time.sleep(0.05) or n, range(60), pure=False)
-            time.sleep(0.3)
+            pids, slow = self.begin_work(client)
             os.kill(pids[0], signal.SIGKILL)
-            self.assertEqual(sum(client.gather(slow)), sum(range(60)))
+            self.assertEqual(sum(client.gather(slow)), sum(range(WORK)))
 
     def test_a_stopped_worker_goes_on(self):
         with cluster("wherry") as made, Client(made) as client:
-            pids = list(client.run(os.getpid).values())
-            slow = client.map(lambda n: time.sleep(0.05) or n, range(60), pure=False)
-            time.sleep(0.3)
+            pids, slow = self.begin_work(client)
             os.kill(pids[0], signal.SIGSTOP)
             time.sleep(3)
             os.kill(pids[0], signal.SIGCONT)
-            self.assertEqual(sum(client.gather(slow)), sum(range(60)))
+            self.assertEqual(sum(client.gather(slow)), sum(range(WORK)))
             self.assertEqual(sorted(client.run(os.getpid).values()), sorted(pids))  # none was given up
 
     def test_all_to_all(self):

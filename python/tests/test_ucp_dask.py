@@ -13,6 +13,7 @@ try:
     from distributed.protocol import to_serialize
 
     import ucp
+    from dask_kit import echo
     MISSING = None
     if getattr(registry.backends.get("ucx"), "__module__", "") != "distributed.comm.ucx":
         MISSING = "this distributed has no backend for UCX-Py any more"
@@ -41,14 +42,6 @@ def run(test):
         ucp.reset()
     wrapped.__name__ = test.__name__
     return wrapped
-
-
-async def echo(comm):
-    try:
-        while True:
-            await comm.write(await comm.read())
-    except CommClosedError:
-        pass
 
 
 @unittest.skipIf(MISSING, MISSING)

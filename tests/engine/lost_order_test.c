@@ -67,6 +67,25 @@ static void must_find_nothing(void) {
     CHECK_EQ_INT(d.server->counters.pending, 0);
 }
 
+// must_fail requires that a receive of the endpoint ends with the peer, and that then what was sent behind its message, a
+// number, can be had, and nothing else.
+static void must_fail(wh_request *req, uint64_t behind) {
+    CHECK_EQ_INT(done_as(&d, req), WH_EPEER);
+    uint64_t number = 0;
+    CHECK_EQ_INT(wh_tag_recv(d.from, &number, 8, TAG, 0, NULL, NULL), WH_OK);
+    CHECK_EQ_INT(number, behind);
+    must_find_nothing();
+}
+
+// must_go_on requires that a receive from any source still waits, for there is nothing.
+static void must_go_on(wh_request *req) {
+    duo_for(&d, 2);
+    CHECK_EQ_INT(wh_request_status(req), WH_PENDING);
+    wh_request_cancel(req);
+    CHECK_EQ_INT(done_as(&d, req), WH_ECANCELLED);
+    must_find_nothing();
+}
+
 #define EACH(how, lane)                                                                            \
     for (int how = 0; how < ENDINGS; how++)                                                        \
         for (int lane = 0; lane < 2; lane++)
@@ -104,21 +123,23 @@ TEST(objects_as_well) {
     }
 }
 
+// match_large has a receive that is in the middle of a large message, behind which a number was sent.
+static wh_request *match_large(bool any) {
+    wh_request *req = receive(any, LARGE);
+    send_tag(large, LARGE);
+    send_number(2);
+    UNTIL(&d, d.from->counters.unexpected == 1);
+    CHECK_EQ_INT(wh_request_status(req), WH_PENDING);
+    return req;
+}
+
 // A receive that has matched fails, and so says that something is missing: what was sent behind that can be had.
 TEST(a_receive_of_the_endpoint_fails) {
     EACH(how, lane) {
         begin(lanes[lane]);
-        wh_request *req = receive(false, LARGE);
-        send_tag(large, LARGE);
-        send_number(2);
-        UNTIL(&d, d.from->counters.unexpected == 1);
-        CHECK_EQ_INT(wh_request_status(req), WH_PENDING);
+        wh_request *req = match_large(false);
         lose(how);
-        CHECK_EQ_INT(done_as(&d, req), WH_EPEER);
-        uint64_t number = 0;
-        CHECK_EQ_INT(wh_tag_recv(d.from, &number, 8, TAG, 0, NULL, NULL), WH_OK);
-        CHECK_EQ_INT(number, 2);
-        must_find_nothing();
+        must_fail(req, 2);
         duo_end(&d);
     }
 }
@@ -127,17 +148,9 @@ TEST(a_receive_of_the_endpoint_fails) {
 TEST(a_receive_from_any_source_goes_on) {
     EACH(how, lane) {
         begin(lanes[lane]);
-        wh_request *req = receive(true, LARGE);
-        send_tag(large, LARGE);
-        send_number(2);
-        UNTIL(&d, d.from->counters.unexpected == 1);
-        CHECK_EQ_INT(wh_request_status(req), WH_PENDING);
+        wh_request *req = match_large(true);
         lose(how);
-        duo_for(&d, 2);
-        CHECK_EQ_INT(wh_request_status(req), WH_PENDING);
-        wh_request_cancel(req);
-        CHECK_EQ_INT(done_as(&d, req), WH_ECANCELLED);
-        must_find_nothing();
+        must_go_on(req);
         duo_end(&d);
     }
 }
@@ -170,11 +183,7 @@ TEST(prefetched_for_a_receive_of_the_endpoint) {
         prefetch_one();
         wh_request *req = receive(false, MIDDLE);
         lose(how);
-        CHECK_EQ_INT(done_as(&d, req), WH_EPEER);
-        uint64_t number = 0;
-        CHECK_EQ_INT(wh_tag_recv(d.from, &number, 8, TAG, 0, NULL, NULL), WH_OK);
-        CHECK_EQ_INT(number, LATE);
-        must_find_nothing();
+        must_fail(req, LATE);
         duo_end(&d);
     }
 }
@@ -184,11 +193,7 @@ TEST(prefetched_for_a_receive_from_any_source) {
         prefetch_one();
         wh_request *req = receive(true, MIDDLE);
         lose(how);
-        duo_for(&d, 2);
-        CHECK_EQ_INT(wh_request_status(req), WH_PENDING);
-        wh_request_cancel(req);
-        CHECK_EQ_INT(done_as(&d, req), WH_ECANCELLED);
-        must_find_nothing();
+        must_go_on(req);
         duo_end(&d);
     }
 }
