@@ -42,13 +42,23 @@ void kit_fail(kit_side *me, const char *file, int line, const char *format, ...)
     vfprintf(stderr, format, args);
     va_end(args);
     fputc('\n', stderr);
-    alarm(5);  // printing the worker needs its progress thread, which may be what hangs
+    alarm(5);  // printing a worker needs its progress thread, which may be what hangs
     if (me->worker)
         wh_worker_dump(me->worker, stderr);
+    const kit_spot *spot = &me->shared->waits[!me->role];
+    if (atomic_load(&spot->file))
+        fprintf(stderr, "role %d waits, or waited last, at %s:%d: %s\n", !me->role,
+                atomic_load(&spot->file), atomic_load(&spot->line), atomic_load(&spot->what));
+    if (me->other && me->other->worker != me->worker && kit_threaded(me))
+        wh_worker_dump(me->other->worker, stderr);
     _exit(1);
 }
 
 static void check_hang(kit_side *me, uint64_t start, const char *file, int line, const char *what) {
+    kit_spot *spot = &me->shared->waits[me->role];
+    atomic_store(&spot->line, line);
+    atomic_store(&spot->what, what);
+    atomic_store(&spot->file, file);
     if (kit_now_ms() - start > (uint64_t)kit_hang_ms)
         kit_fail(me, file, line, "%s: not within %d s", what, kit_hang_ms / 1000);
 }

@@ -42,6 +42,12 @@ typedef struct kit_config {
     kit_place place;
 } kit_config;
 
+// A line of a test, and what it waits for there.  All processes are forks of one: the strings are where they were.
+typedef struct kit_spot {
+    const char *_Atomic file, *_Atomic what;
+    _Atomic int line;
+} kit_spot;
+
 // What both roles see, whatever divides them.
 typedef struct kit_shared {
     _Atomic uint64_t arrived[2];  // at how many SYNCs
@@ -49,6 +55,7 @@ typedef struct kit_shared {
     _Atomic int port;
     char blob[2][WH_ADDRESS_MAX];
     size_t blob_size[2];
+    kit_spot waits[2];  // where each role waits, or waited last
 } kit_shared;
 
 typedef struct kit_side {
@@ -56,6 +63,7 @@ typedef struct kit_side {
     const kit_config *config;
     const char *case_name;
     kit_shared *shared;
+    struct kit_side *other;  // in this process too, else NULL
     wh_context *ctx;
     wh_worker *worker;
     wh_endpoint *ep;  // of this case; a case that gives it up sets it to NULL

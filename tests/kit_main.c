@@ -225,6 +225,8 @@ static void run_threads(const kit_config *config, kit_shared *shared) {
     bool one = config->place == KIT_ONE;
     for (int role = 0; role < 2; role++)
         start_side(&sides[role], role, config, shared);
+    sides[0].other = &sides[1];
+    sides[1].other = &sides[0];
     alarmed = &sides[0];
     if (one) {
         make_worker(&sides[0], &sides[1]);  // what is accepted is role 1's
