@@ -121,7 +121,7 @@ class Allocators(LoopCase):
         worker.close()
 
     async def test_a_spin_hands_the_question_over(self):
-        worker = worker_of(spin_us="2000")
+        worker = worker_of(progress="spin", spin_us="2000")
         worker.set_allocator("host", lambda part: bytearray(part.size))
         at_once = 0
         async with pair(None, worker) as (a, b):

@@ -310,6 +310,12 @@ cdef extern from "<wherry/log.h>" nogil:
     const char *wh_log_take_error()
     void wh_log_hold_errors(bint hold)
 
+cdef extern from "_crowd.h" nogil:
+    ctypedef struct crowd:
+        bint wanted
+    bint crowd_wants(crowd *c, uint64_t now_ns)
+
+
 cdef extern from "_park.h" nogil:
     ctypedef struct park:
         pass

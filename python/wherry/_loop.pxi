@@ -9,8 +9,9 @@
 #
 # An await may spin, because a peer that is awake answers sooner than a loop turns.  So that nobody
 # starves: it does not while another task waits for us, not again in a turn in which it was in vain,
-# and only while such waits have lately paid.  What tasks do without a loop turn is limited to a
-# slice of time; beyond it they yield until the loop has turned.
+# only while such waits have lately paid, and not while others want the processor (_crowd.h).  What
+# tasks do without a loop turn is limited to a slice of time; beyond it they yield until the loop has
+# turned.
 #
 # Where several tasks wait, or one for several operations, the loop itself lingers: it goes round
 # without sleeping for as long as an await would spin, and looks a little while in each turn.
@@ -55,6 +56,8 @@ cdef class Driven:
     cdef bint scheduled, pumping, lingering, due, spin_blocked, debug, destroyed
     cdef int waiting          # tasks that wait for our operations
     cdef int luck
+    cdef bint yields_to_others
+    cdef crowd others
     cdef unsigned count
     cdef unsigned loops       # that it has had
     cdef uint64_t turn_start, spin_ns
@@ -223,7 +226,8 @@ cdef class Driven:
         cdef park_news news
         if self.c == NULL or not self.is_owner():
             return False
-        if self.waiting > 0 or self.spin_blocked or self.due or not self.spins():
+        if (self.waiting > 0 or self.spin_blocked or self.due or not self.spins()
+                or self.crowded()):
             wh_worker_progress(self.c)
             return park_op_done(&op.c)
         if not self.scheduled and not self.pumping:
@@ -237,7 +241,10 @@ cdef class Driven:
                 if self.c == NULL or park_op_done(&op.c):
                     break
             if until == 0:
-                until = park_clock_ns() + self.spin_ns
+                until = park_clock_ns()
+                if self.yields_to_others and crowd_wants(&self.others, until):
+                    return False
+                until += self.spin_ns
                 end = self.turn_start + SLICE_NS
             news = park_spin(self.c, &op.c, until if until < end else end)
             if news == PARK_QUIET:
@@ -262,13 +269,20 @@ cdef class Driven:
             self.luck = 1
         return False
 
+    cdef inline bint crowded(self):
+        """Whether others wanted the processor and still do; costs nothing where they did not."""
+        return self.others.wanted and crowd_wants(&self.others, park_clock_ns())
+
     cdef bint lingers(self):
         """Nothing moves: whether to go round again without sleeping.  Looks a while itself."""
         cdef uint64_t now
         if self.linger_until == 0:
             if self.waiting <= 0 or not self.spins():
                 return False
-            self.linger_until = park_clock_ns() + self.spin_ns
+            now = park_clock_ns()
+            if self.yields_to_others and crowd_wants(&self.others, now):
+                return False
+            self.linger_until = now + self.spin_ns
         now = park_clock_ns()
         if now >= self.linger_until:
             self.luck -= self.lingering

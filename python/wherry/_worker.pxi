@@ -64,6 +64,7 @@ cdef class Worker(Driven):
         config = self.context.config
         if config["progress"][0] != "wait" and int(config["spin_us"][0]):
             self.spin_ns = max(<int>SPIN_NS, 1000 * int(config["spin_us"][0]))
+        self.yields_to_others = config["progress"][0] != "spin"
 
     def __init__(self, *args, **kwargs):
         self.on_turn = self._turn

@@ -13,7 +13,7 @@ _defaults: Dict[str, Any] = {
     "lanes": None,
     "interface": None,
     "progress": None,
-    "spin-us": 0,
+    "spin-us": None,
     "pool-max": None,
     "secret": None,
     "unsent-limit": "64 MiB",
