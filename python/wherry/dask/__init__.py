@@ -3,7 +3,8 @@
 
 ``wherry://`` is found by itself where the package is installed.  Importing this module, which
 ``--preload wherry.dask`` does, also takes ``ucx://`` over.  ``LocalCluster`` is that of distributed with
-each worker near to a GPU or in a NUMA node, and a secret of its own.
+each worker near to a GPU or in a NUMA node, and a secret of its own.  Workers that listen over Wherry, or have
+preloaded this module, measure what they fetch from each other.
 """
 import importlib.util
 from typing import Any, List
@@ -22,6 +23,12 @@ _ME = "wherry.dask"
 def take_ucx() -> None:
     """Serves ``ucx://`` in this process, whatever served it before."""
     registry.backends["ucx"] = WherryBackend("ucx")
+
+
+def dask_setup(server: Any) -> None:
+    """Of distributed, which calls it of a module that a scheduler or worker has preloaded."""
+    from wherry.dask._measure import attach  # with all that measuring needs
+    attach(server)
 
 
 def _ucx_is_free() -> bool:

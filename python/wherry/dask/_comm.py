@@ -21,6 +21,7 @@ try:
 except ImportError:  # before 2023.6.1
     from distributed.comm.core import Listener as BaseListener
 
+from wherry.dask import _traffic
 from wherry.dask._config import secret, unsent_limit, worker
 
 logger = logging.getLogger(__name__)
@@ -37,9 +38,10 @@ class WherryComm(Comm):
     """A comm over a connected endpoint, which belongs to it."""
 
     def __init__(self, ep: "wherry.Endpoint", prefix: str, local: str, peer: str,
-                 deserialize: bool = True) -> None:
+                 deserialize: bool = True, line: Optional[_traffic.Line] = None) -> None:
         super().__init__(deserialize=deserialize)
         self._ep: Optional[wherry.Endpoint] = ep
+        self._line = line  # of one that was connected here
         # Of distributed.comm.core.connect, too, which knows them by these names.
         self._local_addr = prefix + local
         self._peer_addr = prefix + peer
@@ -71,6 +73,8 @@ class WherryComm(Comm):
         return self._ep
 
     def _failed(self, error: Exception) -> CommClosedError:
+        if self._line:
+            self._line.told(error)
         self.abort()
         return CommClosedError(f"in {self}: {error}")
 
@@ -125,17 +129,26 @@ class WherryComm(Comm):
             self._unsent_bytes -= size
             sent.result()
 
-    async def close(self) -> None:
+    def _take(self, closed: bool) -> "Optional[wherry.Endpoint]":
+        """The endpoint that is to be closed or aborted; None where that was done before."""
         ep, self._ep = self._ep, None
-        if ep is not None and not ep.closed:
+        if ep is None or ep.closed:
+            return None
+        if self._line:
+            self._line.ending(closed)
+        return ep
+
+    async def close(self) -> None:
+        ep = self._take(closed=True)
+        if ep is not None:
             try:
                 await ep.close()
             except wherry.Error as error:
                 logger.debug("close of %s: %s", self, error)
 
     def abort(self) -> None:
-        ep, self._ep = self._ep, None
-        if ep is not None and not ep.closed:
+        ep = self._take(closed=False)
+        if ep is not None:
             ep.abort()
 
     def closed(self) -> bool:
@@ -161,11 +174,12 @@ class WherryConnector(Connector):
         host, port = parse_host_port(address)
         try:
             ep = await worker().connect(host, port, secret=secret())
+            line = _traffic.opened(ep, self.prefix + address)
         except (wherry.errors.AuthError, wherry.errors.VersionError) as error:
             raise FatalCommClosedError(f"{self.prefix}{address}: {error}") from error
         except wherry.Error as error:
             raise CommClosedError(f"{self.prefix}{address}: {error}") from error
-        return WherryComm(ep, self.prefix, _text(ep.local_address), address, deserialize)
+        return WherryComm(ep, self.prefix, _text(ep.local_address), address, deserialize, line)
 
 
 class WherryListener(BaseListener):
@@ -183,6 +197,8 @@ class WherryListener(BaseListener):
         self._listener: Optional[wherry.Listener] = None
 
     async def start(self) -> None:
+        from wherry.dask._measure import attach  # which imports what imports this module
+        attach(getattr(self.comm_handler, "__self__", None))
         try:
             self._listener = await worker().listen(self._accepted, self.ip or None, int(self.port),
                                                    secret=secret())

@@ -32,15 +32,18 @@ class Pair(NamedTuple):
 Matrix = Dict[Tuple[str, str], Pair]
 
 
-def _log_of(dask_worker: Any) -> List[Tuple[str, int, float]]:
-    """On a worker: from whom, how many bytes, in how many seconds."""
+def log_of(dask_worker: Any) -> Any:
+    """What a worker has logged of each transfer to it, the latest last."""
     log = getattr(dask_worker, "transfer_incoming_log", None)  # from 2023 on
-    if log is None:
-        log = dask_worker.incoming_transfer_log
-    return [(entry["who"], entry["total"], entry["duration"]) for entry in log]
+    return dask_worker.incoming_transfer_log if log is None else log
 
 
-def _quartiles(rates: Sequence[float]) -> Tuple[float, float, float]:
+def _transfers(dask_worker: Any) -> List[Tuple[str, int, float]]:
+    """On a worker: from whom, how many bytes, in how many seconds."""
+    return [(entry["who"], entry["total"], entry["duration"]) for entry in log_of(dask_worker)]
+
+
+def quartiles(rates: Sequence[float]) -> Tuple[float, float, float]:
     if len(rates) == 1:
         return rates[0], rates[0], rates[0]
     low, median, high = statistics.quantiles(rates, n=4, method="inclusive")
@@ -50,12 +53,12 @@ def _quartiles(rates: Sequence[float]) -> Tuple[float, float, float]:
 def matrix(client: Client, least: int = LEAST) -> Matrix:
     """The pairs (from, to) of addresses that have moved something of at least so many bytes."""
     moved: Dict[Tuple[str, str], List[Tuple[int, float]]] = {}
-    for there, log in client.run(_log_of).items():
+    for there, log in client.run(_transfers).items():
         for who, nbytes, seconds in log:
             if nbytes >= least and seconds > 0:
                 moved.setdefault((who, there), []).append((nbytes, nbytes / seconds))
     return {pair: Pair(len(each), sum(nbytes for nbytes, _ in each),
-                       *_quartiles([rate for _, rate in each]))
+                       *quartiles([rate for _, rate in each]))
             for pair, each in sorted(moved.items())}
 
 
