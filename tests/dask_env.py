@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run the tests of Dask with one release of distributed: dask_env.py BUILD VERSION RUN_PY MODULE.
 
-VERSION is one from PyPI, put with numpy into an environment below BUILD the first time; "newest"; or "system", what
-Debian's python3-distributed has installed.  Exits 77, which means skipped, with the reason where it cannot be had.
+VERSION is one from PyPI, put with numpy into an environment below BUILD the first time; "newest", which has bokeh for
+the dashboard, too; or "system", what Debian's python3-distributed has installed.  Exits 77, which means skipped, with
+the reason where it cannot be had.
 """
 import os
 import pathlib
@@ -12,6 +13,7 @@ import sys
 
 SKIPPED = 77
 SYSTEM = "/usr/bin/python3"
+BESIDE = {"newest": ["bokeh"]}
 
 
 def imports(python, *modules):
@@ -34,12 +36,13 @@ def system():
 def environment(build, version):
     home = build / f"dask-{version}"
     python = home / "bin" / "python"
-    if python.exists() and imports(python, "distributed", "numpy", "wherry"):
+    beside = ["numpy", *BESIDE.get(version, [])]
+    if python.exists() and imports(python, "distributed", "wherry", *beside):
         return python
     subprocess.run([sys.executable, "-m", "venv", "--clear", home], check=True)
     exact = "" if version == "newest" else f"=={version}"
     done = subprocess.run([python, "-m", "pip", "--quiet", "install", f"distributed{exact}",
-                           f"dask{exact}", "numpy"], capture_output=True, text=True)
+                           f"dask{exact}", *beside], capture_output=True, text=True)
     if done.returncode:
         skip("pip could not install distributed: " + (done.stderr.strip().splitlines() or ["?"])[-1])
     return python

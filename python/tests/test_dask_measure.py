@@ -260,7 +260,7 @@ class Attaching(unittest.TestCase):
         changed.metrics = {}
         with self.assertNoLogs("wherry", "INFO"), self.assertLogs("wherry.dask._measure", "DEBUG") as told:
             _measure.attach(changed)
-        self.assertIn("the Worker measures nothing of Wherry", told.output[0])
+        self.assertIn("the Worker measures and shows nothing of Wherry", told.output[0])
         self.assertEqual(changed.metrics, {})
 
 

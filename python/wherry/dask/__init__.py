@@ -4,7 +4,7 @@
 ``wherry://`` is found by itself where the package is installed.  Importing this module, which
 ``--preload wherry.dask`` does, also takes ``ucx://`` over.  ``LocalCluster`` is that of distributed with
 each worker near to a GPU or in a NUMA node, and a secret of its own.  Workers that listen over Wherry, or have
-preloaded this module, measure what they fetch from each other.
+preloaded this module, measure what they fetch from each other, and their scheduler's dashboard shows it.
 """
 import importlib.util
 from typing import Any, List

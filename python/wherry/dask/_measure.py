@@ -31,16 +31,19 @@ class Measures(NamedTuple):
 
 
 def attach(server: Any) -> None:
-    """A server of Dask begins to listen, or has preloaded us: a worker measures from now on.
+    """A server of Dask begins to listen, or has preloaded us: a worker measures from now on, a scheduler shows it.
 
     Raises nothing: whatever has changed in distributed, it goes on without.
     """
-    from distributed import Worker
+    from distributed import Scheduler, Worker
     try:
         if isinstance(server, Worker) and NAME not in server.metrics:
             server.metrics[NAME] = Transfers(server)
+        elif isinstance(server, Scheduler):
+            from wherry.dask import _dashboard
+            _dashboard.attach(server)
     except Exception as error:
-        logger.debug("the %s measures nothing of Wherry: %s: %s",
+        logger.debug("the %s measures and shows nothing of Wherry: %s: %s",
                      type(server).__name__, type(error).__name__, error)
 
 
