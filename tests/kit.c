@@ -25,6 +25,8 @@ const size_t kit_size_count = sizeof(kit_sizes) / sizeof(kit_sizes[0]);
 
 int kit_hang_ms = 20000;
 
+enum { STEP_MS = 1000 };  // how long one step of a wait sleeps, at most
+
 uint64_t kit_now_ms(void) {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
@@ -54,12 +56,25 @@ void kit_fail(kit_side *me, const char *file, int line, const char *format, ...)
     _exit(1);
 }
 
-static void check_hang(kit_side *me, uint64_t start, const char *file, int line, const char *what) {
+static void note_spot(kit_side *me, const char *file, int line, const char *what) {
     kit_spot *spot = &me->shared->waits[me->role];
     atomic_store(&spot->line, line);
     atomic_store(&spot->what, what);
     atomic_store(&spot->file, file);
-    if (kit_now_ms() - start > (uint64_t)kit_hang_ms)
+}
+
+// check_hang counts the time between two looks as a second at most: a machine that stood still meanwhile is no hang.
+static void check_hang(kit_side *me, uint64_t start, const char *file, int line, const char *what) {
+    note_spot(me, file, line, what);
+    uint64_t now = kit_now_ms();
+    if (me->wait_start != start) {
+        me->wait_start = me->looked = start;
+        me->waited_ms = 0;
+    }
+    uint64_t passed = now - me->looked;
+    me->waited_ms += (int)(passed < STEP_MS ? passed : STEP_MS);
+    me->looked = now;
+    if (me->waited_ms > kit_hang_ms)
         kit_fail(me, file, line, "%s: not within %d s", what, kit_hang_ms / 1000);
 }
 
@@ -104,27 +119,33 @@ void kit_step(kit_side *me, uint64_t start, const char *file, int line, const ch
     if (kit_threaded(me))
         nap(50);
     else if (me->baton)
-        share_worker(me, start, 1000);
-    else if (wh_worker_wait(me->worker, 5000) == WH_ETHREAD)
+        share_worker(me, start, STEP_MS);
+    else if (wh_worker_wait(me->worker, STEP_MS) == WH_ETHREAD)
         kit_fail(me, file, line, "the role does not own its worker");
     check_hang(me, start, file, line, what);
 }
 
-void kit_poll(kit_side *me, uint64_t start, const char *file, int line, const char *what) {
+static void poll_once(kit_side *me, uint64_t start) {
     if (kit_threaded(me))
         nap(100);
     else if (me->baton)
         share_worker(me, start, 1);
     else
         (void)!wh_worker_wait(me->worker, 1);
+}
+
+void kit_poll(kit_side *me, uint64_t start, const char *file, int line, const char *what) {
+    poll_once(me, start);
     check_hang(me, start, file, line, what);
 }
 
 void kit_sync(kit_side *me, const char *file, int line) {
     uint64_t start = kit_now_ms();
     uint64_t mine = atomic_fetch_add(&me->shared->arrived[me->role], 1) + 1;
+    note_spot(me, file, line, "the other role comes to the same point");
+    // No limit but the case's: the other role may be computing, and if it waits in vain it says for what.
     while (atomic_load(&me->shared->arrived[!me->role]) < mine)
-        kit_poll(me, start, file, line, "the other role comes to the same point");
+        poll_once(me, start);
 }
 
 void kit_idle(kit_side *me, unsigned ms) {
@@ -333,23 +354,37 @@ static uint64_t word_at(uint64_t seed, size_t index) {
     return z ^ (z >> 29);
 }
 
+// A block at a time: the thread sanitizer may take microseconds for each range that is touched.
+enum { BLOCK = 4096 };
+
+static size_t block_at(char *block, size_t at, size_t size, uint64_t seed) {
+    for (size_t i = 0; i < BLOCK / 8; i++) {
+        uint64_t word = word_at(seed, at / 8 + i);
+        memcpy(block + i * 8, &word, 8);
+    }
+    return size - at < BLOCK ? size - at : BLOCK;
+}
+
 void kit_fill(void *buf, size_t size, uint64_t seed) {
-    char *at = buf;
-    for (size_t i = 0; i < size; i += 8) {
-        uint64_t word = word_at(seed, i / 8);
-        memcpy(at + i, &word, size - i < 8 ? size - i : 8);
+    char block[BLOCK];
+    for (size_t at = 0; at < size; at += BLOCK) {
+        size_t some = block_at(block, at, size, seed);
+        memcpy((char *)buf + at, block, some);
     }
 }
 
 bool kit_same(const void *buf, size_t size, uint64_t seed) {
-    const char *at = buf;
-    for (size_t i = 0; i < size; i += 8) {
-        uint64_t word = word_at(seed, i / 8);
-        if (memcmp(at + i, &word, size - i < 8 ? size - i : 8) != 0) {
-            fprintf(stderr, "byte %zu of %zu differs from content %llu\n", i, size,
-                    (unsigned long long)seed);
-            return false;
-        }
+    char block[BLOCK];
+    for (size_t at = 0; at < size; at += BLOCK) {
+        size_t some = block_at(block, at, size, seed), i = 0;
+        const char *found = (const char *)buf + at;
+        if (memcmp(found, block, some) == 0)
+            continue;
+        while (i < some && found[i] == block[i])
+            i++;
+        fprintf(stderr, "byte %zu of %zu differs from content %llu\n", at + i, size,
+                (unsigned long long)seed);
+        return false;
     }
     return true;
 }

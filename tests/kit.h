@@ -74,6 +74,8 @@ typedef struct kit_side {
     struct kit_baton *baton;  // of two roles on one worker
     struct kit_loop *loop;    // of the loop lane
     unsigned anchors;         // endpoints that hold its links
+    uint64_t wait_start, looked;  // of its last wait: when it began, and was last looked at
+    int waited_ms;
     uint64_t rng;
 } kit_side;
 

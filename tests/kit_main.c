@@ -177,6 +177,7 @@ static void run_role(kit_side *me) {
     if (me->baton)
         kit_baton_take(me);
     me->case_name = "(setup)";
+    alarm(CASE_SECONDS);
     SYNC();
     publish(me);
     SYNC();
