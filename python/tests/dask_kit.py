@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the tests of Dask's comms share, whatever serves them; and those of what its workers measure."""
+import asyncio
 import contextlib
 import time
 import types
 
 import numpy as np
 from distributed import Client, LocalCluster
-from distributed.comm import CommClosedError
+from distributed.comm import CommClosedError, connect, listen
 
 SOON = 30  # seconds, for what takes far less
 SIZE = 4 << 20  # bytes of what workers fetch from each other
@@ -58,3 +59,33 @@ def fetch(client, source, target, make=ones):
     """Has one worker fetch something large from another one."""
     made = client.submit(make, workers=[source], pure=False)
     client.submit(type, made, workers=[target], pure=False).result(SOON)
+
+
+class Pair:
+    """A listener and one comm to it: `here`, and `there` as its handler has it."""
+
+    def __init__(self, handler=None):
+        self.handler = handler
+
+    async def __aenter__(self):
+        came = asyncio.get_running_loop().create_future()
+        self.over = asyncio.Event()
+
+        async def handle(comm):
+            came.set_result(comm)
+            if self.handler:
+                await self.handler(comm)
+            await self.over.wait()
+
+        # What is echoed is not looked at.
+        self.listener = await listen("wherry://127.0.0.1:0", handle,
+                                     deserialize=self.handler is not echo)
+        self.here = await connect(self.listener.contact_address)
+        self.there = await came
+        return self
+
+    async def __aexit__(self, *args):
+        self.over.set()
+        self.here.abort()
+        self.there.abort()
+        self.listener.stop()

@@ -2,6 +2,7 @@
 """What the tests of conversations share: a pair of endpoints, other processes, loops."""
 import asyncio
 import contextlib
+import functools
 import os
 import subprocess
 import sys
@@ -60,6 +61,16 @@ def run_on(make, awaitable):
     if wrong:
         raise AssertionError(f"the loop reports {wrong}")
     return result
+
+
+def run_for(seconds):
+    """Makes a test of a coroutine function, on asyncio's own loop."""
+    def wrap(test):
+        @functools.wraps(test)
+        def wrapped(self):
+            asyncio.run(asyncio.wait_for(test(self), seconds))
+        return wrapped
+    return wrap
 
 
 async def end_tasks():

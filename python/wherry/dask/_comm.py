@@ -80,10 +80,13 @@ class WherryComm(Comm):
 
     async def read(self, deserializers: Any = None) -> Any:
         try:
-            # A read that is cancelled has received nothing: the message is there for the next.
             parts = await self._open().recv_obj()
         except wherry.Error as error:
             raise self._failed(error) from error
+        except asyncio.CancelledError:
+            # As over TCP: who gives up waiting closes the comm next, which must not wait for the peer either.
+            self.abort()
+            raise
         try:
             return await from_frames(
                 parts, deserialize=self.deserialize, deserializers=deserializers,
@@ -113,6 +116,9 @@ class WherryComm(Comm):
                 sent.result()
         except wherry.Error as error:
             raise self._failed(error) from error
+        except asyncio.CancelledError:
+            self.abort()
+            raise
         return size
 
     async def _make_room(self) -> None:
@@ -122,7 +128,6 @@ class WherryComm(Comm):
             if not sent.done():
                 if self._unsent_bytes <= unsent_limit():
                     return
-                # A cancelled write must not take a message back that was written before it.
                 await asyncio.wait([sent])
                 continue
             self._unsent.popleft()

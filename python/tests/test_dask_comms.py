@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What distributed expects of any comm without saying so.  Needs it: tests/dask_env.py makes an environment that has it."""
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import signal
+import time
+import unittest
+
+from kit import run_for
+
+try:
+    import dask
+    import numpy as np
+    from distributed.comm import CommClosedError, connect, listen
+    from distributed.core import send_recv
+    from distributed.protocol import to_serialize
+
+    import wherry.dask  # serves wherry://, also where the package is not installed
+    from dask_kit import Pair, echo
+    MISSING = None
+except ImportError as error:
+    MISSING = str(error)
+
+SOON = 30  # seconds, for what takes far less
+
+
+def answer(pipe):
+    """A peer of its own process; it sends its address."""
+    async def main():
+        async with await listen("wherry://127.0.0.1:0", echo) as listener:
+            pipe.send(listener.contact_address)
+            await asyncio.sleep(SOON)
+    asyncio.run(main())
+
+
+@contextlib.contextmanager
+def other_process():
+    spawn = multiprocessing.get_context("spawn")
+    ours, theirs = spawn.Pipe()
+    peer = spawn.Process(target=answer, args=(theirs,))
+    peer.start()
+    try:
+        yield peer.pid, ours.recv()
+    finally:
+        os.kill(peer.pid, signal.SIGKILL)
+        peer.join()
+
+
+@unittest.skipIf(MISSING, MISSING)
+class GivenUp(unittest.TestCase):
+    """Who gives up waiting has closed the comm: no answer to an earlier question comes to a later one."""
+
+    @run_for(SOON)
+    async def test_a_cancelled_read_closes(self):
+        async with Pair() as pair:
+            await pair.there.write("before")
+            await pair.here.write("before")
+            self.assertEqual(await pair.there.read(), "before")
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(pair.there.read(), 0.05)
+            self.assertTrue(pair.there.closed())
+            with self.assertRaises(CommClosedError):
+                await pair.there.write("after")
+            self.assertEqual(await pair.here.read(), "before")
+            with self.assertRaises(CommClosedError):
+                await pair.here.read()
+
+    @run_for(SOON)
+    async def test_a_cancelled_write_closes(self):
+        async with Pair() as pair:
+            with dask.config.set({"distributed.comm.wherry.unsent-limit": "10 MB"}):
+                with self.assertRaises(asyncio.TimeoutError):
+                    await asyncio.wait_for(self.write_on(pair.here), 0.3)
+            self.assertTrue(pair.here.closed())
+
+    async def write_on(self, comm):
+        for _ in range(8):
+            await comm.write({"x": to_serialize(np.ones(1_000_000))})
+
+    def test_a_question_to_a_stopped_process(self):
+        async def ask(pid, address, size):
+            comm = await connect(address)
+            self.assertEqual((await send_recv(comm, op="first"))["op"], "first")
+            os.kill(pid, signal.SIGSTOP)
+            start = time.monotonic()
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(send_recv(comm, op="second", data=bytes(size)), 0.5)
+            self.assertTrue(comm.closed())
+            return time.monotonic() - start
+
+        for size in (10, 20_000_000):
+            with self.subTest(size), other_process() as peer:
+                # Politely closing what it does not read would take it five seconds more.
+                self.assertLess(asyncio.run(asyncio.wait_for(ask(*peer, size), SOON)), 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
