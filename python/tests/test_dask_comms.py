@@ -13,7 +13,7 @@ from kit import run_for
 try:
     import dask
     import numpy as np
-    from distributed.comm import CommClosedError, connect, listen
+    from distributed.comm import CommClosedError, connect, listen, registry
     from distributed.core import send_recv
     from distributed.protocol import to_serialize
 
@@ -94,6 +94,31 @@ class GivenUp(unittest.TestCase):
             with self.subTest(size), other_process() as peer:
                 # Politely closing what it does not read would take it five seconds more.
                 self.assertLess(asyncio.run(asyncio.wait_for(ask(*peer, size), SOON)), 4)
+
+
+@unittest.skipIf(MISSING, MISSING)
+class Listeners(unittest.TestCase):
+    @run_for(SOON)
+    async def test_a_stop_leaves_what_has_connected(self):
+        """Also where the listener waits for the other half of the handshake."""
+        listener = await listen("wherry://127.0.0.1:0", echo)
+        backend = registry.get_backend("wherry")
+        comm = await backend.get_connector().connect(listener.contact_address.split("://")[1])
+        await comm.read()
+        listener.stop()
+        await asyncio.sleep(0.05)
+        await comm.write(comm.handshake_info())
+        await comm.write("there")
+        self.assertEqual(await comm.read(), "there")
+        comm.abort()
+
+    @run_for(SOON)
+    async def test_each_side_knows_the_other_by_the_same_address(self):
+        """Also where the processes have a link already, by an older listener."""
+        async with Pair() as first, Pair() as second:
+            for pair in (first, second):
+                self.assertEqual(pair.there.local_address, pair.here.peer_address)
+                self.assertEqual(pair.there.peer_address, pair.here.local_address)
 
 
 if __name__ == "__main__":

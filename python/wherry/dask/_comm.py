@@ -216,15 +216,15 @@ class WherryListener(BaseListener):
         listener, self._listener = self._listener, None
         if listener is not None:
             listener.close()
-        if hasattr(self, "abort_handshaking_comms"):
-            self.abort_handshaking_comms()
 
     async def _accepted(self, ep: "wherry.Endpoint") -> None:
         if self._listener is None:
             ep.abort()
             return
-        comm = WherryComm(ep, self.prefix, _text(ep.local_address), _text(ep.remote_address),
-                          self.deserialize)
+        local = ep.local_address
+        if isinstance(local, tuple):  # that of the link, which may be older than this listener
+            local = (local[0], self.get_host_port()[1])
+        comm = WherryComm(ep, self.prefix, _text(local), _text(ep.remote_address), self.deserialize)
         comm.allow_offload = self.allow_offload
         try:
             await self.on_connection(comm)
