@@ -2,6 +2,7 @@
 """What distributed expects of any comm without saying so.  Needs it: tests/dask_env.py makes an environment that has it."""
 import asyncio
 import contextlib
+import copy
 import multiprocessing
 import os
 import signal
@@ -19,6 +20,7 @@ try:
 
     import wherry.dask  # serves wherry://, also where the package is not installed
     from dask_kit import Pair, echo
+    from wherry.dask import _config
     MISSING = None
 except ImportError as error:
     MISSING = str(error)
@@ -119,6 +121,24 @@ class Listeners(unittest.TestCase):
             for pair in (first, second):
                 self.assertEqual(pair.there.local_address, pair.here.peer_address)
                 self.assertEqual(pair.there.peer_address, pair.here.local_address)
+
+
+@unittest.skipIf(MISSING, MISSING)
+class Settings(unittest.TestCase):
+    def test_defaults_hold_where_the_configuration_was_emptied(self):
+        before = copy.deepcopy(dask.config.config)
+        try:
+            del dask.config.config["distributed"]["comm"]["wherry"]
+            self.assertIsNone(_config.secret())
+            self.assertEqual(_config.unsent_limit(), 64 << 20)
+            asyncio.run(asyncio.wait_for(self.talk(), SOON))
+        finally:
+            dask.config.config.update(before)
+
+    async def talk(self):
+        async with Pair(handler=echo) as pair:
+            await pair.here.write("there")
+            self.assertEqual(await pair.here.read(), "there")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,8 @@ _here = per_thread()
 
 
 def option(name: str) -> Any:
-    return dask.config.get(f"{SECTION}.{name}")
+    # Who empties the configuration, as distributed does around its tests, takes the defaults away, too.
+    return dask.config.get(f"{SECTION}.{name}", _defaults[name])
 
 
 def secret() -> Optional[str]:
