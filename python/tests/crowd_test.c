@@ -45,7 +45,7 @@ TEST(threads_of_the_process) {
     CHECK(comes_to_want(&c));
     atomic_store(&enough, true);
     pthread_join(thread, NULL);
-    look_after_ms(&c, 2);
+    look_after_ms(&c, 20);
     look_after_ms(&c, 20);
     CHECK(!c.wanted);
 }
@@ -78,10 +78,15 @@ TEST(asked_once_in_a_while) {
     (void)crowd_wants(&c, start);
     uint64_t looked = c.looked_ns;
     CHECK(looked == start);
-    c.wanted = true;
-    CHECK(crowd_wants(&c, start + CROWD_LOOK_NS - 1) && c.looked_ns == looked);
+    c.wanted = false;
+    CHECK(!crowd_wants(&c, start + CROWD_LOOK_NS - 1) && c.looked_ns == looked);
     (void)crowd_wants(&c, start + CROWD_LOOK_NS);
     CHECK(c.looked_ns == start + CROWD_LOOK_NS);
+    start = c.looked_ns;
+    c.wanted = true;
+    CHECK(crowd_wants(&c, start + CROWD_REST_NS - 1) && c.looked_ns == start);
+    (void)crowd_wants(&c, start + CROWD_REST_NS);
+    CHECK(c.looked_ns == start + CROWD_REST_NS);
 }
 
 TEST_MAIN()

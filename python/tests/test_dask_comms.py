@@ -8,6 +8,7 @@ import os
 import signal
 import time
 import unittest
+from unittest import mock
 
 from kit import run_for
 
@@ -125,6 +126,16 @@ class Listeners(unittest.TestCase):
 
 @unittest.skipIf(MISSING, MISSING)
 class Settings(unittest.TestCase):
+    @run_for(SOON)
+    async def test_the_pool_has_the_size_that_was_asked_for_or_suits_the_machine(self):
+        kept = _config.parse_bytes(_config.worker().context.config["pool_max"][0].replace("M", "MiB").replace("G", "GiB"))
+        self.assertTrue(256 << 20 <= kept <= 1 << 30, kept)
+        self.assertLessEqual(kept, max(256 << 20, _config.MEMORY_LIMIT // (8 * _config.CPU_COUNT)))
+        with dask.config.set({"distributed.comm.wherry.pool-max": "3M"}):
+            self.assertEqual(_config._make().context.config["pool_max"], ("3M", "option"))
+        with mock.patch.dict(os.environ, WHERRY_POOL_MAX="5M"):
+            self.assertEqual(_config._make().context.config["pool_max"], ("5M", "environment"))
+
     def test_defaults_hold_where_the_configuration_was_emptied(self):
         before = copy.deepcopy(dask.config.config)
         try:

@@ -2,8 +2,8 @@
 //
 // Whether others want the processor: a wait that spins then takes time from whom it waits for.
 //
-// Asked at most once a millisecond, by one thread: how much other threads of this process have computed since the last
-// time, and how many threads of the machine are running or want to.
+// Looked at by one thread, at most once a millisecond: how much other threads of this process have computed since the
+// last time, and how many threads of the machine are running or want to.
 #ifndef WHERRY_PYTHON_CROWD_H
 #define WHERRY_PYTHON_CROWD_H
 
@@ -16,6 +16,7 @@
 
 enum {
     CROWD_LOOK_NS = 1000000,  // a look costs some microseconds
+    CROWD_REST_NS = 10 * CROWD_LOOK_NS,  // to the next one where they do: it is they who pay for it
     CROWD_SHARE = 8,          // other threads of the process compute if they had 1/8 of the time
 };
 
@@ -56,10 +57,10 @@ static inline bool crowd_computes(crowd *c, uint64_t passed) {
     return had * CROWD_SHARE > (int64_t)passed;
 }
 
-// crowd_wants says it as of at most a millisecond before `now_ns`.
+// crowd_wants says it as of the last look before `now_ns`.
 static inline bool crowd_wants(crowd *c, uint64_t now_ns) {
     uint64_t passed = now_ns - c->looked_ns;
-    if (passed < CROWD_LOOK_NS)
+    if (passed < (c->wanted ? CROWD_REST_NS : CROWD_LOOK_NS))
         return c->wanted;
     c->looked_ns = now_ns;
     if (!c->processors)

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What ``distributed.comm.wherry`` says, and the worker that follows it: one per thread and running event loop."""
+import os
 from typing import Any, Dict, Optional
 
 import dask.config
 import wherry
+from dask.system import CPU_COUNT
 from dask.utils import parse_bytes
+from distributed.system import MEMORY_LIMIT
 from wherry._default import per_thread
 
 SECTION = "distributed.comm.wherry"
@@ -38,10 +41,17 @@ def unsent_limit() -> int:
     return int(parse_bytes(option("unsent-limit")))
 
 
+def _pool_max() -> int:
+    """Frames as large as Dask's come again and again: an eighth of a processor's share of the memory, within bounds."""
+    return int(min(max(MEMORY_LIMIT // (8 * CPU_COUNT), 256 << 20), 1 << 30))
+
+
 def _make() -> wherry.Worker:
     # They have the engine's names, with the hyphens that Dask writes; None: the engine's own default.
     settings = {name.replace("-", "_"): option(name)
                 for name in ("lanes", "interface", "progress", "spin-us", "pool-max")}
+    if settings["pool_max"] is None and "WHERRY_POOL_MAX" not in os.environ:
+        settings["pool_max"] = _pool_max()
     return wherry.Worker(wherry.Context(
         **{name: value for name, value in settings.items() if value is not None}))
 
