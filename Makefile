@@ -31,7 +31,7 @@ WERROR =
 test bench lint sanitize mutants matrix faults soak fuzz build-tests: WERROR = -Dwerror=true
 
 .NOTPARALLEL:
-.PHONY: help build build-tests demo test bench bench-types lint sanitize mutants matrix faults soak fuzz clean \
+.PHONY: help build build-tests demo test bench bench-types bench-dask lint sanitize mutants matrix faults soak fuzz clean \
         wheels install deps-build deps-test deps-lint deps-sanitize deps-bench
 
 help:
@@ -41,6 +41,7 @@ help:
 	@echo "make test       all tests that take seconds"
 	@echo "make bench      measure, beside the alternatives"
 	@echo "make bench-types  the datatype engine beside MPICH, Open MPI and the memory"
+	@echo "make bench-dask   Dask over Wherry beside tcp; ARGS=--ucxx: beside distributed-ucxx, too"
 	@echo "make lint       format, includes, API and ABI, clang-tidy; builds with gcc, clang and no UCX"
 	@echo "make sanitize   the tests under address+undefined and under thread"
 	@echo "make mutants    break one line at a time; the named test must notice"
@@ -87,6 +88,9 @@ bench: deps-bench build
 bench-types: deps-bench build
 	@$(NINJA) -C build bench/types/bench-types bench/types/bench-type-calls
 	@$(PYTHON) bench/types/run.py --build build --all $(ARGS)
+
+bench-dask: deps-bench build
+	@$(PYTHON) bench/dask/run.py build $(ARGS)
 
 # With asserts, because they tell the analyzer what is true.  And a build without all that is optional, of which no
 # other target compiles the files that say so.
