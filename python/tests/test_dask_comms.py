@@ -5,6 +5,7 @@ import contextlib
 import copy
 import multiprocessing
 import os
+import pathlib
 import signal
 import time
 import unittest
@@ -15,6 +16,7 @@ from kit import run_for
 try:
     import dask
     import numpy as np
+    import yaml
     from distributed.comm import CommClosedError, connect, listen, registry
     from distributed.core import send_recv
     from distributed.protocol import to_serialize
@@ -126,6 +128,29 @@ class Listeners(unittest.TestCase):
 
 @unittest.skipIf(MISSING, MISSING)
 class Settings(unittest.TestCase):
+    def test_the_schema_describes_every_setting(self):
+        folder = pathlib.Path(_config.__file__).parent
+        known = yaml.safe_load((folder / "wherry-schema.yaml").read_text())
+        for key in ("distributed", "comm", "wherry"):
+            known = known["properties"][key]
+        self.assertEqual(list(known["properties"]), list(_config._defaults))
+        types = {"string": str, "integer": int, "null": type(None)}
+        for name, value in _config._defaults.items():
+            described = known["properties"][name]
+            self.assertGreater(len(described["description"]), 20, name)
+            if "enum" in described:
+                self.assertIn(value, described["enum"], name)
+            else:
+                allowed = described["type"] if isinstance(described["type"], list) else [described["type"]]
+                self.assertIsInstance(value, tuple(types[each] for each in allowed), name)
+
+    @run_for(SOON)
+    async def test_a_setting_that_does_not_exist_is_told(self):
+        with dask.config.set({"distributed.comm.wherry.spin_ms": 1}), self.assertLogs(_config.logger) as logs:
+            _config._make()
+        self.assertEqual(len(logs.output), 1)
+        self.assertIn("distributed.comm.wherry.spin-ms: there is no such setting", logs.output[0])
+
     @run_for(SOON)
     async def test_the_pool_has_the_size_that_was_asked_for_or_suits_the_machine(self):
         kept = _config.parse_bytes(_config.worker().context.config["pool_max"][0].replace("M", "MiB").replace("G", "GiB"))

@@ -1,28 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What ``distributed.comm.wherry`` says, and the worker that follows it: one per thread and running event loop."""
+import logging
 import os
+import pathlib
 from typing import Any, Dict, Optional
 
 import dask.config
 import wherry
+import yaml
 from dask.system import CPU_COUNT
 from dask.utils import parse_bytes
 from distributed.system import MEMORY_LIMIT
 from wherry._default import per_thread
 
 SECTION = "distributed.comm.wherry"
+logger = logging.getLogger(__name__)
 
-_defaults: Dict[str, Any] = {
-    "lanes": None,
-    "interface": None,
-    "progress": None,
-    "spin-us": None,
-    "pool-max": None,
-    "secret": None,
-    "unsent-limit": "64 MiB",
-    "cpus": None,
-}
-dask.config.update_defaults({"distributed": {"comm": {"wherry": _defaults}}})
+with open(pathlib.Path(__file__).with_name("wherry.yaml")) as file:
+    _shipped = yaml.safe_load(file)
+dask.config.update_defaults(_shipped)
+_defaults: Dict[str, Any] = _shipped["distributed"]["comm"]["wherry"]
 
 _here = per_thread()
 
@@ -46,7 +43,15 @@ def _pool_max() -> int:
     return int(min(max(MEMORY_LIMIT // (8 * CPU_COUNT), 256 << 20), 1 << 30))
 
 
+def _warn_of_unknown() -> None:
+    """A setting that nobody reads is a slip of whoever made it."""
+    names = {name.replace("_", "-") for name in dask.config.get(SECTION, None) or {}}
+    for name in sorted(names - _defaults.keys()):
+        logger.warning("%s.%s: there is no such setting; there are %s", SECTION, name, ", ".join(_defaults))
+
+
 def _make() -> wherry.Worker:
+    _warn_of_unknown()
     # They have the engine's names, with the hyphens that Dask writes; None: the engine's own default.
     settings = {name.replace("-", "_"): option(name)
                 for name in ("lanes", "interface", "progress", "spin-us", "pool-max")}
