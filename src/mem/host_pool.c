@@ -23,6 +23,7 @@ enum {
     KEPT_BITS = 16,   // log2 of WHI_HOST_KEPT
     SIZE_CLASSES = 24 * STEPS,
     NO_SIZE_CLASS = SIZE_CLASSES,  // too small or too large to be kept
+    SCARCE = 32 << 20,             // from here on a block is kept only where its like was missed
 };
 static_assert(WHI_HOST_KEPT == 1 << KEPT_BITS, "the first size class");
 
@@ -46,6 +47,10 @@ static whi_list size_classes[SIZE_CLASSES];
 static whi_list ages = {&ages, &ages};
 static whi_list watchers = {&watchers, &watchers};
 static size_t kept, limit;
+// Of each size class: when a block of it was freed last, 0: not lately; and whether one was allocated after that and
+// had to be made, so that keeping them pays.
+static uint64_t freed_ns[SIZE_CLASSES];
+static bool missed[SIZE_CLASSES];
 
 static block *block_of(void *data) {
     return (block *)((char *)data - WHI_HOST_ALIGN);
@@ -173,6 +178,8 @@ static block *reuse(unsigned size_class) {
         b = whi_container_of(whi_list_first(&size_classes[size_class]), block, peers);
         take_out(b);
         whi_pool_unpoison(data_of(b), b->capacity);
+    } else if (freed_ns[size_class]) {
+        missed[size_class] = true;
     }
     pthread_mutex_unlock(&lock);
     return b;
@@ -208,12 +215,20 @@ void *whi_host_alloc(size_t size) {
     return data_of(b);
 }
 
-// keep puts a block into the pool, at the cost of the oldest; false: it may not be kept.
+// is_wanted says whether a block that is being freed may be kept and had better be.
+static bool is_wanted(const block *b, uint64_t now) {
+    if (b->size_class == NO_SIZE_CLASS || b->capacity > limit)
+        return false;
+    freed_ns[b->size_class] = now;
+    return b->capacity < SCARCE || missed[b->size_class];
+}
+
+// keep puts a block into the pool, at the cost of the oldest; false: it is not kept.
 static bool keep(block *b) {
     whi_list out;
     uint64_t now = whi_clock_ns();
     take_lock();
-    bool fits = b->size_class != NO_SIZE_CLASS && b->capacity <= limit;
+    bool fits = is_wanted(b, now);
     shrink(fits ? limit - b->capacity : limit, &out);
     if (fits) {
         b->magic = MAGIC_KEPT;
@@ -274,10 +289,18 @@ void whi_host_unwatch(whi_host_watcher *watcher) {
     give_back_all(&out);
 }
 
+static void forget(unsigned size_class) {
+    freed_ns[size_class] = 0;
+    missed[size_class] = false;
+}
+
 size_t whi_host_trim(uint64_t before_ns) {
     whi_list out;
     whi_list_init(&out);
     take_lock();
+    for (unsigned i = 0; i < SIZE_CLASSES; i++)
+        if (freed_ns[i] <= before_ns)
+            forget(i);
     while (!whi_list_empty(&ages)) {
         block *b = whi_container_of(whi_list_first(&ages), block, age);
         if (b->since_ns > before_ns)

@@ -8,7 +8,7 @@
 // WHI_HOST_HUGE on they are mapped, aligned to it, and ask for huge pages.  A freed block is kept
 // as long as somebody watches the pool: a watcher gives back, from time to time, what has not been
 // used for a while, and says how much may be kept.  Where nobody watches, freeing gives back at
-// once.  Any thread may call all functions, a forked child too, where nobody watches at first.
+// once; blocks of 32 MiB or more, too, until one of their size class is missed.  Any thread may call all functions, a forked child too, where nobody watches at first.
 #ifndef WHI_MEM_HOST_POOL_H
 #define WHI_MEM_HOST_POOL_H
 

@@ -99,6 +99,27 @@ TEST(a_block_is_used_again) {
     CHECK_EQ_INT(kept(), 0);
 }
 
+TEST(large_ones_are_kept_once_they_were_missed) {
+    enum { LARGE = 40 * MIB, SAME_SIZE_CLASS = 39 * MIB, OTHER = 100 * MIB };
+    whi_host_watch(&watcher, (size_t)512 * MIB);
+    for (int turn = 0; turn < 2; turn++) {
+        put(get(LARGE));
+        CHECK_EQ_INT(kept(), 0);
+        put(get(OTHER));  // says nothing about the other size class
+        CHECK_EQ_INT(kept(), 0);
+        void *missed = get(SAME_SIZE_CLASS), *beside = get(LARGE);
+        put(missed);
+        put(beside);
+        CHECK_EQ_INT(kept(), 2 * LARGE);
+        CHECK(get(LARGE) == beside && get(LARGE) == missed);
+        put(missed);
+        put(beside);
+        // What lay unused for a while is forgotten with it.
+        CHECK_EQ_INT(whi_host_trim(whi_clock_ns()), 0);
+    }
+    whi_host_unwatch(&watcher);
+}
+
 TEST(the_bound_holds) {
     whi_host_watch(&watcher, 10 * MIB);
     void *ptr[8];
