@@ -38,6 +38,7 @@ SEES = {
     "fuzz": [*LOW, *ROOMS],  # decoders
     "include": [],
     "python": [],
+    "python/tests": ["src/base/test.h", "python"],
     "tests": ["src/base/test.h"],  # the frame of the unit tests, and nothing else internal
     # It stands where no user can: it joins two workers by a simulated network.
     "tests/kit_loop.c": ["src/base", "src/net", *ROOMS, "tests"],
