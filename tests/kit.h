@@ -71,9 +71,9 @@ typedef struct kit_side {
     wh_endpoint *accepted[KIT_EPS_MAX];  // since the case began, in order
     _Atomic unsigned accepted_count;
     unsigned taken;
-    struct kit_baton *baton;  // of two roles on one worker
-    struct kit_loop *loop;    // of the loop lane
-    unsigned anchors;         // endpoints that hold its links
+    struct kit_baton *baton;      // of two roles on one worker
+    struct kit_loop *loop;        // of the loop lane
+    unsigned anchors;             // endpoints that hold its links
     uint64_t wait_start, looked;  // of its last wait: when it began, and was last looked at
     int waited_ms;
     uint64_t rng;

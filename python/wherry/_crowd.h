@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 enum {
-    CROWD_LOOK_NS = 1000000,  // a look costs some microseconds
+    CROWD_LOOK_NS = 1000000,             // a look costs some microseconds
     CROWD_REST_NS = 10 * CROWD_LOOK_NS,  // to the next one where they do: it is they who pay for it
-    CROWD_SHARE = 8,          // other threads of the process compute if they had 1/8 of the time
+    CROWD_SHARE = 8,  // other threads of the process compute if they had 1/8 of the time
 };
 
 typedef struct crowd {
