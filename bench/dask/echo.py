@@ -16,7 +16,7 @@ if importlib.util.find_spec("wherry"):
     import wherry.dask  # noqa: F401  takes ucx:// over where nothing else has it
 
 WORDS = 1 << 17  # of 8 bytes: 1 MiB
-MESSAGES = {"ping": (0, 1000), "1 MiB": (WORDS, 150), "16 MiB": (16 * WORDS, 20), "200 MB": (25_000_000, 5)}
+MESSAGES = {"ping": (0, 1000), "1 MiB": (WORDS, 150), "16 MiB": (16 * WORDS, 20), "200 MB": (25_000_000, 10)}
 
 
 async def serve(protocol, addresses):
