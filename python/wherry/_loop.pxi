@@ -227,7 +227,7 @@ cdef class Driven:
         if self.c == NULL or not self.is_owner():
             return False
         if (self.waiting > 0 or self.spin_blocked or self.due or not self.spins()
-                or self.crowded()):
+                or (self.others.wanted and self.crowded(park_clock_ns()))):
             wh_worker_progress(self.c)
             return park_op_done(&op.c)
         if not self.scheduled and not self.pumping:
@@ -242,7 +242,7 @@ cdef class Driven:
                     break
             if until == 0:
                 until = park_clock_ns()
-                if self.yields_to_others and crowd_wants(&self.others, until):
+                if self.crowded(until):
                     return False
                 until += self.spin_ns
                 end = self.turn_start + SLICE_NS
@@ -269,9 +269,9 @@ cdef class Driven:
             self.luck = 1
         return False
 
-    cdef inline bint crowded(self):
-        """Whether others wanted the processor and still do; costs nothing where they did not."""
-        return self.others.wanted and crowd_wants(&self.others, park_clock_ns())
+    cdef inline bint crowded(self, uint64_t now):
+        """Whether others want the processor, and a wait minds them."""
+        return self.yields_to_others and crowd_wants(&self.others, now)
 
     cdef bint lingers(self):
         """Nothing moves: whether to go round again without sleeping.  Looks a while itself."""
@@ -280,7 +280,7 @@ cdef class Driven:
             if self.waiting <= 0 or not self.spins():
                 return False
             now = park_clock_ns()
-            if self.yields_to_others and crowd_wants(&self.others, now):
+            if self.crowded(now):
                 return False
             self.linger_until = now + self.spin_ns
         now = park_clock_ns()
