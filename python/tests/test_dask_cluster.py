@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import types
 import unittest
 from unittest import mock
@@ -20,6 +19,7 @@ try:
     import psutil
     from distributed import Client
 
+    from dask_kit import until
     from wherry.dask import DGX, LocalCluster, _pin, _place, _secret
     from wherry.topology import Nic, NumaNode, Topology, from_xml
     MISSING = None
@@ -195,14 +195,6 @@ def running(kind=None, **options):
     made = (kind or LocalCluster)(**{"dashboard_address": ":0", **options})
     with made as cluster, Client(cluster) as client:
         yield cluster, client
-
-
-def until(true):
-    limit = time.monotonic() + SOON
-    while not true():
-        if time.monotonic() > limit:
-            raise AssertionError("it has not come in time")
-        time.sleep(0.05)
 
 
 @unittest.skipIf(MISSING, MISSING)
