@@ -89,7 +89,9 @@ def work(protocol, progress):
 
 
 def draw(took):
-    subprocess.run([DASK, PLOT, PICTURE], input=json.dumps(took), text=True, check=True, timeout=WORK_SECONDS)
+    done = subprocess.run([DASK, PLOT, PICTURE], input=json.dumps(took), capture_output=True, text=True,
+                          timeout=WORK_SECONDS)
+    demand(done.returncode == 0, f"the picture failed: {done.stderr[-2000:]}")
     say(f"the picture: {PICTURE}")
 
 
