@@ -103,7 +103,8 @@ CASE(device_objects, 0) {
                     dev ? device_filled(me, frame_sizes[i], i) : kit_alloc(me, frame_sizes[i]);
                 if (!dev)
                     kit_fill(buf, frame_sizes[i], i);
-                frames[i] = (wh_frame){buf, frame_sizes[i], dev ? WH_MEM_SIM : WH_MEM_AUTO, 0};
+                frames[i] =
+                    (wh_frame){buf, frame_sizes[i], dev ? WH_MEM_SIM : WH_MEM_AUTO, 0, NULL};
             }
             BEGIN(&op, wh_object_send(me->ep, "header", 6, frames, FRAMES, sizeof(wh_frame), 1,
                                       opts, NULL));
@@ -120,7 +121,7 @@ CASE(device_objects, 0) {
         wh_frame given[FRAMES];
         for (int i = 0; i < FRAMES && round == 1; i++)
             given[i] = (wh_frame){i % 2 ? device(me, 200000) : kit_alloc(me, 200000), 200000,
-                                  WH_MEM_AUTO, 0};
+                                  WH_MEM_AUTO, 0, NULL};
         BEGIN(&op, wh_object_recv(me->ep, round == 1 ? given : NULL, round == 1 ? FRAMES : 0,
                                   sizeof(wh_frame), 1, WH_TAG_MASK_ALL, opts, NULL));
         END(&op, WH_OK);

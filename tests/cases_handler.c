@@ -72,7 +72,8 @@ static uint64_t begin_sends(kit_side *me, uint64_t count, bool may_fail) {
         bufs[i] = kit_alloc(me, size_of(i));
         kit_fill(bufs[i], size_of(i), i);
         numbers[i] = i;
-        wh_frame frames[2] = {{bufs[i], size_of(i), WH_MEM_AUTO, 0}, {small, 10, WH_MEM_AUTO, 0}};
+        wh_frame frames[2] = {{bufs[i], size_of(i), WH_MEM_AUTO, 0, NULL},
+                              {small, 10, WH_MEM_AUTO, 0, NULL}};
         const wh_op_opts *opts = kit_opts(&ops[i]);
         wh_status st;
         UNTIL_POLLED((st = wh_object_send(me->ep, &numbers[i], 8, frames, 2, sizeof(wh_frame), TAG,
@@ -228,7 +229,7 @@ CASE(handler_flood, 0) {
     if (me->role == 0) {
         static kit_op flood[N];
         static char frame[200];
-        wh_frame frames[1] = {{frame, sizeof(frame), WH_MEM_AUTO, 0}};
+        wh_frame frames[1] = {{frame, sizeof(frame), WH_MEM_AUTO, 0, NULL}};
         SYNC();
         for (int i = 0; i < N; i++) {
             const wh_op_opts *opts = kit_opts(&flood[i]);

@@ -101,7 +101,7 @@ static wh_status on_am(wh_am *am, void *arg) {
 static void send_last(kit_side *me, wh_endpoint *ep, const last_round *r) {
     char *buf = kit_alloc(me, r->size);
     kit_fill(buf, r->size, r->size);
-    wh_frame frame = {buf, r->size, WH_MEM_AUTO, 0};
+    wh_frame frame = {buf, r->size, WH_MEM_AUTO, 0, NULL};
     kit_op op, close;
     const wh_op_opts *opts = kit_opts(&op);
     if (r->kind == LAST_TAG)

@@ -101,7 +101,7 @@ CASE(object_frames_at_the_limit, 0) {
     const shape most = {64, 100000, 2};
     if (me->role == 0) {
         static char byte;
-        wh_frame frame = {&byte, 1, WH_MEM_HOST, 0};
+        wh_frame frame = {&byte, 1, WH_MEM_HOST, 0, NULL};
         REQUIRE_STATUS(wh_object_send(me->ep, NULL, 0, &frame, WH_OBJECT_FRAMES_MAX + 1,
                                       sizeof(wh_frame), 1, NULL, NULL),
                        WH_EINVAL);
@@ -126,7 +126,7 @@ CASE(object_order_and_separation_from_tags, 0) {
         static uint64_t numbers[N];
         for (uint64_t i = 0; i < N; i++) {
             numbers[i] = i;
-            frames[i] = (wh_frame){big, i % 2 ? sizeof(big) : 10, WH_MEM_AUTO, 0};
+            frames[i] = (wh_frame){big, i % 2 ? sizeof(big) : 10, WH_MEM_AUTO, 0, NULL};
             const wh_op_opts *opts = kit_opts(&ops[i]);
             BEGIN(&ops[i], wh_object_send(me->ep, &numbers[i], 8, &frames[i], 1, sizeof(wh_frame),
                                           1, opts, NULL));
@@ -162,10 +162,10 @@ CASE(object_into_given_destinations, 0) {
         // 0: all given; 1: some; 2: one too short; 3: all, before anything comes
         wh_frame frames[5];
         for (size_t i = 0; i < 5; i++)
-            frames[i] = (wh_frame){kit_alloc(me, 50010), 50010, WH_MEM_AUTO, 0};
+            frames[i] = (wh_frame){kit_alloc(me, 50010), 50010, WH_MEM_AUTO, 0, NULL};
         void *kept = frames[1].data;
         if (round == 1)
-            frames[1] = (wh_frame){NULL, 0, WH_MEM_AUTO, 0};
+            frames[1] = (wh_frame){NULL, 0, WH_MEM_AUTO, 0, NULL};
         if (round == 2)
             frames[3].size = 100;
         kit_op op;
@@ -346,7 +346,7 @@ CASE(object_allocator_answers_later, 0) {
             char *data = kit_alloc(me, 100010), *copies[5];
             for (size_t i = 0; i < 5; i++) {
                 copies[i] = kit_alloc(me, 100010);
-                frames[i] = (wh_frame){copies[i], frame_size(&s, i), WH_MEM_AUTO, 0};
+                frames[i] = (wh_frame){copies[i], frame_size(&s, i), WH_MEM_AUTO, 0, NULL};
                 kit_fill(copies[i], frames[i].size, i);
             }
             kit_fill(data, 8, 77);
@@ -397,7 +397,8 @@ CASE(object_allocator_refuses, 0) {
     const wh_op_opts *opts = kit_opts(&op);
     char *data = kit_alloc(me, 100000);
     if (me->role == 0) {
-        wh_frame frames[2] = {{data, 100000, WH_MEM_AUTO, 0}, {data, 5, WH_MEM_AUTO, 0}};
+        wh_frame frames[2] = {{data, 100000, WH_MEM_AUTO, 0, NULL},
+                              {data, 5, WH_MEM_AUTO, 0, NULL}};
         BEGIN(&op, wh_object_send(me->ep, data, 8, frames, 2, sizeof(wh_frame), 1, opts, &op.req));
         END(&op, WH_EREJECTED);
     } else {
@@ -434,9 +435,9 @@ static void run_abort_inside(kit_side *me, bool unexpected) {
     char *data = kit_alloc(me, 100000);
     if (me->role == 0) {
         SYNC();
-        wh_frame frames[3] = {{data, 100000, WH_MEM_AUTO, 0},
-                              {data, 5, WH_MEM_AUTO, 0},
-                              {data, 90000, WH_MEM_AUTO, 0}};
+        wh_frame frames[3] = {{data, 100000, WH_MEM_AUTO, 0, NULL},
+                              {data, 5, WH_MEM_AUTO, 0, NULL},
+                              {data, 90000, WH_MEM_AUTO, 0, NULL}};
         BEGIN(&op, wh_object_send(me->ep, data, 8, frames, 3, sizeof(wh_frame), 1, opts, &op.req));
         if (unexpected)
             kit_send(me, me->ep, data, 1, 2);

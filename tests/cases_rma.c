@@ -201,6 +201,63 @@ CASE(rma_sizes_users, 0) {
 }
 
 // Both roles add to the same words, over the network and with C11 atomics; nothing is lost.
+// A layout here, its packed bytes there.
+static void typed_put_and_get(kit_side *me, bool ours) {
+    enum { STRIDE = 3 };
+    static const size_t words[] = {1, 100, 3000, 300000};
+    if (me->role == 1) {
+        serve_until_met(me, ours, MEMORY);
+        return;
+    }
+    wh_rkey *rkey = recv_key(me);
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+        size_t n = words[i];
+        wh_type *column = NULL;
+        REQUIRE_STATUS(
+            wh_type_create_vector((int64_t)n, 1, STRIDE, wh_type_basic(WH_TYPE_INT64), &column),
+            WH_OK);
+        int64_t *from = kit_alloc(me, n * STRIDE * 8), *to = kit_alloc(me, n * STRIDE * 8);
+        int64_t *there = kit_alloc(me, n * 8);
+        for (size_t k = 0; k < n * STRIDE; k++) {
+            from[k] = (int64_t)(k * 7 + i);
+            to[k] = -1;
+        }
+        kit_op op;
+        (void)kit_opts(&op);
+        op.opts.type = column;
+        BEGIN(&op, wh_put(rkey, 16, from, 1, &op.opts, &op.req));
+        END(&op, WH_OK);
+        REQUIRE_INT(op.result.size, n * 8);
+        flush(me, WH_OK);
+        get(me, rkey, 16, there, n * 8, WH_OK);
+        (void)kit_opts(&op);
+        op.opts.type = column;
+        BEGIN(&op, wh_get(rkey, 16, to, 1, &op.opts, &op.req));
+        END(&op, WH_OK);
+        for (size_t k = 0; k < n * STRIDE; k++) {
+            REQUIRE_INT(to[k], k % STRIDE ? -1 : from[k]);
+            REQUIRE(k % STRIDE || there[k / STRIDE] == from[k]);
+        }
+        (void)kit_opts(&op);
+        op.opts.type = column;
+        REQUIRE_STATUS(wh_put(rkey, MEMORY - 7, from, 1, &op.opts, NULL), WH_EBOUNDS);
+        wh_type_release(column);
+        free(from);
+        free(to);
+        free(there);
+    }
+    MEET();
+    wh_rkey_close(rkey);
+}
+
+CASE(rma_typed_ours, 0) {
+    typed_put_and_get(me, true);
+}
+
+CASE(rma_typed_users, 0) {
+    typed_put_and_get(me, false);
+}
+
 CASE(rma_atomics_add_up, 0) {
     enum { ADDS = 300 };
     bool owner = me->role == 1;

@@ -42,7 +42,7 @@ static void step_send(int side, int ep, model_kind kind) {
     wh_request **req = model_chance(70) ? &o->req : NULL;
     wh_frame frames[3];
     for (int i = 0; i < 3; i++)
-        frames[i] = (wh_frame){i == 1 ? NULL : o->buf, i == 1 ? 0 : m->size, WH_MEM_AUTO, 0};
+        frames[i] = (wh_frame){i == 1 ? NULL : o->buf, i == 1 ? 0 : m->size, WH_MEM_AUTO, 0, NULL};
     if (kind == TAG)
         model_began(o, wh_tag_send(handle, o->buf, m->size, m->tag, &opts, req));
     else if (kind == AM)

@@ -10,7 +10,14 @@
 //
 // It completes inside progress, and its callback runs there, or in the worker's destroy.  What ends
 // by a cancel, a close or an abort of the owner's may have its final status when that call returns.
-// The buffer is borrowed from the call until the completion.  Pass `req` to get a handle that you
+// The buffer is borrowed from the call until the completion.
+//
+// With opts->type a buffer of an operation is a layout (type.h): its pointer is the origin, and its
+// size counts elements of the type, not bytes.  What travels are the packed bytes, as wh_pack would
+// make them, but nobody has to make them first: the library produces and consumes them as they move.
+// The two sides may have different layouts.  Sizes of results are bytes.  The type is retained.
+//
+// Pass `req` to get a handle that you
 // free with wh_request_free; pass NULL and the library frees it.  A handle may be asked, waited
 // for, cancelled and freed from any thread.
 #ifndef WHERRY_REQUEST_H
@@ -21,6 +28,7 @@
 
 #include <wherry/mem.h>
 #include <wherry/status.h>
+#include <wherry/type.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -61,6 +69,7 @@ typedef struct wh_op_opts {  // zero in any field means its default
     void *arg;               // of done
     wh_result *result;       // filled when the call returns WH_OK
     const wh_allocator *allocator;  // of an object receive: who allocates its frames, of any kind
+    const wh_type *type;            // of the buffer; default: bytes
 } wh_op_opts;
 #ifndef __cplusplus
 #define WH_OP_OPTS(...) (&(wh_op_opts){.size = sizeof(wh_op_opts), __VA_ARGS__})

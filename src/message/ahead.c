@@ -106,7 +106,7 @@ static wh_request *bring(whi_message *msg) {
     }
     msg->size = (uint32_t)msg->length;
     msg->prefetch = req;
-    req->buf = (whi_buffer){msg->body, msg->size, WH_MEM_HOST, 0, WH_OK};
+    req->buf = whi_buffer_host(msg->body, msg->size);
     req->arg = msg;
     req->tag = msg->tag;
     req->length = msg->length;

@@ -150,8 +150,7 @@ static const whi_req_ops am_recv_ops = {.text = "active message receive",
 
 static wh_status fill_request(wh_request *req, uint16_t id, const void *header, size_t header_size,
                               const void *buf, size_t size, const wh_op_opts *opts) {
-    wh_status st = whi_buffer_resolve(&req->buf, buf, size, opts ? opts->mem : WH_MEM_AUTO,
-                                      opts ? opts->device : 0);
+    wh_status st = whi_req_buffer(&req->buf, buf, size, opts);
     am_own *own = am_of(req);
     if (st == WH_OK && header_size) {
         own->header = whi_memdup(header, header_size);
@@ -159,16 +158,17 @@ static wh_status fill_request(wh_request *req, uint16_t id, const void *header, 
     }
     own->id = id;
     own->header_size = (uint16_t)header_size;
-    req->length = size;
-    req->result = (wh_result){.size = size};
+    req->length = req->buf.size;
+    req->result = (wh_result){.size = req->buf.size};
     return st;
 }
 
 wh_status wh_am_send(wh_endpoint *ep, uint16_t id, const void *header, size_t header_size,
                      const void *buf, size_t size, const wh_op_opts *opts, wh_request **out) {
-    if (!ep || (!buf && size) || (!header && header_size) || header_size > WH_AM_HEADER_MAX)
-        return WH_EINVAL;
     WHI_OP_OPTS(opts);
+    if (!ep || whi_req_no_buffer(buf, size, opts) || (!header && header_size) ||
+        header_size > WH_AM_HEADER_MAX)
+        return WH_EINVAL;
     if (whi_plain_space(ep, header_size + size, opts) && whi_plain_memory(opts) &&
         send_at_once(ep, id, header, header_size, buf, size) == WH_OK) {
         if (out)
@@ -343,8 +343,7 @@ static wh_status am_recv_owned(wh_am *am, void *buf, size_t size, const wh_op_op
     wh_request *req = whi_req_new(ep->worker, ep, &am_recv_ops, opts, out != NULL);
     if (!req)
         return WH_ENOMEM;
-    wh_status st = whi_buffer_resolve(&req->buf, buf, size, opts ? opts->mem : WH_MEM_AUTO,
-                                      opts ? opts->device : 0);
+    wh_status st = whi_req_buffer(&req->buf, buf, size, opts);
     bool announced = held->flags & WHI_FLAG_ANNOUNCED;
     if (st == WH_OK && (gone(held) || (announced && ep->state != WHI_EP_OPEN)))
         st = WH_ECANCELLED;  // nobody is there to ask for the payload
@@ -363,9 +362,9 @@ static wh_status am_recv_owned(wh_am *am, void *buf, size_t size, const wh_op_op
 }
 
 wh_status wh_am_recv(wh_am *am, void *buf, size_t size, const wh_op_opts *opts, wh_request **out) {
-    if (!am || (!buf && size))
-        return WH_EINVAL;
     WHI_OP_OPTS(opts);
+    if (!am || whi_req_no_buffer(buf, size, opts))
+        return WH_EINVAL;
     return WHI_OWNED(am->ep->worker, am_recv_owned(am, buf, size, opts, out));
 }
 

@@ -5,65 +5,190 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
-#include "mem/mem.h"
+#include "type/pack.h"
 
-wh_status whi_buffer_resolve(whi_buffer *buf, const void *ptr, uint64_t size, wh_mem_kind kind,
-                             int device) {
-    *buf = (whi_buffer){(void *)(uintptr_t)ptr, size, kind, device, WH_OK};
+// find_kind finds out what memory is at `at`, the first byte that is used.
+static wh_status find_kind(whi_buffer *buf, wh_mem_kind kind, const void *at) {
+    buf->kind = (uint8_t)kind;
     if (kind == WH_MEM_AUTO) {
         buf->kind = WH_MEM_HOST;
-        if (whi_mem_devices() && size) {
+        if (whi_mem_devices() && buf->size) {
             wh_mem_info info;
-            whi_mem_query(ptr, &info);
-            buf->kind = info.kind;
+            whi_mem_query(at, &info);
+            buf->kind = (uint8_t)info.kind;
             buf->device = info.device;
         }
     }
-    return whi_mem_ops_of(buf->kind) ? WH_OK : WH_ENOTSUP;
+    return whi_mem_ops_of((wh_mem_kind)buf->kind) ? WH_OK : WH_ENOTSUP;
+}
+
+// lay_out gives a buffer of `size` elements its layout; one that is a single run needs none.
+static wh_status lay_out(whi_buffer *buf, const wh_type *type) {
+    int64_t total;
+    const whi_plan *plan;
+    if (buf->size > INT64_MAX)
+        return WH_EINVAL;
+    int64_t count = (int64_t)buf->size;
+    wh_status st = whi_packed_check("opts->type", buf->ptr, count, type, &total);
+    if (st == WH_OK)
+        st = whi_plan_get(type, WHI_BYTES, &plan);
+    if (st != WH_OK)
+        return st;
+    buf->size = (uint64_t)total;
+    if (!total)
+        return WH_OK;
+    if (plan->normal.runs == 1 && (count == 1 || type->at.ub - type->at.lb == type->at.size)) {
+        buf->ptr = (char *)buf->ptr + plan->normal.start;
+        return WH_OK;
+    }
+    buf->typed = whi_malloc(sizeof(*buf->typed));
+    if (!buf->typed)
+        return WH_ENOMEM;
+    *buf->typed = (whi_typed){.type = wh_type_retain(whi_type_mutable(type)), .count = count};
+    return WH_OK;
+}
+
+wh_status whi_buffer_resolve_any(whi_buffer *buf, const void *ptr, uint64_t size, wh_mem_kind kind,
+                                 int device, const wh_type *type) {
+    *buf = (whi_buffer){.ptr = (void *)(uintptr_t)ptr, .size = size, .device = device};
+    wh_status st = type ? lay_out(buf, type) : WH_OK;
+    if (st == WH_OK)
+        st = find_kind(buf, kind, (char *)buf->ptr + (buf->typed ? type->at.true_lb : 0));
+    if (st != WH_OK)
+        whi_buffer_release(buf);
+    buf->direct = buf->kind == WH_MEM_HOST && !buf->typed;
+    return st;
+}
+
+void whi_buffer_drop_layout(whi_buffer *buf) {
+    whi_typed *typed = buf->typed;
+    buf->typed = NULL;
+    wh_cursor_destroy(typed->cursor);
+    wh_type_release(whi_type_mutable(typed->type));
+    whi_free(typed);
 }
 
 // note keeps the first error of a buffer's chunks, and logs it.
 static void note(whi_buffer *buf, wh_status st, const char *what) {
     if (st == WH_OK || buf->failed)
         return;
-    buf->failed = st;
+    buf->failed = (int16_t)st;
     whi_log(WHI_ERROR, "E-MEM-01", "%llu bytes of %s memory cannot be %s: %s",
-            (unsigned long long)buf->size, wh_mem_kind_name(buf->kind), what, wh_status_text(st));
+            (unsigned long long)buf->size, wh_mem_kind_name((wh_mem_kind)buf->kind), what,
+            wh_status_text(st));
+}
+
+// move_dense copies between a part of memory of any kind, from `at` on, and host memory.
+static wh_status move_dense(const whi_buffer *buf, char *at, char *host, size_t size, bool read) {
+    const whi_mem_ops *ops = whi_mem_ops_of((wh_mem_kind)buf->kind);
+    return read ? whi_mem_copy(&whi_mem_host, host, ops, at, size)
+                : whi_mem_copy(ops, at, &whi_mem_host, host, size);
+}
+
+// move_runs does so with the packed bytes from `offset` on of a layout on a device.
+static wh_status move_runs(const whi_buffer *buf, uint64_t offset, char *host, size_t size,
+                           bool read) {
+    enum { BATCH = 64 };
+    const whi_typed *typed = buf->typed;
+    while (size) {
+        struct iovec runs[BATCH];
+        int64_t count;
+        size_t bytes;
+        wh_status st = wh_iov_bytes(buf->ptr, typed->count, typed->type, offset, size, runs, BATCH,
+                                    &count, &bytes);
+        if (st != WH_OK)
+            return st;
+        offset += bytes;
+        size -= bytes;
+        for (int64_t i = 0; i < count; i++) {
+            st = move_dense(buf, runs[i].iov_base, host, runs[i].iov_len, read);
+            if (st != WH_OK)
+                return st;
+            host += runs[i].iov_len;
+        }
+    }
+    return WH_OK;
+}
+
+// move_once moves a part without regard to others.
+static wh_status move_once(const whi_buffer *buf, uint64_t offset, char *host, size_t size,
+                           bool read) {
+    const whi_typed *typed = buf->typed;
+    size_t moved;
+    if (!typed)
+        return move_dense(buf, (char *)buf->ptr + offset, host, size, read);
+    if (buf->kind != WH_MEM_HOST)
+        return move_runs(buf, offset, host, size, read);
+    return read ? wh_pack(buf->ptr, typed->count, typed->type, offset, host, size, WH_PACK_CACHED,
+                          &moved)
+                : wh_unpack(host, size, buf->ptr, typed->count, typed->type, offset, 0, &moved);
 }
 
 wh_status whi_buffer_read(const whi_buffer *buf, uint64_t offset, void *host, size_t size) {
-    return whi_mem_copy(&whi_mem_host, host, whi_mem_ops_of(buf->kind),
-                        (const char *)buf->ptr + offset, size);
+    return size ? move_once(buf, offset, host, size, true) : WH_OK;
 }
 
-// The spans of device memory: `base` is the offset in the buffer.  A lane has promised the chunk by now, so that one which
+wh_status whi_buffer_write(const whi_buffer *buf, uint64_t offset, const void *host, size_t size) {
+    return size ? move_once(buf, offset, (char *)(uintptr_t)host, size, false) : WH_OK;
+}
+
+// need_cursor makes the cursor of a layout in host memory, which sees its parts as one message.
+static wh_status need_cursor(whi_buffer *buf, unsigned flags) {
+    whi_typed *typed = buf->typed;
+    if (!typed || typed->cursor || buf->kind != WH_MEM_HOST)
+        return WH_OK;
+    return wh_cursor_create(buf->ptr, typed->count, typed->type, flags, &typed->cursor);
+}
+
+wh_status whi_buffer_prepare(whi_buffer *buf) {
+    // What is packed is read at once, by another processor that shares a cache or by the kernel.
+    return need_cursor(buf, WH_PACK_CACHED);
+}
+
+void whi_buffer_finish(whi_buffer *buf) {
+    if (buf->typed && buf->typed->cursor)
+        buf->failed = buf->failed ? buf->failed : (int16_t)wh_cursor_flush(buf->typed->cursor);
+}
+
+// The spans of what is not direct: `base` is the offset in the buffer.  A lane has promised the chunk by now, so that one which
 // fails goes as zeros; what comes after it tells that the transfer has failed.
-static void from_device(void *ctx, uint64_t offset, void *host, size_t size) {
+static void read_part(void *ctx, uint64_t offset, void *host, size_t size) {
     whi_buffer *buf = ctx;
-    wh_status st = buf->failed ? buf->failed : whi_buffer_read(buf, offset, host, size);
+    wh_status st = buf->failed ? (wh_status)buf->failed : whi_buffer_prepare(buf);
+    size_t moved;
+    if (st == WH_OK)
+        st = buf->typed && buf->typed->cursor
+                 ? wh_cursor_pack(buf->typed->cursor, offset, host, size, &moved)
+                 : whi_buffer_read(buf, offset, host, size);
     if (st != WH_OK)
         memset(host, 0, size);
     note(buf, st, "read");
 }
 
-static void to_device(void *ctx, uint64_t offset, void *host, size_t size) {
+static void write_part(void *ctx, uint64_t offset, void *host, size_t size) {
     whi_buffer *buf = ctx;
-    const whi_mem_ops *ops = whi_mem_ops_of(buf->kind);
-    note(buf, whi_mem_copy(ops, (char *)buf->ptr + offset, &whi_mem_host, host, size), "written");
+    size_t moved;
+    wh_status st = need_cursor(buf, 0);
+    if (st == WH_OK)
+        st = buf->typed && buf->typed->cursor
+                 ? wh_cursor_unpack(buf->typed->cursor, offset, host, size, &moved)
+                 : whi_buffer_write(buf, offset, host, size);
+    note(buf, st, "written");
 }
 
 static whi_span span_of(const whi_buffer *buf, uint64_t offset,
                         void (*move)(void *, uint64_t, void *, size_t)) {
-    if (buf->kind == WH_MEM_HOST)
+    if (buf->direct)
         return (whi_span){.ptr = (char *)buf->ptr + offset};
     return (whi_span){.move = move, .ctx = (void *)(uintptr_t)buf, .base = offset};
 }
 
 whi_span whi_buffer_source(const whi_buffer *buf, uint64_t offset) {
-    return span_of(buf, offset, from_device);
+    return span_of(buf, offset, read_part);
 }
 
 whi_span whi_buffer_sink(const whi_buffer *buf, uint64_t offset) {
-    return span_of(buf, offset, to_device);
+    return span_of(buf, offset, write_part);
 }

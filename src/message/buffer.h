@@ -2,36 +2,84 @@
 //
 // Buffer: the user's memory that a message comes from or goes to, the host's or a device's, and its spans for lanes.
 //
-// It is borrowed from the user; what is here belongs to a request, and to its worker's owner thread.
+// Most are direct: host memory with one byte behind the other.  All others are moved by functions, a part at a time: device
+// memory by copies, a layout (wherry/type.h) by packing and unpacking, a layout on a device by a copy for each of its runs.
+// Who takes a short way for host memory asks `direct`.
+//
+// The memory is borrowed from the user; what is here belongs to a request, and to its worker's owner thread.
 #ifndef WHI_MESSAGE_BUFFER_H
 #define WHI_MESSAGE_BUFFER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <wherry/mem.h>
+#include <wherry/pack.h>
 #include <wherry/status.h>
 
+#include "mem/mem.h"
 #include "net/lane.h"
 
+// The layout of a buffer that is not one run.  Holds the type; belongs to the buffer.
+typedef struct whi_typed {
+    const wh_type *type;
+    int64_t count;
+    wh_cursor *cursor;  // NULL until it is moved in parts
+} whi_typed;
+
 typedef struct whi_buffer {
-    void *ptr;
-    uint64_t size;
-    wh_mem_kind kind;
+    void *ptr;       // of a layout: its origin
+    uint64_t size;   // bytes that travel
+    uint8_t kind;    // wh_mem_kind
+    bool direct;     // host memory, `size` bytes from ptr on
+    int16_t failed;  // wh_status: the first error of a chunk's copy to or from it
     int device;
-    wh_status failed;  // the first error of a chunk's copy to or from it, if it is a device's
+    whi_typed *typed;  // NULL: its bytes lie one behind the other
 } whi_buffer;
 
-// whi_buffer_resolve fills in a buffer and, if asked, finds out its kind of memory; WH_ENOTSUP for one that nothing here
-// serves.
-wh_status whi_buffer_resolve(whi_buffer *buf, const void *ptr, uint64_t size, wh_mem_kind kind,
-                             int device);
+// whi_buffer_host makes a direct buffer.
+static inline whi_buffer whi_buffer_host(const void *ptr, uint64_t size) {
+    return (whi_buffer){
+        .ptr = (void *)(uintptr_t)ptr, .size = size, .kind = WH_MEM_HOST, .direct = true};
+}
+
+// whi_buffer_plain says whether what is described so is bytes of host memory.
+static inline bool whi_buffer_plain(wh_mem_kind kind, const wh_type *type) {
+    return !type && (kind == WH_MEM_HOST || (kind == WH_MEM_AUTO && !whi_mem_devices()));
+}
+
+// whi_buffer_resolve fills in a buffer of `size` bytes or, with a type, elements, and if asked, finds out its kind of memory.
+// End it with whi_buffer_release.  WH_ENOTSUP for a kind that nothing here serves; WH_EINVAL for what is no type, or too large.
+wh_status whi_buffer_resolve_any(whi_buffer *buf, const void *ptr, uint64_t size, wh_mem_kind kind,
+                                 int device, const wh_type *type);
+static inline wh_status whi_buffer_resolve(whi_buffer *buf, const void *ptr, uint64_t size,
+                                           wh_mem_kind kind, int device, const wh_type *type) {
+    if (!whi_buffer_plain(kind, type))
+        return whi_buffer_resolve_any(buf, ptr, size, kind, device, type);
+    *buf = whi_buffer_host(ptr, size);
+    return WH_OK;
+}
+
+// whi_buffer_release ends a buffer; the memory stays the user's.
+void whi_buffer_drop_layout(whi_buffer *buf);
+static inline void whi_buffer_release(whi_buffer *buf) {
+    if (buf->typed)
+        whi_buffer_drop_layout(buf);
+}
 
 // whi_buffer_source and whi_buffer_sink make the span of a buffer from `offset` on.  A buffer outlives its spans.
 whi_span whi_buffer_source(const whi_buffer *buf, uint64_t offset);
 whi_span whi_buffer_sink(const whi_buffer *buf, uint64_t offset);
 
-// whi_buffer_read copies a part of a buffer, which may be a device's, to host memory.
+// whi_buffer_prepare readies a buffer to be read in parts; what it lacks, whi_buffer_source reports too late for the lane.
+wh_status whi_buffer_prepare(whi_buffer *buf);
+
+// whi_buffer_finish brings what its sinks have kept back to its place, when all has come.
+void whi_buffer_finish(whi_buffer *buf);
+
+// whi_buffer_read copies a part of a buffer to host memory, whi_buffer_write a part from there.
 wh_status whi_buffer_read(const whi_buffer *buf, uint64_t offset, void *host, size_t size);
+wh_status whi_buffer_write(const whi_buffer *buf, uint64_t offset, const void *host, size_t size);
 
 #endif

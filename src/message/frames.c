@@ -130,7 +130,7 @@ static void *allocate_host(wh_worker *worker, size_t size) {
 
 static wh_status give_destination(wh_request *req, whi_object_frame *f, const whi_buffer *given) {
     f->pub.data = given->ptr;
-    f->pub.mem = given->kind;
+    f->pub.mem = (wh_mem_kind)given->kind;
     f->pub.device = given->device;
     f->origin = WHI_FRAME_GIVEN;
     if (f->pub.size <= given->size)
@@ -152,7 +152,7 @@ static wh_status allocate(wh_worker *worker, whi_object_frame *f) {
 wh_status whi_frames_give(wh_request *req, wh_object *object, size_t index) {
     whi_object_frame *f = &object->frames[index];
     const whi_object_own *own = whi_object_of(req);
-    if (index < own->frame_count && own->frames[index].ptr)
+    if (index < own->frame_count && whi_frames_given(&own->frames[index]))
         return give_destination(req, f, &own->frames[index]);
     // A device that this machine has not and nobody answers for: the bytes come to the host.
     if (!whi_frames_asks(&object->allocators[f->pub.mem], f->pub.size) &&

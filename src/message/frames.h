@@ -23,6 +23,11 @@ static inline bool whi_frames_asks(const whi_allocator *a, uint64_t size) {
     return a->alloc && size >= a->threshold;
 }
 
+// whi_frames_given says whether a receive's user has given a destination for a frame.
+static inline bool whi_frames_given(const whi_buffer *destination) {
+    return destination->ptr || destination->typed;
+}
+
 // whi_frames_give gives a frame its memory: a destination, packed bytes where they lie, or an
 // allocation.  WH_PENDING: the user gives it later.
 wh_status whi_frames_give(wh_request *req, wh_object *object, size_t index);

@@ -12,9 +12,6 @@
 #include "message/recv.h"
 
 enum {
-    // Larger messages are announced: the round trip is little of what they take, and what the socket does not take of
-    // a long record at once is copied.
-    LONG_MAX_SIZE = 64 * 1024,
     // Credit that long messages leave to small ones, so that those are not announced because of them.
     RESERVE = 32 * 1024,
 };
@@ -24,7 +21,7 @@ bool whi_long_may(const wh_request *req) {
     uint64_t size = req->buf.size;
     // A synchronous one waits for its match anyhow.
     return req->ops->cls == WHI_CLASS_TAG && !req->sync && req->buf.kind == WH_MEM_HOST &&
-           size <= LONG_MAX_SIZE && size <= whi_lane_long_limit(ep->lane) &&
+           size <= WHI_LONG_MAX && size <= whi_lane_long_limit(ep->lane) &&
            ep->credit >= (int64_t)(size + WHI_MESSAGE_COST + RESERVE);
 }
 

@@ -9,6 +9,10 @@
 
 #include "message/endpoint.h"
 
+// Larger messages are announced: the round trip is little of what they take, and what the socket does not take of a long
+// record at once is copied.
+enum { WHI_LONG_MAX = 64 * 1024 };
+
 // whi_long_may says whether a send may go as one now.
 bool whi_long_may(const wh_request *req);
 

@@ -11,12 +11,17 @@
 #include "message/objects.h"
 #include "message/plain.h"
 
+// has_type says whether the options ask for a layout: each frame has its own instead.
+static bool has_type(const wh_op_opts *opts) {
+    return opts && opts->type;
+}
+
 static wh_status resolve_frames(const wh_frame *frames, size_t count, whi_buffer *to) {
     for (size_t i = 0; i < count; i++) {
-        if (!frames[i].data && frames[i].size)
+        const wh_frame *f = &frames[i];
+        if (!f->data && f->size && !f->type)
             return WH_EINVAL;
-        wh_status st = whi_buffer_resolve(&to[i], frames[i].data, frames[i].size, frames[i].mem,
-                                          frames[i].device);
+        wh_status st = whi_buffer_resolve(&to[i], f->data, f->size, f->mem, f->device, f->type);
         if (st != WH_OK)
             return st;
     }
@@ -35,6 +40,13 @@ static wh_status copy_frames(wh_request *req, const wh_frame *frames, size_t cou
     return resolve_frames(frames, count, copy);
 }
 
+static uint64_t frames_size(const wh_request *req) {
+    uint64_t size = 0;
+    for (size_t i = 0; i < whi_object_of(req)->frame_count; i++)
+        size += whi_object_of(req)->frames[i].size;
+    return size;
+}
+
 // packed_size returns the bytes of an object whose frames are all in host memory and packed; UINT64_MAX: one is not, or
 // it is larger than `limit` and may be anything.
 static uint64_t packed_size(const wh_frame *frames, size_t count, size_t header_size,
@@ -44,7 +56,7 @@ static uint64_t packed_size(const wh_frame *frames, size_t count, size_t header_
     for (size_t i = 0; i < count; i++) {
         const wh_frame *f = &frames[i];
         bool host = f->mem == WH_MEM_HOST || (f->mem == WH_MEM_AUTO && !devices);
-        if (!host || f->size > limit || (!f->data && f->size) || size > limit)
+        if (!host || f->type || f->size > limit || (!f->data && f->size) || size > limit)
             return UINT64_MAX;
         size += sizeof(whi_wire_frame) + f->size;
     }
@@ -108,7 +120,7 @@ wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size
         return st;
     }
     if (!ep || (!header && header_size) || (!frames && count) || count > WH_OBJECT_FRAMES_MAX ||
-        header_size > WH_OBJECT_HEADER_MAX)
+        header_size > WH_OBJECT_HEADER_MAX || has_type(opts))
         return WH_EINVAL;
     uint64_t total = header_size;
     for (size_t i = 0; i < count; i++)
@@ -125,9 +137,9 @@ wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size
     if (!req)
         return WH_ENOMEM;
     req->tag = tag;
-    req->result = (wh_result){.size = total, .tag = tag};
-    req->buf = (whi_buffer){(void *)(uintptr_t)header, header_size, WH_MEM_HOST, 0, WH_OK};
+    req->buf = whi_buffer_host(header, header_size);
     wh_status st = copy_frames(req, frames, count);
+    req->result = (wh_result){.size = header_size + frames_size(req), .tag = tag};
     if (st == WH_OK)
         st = whi_object_make_envelope(req);
     if (st != WH_OK) {
@@ -139,7 +151,7 @@ wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size
 
 static wh_status recv(wh_worker *worker, wh_endpoint *ep, const wh_frame *frames, size_t count,
                       uint64_t tag, uint64_t mask, const wh_op_opts *opts, wh_request **out) {
-    if ((!frames && count) || count > WH_OBJECT_FRAMES_MAX)
+    if ((!frames && count) || count > WH_OBJECT_FRAMES_MAX || has_type(opts))
         return WH_EINVAL;
     wh_request *req = whi_req_new(worker, ep, &whi_object_recv_ops, opts, out != NULL);
     if (!req)
@@ -175,16 +187,18 @@ wh_status wh_object_recv(wh_endpoint *ep, const wh_frame *frames, size_t count, 
     WHI_OP_OPTS(opts);
     if (ep && strange(count, frame_size))
         return recv_strange(ep->worker, ep, frames, count, frame_size, tag, mask, opts, out);
-    if (!ep || (!frames && count))
+    if (!ep || (!frames && count) || has_type(opts))
         return WH_EINVAL;
-    whi_buffer one;
+    whi_buffer one = {.ptr = NULL};
     wh_request *req = NULL;
     bool own = opts && opts->allocator;
     if (count <= 1 && !own && resolve_frames(frames, count, &one) == WH_OK)
         req =
             whi_plain_post(ep, &whi_object_recv_ops, WHI_MATCH_OBJECT, false, tag, mask, opts, out);
-    if (!req)
+    if (!req) {
+        whi_buffer_release(&one);
         return recv(ep->worker, ep, frames, count, tag, mask, opts, out);
+    }
     if (count) {
         whi_object_of(req)->frame = one;
         whi_object_of(req)->frames = &whi_object_of(req)->frame;

@@ -84,15 +84,21 @@ wh_status whi_object_make_envelope(wh_request *req) {
     char *made = whi_malloc(size);
     if (!made)
         return WH_ENOMEM;
+    wh_status st = WH_OK;
     size_t count = whi_object_of(req)->frame_count;
     whi_envelope_writer w = whi_envelope_begin(made, count, req->buf.ptr, req->buf.size);
     for (size_t i = 0; i < count; i++) {
         const whi_buffer *buf = &whi_object_of(req)->frames[i];
-        whi_envelope_frame(&w, buf->ptr, buf->size, buf->kind, follows(req, i));
+        bool later = follows(req, i);
+        char *at = w.at;
+        whi_envelope_frame(&w, buf->direct ? buf->ptr : NULL, buf->size, (wh_mem_kind)buf->kind,
+                           later);
+        if (!later && !buf->direct && st == WH_OK)
+            st = whi_buffer_read(buf, 0, at, buf->size);
     }
-    req->buf = (whi_buffer){made, size, WH_MEM_HOST, 0, WH_OK};
+    req->buf = whi_buffer_host(made, size);
     whi_object_of(req)->envelope_made = 1;
-    return WH_OK;
+    return st;
 }
 
 // Receiving.
@@ -141,10 +147,20 @@ static wh_status read_envelope(const void *bytes, size_t size, bool announced, w
     return st == WH_OK ? whi_object_new(&plan, object) : st;
 }
 
-static wh_status copy_packed(wh_object *object, size_t index) {
+// given_of returns the destination that the user has given for a frame, or NULL.
+static whi_buffer *given_of(const wh_request *req, size_t index) {
+    const whi_object_own *own = whi_object_of(req);
+    return index < own->frame_count && whi_frames_given(&own->frames[index]) ? &own->frames[index]
+                                                                             : NULL;
+}
+
+static wh_status copy_packed(const wh_request *req, wh_object *object, size_t index) {
     whi_object_frame *f = &object->frames[index];
     if (f->follows || f->origin == WHI_FRAME_INSIDE || !f->pub.size)
         return WH_OK;
+    const whi_buffer *given = given_of(req, index);
+    if (given)
+        return whi_buffer_write(given, 0, f->packed, f->pub.size);
     return whi_mem_copy(whi_mem_ops_of(f->pub.mem), f->pub.data, &whi_mem_host, f->packed,
                         f->pub.size);
 }
@@ -177,7 +193,8 @@ static bool fetch(wh_request *req) {
         const whi_object_frame *f = &object->frames[i];
         if (!f->follows)
             continue;
-        if (count == WHI_OFFER_PIECES || f->pub.mem != WH_MEM_HOST)
+        const whi_buffer *given = given_of(req, i);
+        if (count == WHI_OFFER_PIECES || f->pub.mem != WH_MEM_HOST || (given && !given->direct))
             return false;
         pieces[count++] = (whi_piece){f->from, f->pub.data, f->pub.size};
     }
@@ -188,7 +205,7 @@ static bool fetch(wh_request *req) {
 static void go_on(wh_request *req) {
     wh_object *object = whi_object_of(req)->object;
     for (size_t i = 0; i < object->count; i++) {
-        if (copy_packed(object, i) != WH_OK) {
+        if (copy_packed(req, object, i) != WH_OK) {
             reject(req, WH_EINVAL, "a frame's memory cannot be written");
             return;
         }
@@ -298,18 +315,17 @@ static bool settle_plain(wh_request *req, wh_object *object) {
     const whi_allocator *host = whi_frames_allocator(req, WH_MEM_HOST);
     for (size_t i = 0; i < object->count; i++) {
         whi_object_frame *f = &object->frames[i];
-        const whi_buffer *given =
-            i < whi_object_of(req)->frame_count ? &whi_object_of(req)->frames[i] : NULL;
+        const whi_buffer *given = given_of(req, i);
         if (f->pub.mem != WH_MEM_HOST)
             return false;
         f->pub.data = (void *)(uintptr_t)f->packed;
         f->origin = WHI_FRAME_INSIDE;
-        if (!given || !given->ptr) {
+        if (!given) {
             if (whi_frames_asks(host, f->pub.size))
                 return false;
             continue;
         }
-        if (given->kind != WH_MEM_HOST || given->size < f->pub.size)
+        if (!given->direct || given->size < f->pub.size)
             return false;
         whi_plain_copy(given->ptr, f->packed, f->pub.size);
         f->pub.data = given->ptr;
@@ -386,7 +402,7 @@ static wh_status arrived(wh_request *req, uint8_t flags, const whi_announce *ann
                      "object receive: the object's head is larger than object_head_max");
         return WH_OK;
     }
-    req->buf = (whi_buffer){whi_malloc(length), length, WH_MEM_HOST, 0, WH_OK};
+    req->buf = whi_buffer_host(whi_malloc(length), length);
     if (!req->buf.ptr) {
         whi_recv_answer(req->ep, send_id, WH_EREJECTED);
         whi_req_fail(req, WH_ENOMEM, "object receive: no memory for the object's head");
@@ -412,17 +428,29 @@ static wh_status sink(wh_request *req, const whi_hdr *hdr, whi_span *span) {
     whi_object_frame *f = &object->frames[hdr->seq - 1];
     if (!f->follows || hdr->arg > f->pub.size || hdr->size > f->pub.size - hdr->arg)
         return WH_EPROTOCOL;
-    wh_status failed = f->buffer.failed;  // of a chunk before this one
-    f->buffer = (whi_buffer){f->pub.data, f->pub.size, f->pub.mem, f->pub.device, failed};
-    *span = whi_buffer_sink(&f->buffer, hdr->arg);
+    whi_buffer *given = given_of(req, hdr->seq - 1);
+    if (!given) {
+        int16_t failed = f->buffer.failed;  // of a chunk before this one
+        f->buffer = whi_buffer_host(f->pub.data, f->pub.size);
+        f->buffer.kind = (uint8_t)f->pub.mem;
+        f->buffer.direct = f->pub.mem == WH_MEM_HOST;
+        f->buffer.device = f->pub.device;
+        f->buffer.failed = failed;
+    }
+    *span = whi_buffer_sink(given ? given : &f->buffer, hdr->arg);
     return WH_OK;
 }
 
-// copies_failed returns the first error of a chunk's copy into a frame.
-static wh_status copies_failed(const wh_object *object) {
-    for (size_t i = 0; i < object->count; i++)
-        if (object->frames[i].buffer.failed)
-            return object->frames[i].buffer.failed;
+// finish_frames completes what chunks have brought, and returns the first error of a copy into a frame.
+static wh_status finish_frames(const wh_request *req, const wh_object *object) {
+    for (size_t i = 0; i < object->count; i++) {
+        whi_buffer *given = given_of(req, i);
+        if (given)
+            whi_buffer_finish(given);
+        int16_t failed = given ? given->failed : object->frames[i].buffer.failed;
+        if (failed)
+            return (wh_status)failed;
+    }
     return WH_OK;
 }
 
@@ -434,7 +462,7 @@ static wh_status landed(wh_request *req, const whi_hdr *hdr) {
     if (req->moved < req->accept)
         return WH_OK;
     if (req->part == WHI_PART_DATA) {
-        wh_status failed = copies_failed(whi_object_of(req)->object);
+        wh_status failed = finish_frames(req, whi_object_of(req)->object);
         if (failed)
             whi_req_fail(req, failed, "object receive: a frame's memory cannot be written: %s",
                          wh_status_text(failed));
@@ -468,7 +496,7 @@ static void drop(wh_request *req) {
     // The envelope is the request's own, on both sides; what the user gave is in `frames`.
     if (req->ops->receives || own->envelope_made)
         whi_free(req->buf.ptr);
-    req->buf = (whi_buffer){NULL, 0, WH_MEM_HOST, 0, WH_OK};
+    req->buf = whi_buffer_host(NULL, 0);
 }
 
 // forget drops that, and the request's frames.
@@ -476,6 +504,8 @@ static void fini(wh_request *req) {
     whi_object_own *own = whi_object_of(req);
     if (own->object || req->buf.ptr)
         drop(req);
+    for (size_t i = 0; i < own->frame_count; i++)
+        whi_buffer_release(&own->frames[i]);
     if (own->frames != &own->frame)
         whi_free(own->frames);
     if (whi_object_of(req)->allocator)
@@ -514,8 +544,9 @@ static wh_status granted(const wh_request *req, const whi_hdr *hdr) {
     return hdr->aux <= WHI_PART_ENVELOPE && hdr->arg == size ? WH_OK : WH_EPROTOCOL;
 }
 
-static const whi_buffer *source(const wh_request *req) {
-    return req->part == WHI_PART_DATA ? &whi_object_of(req)->frames[req->segment - 1] : &req->buf;
+static whi_buffer *source(const wh_request *req) {
+    return req->part == WHI_PART_DATA ? &whi_object_of(req)->frames[req->segment - 1]
+                                      : (whi_buffer *)(uintptr_t)&req->buf;
 }
 
 // pieces lists the frames that follow, if all are the host's.
@@ -525,7 +556,7 @@ static unsigned pieces(const wh_request *req, uint64_t from[WHI_OFFER_PIECES]) {
     for (size_t i = 0; i < own->frame_count; i++) {
         if (!follows(req, i))
             continue;
-        if (count == WHI_OFFER_PIECES || own->frames[i].kind != WH_MEM_HOST)
+        if (count == WHI_OFFER_PIECES || !own->frames[i].direct)
             return 0;
         from[count++] = (uint64_t)(uintptr_t)own->frames[i].ptr;
     }

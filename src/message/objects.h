@@ -45,7 +45,7 @@ static inline whi_envelope_writer whi_envelope_begin(char *to, size_t count, con
     return w;
 }
 
-// whi_envelope_frame writes a frame's entry, and its bytes unless they follow.
+// whi_envelope_frame writes a frame's entry, and its bytes unless they follow; without `data` it leaves their place empty.
 static inline void whi_envelope_frame(whi_envelope_writer *w, const void *data, size_t size,
                                       wh_mem_kind kind, bool follows) {
     whi_wire_frame frame = {
@@ -54,7 +54,8 @@ static inline void whi_envelope_frame(whi_envelope_writer *w, const void *data, 
     w->table += sizeof(frame);
     if (follows)
         return;
-    whi_plain_copy(w->at, data, size);
+    if (data)
+        whi_plain_copy(w->at, data, size);
     w->at += size;
 }
 

@@ -29,7 +29,7 @@ static unsigned pieces_of(const wh_request *req, uint64_t from[WHI_OFFER_PIECES]
     const whi_buffer *buf = &req->buf;
     from[0] = (uint64_t)(uintptr_t)buf->ptr;
     // What was announced for want of credit alone is better sent than read.
-    return buf->size > req->ep->link->eager_max && buf->kind == WH_MEM_HOST ? 1 : 0;
+    return buf->size > req->ep->link->eager_max && buf->direct ? 1 : 0;
 }
 
 size_t whi_offer_write(wh_request *req, whi_announce *announce, void *to, size_t space) {

@@ -15,10 +15,9 @@
 #include "message/endpoint.h"
 #include "net/copy.h"
 
-// whi_plain_memory says whether a buffer that the user describes so is host memory.
+// whi_plain_memory says whether a buffer that the user describes so is bytes of host memory.
 static inline bool whi_plain_memory(const wh_op_opts *opts) {
-    wh_mem_kind kind = opts ? opts->mem : WH_MEM_AUTO;
-    return kind == WH_MEM_HOST || (kind == WH_MEM_AUTO && !whi_mem_devices());
+    return opts ? whi_buffer_plain(opts->mem, opts->type) : !whi_mem_devices();
 }
 
 // whi_plain_space says whether a payload of this size may go into the lane now: the owner asks for nothing but sending, the
@@ -127,7 +126,7 @@ static inline void whi_plain_complete(wh_request *req) {
 
 // whi_plain_land gives a message that is here to the receive that whi_plain_match has found.  False: it does not fit there so.
 static inline bool whi_plain_land(wh_request *req, const whi_hdr *hdr, const void *payload) {
-    if (__builtin_expect(req->buf.kind != WH_MEM_HOST || hdr->size > req->buf.size, 0))
+    if (__builtin_expect(!req->buf.direct || hdr->size > req->buf.size, 0))
         return false;
     wh_endpoint *ep = req->ep;
     whi_plain_copy(req->buf.ptr, payload, hdr->size);

@@ -72,11 +72,10 @@ static wh_status land_here(wh_request *req, uint64_t tag, const void *payload, u
     req->result.size = size;
     req->result.tag = tag;
     wh_status st = WH_OK;
-    if (buf->kind == WH_MEM_HOST) {
+    if (buf->direct)
         whi_plain_copy(buf->ptr, payload, fits);
-    } else if (fits) {
-        st = whi_mem_copy(whi_mem_ops_of(buf->kind), buf->ptr, &whi_mem_host, payload, fits);
-    }
+    else
+        st = whi_buffer_write(buf, 0, payload, fits);
     if (st != WH_OK)
         return st;
     return size > buf->size ? WH_ETRUNCATED : WH_OK;
@@ -125,7 +124,7 @@ static void ask_for(wh_request *req, uint64_t tag, uint32_t send_id, uint64_t le
     uint64_t accept = length < req->buf.size ? length : req->buf.size;
     wh_status st = length > accept ? WH_ETRUNCATED : WH_OK;
     whi_piece piece = {.from = req->from, .to = req->buf.ptr, .size = accept};
-    if (accept && req->buf.kind == WH_MEM_HOST && whi_offer_fetch(req, &piece, 1)) {
+    if (accept && req->buf.direct && whi_offer_fetch(req, &piece, 1)) {
         whi_recv_answer(ep, send_id, WH_OK);
         count_received(ep, accept);
         complete_landed(req, st);
@@ -164,7 +163,8 @@ wh_status whi_recv_landed(wh_request *req, const whi_hdr *hdr) {
     if (req->ops->receives)
         count_received(req->ep, req->moved);
     wh_status st = req->length > req->buf.size ? WH_ETRUNCATED : WH_OK;
-    complete_landed(req, req->buf.failed ? req->buf.failed : st);
+    whi_buffer_finish(&req->buf);
+    complete_landed(req, req->buf.failed ? (wh_status)req->buf.failed : st);
     return WH_OK;
 }
 
@@ -389,7 +389,7 @@ void whi_recv_meet_kept(wh_request *req, whi_message *msg) {
 static wh_status take(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     if (msg->cls == WHI_CLASS_TAG && !(msg->flags & WHI_FLAG_ANNOUNCED) && !msg->prefetch) {
-        if (msg->size <= req->buf.size && req->buf.kind == WH_MEM_HOST) {
+        if (msg->size <= req->buf.size && req->buf.direct) {
             // Ends inside the call, without becoming pending, unless another thread has made it.
             if (req->foreign)
                 whi_recv_bind(req, ep);

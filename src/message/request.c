@@ -78,6 +78,7 @@ static void free_now(wh_request *req, bool locked) {
         whi_free(req->error);
     if (req->ops->fini)
         req->ops->fini(req);
+    whi_buffer_release(&req->buf);
     wh_endpoint *ep = req->ep;
     if (!req->foreign) {
         whi_pool_put(&whi_messages_of(worker)->requests, req);

@@ -99,7 +99,7 @@ typedef struct whi_req_ops {
     // give; source returns the part that is being moved, and next goes on to the one after it; moved follows when the lane
     // has all that was granted.
     wh_status (*granted)(const wh_request *req, const whi_hdr *hdr);
-    const whi_buffer *(*source)(const wh_request *req);
+    whi_buffer *(*source)(const wh_request *req);
     void (*next)(wh_request *req);
     void (*moved)(wh_request *req);
 
@@ -222,6 +222,19 @@ WH_CHECK wh_status whi_op_opts_take(wh_op_opts *taken, const wh_op_opts *opts);
             (opts) = &opts##_taken;                                                                \
         }                                                                                          \
     } while (0)
+
+// whi_req_buffer makes the buffer of an operation from what its caller says of it: `size` bytes or, with a type, elements.
+static inline wh_status whi_req_buffer(whi_buffer *buffer, const void *ptr, uint64_t size,
+                                       const wh_op_opts *opts) {
+    if (!opts)
+        return whi_buffer_resolve(buffer, ptr, size, WH_MEM_AUTO, 0, NULL);
+    return whi_buffer_resolve(buffer, ptr, size, opts->mem, opts->device, opts->type);
+}
+
+// whi_req_no_buffer says that a pointer is missing; a layout may lie at absolute addresses.
+static inline bool whi_req_no_buffer(const void *ptr, size_t size, const wh_op_opts *opts) {
+    return __builtin_expect(!ptr, 0) && size && !(opts && opts->type);
+}
 
 // whi_req_init fills in a request whose memory was just taken: not foreign, posted nowhere, without a hold on `ep`.  `brief` is
 // that of its operations, which the caller may know.

@@ -9,6 +9,7 @@
 #include "message/deliver.h"
 #include "message/endpoint.h"
 #include "message/frames.h"
+#include "message/long.h"
 #include "message/object_handler.h"
 #include "message/recv.h"
 #include "message/request.h"
@@ -170,7 +171,8 @@ static wh_status init(wh_worker *worker) {
     whi_send_init(worker);
     whi_recv_init(worker);
     whi_frames_init(worker);
-    room->scratch = whi_malloc(worker->eager_max + WHI_CONTROL_MAX);
+    uint64_t payload = worker->eager_max > WHI_LONG_MAX ? worker->eager_max : WHI_LONG_MAX;
+    room->scratch = whi_malloc(payload + WHI_CONTROL_MAX);
     room->arrived = whi_malloc(worker->eager_max + WHI_CONTROL_MAX);
     if (!room->scratch || !room->arrived)
         return WH_ENOMEM;

@@ -48,7 +48,7 @@ typedef struct whi_message_room {
     size_t ep_size;  // of a whole endpoint, to the highest room's part; set by that
     whi_ordered_fn ordered[WHI_ORDERED_CLASSES];       // by class less WHI_CLASS_TAG; NULL: unknown
     whi_control_handler control[WHI_CONTROL_CLASSES];  // by class less WHI_CLASS_UNORDERED
-    uint8_t *scratch;  // eager_max bytes, to put a payload together in
+    uint8_t *scratch;  // eager_max bytes and WHI_LONG_MAX, to put a payload together in
     uint8_t *arrived;  // eager_max bytes, for a private copy of a payload that has arrived
     whi_match match[WHI_MATCH_COUNT];
     whi_list endpoints;   // all of them

@@ -49,17 +49,14 @@ static wh_status payload_of(const wh_request *req, char *scratch, const void **p
     const whi_buffer *buf = &req->buf;
     const void *prefix;
     size_t prefix_size = prefix_of(req, &prefix);
-    if (!prefix_size && buf->kind == WH_MEM_HOST) {
+    if (!prefix_size && buf->direct) {
         *payload = buf->ptr;
         return WH_OK;
     }
     if (prefix_size)
         memcpy(scratch, prefix, prefix_size);
     *payload = scratch;
-    if (!buf->size)
-        return WH_OK;
-    return whi_mem_copy(&whi_mem_host, scratch + prefix_size, whi_mem_ops_of(buf->kind), buf->ptr,
-                        buf->size);
+    return whi_buffer_read(buf, 0, scratch + prefix_size, buf->size);
 }
 
 static whi_hdr header_of(const wh_request *req) {

@@ -9,8 +9,8 @@
 #include "message/send.h"
 
 // current returns the part of the payload that is being moved.
-static const whi_buffer *current(const wh_request *req) {
-    return req->ops->source ? req->ops->source(req) : &req->buf;
+static whi_buffer *current(const wh_request *req) {
+    return req->ops->source ? req->ops->source(req) : (whi_buffer *)(uintptr_t)&req->buf;
 }
 
 static uint64_t current_size(const wh_request *req) {
@@ -79,12 +79,14 @@ static void from_scratch(void *ctx, uint64_t offset, void *host, size_t size) {
 // when all of it was read: the receiver is done when it has all, and must not take zeros for the data.
 static wh_status source_of(const wh_request *req, whi_span *src, uint64_t *left) {
     enum { TAIL = WHI_EAGER_MIN };
-    const whi_buffer *buf = current(req);
+    whi_buffer *buf = current(req);
     *src = whi_buffer_source(buf, req->offset);
     if (src->ptr)
         return WH_OK;
     if (buf->failed)
-        return buf->failed;
+        return (wh_status)buf->failed;
+    if (buf->kind == WH_MEM_HOST)
+        return whi_buffer_prepare(buf);  // from then on it can be read
     if (*left > TAIL) {
         *left -= TAIL;
         return WH_OK;

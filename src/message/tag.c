@@ -16,24 +16,25 @@ static wh_status make_request(wh_worker *worker, wh_endpoint *ep, const whi_req_
                               const void *buf, size_t size, const wh_op_opts *opts, bool wanted,
                               wh_request **made) {
     whi_buffer buffer;
-    wh_status st = whi_buffer_resolve(&buffer, buf, size, opts ? opts->mem : WH_MEM_AUTO,
-                                      opts ? opts->device : 0);
+    wh_status st = whi_req_buffer(&buffer, buf, size, opts);
     if (st != WH_OK)
         return st;
     wh_request *req = whi_req_new(worker, ep, ops, opts, wanted);
-    if (!req)
+    if (!req) {
+        whi_buffer_release(&buffer);
         return WH_ENOMEM;
+    }
     req->buf = buffer;
-    req->length = size;
+    req->length = buffer.size;
     *made = req;
     return WH_OK;
 }
 
 wh_status wh_tag_send(wh_endpoint *ep, const void *buf, size_t size, uint64_t tag,
                       const wh_op_opts *opts, wh_request **out) {
-    if (!ep || (!buf && size))
-        return WH_EINVAL;
     WHI_OP_OPTS(opts);
+    if (!ep || whi_req_no_buffer(buf, size, opts))
+        return WH_EINVAL;
     if (__builtin_expect(whi_plain_send(ep, buf, size, tag, opts), 1)) {
         if (out)
             *out = NULL;
@@ -47,13 +48,13 @@ wh_status wh_tag_send(wh_endpoint *ep, const void *buf, size_t size, uint64_t ta
     if (st != WH_OK)
         return st;
     req->tag = tag;
-    req->result = (wh_result){.size = size, .tag = tag};
+    req->result = (wh_result){.size = req->buf.size, .tag = tag};
     return whi_req_start(req, opts, out);
 }
 
 static wh_status recv(wh_worker *worker, wh_endpoint *ep, void *buf, size_t size, uint64_t tag,
                       uint64_t mask, const wh_op_opts *opts, wh_request **out) {
-    if (!buf && size)
+    if (whi_req_no_buffer(buf, size, opts))
         return WH_EINVAL;
     wh_request *req = NULL;
     wh_status st = make_request(worker, ep, &whi_tag_recv_ops, buf, size, opts, out != NULL, &req);
@@ -67,15 +68,15 @@ static wh_status recv(wh_worker *worker, wh_endpoint *ep, void *buf, size_t size
 
 wh_status wh_tag_recv(wh_endpoint *ep, void *buf, size_t size, uint64_t tag, uint64_t mask,
                       const wh_op_opts *opts, wh_request **out) {
-    if (!ep || (!buf && size))
-        return WH_EINVAL;
     WHI_OP_OPTS(opts);
+    if (!ep || whi_req_no_buffer(buf, size, opts))
+        return WH_EINVAL;
     wh_request *req = whi_plain_memory(opts) ? whi_plain_post(ep, &whi_tag_recv_ops, WHI_MATCH_TAG,
                                                               true, tag, mask, opts, out)
                                              : NULL;
     if (__builtin_expect(!req, 0))
         return recv(ep->worker, ep, buf, size, tag, mask, opts, out);
-    req->buf = (whi_buffer){buf, size, WH_MEM_HOST, 0, WH_OK};
+    req->buf = whi_buffer_host(buf, size);
     req->length = size;
     if (out)
         *out = req;
@@ -184,9 +185,9 @@ static wh_status message_recv(wh_message *msg, void *buf, size_t size, const wh_
 
 wh_status wh_message_recv(wh_message *msg, void *buf, size_t size, const wh_op_opts *opts,
                           wh_request **out) {
-    if (!msg || (!buf && size))
-        return WH_EINVAL;
     WHI_OP_OPTS(opts);
+    if (!msg || whi_req_no_buffer(buf, size, opts))
+        return WH_EINVAL;
     wh_worker *worker = msg->ep->worker;  // the message may be gone when the worker is left
     return WHI_OWNED(worker, message_recv(msg, buf, size, opts, out));
 }

@@ -115,7 +115,7 @@ wh_status wh_mr_register(wh_context *ctx, void *ptr, size_t size, wh_mem_kind ki
     wh_mr *mr = new_mr(access);
     if (!mr)
         return WH_ENOMEM;
-    wh_status st = whi_buffer_resolve(&mr->buf, ptr, size, kind, 0);
+    wh_status st = whi_buffer_resolve(&mr->buf, ptr, size, kind, 0, NULL);
     if (st == WH_OK)
         st = add(ctx, mr);
     if (st != WH_OK) {
@@ -137,7 +137,7 @@ wh_status wh_mr_alloc(wh_context *ctx, size_t size, unsigned access, wh_mr **out
     if (st == WH_OK) {
         whi_mr_shared *shared = mr->region->base;
         atomic_store(&shared->live, 1);
-        mr->buf = (whi_buffer){shared + 1, size, WH_MEM_HOST, -1, WH_OK};
+        mr->buf = whi_buffer_host(shared + 1, size);
         st = add(ctx, mr);
     }
     if (st != WH_OK) {

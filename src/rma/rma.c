@@ -30,8 +30,8 @@ static bool is_native(const wh_request *req) {
     const wh_rkey *rkey = whi_access_of(req)->rkey;
     bool put = req->ops == &whi_put_ops;
     return rkey->native && (put || req->ops == &whi_get_ops) &&
-           whi_native_allows(rkey->native, put ? WH_MR_WRITE : WH_MR_READ) &&
-           req->buf.kind == WH_MEM_HOST && rkey->ep->state == WHI_EP_OPEN &&
+           whi_native_allows(rkey->native, put ? WH_MR_WRITE : WH_MR_READ) && req->buf.direct &&
+           rkey->ep->state == WHI_EP_OPEN &&
            whi_memory_at(rkey->ep)->served >= whi_memory_at(rkey->ep)->fenced;
 }
 
@@ -40,14 +40,13 @@ static bool is_live(const wh_rkey *rkey) {
 }
 
 static wh_status copy_direct(void *there, const whi_buffer *here, bool put) {
-    if (here->kind == WH_MEM_HOST) {
+    if (here->direct) {
         if (here->size)
             whi_copy(put ? there : here->ptr, put ? here->ptr : there, here->size);
         return WH_OK;
     }
-    const whi_mem_ops *ops = whi_mem_ops_of(here->kind);
-    return put ? whi_mem_copy(&whi_mem_host, there, ops, here->ptr, here->size)
-               : whi_mem_copy(ops, here->ptr, &whi_mem_host, there, here->size);
+    return put ? whi_buffer_read(here, 0, there, here->size)
+               : whi_buffer_write(here, 0, there, here->size);
 }
 
 static wh_status run_direct(const wh_request *req) {
@@ -98,10 +97,10 @@ static void started(wh_request *req) {
 
 static wh_status start_small_put(wh_request *req) {
     const void *payload = req->buf.ptr;
-    if (req->buf.kind != WH_MEM_HOST) {
+    if (!req->buf.direct) {
         payload = whi_messages_of(req->worker)->scratch;
-        wh_status st = whi_mem_copy(&whi_mem_host, whi_messages_of(req->worker)->scratch,
-                                    whi_mem_ops_of(req->buf.kind), req->buf.ptr, req->buf.size);
+        wh_status st =
+            whi_buffer_read(&req->buf, 0, whi_messages_of(req->worker)->scratch, req->buf.size);
         if (st != WH_OK)
             return st;
     }
@@ -279,13 +278,14 @@ static void hold_rkey(wh_request *req, wh_rkey *rkey, uint64_t offset) {
 static wh_status move(wh_rkey *rkey, const whi_req_ops *ops, uint64_t offset, void *buf,
                       size_t size, const wh_op_opts *opts, wh_request **out) {
     WHI_OP_OPTS(opts);
-    if (!rkey || (!buf && size) || (opts && opts->flags))
+    if (!rkey || whi_req_no_buffer(buf, size, opts) || (opts && opts->flags))
         return WH_EINVAL;
     bool put = ops == &whi_put_ops;
-    wh_status st = check(rkey, put ? WH_MR_WRITE : WH_MR_READ, offset, size);
-    if (st != WH_OK)
-        return st;
+    unsigned access = put ? WH_MR_WRITE : WH_MR_READ;
     if (may_go_now(rkey, opts)) {
+        wh_status st = check(rkey, access, offset, size);
+        if (st != WH_OK)
+            return st;
         if (!is_live(rkey))
             return WH_EKEY;
         if (size) {  // else there need be no buffer
@@ -297,13 +297,14 @@ static wh_status move(wh_rkey *rkey, const whi_req_ops *ops, uint64_t offset, vo
     wh_request *req = whi_req_new(rkey->ep->worker, rkey->ep, ops, opts, out != NULL);
     if (!req)
         return WH_ENOMEM;
-    st = whi_buffer_resolve(&req->buf, buf, size, opts ? opts->mem : WH_MEM_AUTO,
-                            opts ? opts->device : 0);
+    wh_status st = whi_req_buffer(&req->buf, buf, size, opts);
+    if (st == WH_OK)
+        st = check(rkey, access, offset, req->buf.size);
     if (st != WH_OK) {
         whi_req_discard(req);
         return st;
     }
-    req->result = (wh_result){.size = size};
+    req->result = (wh_result){.size = req->buf.size};
     hold_rkey(req, rkey, offset);
     return whi_req_start(req, opts, out);
 }
@@ -347,7 +348,7 @@ wh_status wh_atomic(wh_rkey *rkey, uint64_t offset, wh_atomic_op op, size_t size
     wh_request *req = whi_req_new(rkey->ep->worker, rkey->ep, &whi_atomic_ops, opts, out != NULL);
     if (!req)
         return WH_ENOMEM;
-    req->buf = (whi_buffer){old, size, WH_MEM_HOST, -1, WH_OK};
+    req->buf = whi_buffer_host(old, size);
     req->result = (wh_result){.size = size};
     whi_access_of(req)->op = (uint16_t)op;
     whi_access_of(req)->operand = operand;

@@ -43,7 +43,8 @@ static void put_here(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
     if (mr->buf.kind == WH_MEM_HOST)
         whi_copy(to, payload, hdr->size);
     else
-        st = whi_mem_copy(whi_mem_ops_of(mr->buf.kind), to, &whi_mem_host, payload, hdr->size);
+        st = whi_mem_copy(whi_mem_ops_of((wh_mem_kind)mr->buf.kind), to, &whi_mem_host, payload,
+                          hdr->size);
     if (st != WH_OK)
         refuse(ep, 0, false, st);
     whi_mr_end(mr);

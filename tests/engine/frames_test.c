@@ -57,7 +57,7 @@ static wh_request *begin_send(const size_t *sizes, size_t count) {
     wh_frame frames[8];
     wh_request *req = NULL;
     for (size_t i = 0; i < count; i++)
-        frames[i] = (wh_frame){source, sizes[i], WH_MEM_HOST, 0};
+        frames[i] = (wh_frame){source, sizes[i], WH_MEM_HOST, 0, NULL};
     CHECK(wh_object_send(d.to, "head", 4, frames, count, sizeof(wh_frame), TAG, NULL, &req) >= 0);
     return req;
 }
@@ -255,7 +255,7 @@ TEST(receives_leave_nothing) {
     begin(NULL);
     witness w = {0};
     char place[8];
-    const wh_frame into = {place, sizeof(place), WH_MEM_HOST, 0};
+    const wh_frame into = {place, sizeof(place), WH_MEM_HOST, 0, NULL};
     size_t before = 0;
     for (int i = 0; i < 1100; i++) {
         wh_request *req = NULL;

@@ -46,7 +46,7 @@ static void tag_unexpected(size_t size) {
 static void object(size_t size) {
     wh_request *recv = NULL, *send = NULL;
     wh_result result;
-    wh_frame frame = {source, size, WH_MEM_HOST, 0};
+    wh_frame frame = {source, size, WH_MEM_HOST, 0, NULL};
     CHECK_EQ_INT(wh_object_recv(d.from, NULL, 0, 0, 1, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
     CHECK(wh_object_send(d.to, "head", 4, &frame, 1, sizeof(wh_frame), 1, NULL, &send) >= 0);
     UNTIL(&d, wh_request_status(recv) != WH_PENDING);
