@@ -369,3 +369,126 @@ CASE(typed_active_messages, 0) {
     if (me->role == 1)
         REQUIRE_STATUS(wh_worker_set_am(me->worker, 5, NULL, NULL), WH_OK);
 }
+
+// What the two sides say of the elements of one message of `words` words; 0: nothing.
+typedef struct elements {
+    wh_type_id from, to;
+    bool untyped, clash;
+} elements;
+
+static const elements element_pairs[] = {
+    {WH_TYPE_DOUBLE, WH_TYPE_DOUBLE, false, false}, {WH_TYPE_DOUBLE, WH_TYPE_INT64, false, true},
+    {WH_TYPE_DOUBLE, WH_TYPE_INT64, true, false},   {WH_TYPE_BYTE, WH_TYPE_INT64, false, false},
+    {WH_TYPE_UINT64, WH_TYPE_BYTE, false, false},   {WH_TYPE_LONG, WH_TYPE_INT64, false, false},
+    {WH_TYPE_FLOAT, WH_TYPE_UINT32, false, true},
+};
+enum { PAIRS = sizeof(element_pairs) / sizeof(element_pairs[0]) };
+
+// elements_of makes the options of a dense or spread message of `bytes` bytes of one kind of elements.
+static const wh_op_opts *elements_of(kit_side *me, kit_op *op, wh_type_id id, bool spread,
+                                     wh_type **type) {
+    int64_t size = wh_type_size(wh_type_basic(id));
+    REQUIRE_STATUS(wh_type_create_resized(wh_type_basic(id), 0, spread ? 2 * size : size, type),
+                   WH_OK);
+    (void)kit_opts(op);
+    op->opts.type = *type;
+    return &op->opts;
+}
+
+static void one_pair(kit_side *me, const elements *e, size_t bytes, bool late, bool spread) {
+    kit_op op;
+    wh_type *type;
+    wh_type_id id = me->role == 0 ? e->from : e->to;
+    size_t count = bytes / (size_t)wh_type_size(wh_type_basic(id));
+    char *buf = kit_alloc(me, 2 * bytes);
+    (void)elements_of(me, &op, id, spread && me->role == 0, &type);
+    if (e->untyped && me->role == 1)
+        op.opts.flags |= WH_OP_UNTYPED;
+    if (me->role == 0) {
+        kit_fill(buf, 2 * bytes, 1);
+        BEGIN(&op, wh_tag_send(me->ep, buf, count, 1, &op.opts, NULL));
+        UNTIL(atomic_load(&op.ended));
+        // What has gone whole has completed.
+        REQUIRE(op.result.status == WH_OK || (e->clash && op.result.status == WH_EREJECTED));
+    } else {
+        if (late)
+            kit_idle(me, 2);
+        memset(buf, 1, bytes);
+        BEGIN(&op, wh_tag_recv(me->ep, buf, count, 1, WH_TAG_MASK_ALL, &op.opts, NULL));
+        END(&op, e->clash ? WH_ETYPE : WH_OK);
+        REQUIRE_INT(op.result.size, bytes);
+        for (size_t i = 0; i < bytes && e->clash; i++)
+            REQUIRE_INT(buf[i], 1);
+    }
+    free(buf);
+    wh_type_release(type);
+}
+
+// Both sides give a type: elements of another kind are refused, before a byte of the buffer is written.
+CASE(typed_elements, 0) {
+    static const size_t bytes[] = {16, 8192, 60000, 400000};
+    for (int i = 0; i < PAIRS; i++)
+        for (int s = 0; s < 4; s++)
+            for (int how = 0; how < 4; how++)
+                one_pair(me, &element_pairs[i], bytes[s], how & 1, how & 2);
+    char last = 0;  // the endpoint goes on
+    if (me->role == 0)
+        kit_send(me, me->ep, &last, 1, 2);
+    else
+        kit_recv(me, me->ep, &last, 1, 2);
+}
+
+// Structs are compared as a whole, and only with a message that is one: it may be the beginning of more.
+CASE(typed_mixed_elements, 0) {
+    const wh_type *abc[] = {wh_type_basic(WH_TYPE_DOUBLE), wh_type_basic(WH_TYPE_INT32),
+                            wh_type_basic(WH_TYPE_FLOAT)};
+    const wh_type *acb[] = {abc[0], abc[2], abc[1]};
+    const int64_t ones[] = {1, 1, 1}, at[] = {0, 8, 12};
+    for (int i = 0; i < 4; i++) {
+        bool other = i & 1, longer = i & 2;
+        kit_op op;
+        wh_type *type;
+        char buf[16 * 20] = {0};
+        bool swapped = other && me->role == 1;
+        REQUIRE_STATUS(wh_type_create_struct(3, ones, at, swapped ? acb : abc, &type), WH_OK);
+        (void)kit_opts(&op);
+        op.opts.type = type;
+        if (me->role == 0) {
+            BEGIN(&op, wh_tag_send(me->ep, buf, 10, 1, &op.opts, NULL));
+            END(&op, WH_OK);
+        } else {
+            BEGIN(&op,
+                  wh_tag_recv(me->ep, buf, longer ? 20 : 10, 1, WH_TAG_MASK_ALL, &op.opts, NULL));
+            END(&op, other && !longer ? WH_ETYPE : WH_OK);
+        }
+        wh_type_release(type);
+        SYNC();
+    }
+}
+
+// A frame of an object is compared with its destination.
+CASE(typed_frame_elements, 0) {
+    static char buf[200000];
+    for (int i = 0; i < 4; i++) {
+        bool clash = i & 1, large = i & 2;
+        wh_type_id id = me->role == 1 && clash ? WH_TYPE_INT64 : WH_TYPE_DOUBLE;
+        wh_type *type;
+        REQUIRE_STATUS(wh_type_create_contig(1, wh_type_basic(id), &type), WH_OK);
+        wh_frame frame = {.data = buf, .size = large ? 20000 : 4, .type = type};
+        kit_op op;
+        const wh_op_opts *opts = kit_opts(&op);
+        if (me->role == 0) {
+            BEGIN(&op, wh_object_send(me->ep, NULL, 0, &frame, 1, sizeof(frame), 1, opts, NULL));
+            UNTIL(atomic_load(&op.ended));
+            REQUIRE(op.result.status == WH_OK || (clash && op.result.status == WH_EREJECTED));
+        } else {
+            BEGIN(&op,
+                  wh_object_recv(me->ep, &frame, 1, sizeof(frame), 1, WH_TAG_MASK_ALL, opts, NULL));
+            END(&op, clash ? WH_ETYPE : WH_OK);
+            if (!clash)
+                wh_object_free(op.result.object);
+        }
+        wh_type_release(type);
+        SYNC();
+    }
+}

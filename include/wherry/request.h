@@ -16,6 +16,9 @@
 // size counts elements of the type, not bytes.  What travels are the packed bytes, as wh_pack would
 // make them, but nobody has to make them first: the library produces and consumes them as they move.
 // The two sides may have different layouts.  Sizes of results are bytes.  The type is retained.
+// Where both have given one, and their elements are not the same (wh_type_signature), the receive
+// fails with WH_ETYPE and the send, if it has not completed, with WH_EREJECTED.  Bytes, and what has no
+// type, go with everything.
 //
 // Pass `req` to get a handle that you
 // free with wh_request_free; pass NULL and the library frees it.  A handle may be asked, waited
@@ -57,6 +60,8 @@ typedef void (*wh_done_fn)(wh_request *req, const wh_result *result, void *arg);
 
 enum {
     WH_OP_SYNC = 1 << 0,  // a send completes only when a receive has matched it
+    // The elements of a layout are bytes to this side: not compared with what the peer says of its own.
+    WH_OP_UNTYPED = 1 << 1,
 };
 
 typedef struct wh_op_opts {  // zero in any field means its default

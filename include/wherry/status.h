@@ -51,7 +51,8 @@ extern "C" {
     X(ENOTFOUND, -23, "there is no such thing")                                                    \
     X(EREJECTED, -24, "the receiver rejected the message")                                         \
     X(EKEY, -25, "the key is none, or its memory is no longer registered")                         \
-    X(EBOUNDS, -26, "outside of the registered memory")
+    X(EBOUNDS, -26, "outside of the registered memory")                                            \
+    X(ETYPE, -27, "the message and the receive buffer hold elements of different types")
 
 typedef enum wh_status {
 #define WH_STATUS_ENUM(name, number, text) WH_##name = number,

@@ -45,6 +45,7 @@ class Status(enum.IntEnum):
     EREJECTED = -24
     EKEY = -25
     EBOUNDS = -26
+    ETYPE = -27
 
 
 class Error(Exception):
@@ -253,12 +254,18 @@ class BoundsError(Error, IndexError):
     status = Status.EBOUNDS
 
 
+class ElementsError(Error, TypeError):
+    """The message and the receive buffer hold elements of different types."""
+
+    status = Status.ETYPE
+
+
 # status number -> class
 CLASS_OF: Dict[int, Type[Error]] = {int(made.status): made for made in Error.__subclasses__()}
 __all__ = [
     "AddressError", "AgainError", "AuthError", "BoundsError", "BusyError", "CancelledError",
-    "ClosedError", "DeniedError", "ForkedError", "InvalidError", "LimitError", "NoLaneError",
-    "NotFoundError", "NotSupportedError", "OutOfMemoryError", "PeerError", "ProtocolError",
+    "ClosedError", "DeniedError", "ElementsError", "ForkedError", "InvalidError", "LimitError",
+    "NoLaneError", "NotFoundError", "NotSupportedError", "OutOfMemoryError", "PeerError", "ProtocolError",
     "RefusedError", "RejectedError", "RemoteKeyError", "SystemCallError", "ThreadError",
     "TimedOutError", "TruncatedError", "UnreachableError", "VersionError",
 ]

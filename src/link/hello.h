@@ -38,8 +38,9 @@ enum {
     WHI_FEATURE_AM_MEMORY = 1 << 3,  // it takes active messages that say what memory they are from
     WHI_FEATURE_DATA = 1 << 4,       // OPEN and ACCEPT may carry connect data
     WHI_FEATURE_LONG = 1 << 5,       // takes long messages over the stream lane
-    WHI_FEATURES_OWN = WHI_FEATURE_AM_MEMORY | WHI_FEATURE_DATA |
-                       WHI_FEATURE_LONG,  // what this library can anywhere
+    WHI_FEATURE_TYPES = 1 << 6,      // takes messages that say what their elements are
+    WHI_FEATURES_OWN = WHI_FEATURE_AM_MEMORY | WHI_FEATURE_DATA | WHI_FEATURE_LONG |
+                       WHI_FEATURE_TYPES,  // what this library can anywhere
 };
 
 enum {

@@ -14,7 +14,7 @@
 
 #include "net/lane.h"
 
-#define WHI_STATUS_LAST WH_EBOUNDS  // the lowest number that a peer may name
+#define WHI_STATUS_LAST WH_ETYPE  // the lowest number that a peer may name
 
 #define WHI_PROTOCOL_VERSION 1u      // what this library speaks
 #define WHI_PROTOCOL_VERSION_MIN 1u  // the oldest that it still understands
@@ -91,12 +91,13 @@ typedef struct whi_announce {
 static_assert(sizeof(whi_announce) == 8, "wire layout");
 
 // The tag of an active message: bytes of its header, and the memory that its payload was sent from, kind 0 being the
-// host's.  Kind and device go only to those with WHI_FEATURE_AM_MEMORY.
+// host's.  Kind and device go only to those with WHI_FEATURE_AM_MEMORY, the signature to those with WHI_FEATURE_TYPES.
 typedef struct whi_am_tag {
     uint16_t header_size;
     uint8_t kind;
     uint8_t reserved;
-    uint32_t device;
+    uint16_t device;
+    uint16_t signature;
 } whi_am_tag;
 static_assert(sizeof(whi_am_tag) == 8, "wire layout");
 
@@ -133,7 +134,7 @@ typedef struct whi_wire_frame {
     uint8_t kind;  // wh_mem_kind at the sender
     uint8_t flags;
     uint16_t reserved;
-    uint32_t layout;  // 0: contiguous
+    uint32_t signature;  // of its elements; 0: they are bytes
 } whi_wire_frame;
 static_assert(sizeof(whi_wire_frame) == 16, "wire layout");
 

@@ -23,6 +23,7 @@ typedef struct held_am {
     whi_message *
         msg;  // the kept message; NULL while the payload still lies in the lane, or when it is lost
     uint8_t flags;
+    uint16_t signature;
     whi_announce announce;
     uint64_t offer[2];  // its ticket and address
     bool used;          // wh_am_recv or wh_am_drop has had it
@@ -106,8 +107,9 @@ static void describe(const wh_request *req, whi_hdr *hdr) {
     whi_am_tag tag = {.header_size = am_of(req)->header_size};
     if (req->buf.kind != WH_MEM_HOST && (req->ep->link->peer.features & WHI_FEATURE_AM_MEMORY)) {
         tag.kind = (uint8_t)req->buf.kind;
-        tag.device = req->buf.device < 0 ? 0 : (uint32_t)req->buf.device;
+        tag.device = req->buf.device < 0 ? 0 : (uint16_t)req->buf.device;
     }
+    tag.signature = whi_ep_signature(req->ep, &req->buf);
     hdr->aux = am_of(req)->id;
     memcpy(&hdr->tag, &tag, sizeof(hdr->tag));
 }
@@ -256,10 +258,9 @@ static void run_handler(wh_endpoint *ep, const whi_am_handler *handler, held_am 
 // read_tag takes the tag apart; false: it says what cannot be.
 static bool read_tag(uint64_t bits, whi_am_tag *tag) {
     memcpy(tag, &bits, sizeof(*tag));
-    bool host = bits == tag->header_size;  // most are from there, and say nothing else
-    return tag->header_size <= WH_AM_HEADER_MAX &&
-           (host || (tag->kind > WH_MEM_HOST && tag->kind < WHI_MEM_KINDS && !tag->reserved &&
-                     tag->device <= INT32_MAX));
+    bool host = !tag->kind && !tag->device;  // most are from there, and say nothing else
+    return tag->header_size <= WH_AM_HEADER_MAX && !tag->reserved &&
+           (host || (tag->kind > WH_MEM_HOST && tag->kind < WHI_MEM_KINDS));
 }
 
 wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
@@ -307,6 +308,7 @@ wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payloa
                         .device = (int)tag.device};
     held->msg = NULL;
     held->flags = hdr->flags;
+    held->signature = tag.signature;
     held->announce = announce;
     held->used = held->kept = false;
     if (announce.count)
@@ -353,7 +355,7 @@ static wh_status am_recv_owned(wh_am *am, void *buf, size_t size, const wh_op_op
     }
     whi_req_accept(req, WHI_STAGE_QUEUED);
     whi_recv_offered(req, &held->announce, held->offer);
-    whi_recv_am(req, held->flags, held->announce.send_id, am->data, am->size,
+    whi_recv_am(req, held->flags, held->signature, held->announce.send_id, am->data, am->size,
                 held->pub.header_size + am->size + WHI_MESSAGE_COST);
     release_kept(held);
     if (out)

@@ -7,7 +7,6 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "type/pack.h"
 
 // find_kind finds out what memory is at `at`, the first byte that is used.
 static wh_status find_kind(whi_buffer *buf, wh_mem_kind kind, const void *at) {
@@ -18,7 +17,7 @@ static wh_status find_kind(whi_buffer *buf, wh_mem_kind kind, const void *at) {
             wh_mem_info info;
             whi_mem_query(at, &info);
             buf->kind = (uint8_t)info.kind;
-            buf->device = info.device;
+            buf->device = (int16_t)info.device;
         }
     }
     return whi_mem_ops_of((wh_mem_kind)buf->kind) ? WH_OK : WH_ENOTSUP;
@@ -39,6 +38,7 @@ static wh_status lay_out(whi_buffer *buf, const wh_type *type) {
     buf->size = (uint64_t)total;
     if (!total)
         return WH_OK;
+    buf->signature = whi_signature_code(count, type);
     if (plan->normal.runs == 1 && (count == 1 || type->at.ub - type->at.lb == type->at.size)) {
         buf->ptr = (char *)buf->ptr + plan->normal.start;
         return WH_OK;
@@ -52,7 +52,7 @@ static wh_status lay_out(whi_buffer *buf, const wh_type *type) {
 
 wh_status whi_buffer_resolve_any(whi_buffer *buf, const void *ptr, uint64_t size, wh_mem_kind kind,
                                  int device, const wh_type *type) {
-    *buf = (whi_buffer){.ptr = (void *)(uintptr_t)ptr, .size = size, .device = device};
+    *buf = (whi_buffer){.ptr = (void *)(uintptr_t)ptr, .size = size, .device = (int16_t)device};
     wh_status st = type ? lay_out(buf, type) : WH_OK;
     if (st == WH_OK)
         st = find_kind(buf, kind, (char *)buf->ptr + (buf->typed ? type->at.true_lb : 0));

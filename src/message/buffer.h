@@ -20,6 +20,7 @@
 
 #include "mem/mem.h"
 #include "net/lane.h"
+#include "type/pack.h"
 
 // The layout of a buffer that is not one run.  Holds the type; belongs to the buffer.
 typedef struct whi_typed {
@@ -34,8 +35,9 @@ typedef struct whi_buffer {
     uint8_t kind;    // wh_mem_kind
     bool direct;     // host memory, `size` bytes from ptr on
     int16_t failed;  // wh_status: the first error of a chunk's copy to or from it
-    int device;
-    whi_typed *typed;  // NULL: its bytes lie one behind the other
+    int16_t device;
+    uint16_t signature;  // whi_signature_code of its elements; 0: they are bytes
+    whi_typed *typed;    // NULL: its bytes lie one behind the other
 } whi_buffer;
 
 // whi_buffer_host makes a direct buffer.
@@ -50,7 +52,7 @@ static inline bool whi_buffer_plain(wh_mem_kind kind, const wh_type *type) {
 }
 
 // whi_buffer_resolve fills in a buffer of `size` bytes or, with a type, elements, and if asked, finds out its kind of memory.
-// End it with whi_buffer_release.  WH_ENOTSUP for a kind that nothing here serves; WH_EINVAL for what is no type, or too large.
+// It is ended with whi_buffer_release.  WH_ENOTSUP for a kind that nothing here serves; WH_EINVAL for what is no type, or too large.
 wh_status whi_buffer_resolve_any(whi_buffer *buf, const void *ptr, uint64_t size, wh_mem_kind kind,
                                  int device, const wh_type *type);
 static inline wh_status whi_buffer_resolve(whi_buffer *buf, const void *ptr, uint64_t size,

@@ -198,6 +198,11 @@ void whi_ep_release_aborted(wh_worker *worker);
 // whi_ep_add_counters adds up the counters of all endpoints that are there.
 void whi_ep_add_counters(const wh_worker *worker, wh_counters *to);
 
+// whi_ep_signature returns what the peer is told of a buffer's elements: nothing, where it would not know it.
+static inline uint16_t whi_ep_signature(const wh_endpoint *ep, const whi_buffer *buf) {
+    return ep->link && (ep->link->peer.features & WHI_FEATURE_TYPES) ? buf->signature : 0;
+}
+
 // whi_ep_usable says whether something may be sent: WH_OK, or why not.
 wh_status whi_ep_usable(const wh_endpoint *ep);
 

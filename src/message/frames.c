@@ -133,6 +133,8 @@ static wh_status give_destination(wh_request *req, whi_object_frame *f, const wh
     f->pub.mem = (wh_mem_kind)given->kind;
     f->pub.device = given->device;
     f->origin = WHI_FRAME_GIVEN;
+    if (whi_signature_clash(given->signature, f->signature, given->size == f->pub.size))
+        return WH_ETYPE;
     if (f->pub.size <= given->size)
         return WH_OK;
     req->result.size = f->pub.size;

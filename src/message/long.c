@@ -57,6 +57,10 @@ wh_request *whi_long_begin(wh_endpoint *ep, const whi_hdr *hdr, whi_span *span) 
     req->segment = 0;
     req->result.size = hdr->size;
     req->result.tag = hdr->tag;
+    if (whi_recv_clashes(req, hdr->aux, hdr->size)) {
+        req->buf.failed = WH_ETYPE;
+        return req;  // what comes is thrown away
+    }
     *span = hdr->size > req->buf.size ? (whi_span){.move = into_short, .ctx = &req->buf}
                                       : whi_buffer_sink(&req->buf, 0);
     return req;

@@ -36,7 +36,7 @@ struct wh_message {
     bool taken;     // by wh_tag_take or a handler: it is in its endpoint's list of those
     bool gone;      // taken, and then withdrawn by its sender or lost with it
     bool dropped;   // to be freed when its prefetch has completed
-    uint16_t am_id;
+    uint16_t aux;   // of its record: what a tagged one holds (signature), or which handler gets it
     uint16_t offer_slot, offer_count;  // of an announcement: `data` begins with its offer
     // Of an announced message that is asked for before its receive is there (ahead.c).
     whi_list ahead_link;

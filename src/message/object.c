@@ -41,6 +41,7 @@ wh_status whi_object_new(const whi_object_plan *plan, wh_object **object) {
         whi_object_frame *f = &o->frames[i];
         *f = (whi_object_frame){.pub = {.size = frame.size, .mem = (wh_mem_kind)frame.kind},
                                 .follows = (frame.flags & WHI_FRAME_FOLLOWS) != 0,
+                                .signature = (uint16_t)frame.signature,
                                 .packed = at};
         o->total += frame.size;
         at += f->follows ? 0 : frame.size;

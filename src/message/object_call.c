@@ -16,7 +16,8 @@ static bool has_type(const wh_op_opts *opts) {
     return opts && opts->type;
 }
 
-static wh_status resolve_frames(const wh_frame *frames, size_t count, whi_buffer *to) {
+static wh_status resolve_frames(const wh_frame *frames, size_t count, const wh_op_opts *opts,
+                                whi_buffer *to) {
     for (size_t i = 0; i < count; i++) {
         const wh_frame *f = &frames[i];
         if (!f->data && f->size && !f->type)
@@ -24,12 +25,15 @@ static wh_status resolve_frames(const wh_frame *frames, size_t count, whi_buffer
         wh_status st = whi_buffer_resolve(&to[i], f->data, f->size, f->mem, f->device, f->type);
         if (st != WH_OK)
             return st;
+        if (opts && (opts->flags & WH_OP_UNTYPED))
+            to[i].signature = 0;
     }
     return WH_OK;
 }
 
 // copy_frames keeps a copy of the frame array with the request, which frees it.
-static wh_status copy_frames(wh_request *req, const wh_frame *frames, size_t count) {
+static wh_status copy_frames(wh_request *req, const wh_frame *frames, size_t count,
+                             const wh_op_opts *opts) {
     if (!count)
         return WH_OK;
     whi_buffer *copy = count == 1 ? &whi_object_of(req)->frame : whi_calloc(count, sizeof(*copy));
@@ -37,7 +41,7 @@ static wh_status copy_frames(wh_request *req, const wh_frame *frames, size_t cou
         return WH_ENOMEM;
     whi_object_of(req)->frames = copy;
     whi_object_of(req)->frame_count = count;
-    return resolve_frames(frames, count, copy);
+    return resolve_frames(frames, count, opts, copy);
 }
 
 static uint64_t frames_size(const wh_request *req) {
@@ -94,7 +98,7 @@ static bool send_at_once(wh_endpoint *ep, const void *header, size_t header_size
     char *scratch = (char *)whi_messages_of(ep->worker)->scratch;
     whi_envelope_writer w = whi_envelope_begin(scratch, count, header, header_size);
     for (size_t i = 0; i < count; i++)
-        whi_envelope_frame(&w, frames[i].data, frames[i].size, WH_MEM_HOST, false);
+        whi_envelope_frame(&w, frames[i].data, frames[i].size, WH_MEM_HOST, 0, false);
     whi_hdr hdr = {.size = (uint32_t)size,
                    .cls = WHI_CLASS_OBJECT,
                    .ep = ep->number,
@@ -138,7 +142,7 @@ wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size
         return WH_ENOMEM;
     req->tag = tag;
     req->buf = whi_buffer_host(header, header_size);
-    wh_status st = copy_frames(req, frames, count);
+    wh_status st = copy_frames(req, frames, count, opts);
     req->result = (wh_result){.size = header_size + frames_size(req), .tag = tag};
     if (st == WH_OK)
         st = whi_object_make_envelope(req);
@@ -159,7 +163,7 @@ static wh_status recv(wh_worker *worker, wh_endpoint *ep, const wh_frame *frames
     req->any = !ep;
     req->tag = tag;
     req->mask = mask;
-    wh_status st = copy_frames(req, frames, count);
+    wh_status st = copy_frames(req, frames, count, opts);
     if (st == WH_OK && opts && opts->allocator)
         st = whi_frames_own(req, opts->allocator);
     if (st != WH_OK) {
@@ -192,7 +196,7 @@ wh_status wh_object_recv(wh_endpoint *ep, const wh_frame *frames, size_t count, 
     whi_buffer one = {.ptr = NULL};
     wh_request *req = NULL;
     bool own = opts && opts->allocator;
-    if (count <= 1 && !own && resolve_frames(frames, count, &one) == WH_OK)
+    if (count <= 1 && !own && resolve_frames(frames, count, opts, &one) == WH_OK)
         req =
             whi_plain_post(ep, &whi_object_recv_ops, WHI_MATCH_OBJECT, false, tag, mask, opts, out);
     if (!req) {

@@ -92,7 +92,7 @@ wh_status whi_object_make_envelope(wh_request *req) {
         bool later = follows(req, i);
         char *at = w.at;
         whi_envelope_frame(&w, buf->direct ? buf->ptr : NULL, buf->size, (wh_mem_kind)buf->kind,
-                           later);
+                           buf->signature, later);
         if (!later && !buf->direct && st == WH_OK)
             st = whi_buffer_read(buf, 0, at, buf->size);
     }
@@ -123,9 +123,9 @@ static wh_status check_envelope(const void *bytes, size_t size, whi_object_plan 
         whi_wire_frame frame;
         memcpy(&frame, frames + i * sizeof(frame), sizeof(frame));
         bool follows = frame.flags & WHI_FRAME_FOLLOWS;
-        if (frame.layout || frame.kind == WH_MEM_AUTO || frame.kind >= WHI_MEM_KINDS ||
-            (!follows && frame.size > left) || (follows && !frame.size) ||
-            frame.size > UINT64_MAX / 2 - data)
+        if (frame.signature > UINT16_MAX || frame.kind == WH_MEM_AUTO ||
+            frame.kind >= WHI_MEM_KINDS || (!follows && frame.size > left) ||
+            (follows && !frame.size) || frame.size > UINT64_MAX / 2 - data)
             return WH_EPROTOCOL;
         if (follows)
             data += frame.size;
@@ -267,6 +267,7 @@ static void ask_for_memory(wh_request *req) {
     else if (st != WH_OK)
         reject(req, st,
                st == WH_ETRUNCATED ? "a frame is longer than its destination"
+               : st == WH_ETYPE    ? "a frame holds other elements than its destination's type"
                                    : "the allocator has no memory for a frame");
     else if (object->waiting)
         park(req);
@@ -325,7 +326,7 @@ static bool settle_plain(wh_request *req, wh_object *object) {
                 return false;
             continue;
         }
-        if (!given->direct || given->size < f->pub.size)
+        if (!given->direct || given->size < f->pub.size || (given->signature && f->signature))
             return false;
         whi_plain_copy(given->ptr, f->packed, f->pub.size);
         f->pub.data = given->ptr;
@@ -574,9 +575,25 @@ static void moved(wh_request *req) {
         whi_send_withdraw(req, req->why);
 }
 
+// forget_signatures takes out of an envelope what a peer of an older version would not take.
+static void forget_signatures(const wh_request *req) {
+    char *table = (char *)req->buf.ptr + sizeof(whi_envelope);
+    for (size_t i = 0; i < whi_object_of(req)->frame_count; i++) {
+        char *at = table + i * sizeof(whi_wire_frame) + offsetof(whi_wire_frame, signature);
+        memset(at, 0, sizeof(((whi_wire_frame *)0)->signature));
+    }
+}
+
+// start knows the peer, which the thread that made the envelope may not.
+static wh_status start(wh_request *req) {
+    if (!(req->ep->link->peer.features & WHI_FEATURE_TYPES))
+        forget_signatures(req);
+    return whi_send_start_message(req);
+}
+
 const whi_req_ops whi_object_send_ops = {.text = "object send",
                                          .post = whi_send_post,
-                                         .start = whi_send_start_message,
+                                         .start = start,
                                          .withdraw = whi_send_withdraw,
                                          .fini = fini,
                                          .cls = WHI_CLASS_OBJECT,

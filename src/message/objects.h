@@ -47,9 +47,11 @@ static inline whi_envelope_writer whi_envelope_begin(char *to, size_t count, con
 
 // whi_envelope_frame writes a frame's entry, and its bytes unless they follow; without `data` it leaves their place empty.
 static inline void whi_envelope_frame(whi_envelope_writer *w, const void *data, size_t size,
-                                      wh_mem_kind kind, bool follows) {
-    whi_wire_frame frame = {
-        .size = size, .kind = (uint8_t)kind, .flags = follows ? WHI_FRAME_FOLLOWS : 0};
+                                      wh_mem_kind kind, uint16_t signature, bool follows) {
+    whi_wire_frame frame = {.size = size,
+                            .kind = (uint8_t)kind,
+                            .flags = follows ? WHI_FRAME_FOLLOWS : 0,
+                            .signature = signature};
     memcpy(w->table, &frame, sizeof(frame));
     w->table += sizeof(frame);
     if (follows)

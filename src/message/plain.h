@@ -37,13 +37,12 @@ static inline void whi_plain_sent(wh_endpoint *ep, uint64_t size, uint64_t bytes
     ep->counters.sent_bytes += bytes;
 }
 
-// whi_plain_send puts a message into its lane: no request, no allocation, no queue.  False: not now, or not so.
-static inline bool whi_plain_send(wh_endpoint *ep, const void *buf, size_t size, uint64_t tag,
-                                  const wh_op_opts *opts) {
-    if (__builtin_expect(!whi_plain_space(ep, size, opts) || !whi_plain_memory(opts), 0))
-        return false;
+// whi_plain_put puts a message for which there is space into its lane.
+static inline bool whi_plain_put(wh_endpoint *ep, const void *buf, size_t size, uint64_t tag,
+                                 uint16_t signature) {
     whi_hdr hdr = {.size = (uint32_t)size,
                    .cls = WHI_CLASS_TAG,
+                   .aux = signature,
                    .ep = ep->number,
                    .seq = ep->tx_seq,
                    .tag = tag};
@@ -51,6 +50,14 @@ static inline bool whi_plain_send(wh_endpoint *ep, const void *buf, size_t size,
         return false;
     whi_plain_sent(ep, size, size);
     return true;
+}
+
+// whi_plain_send does so with bytes of the user's: no request, no allocation, no queue.  False: not now, or not so.
+static inline bool whi_plain_send(wh_endpoint *ep, const void *buf, size_t size, uint64_t tag,
+                                  const wh_op_opts *opts) {
+    if (__builtin_expect(!whi_plain_space(ep, size, opts) || !whi_plain_memory(opts), 0))
+        return false;
+    return whi_plain_put(ep, buf, size, tag, 0);
 }
 
 // whi_plain_post posts a receive on an endpoint that holds no message yet, and returns it, its buffer still to be
@@ -126,7 +133,8 @@ static inline void whi_plain_complete(wh_request *req) {
 
 // whi_plain_land gives a message that is here to the receive that whi_plain_match has found.  False: it does not fit there so.
 static inline bool whi_plain_land(wh_request *req, const whi_hdr *hdr, const void *payload) {
-    if (__builtin_expect(!req->buf.direct || hdr->size > req->buf.size, 0))
+    if (__builtin_expect(
+            !req->buf.direct || hdr->size > req->buf.size || (hdr->aux && req->buf.signature), 0))
         return false;
     wh_endpoint *ep = req->ep;
     whi_plain_copy(req->buf.ptr, payload, hdr->size);

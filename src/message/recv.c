@@ -84,6 +84,12 @@ static wh_status land_here(wh_request *req, uint64_t tag, const void *payload, u
 static void complete_landed(wh_request *req, wh_status st) {
     if (st == WH_OK)
         whi_req_complete(req, WH_OK);
+    else if (st == WH_ETYPE)
+        whi_req_fail(req, st,
+                     "%s of tag 0x%llx: the message of %llu bytes holds other elements than the "
+                     "receive's type; give both sides the same, or one of them WH_OP_UNTYPED",
+                     whi_req_text(req), (unsigned long long)req->result.tag,
+                     (unsigned long long)req->result.size);
     else if (st != WH_ETRUNCATED)
         whi_req_fail(req, st, "%s: its memory cannot be written: %s", whi_req_text(req),
                      wh_status_text(st));
@@ -173,18 +179,34 @@ void whi_recv_offered(wh_request *req, const whi_announce *announce, const void 
     req->from = announce->count ? whi_offer_address(offer, 0) : 0;
 }
 
+bool whi_recv_clashes(const wh_request *req, uint16_t signature, uint64_t length) {
+    return whi_signature_clash(req->buf.signature, signature, length == req->buf.size);
+}
+
+// refuse_elements ends a receive whose message holds other elements than it expects.
+static void refuse_elements(wh_request *req, uint8_t flags, uint32_t send_id, uint64_t length) {
+    req->result.size = length;
+    if (flags & (WHI_FLAG_ANNOUNCED | WHI_FLAG_SYNC))
+        whi_recv_answer(req->ep, send_id, WH_EREJECTED);
+    complete_landed(req, WH_ETYPE);
+}
+
 // meet joins a pending receive and a message whose payload is here or announced.
-static wh_status meet(wh_request *req, wh_endpoint *ep, uint8_t flags, uint64_t tag,
-                      uint64_t length, const whi_announce *announce, const void *payload,
-                      uint64_t size) {
+static wh_status meet(wh_request *req, wh_endpoint *ep, uint8_t flags, uint16_t signature,
+                      uint64_t tag, uint64_t length, const whi_announce *announce,
+                      const void *payload, uint64_t size) {
     uint32_t send_id = announce->send_id;
     whi_recv_bind(req, ep);
     req->stage = WHI_STAGE_MOVING;  // it has left the match table, whatever comes of it
     if (flags & WHI_FLAG_ANNOUNCED)
         ep->rx_announced--;
-    else if (flags & WHI_FLAG_SYNC)
-        whi_recv_answer(ep, send_id, WH_OK);
     req->result.tag = tag;
+    if (whi_recv_clashes(req, signature, length)) {
+        refuse_elements(req, flags, send_id, length);
+        return WH_OK;
+    }
+    if ((flags & WHI_FLAG_SYNC) && !(flags & WHI_FLAG_ANNOUNCED))
+        whi_recv_answer(ep, send_id, WH_OK);
     return req->ops->arrived(req, flags, announce, length, payload, size);
 }
 
@@ -201,18 +223,23 @@ static wh_status tag_arrived(wh_request *req, uint8_t flags, const whi_announce 
     return WH_OK;
 }
 
-void whi_recv_am(wh_request *req, uint8_t flags, uint32_t send_id, const void *payload,
-                 uint64_t size, uint64_t cost) {
+void whi_recv_am(wh_request *req, uint8_t flags, uint16_t signature, uint32_t send_id,
+                 const void *payload, uint64_t size, uint64_t cost) {
     wh_endpoint *ep = req->ep;
-    if (flags & WHI_FLAG_ANNOUNCED) {
+    bool announced = flags & WHI_FLAG_ANNOUNCED;
+    if (announced)
         ep->rx_announced--;
+    if (whi_recv_clashes(req, signature, size)) {
+        refuse_elements(req, flags, send_id, size);
+    } else if (announced) {
         ask_for(req, 0, send_id, size);
-        return;
+    } else {
+        if (flags & WHI_FLAG_SYNC)
+            whi_recv_answer(ep, send_id, WH_OK);
+        complete_landed(req, land_here(req, 0, payload, size));
     }
-    if (flags & WHI_FLAG_SYNC)
-        whi_recv_answer(ep, send_id, WH_OK);
-    complete_landed(req, land_here(req, 0, payload, size));
-    whi_ep_give_credit(ep, cost);
+    if (!announced)
+        whi_ep_give_credit(ep, cost);
 }
 
 // note_ahead lists an announced message that was kept among those that may be prefetched.
@@ -253,7 +280,7 @@ wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payl
     } else {
         whi_ep_give_credit(ep, hdr->size + WHI_MESSAGE_COST);
     }
-    return meet(req, ep, hdr->flags, hdr->tag, length, &announce, payload, size);
+    return meet(req, ep, hdr->flags, hdr->aux, hdr->tag, length, &announce, payload, size);
 }
 
 // name_message notes an announced message under its send id, where a withdrawal finds it however many there are.
@@ -309,7 +336,7 @@ whi_message *whi_message_new(wh_endpoint *ep, const whi_hdr *hdr, const void *pa
                          .cls = hdr->cls,
                          .flags = hdr->flags,
                          .pool = (uint8_t)pool,
-                         .am_id = hdr->aux};
+                         .aux = hdr->aux};
     whi_list_init(&msg->all_link);
     whi_list_init(&msg->ep_link);
     whi_list_init(&msg->tag_link);
@@ -350,7 +377,11 @@ static const void *payload_of(const whi_message *msg) {
 
 void whi_recv_land_kept(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
-    wh_status st = land_here(req, msg->tag, payload_of(msg), msg->size);
+    req->result.tag = msg->tag;
+    req->result.size = msg->size;
+    wh_status st = whi_recv_clashes(req, msg->aux, msg->size)
+                       ? WH_ETYPE
+                       : land_here(req, msg->tag, payload_of(msg), msg->size);
     count_received(ep, msg->size);
     complete_landed(req, st);
     whi_recv_settle(msg);
@@ -377,8 +408,8 @@ void whi_recv_meet_kept(wh_request *req, whi_message *msg) {
     whi_message_unname(msg);  // and with it the link that knows the message's name
     whi_announce announce = {
         .send_id = msg->send_id, .slot = msg->offer_slot, .count = msg->offer_count};
-    wh_status st =
-        meet(req, ep, msg->flags, msg->tag, msg->length, &announce, payload_of(msg), msg->size);
+    wh_status st = meet(req, ep, msg->flags, msg->aux, msg->tag, msg->length, &announce,
+                        payload_of(msg), msg->size);
     whi_recv_settle(msg);
     if (st != WH_OK)
         refuse_kept(req, st);
@@ -389,7 +420,8 @@ void whi_recv_meet_kept(wh_request *req, whi_message *msg) {
 static wh_status take(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     if (msg->cls == WHI_CLASS_TAG && !(msg->flags & WHI_FLAG_ANNOUNCED) && !msg->prefetch) {
-        if (msg->size <= req->buf.size && req->buf.direct) {
+        if (msg->size <= req->buf.size && req->buf.direct &&
+            !whi_recv_clashes(req, msg->aux, msg->size)) {
             // Ends inside the call, without becoming pending, unless another thread has made it.
             if (req->foreign)
                 whi_recv_bind(req, ep);

@@ -55,8 +55,11 @@ wh_status whi_recv_landed(wh_request *req, const whi_hdr *hdr);
 void whi_recv_offered(wh_request *req, const whi_announce *announce, const void *offer);
 
 // whi_recv_am receives the payload of an active message: here (`payload`), or announced.
-void whi_recv_am(wh_request *req, uint8_t flags, uint32_t send_id, const void *payload,
-                 uint64_t size, uint64_t cost);
+void whi_recv_am(wh_request *req, uint8_t flags, uint16_t signature, uint32_t send_id,
+                 const void *payload, uint64_t size, uint64_t cost);
+
+// whi_recv_clashes says whether a message of `length` bytes holds other elements than a receive expects.
+bool whi_recv_clashes(const wh_request *req, uint16_t signature, uint64_t length);
 
 // whi_recv_answer tells the sender of an announced or synchronous message that it is done with.
 void whi_recv_answer(wh_endpoint *ep, uint32_t send_id, wh_status status);

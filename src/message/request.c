@@ -49,7 +49,7 @@ static void unset_timer(wh_request *req) {
 
 wh_status whi_op_opts_take(wh_op_opts *taken, const wh_op_opts *opts) {
     wh_status st = whi_opts_take(taken, sizeof(*taken), opts, "wh_op_opts");
-    uint32_t unknown = st == WH_OK ? taken->flags & ~(uint32_t)WH_OP_SYNC : 0;
+    uint32_t unknown = st == WH_OK ? taken->flags & ~(uint32_t)WHI_OP_FLAGS : 0;
     if (!unknown)
         return st;
     whi_log(WHI_ERROR, "E-OPTS-04",

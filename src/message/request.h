@@ -201,11 +201,13 @@ static_assert(offsetof(wh_request, accept) <= WHI_REQ_FIRST_LINES * WHI_REQ_LINE
 
 static_assert(sizeof(wh_result) == 64, "callers allocate it, and it does not say its size");
 
+enum { WHI_OP_FLAGS = WH_OP_SYNC | WH_OP_UNTYPED };  // all that there are
+
 // whi_op_opts_strange says whether options must be taken over before they can be read: they are of another version's size, or
 // ask for what is unknown.  One compare for those of today.
 static inline bool whi_op_opts_strange(const wh_op_opts *opts) {
     return __builtin_expect(
-        opts && ((opts->size ^ sizeof(*opts)) | (opts->flags & ~(uint32_t)WH_OP_SYNC)), 0);
+        opts && ((opts->size ^ sizeof(*opts)) | (opts->flags & ~(uint32_t)WHI_OP_FLAGS)), 0);
 }
 
 // whi_op_opts_take copies strange options, or says why they cannot be.
@@ -228,7 +230,10 @@ static inline wh_status whi_req_buffer(whi_buffer *buffer, const void *ptr, uint
                                        const wh_op_opts *opts) {
     if (!opts)
         return whi_buffer_resolve(buffer, ptr, size, WH_MEM_AUTO, 0, NULL);
-    return whi_buffer_resolve(buffer, ptr, size, opts->mem, opts->device, opts->type);
+    wh_status st = whi_buffer_resolve(buffer, ptr, size, opts->mem, opts->device, opts->type);
+    if (opts->flags & WH_OP_UNTYPED)
+        buffer->signature = 0;
+    return st;
 }
 
 // whi_req_no_buffer says that a pointer is missing; a layout may lie at absolute addresses.

@@ -298,11 +298,16 @@ void whi_send_moved(wh_request *req) {
     whi_req_complete(req, WH_OK);
 }
 
+static void describe(const wh_request *req, whi_hdr *hdr) {
+    hdr->aux = whi_ep_signature(req->ep, &req->buf);
+}
+
 const whi_req_ops whi_tag_send_ops = {.text = "tag send",
                                       .post = whi_send_post,
                                       .start = whi_send_start_message,
                                       .withdraw = whi_send_withdraw,
                                       .cls = WHI_CLASS_TAG,
+                                      .describe = describe,
                                       .granted = whi_send_granted,
                                       .moved = whi_send_moved,
                                       .match = WHI_MATCH_NONE,

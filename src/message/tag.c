@@ -12,22 +12,31 @@
 #include "message/request.h"
 #include "message/send.h"
 
+// make_request makes the request of an operation, which gets its buffer.
 static wh_status make_request(wh_worker *worker, wh_endpoint *ep, const whi_req_ops *ops,
-                              const void *buf, size_t size, const wh_op_opts *opts, bool wanted,
+                              whi_buffer *buffer, const wh_op_opts *opts, bool wanted,
                               wh_request **made) {
-    whi_buffer buffer;
-    wh_status st = whi_req_buffer(&buffer, buf, size, opts);
-    if (st != WH_OK)
-        return st;
     wh_request *req = whi_req_new(worker, ep, ops, opts, wanted);
     if (!req) {
-        whi_buffer_release(&buffer);
+        whi_buffer_release(buffer);
         return WH_ENOMEM;
     }
-    req->buf = buffer;
-    req->length = buffer.size;
+    req->buf = *buffer;
+    req->length = buffer->size;
     *made = req;
     return WH_OK;
+}
+
+// send_small sends a small message of any memory and layout as plain ones go, packed on the way.
+static bool send_small(wh_endpoint *ep, const whi_buffer *buffer, uint64_t tag,
+                       const wh_op_opts *opts) {
+    if (!whi_plain_space(ep, buffer->size, opts))
+        return false;
+    void *scratch = whi_messages_of(ep->worker)->scratch;
+    if (!buffer->direct && whi_buffer_read(buffer, 0, scratch, buffer->size) != WH_OK)
+        return false;
+    return whi_plain_put(ep, buffer->direct ? buffer->ptr : scratch, buffer->size, tag,
+                         whi_ep_signature(ep, buffer));
 }
 
 wh_status wh_tag_send(wh_endpoint *ep, const void *buf, size_t size, uint64_t tag,
@@ -42,22 +51,32 @@ wh_status wh_tag_send(wh_endpoint *ep, const void *buf, size_t size, uint64_t ta
             *opts->result = (wh_result){.status = WH_OK, .size = size, .tag = tag};
         return WH_OK;
     }
+    whi_buffer buffer;
+    wh_status st = whi_req_buffer(&buffer, buf, size, opts);
+    if (st != WH_OK)
+        return st;
+    wh_result result = {.status = WH_OK, .size = buffer.size, .tag = tag};
+    if (opts && opts->type && send_small(ep, &buffer, tag, opts)) {
+        whi_buffer_release(&buffer);
+        if (out)
+            *out = NULL;
+        if (opts->result)
+            *opts->result = result;
+        return WH_OK;
+    }
     wh_request *req = NULL;
-    wh_status st =
-        make_request(ep->worker, ep, &whi_tag_send_ops, buf, size, opts, out != NULL, &req);
+    st = make_request(ep->worker, ep, &whi_tag_send_ops, &buffer, opts, out != NULL, &req);
     if (st != WH_OK)
         return st;
     req->tag = tag;
-    req->result = (wh_result){.size = req->buf.size, .tag = tag};
+    req->result = result;
     return whi_req_start(req, opts, out);
 }
 
-static wh_status recv(wh_worker *worker, wh_endpoint *ep, void *buf, size_t size, uint64_t tag,
-                      uint64_t mask, const wh_op_opts *opts, wh_request **out) {
-    if (whi_req_no_buffer(buf, size, opts))
-        return WH_EINVAL;
+static wh_status recv_into(wh_worker *worker, wh_endpoint *ep, whi_buffer *buffer, uint64_t tag,
+                           uint64_t mask, const wh_op_opts *opts, wh_request **out) {
     wh_request *req = NULL;
-    wh_status st = make_request(worker, ep, &whi_tag_recv_ops, buf, size, opts, out != NULL, &req);
+    wh_status st = make_request(worker, ep, &whi_tag_recv_ops, buffer, opts, out != NULL, &req);
     if (st != WH_OK)
         return st;
     req->any = !ep;
@@ -66,18 +85,30 @@ static wh_status recv(wh_worker *worker, wh_endpoint *ep, void *buf, size_t size
     return whi_req_start(req, opts, out);
 }
 
+static wh_status recv(wh_worker *worker, wh_endpoint *ep, void *buf, size_t size, uint64_t tag,
+                      uint64_t mask, const wh_op_opts *opts, wh_request **out) {
+    if (whi_req_no_buffer(buf, size, opts))
+        return WH_EINVAL;
+    whi_buffer buffer;
+    wh_status st = whi_req_buffer(&buffer, buf, size, opts);
+    return st == WH_OK ? recv_into(worker, ep, &buffer, tag, mask, opts, out) : st;
+}
+
 wh_status wh_tag_recv(wh_endpoint *ep, void *buf, size_t size, uint64_t tag, uint64_t mask,
                       const wh_op_opts *opts, wh_request **out) {
     WHI_OP_OPTS(opts);
     if (!ep || whi_req_no_buffer(buf, size, opts))
         return WH_EINVAL;
-    wh_request *req = whi_plain_memory(opts) ? whi_plain_post(ep, &whi_tag_recv_ops, WHI_MATCH_TAG,
-                                                              true, tag, mask, opts, out)
-                                             : NULL;
+    whi_buffer buffer;
+    wh_status st = whi_req_buffer(&buffer, buf, size, opts);
+    if (__builtin_expect(st != WH_OK, 0))
+        return st;
+    wh_request *req =
+        whi_plain_post(ep, &whi_tag_recv_ops, WHI_MATCH_TAG, true, tag, mask, opts, out);
     if (__builtin_expect(!req, 0))
-        return recv(ep->worker, ep, buf, size, tag, mask, opts, out);
-    req->buf = whi_buffer_host(buf, size);
-    req->length = size;
+        return recv_into(ep->worker, ep, &buffer, tag, mask, opts, out);
+    req->buf = buffer;
+    req->length = buffer.size;
     if (out)
         *out = req;
     return WH_PENDING;
@@ -172,9 +203,12 @@ wh_status wh_worker_tag_take(wh_worker *worker, uint64_t tag, uint64_t mask, wh_
 
 static wh_status message_recv(wh_message *msg, void *buf, size_t size, const wh_op_opts *opts,
                               wh_request **out) {
+    whi_buffer buffer;
     wh_request *req = NULL;
-    wh_status st = make_request(msg->ep->worker, msg->ep, &whi_tag_recv_ops, buf, size, opts,
-                                out != NULL, &req);
+    wh_status st = whi_req_buffer(&buffer, buf, size, opts);
+    if (st == WH_OK)
+        st = make_request(msg->ep->worker, msg->ep, &whi_tag_recv_ops, &buffer, opts, out != NULL,
+                          &req);
     if (st != WH_OK)
         return st;
     req->tag = msg->tag;

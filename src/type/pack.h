@@ -24,4 +24,17 @@ WH_CHECK wh_status whi_order_part(const char *function, whi_order *order, size_t
 int64_t whi_iov_runs(const whi_layout *layout, uintptr_t origin, int64_t first, struct iovec *iov,
                      int64_t max);
 
+// whi_signature_code returns a number that tells the elements of two messages apart: 0 where they are bytes, and go with
+// everything; below WHI_SIGNATURE_MIXED where all are of one kind.  Equal signatures have equal codes; different ones may
+// have them, too, once in 2^15.
+enum { WHI_SIGNATURE_MIXED = 1 << 15 };
+uint16_t whi_signature_code(int64_t count, const wh_type *type);
+
+// whi_signature_clash says whether a message with this code is not what a receive expects.  A mixed one can only be compared
+// where both are whole: a message may be the beginning of what is expected.
+static inline bool whi_signature_clash(uint16_t expected, uint16_t code, bool same_size) {
+    bool mixed = (expected | code) & WHI_SIGNATURE_MIXED;
+    return expected && code && expected != code && (!mixed || same_size);
+}
+
 #endif

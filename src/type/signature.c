@@ -90,6 +90,27 @@ wh_status wh_type_signature(const wh_type *type, int64_t count, uint64_t *hash, 
     return WH_OK;
 }
 
+// one_kind returns the token of the only kind of element that a type has; 0: it has several.
+static uint64_t one_kind(const wh_type *type) {
+    uint64_t kind = 0;
+    for (uint64_t ids = type->at.ids; ids; ids &= ids - 1) {
+        const whi_basic *basic = &whi_basics[__builtin_ctzll(ids)];
+        uint64_t hash = token(basic->type_class, basic->size).hash;
+        if (kind && kind != hash)
+            return 0;
+        kind = hash;
+    }
+    return kind;
+}
+
+uint16_t whi_signature_code(int64_t count, const wh_type *type) {
+    uint64_t kind = one_kind(type);
+    if (kind == token(WHI_TYPE_CLASS_BYTE, 1).hash)
+        return 0;
+    uint64_t hash = kind ? kind : repeat(of_type(type), count).hash;
+    return (uint16_t)(kind ? hash : WHI_SIGNATURE_MIXED | (hash % WHI_SIGNATURE_MIXED));
+}
+
 static bool same_form(const whi_layout *a, const whi_layout *b) {
     const whi_leaf *x = &a->leaf, *y = &b->leaf;
     if (a->off != b->off || a->ndims != b->ndims || x->kind != WHI_RUN || y->kind != WHI_RUN ||

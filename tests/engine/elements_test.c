@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What messages say of their elements: heard where the peer knows of it, and not said where it does not.
+#include "engine/test_kit.h"
+
+enum { WORDS = 20, LARGE_WORDS = 50000, ID = 4 };
+
+static duo d;
+static double doubles[LARGE_WORDS];
+static int64_t integers[LARGE_WORDS];
+static wh_request *am_request;
+
+static const wh_op_opts *of(wh_type_id id) {
+    static wh_op_opts opts;
+    opts = (wh_op_opts){.size = sizeof(opts), .type = wh_type_basic(id)};
+    return &opts;
+}
+
+static wh_status receive_integers(wh_am *am, void *arg) {
+    (void)arg;
+    wh_status st = wh_am_recv(am, integers, (size_t)am->size / 8, of(WH_TYPE_INT64), &am_request);
+    CHECK_EQ_INT(st, WH_PENDING);
+    return WH_OK;
+}
+
+static wh_status received_tag(size_t words) {
+    wh_request *recv = NULL, *send = NULL;
+    CHECK_EQ_INT(
+        wh_worker_tag_recv(d.server, integers, words, 1, WH_TAG_MASK_ALL, of(WH_TYPE_INT64), &recv),
+        WH_PENDING);
+    CHECK(wh_tag_send(d.to, doubles, words, 1, of(WH_TYPE_DOUBLE), &send) >= 0);
+    wh_status st = done_as(&d, recv);
+    if (send)
+        CHECK_EQ_INT(done_as(&d, send), st == WH_OK ? WH_OK : WH_EREJECTED);
+    return st;
+}
+
+static wh_status received_am(size_t words) {
+    wh_request *send = NULL;
+    am_request = NULL;
+    CHECK(wh_am_send(d.to, ID, "head", 4, doubles, words, of(WH_TYPE_DOUBLE), &send) >= 0);
+    UNTIL(&d, am_request);
+    wh_status st = done_as(&d, am_request);
+    if (send)
+        CHECK_EQ_INT(done_as(&d, send), st == WH_OK ? WH_OK : WH_EREJECTED);
+    return st;
+}
+
+static wh_status received_object(size_t words) {
+    wh_request *recv = NULL, *send = NULL;
+    wh_frame from = {.data = doubles, .size = words, .type = wh_type_basic(WH_TYPE_DOUBLE)};
+    wh_frame to = {.data = integers, .size = words, .type = wh_type_basic(WH_TYPE_INT64)};
+    CHECK_EQ_INT(
+        wh_worker_object_recv(d.server, &to, 1, sizeof(to), 1, WH_TAG_MASK_ALL, NULL, &recv),
+        WH_PENDING);
+    CHECK(wh_object_send(d.to, NULL, 0, &from, 1, sizeof(from), 1, NULL, &send) >= 0);
+    wh_result result;
+    UNTIL(&d, wh_request_status(recv) != WH_PENDING);
+    CHECK_EQ_INT(wh_request_result(recv, &result), WH_OK);
+    wh_request_free(recv);
+    wh_object_free(result.object);
+    if (send)
+        CHECK_EQ_INT(done_as(&d, send), result.status == WH_OK ? WH_OK : WH_EREJECTED);
+    return result.status;
+}
+
+TEST(elements_are_told_to_who_knows_of_them) {
+    duo_begin(&d, NULL, NULL);
+    duo_connect(&d);
+    CHECK_EQ_INT(wh_worker_set_am(d.server, ID, receive_integers, NULL), WH_OK);
+    uint64_t features = d.to->link->peer.features;
+    CHECK(features & WHI_FEATURE_TYPES);
+    for (int round = 0; round < 4; round++) {
+        bool knows = round & 1;
+        size_t words = round & 2 ? LARGE_WORDS : WORDS;
+        d.to->link->peer.features = knows ? features : features & ~(uint64_t)WHI_FEATURE_TYPES;
+        CHECK_EQ_INT(received_tag(words), knows ? WH_ETYPE : WH_OK);
+        CHECK_EQ_INT(received_am(words), knows ? WH_ETYPE : WH_OK);
+        CHECK_EQ_INT(received_object(words), knows ? WH_ETYPE : WH_OK);
+    }
+    duo_end(&d);
+}
+
+TEST_MAIN()
