@@ -15,20 +15,24 @@ from kit import run_for
 
 try:
     import dask
+    import msgpack
     import numpy as np
     import yaml
+    import distributed.comm.utils
     from distributed.comm import CommClosedError, connect, listen, registry
     from distributed.core import send_recv
-    from distributed.protocol import to_serialize
+    from distributed.protocol import dumps, serialize, to_serialize
+    from distributed.protocol.serialize import Serialized, ToPickle
 
     import wherry.dask  # serves wherry://, also where the package is not installed
     from dask_kit import Pair, echo
-    from wherry.dask import _config
+    from wherry.dask import _config, _offload
     MISSING = None
 except ImportError as error:
     MISSING = str(error)
 
 SOON = 30  # seconds, for what takes far less
+LARGE = 11_000_000  # bytes, more than distributed.comm.offload
 
 
 def answer(pipe):
@@ -99,6 +103,137 @@ class GivenUp(unittest.TestCase):
             with self.subTest(size), other_process() as peer:
                 # Politely closing what it does not read would take it five seconds more.
                 self.assertLess(asyncio.run(asyncio.wait_for(ask(*peer, size), SOON)), 4)
+
+
+@unittest.skipIf(MISSING, MISSING)
+class Threads(unittest.TestCase):
+    """Only messages whose frames take time to make, or to use, are handed to a thread for it."""
+
+    async def handed_over(self, comms, message, received=None):
+        """How often a thread is asked to make frames of a message, and to read them."""
+        offload = distributed.comm.utils.offload
+        with mock.patch("distributed.comm.utils.offload", side_effect=offload) as asked:
+            await comms.here.write(message)
+            made = asked.call_count
+            came = await comms.there.read()
+        if received is not None:
+            np.testing.assert_equal(came, received)
+        return made, asked.call_count - made
+
+    async def by_distributed(self, comms, message):
+        """The same, where distributed decides.  The old ones do not see how large the data of to_serialize is."""
+        with mock.patch.multiple(_offload, writes_at_once=lambda *_: False, reads_at_once=lambda _: False):
+            return await self.handed_over(comms, message)
+
+    @run_for(SOON)
+    async def test_arrays_are_used_where_they_are(self):
+        words = np.arange(LARGE / 8)
+        square = np.asfortranarray(words.reshape(-1, 1000))
+        data = {"a": words, "b": square, "c": 3.5}
+        view = memoryview(bytearray(LARGE))
+        async with Pair() as comms:
+            for name, message, received in [
+                ("get_data", {"status": "OK", "data": {key: to_serialize(value) for key, value in data.items()}},
+                 {"status": "OK", "data": data}),
+                ("update_data", {"op": "update_data", "data": {"a": to_serialize(words)}, "client": "c"}, None),
+                ("a collection", to_serialize([words, (1, "two")]), [words, (1, "two")]),
+                ("nested", to_serialize({"a": [square], "b": [words, None]}), {"a": [square], "b": [words, None]}),
+                ("not to be written to", to_serialize(np.frombuffer(bytes(LARGE))), np.zeros(LARGE // 8)),
+                ("a memoryview", to_serialize(view), view),
+                ("frames that are there", Serialized(*serialize(words)), words),
+            ]:
+                with self.subTest(name):
+                    self.assertEqual((await self.by_distributed(comms, message))[1], 1)
+                    self.assertEqual(await self.handed_over(comms, message, received), (0, 0))
+
+    @run_for(SOON)
+    async def test_what_is_copied_only_when_it_is_read(self):
+        words = np.ones(LARGE // 8)
+        async with Pair() as comms:
+            for name, message, received in [
+                ("bytes", to_serialize(bytes(LARGE)), bytes(LARGE)),
+                ("an array in a pickle of others", to_serialize([("name", words)]), [("name", words)]),
+                ("an array in a pickle", {"op": "x", "a": ToPickle(words)}, {"op": "x", "a": words}),
+            ]:
+                with self.subTest(name):
+                    self.assertEqual(await self.handed_over(comms, message, received), (0, 1))
+
+    @run_for(SOON)
+    async def test_what_takes_time_is_handed_over(self):
+        words = np.arange(LARGE / 4)
+        texts = np.array(["%d" % i for i in range(LARGE // 8)], object)
+        async with Pair() as comms:
+            for name, message, received in [
+                ("text", {"op": "x", "a": to_serialize("x" * LARGE)}, {"op": "x", "a": "x" * LARGE}),
+                ("text in the message itself", {"op": "x", "a": "x" * LARGE}, {"op": "x", "a": "x" * LARGE}),
+                ("bytes in the message itself", {"op": "x", "a": bytes(LARGE)}, {"op": "x", "a": bytes(LARGE)}),
+                ("an array of objects", to_serialize(texts), texts),
+                ("more than are looked at", [to_serialize(words[i:i + 20_000]) for i in range(2 * _offload.MOST)], None),
+            ]:
+                with self.subTest(name):
+                    made, read = await self.by_distributed(comms, message)
+                    self.assertEqual(await self.handed_over(comms, message, received), (made, read))
+                    self.assertEqual(read, 1)
+                    self.assertFalse(_offload.writes_at_once(message, {"compression": None}))
+
+    @run_for(SOON)
+    async def test_what_compresses_is_handed_over(self):
+        words = np.random.default_rng(1).integers(0, 1 << 32, LARGE // 4)  # half of each is zero
+        async with Pair() as comms:
+            comms.here.handshake_options["compression"] = "zlib"
+            message = {"op": "x", "a": to_serialize(words)}
+            made, read = await self.by_distributed(comms, message)
+            self.assertEqual(await self.handed_over(comms, message, {"op": "x", "a": words}), (made, 1))
+            self.assertEqual(read, 1)
+            self.assertFalse(_offload.writes_at_once(message, {"compression": "zlib"}))
+            self.assertFalse(_offload.writes_at_once(message, {}))  # which means distributed's default
+
+    def test_what_is_not_known_for_certain_is_left_to_distributed(self):
+        def at_once(value, *serializers):
+            return _offload.writes_at_once(to_serialize(value), {"compression": None}, serializers)
+
+        words = np.ones(LARGE // 8)
+        self.assertTrue(at_once(words))
+        self.assertTrue(at_once(words, "dask", "pickle"))
+        self.assertFalse(at_once(words, "dask", "somebody's"))
+        self.assertFalse(at_once(words[::2]))
+        self.assertFalse(at_once(np.ma.masked_array(words)))
+        self.assertFalse(at_once([words, object()]))
+
+    def test_frames_of_another_form_are_left_to_distributed(self):
+        words = np.ones(LARGE // 8)
+        context = {"compression": None}
+
+        def frames(message=words, **how):
+            return [memoryview(bytearray(frame)) for frame in
+                    dumps(to_serialize(message), context=context, **{"frame_split_size": 2**62, **how})]
+
+        def said(**changes):
+            """The same with something else in the header."""
+            first, header, data = frames()
+            known = msgpack.loads(header, strict_map_key=False)
+            return [first, memoryview(bytearray(msgpack.dumps({**known, **changes}))), data]
+
+        self.assertTrue(_offload.reads_at_once(frames()))
+        self.assertTrue(_offload.reads_at_once(said()))
+        first, header, data = frames()
+        for name, other in {
+            "cut": frames(frame_split_size=4 << 20),
+            "compressed": said(compression=("zlib",)),
+            "another serializer": said(serializer="pickle"),
+            "another type": said(type="pandas.DataFrame"),
+            "nothing about compression": said(compression=None),
+            "no number of frames": said(**{"num-sub-frames": "1"}),
+            "a negative number of frames": said(**{"num-sub-frames": -1}),
+            "no end of parts": said(**{"is-collection": True}),
+            "no header": [first, data],
+            "a header that is none": [first, memoryview(b"\xc1"), data],
+            "a large message": [data, header, data],
+            "of a device": [first, header, object()],
+            "not to be written to": [first, header, data.toreadonly()],
+        }.items():
+            with self.subTest(name):
+                self.assertFalse(_offload.reads_at_once(other))
 
 
 @unittest.skipIf(MISSING, MISSING)

@@ -21,7 +21,7 @@ try:
 except ImportError:  # before 2023.6.1
     from distributed.comm.core import Listener as BaseListener
 
-from wherry.dask import _traffic
+from wherry.dask import _offload, _traffic
 from wherry.dask._config import secret, unsent_limit, worker
 
 logger = logging.getLogger(__name__)
@@ -90,18 +90,18 @@ class WherryComm(Comm):
         try:
             return await from_frames(
                 parts, deserialize=self.deserialize, deserializers=deserializers,
-                allow_offload=self.allow_offload,
+                allow_offload=self.allow_offload and not _offload.reads_at_once(parts),
             )
         except EOFError as error:
             raise self._failed(error) from error
 
     async def write(self, msg: Any, serializers: Any = None, on_error: str = "message") -> int:
         self._open()
+        context = {"sender": self.local_info, "recipient": self.remote_info, **self.handshake_options}
+        at_once = _offload.writes_at_once(msg, context, serializers)
         frames: List[Any] = await to_frames(
-            msg, allow_offload=self.allow_offload, serializers=serializers, on_error=on_error,
-            context={"sender": self.local_info, "recipient": self.remote_info,
-                     **self.handshake_options},
-            frame_split_size=_WHOLE,
+            msg, allow_offload=self.allow_offload and not at_once, serializers=serializers,
+            on_error=on_error, context=context, frame_split_size=_WHOLE,
         )
         views = [ensure_memoryview(frame) for frame in frames]
         size = sum(view.nbytes for view in views)
