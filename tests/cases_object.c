@@ -117,6 +117,36 @@ CASE(object_frames_at_the_limit, 0) {
 }
 
 // Objects and tagged messages of one endpoint pass each other, and each kind keeps its order.
+static wh_status find(kit_side *me, uint64_t tag, wh_result *result) {
+    return kit_flip(me, 2) ? wh_object_probe(me->ep, tag, WH_TAG_MASK_ALL, result)
+                           : wh_worker_object_probe(me->worker, tag, WH_TAG_MASK_ALL, result);
+}
+
+CASE(object_probe, 0) {
+    static const shape shapes[] = {{0, 0, 0}, {10, 3, 100}, {0, 2, 300000}, {0, 3000, 8}};
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+        wh_result result;
+        if (me->role == 0) {
+            SYNC();
+            send_shape(me, &shapes[i]);
+        } else {
+            REQUIRE_STATUS(find(me, 1, &result), WH_ENOTFOUND);
+            SYNC();
+            UNTIL(find(me, 1, &result) == WH_OK);
+            REQUIRE_INT(result.tag, 1);
+            REQUIRE(result.source == me->ep);
+            REQUIRE_STATUS(find(me, 1, NULL), WH_OK);  // it is still there
+            REQUIRE_STATUS(find(me, 2, &result), WH_ENOTFOUND);
+            REQUIRE_STATUS(wh_tag_probe(me->ep, 1, WH_TAG_MASK_ALL, &result), WH_ENOTFOUND);
+            wh_object *object = recv_object(me);
+            check_object(me, &shapes[i], object);
+            wh_object_free(object);
+            REQUIRE_STATUS(find(me, 1, &result), WH_ENOTFOUND);
+        }
+        SYNC();
+    }
+}
+
 CASE(object_order_and_separation_from_tags, 0) {
     enum { N = 30 };
     if (me->role == 0) {

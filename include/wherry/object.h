@@ -55,6 +55,15 @@ WH_API WH_CHECK wh_status wh_object_send_wait(wh_endpoint *ep, const void *heade
 WH_API WH_CHECK wh_status wh_object_recv_wait(wh_endpoint *ep, uint64_t tag, uint64_t mask,
                                               int timeout_ms, wh_object **object);
 
+// wh_object_probe describes the first object that has come, is unmatched, and that a receive would
+// get: WH_OK with tag and source in `result`, which may be NULL, or WH_ENOTFOUND.  It leaves the
+// object where it is.  Of a large one only the head has come: a receive fetches the rest.  Objects on
+// their way to a handler (below) are not among them.  Owner only.
+WH_API WH_CHECK wh_status wh_object_probe(wh_endpoint *ep, uint64_t tag, uint64_t mask,
+                                          wh_result *result);
+WH_API WH_CHECK wh_status wh_worker_object_probe(wh_worker *worker, uint64_t tag, uint64_t mask,
+                                                 wh_result *result);
+
 // Called in progress with an object that has arrived whole.  The callee owns the object and ends it
 // with wh_object_free; `ep`, where it came from, is borrowed.
 typedef void (*wh_object_fn)(wh_endpoint *ep, wh_object *object, void *arg);

@@ -89,6 +89,22 @@ class Tagged(LoopCase):
             await b.recv(bytearray(5), 3)
             self.assertIsNone(b.probe(3))
 
+    async def test_probe_obj(self):
+        for size in (5, 3_000_000):
+            with self.subTest(size):
+                async with pair() as (a, b):
+                    self.assertIsNone(b.probe_obj(3))
+                    sending = a.send_obj([bytes(size)], 3)
+                    while (found := b.probe_obj(3)) is None:
+                        await asyncio.sleep(0)
+                    self.assertEqual(found, (3, b))
+                    self.assertEqual(b.worker.probe_obj(0, 0), (3, b))
+                    self.assertIsNone(b.probe_obj(4))
+                    self.assertIsNone(b.probe(3))
+                    self.assertEqual(bytes((await b.recv_obj(3))[0]), bytes(size))
+                    await sending
+                    self.assertIsNone(b.worker.probe_obj(0, 0))
+
     async def test_take(self):
         async with pair(None, wherry.Worker()) as (a, b):
             self.assertIsNone(b.take(3))

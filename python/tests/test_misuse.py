@@ -81,6 +81,7 @@ class Arguments(LoopCase):
                     lambda tag: b.recv_obj(0, tag), lambda tag: b.worker.recv(got, tag),
                     lambda tag: b.worker.recv(got, 0, tag), lambda tag: b.worker.recv_obj(tag),
                     b.probe, lambda tag: b.probe(0, tag), b.take, lambda tag: b.take(0, tag),
+                    b.probe_obj, lambda tag: b.probe_obj(0, tag), b.worker.probe_obj,
                     b.worker.probe, b.worker.take, lambda tag: b.worker.take(0, tag)]
             sizes = [lambda at: remote.put(b"x", at), lambda at: remote.get(got, at),
                      lambda at: remote.atomic("add", at, 1), lambda n: wherry.DeviceMemory(n, "sim"),

@@ -661,9 +661,9 @@ async def main():
         for op in [receiving] + others[:3]:
             refused("size", lambda: op.size)
         calls = {
-            a: "send(buf) send(buf,1) send_obj(buf) recv(buf) recv_obj() am_send(1) probe() take() "
+            a: "send(buf) send(buf,1) send_obj(buf) recv(buf) recv_obj() am_send(1) probe() take() probe_obj() "
                "open_key(buf) fence() flush() on_lost(print) connected lanes counters() abort() close()",
-            worker: "recv(buf) recv_obj() probe() take() set_am(1,print) set_am(1,None) address "
+            worker: "recv(buf) recv_obj() probe() probe_obj() take() set_am(1,print) set_am(1,None) address "
                     "set_allocator('host',bytearray) counters() dump() progress() connect('::1',1) "
                     "listen() close()",
             message: "recv(buf) drop()",

@@ -244,6 +244,9 @@ cdef extern from "<wherry/object.h>" nogil:
     wh_status wh_worker_object_recv(wh_worker *worker, const wh_frame *frames, size_t count,
                                     size_t frame_size, uint64_t tag, uint64_t mask,
                                     const wh_op_opts *opts, wh_request **req)
+    wh_status wh_object_probe(wh_endpoint *ep, uint64_t tag, uint64_t mask, wh_result *result)
+    wh_status wh_worker_object_probe(wh_worker *worker, uint64_t tag, uint64_t mask,
+                                     wh_result *result)
     const void *wh_object_header(const wh_object *object, size_t *size)
     size_t wh_object_count(const wh_object *object)
     uint64_t wh_object_tag(const wh_object *object)

@@ -219,6 +219,19 @@ cdef class Endpoint:
         self.worker.touch()
         return probed(self.worker, wh_tag_probe(c, wanted, compared, &self.worker.result))
 
+    def probe_obj(self, tag=0, mask=ALL):
+        """The first object that has come and that such a receive would get, or None.
+
+        Gives ``(tag, source)``; the object stays where it is, and of a large one only its head has come.
+        Owner only.
+        """
+        cdef uint64_t wanted = bits_of(tag, "tag"), compared = bits_of(mask, "mask")
+        cdef wh_endpoint *c = self.open()
+        self.worker.must_own()
+        wh_worker_progress(self.worker.c)
+        self.worker.touch()
+        return probed_obj(self.worker, wh_object_probe(c, wanted, compared, &self.worker.result))
+
     def take(self, tag=0, mask=ALL):
         """Takes the message that ``probe`` would tell of: a Message, or None.  Owner only."""
         cdef uint64_t wanted = bits_of(tag, "tag"), compared = bits_of(mask, "mask")
@@ -516,5 +529,18 @@ cdef object probed(Worker w, wh_status status):
     if status == WH_ENOTFOUND:
         return None
     must(status, "probe")
-    cdef uint64_t number = park_number_of(w.result.source) if w.result.source != NULL else 0
-    return Probed(w.result.size, w.result.tag, w.endpoints.get(number) if number else None)
+    return Probed(w.result.size, w.result.tag, source_of(w))
+
+
+cdef object probed_obj(Worker w, wh_status status):
+    if status == WH_ENOTFOUND:
+        return None
+    must(status, "probe_obj")
+    return (w.result.tag, source_of(w))
+
+
+cdef Endpoint source_of(Worker w):
+    """Where what the worker's result describes comes from; None when nobody has that endpoint any more."""
+    if w.result.source == NULL:
+        return None
+    return w.endpoints.get(park_number_of(w.result.source))

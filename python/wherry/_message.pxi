@@ -92,6 +92,5 @@ cdef Message taken(Worker w, wh_status status, wh_message *c):
     cdef Message made = Message.__new__(Message)
     made.c, made.worker = c, w
     made.bytes, made.number = w.result.size, w.result.tag
-    cdef uint64_t number = park_number_of(w.result.source) if w.result.source != NULL else 0
-    made.ep = w.endpoints.get(number) if number else None
+    made.ep = source_of(w)
     return made

@@ -317,6 +317,15 @@ cdef class Worker(Driven):
         self.touch()
         return probed(self, wh_worker_tag_probe(self.c, wanted, compared, &self.result))
 
+    def probe_obj(self, tag=0, mask=ALL):
+        """The first object that has come, from any endpoint; otherwise as ``Endpoint.probe_obj``."""
+        cdef uint64_t wanted = bits_of(tag, "tag"), compared = bits_of(mask, "mask")
+        self.must_be_open()
+        self.must_own()
+        wh_worker_progress(self.c)
+        self.touch()
+        return probed_obj(self, wh_worker_object_probe(self.c, wanted, compared, &self.result))
+
     def take(self, tag=0, mask=ALL):
         """Takes the message that ``probe`` would tell of: a Message, or None.  Owner only."""
         cdef uint64_t wanted = bits_of(tag, "tag"), compared = bits_of(mask, "mask")

@@ -250,3 +250,22 @@ wh_status wh_object_recv_wait(wh_endpoint *ep, uint64_t tag, uint64_t mask, int 
         *object = result.object;
     return st;
 }
+
+static wh_status probe(wh_worker *worker, wh_endpoint *ep, uint64_t tag, uint64_t mask,
+                       wh_result *result) {
+    const whi_message *msg = whi_recv_kept(worker, ep, WHI_MATCH_OBJECT, tag, mask);
+    if (!msg)
+        return WH_ENOTFOUND;
+    if (result)
+        *result = (wh_result){.status = WH_OK, .tag = msg->tag, .source = msg->ep};
+    return WH_OK;
+}
+
+wh_status wh_object_probe(wh_endpoint *ep, uint64_t tag, uint64_t mask, wh_result *result) {
+    return ep ? WHI_OWNED(ep->worker, probe(ep->worker, ep, tag, mask, result)) : WH_EINVAL;
+}
+
+wh_status wh_worker_object_probe(wh_worker *worker, uint64_t tag, uint64_t mask,
+                                 wh_result *result) {
+    return WHI_OWNED(worker, probe(worker, NULL, tag, mask, result));
+}

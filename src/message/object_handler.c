@@ -56,7 +56,7 @@ static wh_request *take_object(wh_endpoint *ep) {
 static void begin_kept(wh_endpoint *ep) {
     whi_match *match = &whi_messages_of(ep->worker)->match[WHI_MATCH_OBJECT];
     while (may_begin(ep)) {
-        whi_message *msg = whi_match_find(match, &ep->match[WHI_MATCH_OBJECT], ep, 0, 0);
+        whi_message *msg = whi_recv_kept(ep->worker, ep, WHI_MATCH_OBJECT, 0, 0);
         wh_request *req = msg ? begin(ep) : NULL;
         if (!req)
             return;

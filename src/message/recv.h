@@ -9,6 +9,14 @@
 // whi_recv_post starts a receive: WH_OK done, WH_PENDING accepted, else nothing happened.
 wh_status whi_recv_post(wh_request *req);
 
+// whi_recv_kept returns the first kept message of a kind (WHI_MATCH_*) that a receive of (endpoint or NULL, tag, mask) would
+// get; NULL: none.
+static inline whi_message *whi_recv_kept(wh_worker *worker, wh_endpoint *ep, int which,
+                                         uint64_t tag, uint64_t mask) {
+    return whi_match_find(&whi_messages_of(worker)->match[which], ep ? &ep->match[which] : NULL, ep,
+                          tag, mask);
+}
+
 extern const whi_req_ops whi_tag_recv_ops;
 
 // whi_recv_withdraw ends a receive that has not matched.

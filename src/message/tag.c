@@ -154,8 +154,7 @@ wh_status wh_worker_tag_recv_wait(wh_worker *worker, void *buf, size_t size, uin
 // find looks for a message that has come.
 static wh_status find(wh_worker *worker, wh_endpoint *ep, uint64_t tag, uint64_t mask,
                       wh_result *result, whi_message **found) {
-    whi_message *msg = whi_match_find(&whi_messages_of(worker)->match[WHI_MATCH_TAG],
-                                      ep ? &ep->match[WHI_MATCH_TAG] : NULL, ep, tag, mask);
+    whi_message *msg = whi_recv_kept(worker, ep, WHI_MATCH_TAG, tag, mask);
     if (!msg)
         return WH_ENOTFOUND;
     if (result)
