@@ -328,6 +328,38 @@ class Ends(Case):
             self.assertEqual(room, b"3")
             self.assertFalse(theirs._ep.am_probe())
 
+    async def test_a_probe_receives_nothing(self):
+        asked = []
+
+        def allocator(size):
+            asked.append(size)
+            return bytearray(size)
+        ucp.register_am_allocator(allocator, "host")
+        for size in 5, 3_000_000:
+            ours, theirs, _ = await pair()
+            self.assertIs(theirs._ep.am_probe(), False)
+            sending = asyncio.ensure_future(ours.am_send(bytes(size)))
+            await until(theirs._ep.am_probe)
+            self.assertEqual(asked, [])
+            self.assertEqual(await theirs.am_recv(), bytes(size))
+            self.assertEqual(asked, [size])
+            self.assertIs(theirs._ep.am_probe(), False)
+            await sending
+            asked.clear()
+            below = theirs._ep
+            theirs.abort()
+            self.assertIs(below.am_probe(), False)
+
+    async def test_a_probe_does_not_see_what_its_sender_has_taken_with_it(self):
+        ours, theirs, _ = await pair()
+        sending = asyncio.ensure_future(ours.am_send(bytes(3_000_000)))
+        await until(theirs._ep.am_probe)
+        ours.abort()
+        with self.assertRaises(ucp.UCXBaseException):
+            await sending
+        await until(theirs.closed)
+        self.assertIs(theirs._ep.am_probe(), False)
+
     async def abort(self, ep):
         ep.abort()
 
@@ -478,7 +510,35 @@ sys.stdin.readline()
 """
 
 
+# Sends a message to a worker whose address it is told, and ends.
+PASSING = """
+import asyncio, sys, ucp
+async def main():
+    ep = await ucp.create_endpoint_from_worker_address(bytes.fromhex(sys.argv[1]))
+    await ep.am_send(sys.argv[2].encode())
+    await ep.close()
+asyncio.run(main())
+"""
+
+
 class WorkerAddresses(Case):
+    async def test_active_messages_of_those_who_have_gone(self):
+        mine = ucp.get_worker_address()
+        ep = await ucp.create_endpoint_from_worker_address(mine)
+        self.assertIs(ep._ep.am_probe(), False)
+        strays = ep._ctx.worker.strays
+        for name in "abc":
+            child = Child(PASSING, mine.hex(), name)
+            await asyncio.get_running_loop().run_in_executor(None, child.end)
+        self.assertIs(ep._ep.am_probe(), True)
+        self.assertEqual(len(strays.all), 4)
+        self.assertEqual([await ep.am_recv() for _ in "abc"], [b"a", b"b", b"c"])
+        self.assertIs(ep._ep.am_probe(), False)
+        other = await ucp.create_endpoint_from_worker_address(mine)
+        await until(lambda: len(strays.all) == 2)
+        ep.abort()
+        other.abort()
+
     async def test_both_ways(self):
         mine = ucp.get_worker_address()
         self.assertIsInstance(mine, ucp._libs.ucx_api.UCXAddress)

@@ -7,8 +7,7 @@ message come.
 import asyncio
 import itertools
 import weakref
-from collections import deque
-from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import wherry
 from ucp import _ucx_config
@@ -22,7 +21,6 @@ AM_STRAY_TAG = 1  # the same from endpoints that were made from a worker address
 EMPTY = wherry.Incoming(0, "host", None, None, AM_TAG, 0, None)
 HELLO = b"ucp1"  # begins the connect data, so that both sides know whom they talk to
 
-_PASSES = 3  # of progress: the allocator is asked in one, and what it gave is filled in the next
 _handles = itertools.count(0x1000, 0x10)
 
 
@@ -62,22 +60,16 @@ class _Strays:
 
     def __init__(self) -> None:
         self.all: List[wherry.Endpoint] = []
-        # Active messages that were found in one that had ended, to be received before others.
-        self.ahead: Deque["wherry.Request[Any]"] = deque()
 
     def add(self, ep: wherry.Endpoint) -> None:
         self.all = [old for old in self.all if not self._is_empty(old)]
         self.all.append(ep)
 
     def _is_empty(self, ep: wherry.Endpoint) -> bool:
-        if not ep.lost or ep.probe(0, 0) is not None:
+        if not ep.lost or ep.probe(0, 0) is not None or ep.probe_obj(0, 0) is not None:
             return False
-        try:
-            self.ahead.append(ep.recv_obj(0, 0))
-        except (wherry.ClosedError, wherry.PeerError):
-            ep.abort()
-            return True
-        return False
+        ep.abort()
+        return True
 
 
 class Allocators:
@@ -147,7 +139,6 @@ class UCXEndpoint:
         self.c = c
         self.error: Optional[Exception] = None
         self._connecting = connecting
-        self._ahead: Optional[wherry.Request[Any]] = None
         self._closed = False
         if c is not None:
             self._watch(c)
@@ -237,26 +228,15 @@ class UCXEndpoint:
     # ---- active messages, which are objects: those tell of what kind their memory is
 
     def am_post(self) -> "wherry.Request[Any]":
-        """The receive of the next active message, which may have begun already."""
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None and not ahead.cancelled():
-            return ahead
-        if self.am_tag == AM_STRAY_TAG:
-            if self.worker.strays.ahead:
-                return self.worker.strays.ahead.popleft()
-            return self.worker.c.recv_obj(self.am_tag, allocator=self.am_allocator)
-        return self.must_have().recv_obj(self.am_tag, allocator=self.am_allocator)
+        """The receive of the next active message."""
+        source = self.worker.c if self.am_tag == AM_STRAY_TAG else self.must_have()
+        return source.recv_obj(self.am_tag, allocator=self.am_allocator)
 
     def am_probe(self) -> bool:
-        """Whether an active message has come whole."""
-        if self._ahead is None:
-            try:
-                self._ahead = self.am_post()
-            except wherry.Error:
-                return False
-        for _ in range(_PASSES):
-            self.worker.progress()
-        return self._ahead.done() and self._ahead.exception() is None
+        """Whether an active message has come that nobody receives yet; ``am_recv`` fetches a large one."""
+        self._settle()
+        source = self.worker.c if self.am_tag == AM_STRAY_TAG else self.c
+        return not self._closed and source is not None and source.probe_obj(self.am_tag) is not None
 
     # ---- the end
 
