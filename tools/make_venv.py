@@ -7,6 +7,7 @@
 Nothing is installed into it: a path file names BUILD/python, so that it is never stale.  The system's
 packages are seen, and numpy, which the examples use, comes from PyPI where the system has none.
 When all is in place nothing happens; what cannot be made is said, and is no failure of the build.
+Other scripts make their environments with `with_packages`.
 """
 import argparse
 import pathlib
@@ -26,6 +27,19 @@ def says(python, program):
     done = subprocess.run([python, "-c", program], capture_output=True, text=True,
                           stdin=subprocess.DEVNULL)
     return done.stdout.strip() if done.returncode == 0 else None
+
+
+def install(python, packages, **how):
+    """Installs packages from PyPI.  `how`: as subprocess.run takes it; CalledProcessError where it fails."""
+    subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True, **how)
+
+
+def with_packages(home, packages, base=sys.executable, **how):
+    """An environment of its own, made anew with packages from PyPI: its Python.  `how`: as for `install`."""
+    subprocess.run([base, "-m", "venv", "--clear", home], check=True, **how)
+    python = home / "bin" / "python"
+    install(python, packages, **how)
+    return python
 
 
 def imports_built(python, package):
@@ -72,8 +86,7 @@ def main():
             print(f"make_venv: {home} does not import {package}")
         elif says(home / "bin" / "python", "import numpy") is None:
             print(f"make_venv: installing numpy from PyPI into {home}")
-            subprocess.run([home / "bin" / "python", "-m", "pip", "install", "--quiet", "numpy"],
-                           check=True)
+            install(home / "bin" / "python", ["numpy"])
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"make_venv: {error}")
 

@@ -13,6 +13,9 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent.parent / "tools"))
+from make_venv import with_packages  # noqa: E402
+
 PACKAGES = {"wherry": ["dask[array]", "distributed"], "ucxx": ["dask[array]", "distributed-ucxx-cu13"]}
 ROUNDS_OF_TASK = "5"
 PATIENCE = 600  # seconds for one program
@@ -24,8 +27,7 @@ def environment(build, name):
     python = home / "bin" / "python"
     if not (home / "complete").exists():
         print(f"fetching Dask from PyPI into {home}", file=sys.stderr)
-        subprocess.run([sys.executable, "-m", "venv", "--clear", home], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES[name]], check=True)
+        with_packages(home, PACKAGES[name])
         (home / "complete").touch()
     return python
 
