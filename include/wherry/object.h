@@ -27,7 +27,8 @@ typedef struct wh_frame {
     size_t size;      // bytes, zero allowed
     wh_mem_kind mem;  // WH_MEM_AUTO: detected
     int device;       // for device memory
-    const wh_type *type;  // its layout, as in request.h: `size` counts elements then; default: bytes
+    const wh_type
+        *type;  // its layout, as in request.h: `size` counts elements then; default: bytes
 } wh_frame;
 
 // wh_object_send sends `header` and `count` frames as one message.  The frame array itself is copied.
