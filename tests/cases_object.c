@@ -367,8 +367,9 @@ CASE(object_allocator_answers_later, 0) {
         use_allocator(me, &a);
     }
     SYNC();
-    for (int round = 0; round < 6; round++) {
+    for (int round = 0; round < 8; round++) {
         bool eager = round % 2, reject = round / 2 == 1, cancel = round / 2 == 2;
+        bool late = round / 2 == 3;
         const shape s = {8, 5, eager ? 100 : 100000};
         kit_op op;
         if (me->role == 0) {
@@ -386,25 +387,34 @@ CASE(object_allocator_answers_later, 0) {
             UNTIL(atomic_load(&op.ended));
             // A small object was sent and done with, unless it had to be announced for want of credit or owner.
             bool rejected = op.result.status == WH_EREJECTED;
-            REQUIRE(rejected ? reject || cancel : eager || !(reject || cancel));
+            REQUIRE(rejected ? reject : eager || !reject);
             END(&op, rejected ? WH_EREJECTED : WH_OK);
             for (size_t i = 0; i < 5; i++)
                 free(copies[i]);
             free(data);
         } else {
             atomic_store(&a.object, NULL);
-            const wh_op_opts *opts = kit_opts(&op);
+            const wh_op_opts *opts = kit_opts_with(&op, 0, late ? 200 : 0);
             BEGIN(&op, wh_object_recv(me->ep, NULL, 0, 0, 1, WH_TAG_MASK_ALL, opts, &op.req));
             UNTIL(atomic_load(&a.object));
-            kit_idle(me, 3);
-            REQUIRE_INT(atomic_load(&op.ended), 0);
-            answer how = {.me = me, .object = atomic_load(&a.object), .reject = reject};
+            if (!late) {
+                kit_idle(me, 3);
+                REQUIRE_INT(atomic_load(&op.ended), 0);
+            }
             if (cancel)
                 wh_request_cancel(op.req);
-            else
-                kit_owned(me, answer_later, &how);
-            END(&op, reject ? WH_EREJECTED : cancel ? WH_ECANCELLED : WH_OK);
-            if (!reject && !cancel) {
+            if (cancel || late) {
+                END(&op, cancel ? WH_ECANCELLED : WH_ETIMEDOUT);
+                // The object is the next one's.
+                atomic_store(&a.object, NULL);
+                opts = kit_opts(&op);
+                BEGIN(&op, wh_worker_object_recv(me->worker, NULL, 0, 0, 0, 0, opts, &op.req));
+                UNTIL(atomic_load(&a.object));
+            }
+            answer how = {.me = me, .object = atomic_load(&a.object), .reject = reject};
+            kit_owned(me, answer_later, &how);
+            END(&op, reject ? WH_EREJECTED : WH_OK);
+            if (!reject) {
                 check_object(me, &s, op.result.object);
                 wh_object_free(op.result.object);
             }

@@ -16,6 +16,7 @@ typedef enum shape {
     STRUCT,
     TRANSPOSED,
     REVERSED,
+    SPREAD,
     SHAPES
 } shape;
 
@@ -48,6 +49,7 @@ static wh_type *type_of(kit_side *me, shape s, int64_t n) {
     case STRUCT: st = wh_type_create_struct(2, twos, words, two, &t); break;
     case TRANSPOSED: st = wh_type_create_strided(2, rows, strides, word, &t); break;
     case REVERSED: st = wh_type_create_strided(1, &n, back, word, &t); break;
+    case SPREAD: st = wh_type_create_resized(word, 0, 2 * WORD, &t); break;
     default: st = wh_type_create_contig(n, word, &t);
     }
     REQUIRE_STATUS(st, WH_OK);
@@ -55,7 +57,7 @@ static wh_type *type_of(kit_side *me, shape s, int64_t n) {
 }
 
 static size_t count_of(shape s, size_t n) {
-    return s == INDEXED ? n / 8 : s == STRUCT ? n / 3 : 1;
+    return s == INDEXED ? n / 8 : s == STRUCT ? n / 3 : s == SPREAD ? n : 1;
 }
 
 // lay_out allocates memory for `n` words, filled with what no message holds.

@@ -115,7 +115,8 @@ WH_API void *wh_object_take_frame(wh_object *object, size_t index);
 // callbacks too.  An object that has arrived whole is not harmed by the end of its endpoint, unless
 // you abort that or destroy the worker.  When others are still to be fetched and the sender goes or
 // withdraws the message meanwhile, the receive ends (WH_EPEER, WH_ECANCELLED), from any source too,
-// and the object is gone when its callback has returned.  An object for the worker's handler has no
+// and the object is gone when its callback has returned.  So it is when the receive is cancelled or its
+// time is over, but the message is left to the next receive then, in its old place.  An object for the worker's handler has no
 // callback: it stays until each frame was answered for, which then gives WH_ECANCELLED (`data` is
 // still the caller's), or the worker is destroyed.
 WH_API WH_CHECK wh_status wh_object_accept(wh_object *object, size_t index, void *data);

@@ -185,6 +185,30 @@ void whi_match_keep(whi_match *m, whi_match_ep *e, whi_message *msg) {
     whi_list_push_back(&m->by_ep_tag[whi_match_bucket(m, msg->ep, msg->tag)], &msg->ep_tag_link);
 }
 
+// The number of the message whose `offset` bytes behind its begin are at a node.
+static uint64_t number_at(const whi_list *node, size_t offset) {
+    return ((const whi_message *)(const void *)((const char *)node - offset))->number;
+}
+
+// insert_message puts a message into a list by its number; `offset` is that of the list's link.
+static void insert_message(whi_list *list, whi_message *msg, size_t offset) {
+    whi_list *before = list->prev;
+    while (before != list && number_at(before, offset) > msg->number)
+        before = before->prev;
+    whi_list_insert(before, (whi_list *)(void *)((char *)msg + offset));
+}
+
+void whi_match_keep_again(whi_match *m, whi_match_ep *e, whi_message *msg) {
+    if (++m->messages > 2 * m->bucket_mask)
+        grow(m);
+    insert_message(&m->all, msg, offsetof(whi_message, all_link));
+    insert_message(&e->messages, msg, offsetof(whi_message, ep_link));
+    insert_message(&m->by_tag[whi_match_bucket(m, NULL, msg->tag)], msg,
+                   offsetof(whi_message, tag_link));
+    insert_message(&m->by_ep_tag[whi_match_bucket(m, msg->ep, msg->tag)], msg,
+                   offsetof(whi_message, ep_tag_link));
+}
+
 void whi_match_drop(whi_match *m, whi_message *msg) {
     m->messages--;
     whi_list_remove(&msg->all_link);

@@ -36,6 +36,7 @@ struct wh_message {
     bool taken;     // by wh_tag_take or a handler: it is in its endpoint's list of those
     bool gone;      // taken, and then withdrawn by its sender or lost with it
     bool dropped;   // to be freed when its prefetch has completed
+    bool paid;      // its credit has been given back
     uint16_t aux;   // of its record: what a tagged one holds (signature), or which handler gets it
     uint16_t offer_slot, offer_count;  // of an announcement: `data` begins with its offer
     // Of an announced message that is asked for before its receive is there (ahead.c).
@@ -83,8 +84,10 @@ void whi_match_unpost(whi_match *m, whi_match_ep *e, struct wh_request *recv);
 struct wh_request *whi_match_message(whi_match *m, whi_match_ep *e, struct wh_endpoint *ep,
                                      uint64_t tag);
 
-// whi_match_keep keeps a message that nobody wanted, as the last one; whi_match_drop takes it out.
+// whi_match_keep keeps a message that nobody wanted, as the last one; whi_match_keep_again one whose receive did not take
+// it, where its number belongs.  whi_match_drop takes it out.
 void whi_match_keep(whi_match *m, whi_match_ep *e, whi_message *msg);
+void whi_match_keep_again(whi_match *m, whi_match_ep *e, whi_message *msg);
 void whi_match_drop(whi_match *m, whi_message *msg);
 
 // whi_match_bucket returns where a key hashes to.  Multiplicative: the high bits of the product depend on all bits of the

@@ -2,7 +2,7 @@
 //
 // Matching against a model that is too simple to be wrong: two arrays in order, searched from the front.
 //
-// A seeded program posts receives, takes them out, lets messages come, and gives receives their old place back; after each
+// A seeded program posts receives, takes them out, lets messages come, and gives both their old place back; after each
 // step table and model must agree on who met whom.  The last test times matching and prints it.
 #include "message/match.h"
 
@@ -151,6 +151,13 @@ static void drop_message(size_t at) {
     free(msg);
 }
 
+// leave_message takes a message out and gives it its old place back, as a receive does that ends without it.
+static void leave_message(size_t at) {
+    whi_message *msg = model.messages[at];
+    whi_match_drop(&table, msg);
+    whi_match_keep_again(&table, side_of(msg->ep), msg);
+}
+
 static void check_counts(void) {
     size_t any = 0, exact[ENDPOINTS] = {0};
     for (size_t i = 0; i < model.receive_count; i++) {
@@ -187,7 +194,11 @@ static void one_step(whi_rng *rng, unsigned recvs) {
     } else if (what < 95 && model.receive_count) {
         withdraw(whi_rng_below(rng, model.receive_count));
     } else if (model.message_count) {
-        drop_message(whi_rng_below(rng, model.message_count));
+        size_t at = whi_rng_below(rng, model.message_count);
+        if (what < 98)
+            leave_message(at);
+        else
+            drop_message(at);
     }
 }
 

@@ -50,6 +50,13 @@ wh_status whi_object_new(const whi_object_plan *plan, wh_object **object) {
     return WH_OK;
 }
 
+const void *whi_object_envelope(const wh_object *object, size_t *size) {
+    *size = sizeof(whi_envelope) + object->count * sizeof(whi_wire_frame) + object->header_size;
+    for (size_t i = 0; i < object->count; i++)
+        *size += object->frames[i].follows ? 0 : object->frames[i].pub.size;
+    return (const char *)object + own_size(object->count);
+}
+
 static void free_object(wh_object *object) {
     for (size_t i = 0; i < object->count; i++)
         if (whi_frames_must_free(&object->frames[i]))

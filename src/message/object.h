@@ -61,6 +61,9 @@ void whi_object_detach(wh_object *object, wh_worker *worker);
 wh_status whi_object_answer_detached(wh_object *object, size_t index);
 void whi_object_free_detached(wh_worker *worker);
 
+// whi_object_envelope returns the object's copy of its envelope.
+const void *whi_object_envelope(const wh_object *object, size_t *size);
+
 // whi_object_new makes the object, in one piece of memory.
 wh_status whi_object_new(const whi_object_plan *plan, wh_object **object);
 

@@ -184,6 +184,55 @@ static void reject(wh_request *req, wh_status why, const char *what) {
     whi_req_fail(req, why, "object receive: %s", what);
 }
 
+// put_back makes a message again of an object that its receive leaves before it has its memory.  NULL: its endpoint or its
+// sender has gone, or there is no memory.
+static whi_message *put_back(const wh_request *req) {
+    const wh_object *object = whi_object_of(req)->object;
+    const wh_endpoint *ep = req->ep;
+    bool whole = !object->announced;
+    if (req->no_place || ep->user_gone || (!whole && ep->state != WHI_EP_OPEN))
+        return NULL;
+    whi_announce announce = {.send_id = req->send_id, .slot = (uint16_t)req->offer.slot};
+    for (size_t i = 0; i < object->count && !whole && req->offer.ticket; i++)
+        announce.count += object->frames[i].follows;
+    size_t offer = whi_offer_size(&announce), begin = whole ? 0 : sizeof(announce) + offer, size;
+    const void *envelope = whi_object_envelope(object, &size);
+    char *record = whi_malloc(begin + size);
+    if (!record)
+        return NULL;
+    if (!whole)
+        memcpy(record, &announce, sizeof(announce));
+    uint64_t *words = (uint64_t *)(void *)(record + sizeof(announce));
+    if (offer)
+        *words++ = req->offer.ticket;
+    for (size_t i = 0; i < object->count && offer; i++)
+        if (object->frames[i].follows)
+            *words++ = object->frames[i].from;
+    memcpy(record + begin, envelope, size);
+    whi_hdr hdr = {.cls = WHI_CLASS_OBJECT,
+                   .flags = whole ? 0 : WHI_FLAG_ANNOUNCED | (offer ? WHI_FLAG_OFFERED : 0),
+                   .size = (uint32_t)(begin + size),
+                   .tag = object->tag,
+                   .arg = size};
+    whi_message *msg = whi_recv_keep_for_others(req, &hdr, record);
+    whi_free(record);
+    return msg;
+}
+
+// leave ends a receive that its user has withdrawn, and leaves the object to the next one.
+static void leave(wh_request *req, wh_status why) {
+    wh_endpoint *ep = req->ep;
+    whi_message *msg = put_back(req);
+    if (!msg) {
+        reject(req, why, wh_status_text(why));
+        return;
+    }
+    whi_ep_retain(ep);
+    whi_req_fail(req, why, "object receive: %s", wh_status_text(why));
+    whi_recv_give_to_others(msg);
+    whi_ep_release(ep);
+}
+
 // fetch takes the frames that follow out of the sender's memory, if they were offered and all places are the host's.
 static bool fetch(wh_request *req) {
     wh_object *object = whi_object_of(req)->object;
@@ -262,7 +311,9 @@ static void ask_for_memory(wh_request *req) {
     whi_ep_retain(ep);
     wh_status st = give_all(req, object);
     object->waiting--;
-    if (req->why != before || (needed && ep->state == WHI_EP_CLOSED))
+    if (req->why != before && req->why != WH_EREJECTED)
+        leave(req, req->why);
+    else if (req->why != before || (needed && ep->state == WHI_EP_CLOSED))
         reject(req, req->why, wh_status_text(req->why));
     else if (st != WH_OK)
         reject(req, st,
@@ -481,7 +532,7 @@ static void withdraw(wh_request *req, wh_status why) {
     if (req->stage == WHI_STAGE_ASKING)
         req->why = why;
     else if (req->stage == WHI_STAGE_PARKED)
-        reject(req, why, wh_status_text(why));
+        leave(req, why);
     else
         whi_recv_withdraw(req, why);
 }

@@ -276,10 +276,11 @@ wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payl
     if (hdr->flags & WHI_FLAG_ANNOUNCED) {
         (void)whi_offer_split(hdr, &payload, &size, &announce);  // was found good when it came
         length = hdr->arg;
-        req->arrival = whi_messages_of(worker)->match[which].next_message;
     } else {
         whi_ep_give_credit(ep, hdr->size + WHI_MESSAGE_COST);
     }
+    if (hdr->cls == WHI_CLASS_OBJECT || (hdr->flags & WHI_FLAG_ANNOUNCED))
+        req->arrival = whi_messages_of(worker)->match[which].next_message++;
     return meet(req, ep, hdr->flags, hdr->aux, hdr->tag, length, &announce, payload, size);
 }
 
@@ -342,18 +343,21 @@ whi_message *whi_message_new(wh_endpoint *ep, const whi_hdr *hdr, const void *pa
     whi_list_init(&msg->tag_link);
     whi_list_init(&msg->ep_tag_link);
     whi_list_init(&msg->ahead_link);
-    if (size)
-        memcpy(msg->data, data, size);
-    if (announced && name_message(msg) != WH_OK) {
+    void *to = msg->data;
+    if (size + sizeof(whi_message) > whi_messages_of(worker)->messages[pool].size)
+        to = msg->body = whi_malloc(size);
+    if (!to || (announced && name_message(msg) != WH_OK)) {
         msg->gone = true;
         whi_message_free(msg);
         return NULL;
     }
+    if (size)
+        memcpy(to, data, size);
     return msg;
 }
 
 void whi_recv_settle(whi_message *msg) {
-    if (!(msg->flags & WHI_FLAG_ANNOUNCED) && !msg->gone)
+    if (!(msg->flags & WHI_FLAG_ANNOUNCED) && !msg->gone && !msg->paid)
         whi_ep_give_credit(msg->ep, msg->size + WHI_MESSAGE_COST);
     whi_message_free(msg);
 }
@@ -414,6 +418,33 @@ void whi_recv_meet_kept(wh_request *req, whi_message *msg) {
     if (st != WH_OK)
         refuse_kept(req, st);
     whi_ep_release(ep);
+}
+
+whi_message *whi_recv_keep_for_others(const wh_request *req, const whi_hdr *hdr,
+                                      const void *payload) {
+    wh_endpoint *ep = req->ep;
+    whi_message *msg = whi_message_new(ep, hdr, payload);
+    if (!msg)
+        return NULL;
+    msg->number = req->arrival;
+    if (hdr->flags & WHI_FLAG_ANNOUNCED)
+        ep->rx_announced++;
+    else
+        msg->paid = true;
+    return msg;
+}
+
+void whi_recv_give_to_others(whi_message *msg) {
+    wh_endpoint *ep = msg->ep;
+    int which = match_of_class(msg->cls);
+    whi_match *m = &whi_messages_of(ep->worker)->match[which];
+    wh_request *req = whi_match_message(m, &ep->match[which], ep, msg->tag);
+    if (!req)
+        req = whi_messages_of(ep->worker)->take_object(ep);
+    if (req)
+        whi_recv_meet_kept(req, msg);
+    else
+        whi_match_keep_again(m, &ep->match[which], msg);
 }
 
 // take joins a receive that is just posted with a message that was kept.

@@ -34,6 +34,12 @@ void whi_recv_grant(wh_request *req, int part, uint64_t accept);
 // that.
 void whi_recv_meet_kept(wh_request *req, whi_message *msg);
 
+// whi_recv_keep_for_others makes a kept message again of an object that its receive leaves; NULL: no memory.
+// whi_recv_give_to_others gives it, once that receive has ended, to another one, or keeps it in its old place.
+whi_message *whi_recv_keep_for_others(const wh_request *req, const whi_hdr *hdr,
+                                      const void *payload);
+void whi_recv_give_to_others(whi_message *msg);
+
 // whi_recv_bind makes a receive from any source one of the endpoint that it matched.
 void whi_recv_bind(wh_request *req, wh_endpoint *ep);
 

@@ -232,6 +232,24 @@ TEST(parked_and_given_up_after_the_end) {
     }
 }
 
+// A receive that is cancelled leaves its object, which costs its sender no more than any other, to the next.
+TEST(parked_and_left_to_another) {
+    for (int later = 0; later < 2; later++) {
+        wh_request *recv = park_one(0, 0, NULL), *next = NULL;
+        use_allocator(WH_OK);
+        if (!later)
+            next = post(true, NULL, NULL);
+        wh_request_cancel(recv);
+        CHECK_EQ_INT(done_as(&d, recv), WH_ECANCELLED);
+        if (later)
+            next = post(true, NULL, NULL);
+        must_hold(next);
+        CHECK_EQ_INT(d.from->rx_window + (int64_t)d.from->rx_owed,
+                     (int64_t)d.server->ctx->config.credit);
+        end();
+    }
+}
+
 // What the user ends himself, he ends with what it has got.
 TEST(parked_and_aborted_here) {
     for (int any = 0; any < 2; any++) {
