@@ -5,7 +5,9 @@
 // Host memory is whatever the CPU reads and writes.  Device memory (cuda) it must not touch; sim is
 // a device without hardware, for tests: its memory really faults when the CPU touches it.
 // Operations detect the kind of a buffer themselves, so that most programs need nothing from this
-// header.  Any thread may call its functions.
+// header; see docs/reference/mem.md for when CUDA's is not detected.  What a kernel or copy of the
+// program writes to device memory must be done before the memory is given to an operation.  Any
+// thread may call its functions.
 #ifndef WHERRY_MEM_H
 #define WHERRY_MEM_H
 
@@ -41,6 +43,10 @@ WH_API WH_CHECK wh_status wh_mem_kind_parse(const char *name, wh_mem_kind *kind)
 
 // wh_mem_kinds returns the kinds that exist on this machine: bit 1 << kind for each.
 WH_API unsigned wh_mem_kinds(void);
+
+// wh_mem_kind_reason says in one sentence what the kind rests on here (the driver and its devices),
+// or why it does not exist.  Like wh_mem_kinds it loads the driver to find out.  The string is static.
+WH_API const char *wh_mem_kind_reason(wh_mem_kind kind);
 
 // wh_mem_query says what memory `ptr` points to; set info->size first.  What belongs to no device
 // is host memory.

@@ -14,6 +14,12 @@ static bool host_exists(void) {
     return true;
 }
 
+static const char *host_reason(void) {
+    return "what the CPU reads and writes";
+}
+
+static void host_notice(void) {}
+
 // All memory is the host's as far as the host can tell; devices are asked first.
 static bool host_query(const void *ptr, wh_mem_info *info) {
     (void)ptr;
@@ -77,6 +83,8 @@ static void host_release_event(whi_mem_event *event) {
 const whi_mem_ops whi_mem_host = {
     .kind = WH_MEM_HOST,
     .exists = host_exists,
+    .reason = host_reason,
+    .notice = host_notice,
     .query = host_query,
     .alloc = host_alloc,
     .free = host_free,

@@ -27,6 +27,7 @@ enum { KINDS = sizeof(names) / sizeof(*names) };
 
 static const whi_mem_ops *const kinds[KINDS] = {
     [WH_MEM_HOST] = &whi_mem_host,
+    [WH_MEM_CUDA] = &whi_mem_cuda,
     [WH_MEM_SIM] = &whi_mem_sim,
 };
 
@@ -59,6 +60,18 @@ unsigned wh_mem_kinds(void) {
     return found;
 }
 
+const char *wh_mem_kind_reason(wh_mem_kind kind) {
+    if ((unsigned)kind >= KINDS || !kinds[kind])
+        return "no such kind of memory";
+    return kinds[kind]->reason();
+}
+
+void whi_mem_notice(void) {
+    for (unsigned i = WH_MEM_HOST; i < KINDS; i++)
+        if (kinds[i])
+            kinds[i]->notice();
+}
+
 void whi_mem_query(const void *ptr, wh_mem_info *info) {
     for (unsigned i = WH_MEM_HOST + 1; i < KINDS; i++)
         if (kinds[i] && kinds[i]->query(ptr, info))
@@ -70,6 +83,7 @@ wh_status wh_mem_query(const void *ptr, wh_mem_info *info) {
     if (!info)
         return WH_EINVAL;
     wh_mem_info found;
+    whi_mem_notice();
     whi_mem_query(ptr, &found);
     return whi_opts_give(info, &found, sizeof(found), "wh_mem_info");
 }
@@ -78,8 +92,8 @@ wh_status wh_mem_query(const void *ptr, wh_mem_info *info) {
 static wh_status find_ops(wh_mem_kind kind, const whi_mem_ops **ops) {
     const whi_mem_ops *found = whi_mem_ops_of(kind);
     if (!found) {
-        whi_log(WHI_ERROR, "E-MEM-01", "memory kind %s does not exist on this machine",
-                wh_mem_kind_name(kind));
+        whi_log(WHI_ERROR, "E-MEM-01", "memory kind %s does not exist here: %s",
+                wh_mem_kind_name(kind), wh_mem_kind_reason(kind));
         return WH_ENOTSUP;
     }
     *ops = found;
@@ -102,13 +116,13 @@ wh_status wh_mem_free_kind(wh_mem_kind kind, void *ptr) {
     return status == WH_OK && ptr ? ops->free(ptr) : status;
 }
 
-// Says whether a range is inside one allocation of a device kind.
+// Says whether a range is inside one allocation of a device kind, as far as that knows it.
 static bool inside(const whi_mem_ops *ops, const void *ptr, size_t size) {
     wh_mem_info info;
     if (!ops->query(ptr, &info))
         return false;
     size_t offset = (size_t)((const char *)ptr - (const char *)info.base);
-    return size <= info.length - offset;
+    return !info.base || size <= info.length - offset;
 }
 
 static wh_status copy_through_host(const whi_mem_ops *dst_ops, char *dst,
@@ -149,6 +163,7 @@ wh_status whi_mem_copy(const whi_mem_ops *dst_ops, void *dst, const whi_mem_ops 
 static wh_status resolve(wh_mem_kind kind, const void *ptr, const whi_mem_ops **ops) {
     if (kind == WH_MEM_AUTO) {
         wh_mem_info info;
+        whi_mem_notice();
         whi_mem_query(ptr, &info);
         kind = info.kind;
     }

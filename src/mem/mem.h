@@ -2,7 +2,7 @@
 //
 // Memory inside the library: the vtable that each kind of memory fills in, and the way to it.
 //
-// A kind is one file with one vtable; adding one adds a row to the table in mem.c.  Host memory has
+// A kind is one vtable; adding one adds a row to the table in mem.c.  Host memory has
 // one too, so that callers need no second path.  Synchronous copies may be made by any thread.  A
 // stream is whatever the kind calls so (a CUstream, or any word for sim; NULL is the default one)
 // and belongs to the user; what is submitted to one stream happens in order.
@@ -39,6 +39,14 @@ struct whi_mem_ops {
     // exists says whether the kind can be used on this machine; the first call may take long.
     bool (*exists)(void);
 
+    // reason says in one sentence what the kind rests on here, or why it does not exist.
+    const char *(*reason)(void);
+
+    // notice looks whether memory of this kind may have come into the process without being asked
+    // for here, and then counts in whi_mem_device_allocations.  It is called often: see
+    // whi_mem_notice.
+    void (*notice)(void);
+
     // query says whether `ptr` is this kind's, and then describes it.  It is asked for every buffer
     // whose kind is not given, so it must be quick to say no.
     bool (*query)(const void *ptr, wh_mem_info *info);
@@ -52,7 +60,8 @@ struct whi_mem_ops {
     wh_status (*copy)(whi_mem_direction direction, void *dst, const void *src, size_t size);
 
     // copy_async does the same in stream order.  Both ranges must stay until an event that is
-    // recorded behind it has passed.  An error means that nothing was submitted.
+    // recorded behind it has passed, and must not overlap.  An error means that nothing was
+    // submitted.
     wh_status (*copy_async)(whi_mem_direction direction, void *dst, const void *src, size_t size,
                             void *stream);
 
@@ -72,9 +81,11 @@ struct whi_mem_ops {
 };
 
 extern const whi_mem_ops whi_mem_host;
+extern const whi_mem_ops whi_mem_cuda;
 extern const whi_mem_ops whi_mem_sim;
 
-// How many device allocations are known to be alive, of all kinds; each kind counts its own.
+// How many device allocations are known to be alive, of all kinds; each kind counts its own.  cuda,
+// which cannot know those of other libraries, counts one as soon as there could be any.
 extern _Atomic size_t whi_mem_device_allocations;
 
 // whi_mem_devices says whether a pointer could be a device's, so that programs without devices pay
@@ -82,6 +93,11 @@ extern _Atomic size_t whi_mem_device_allocations;
 static inline bool whi_mem_devices(void) {
     return atomic_load_explicit(&whi_mem_device_allocations, memory_order_relaxed) != 0;
 }
+
+// whi_mem_notice has all kinds look whether their memory has come into the process, with a library
+// that was loaded.  It is called where an object is made to which buffers will be given, so that
+// giving them costs no more than whi_mem_devices.
+void whi_mem_notice(void);
 
 // whi_mem_ops_of returns the vtable of a kind that exists here, or NULL.  WH_MEM_AUTO has none.
 const whi_mem_ops *whi_mem_ops_of(wh_mem_kind kind);

@@ -83,6 +83,12 @@ static bool sim_exists(void) {
     return true;
 }
 
+static const char *sim_reason(void) {
+    return "a simulated device, for tests";
+}
+
+static void sim_notice(void) {}
+
 static bool sim_query(const void *ptr, wh_mem_info *info) {
     allocation a;
     if (!atomic_load_explicit(&live, memory_order_acquire) || !lookup(ptr, &a))
@@ -266,6 +272,8 @@ static void sim_release_event(whi_mem_event *event) {
 const whi_mem_ops whi_mem_sim = {
     .kind = WH_MEM_SIM,
     .exists = sim_exists,
+    .reason = sim_reason,
+    .notice = sim_notice,
     .query = sim_query,
     .alloc = sim_alloc,
     .free = sim_free,
