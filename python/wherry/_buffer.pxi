@@ -96,6 +96,15 @@ cdef int64_t bytes_in(tuple shape, object itemsize, str kind) except -1:
     return size_of(prod(shape) * itemsize, f"buf: the size of '{kind}'")
 
 
+cdef int look_at_device(Hold made) except -1:
+    """Has a driver noticed that came into the process with a library, after the worker was made."""
+    cdef wh_mem_info info
+    if made.device:
+        info.size = sizeof(info)
+        must(wh_mem_query(made.data, &info), "buf")
+    return 0
+
+
 cdef int hold_interface(Hold made, object obj, str name, bint writable) except -1:
     """Memory by ``__cuda_array_interface__`` or ``__array_interface__``."""
     cdef Py_ssize_t itemsize
@@ -121,7 +130,7 @@ cdef int hold_interface(Hold made, object obj, str name, bint writable) except -
     made.keep = obj
     made.typestr = typestr
     made.shape = shape
-    return 0
+    return look_at_device(made)
 
 
 cdef int hold_dlpack(Hold made, object obj) except -1:
@@ -149,7 +158,7 @@ cdef int hold_dlpack(Hold made, object obj) except -1:
     made.size = bytes_in(tuple([tensor.shape[i] for i in range(tensor.ndim)]),
                          (tensor.dtype.bits * tensor.dtype.lanes + 7) // 8, kind)
     made.keep = (capsule, obj)
-    return 0
+    return look_at_device(made)
 
 
 NOTHING_TO_FILL = "fill; give a bytearray, a numpy array or other writable memory"

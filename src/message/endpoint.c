@@ -11,9 +11,11 @@
 
 #include "base/alloc.h"
 #include "base/opts.h"
+#include "mem/mem.h"
 #include "message/object_handler.h"
 
 wh_status whi_ep_new(wh_worker *worker, wh_endpoint **out) {
+    whi_mem_notice();
     wh_endpoint *ep = whi_aligned_alloc(64, whi_messages_of(worker)->ep_size);
     if (!ep)
         return WH_ENOMEM;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "mem/mem.h"
 #include "rma/native.h"
 #include "rma/rma.h"
 #include "worker/context.h"
@@ -115,6 +116,7 @@ wh_status wh_mr_register(wh_context *ctx, void *ptr, size_t size, wh_mem_kind ki
     wh_mr *mr = new_mr(access);
     if (!mr)
         return WH_ENOMEM;
+    whi_mem_notice();
     wh_status st = whi_buffer_resolve(&mr->buf, ptr, size, kind, 0, NULL);
     if (st == WH_OK)
         st = add(ctx, mr);

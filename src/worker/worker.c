@@ -21,6 +21,7 @@
 #include "base/rng.h"
 #include "base/sync.h"
 #include "base/thread.h"
+#include "mem/mem.h"
 #include "worker/dump.h"
 #include "worker/pollable.h"
 #include "worker/post.h"
@@ -150,6 +151,7 @@ wh_status whi_worker_new(wh_context *ctx, const wh_worker_opts *opts, size_t siz
         opts = &defaults;
     if (!ctx || !worker || opts->mode > WH_PROGRESS_ADAPTIVE)
         return WH_EINVAL;
+    whi_mem_notice();
     wh_worker *w = whi_aligned_alloc(64, size);
     if (!w)
         return WH_ENOMEM;
