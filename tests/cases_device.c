@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Device memory: the simulated device, whose memory faults when the CPU touches it, in every place of a message.
+// Device memory, which faults when the CPU touches it, in every place of a message: the simulated device's, or with
+// `--memory cuda` that of CUDA.
 #include "kit.h"
 
 static char *device(kit_side *me, size_t size) {
     void *ptr = NULL;
-    REQUIRE_STATUS(wh_mem_alloc_kind(WH_MEM_SIM, 0, size ? size : 1, &ptr), WH_OK);
+    REQUIRE_STATUS(wh_mem_alloc_kind(kit_device, 0, size ? size : 1, &ptr), WH_OK);
     return ptr;
 }
 
 static char *device_filled(kit_side *me, size_t size, uint64_t seed) {
     char *host = kit_alloc(me, size), *dev = device(me, size);
     kit_fill(host, size, seed);
-    REQUIRE_STATUS(wh_mem_copy(dev, WH_MEM_SIM, host, WH_MEM_HOST, size), WH_OK);
+    REQUIRE_STATUS(wh_mem_copy(dev, kit_device, host, WH_MEM_HOST, size), WH_OK);
     free(host);
     return dev;
 }
 
 static void check_device(kit_side *me, const char *dev, size_t size, uint64_t seed) {
     char *host = kit_alloc(me, size);
-    REQUIRE_STATUS(wh_mem_copy(host, WH_MEM_HOST, dev, WH_MEM_SIM, size), WH_OK);
+    REQUIRE_STATUS(wh_mem_copy(host, WH_MEM_HOST, dev, kit_device, size), WH_OK);
     SAME(host, size, seed);
     free(host);
 }
 
 static void free_device(kit_side *me, void *dev) {
-    REQUIRE_STATUS(wh_mem_free_kind(WH_MEM_SIM, dev), WH_OK);
+    REQUIRE_STATUS(wh_mem_free_kind(kit_device, dev), WH_OK);
 }
 
 static const size_t sizes[] = {0, 1, 8, 8192, 8193, 65536, 1000003};
@@ -81,7 +82,7 @@ CASE(device_truncation, 0) {
             check_device(me, to, 496, 1);
             char host[504], expected[1000];
             kit_fill(expected, 1000, 2);
-            REQUIRE_STATUS(wh_mem_copy(host, WH_MEM_HOST, to + 496, WH_MEM_SIM, 504), WH_OK);
+            REQUIRE_STATUS(wh_mem_copy(host, WH_MEM_HOST, to + 496, kit_device, 504), WH_OK);
             REQUIRE(memcmp(host, expected + 496, 504) == 0);
             free_device(me, to);
         }
@@ -104,7 +105,7 @@ CASE(device_objects, 0) {
                 if (!dev)
                     kit_fill(buf, frame_sizes[i], i);
                 frames[i] =
-                    (wh_frame){buf, frame_sizes[i], dev ? WH_MEM_SIM : WH_MEM_AUTO, 0, NULL};
+                    (wh_frame){buf, frame_sizes[i], dev ? kit_device : WH_MEM_AUTO, 0, NULL};
             }
             BEGIN(&op, wh_object_send(me->ep, "header", 6, frames, FRAMES, sizeof(wh_frame), 1,
                                       opts, NULL));
@@ -130,7 +131,7 @@ CASE(device_objects, 0) {
             const wh_frame *frame = wh_object_frame(object, i);
             bool dev = (i % 2 == 0) == (round != 1);
             REQUIRE_INT(frame->size, frame_sizes[i]);
-            REQUIRE_INT(frame->mem, dev ? WH_MEM_SIM : WH_MEM_HOST);
+            REQUIRE_INT(frame->mem, dev ? kit_device : WH_MEM_HOST);
             if (dev)
                 check_device(me, frame->data, frame->size, i);
             else
@@ -157,7 +158,7 @@ static wh_status on_am(wh_am *am, void *arg) {
     device_am *d = arg;
     kit_side *me = d->me;
     // An empty payload has no memory.
-    REQUIRE_INT(am->mem, am->size ? WH_MEM_SIM : WH_MEM_HOST);
+    REQUIRE_INT(am->mem, am->size ? kit_device : WH_MEM_HOST);
     d->buf = device(me, am->size);
     const wh_op_opts *opts = kit_opts(&d->op);
     BEGIN(&d->op, wh_am_recv(am, d->buf, am->size, opts, NULL));

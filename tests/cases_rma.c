@@ -531,17 +531,17 @@ CASE(rma_device, 0) {
     if (me->role == 1) {
         void *device = NULL;
         wh_mr *mr = NULL;
-        REQUIRE_STATUS(wh_mem_alloc_kind(WH_MEM_SIM, 0, SIZE, &device), WH_OK);
+        REQUIRE_STATUS(wh_mem_alloc_kind(kit_device, 0, SIZE, &device), WH_OK);
         REQUIRE_STATUS(wh_mr_register(context_of(me), device, SIZE, WH_MEM_AUTO, WH_MR_ALL, &mr),
                        WH_OK);
         owned o = {.mr = mr, .ours = true};
         send_key(me, &o);
         MEET();
-        REQUIRE_STATUS(wh_mem_copy(here, WH_MEM_HOST, device, WH_MEM_SIM, SIZE), WH_OK);
+        REQUIRE_STATUS(wh_mem_copy(here, WH_MEM_HOST, device, kit_device, SIZE), WH_OK);
         SAME(here, SIZE, 4);
         MEET();
         disown(me, &o);
-        REQUIRE_STATUS(wh_mem_free_kind(WH_MEM_SIM, device), WH_OK);
+        REQUIRE_STATUS(wh_mem_free_kind(kit_device, device), WH_OK);
         return;
     }
     wh_rkey *rkey = recv_key(me);

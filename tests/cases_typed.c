@@ -130,7 +130,7 @@ enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
 // The kinds of memory at the two sides.
 static wh_mem_kind kind_of(unsigned i, int role) {
-    return (i >> role & 1) ? WH_MEM_SIM : WH_MEM_HOST;
+    return (i >> role & 1) ? kit_device : WH_MEM_HOST;
 }
 
 static void exchange(kit_side *me, unsigned i, shape from, shape to, size_t n, wh_mem_kind kind) {

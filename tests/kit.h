@@ -29,6 +29,9 @@ enum {
 // So long may a wait take: 20 s, and much longer in a soak, where one message is more than 4 GiB.
 extern int kit_hang_ms;
 
+// The device memory of the cases that use some.
+extern wh_mem_kind kit_device;
+
 typedef enum kit_lane { KIT_SHM, KIT_STREAM, KIT_UCX, KIT_LOOP, KIT_SELF, KIT_LANES } kit_lane;
 typedef enum kit_mode { KIT_WAIT, KIT_SPIN, KIT_ADAPTIVE, KIT_THREAD, KIT_MODES } kit_mode;
 typedef enum kit_place { KIT_PROCESSES, KIT_THREADS, KIT_ONE, KIT_PLACES } kit_place;

@@ -2,7 +2,8 @@
 //
 // Runs the cases of the conformance suite over the configurations that the arguments select.
 //
-//     conformance [--lane L] [--mode M] [--place P] [--ucx DIR,DIR] [--soak] [--list] [part of a case's name]
+//     conformance [--lane L] [--mode M] [--place P] [--ucx DIR,DIR] [--memory sim|cuda]
+//                 [--soak] [--list] [part of a case's name]
 //
 // --ucx names the UCX of either role; different ones meet between processes only.
 // Each configuration runs in processes of its own, so that what goes wrong in one cannot reach the next, and the
@@ -21,6 +22,8 @@
 enum { CASE_SECONDS = 100, SOAK_CASE_SECONDS = 1200 };
 
 enum { SOAK_GIB = 10, SKIPPED = 77 };  // memory that the cases of a soak need free
+
+wh_mem_kind kit_device = WH_MEM_SIM;
 
 static kit_case *cases, **cases_end = &cases;
 static struct {
@@ -343,6 +346,13 @@ static bool have_memory(size_t gib) {
     return kib >> 20 >= gib;
 }
 
+static void choose_memory(const char *name) {
+    if (wh_mem_kind_parse(name, &kit_device) == WH_OK && kit_device > WH_MEM_HOST)
+        return;
+    fprintf(stderr, "no kind of device memory: %s\n", name);
+    exit(2);
+}
+
 int kit_main(int argc, char **argv) {
     int lane = -1, mode = -1, place = -1;
     for (int i = 1; i < argc; i++) {
@@ -355,6 +365,8 @@ int kit_main(int argc, char **argv) {
             place = index_of(argv[++i], kit_place_names, KIT_PLACES);
         else if (!strcmp(argv[i], "--ucx") && more)
             ucx_choose(argv[++i]);
+        else if (!strcmp(argv[i], "--memory") && more)
+            choose_memory(argv[++i]);
         else if (!strcmp(argv[i], "--soak"))
             chosen.soak = true;
         else if (!strcmp(argv[i], "--list"))
