@@ -41,6 +41,13 @@ static void check_lane(const wh_lane_info *lane, void *arg) {
                 lane->usable ? "usable" : "not used", lane->reason);
 }
 
+static void check_cuda(doctor *self) {
+    bool usable = wh_mem_kinds() & 1u << WH_MEM_CUDA;
+    // Without a GPU there is nothing to do about it.
+    doctor_find(self, usable ? FINDING_GOOD : FINDING_NOTE, "cuda", NULL, "memory of GPUs: %s",
+                wh_mem_kind_reason(WH_MEM_CUDA));
+}
+
 static void check_memfd(doctor *self) {
     int fd = memfd_create("wherry-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     bool good = fd >= 0 && ftruncate(fd, 65536) == 0 &&
@@ -228,6 +235,7 @@ int cli_doctor(int argc, char **argv) {
     }
     cli_release_log();
     wh_context_lanes(self.ctx, check_lane, &self);
+    check_cuda(&self);
     check_memfd(&self);
     check_membarrier(&self);
     check_pidfd(&self);

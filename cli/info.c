@@ -91,12 +91,11 @@ static void print_host(const info *self) {
 }
 
 static void print_kinds(void) {
-    printf("memory   ");
-    for (int kind = WH_MEM_HOST; kind <= WH_MEM_SIM; kind++) {
-        if (wh_mem_kinds() & 1u << kind)
-            printf(" %s", wh_mem_kind_name((wh_mem_kind)kind));
-    }
-    printf("\n");
+    unsigned usable = wh_mem_kinds();
+    printf("memory\n");
+    for (int kind = WH_MEM_HOST; kind <= WH_MEM_SIM; kind++)
+        printf("  %-8s %-4s %s\n", wh_mem_kind_name((wh_mem_kind)kind),
+               usable & 1u << kind ? "yes" : "no", wh_mem_kind_reason((wh_mem_kind)kind));
 }
 
 static void print_text(const info *self) {
@@ -172,6 +171,24 @@ static void write_versions(bench_json *json, const info *self) {
     bench_json_close(json, '}');
 }
 
+static void write_kinds(bench_json *json) {
+    unsigned usable = wh_mem_kinds();
+    bench_json_open(json, "memory_kinds", '[', true);
+    for (int kind = WH_MEM_HOST; kind <= WH_MEM_SIM; kind++)
+        if (usable & 1u << kind)
+            bench_json_string(json, NULL, wh_mem_kind_name((wh_mem_kind)kind));
+    bench_json_close(json, ']');
+    bench_json_open(json, "memory", '[', false);
+    for (int kind = WH_MEM_HOST; kind <= WH_MEM_SIM; kind++) {
+        bench_json_open(json, NULL, '{', true);
+        bench_json_string(json, "name", wh_mem_kind_name((wh_mem_kind)kind));
+        bench_json_bool(json, "usable", usable & 1u << kind);
+        bench_json_string(json, "reason", wh_mem_kind_reason((wh_mem_kind)kind));
+        bench_json_close(json, '}');
+    }
+    bench_json_close(json, ']');
+}
+
 static void write_json(info *self) {
     bench_json *json = &self->json;
     *json = bench_json_to(stdout);
@@ -181,12 +198,7 @@ static void write_json(info *self) {
     bench_json_open(json, "lanes", '[', false);
     wh_context_lanes(self->ctx, write_lane, json);
     bench_json_close(json, ']');
-    bench_json_open(json, "memory_kinds", '[', true);
-    for (int kind = WH_MEM_HOST; kind <= WH_MEM_SIM; kind++) {
-        if (wh_mem_kinds() & 1u << kind)
-            bench_json_string(json, NULL, wh_mem_kind_name((wh_mem_kind)kind));
-    }
-    bench_json_close(json, ']');
+    write_kinds(json);
     bench_json_open(json, "config", '[', false);
     wh_context_config(self->ctx, write_setting, json);
     bench_json_close(json, ']');

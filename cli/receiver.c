@@ -83,8 +83,6 @@ static void wake(void *arg) {
 wh_status receiver_begin(receiver *self, wh_worker *worker) {
     for (int kind = WH_MEM_HOST; kind <= WH_MEM_SIM; kind++) {
         bool host = kind == WH_MEM_HOST;
-        if (!(wh_mem_kinds() & 1u << kind))
-            continue;
         wh_status status =
             wh_worker_set_allocator(worker, (wh_mem_kind)kind,
                                     WH_ALLOCATOR(.alloc = host ? give_memory : give_nothing,

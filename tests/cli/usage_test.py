@@ -183,12 +183,16 @@ class Info(tool.Case):
     def test_json(self):
         out, _ = self.run_tool(0, "info", "--json", WHERRY_SPIN_US="77", WHERRY_SECRET="hush")
         told = json.loads(out)
-        self.assertEqual(set(told), {"versions", "host", "lanes", "memory_kinds", "config"})
+        self.assertEqual(set(told), {"versions", "host", "lanes", "memory_kinds", "memory", "config"})
         self.assertEqual(set(told["versions"]),
                          {"wherry", "headers", "ucx", "ucx_path", "ucx_transports"})
         self.assertGreaterEqual(told["host"]["usable_cores"], 1)
         self.assertLessEqual({"shm", "stream"}, {lane["name"] for lane in told["lanes"]})
         self.assertIn("host", told["memory_kinds"])
+        self.assertEqual([kind["name"] for kind in told["memory"]], ["host", "cuda", "sim"])
+        for kind in told["memory"]:
+            self.assertEqual(kind["usable"], kind["name"] in told["memory_kinds"])
+            self.assertTrue(kind["reason"])
         config = {row["key"]: row for row in told["config"]}
         self.assertEqual(config["spin_us"]["value"], "77")
         self.assertEqual(config["spin_us"]["source"], "environment")
