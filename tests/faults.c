@@ -27,9 +27,10 @@ typedef struct trial {
     const char *mode;
     size_t size;
     int senders, victim;
-    bool kills;           // else it stops and continues
-    unsigned per_sender;  // messages
-    unsigned strike_at;   // messages that the receiver has got from the victim before the fault
+    bool kills;                           // else it stops and continues
+    bool sender_spread, receiver_spread;  // every second word of a buffer is the message's
+    unsigned per_sender;                  // messages
+    unsigned strike_at;  // messages that the receiver has got from the victim before the fault
     unsigned stop_ms;
 } trial;
 
@@ -40,7 +41,7 @@ typedef struct common {  // between the processes of a trial
 } common;
 
 static trial make_trial(uint64_t seed, const char *lane, int senders) {
-    // Twelve seeds in a row have every combination of these three; the rest is drawn.
+    // Twelve seeds in a row have every combination of these three; the rest is drawn, layouts too.
     uint64_t state = seed;
     trial t = {.seed = seed, .lane = lane, .senders = senders};
     t.size = sizes[seed % 3];
@@ -50,6 +51,8 @@ static trial make_trial(uint64_t seed, const char *lane, int senders) {
     t.per_sender = t.size == 8 ? 3000 : t.size == 8192 ? 600 : 24;
     t.strike_at = (unsigned)proc_below(&state, t.per_sender / 2);
     t.stop_ms = 20 + (unsigned)proc_below(&state, 200);
+    t.sender_spread = proc_below(&state, 2);
+    t.receiver_spread = proc_below(&state, 2);
     return t;
 }
 
@@ -84,6 +87,45 @@ static void check_message(const void *buf, size_t size, int sender, uint32_t seq
             proc_same((const char *)buf + 8, size - 8, (uint64_t)sequence << 8 | (uint64_t)sender));
 }
 
+// ---- memory of a message, dense or spread
+
+typedef struct memory {
+    wh_type *word;  // NULL: dense
+    uint64_t *words, *dense;
+    size_t size;
+} memory;
+
+static memory new_memory(size_t size, bool spread) {
+    memory m = {.size = size, .words = malloc(2 * size), .dense = malloc(size)};
+    CHECK(m.words && m.dense);
+    if (spread)
+        CHECK_STATUS(wh_type_create_resized(wh_type_basic(WH_TYPE_UINT64), 0, 16, &m.word), WH_OK);
+    return m;
+}
+
+static void free_memory(memory *m) {
+    wh_type_release(m->word);
+    free(m->words);
+    free(m->dense);
+}
+
+// count_of returns what an operation counts of it.
+static size_t count_of(const memory *m) {
+    return m->word ? m->size / 8 : m->size;
+}
+
+static void put_message(memory *m, int sender, uint32_t sequence) {
+    write_message(m->word ? m->dense : m->words, m->size, sender, sequence);
+    for (size_t i = 0; i < m->size / 8 && m->word; i++)
+        m->words[2 * i] = m->dense[i];
+}
+
+static void take_message(memory *m, int sender, uint32_t sequence) {
+    for (size_t i = 0; i < m->size / 8 && m->word; i++)
+        m->dense[i] = m->words[2 * i];
+    check_message(m->word ? m->dense : m->words, m->size, sender, sequence);
+}
+
 // ---- a sender
 
 static void run_sender(const trial *t, int number, common *shared) {
@@ -101,10 +143,10 @@ static void run_sender(const trial *t, int number, common *shared) {
     CHECK_STATUS(wh_tag_send_wait(ep, &name, 8, 1, HANG_MS), WH_OK);
     uint64_t go;
     CHECK_STATUS(wh_tag_recv_wait(ep, &go, 8, 2, WH_TAG_MASK_ALL, HANG_MS, NULL), WH_OK);
-    char *bufs[WINDOW];
+    memory bufs[WINDOW];
     wh_request *reqs[WINDOW] = {NULL};
     for (int i = 0; i < WINDOW; i++)
-        CHECK((bufs[i] = malloc(t->size)));
+        bufs[i] = new_memory(t->size, t->sender_spread);
     for (uint32_t i = 0; i < t->per_sender + WINDOW; i++) {
         wh_request **req = &reqs[i % WINDOW];
         if (*req) {
@@ -117,13 +159,14 @@ static void run_sender(const trial *t, int number, common *shared) {
         // The last quarter comes after the fault, however fast a sender is.
         while (i == t->per_sender / 4 * 3 && !atomic_load(&shared->struck))
             (void)!wh_worker_wait(w.worker, 1);
-        write_message(bufs[i % WINDOW], t->size, number, i);
-        wh_status st = wh_tag_send(ep, bufs[i % WINDOW], t->size, 3, NULL, req);
+        memory *m = &bufs[i % WINDOW];
+        put_message(m, number, i);
+        wh_status st = wh_tag_send(ep, m->words, count_of(m), 3, WH_OP_OPTS(.type = m->word), req);
         CHECK(st == WH_OK || st == WH_PENDING);
     }
     CHECK_STATUS(wh_endpoint_close_wait(ep, HANG_MS), WH_OK);
     for (int i = 0; i < WINDOW; i++)
-        free(bufs[i]);
+        free_memory(&bufs[i]);
     proc_close(&w);
 }
 
@@ -133,7 +176,7 @@ typedef struct peer {
     wh_endpoint *ep;
     int number;  // as it says itself; -1 until then
     uint64_t name;
-    char *buf;
+    memory buf;
     uint32_t got, after;  // messages in all, and since the fault
     bool over;            // nothing more comes from it
     // Operations that nothing ends but the end of the peer.
@@ -223,7 +266,7 @@ static void on_message(wh_request *req, const wh_result *result, void *arg) {
         return;
     }
     CHECK_INT(result->size, the.t->size);
-    check_message(p->buf, the.t->size, p->number, p->got++);
+    take_message(&p->buf, p->number, p->got++);
     p->after += the.struck;
     post(p);
 }
@@ -231,9 +274,9 @@ static void on_message(wh_request *req, const wh_result *result, void *arg) {
 static void post(peer *p) {
     for (;;) {
         wh_result result;
-        wh_status st =
-            wh_tag_recv(p->ep, p->buf, the.t->size, 3, WH_TAG_MASK_ALL,
-                        WH_OP_OPTS(.done = on_message, .arg = p, .result = &result), NULL);
+        wh_status st = wh_tag_recv(
+            p->ep, p->buf.words, count_of(&p->buf), 3, WH_TAG_MASK_ALL,
+            WH_OP_OPTS(.done = on_message, .arg = p, .result = &result, .type = p->buf.word), NULL);
         if (st == WH_PENDING)
             return;
         if (st != WH_OK) {
@@ -242,7 +285,7 @@ static void post(peer *p) {
             return;
         }
         CHECK_INT(result.size, the.t->size);
-        check_message(p->buf, the.t->size, p->number, p->got++);
+        take_message(&p->buf, p->number, p->got++);
         p->after += the.struck;
     }
 }
@@ -259,7 +302,8 @@ static void on_name(wh_request *req, const wh_result *result, void *arg) {
 
 static void ask_name(peer *p) {
     wh_result result;
-    CHECK((p->buf = malloc(the.t->size)) && (p->large = malloc(100000)));
+    CHECK((p->large = malloc(100000)));
+    p->buf = new_memory(the.t->size, the.t->receiver_spread);
     wh_status st = wh_tag_recv(p->ep, &p->name, 8, 1, WH_TAG_MASK_ALL,
                                WH_OP_OPTS(.done = on_name, .arg = p, .result = &result), NULL);
     if (st == WH_OK)
@@ -309,7 +353,7 @@ static void check_ends(const trial *t) {
         if (!killed)
             CHECK_INT(p->got, t->per_sender);
         wh_endpoint_abort(p->ep);
-        free(p->buf);
+        free_memory(&p->buf);
         free(p->large);
     }
 }
@@ -372,8 +416,10 @@ static pid_t start(const trial *t, int number, common *shared, outcome *out) {
     pid_t pid = fork();
     if (pid != 0)
         return pid;
-    proc_context("trial %llu over %s: %s, %zu bytes, %s sender %d of %d after %u messages, %s",
-                 (unsigned long long)t->seed, t->lane, t->mode, t->size, t->kills ? "kill" : "stop",
+    proc_context("trial %llu over %s: %s, %zu bytes%s%s, %s sender %d of %d after %u messages, %s",
+                 (unsigned long long)t->seed, t->lane, t->mode, t->size,
+                 t->sender_spread ? ", sent spread" : "",
+                 t->receiver_spread ? ", received spread" : "", t->kills ? "kill" : "stop",
                  t->victim, t->senders, t->strike_at, number < 0 ? "receiver" : "sender");
     proc_alarm(2 * HANG_MS / 1000);
     // Where two UCX are chosen, senders of both meet, and in turns a receiver of either.
