@@ -89,41 +89,14 @@ static void check_message(const void *buf, size_t size, int sender, uint32_t seq
 
 // ---- memory of a message, dense or spread
 
-typedef struct memory {
-    wh_type *word;  // NULL: dense
-    uint64_t *words, *dense;
-    size_t size;
-} memory;
-
-static memory new_memory(size_t size, bool spread) {
-    memory m = {.size = size, .words = malloc(2 * size), .dense = malloc(size)};
-    CHECK(m.words && m.dense);
-    if (spread)
-        CHECK_STATUS(wh_type_create_resized(wh_type_basic(WH_TYPE_UINT64), 0, 16, &m.word), WH_OK);
-    return m;
+static void put_message(proc_memory *m, int sender, uint32_t sequence) {
+    write_message(m->dense, m->size, sender, sequence);
+    proc_memory_lay(m);
 }
 
-static void free_memory(memory *m) {
-    wh_type_release(m->word);
-    free(m->words);
-    free(m->dense);
-}
-
-// count_of returns what an operation counts of it.
-static size_t count_of(const memory *m) {
-    return m->word ? m->size / 8 : m->size;
-}
-
-static void put_message(memory *m, int sender, uint32_t sequence) {
-    write_message(m->word ? m->dense : m->words, m->size, sender, sequence);
-    for (size_t i = 0; i < m->size / 8 && m->word; i++)
-        m->words[2 * i] = m->dense[i];
-}
-
-static void take_message(memory *m, int sender, uint32_t sequence) {
-    for (size_t i = 0; i < m->size / 8 && m->word; i++)
-        m->dense[i] = m->words[2 * i];
-    check_message(m->word ? m->dense : m->words, m->size, sender, sequence);
+static void take_message(proc_memory *m, int sender, uint32_t sequence) {
+    proc_memory_gather(m);
+    check_message(m->dense, m->size, sender, sequence);
 }
 
 // ---- a sender
@@ -143,10 +116,10 @@ static void run_sender(const trial *t, int number, common *shared) {
     CHECK_STATUS(wh_tag_send_wait(ep, &name, 8, 1, HANG_MS), WH_OK);
     uint64_t go;
     CHECK_STATUS(wh_tag_recv_wait(ep, &go, 8, 2, WH_TAG_MASK_ALL, HANG_MS, NULL), WH_OK);
-    memory bufs[WINDOW];
+    proc_memory bufs[WINDOW];
     wh_request *reqs[WINDOW] = {NULL};
     for (int i = 0; i < WINDOW; i++)
-        bufs[i] = new_memory(t->size, t->sender_spread);
+        bufs[i] = proc_memory_new(t->size, t->sender_spread);
     for (uint32_t i = 0; i < t->per_sender + WINDOW; i++) {
         wh_request **req = &reqs[i % WINDOW];
         if (*req) {
@@ -159,14 +132,14 @@ static void run_sender(const trial *t, int number, common *shared) {
         // The last quarter comes after the fault, however fast a sender is.
         while (i == t->per_sender / 4 * 3 && !atomic_load(&shared->struck))
             (void)!wh_worker_wait(w.worker, 1);
-        memory *m = &bufs[i % WINDOW];
+        proc_memory *m = &bufs[i % WINDOW];
         put_message(m, number, i);
-        wh_status st = wh_tag_send(ep, m->words, count_of(m), 3, WH_OP_OPTS(.type = m->word), req);
+        wh_status st = wh_tag_send(ep, m->data, m->count, 3, WH_OP_OPTS(.type = m->type), req);
         CHECK(st == WH_OK || st == WH_PENDING);
     }
     CHECK_STATUS(wh_endpoint_close_wait(ep, HANG_MS), WH_OK);
     for (int i = 0; i < WINDOW; i++)
-        free_memory(&bufs[i]);
+        proc_memory_free(&bufs[i]);
     proc_close(&w);
 }
 
@@ -176,7 +149,7 @@ typedef struct peer {
     wh_endpoint *ep;
     int number;  // as it says itself; -1 until then
     uint64_t name;
-    memory buf;
+    proc_memory buf;
     uint32_t got, after;  // messages in all, and since the fault
     bool over;            // nothing more comes from it
     // Operations that nothing ends but the end of the peer.
@@ -275,8 +248,8 @@ static void post(peer *p) {
     for (;;) {
         wh_result result;
         wh_status st = wh_tag_recv(
-            p->ep, p->buf.words, count_of(&p->buf), 3, WH_TAG_MASK_ALL,
-            WH_OP_OPTS(.done = on_message, .arg = p, .result = &result, .type = p->buf.word), NULL);
+            p->ep, p->buf.data, p->buf.count, 3, WH_TAG_MASK_ALL,
+            WH_OP_OPTS(.done = on_message, .arg = p, .result = &result, .type = p->buf.type), NULL);
         if (st == WH_PENDING)
             return;
         if (st != WH_OK) {
@@ -303,7 +276,7 @@ static void on_name(wh_request *req, const wh_result *result, void *arg) {
 static void ask_name(peer *p) {
     wh_result result;
     CHECK((p->large = malloc(100000)));
-    p->buf = new_memory(the.t->size, the.t->receiver_spread);
+    p->buf = proc_memory_new(the.t->size, the.t->receiver_spread);
     wh_status st = wh_tag_recv(p->ep, &p->name, 8, 1, WH_TAG_MASK_ALL,
                                WH_OP_OPTS(.done = on_name, .arg = p, .result = &result), NULL);
     if (st == WH_OK)
@@ -353,7 +326,7 @@ static void check_ends(const trial *t) {
         if (!killed)
             CHECK_INT(p->got, t->per_sender);
         wh_endpoint_abort(p->ep);
-        free_memory(&p->buf);
+        proc_memory_free(&p->buf);
         free(p->large);
     }
 }

@@ -23,17 +23,20 @@ static const char *const lanes[] = {"shm", "stream", "loop", "ucx"};
 static const size_t sizes[] = {0, 1, 8192, 65536, 262144, 1 << 20, 1 << 26};
 static const char *const patterns[] = {"ping-pong", "flood", "both"};
 static const char *const ends[] = {"close", "cancel", "kill"};
-enum { MODES = 4, LANES = 4, SIZES = 7, PATTERNS = 3, ENDS = 3 };
-enum { CELLS = MODES * LANES * SIZES * PATTERNS * ENDS };
+static const char *const layouts[] = {"dense", "spread"};
+enum { MODES = 4, LANES = 4, SIZES = 7, PATTERNS = 3, ENDS = 3, LAYOUTS = 2 };
+enum { CELLS = MODES * LANES * SIZES * PATTERNS * ENDS * LAYOUTS };
 enum { PING_PONG, FLOOD, BOTH };
 enum { CLOSE, CANCEL, KILL };
 
 typedef struct cell {
-    int mode, lane, size, pattern, end;
+    int mode, lane, size, pattern, end, layout;
 } cell;
 
 static cell cell_at(unsigned index) {
     cell c;
+    c.layout = (int)(index % LAYOUTS);
+    index /= LAYOUTS;
     c.end = (int)(index % ENDS);
     index /= ENDS;
     c.pattern = (int)(index % PATTERNS);
@@ -46,8 +49,8 @@ static cell cell_at(unsigned index) {
 }
 
 static void name_cell(const cell *c, char *text, size_t size) {
-    snprintf(text, size, "%s %s %zu %s %s", modes[c->mode], lanes[c->lane], sizes[c->size],
-             patterns[c->pattern], ends[c->end]);
+    snprintf(text, size, "%s %s %zu %s %s %s", modes[c->mode], lanes[c->lane], sizes[c->size],
+             patterns[c->pattern], ends[c->end], layouts[c->layout]);
 }
 
 // ---- an actor
@@ -57,7 +60,7 @@ typedef struct message {
     bool send, started;
     bool cancels;  // it is to be cancelled, once
     int index;
-    void *buf;
+    proc_memory buf;
     wh_request *req;
     _Atomic int ended;
     wh_status status;
@@ -108,18 +111,22 @@ static uint64_t content(const actor *a, const message *m) {
 
 // start starts a message and returns whether it was accepted; a full queue from another thread is not.
 static bool start(actor *a, message *m) {
-    if (!m->buf) {
-        m->buf = malloc(a->size ? a->size : 1);
-        CHECK(m->buf);
-        if (m->send)
-            proc_fill(m->buf, a->size, content(a, m));
+    proc_memory *buf = &m->buf;
+    if (!buf->data) {
+        // The two sides differ: a spread message arrives dense in every second round.
+        *buf = proc_memory_new(a->size,
+                               a->cell->layout && a->size % 8 == 0 && (m->send || m->index % 2));
+        if (m->send) {
+            proc_fill(buf->dense, a->size, content(a, m));
+            proc_memory_lay(buf);
+        }
     }
-    const wh_op_opts *opts = WH_OP_OPTS(.done = on_done, .arg = m);
+    const wh_op_opts *opts = WH_OP_OPTS(.done = on_done, .arg = m, .type = buf->type);
     uint64_t tag = content(a, m);
     m->req = NULL;
-    wh_status st = m->send
-                       ? wh_tag_send(a->ep, m->buf, a->size, tag, opts, &m->req)
-                       : wh_tag_recv(a->ep, m->buf, a->size, tag, WH_TAG_MASK_ALL, opts, &m->req);
+    wh_status st =
+        m->send ? wh_tag_send(a->ep, buf->data, buf->count, tag, opts, &m->req)
+                : wh_tag_recv(a->ep, buf->data, buf->count, tag, WH_TAG_MASK_ALL, opts, &m->req);
     if (st == WH_EAGAIN)
         return false;
     m->started = true;
@@ -147,10 +154,11 @@ static void finish(actor *a, message *m) {
         a->lost = true;
     else
         CHECK_STATUS(m->status, WH_OK);
-    if (m->status == WH_OK && !m->send)
-        CHECK(proc_same(m->buf, a->size, content(a, m)));
-    free(m->buf);
-    m->buf = NULL;
+    if (m->status == WH_OK && !m->send) {
+        proc_memory_gather(&m->buf);
+        CHECK(proc_same(m->buf.dense, a->size, content(a, m)));
+    }
+    proc_memory_free(&m->buf);
     a->done++;
 }
 
@@ -160,7 +168,7 @@ static bool step(actor *a) {
     bool moved = false;
     for (int i = 0; i < a->next; i++) {
         message *m = &a->ops[i];
-        if (m->started && m->buf && atomic_load(&m->ended)) {
+        if (m->started && m->buf.data && atomic_load(&m->ended)) {
             finish(a, m);
             moved = true;
         }
@@ -186,7 +194,7 @@ static void last_word(actor *a) {
             CHECK_STATUS(m->status, WH_EPEER);
             CHECK_STATUS(wh_endpoint_status(a->ep), WH_EPEER);
             wh_request_free(m->req);
-            free(m->buf);
+            proc_memory_free(&m->buf);
             wh_endpoint_abort(a->ep);
             a->closed = true;
         }

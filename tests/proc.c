@@ -196,3 +196,36 @@ bool proc_raise_descriptors(size_t count) {
         limit.rlim_max = count;  // root may
     return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
+
+proc_memory proc_memory_new(size_t size, bool spread) {
+    proc_memory m = {.size = size, .count = size, .dense = malloc(size ? size : 1)};
+    CHECK(m.dense);
+    m.data = m.dense;
+    if (spread) {
+        CHECK(size % 8 == 0);
+        CHECK((m.data = malloc(2 * size + 1)));
+        m.count = size / 8;
+        CHECK_STATUS(wh_type_create_resized(wh_type_basic(WH_TYPE_UINT64), 0, 16, &m.type), WH_OK);
+    }
+    return m;
+}
+
+void proc_memory_free(proc_memory *m) {
+    if (m->data != m->dense)
+        free(m->data);
+    free(m->dense);
+    wh_type_release(m->type);
+    *m = (proc_memory){.data = NULL};
+}
+
+void proc_memory_lay(const proc_memory *m) {
+    uint64_t *to = m->data, *from = m->dense;
+    for (size_t i = 0; i < m->count && m->type; i++)
+        to[2 * i] = from[i];
+}
+
+void proc_memory_gather(const proc_memory *m) {
+    uint64_t *to = m->dense, *from = m->data;
+    for (size_t i = 0; i < m->count && m->type; i++)
+        to[i] = from[2 * i];
+}
