@@ -150,6 +150,7 @@ typedef struct wh_counters {
     uint64_t cancelled, failed;           // operations
     uint64_t doorbells, wakeups, sleeps;  // worker only
     uint64_t links, endpoints, pending;   // now, not in total
+    uint64_t packed, unpacked;  // buffers that were no single run of host memory, by direction
 } wh_counters;
 
 // wh_worker_counters copies the worker's counters; set counters->size first.  Owner only.

@@ -137,7 +137,7 @@ cdef extern from "<wherry/worker.h>" nogil:
         size_t size
         uint64_t sent_messages, sent_bytes, received_messages, received_bytes
         uint64_t eager, rendezvous, no_credit, unexpected, cancelled, failed
-        uint64_t doorbells, wakeups, sleeps, links, endpoints, pending
+        uint64_t doorbells, wakeups, sleeps, links, endpoints, pending, packed, unpacked
     wh_status wh_worker_create(wh_context *ctx, const wh_worker_opts *opts, wh_worker **worker)
     wh_status wh_worker_adopt(wh_worker *worker)
     unsigned wh_worker_progress(wh_worker *worker)

@@ -47,6 +47,8 @@ static void add_counters(wh_counters *to, const wh_counters *from) {
     to->rendezvous += from->rendezvous;
     to->no_credit += from->no_credit;
     to->unexpected += from->unexpected;
+    to->packed += from->packed;
+    to->unpacked += from->unpacked;
 }
 
 void whi_ep_add_counters(const wh_worker *worker, wh_counters *to) {

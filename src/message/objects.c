@@ -174,6 +174,11 @@ static void complete_object(wh_request *req) {
     req->result.size = object->total;
     req->ep->counters.received_messages++;
     req->ep->counters.received_bytes += object->total;
+    for (size_t i = 0; i < object->count; i++) {
+        const whi_buffer *given = given_of(req, i);
+        req->ep->counters.unpacked +=
+            given ? !given->direct : object->frames[i].pub.mem != WH_MEM_HOST;
+    }
     whi_req_complete(req, WH_OK);
 }
 
@@ -626,6 +631,14 @@ static void moved(wh_request *req) {
         whi_send_withdraw(req, req->why);
 }
 
+// laid_out counts the frames that are no single run of host memory.
+static size_t laid_out(const wh_request *req) {
+    size_t count = 0;
+    for (size_t i = 0; i < whi_object_of(req)->frame_count; i++)
+        count += !whi_object_of(req)->frames[i].direct;
+    return count;
+}
+
 // forget_signatures takes out of an envelope what a peer of an older version would not take.
 static void forget_signatures(const wh_request *req) {
     char *table = (char *)req->buf.ptr + sizeof(whi_envelope);
@@ -639,7 +652,10 @@ static void forget_signatures(const wh_request *req) {
 static wh_status start(wh_request *req) {
     if (!(req->ep->link->peer.features & WHI_FEATURE_TYPES))
         forget_signatures(req);
-    return whi_send_start_message(req);
+    wh_status st = whi_send_start_message(req);
+    if (st == WH_OK || st == WH_PENDING)
+        req->ep->counters.packed += laid_out(req);
+    return st;
 }
 
 const whi_req_ops whi_object_send_ops = {.text = "object send",

@@ -82,6 +82,7 @@ static wh_status land_here(wh_request *req, uint64_t tag, const void *payload, u
 }
 
 static void complete_landed(wh_request *req, wh_status st) {
+    req->ep->counters.unpacked += !req->buf.direct;
     if (st == WH_OK)
         whi_req_complete(req, WH_OK);
     else if (st == WH_ETYPE)

@@ -151,6 +151,7 @@ wh_status whi_send_start_message(wh_request *req) {
     if (st == WH_OK || st == WH_PENDING) {
         ep->counters.sent_messages++;
         ep->counters.sent_bytes += req->result.size;
+        ep->counters.packed += !req->buf.direct;
     }
     return st;
 }

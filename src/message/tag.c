@@ -35,8 +35,11 @@ static bool send_small(wh_endpoint *ep, const whi_buffer *buffer, uint64_t tag,
     void *scratch = whi_messages_of(ep->worker)->scratch;
     if (!buffer->direct && whi_buffer_read(buffer, 0, scratch, buffer->size) != WH_OK)
         return false;
-    return whi_plain_put(ep, buffer->direct ? buffer->ptr : scratch, buffer->size, tag,
-                         whi_ep_signature(ep, buffer));
+    if (!whi_plain_put(ep, buffer->direct ? buffer->ptr : scratch, buffer->size, tag,
+                       whi_ep_signature(ep, buffer)))
+        return false;
+    ep->counters.packed += !buffer->direct;
+    return true;
 }
 
 wh_status wh_tag_send(wh_endpoint *ep, const void *buf, size_t size, uint64_t tag,

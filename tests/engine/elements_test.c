@@ -64,6 +64,46 @@ static wh_status received_object(size_t words) {
     return result.status;
 }
 
+// One word of two: what is not dense is counted, at both sides.
+TEST(layouts_are_counted) {
+    duo_begin(&d, NULL, NULL);
+    duo_connect(&d);
+    wh_type *spread;
+    CHECK_EQ_INT(wh_type_create_resized(wh_type_basic(WH_TYPE_DOUBLE), 0, 16, &spread), WH_OK);
+    for (int i = 0; i < 6; i++) {
+        size_t words = i & 1 ? LARGE_WORDS / 2 : WORDS;
+        wh_request *recv = NULL, *send = NULL;
+        wh_frame from = {.data = doubles, .size = words, .type = spread}, to = from;
+        to.data = integers;
+        bool object = i & 2, dense = i >= 4;
+        const wh_op_opts *opts = WH_OP_OPTS(.type = object || dense ? NULL : spread);
+        if (object) {
+            CHECK_EQ_INT(
+                wh_object_recv(d.from, &to, 1, sizeof(to), 1, WH_TAG_MASK_ALL, NULL, &recv),
+                WH_PENDING);
+            CHECK(wh_object_send(d.to, NULL, 0, &from, 1, sizeof(from), 1, NULL, &send) >= 0);
+        } else {
+            CHECK_EQ_INT(wh_tag_recv(d.from, integers, words, 1, WH_TAG_MASK_ALL, opts, &recv),
+                         WH_PENDING);
+            CHECK(wh_tag_send(d.to, doubles, words, 1, opts, &send) >= 0);
+        }
+        wh_result result;
+        UNTIL(&d, wh_request_result(recv, &result) == WH_OK);
+        wh_request_free(recv);
+        wh_object_free(result.object);
+        if (send)
+            CHECK_EQ_INT(done_as(&d, send), WH_OK);
+    }
+    wh_counters sent = {.size = sizeof(sent)}, received = sent;
+    CHECK_EQ_INT(wh_worker_counters(d.client, &sent), WH_OK);
+    CHECK_EQ_INT(wh_worker_counters(d.server, &received), WH_OK);
+    CHECK_EQ_INT(sent.packed, 4);
+    CHECK_EQ_INT(received.unpacked, 4);
+    CHECK(sent.unpacked == 0 && received.packed == 0);
+    wh_type_release(spread);
+    duo_end(&d);
+}
+
 TEST(elements_are_told_to_who_knows_of_them) {
     duo_begin(&d, NULL, NULL);
     duo_connect(&d);
