@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the parts of `wherry perf` share.  The asking end is in perf.c, the other in perf_serve.c, and what needs no other
-// process in perf_post.c.
+// What the parts of `wherry perf` share.  The asking end is in perf.c, the other in perf_serve.c, what needs no other
+// process in perf_post.c, and the words of the options in perf_words.c.
 #ifndef CLI_PERF_H
 #define CLI_PERF_H
 
@@ -27,5 +27,11 @@ int perf_serve_run(const perf_serve *serve);
 // perf_post_run measures wh_worker_post between two threads, on these cores, with the plan's metrics and times; `mode` is
 // that of the owners, NULL: one after the other.  Returns an exit code.
 int perf_post_run(const bench_plan *plan, const int cores[2], const char *mode, bool json);
+
+// The words of options, NULL where one was not given; false with a sentence when they are wrong.
+bool perf_parse_sizes(const char *text, bench_plan *plan, bench_error *error);
+bool perf_parse_metrics(const char *text, bench_plan *plan, bench_error *error);
+bool perf_parse_tests(char **words, int count, bench_plan *plan, bench_error *error);
+bool perf_parse_pin(const char *text, int cores[2], bench_error *error);
 
 #endif

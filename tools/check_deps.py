@@ -32,6 +32,7 @@ SEES = {
     "cli/perf.h": ["cli", "bench"],
     "cli/perf.c": ["cli", "bench"],
     "cli/perf_serve.c": ["cli", "bench"],
+    "cli/perf_words.c": ["cli", "bench"],
     "cli/plain_files.c": ["cli", "bench"],
     "cli/info.c": ["cli", "bench"],
     "examples": [],
