@@ -2,6 +2,7 @@
 //
 // Tests of the measuring library's pure parts: a benchmark that computes its figures wrongly is worse
 // than none.
+#include "bench/buffers.h"
 #include "bench/expect.h"
 #include "bench/json.h"
 #include "bench/stats.h"
@@ -78,8 +79,83 @@ static void test_json(void) {
     free(text);
 }
 
+static void test_layout_names(void) {
+    static const char *const good[][2] = {{"dense", "dense"},
+                                          {"vector", "vector:8:16"},
+                                          {"vector:24", "vector:24:48"},
+                                          {"struct", "struct"},
+                                          {"indexed:2:2", "indexed:2:2"},
+                                          {"transposed", "transposed:8"},
+                                          {"vector:1:9", "vector:1:9"},
+                                          {"subarray", "subarray:64:128"},
+                                          {"transposed:3", "transposed:3"}};
+    static const char *const bad[] = {"",
+                                      "none",
+                                      "vector:",
+                                      "vector:0:3",
+                                      "vector:9:8",
+                                      "vector:8:16:",
+                                      "vector:8:16:1",
+                                      "dense:8",
+                                      "struct:8:16",
+                                      "transposed:8:16",
+                                      "vectorx",
+                                      "vector:8:9999999"};
+    bench_layout layout;
+    char text[BENCH_LAYOUT_NAME];
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        EXPECT(bench_layout_parse(good[i][0], &layout));
+        EXPECT(strcmp(bench_layout_format(&layout, text, sizeof text), good[i][1]) == 0);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        EXPECT(!bench_layout_parse(bad[i], &layout));
+}
+
+// Each layout has as many packed bytes as it should, inside its span; what is unpacked stands where it
+// came from, and a byte that stands elsewhere is noticed.
+static void test_layout(const char *name, uint64_t size) {
+    bench_layout layout;
+    bench_buffers buffers = {.kind = WH_MEM_HOST};
+    wh_type_info info = {.size = sizeof info};
+    EXPECT(bench_layout_parse(name, &layout) && bench_layout_fits(&layout, size));
+    EXPECT(bench_buffers_fit(&buffers, &layout, size, true) == WH_OK);
+    EXPECT(wh_type_get_info(buffers.type, &info) == WH_OK);
+    EXPECT((uint64_t)info.packed_size * buffers.count == size);
+    EXPECT(info.true_lb >= 0 &&
+           info.true_extent + info.extent * ((int64_t)buffers.count - 1) <= (int64_t)buffers.span);
+    EXPECT(bench_buffers_mark(&buffers) == WH_OK);
+    EXPECT(bench_buffers_verify(&buffers) == WH_EPROTOCOL);
+    EXPECT(bench_buffers_pack(&buffers) == WH_OK);
+    memcpy(buffers.packed_in, buffers.packed_out, size);
+    char *marked = bench_buffers_marked(&buffers);
+    EXPECT(marked && memcmp(marked, buffers.packed_out, size) == 0);
+    EXPECT(bench_buffers_unpack(&buffers) == WH_OK && bench_buffers_verify(&buffers) == WH_OK);
+    buffers.packed_in[size / 2] ^= 1;
+    EXPECT(bench_buffers_unpack(&buffers) == WH_OK);
+    EXPECT(bench_buffers_verify(&buffers) == WH_EPROTOCOL);
+    free(marked);
+    bench_buffers_free(&buffers);
+}
+
+static void test_layouts(void) {
+    static const char *const names[] = {
+        "vector",       "vector:3:5", "vector:12:20",  "subarray",     "struct",      "indexed",
+        "indexed:2:64", "transposed", "transposed:24", "subarray:4:6", "vector:48:48"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        test_layout(names[i], 192);
+        test_layout(names[i], 3 * 65536);
+    }
+    bench_layout layout;
+    EXPECT(bench_layout_parse("vector", &layout));
+    EXPECT(!bench_layout_fits(&layout, 12) && !bench_layout_fits(&layout, 0));
+    EXPECT(bench_layout_parse("vector:1:1000000", &layout));
+    EXPECT(!bench_layout_fits(&layout, 1 << 20));
+}
+
 int main(void) {
     test_sizes();
+    test_layout_names();
+    test_layouts();
     test_histogram();
     test_summaries();
     test_json();
