@@ -7,6 +7,7 @@
 #ifndef BENCH_CELL_H
 #define BENCH_CELL_H
 
+#include "bench/layout.h"
 #include "bench/stats.h"
 
 #include <stdbool.h>
@@ -36,8 +37,11 @@ enum { BENCH_WINDOW = 32 };
 
 typedef struct bench_cell {
     bench_metric metric;
-    uint64_t size;   // bytes of a message
+    uint64_t size;   // bytes of a message, packed
     uint64_t count;  // messages, in each direction that the metric uses
+    bench_layout layout;
+    bool packed;  // the program packs and unpacks whole messages itself, and sends bytes
+    bool check;   // that what has come is what was sent
 } bench_cell;
 
 typedef struct bench_run {

@@ -3,6 +3,7 @@
 // The follower of a session: reads one command at a time, obeys, answers.
 //
 // What it reads comes from another process, so numbers are checked before they become memory.
+#include "bench/check.h"
 #include "bench/scenario.h"
 #include "bench/session_wire.h"
 
@@ -71,6 +72,17 @@ static bool run_bare(bench_session *session, const char *what, const bench_cell 
     return bench_control_send(session, error, "done");
 }
 
+static bool choose_memory(bench_session *session, bench_error *error) {
+    bench_buffers *memory = &session->side.memory;
+    wh_mem_kind kind;
+    if (wh_mem_kind_parse(session->text + strlen("buffers "), &kind) != WH_OK ||
+        kind == WH_MEM_AUTO || !(wh_mem_kinds() & 1u << kind))
+        return complain(session, "it has no such memory", error);
+    bench_buffers_free(memory);
+    memory->kind = kind;
+    return bench_control_send(session, error, "buffers");
+}
+
 static bool offer_memory(bench_session *session, bench_error *error) {
     char kind[8], key[2 * WH_MR_KEY_MAX + 1];
     unsigned long long size;
@@ -79,6 +91,7 @@ static bool offer_memory(bench_session *session, bench_error *error) {
         return complain(session, "it cannot offer that", error);
     bench_remote_close(remote, session->side.worker);
     remote->user = strcmp(kind, "user") == 0;
+    remote->kind = session->side.memory.kind;
     wh_status status = bench_remote_offer(remote, session->side.worker, size, key);
     if (status != WH_OK)
         return complain(session, wh_status_text(status), error);
@@ -98,7 +111,8 @@ static bool serve_remote(bench_session *session, bench_error *error) {
 static bool run_side(bench_session *session, const bench_kind *kind, const bench_cell *cell,
                      bench_error *error) {
     bench_side *side = &session->side;
-    if (bench_side_begin(side, kind, cell->size, BENCH_RUN_S) != WH_OK)
+    bench_error wrong = {""};
+    if (bench_side_begin(side, kind, cell, BENCH_RUN_S) != WH_OK)
         return complain(session, "it has no memory for two such messages", error);
     bench_side_expect(side, cell->metric == BENCH_LATENCY ? 1 : cell->count);
     if (!bench_control_send(session, error, "ready"))
@@ -108,18 +122,32 @@ static bool run_side(bench_session *session, const bench_kind *kind, const bench
                            : bench_windowed(side, cell->metric == BENCH_BIDIR ? cell->count : 0);
     if (status != WH_OK)
         return complain(session, wh_status_text(status), error);
+    if (!bench_check_end(side, &wrong))
+        return complain(session, wrong.text, error);
     return bench_control_send(session, error, "done");
 }
 
-static bool run(bench_session *session, bench_error *error) {
-    char what[16], metric[16];
+// From the words of an order; false when they are none.
+static bool read_cell(const char *text, char *what, bench_cell *cell) {
+    char metric[16], layout[BENCH_LAYOUT_NAME], how[8], check[8];
     unsigned long long size, count;
+    if (sscanf(text, "run %15s %15s %llu %llu %39s %7s %7s", what, metric, &size, &count, layout,
+               how, check) != 7 ||
+        size > BENCH_SIZE_MAX || count == 0)
+        return false;
+    *cell = (bench_cell){.size = size,
+                         .count = count,
+                         .packed = strcmp(how, "packed") == 0,
+                         .check = strcmp(check, "check") == 0};
+    return bench_metric_parse(metric, &cell->metric) && bench_layout_parse(layout, &cell->layout) &&
+           bench_layout_fits(&cell->layout, size);
+}
+
+static bool run(bench_session *session, bench_error *error) {
+    char what[16];
     bench_cell cell;
-    if (sscanf(session->text, "run %15s %15s %llu %llu", what, metric, &size, &count) != 4 ||
-        !bench_metric_parse(metric, &cell.metric) || size > BENCH_SIZE_MAX || count == 0)
+    if (!read_cell(session->text, what, &cell))
         return complain(session, "it cannot run that", error);
-    cell.size = size;
-    cell.count = count;
     const bench_kind *kind = bench_kind_find(what);
     if (!kind)
         return run_bare(session, what, &cell, error);
@@ -133,6 +161,8 @@ static bool obey(bench_session *session, const char *mode, const char *host, ben
         return bench_fail(error, "what has connected is no `wherry perf`");
     if (strcmp(session->text, "socket") == 0)
         return open_socket(session, host, error);
+    if (strncmp(session->text, "buffers ", 8) == 0)
+        return choose_memory(session, error);
     if (strncmp(session->text, "memory ", 7) == 0)
         return offer_memory(session, error);
     if (strncmp(session->text, "run ", 4) == 0)

@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    CONTENDERS_MAX = BENCH_TESTS_MAX + 4 + 2 * 3 + BENCH_PEERS_MAX,
+    CONTENDERS_MAX = 2 * BENCH_TESTS_MAX + 4 + 2 * 3 + BENCH_PEERS_MAX,
     COUNT_MIN = 3,   // messages of a run, however long they take
     TRIAL = 1000,    // accesses of a first run of ucx_perftest
     SMALL = 4096,    // a rate is of messages up to here,
@@ -20,13 +20,14 @@ enum {
 };
 
 typedef struct bench_contender {
-    const char *name;      // for the session, or of the UCX test
-    const char *group;     // who has the same group is compared: "tag" for all kinds of messages
-    const char *bare;      // as in bench_row; NULL: it has rows of its own
-    const char *peer;      // as in bench_row; both NULL: it is Wherry
+    const char *name;   // for the session, or of the UCX test
+    const char *group;  // who has the same group is compared: "tag" for all kinds of dense messages
+    const char *bare;   // as in bench_row; NULL: it has rows of its own
+    const char *peer;   // as in bench_row; both NULL: it is Wherry
     const bench_ucx *ucx;  // who runs it; all three NULL: the session does
     bench_peer *mpi;
     bench_copy *copy;
+    bool packed;     // as in bench_cell
     uint64_t count;  // messages of one run
     double seconds;  // of the last one
     bool out;        // it has failed in this cell
@@ -50,6 +51,8 @@ static bool is_remote(const char *test) {
 
 // What a test cannot do, it is not asked: an atomic has a word, and accesses go one way.
 static bool applies(const char *test, const bench_cell *cell) {
+    if (!bench_layout_fits(&cell->layout, cell->size))
+        return false;
     if (strcmp(test, "atomic") == 0)
         return (cell->size == 4 || cell->size == 8) &&
                (cell->metric == BENCH_LATENCY || cell->metric == BENCH_RATE);
@@ -108,18 +111,32 @@ static void add_beside_access(bench_cell_run *run, const char *test) {
         add(run, &copy);
 }
 
+// Beside a layout: a program that packs and unpacks by itself, for each test.
+static void add_beside_layout(bench_cell_run *run) {
+    size_t tests = run->count;
+    for (size_t i = 0; i < tests && run->plan->packed; i++) {
+        const char *test = run->all[i].name;
+        add(run, &(bench_contender){.name = test, .group = test, .bare = "packed", .packed = true});
+    }
+}
+
 // Wherry's tests first, because ucx_perftest, which cannot measure itself first, takes its number of
 // messages from them.
 static void gather(bench_cell_run *run) {
     const bench_plan *plan = run->plan;
-    bool messages = false;
+    bool messages = false, laid_out = run->cell.layout.kind != BENCH_DENSE;
     run->count = 0;
     for (size_t i = 0; i < plan->test_count; i++) {
         const char *test = plan->tests[i];
         if (!applies(test, &run->cell))
             continue;
         messages |= !is_remote(test);
-        add(run, &(bench_contender){.name = test, .group = is_remote(test) ? test : "tag"});
+        bool alone = is_remote(test) || laid_out;
+        add(run, &(bench_contender){.name = test, .group = alone ? test : "tag"});
+    }
+    if (laid_out) {
+        add_beside_layout(run);
+        return;
     }
     if (messages)
         add_beside_messages(run);
@@ -147,9 +164,12 @@ static int limit_ms(const bench_cell_run *run, const bench_contender *one) {
     return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
-static bool run_once(bench_cell_run *run, bench_contender *one, uint64_t count, bench_run *result) {
+static bool run_checked(bench_cell_run *run, bench_contender *one, uint64_t count, bool check,
+                        bench_run *result) {
     bench_cell cell = run->cell;
     cell.count = count;
+    cell.packed = one->packed;
+    cell.check = check;
     if (one->ucx)
         return bench_ucx_run(one->ucx, one->name, &cell, limit_ms(run, one), result, run->error);
     if (one->mpi)
@@ -160,6 +180,10 @@ static bool run_once(bench_cell_run *run, bench_contender *one, uint64_t count, 
     bool good = bench_session_run(run->session, one->name, &cell, result, run->error);
     one->seconds = good ? result->seconds : 0;
     return good;
+}
+
+static bool run_once(bench_cell_run *run, bench_contender *one, uint64_t count, bench_run *result) {
+    return run_checked(run, one, count, false, result);
 }
 
 // leave_out goes on without the figure of what has failed.  False: it cannot be done without.
@@ -190,16 +214,24 @@ static bool calibrate_ucx(bench_cell_run *run, bench_contender *one, double targ
     return true;
 }
 
+// Whether the content of a cell's first run is looked at.  Of bytes in host memory it is not: the
+// handler of an active message has seen them, and copies them nowhere.
+static bool needs_check(const bench_cell_run *run) {
+    return run->cell.layout.kind != BENCH_DENSE || run->plan->memory != WH_MEM_HOST;
+}
+
 // Finds how many messages fill a repetition, by running more and more of them; that also warms up.
 static bool calibrate(bench_cell_run *run, bench_contender *one) {
     double target = run->plan->seconds / run->plan->reps;
     uint64_t count = 2;
+    bool check = needs_check(run);
     bench_run result;
     if (one->ucx)
         return calibrate_ucx(run, one, target);
     for (;;) {
-        if (!run_once(run, one, count, &result))
+        if (!run_checked(run, one, count, check, &result))
             return false;
+        check = false;
         double seconds = result.seconds > 1e-7 ? result.seconds : 1e-7;
         if (seconds > target / 4) {
             one->count = (uint64_t)((double)count * target / seconds) + 1;
@@ -257,6 +289,8 @@ static size_t write_rows(bench_cell_run *run, bench_row *rows) {
         *row = (bench_row){.test = one->name,
                            .metric = run->cell.metric,
                            .size = run->cell.size,
+                           .layout = run->cell.layout,
+                           .memory = run->plan->memory,
                            .lane = run->plan->lane,
                            .mode = run->plan->mode,
                            .stats = summary(run, one),
@@ -287,20 +321,20 @@ static bool run_cell(bench_cell_run *run, bench_row *rows, size_t *count) {
 }
 
 static size_t list_cells(const bench_plan *plan, bench_cell *cells) {
-    size_t count = 0;
-    for (int metric = 0; metric < BENCH_METRIC_COUNT; metric++) {
-        for (size_t i = 0; i < plan->size_count; i++) {
-            bench_cell cell = {(bench_metric)metric, plan->sizes[i], 0};
-            if (wanted(plan, &cell))
-                cells[count++] = cell;
-        }
+    size_t count = 0, per_metric = plan->layout_count * plan->size_count;
+    for (size_t i = 0; i < (size_t)BENCH_METRIC_COUNT * per_metric; i++) {
+        bench_cell cell = {.metric = (bench_metric)(i / per_metric),
+                           .size = plan->sizes[i % plan->size_count],
+                           .layout = plan->layouts[i % per_metric / plan->size_count]};
+        if (wanted(plan, &cell))
+            cells[count++] = cell;
     }
     return count;
 }
 
 bool bench_measure(bench_session *session, const bench_plan *plan, bench_row **rows, size_t *count,
                    bench_error *error) {
-    bench_cell cells[BENCH_METRIC_COUNT * BENCH_SIZES_MAX];
+    bench_cell cells[BENCH_METRIC_COUNT * BENCH_SIZES_MAX * BENCH_LAYOUTS_MAX];
     size_t total = list_cells(plan, cells);
     *count = 0;
     *rows = calloc(total * CONTENDERS_MAX + 1, sizeof **rows);

@@ -12,16 +12,18 @@
 #include "bench/session.h"
 #include "bench/ucx.h"
 
-enum { BENCH_TESTS_MAX = 6, BENCH_SIZES_MAX = 32, BENCH_REPS_MAX = 101 };
+enum { BENCH_TESTS_MAX = 6, BENCH_SIZES_MAX = 32, BENCH_REPS_MAX = 101, BENCH_LAYOUTS_MAX = 8 };
 
 typedef struct bench_row {
     const char *test;  // "tag"
     bench_metric metric;
     uint64_t size;
+    bench_layout layout;
+    wh_mem_kind memory;
     const char *lane, *mode;
     bench_stats stats;  // in the metric's unit
     double raw;         // median of the best bare contender in the same unit; 0: none did its work
-    const char *bare;   // which: "ucx tag", "socket", "eventfd"; NULL: none
+    const char *bare;   // which: "ucx tag", "socket", "eventfd", "packed"; NULL: none
     const char *ucx;    // its version when it was UCX, else NULL
     const char *peer;   // who else it is that ran, "mpich 5.0.2" or "memcpy"; NULL: Wherry
     double ratio;       // Wherry's median to raw, or to this peer's; 0: none
@@ -32,6 +34,9 @@ typedef struct bench_plan {
     size_t test_count;
     uint64_t sizes[BENCH_SIZES_MAX];
     size_t size_count;
+    bench_layout layouts[BENCH_LAYOUTS_MAX];
+    size_t layout_count;
+    wh_mem_kind memory;  // of the messages
     bool metrics[BENCH_METRIC_COUNT];
     bool every_cell;  // else only those that say something: no rate of large messages, and so on
     unsigned reps;
@@ -41,6 +46,7 @@ typedef struct bench_plan {
     // The bare contenders:
     const bench_ucx *ucx;  // or NULL
     bool socket, bells;
+    bool packed;        // of layouts: a program that packs whole messages, and sends bytes
     bool copy;          // memcpy to compare with put and get, with a row of its own
     bench_peer *peers;  // with rows of their own, to compare with tagged messages
     size_t peer_count;

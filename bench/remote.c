@@ -14,6 +14,12 @@ static wh_status make_memory(bench_remote *remote, wh_context *ctx, size_t size)
         return WH_ENOMEM;
     size_t room = (size + 4096) & ~(size_t)4095;
     wh_status status;
+    if (remote->kind != WH_MEM_HOST) {
+        status = wh_mem_alloc_kind(remote->kind, 0, room, &remote->buffer);
+        return status != WH_OK ? status
+                               : wh_mr_register(ctx, remote->buffer, room, remote->kind, WH_MR_ALL,
+                                                &remote->mr);
+    }
     if (remote->user) {
         remote->buffer = aligned_alloc(4096, room);
         if (!remote->buffer)
@@ -59,7 +65,12 @@ void bench_remote_close(bench_remote *remote, wh_worker *worker) {
     // An access that a lead began and did not live to end is over when its endpoint has ended.
     while (remote->mr && wh_mr_destroy(remote->mr) == WH_EBUSY)
         wh_worker_progress(worker);
-    free(remote->buffer);
+    if (remote->buffer && remote->kind != WH_MEM_HOST) {
+        if (wh_mem_free_kind(remote->kind, remote->buffer) != WH_OK)
+            abort();  // it is one of ours
+    } else {
+        free(remote->buffer);
+    }
     remote->rkey = NULL;
     remote->mr = NULL;
     remote->buffer = NULL;

@@ -13,10 +13,11 @@
 #include <wherry/wherry.h>
 
 typedef struct bench_remote {
-    bool user;      // memory of malloc, registered, and not of wh_mr_alloc
-    void *buffer;   // the follower's, when it is
-    wh_mr *mr;      // the follower's
-    wh_rkey *rkey;  // the lead's
+    bool user;         // memory that was registered, and not made by wh_mr_alloc
+    wh_mem_kind kind;  // of the follower's; what is not the host's is registered
+    void *buffer;      // the follower's, when it was registered
+    wh_mr *mr;         // the follower's
+    wh_rkey *rkey;     // the lead's
 } bench_remote;
 
 // bench_remote_offer makes memory of at least `size` bytes and writes its key in hex, at most
@@ -26,7 +27,7 @@ wh_status bench_remote_offer(bench_remote *remote, wh_worker *worker, size_t siz
 // bench_remote_open opens a key as bench_remote_offer has written it.
 wh_status bench_remote_open(bench_remote *remote, wh_endpoint *ep, const char *text);
 
-// bench_remote_close gives up whatever there is, and keeps `user`.
+// bench_remote_close gives up whatever there is, and keeps what kind it was.
 void bench_remote_close(bench_remote *remote, wh_worker *worker);
 
 #endif

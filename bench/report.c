@@ -12,6 +12,8 @@
 // Others' share of one core from which figures are doubtful.
 #define BUSY_SHARE 0.05
 
+enum { BUFFERS_WIDTH = 16 };
+
 void bench_report_machine(FILE *file, const bench_machine *machine, const int cores[2]) {
     fprintf(file, "%s, %d cores (%s), %s", machine->cpu, machine->cores, machine->caches,
             machine->kernel);
@@ -39,15 +41,38 @@ static void print_comparison(FILE *file, const bench_row *row) {
     }
 }
 
+// Whether the messages of any row are something else than bytes in host memory.
+static bool has_buffers(const bench_row *rows, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i].layout.kind != BENCH_DENSE || rows[i].memory > WH_MEM_HOST)
+            return true;
+    }
+    return false;
+}
+
+static void print_buffers(FILE *file, const bench_row *row) {
+    char layout[BENCH_LAYOUT_NAME], text[BENCH_LAYOUT_NAME + 16];
+    bool host = row->memory <= WH_MEM_HOST;
+    snprintf(text, sizeof text, "%s%s%s", bench_layout_format(&row->layout, layout, sizeof layout),
+             host ? "" : " ", host ? "" : wh_mem_kind_name(row->memory));
+    fprintf(file, "%-*s ", BUFFERS_WIDTH, text);
+}
+
 void bench_report_table(FILE *file, const bench_row *rows, size_t count) {
-    fprintf(file, "%-7s %-9s %6s %-7s %-9s %-5s %10s %10s %10s %10s %7s  %s\n", "test", "metric",
-            "size", "lane", "mode", "unit", "median", "p99", "min", "raw", "ratio", "raw is");
+    bool wide = has_buffers(rows, count);
+    fprintf(file, "%-7s %-9s %6s ", "test", "metric", "size");
+    if (wide)
+        fprintf(file, "%-*s ", BUFFERS_WIDTH, "buffers");
+    fprintf(file, "%-7s %-9s %-5s %10s %10s %10s %10s %7s  %s\n", "lane", "mode", "unit", "median",
+            "p99", "min", "raw", "ratio", "raw is");
     for (size_t i = 0; i < count; i++) {
         const bench_row *row = &rows[i];
         char size[24];
-        fprintf(file, "%-7s %-9s %6s %-7s %-9s %-5s", row->test, bench_metric_name(row->metric),
-                bench_format_size(row->size, size, sizeof size), row->lane, row->mode,
-                bench_metric_unit(row->metric));
+        fprintf(file, "%-7s %-9s %6s ", row->test, bench_metric_name(row->metric),
+                bench_format_size(row->size, size, sizeof size));
+        if (wide)
+            print_buffers(file, row);
+        fprintf(file, "%-7s %-9s %-5s", row->lane, row->mode, bench_metric_unit(row->metric));
         print_figure(file, row->stats.median);
         print_figure(file, row->stats.p99);
         print_figure(file, row->stats.min);
@@ -61,6 +86,7 @@ void bench_report_json(FILE *file, const bench_row *rows, size_t count) {
     bench_json_open(&json, NULL, '[', false);
     for (size_t i = 0; i < count; i++) {
         const bench_row *row = &rows[i];
+        char layout[BENCH_LAYOUT_NAME];
         bench_json_open(&json, NULL, '{', true);
         bench_json_string(&json, "test", row->test);
         bench_json_string(&json, "metric", bench_metric_name(row->metric));
@@ -75,6 +101,9 @@ void bench_report_json(FILE *file, const bench_row *rows, size_t count) {
         bench_json_number(&json, "ratio", row->ratio > 0 ? row->ratio : NAN);
         bench_json_string(&json, "ucx", row->ucx);
         bench_json_string(&json, "peer", row->peer);
+        bench_json_string(&json, "layout",
+                          bench_layout_format(&row->layout, layout, sizeof layout));
+        bench_json_string(&json, "memory", wh_mem_kind_name(row->memory));
         bench_json_close(&json, '}');
     }
     bench_json_close(&json, ']');

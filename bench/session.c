@@ -3,6 +3,7 @@
 // What both sides of a session share, and the lead.  The follower is in follow.c.
 #include "bench/session.h"
 
+#include "bench/check.h"
 #include "bench/clock.h"
 #include "bench/scenario.h"
 #include "bench/session_wire.h"
@@ -106,15 +107,23 @@ static bool open_socket(bench_session *session, const char *host, bench_error *e
     return true;
 }
 
+static bool choose_memory(bench_session *session, wh_mem_kind kind, bench_error *error) {
+    session->side.memory.kind = kind;
+    return kind == WH_MEM_HOST ||
+           (bench_control_send(session, error, "buffers %s", wh_mem_kind_name(kind)) &&
+            bench_control_expect(session, true, BENCH_ANSWER_S, "buffers", error));
+}
+
 bool bench_session_lead(bench_session *session, const char *mode, const char *host,
-                        bench_error *error) {
+                        wh_mem_kind kind, bench_error *error) {
     bench_error unsent = {""};
     bool sent = bench_control_send(session, &unsent, "hello %d %s", BENCH_SESSION_VERSION, mode);
     // A busy follower may have answered and gone before it was greeted.
     bool good = bench_control_expect(session, true, sent ? BENCH_ANSWER_S : 1, "hello ", error);
     if (!sent && strncmp(session->text, "error ", 6) != 0)
         *error = unsent;
-    return sent && good && (!host || open_socket(session, host, error));
+    return sent && good && choose_memory(session, kind, error) &&
+           (!host || open_socket(session, host, error));
 }
 
 void bench_session_bye(bench_session *session) {
@@ -171,20 +180,30 @@ static bool open_memory(bench_session *session, const bench_cell *cell, bench_er
                                          wh_status_text(status));
 }
 
+static bool order_run(bench_session *session, const char *what, const bench_cell *cell,
+                      bench_error *error) {
+    char layout[BENCH_LAYOUT_NAME];
+    return bench_control_send(session, error, "run %s %s %llu %llu %s %s %s", what,
+                              bench_metric_name(cell->metric), (unsigned long long)cell->size,
+                              (unsigned long long)cell->count,
+                              bench_layout_format(&cell->layout, layout, sizeof layout),
+                              cell->packed ? "packed" : "typed", cell->check ? "check" : "trust");
+}
+
 bool bench_session_run(bench_session *session, const char *what, const bench_cell *cell,
                        bench_run *run, bench_error *error) {
     const bench_kind *kind = bench_kind_find(what);
     bench_hist_clear(&session->hist);
     if (kind && kind->remote && !open_memory(session, cell, error))
         return false;
-    if (kind && bench_side_begin(&session->side, kind, cell->size, BENCH_RUN_S) != WH_OK)
+    if (kind && bench_side_begin(&session->side, kind, cell, BENCH_RUN_S) != WH_OK)
         return bench_fail(error, "no memory for two messages of %llu bytes",
                           (unsigned long long)cell->size);
+    if (kind && !bench_check_begin(&session->side, error))
+        return false;
     if (kind && cell->metric == BENCH_BIDIR)
         bench_side_expect(&session->side, cell->count);
-    if (!bench_control_send(session, error, "run %s %s %llu %llu", what,
-                            bench_metric_name(cell->metric), (unsigned long long)cell->size,
-                            (unsigned long long)cell->count) ||
+    if (!order_run(session, what, cell, error) ||
         !bench_control_expect(session, false, BENCH_ANSWER_S, "ready", error))
         return false;
 
@@ -192,6 +211,8 @@ bool bench_session_run(bench_session *session, const char *what, const bench_cel
     if (!lead_bare(session, kind, what, cell, error))
         return false;
     run->seconds = (double)(bench_ns() - start) / (double)BENCH_NS_PER_S;
+    if (kind && !bench_check_end(&session->side, error))
+        return false;
     if (kind && kind->remote && !bench_control_send(session, error, "end"))
         return false;
     if ((!kind || kind->remote) &&

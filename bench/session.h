@@ -5,18 +5,19 @@
 // They talk in lines of text over the measured endpoint itself, under a tag of their own, so that a
 // session needs nothing but one connection:
 //
-//   lead: hello 2 MODE               follower: hello 2          or: error SENTENCE
+//   lead: hello 3 MODE               follower: hello 3          or: error SENTENCE
+//   lead: buffers KIND               follower: buffers          of a kind of memory, not the host's
 //   lead: socket                     follower: socket PORT      a bare TCP connection next to it
 //   lead: memory KIND SIZE           follower: memory KEY       to reach its memory with, in hex
-//   lead: run WHAT METRIC SIZE COUNT follower: ready, then done or: error SENTENCE
+//   lead: run WHAT METRIC SIZE COUNT LAYOUT HOW CHECK
+//                                    follower: ready, then done or: error SENTENCE
 //   lead: end                        of a run that the follower cannot see the end of
 //   lead: bye
 //
 // A follower that is busy says so to whoever else connects: error SENTENCE, unasked.
 //
-// WHAT is tag, object, am, put, get, atomic, socket or bells.  Between runs both sides sleep, whatever
-// their mode, so
-// that a spinning follower disturbs nothing that is measured in between.  One thread owns a session
+// WHAT is tag, object, am, put, get, atomic, socket or bells; HOW is typed, or packed by the program;
+// CHECK is check, or trust.  Between runs both sides sleep, whatever their mode, so that a spinning follower disturbs nothing that is measured in between.  One thread owns a session
 // and its worker.
 #ifndef BENCH_SESSION_H
 #define BENCH_SESSION_H
@@ -45,9 +46,10 @@ bool bench_session_open(bench_session *session, wh_endpoint *ep, const char *mod
                         const bench_bells *bells, bench_error *error);
 void bench_session_close(bench_session *session);
 
-// bench_session_lead greets the follower; `host` is where its bare socket is reached, NULL for none.
+// bench_session_lead greets the follower; `host` is where its bare socket is reached, NULL for none;
+// `kind` is that of the messages' memory.
 bool bench_session_lead(bench_session *session, const char *mode, const char *host,
-                        bench_error *error);
+                        wh_mem_kind kind, bench_error *error);
 
 // bench_session_run runs one cell and fills `run`.
 bool bench_session_run(bench_session *session, const char *what, const bench_cell *cell,

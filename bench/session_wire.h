@@ -8,7 +8,7 @@
 #include "bench/session.h"
 
 enum {
-    BENCH_SESSION_VERSION = 2,
+    BENCH_SESSION_VERSION = 3,
     BENCH_CONTROL_TAG = 2,  // data has another one
     BENCH_IDLE_S = 600,     // between two lines of a lead, which may run other programs meanwhile
     BENCH_ANSWER_S = 20,    // an answer that needs no measuring; large buffers are filled first

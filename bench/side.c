@@ -8,7 +8,6 @@
 
 #include "bench/clock.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { DATA_TAG = 1, AM_ID = 1 };
@@ -18,9 +17,17 @@ static void note_failed(bench_side *side, wh_status status) {
         side->failed = status;
 }
 
+// Where the program packs itself, it has to unpack what has come.
+static void note_arrived(bench_side *side) {
+    wh_status status = side->packed ? bench_buffers_unpack(&side->memory) : WH_OK;
+    if (status != WH_OK)
+        note_failed(side, status);
+}
+
 static void note_received(bench_side *side, const wh_result *result) {
     if (result->object)
         wh_object_free(result->object);
+    note_arrived(side);
     if (result->status != WH_OK)
         note_failed(side, result->status);
     side->received++;
@@ -39,12 +46,18 @@ static void on_received(wh_request *req, const wh_result *result, void *arg) {
     refill(side);
 }
 
+static void note_sent(bench_side *side) {
+    if (side->kind->reads && !side->flushing)
+        note_arrived(side);
+    side->sent++;
+}
+
 static void on_sent(wh_request *req, const wh_result *result, void *arg) {
     (void)req;
     bench_side *side = arg;
     if (result->status != WH_OK)
         note_failed(side, result->status);
-    side->sent++;
+    note_sent(side);
 }
 
 // Tagged messages.
@@ -60,14 +73,21 @@ static wh_status send_tag(bench_side *side) {
 
 // Objects: one frame, and no header besides.
 
+static wh_frame frame_of(const bench_side *side, char *data) {
+    return (wh_frame){.data = data,
+                      .size = side->size,
+                      .mem = side->memory.kind,
+                      .type = side->packed ? NULL : side->memory.type};
+}
+
 static wh_status post_object(bench_side *side) {
-    const wh_frame frame = {.data = side->in, .size = side->size, .mem = WH_MEM_HOST};
+    const wh_frame frame = frame_of(side, side->in);
     return wh_object_recv(side->ep, &frame, 1, sizeof(wh_frame), DATA_TAG, WH_TAG_MASK_ALL,
                           &side->recv_opts, NULL);
 }
 
 static wh_status send_object(bench_side *side) {
-    const wh_frame frame = {.data = side->out, .size = side->size, .mem = WH_MEM_HOST};
+    const wh_frame frame = frame_of(side, side->out);
     return wh_object_send(side->ep, NULL, 0, &frame, 1, sizeof(wh_frame), DATA_TAG,
                           &side->send_opts, NULL);
 }
@@ -80,7 +100,7 @@ static wh_status send_am(bench_side *side) {
 
 static wh_status on_am(wh_am *am, void *arg) {
     bench_side *side = arg;
-    if (am->data || am->size == 0) {
+    if ((am->data && side->plain) || am->size == 0) {
         side->received++;
         return WH_OK;
     }
@@ -109,10 +129,10 @@ static wh_status send_add(bench_side *side) {
 
 static const bench_kind kinds[] = {
     {.name = "tag", .post = post_tag, .send = send_tag},
-    {.name = "object", .post = post_object, .send = send_object},
+    {.name = "object", .post = post_object, .send = send_object, .framed = true},
     {.name = "am", .send = send_am},
     {.name = "put", .send = send_put, .remote = true, .flush = true},
-    {.name = "get", .send = send_get, .remote = true},
+    {.name = "get", .send = send_get, .remote = true, .reads = true},
     {.name = "atomic", .send = send_add, .remote = true},
 };
 
@@ -126,61 +146,46 @@ const bench_kind *bench_kind_find(const char *name) {
 
 wh_status bench_side_init(bench_side *side, wh_endpoint *ep, bool spin) {
     *side = (bench_side){.ep = ep, .worker = wh_endpoint_worker(ep), .spin = spin};
+    side->memory.kind = WH_MEM_HOST;
     side->recv_opts = (wh_op_opts){.size = sizeof(wh_op_opts),
-                                   .mem = WH_MEM_HOST,
                                    .done = on_received,
                                    .arg = side,
                                    .result = &side->inline_result};
-    side->send_opts =
-        (wh_op_opts){.size = sizeof(wh_op_opts), .mem = WH_MEM_HOST, .done = on_sent, .arg = side};
+    side->send_opts = (wh_op_opts){.size = sizeof(wh_op_opts), .done = on_sent, .arg = side};
     return wh_worker_set_am(side->worker, AM_ID, on_am, side);
-}
-
-static void drop_buffers(bench_side *side) {
-    free(side->out);
-    free(side->in);
-    side->out = side->in = NULL;
-    side->room = 0;
 }
 
 void bench_side_fini(bench_side *side) {
     if (wh_worker_set_am(side->worker, AM_ID, NULL, NULL) != WH_OK)
         note_failed(side, WH_EINVAL);
-    drop_buffers(side);
+    bench_buffers_free(&side->memory);
 }
 
-// Page-aligned, as large buffers usually are, and written once so that no page is missing later.
-static char *make_buffer(size_t room) {
-    char *buffer = aligned_alloc(4096, room);
-    if (buffer)
-        memset(buffer, 'w', room);
-    return buffer;
+// Tells the operations what they move: the layout itself, or the bytes that were packed from it.
+static void aim(bench_side *side) {
+    bench_buffers *memory = &side->memory;
+    bool packed = side->packed;
+    side->plain = !memory->type && memory->kind == WH_MEM_HOST;
+    side->out = packed ? memory->packed_out : memory->out;
+    side->in = packed ? memory->packed_in : memory->in;
+    side->size = packed ? memory->size : memory->count;
+    side->recv_opts.type = packed || side->kind->framed ? NULL : memory->type;
+    side->send_opts.type = side->recv_opts.type;
+    side->recv_opts.mem = side->send_opts.mem = memory->kind;
 }
 
-static wh_status reserve(bench_side *side, size_t size) {
-    if (size <= side->room && side->out)
-        return WH_OK;
-    if (size > SIZE_MAX - 4096)
-        return WH_ENOMEM;
-    drop_buffers(side);
-    size_t room = (size + 4096) & ~(size_t)4095;  // at least one page, also for empty messages
-    side->out = make_buffer(room);
-    side->in = make_buffer(room);
-    if (!side->out || !side->in) {
-        drop_buffers(side);
-        return WH_ENOMEM;
-    }
-    side->room = room;
-    return WH_OK;
-}
-
-wh_status bench_side_begin(bench_side *side, const bench_kind *kind, size_t size,
+wh_status bench_side_begin(bench_side *side, const bench_kind *kind, const bench_cell *cell,
                            unsigned timeout_s) {
-    wh_status status = reserve(side, size);
+    wh_status status = bench_buffers_fit(&side->memory, &cell->layout, cell->size, cell->packed);
+    if (status == WH_OK && cell->check)
+        status = bench_buffers_mark(&side->memory);
     if (status != WH_OK)
         return status;
     side->kind = kind;
-    side->size = size;
+    side->flushing = false;
+    side->packed = cell->packed;
+    side->check = cell->check;
+    aim(side);
     side->posted = side->post_up_to = side->received = side->started = side->sent = 0;
     side->failed = WH_OK;
     side->idle = 0;
@@ -207,16 +212,22 @@ void bench_side_post(bench_side *side) {
 static void note_started(bench_side *side, wh_status status) {
     side->started++;
     if (status == WH_OK)
-        side->sent++;
+        note_sent(side);
     else if (status != WH_PENDING)
         note_failed(side, status);
 }
 
 void bench_side_send(bench_side *side) {
+    if (side->packed && !side->kind->reads) {
+        wh_status status = bench_buffers_pack(&side->memory);
+        if (status != WH_OK)
+            note_failed(side, status);
+    }
     note_started(side, side->kind->send(side));
 }
 
 void bench_side_flush(bench_side *side) {
+    side->flushing = true;
     note_started(side, wh_endpoint_flush(side->ep, &side->send_opts, NULL));
 }
 

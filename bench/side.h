@@ -15,6 +15,7 @@
 
 #include <wherry/wherry.h>
 
+#include "bench/buffers.h"
 #include "bench/cell.h"
 
 typedef struct bench_side bench_side;
@@ -24,7 +25,9 @@ typedef struct bench_kind {
     wh_status (*post)(bench_side *side);  // posts one receive; NULL when messages come unasked
     wh_status (*send)(bench_side *side);  // sends side->out, or gets into side->in
     bool remote;                          // reaches side->rkey; the other side only progresses
-    bool flush;  // done is too early to stop the clock: the effect may still be on its way
+    bool flush;   // done is too early to stop the clock: the effect may still be on its way
+    bool reads;   // a send fills side->in
+    bool framed;  // a layout is that of its frame, not of the operation
 } bench_kind;
 
 struct bench_side {
@@ -32,10 +35,14 @@ struct bench_side {
     wh_endpoint *ep;    // borrowed
     bool spin;          // never sleep
     const bench_kind *kind;
-    wh_rkey *rkey;        // borrowed; the other side's memory, for remote kinds
-    bool blind;           // of atomics: fetch nothing
-    char *out, *in;       // `room` bytes each
-    size_t room, size;    // of the buffers, of a message
+    wh_rkey *rkey;  // borrowed; the other side's memory, for remote kinds
+    bool blind;     // of atomics: fetch nothing
+    bench_buffers memory;
+    bool packed, check;   // as in bench_cell
+    bool plain;           // its messages are bytes in host memory
+    bool flushing;        // all sends are done, and the flush behind them is under way
+    char *out, *in;       // what the operations are given: the memory's, or its packed ones
+    size_t size;          // of a message as operations are given it: elements of a type, or bytes
     uint64_t posted;      // receives
     uint64_t post_up_to;  // receives are posted again until this many
     uint64_t received;    // messages that have come
@@ -56,9 +63,9 @@ const bench_kind *bench_kind_find(const char *name);
 wh_status bench_side_init(bench_side *side, wh_endpoint *ep, bool spin);
 void bench_side_fini(bench_side *side);
 
-// bench_side_begin starts a run: zero counters, buffers of at least `size` bytes with all pages
-// present, and `timeout_s` until it counts as hung.
-wh_status bench_side_begin(bench_side *side, const bench_kind *kind, size_t size,
+// bench_side_begin starts a run: zero counters, buffers for the messages of `cell` with all pages
+// present, marked if that asks for a check, and `timeout_s` until it counts as hung.
+wh_status bench_side_begin(bench_side *side, const bench_kind *kind, const bench_cell *cell,
                            unsigned timeout_s);
 
 // bench_side_expect keeps up to a window of receives posted until `count` have been.

@@ -29,7 +29,7 @@
 static struct perf_options {
     const char *sizes, *lane, *mode, *metric, *reps, *seconds, *pin;
     const char *listen, *connect, *host, *secret, *secret_file, *ucx, *bells, *memory, *peers,
-        *patience, *plot;
+        *patience, *plot, *layout;
     bool raw, json, once, child;
 } opt;
 
@@ -50,7 +50,10 @@ static const cli_option options[] = {
      "also measure the MPIs that bench/peers/make.py has put into DIR"},
     {"--patience", "SECONDS", &opt.patience,
      "that a run of theirs may take longer than expected (default 10s)"},
-    {"--memory", "KIND", &opt.memory, "what put, get and atomic reach: alloc (default) or user"},
+    {"--layout", "LIST", &opt.layout,
+     "dense (default), vector[:8:16], subarray, struct, indexed, transposed"},
+    {"--memory", "KIND", &opt.memory,
+     "of messages: host (default), sim, cuda; or for accesses: alloc, user"},
     {"--plot", "FILE", &opt.plot, "draw latency and bandwidth over size as SVG"},
     {"--listen", "PORT", &opt.listen, "be the other end for --connect, until interrupted"},
     {"--once", NULL, &opt.once, "with --listen: end after the first session"},
@@ -115,8 +118,6 @@ static bool parse_plan(perf_run *run, char **words, int count, bench_error *erro
         return bench_fail(error, "--time is a time such as 0.3s, not '%s'", opt.seconds);
     if (opt.patience && !cli_parse_seconds(opt.patience, &plan->patience))
         return bench_fail(error, "--patience is a time such as 10s, not '%s'", opt.patience);
-    if (opt.memory && cli_one_of("alloc|user", opt.memory) < 0)
-        return bench_fail(error, "--memory is alloc or user, not '%s'", opt.memory);
     if (opt.peers && (opt.connect || strcmp(plan->mode, "spin") != 0))
         return bench_fail(error, "--peers compares processes that spin on this host");
     if (opt.listen && opt.connect)
@@ -129,15 +130,21 @@ static bool parse_plan(perf_run *run, char **words, int count, bench_error *erro
     return perf_parse_sizes(opt.sizes ? opt.sizes : "8,1K,64K,1M,64M", plan, error) &&
            perf_parse_metrics(opt.metric, plan, error) &&
            perf_parse_tests(words, count, plan, error) &&
+           perf_parse_layouts(opt.layout, plan, error) &&
+           perf_parse_memory(opt.memory, plan, error) &&
+           perf_check_buffers(plan, opt.raw, opt.peers, error) &&
            perf_parse_pin(opt.pin, run->cores, error);
 }
 
 // A line on standard error that the next one overwrites.
 static void show_progress(size_t done, size_t total, const bench_cell *cell, void *arg) {
-    char size[24];
+    char size[24], layout[BENCH_LAYOUT_NAME];
+    bool dense = cell->layout.kind == BENCH_DENSE;
     (void)arg;
-    fprintf(stderr, "\r[%zu/%zu] %s of %s\033[K", done + 1, total, bench_metric_name(cell->metric),
-            bench_format_size(cell->size, size, sizeof size));
+    fprintf(stderr, "\r[%zu/%zu] %s of %s%s%s\033[K", done + 1, total,
+            bench_metric_name(cell->metric), bench_format_size(cell->size, size, sizeof size),
+            dense ? "" : ", ",
+            dense ? "" : bench_layout_format(&cell->layout, layout, sizeof layout));
     fflush(stderr);
 }
 
@@ -202,6 +209,14 @@ static bool start_child(perf_run *run, bench_error *error) {
     return true;
 }
 
+static bool any_dense(const bench_plan *plan) {
+    for (size_t i = 0; i < plan->layout_count; i++) {
+        if (plan->layouts[i].kind == BENCH_DENSE)
+            return true;
+    }
+    return false;
+}
+
 // Which bare contenders suit the lane in use: UCX spins over shared memory; two sleepers on one host
 // are measured by eventfds; the stream lane by a socket.  Peers run over shared memory.
 static bool choose_bare(perf_run *run, bench_error *error) {
@@ -218,6 +233,9 @@ static bool choose_bare(perf_run *run, bench_error *error) {
         !bench_peers_start(run->peers, &run->plan.peer_count, opt.peers, run->cores, error))
         return false;
     if (!opt.raw)
+        return true;
+    run->plan.packed = true;
+    if (!any_dense(&run->plan))
         return true;
     run->plan.copy = shm;
     run->plan.socket = !shm && !ucx;
@@ -277,7 +295,7 @@ static bool measure(perf_run *run, wh_endpoint *ep, bench_error *error) {
     }
     run->session.remote.user = opt.memory && strcmp(opt.memory, "user") == 0;
     const char *host = run->plan.socket ? run->host : NULL;
-    bool good = bench_session_lead(&run->session, run->plan.mode, host, error) &&
+    bool good = bench_session_lead(&run->session, run->plan.mode, host, run->plan.memory, error) &&
                 bench_measure(&run->session, &run->plan, &rows, &count, error);
     bench_peers_stop(run->peers, run->plan.peer_count);
     report(run, rows, count, &before);
@@ -364,8 +382,8 @@ static int run_serve(perf_run *run) {
 
 static int run_post(const perf_run *run) {
     if (opt.sizes || opt.lane || opt.listen || opt.connect || opt.host || opt.secret ||
-        opt.secret_file || opt.ucx || opt.memory || opt.peers || opt.patience || opt.plot ||
-        opt.raw || opt.once)
+        opt.secret_file || opt.ucx || opt.memory || opt.layout || opt.peers || opt.patience ||
+        opt.plot || opt.raw || opt.once)
         return cli_complain(COMMAND, CLI_USAGE,
                             "post takes --metric, --mode, --reps, --time, --pin and --json only");
     return perf_post_run(&run->plan, run->cores, opt.mode, opt.json);

@@ -33,5 +33,10 @@ bool perf_parse_sizes(const char *text, bench_plan *plan, bench_error *error);
 bool perf_parse_metrics(const char *text, bench_plan *plan, bench_error *error);
 bool perf_parse_tests(char **words, int count, bench_plan *plan, bench_error *error);
 bool perf_parse_pin(const char *text, int cores[2], bench_error *error);
+bool perf_parse_layouts(const char *text, bench_plan *plan, bench_error *error);
+bool perf_parse_memory(const char *text, bench_plan *plan, bench_error *error);
+
+// perf_check_buffers says whether tests, layouts, memory and comparisons go together.
+bool perf_check_buffers(const bench_plan *plan, bool raw, bool peers, bench_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The words of `wherry perf`: lists and cores as written on the command line.
+// The words of `wherry perf`: lists, cores and kinds of memory as written on the command line.
 #include "cli/perf.h"
 
 #include "bench/machine.h"
@@ -78,5 +78,67 @@ bool perf_parse_pin(const char *text, int cores[2], bench_error *error) {
                               "$$` shows which",
                               cores[i]);
     }
+    return true;
+}
+
+bool perf_parse_layouts(const char *text, bench_plan *plan, bench_error *error) {
+    char list[256];
+    snprintf(list, sizeof list, "%s", text ? text : "dense");
+    plan->layout_count = 0;
+    char *rest = NULL;
+    for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+        if (plan->layout_count == BENCH_LAYOUTS_MAX)
+            return bench_fail(error, "at most %d layouts", BENCH_LAYOUTS_MAX);
+        if (!bench_layout_parse(word, &plan->layouts[plan->layout_count++]))
+            return bench_fail(error,
+                              "'%s' is not a layout: dense, struct, transposed[:BLOCK], or vector, "
+                              "subarray or indexed[:BLOCK[:STRIDE]]",
+                              word);
+    }
+    return plan->layout_count > 0 || bench_fail(error, "--layout needs one at least");
+}
+
+static const char *list_kinds(char *text, size_t size) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (int kind = WH_MEM_HOST; used < size; kind++) {
+        const char *name = wh_mem_kind_name((wh_mem_kind)kind);
+        if (strcmp(name, "unknown") == 0)
+            break;
+        used += (size_t)snprintf(text + used, size - used, ", %s", name);
+    }
+    return text;
+}
+
+// Kinds are those of the library, so that a new one is known here, too.
+bool perf_parse_memory(const char *text, bench_plan *plan, bench_error *error) {
+    plan->memory = WH_MEM_HOST;
+    if (!text || strcmp(text, "alloc") == 0 || strcmp(text, "user") == 0)
+        return true;
+    char kinds[128];
+    wh_mem_kind kind;
+    if (wh_mem_kind_parse(text, &kind) != WH_OK || kind == WH_MEM_AUTO)
+        return bench_fail(error,
+                          "--memory is alloc, user%s, the kinds that this library knows; not '%s'",
+                          list_kinds(kinds, sizeof kinds), text);
+    if (!(wh_mem_kinds() & 1u << kind))
+        return bench_fail(error, "--memory %s: there is none here: %s", text,
+                          wh_mem_kind_reason(kind));
+    plan->memory = kind;
+    return true;
+}
+
+bool perf_check_buffers(const bench_plan *plan, bool raw, bool peers, bench_error *error) {
+    bool device = plan->memory != WH_MEM_HOST, laid_out = false, atomic = false;
+    for (size_t i = 0; i < plan->layout_count; i++)
+        laid_out |= plan->layouts[i].kind != BENCH_DENSE;
+    for (size_t i = 0; i < plan->test_count; i++)
+        atomic |= strcmp(plan->tests[i], "atomic") == 0;
+    if (atomic && (device || laid_out))
+        return bench_fail(error,
+                          "atomic is of one number in host memory: no --layout, no --memory");
+    if (device && (raw || peers))
+        return bench_fail(error, "--raw and --peers compare in host memory, not with --memory %s",
+                          wh_mem_kind_name(plan->memory));
     return true;
 }

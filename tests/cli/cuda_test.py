@@ -40,6 +40,14 @@ class Cuda(tool.Case):
             self.assertFalse(usable)
             self.assertRegex(told, reason)
 
+    def test_perf(self):
+        rows = json.loads(self.run_tool(
+            0, "perf", "tag", "object", "am", "put", "get", "--memory", "cuda", "--layout", "dense,vector",
+            "--sizes", "1K,64K", "--metric", "latency", "--time", "0.004", "--reps", "2", "--json",
+            "--mode", "adaptive", LD_LIBRARY_PATH=os.environ["CUDA_DRIVER"])[0])
+        self.assertEqual(len(rows), 20)
+        self.assertEqual({row["memory"] for row in rows}, {"cuda"})
+
     def test_old(self):
         usable, told = self.told(LD_LIBRARY_PATH=os.environ["CUDA_OLD_DRIVER"])
         self.assertFalse(usable)

@@ -16,7 +16,7 @@ import tool
 from wherry_client import Sender
 
 FIELDS = ["test", "metric", "size", "lane", "mode", "unit", "median", "p99", "min", "raw", "ratio",
-          "ucx", "peer"]
+          "ucx", "peer", "layout", "memory"]
 UNITS = {"latency": "us", "bandwidth": "GB/s", "bidir": "GB/s", "rate": "M/s"}
 SHORT = ["--time", "0.02", "--reps", "2"]
 
@@ -143,6 +143,50 @@ class Perf(tool.Case):
                 ("put", "latency", 65536), ("get", "latency", 65536),
                 ("put", "bandwidth", 65536), ("get", "bandwidth", 65536),
                 *((test, "rate", size) for size in (4, 8) for test in ("put", "get", "atomic"))])
+
+    def test_layouts(self):
+        names = ["vector:8:16", "subarray:64:128", "struct", "indexed:64:128", "transposed:8"]
+        for lane in ("shm", "stream"):
+            rows = self.measure("tag", "object", "am", "put", "get", "--lane", lane, "--sizes",
+                                "1K,96K", "--metric", "latency,bidir", "--layout",
+                                "vector,subarray,struct,indexed,transposed", "--raw", "--time",
+                                "0.002", "--mode", "adaptive")
+            told = [(row["metric"], row["layout"], row["size"], row["test"]) for row in rows]
+            self.assertEqual(told, [
+                (metric, name, size, test) for metric in ("latency", "bidir")
+                for name in names for size in (1024, 96 << 10)
+                for test in ("tag", "object", "am", *(("put", "get") if metric != "bidir" else ()))])
+            for row in rows:
+                self.assert_ratio(row)
+                self.assertIsNone(row["peer"])
+
+    def test_layouts_and_bytes(self):
+        # A size that is no multiple of a layout's blocks is not measured with it.
+        rows = self.measure("--lane", "stream", "--sizes", "8,20", "--metric", "rate", "--layout",
+                            "dense,vector:4,struct", "--raw")
+        self.assertEqual([(row["layout"], row["size"]) for row in rows],
+                         [("dense", 8), ("dense", 20), ("vector:4:8", 8), ("vector:4:8", 20)])
+        for row in rows:
+            self.assert_ratio(row)
+        _, err = self.run_tool(1, "perf", "--layout", "struct", "--sizes", "20")
+        self.assertIn("nothing to measure", err)
+
+    def test_memory(self):
+        for words in ([], ["--layout", "vector:64:96"]):
+            rows = self.measure("tag", "object", "am", "put", "get", "--memory", "sim", "--sizes",
+                                "192,6K", "--metric", "latency", "--time", "0.004", *words)
+            self.assertEqual(len(rows), 10)
+            self.assertEqual({row["memory"] for row in rows}, {"sim"})
+        rows = self.measure("tag", "--memory", "host", "--sizes", "8", "--metric", "latency")
+        self.assertEqual((rows[0]["memory"], rows[0]["layout"]), ("host", "dense"))
+
+    def test_memory_that_is_not_here(self):
+        told = json.loads(self.run_tool(0, "info", "--json")[0])["memory"]
+        cuda = next(kind for kind in told if kind["name"] == "cuda")
+        if cuda["usable"]:
+            self.skipTest("there is cuda memory here")
+        _, err = self.run_tool(2, "perf", "--memory", "cuda")
+        self.assertIn(f"--memory cuda: there is none here: {cuda['reason']}", err)
 
     def test_plot(self):
         path = pathlib.Path(self.folder) / "out.svg"
@@ -282,7 +326,12 @@ class Perf(tool.Case):
 
     def test_what_does_not_go_together(self):
         for words, why in ((["--memory", "else"], "--memory"), (["wrong"], "put, get, atomic"),
-                           (["--peers", ".", "--mode", "wait"], "spin")):
+                           (["--peers", ".", "--mode", "wait"], "spin"),
+                           (["--layout", "vector:9:8"], "'vector:9:8' is not a layout"),
+                           (["atomic", "--layout", "vector"], "atomic"),
+                           (["--memory", "managed-by-nobody"], "host, cuda, sim"),
+                           (["--raw", "--memory", "sim"], "in host memory"),
+                           (["post", "--layout", "vector"], "post takes")):
             _, err = self.run_tool(2, "perf", *words)
             self.assertIn(why, err)
         _, err = self.run_tool(1, "perf", "atomic", "--sizes", "64K")
