@@ -81,6 +81,17 @@ static void add_ucx(bench_cell_run *run, const char *name, const char *group, co
         add(run, &one);
 }
 
+static void add_peers(bench_cell_run *run, const char *group) {
+    const bench_plan *plan = run->plan;
+    for (size_t i = 0; i < plan->peer_count && run->cell.metric != BENCH_BIDIR; i++) {
+        bench_peer *peer = &plan->peers[i];
+        if (peer->gone)
+            continue;
+        add(run,
+            &(bench_contender){.name = "tag", .group = group, .peer = peer->name, .mpi = peer});
+    }
+}
+
 static void add_beside_messages(bench_cell_run *run) {
     const bench_plan *plan = run->plan;
     add_ucx(run, "tag", "tag", "ucx tag");
@@ -89,13 +100,7 @@ static void add_beside_messages(bench_cell_run *run) {
         add(run, &(bench_contender){.name = "socket", .group = "tag", .bare = "socket"});
     if (plan->bells && run->cell.metric == BENCH_LATENCY && run->cell.size <= 8)
         add(run, &(bench_contender){.name = "bells", .group = "tag", .bare = "eventfd"});
-    for (size_t i = 0; i < plan->peer_count && run->cell.metric != BENCH_BIDIR; i++) {
-        bench_peer *peer = &plan->peers[i];
-        if (peer->gone)
-            continue;
-        add(run,
-            &(bench_contender){.name = "tag", .group = "tag", .peer = peer->name, .mpi = peer});
-    }
+    add_peers(run, "tag");
 }
 
 static void add_beside_access(bench_cell_run *run, const char *test) {
@@ -111,12 +116,19 @@ static void add_beside_access(bench_cell_run *run, const char *test) {
         add(run, &copy);
 }
 
-// Beside a layout: a program that packs and unpacks by itself, for each test.
+// Beside a layout: a program that packs and unpacks by itself, for each test, and the peers, which
+// are compared with the first kind of message.
 static void add_beside_layout(bench_cell_run *run) {
     size_t tests = run->count;
     for (size_t i = 0; i < tests && run->plan->packed; i++) {
         const char *test = run->all[i].name;
         add(run, &(bench_contender){.name = test, .group = test, .bare = "packed", .packed = true});
+    }
+    for (size_t i = 0; i < tests; i++) {
+        if (!is_remote(run->all[i].name)) {
+            add_peers(run, run->all[i].group);
+            return;
+        }
     }
 }
 

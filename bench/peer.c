@@ -132,17 +132,25 @@ static bool fail(bench_peer *peer, const char *order, const char *why, bench_err
     return false;
 }
 
+// A layout has an order of its own: a program of before there were layouts takes it for an error.
+static void write_order(const bench_cell *cell, char *order, size_t size) {
+    char layout[BENCH_LAYOUT_NAME];
+    bool dense = cell->layout.kind == BENCH_DENSE;
+    snprintf(order, size, "%s%s %s %" PRIu64 " %" PRIu64, dense ? "run" : "lay ",
+             dense ? "" : bench_layout_format(&cell->layout, layout, sizeof layout),
+             bench_metric_name(cell->metric), cell->size, cell->count);
+}
+
 bool bench_peer_run(bench_peer *peer, const bench_cell *cell, int limit_ms, bench_run *run,
                     bench_error *error) {
-    char order[96], line[100], text[256], late[64];
+    char order[96 + BENCH_LAYOUT_NAME], line[sizeof order + 4], text[256], late[64];
     memset(run, 0, sizeof *run);
     if (peer->child.pid == 0 && !start(peer, error)) {
         bench_child_end(&peer->child, 0);
         peer->gone = true;
         return false;
     }
-    snprintf(order, sizeof order, "run %s %" PRIu64 " %" PRIu64, bench_metric_name(cell->metric),
-             cell->size, cell->count);
+    write_order(cell, order, sizeof order);
     snprintf(late, sizeof late, "was not done after %.3g s", limit_ms / 1e3);
     int size = snprintf(line, sizeof line, "%s\n", order);
     uint64_t start_ns = bench_ns();

@@ -33,7 +33,8 @@ bool bench_peers_start(bench_peer *peers, size_t *count, const char *dir, const 
                        bench_error *error);
 void bench_peers_stop(bench_peer *peers, size_t count);
 
-// bench_peer_run runs a cell with MPI_Send and MPI_Recv, or their nonblocking forms.  There is no run
+// bench_peer_run runs a cell with MPI_Send and MPI_Recv, or their nonblocking forms, of the layout's
+// datatype.  There is no run
 // for both ways at once.  False: it has failed, or was not done after `limit_ms`, and was ended; the
 // next run starts it again, unless it is gone.
 bool bench_peer_run(bench_peer *peer, const bench_cell *cell, int limit_ms, bench_run *run,

@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 NAMES = ("mpich", "openmpi")
 SOURCES = [HERE / "mpi.c", *(ROOT / "bench" / f"{name}.c" for name in
-                             ("cell", "clock", "machine", "stats"))]
+                             ("cell", "clock", "layout", "machine", "stats"))]
 
 
 def install(name, home):

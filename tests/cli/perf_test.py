@@ -216,6 +216,18 @@ class Perf(tool.Case):
         self.assertEqual([rows[2][name] for name in ("median", "p99", "min")], [2, 3, 1.5])
         self.assertAlmostEqual(rows[2]["ratio"], rows[0]["median"] / 2, places=3)
 
+    def test_peers_with_a_layout(self):
+        self.peer("openmpi", f"echo hello 9.8.7; while read -r line; do echo $line >> {self.folder}/said\n"
+                  "case $line in end) exit;; esac; echo took 1 2 3 1.5; done\n")
+        rows = self.measure("am", "tag", "put", "--lane", "shm", "--sizes", "1K", "--metric",
+                            "latency", "--layout", "indexed:8:24", "--peers", self.folder)
+        self.assertEqual([(row["test"], row["peer"]) for row in rows],
+                         [("am", None), ("tag", None), ("put", None), ("tag", "openmpi 9.8.7")])
+        self.assertAlmostEqual(rows[3]["ratio"], rows[0]["median"] / 2, places=3)
+        said = (self.folder / "said").read_text().splitlines()
+        self.assertEqual({line.rpartition(" ")[0] for line in said[:-1]},
+                         {"lay indexed:8:24 latency 1024"})
+
     def test_peers_that_are_not_there(self):
         words = ["perf", *SHORT, "--lane", "shm", "--sizes", "8", "--peers", self.folder]
         _, err = self.run_tool(1, *words)
