@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// See plot.h.  Rows become points of series; a series has one name, colour and mark in both panels.
+// See plot.h.  Rows become points of series; a series has one name, colour and mark in all panels.
 //
 // Colours are those that people with any colour vision tell apart; Wherry's lines are whole and
 // thick, all others dashed, so that the picture also works in grey.
@@ -12,10 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LATENCY, BANDWIDTH, PANELS };
+enum { LATENCY, BANDWIDTH, SIDES };
+enum { PANELS_MAX = SIDES * BENCH_LAYOUTS_MAX };
 enum { SERIES_MAX = 24, COLOURS = 8, SHAPES = 4, DASHES = 3 };
 // In pixels: a panel's box, what stands left of and above it, and a line of the legend.
 enum { WIDTH = 400, HEIGHT = 330, LEFT = 70, TOP = 62, GAP = 40, BELOW = 62, LINE = 20, KEY = 240 };
+enum { CAPTION = 22, ROW = HEIGHT + BELOW };  // a layout's name above its box, a row of panels
 
 typedef struct point {
     int panel, series;
@@ -29,12 +31,18 @@ typedef struct series {
 
 // Both axes in powers: of 2 across, of 10 upwards.
 typedef struct panel {
-    double left;  // of the box
+    bench_layout layout;
+    int side;          // LATENCY or BANDWIDTH
+    double left, top;  // of the box
     int low_x, high_x, low_y, high_y;
 } panel;
 
 typedef struct plot {
     FILE *file;
+    panel panels[PANELS_MAX];
+    int panel_count, columns;
+    bool sides[SIDES];  // there are figures of
+    bool captions;      // there are layouts to name
     series series[SERIES_MAX];
     int series_count;
     point *points;
@@ -75,6 +83,29 @@ static int series_of(plot *to, const char *name, bool ours) {
     return to->series_count++;
 }
 
+static int side_of(const bench_row *row) {
+    return row->metric == BENCH_LATENCY ? LATENCY : BANDWIDTH;
+}
+
+// The panel of a layout's latency or bandwidth; -1 when there are too many.  A layout that is new gets
+// all of its panels at once, so that they stand side by side.
+static int panel_of(plot *to, const bench_layout *layout, int side) {
+    for (int i = 0; i < to->panel_count; i++) {
+        const panel *one = &to->panels[i];
+        if (one->side == side && memcmp(&one->layout, layout, sizeof *layout) == 0)
+            return i;
+    }
+    int found = -1;
+    for (int one = 0; one < SIDES && to->panel_count < PANELS_MAX; one++) {
+        if (!to->sides[one])
+            continue;
+        if (one == side)
+            found = to->panel_count;
+        to->panels[to->panel_count++] = (panel){.layout = *layout, .side = one};
+    }
+    return found;
+}
+
 // The first figure of a series and size counts: a yardstick stands in the rows of several tests.
 static void add(plot *to, int which, const char *name, bool ours, double x, double y) {
     int found = series_of(to, name, ours);
@@ -92,8 +123,10 @@ static void add_row(plot *to, const bench_row *row) {
     char name[64], raw[64];
     const char *ways = row->metric == BENCH_BIDIR ? ", both ways" : "";
     bool rate = row->metric == BENCH_RATE;
-    int which = row->metric == BENCH_LATENCY ? LATENCY : BANDWIDTH;
+    int which = panel_of(to, &row->layout, side_of(row));
     double x = (double)row->size, scale = rate ? x * 1e6 / 1e9 : 1;
+    if (which < 0)
+        return;
     if (row->peer)
         snprintf(name, sizeof name, "%s%s", row->peer, ways);
     else
@@ -103,7 +136,9 @@ static void add_row(plot *to, const bench_row *row) {
         return;
     // "ucx put" is a test of its own, but the better one of messages changes with the size.
     bool messages = !bench_kind_find(row->test)->remote;
-    if (row->ucx)
+    if (row->layout.kind != BENCH_DENSE)
+        snprintf(raw, sizeof raw, "%s, packed by the program%s", row->test, ways);
+    else if (row->ucx)
         snprintf(raw, sizeof raw, "ucx %s%s%s", row->ucx, messages ? "" : " ",
                  messages ? "" : row->test);
     else
@@ -125,6 +160,8 @@ static bool gather(plot *to, const bench_row *rows, size_t count) {
     to->points = calloc(2 * count + 1, sizeof *to->points);
     if (!to->points)
         return false;
+    for (size_t i = 0; i < count; i++)
+        to->sides[side_of(&rows[i])] = true;
     for (int rates = 0; rates < 2; rates++) {
         for (size_t i = 0; i < count; i++) {
             if ((rows[i].metric == BENCH_RATE) == rates)
@@ -138,7 +175,9 @@ static bool gather(plot *to, const bench_row *rows, size_t count) {
 // Axes.
 
 static panel frame_of(const plot *of, int which) {
-    panel box = {.left = LEFT + which * (WIDTH + LEFT + GAP)};
+    panel box = of->panels[which];
+    box.left = LEFT + which % of->columns * (WIDTH + LEFT + GAP);
+    box.top = TOP + which / of->columns * (ROW + CAPTION) + (of->captions ? CAPTION : 0);
     double low_x = HUGE_VAL, high_x = 0, low_y = HUGE_VAL, high_y = 0;
     for (size_t i = 0; i < of->count; i++) {
         const point *at = &of->points[i];
@@ -163,7 +202,7 @@ static double place_x(const panel *box, double x) {
 }
 
 static double place_y(const panel *box, double y) {
-    return TOP + HEIGHT * (box->high_y - log10(y)) / (box->high_y - box->low_y);
+    return box->top + HEIGHT * (box->high_y - log10(y)) / (box->high_y - box->low_y);
 }
 
 static void draw_line(FILE *file, double x1, double y1, double x2, double y2, const char *colour) {
@@ -177,11 +216,11 @@ static void draw_x_axis(FILE *file, const panel *box) {
     for (int power = box->low_x; power <= box->high_x; power += step) {
         char text[24];
         double x = place_x(box, exp2(power));
-        draw_line(file, x, TOP, x, TOP + HEIGHT, "#dddddd");
+        draw_line(file, x, box->top, x, box->top + HEIGHT, "#dddddd");
         bench_format_size(UINT64_C(1) << power, text, sizeof text);
-        label(file, x, TOP + HEIGHT + 18, "text-anchor=\"middle\"", text);
+        label(file, x, box->top + HEIGHT + 18, "text-anchor=\"middle\"", text);
     }
-    label(file, box->left + WIDTH / 2.0, TOP + HEIGHT + 40, "text-anchor=\"middle\"",
+    label(file, box->left + WIDTH / 2.0, box->top + HEIGHT + 40, "text-anchor=\"middle\"",
           "size (bytes)");
 }
 
@@ -197,9 +236,10 @@ static void draw_y_axis(FILE *file, const panel *box, const char *title) {
         snprintf(text, sizeof text, "%.*f", power < 0 ? -power : 0, pow(10, power));
         label(file, box->left - 8, y + 4, "text-anchor=\"end\"", text);
     }
-    fprintf(file,
-            "<text transform=\"translate(%.1f %d) rotate(-90)\" text-anchor=\"middle\">%s</text>\n",
-            box->left - 50, TOP + HEIGHT / 2, title);
+    fprintf(
+        file,
+        "<text transform=\"translate(%.1f %.0f) rotate(-90)\" text-anchor=\"middle\">%s</text>\n",
+        box->left - 50, box->top + HEIGHT / 2.0, title);
 }
 
 // Lines.
@@ -258,17 +298,22 @@ static void draw_panel(const plot *of, int which) {
     if (!any)
         return;
     panel box = frame_of(of, which);
-    draw_y_axis(of->file, &box, titles[which]);
+    if (of->captions) {
+        char layout[BENCH_LAYOUT_NAME];
+        label(of->file, box.left, box.top - 8, "font-weight=\"bold\"",
+              bench_layout_format(&box.layout, layout, sizeof layout));
+    }
+    draw_y_axis(of->file, &box, titles[box.side]);
     draw_x_axis(of->file, &box);
     for (int i = of->series_count - 1; i >= 0; i--)  // the first lie on top
         draw_series(of, &box, which, i);
 }
 
-static void draw_legend(const plot *of, int columns) {
+static void draw_legend(const plot *of, int columns, double top) {
     for (int i = 0; i < of->series_count; i++) {
         double x = LEFT + (i % columns) * KEY;
         int row = i / columns;
-        double y = TOP + HEIGHT + BELOW + LINE * row;
+        double y = top + LINE * row;
         begin_stroke(of, i);
         fprintf(of->file, "M%.1f %.1fh36\"/>\n", x, y);
         draw_mark(of->file, i, x + 18, y);
@@ -276,14 +321,30 @@ static void draw_legend(const plot *of, int columns) {
     }
 }
 
+// Latency and bandwidth side by side where there are both, else up to three layouts in a row.
+static void place_panels(plot *of) {
+    bool both = of->sides[LATENCY] && of->sides[BANDWIDTH];
+    for (int i = 0; i < of->panel_count; i++)
+        of->captions |= of->panels[i].layout.kind != BENCH_DENSE;
+    of->columns = both || of->panel_count < 3 ? 2 : 3;
+}
+
+// Where the legend begins.
+static int bottom_of(const plot *of) {
+    int rows = of->panel_count ? (of->panel_count + of->columns - 1) / of->columns : 1;
+    return TOP + rows * ROW + (of->captions ? rows : rows - 1) * CAPTION;
+}
+
 void bench_plot_svg(FILE *file, const bench_row *rows, size_t count, const bench_machine *machine) {
     char title[400];
     plot all = {.file = file};
-    int columns = 4, width = 2 * (LEFT + WIDTH) + GAP + 30;
     if (!gather(&all, rows, count))
         return;
+    place_panels(&all);
+    int across = all.columns > 2 ? all.columns : 2, columns = 2 * across;
+    int width = across * (LEFT + WIDTH) + (across - 1) * GAP + 30;
     int lines = (all.series_count + columns - 1) / columns;
-    int height = TOP + HEIGHT + BELOW + LINE * lines + 6;
+    int legend = bottom_of(&all), height = legend + LINE * lines + 6;
     fprintf(file,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
             "height=\"%d\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#222222\">\n"
@@ -295,9 +356,9 @@ void bench_plot_svg(FILE *file, const bench_row *rows, size_t count, const bench
     snprintf(title, sizeof title, "%s, %d cores (%s), %s", machine->cpu, machine->cores,
              machine->caches, machine->kernel);
     label(file, LEFT, 44, "font-size=\"11\" fill=\"#666666\"", title);
-    for (int which = 0; which < PANELS; which++)
+    for (int which = 0; which < all.panel_count; which++)
         draw_panel(&all, which);
-    draw_legend(&all, columns);
+    draw_legend(&all, columns, legend);
     fputs("</svg>\n", file);
     free(all.points);
 }

@@ -188,6 +188,22 @@ class Perf(tool.Case):
         _, err = self.run_tool(2, "perf", "--memory", "cuda")
         self.assertIn(f"--memory cuda: there is none here: {cuda['reason']}", err)
 
+    def test_plot_of_layouts(self):
+        path = pathlib.Path(self.folder) / "out.svg"
+        self.peer("mpich", "echo hello 9.8.7; while read -r word rest; do\n"
+                  "[ $word = end ] && exit; echo took 1 2 3 1.5; done\n")
+        words = ["tag", "--lane", "shm", "--sizes", "1K,64K", "--raw", "--peers", self.folder,
+                 "--plot", path]
+        layouts = {"vector:8:16", "struct", "transposed:8"}
+        series = {"Wherry tag", "tag, packed by the program", "mpich 9.8.7"}
+        for metric, titles in (("bandwidth", 1), ("latency,bandwidth", 2)):
+            self.measure(*words, "--metric", metric, "--layout", "vector,struct,transposed")
+            drawn = xml.etree.ElementTree.parse(path).getroot()
+            texts = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+            self.assertLessEqual(layouts | series, set(texts))
+            self.assertEqual(texts.count("struct"), titles)
+            self.assertEqual(texts.count("bandwidth (GB/s), higher is better"), 3)
+
     def test_plot(self):
         path = pathlib.Path(self.folder) / "out.svg"
         self.measure("tag", "put", "--sizes", "8,64K", "--plot", path)
