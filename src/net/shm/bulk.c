@@ -2,9 +2,10 @@
 //
 // Bulk memory: its size, how a payload is cut, and whose space it is.
 //
-// Invariant: all chunks in flight lie in positions [done, head), which is at most the size of the
-// memory, and a position p of this lap is byte p - base.  A chunk that does not fit before the end
-// begins the next lap.
+// Invariant: all chunks in flight lie in positions [done, head), in this lap and the one before, and
+// a position p of this lap is byte p - base.  A chunk that does not fit before the end begins the
+// next lap.  Its length is known one lap ahead, so that the chunk cut for it fits whichever lap it
+// gets.
 #include "net/shm/bulk.h"
 
 #include <stdio.h>
@@ -17,6 +18,8 @@
 // while the sender does: a quarter of what is left keeps both short; below CUT_MIN the records cost
 // more.
 enum { CUT_PARTS = 4, CUT_MIN = 16 << 10 };
+
+enum { LAP_CHUNKS = 4 };  // the least that a short lap holds
 
 // Four chunks of a MiB are more than the second cache of today's processors (one or two MiB).
 enum { CHUNK_LARGE = 1 << 20, CHUNK_SMALL = 256 << 10, L3_UNKNOWN = 8 << 20 };
@@ -55,11 +58,21 @@ size_t whi_bulk_chunk_size(unsigned count) {
     return size;
 }
 
-void whi_bulk_tx_init(whi_bulk_tx *tx, whi_bulk_shared *shared, size_t size, size_t chunk_max) {
+static size_t choose_lap(whi_bulk_tx *tx) {
+    return tx->choose && whi_pick_choose(&tx->pick) ? WHI_BULK_LAP : tx->size;
+}
+
+void whi_bulk_tx_init(whi_bulk_tx *tx, whi_bulk_shared *shared, size_t size, size_t chunk_max,
+                      bool choose) {
     assert(size >= WHI_BULK_MIN && size <= WHI_BULK_MAX && size % WHI_BULK_ALIGN == 0);
     // A chunk and the end of the lap that it skips must both fit, or it would wait for ever.
-    *tx = (whi_bulk_tx){
-        .shared = shared, .size = size, .chunk_max = chunk_max < size / 2 ? chunk_max : size / 2};
+    *tx = (whi_bulk_tx){.shared = shared,
+                        .size = size,
+                        .chunk_max = chunk_max < size / 2 ? chunk_max : size / 2,
+                        .choose = choose && size > WHI_BULK_LAP};
+    whi_pick_init(&tx->pick, true);
+    tx->before = tx->lap = choose_lap(tx);
+    tx->next = choose_lap(tx);
 }
 
 static uint64_t aligned(uint64_t size) {
@@ -70,19 +83,26 @@ uint32_t whi_bulk_cut(const whi_bulk_tx *tx, uint64_t size) {
     uint64_t part = aligned(size / CUT_PARTS);
     if (part < CUT_MIN)
         part = CUT_MIN;
-    if (part > tx->chunk_max)
-        part = tx->chunk_max;
+    size_t most =
+        tx->lap < tx->size || tx->next < tx->size ? WHI_BULK_LAP / LAP_CHUNKS : tx->chunk_max;
+    if (part > most)
+        part = most;
     return (uint32_t)(part < size ? part : size);
 }
 
 // The position at which a chunk would begin.
 static uint64_t start_of(const whi_bulk_tx *tx, uint32_t size) {
-    uint64_t lap_end = tx->base + tx->size;
+    uint64_t lap_end = tx->base + tx->lap;
     return aligned(size) <= lap_end - tx->head ? tx->head : lap_end;
 }
 
+// A chunk must end before the oldest one in flight, if that is of the lap before the chunk's.
 static bool fits(const whi_bulk_tx *tx, uint32_t size) {
-    return start_of(tx, size) + aligned(size) - tx->done <= tx->size;
+    uint64_t start = start_of(tx, size);
+    bool turns = start == tx->base + tx->lap;
+    if (!turns && tx->done >= tx->base)
+        return true;
+    return start + aligned(size) - tx->done <= (turns ? tx->lap : tx->before);
 }
 
 static wh_status read_done(whi_bulk_tx *tx) {
@@ -102,13 +122,28 @@ wh_status whi_bulk_has_space(whi_bulk_tx *tx, uint32_t size) {
     return fits(tx, size) ? WH_OK : WH_EAGAIN;
 }
 
+static void turn(whi_bulk_tx *tx) {
+    if (tx->bytes)
+        whi_pick_note(&tx->pick, tx->lap < tx->size, tx->cycles, tx->bytes, tx->bytes);
+    tx->cycles = tx->bytes = 0;
+    tx->base += tx->lap;
+    tx->before = tx->lap;
+    tx->lap = tx->next;
+    tx->next = choose_lap(tx);
+}
+
 unsigned char *whi_bulk_take(whi_bulk_tx *tx, uint32_t size, whi_shm_chunk *chunk) {
     uint64_t start = start_of(tx, size);
-    if (start == tx->base + tx->size)
-        tx->base = start;
+    if (start == tx->base + tx->lap)
+        turn(tx);
     tx->head = start + aligned(size);
     *chunk = (whi_shm_chunk){.offset = (uint32_t)(start - tx->base), .size = size, .end = tx->head};
     return tx->shared->data + chunk->offset;
+}
+
+void whi_bulk_note(whi_bulk_tx *tx, uint64_t cycles, uint32_t size) {
+    tx->cycles += cycles;
+    tx->bytes += size;
 }
 
 bool whi_bulk_idle(whi_bulk_tx *tx) {

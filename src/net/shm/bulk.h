@@ -4,11 +4,14 @@
 // ring.
 //
 // The sender copies in and the receiver copies out at the same time, on two processors.  Chunks
-// follow each other through the whole memory, also when they are small: writing to lines that the
-// receiver still has in its own cache is several times slower than to those that have left it, so
-// the memory should be larger than that cache.  Space is managed by the sender alone; a record says
-// where the bytes are and what to answer, in the shared word `done`, when they are out.  Each end
-// belongs to one thread; the memory belongs to whoever gave it.
+// follow each other in laps, through all of the memory or through its beginning only.  On some
+// processors writing to lines that the receiver still has in its own cache is several times slower
+// than to those that have left it, so a lap must be larger than that cache; on others a short lap
+// is faster, since it leaves the caches to the program.  So the sender tries both (pick.h).
+//
+// Space is managed by the sender alone; a record says where the bytes are and what to answer, in
+// the shared word `done`, when they are out.  Each end belongs to one thread; the memory belongs to
+// whoever gave it.
 #ifndef WHI_NET_SHM_BULK_H
 #define WHI_NET_SHM_BULK_H
 
@@ -18,11 +21,13 @@
 
 #include "net/lane.h"
 #include "net/shm/classes.h"
+#include "net/shm/pick.h"
 
 #define WHI_BULK_ALIGN                                                                             \
     ((size_t)4096)  // chunks begin at multiples: copies are as aligned as the user
 #define WHI_BULK_MIN ((size_t)128 << 10)  // less brings nothing over chunks in the ring
 #define WHI_BULK_MAX ((size_t)1 << 30)    // of one direction, from a peer or from the configuration
+#define WHI_BULK_LAP ((size_t)256 << 10)  // a short lap
 
 typedef struct whi_bulk_shared {
     _Alignas(4096) _Atomic uint64_t done;  // receiver: `end` of the last chunk that it took out
@@ -34,10 +39,15 @@ static_assert(sizeof(whi_bulk_shared) == 4096, "shared layout");
 typedef struct whi_bulk_tx {
     whi_bulk_shared *shared;  // NULL: there is no bulk memory
     size_t size;
-    size_t chunk_max;  // the largest chunk
+    size_t chunk_max;  // the largest chunk of a lap through all of it
     uint64_t head;     // where the next chunk goes
     uint64_t base;     // the position of the memory's first byte in this lap
     uint64_t done;     // as last read and found good
+
+    bool choose;               // whether laps may be short
+    size_t before, lap, next;  // lengths of the lap that was, that is and that will be
+    uint64_t cycles, bytes;    // what the chunks of this lap have cost that were timed
+    whi_pick pick;             // the second way is the short lap
 } whi_bulk_tx;
 
 typedef struct whi_bulk_rx {
@@ -50,8 +60,9 @@ typedef struct whi_bulk_rx {
 size_t whi_bulk_chunk_size(unsigned count);
 
 // whi_bulk_tx_init begins to send through zeroed memory of which `size` bytes hold chunks, each at
-// most `chunk_max`.
-void whi_bulk_tx_init(whi_bulk_tx *tx, whi_bulk_shared *shared, size_t size, size_t chunk_max);
+// most `chunk_max`.  `choose` allows short laps where they are faster.
+void whi_bulk_tx_init(whi_bulk_tx *tx, whi_bulk_shared *shared, size_t size, size_t chunk_max,
+                      bool choose);
 
 // whi_bulk_cut returns how much of `size` bytes should be the next chunk.
 uint32_t whi_bulk_cut(const whi_bulk_tx *tx, uint64_t size);
@@ -62,6 +73,9 @@ wh_status whi_bulk_has_space(whi_bulk_tx *tx, uint32_t size);
 
 // whi_bulk_take takes the space of a chunk for which there is some, and returns it.
 unsigned char *whi_bulk_take(whi_bulk_tx *tx, uint32_t size, whi_shm_chunk *chunk);
+
+// whi_bulk_note says what copying `size` bytes of the chunk just taken has cost the sender.
+void whi_bulk_note(whi_bulk_tx *tx, uint64_t cycles, uint32_t size);
 
 // whi_bulk_idle says whether the receiver has taken everything out.
 bool whi_bulk_idle(whi_bulk_tx *tx);

@@ -8,7 +8,7 @@
 #include "base/rng.h"
 #include "base/test.h"
 
-enum { SIZE = 256 << 10, PART = 64 << 10, IN_FLIGHT = 64 };
+enum { SIZE = 256 << 10, PART = 64 << 10, IN_FLIGHT = 64, LARGE = 4 << 20 };
 
 static whi_bulk_shared *memory;
 static whi_bulk_tx tx;
@@ -16,10 +16,10 @@ static whi_bulk_rx rx;
 
 static void begin(size_t chunk_max) {
     if (!memory)
-        memory = whi_aligned_alloc(4096, sizeof(*memory) + SIZE);
+        memory = whi_aligned_alloc(4096, sizeof(*memory) + LARGE);
     CHECK(memory);
     atomic_store(&memory->done, 0);
-    whi_bulk_tx_init(&tx, memory, SIZE, chunk_max);
+    whi_bulk_tx_init(&tx, memory, SIZE, chunk_max, false);
     rx = (whi_bulk_rx){.shared = memory, .size = SIZE};
 }
 
@@ -74,6 +74,62 @@ TEST(chunks_in_flight_do_not_overlap) {
         CHECK(whi_bulk_idle(&tx) == (count == 0));
     }
     CHECK(full > 1000);
+}
+
+// A lap costs the sender so many cycles per KiB, short or through all of the memory.
+static void laps_cost(unsigned short_lap, unsigned whole, int rounds, size_t *short_bytes,
+                      size_t *whole_bytes) {
+    whi_rng rng;
+    whi_rng_init(&rng, 5);
+    whi_shm_chunk flying[IN_FLIGHT];
+    unsigned first = 0, count = 0;
+    *short_bytes = *whole_bytes = 0;
+    for (int round = 0; round < rounds; round++) {
+        uint32_t size = whi_bulk_cut(&tx, whi_rng_between(&rng, 1, LARGE));
+        bool fits = count < IN_FLIGHT && whi_bulk_has_space(&tx, size) == WH_OK;
+        if (fits && !whi_rng_chance(&rng, 30)) {
+            whi_shm_chunk chunk;
+            CHECK(whi_bulk_find(&rx, (whi_bulk_take(&tx, size, &chunk), &chunk)));
+            bool is_short = tx.lap < tx.size;
+            CHECK(chunk.offset + chunk.size <= tx.lap);
+            for (unsigned i = 0; i < count; i++) {
+                const whi_shm_chunk *other = &flying[(first + i) % IN_FLIGHT];
+                CHECK(chunk.offset + chunk.size <= other->offset ||
+                      other->offset + other->size <= chunk.offset);
+            }
+            flying[(first + count++) % IN_FLIGHT] = chunk;
+            whi_bulk_note(&tx, (uint64_t)size / 1024 * (is_short ? short_lap : whole), size);
+            *(is_short ? short_bytes : whole_bytes) += size;
+        } else if (count) {
+            whi_bulk_free(&rx, &flying[first++ % IN_FLIGHT]);
+            count--;
+        } else {
+            CHECK(fits);  // with nothing in flight everything fits
+        }
+    }
+    if (count)
+        whi_bulk_free(&rx, &flying[(first + count - 1) % IN_FLIGHT]);
+}
+
+TEST(laps_are_as_long_as_is_fast) {
+    begin(PART);
+    whi_bulk_tx_init(&tx, memory, LARGE, LARGE / 4, true);
+    atomic_store(&memory->done, 0);
+    rx.size = LARGE;
+    size_t short_bytes, whole_bytes;
+    laps_cost(100, 100, 400000, &short_bytes, &whole_bytes);
+    CHECK(short_bytes > 2 * whole_bytes);
+    laps_cost(500, 100, 400000, &short_bytes, &whole_bytes);
+    laps_cost(500, 100, 400000, &short_bytes, &whole_bytes);
+    CHECK(whole_bytes > 10 * short_bytes);
+    laps_cost(100, 100, 400000, &short_bytes, &whole_bytes);
+    laps_cost(100, 100, 400000, &short_bytes, &whole_bytes);
+    CHECK(short_bytes > 2 * whole_bytes);
+    // Who has set a size gets it.
+    whi_bulk_tx_init(&tx, memory, LARGE, LARGE / 4, false);
+    atomic_store(&memory->done, 0);
+    laps_cost(100, 100, 10000, &short_bytes, &whole_bytes);
+    CHECK(short_bytes == 0);
 }
 
 TEST(a_wrong_count_is_noticed) {

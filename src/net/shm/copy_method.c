@@ -56,18 +56,22 @@ void whi_copy_method_note(whi_copy_method *method, bool nontemporal, uint64_t cy
     method->left = method->interval;
 }
 
-void whi_copy_method_copy(whi_copy_method *method, void *to, const whi_span *src, size_t size) {
-    if (!src->ptr) {
-        src->move(src->ctx, src->base, to, size);
-    } else if (size < WHI_COPY_METHOD_MIN) {
+uint64_t whi_copy_method_copy(whi_copy_method *method, void *to, const whi_span *src, size_t size) {
+    if (src->ptr && size < WHI_COPY_METHOD_MIN) {
         whi_copy(to, src->ptr, size);
-    } else {
-        bool nontemporal = whi_copy_method_choose(method);
-        uint64_t start = whi_clock_cycles();
-        if (nontemporal)
-            whi_copy_nontemporal(to, src->ptr, size);
-        else
-            whi_copy(to, src->ptr, size);
-        whi_copy_method_note(method, nontemporal, whi_clock_cycles() - start, size);
+        return 0;
     }
+    // What is moved stores as it does.
+    bool nontemporal = src->ptr && whi_copy_method_choose(method);
+    uint64_t start = whi_clock_cycles();
+    if (!src->ptr)
+        src->move(src->ctx, src->base, to, size);
+    else if (nontemporal)
+        whi_copy_nontemporal(to, src->ptr, size);
+    else
+        whi_copy(to, src->ptr, size);
+    uint64_t cycles = whi_clock_cycles() - start;
+    if (src->ptr)
+        whi_copy_method_note(method, nontemporal, cycles, size);
+    return cycles;
 }

@@ -36,7 +36,7 @@ bool whi_copy_method_choose(whi_copy_method *method);
 void whi_copy_method_note(whi_copy_method *method, bool nontemporal, uint64_t cycles, size_t size);
 
 // whi_copy_method_copy copies the first `size` bytes of a source into shared memory, by the method
-// that is faster.
-void whi_copy_method_copy(whi_copy_method *method, void *to, const whi_span *src, size_t size);
+// that is faster, and returns the cycles that this took; 0: not measured.
+uint64_t whi_copy_method_copy(whi_copy_method *method, void *to, const whi_span *src, size_t size);
 
 #endif

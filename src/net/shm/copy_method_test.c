@@ -83,13 +83,14 @@ TEST(both_methods_copy_the_same) {
     for (size_t size = 1; size < N; size = size * 3 + 5) {
         for (int round = 0; round < 4; round++) {
             memset(to, 0xee, sizeof(to));
-            whi_copy_method_copy(&method, to + 8, &(whi_span){.ptr = from + round}, size);
+            (void)whi_copy_method_copy(&method, to + 8, &(whi_span){.ptr = from + round}, size);
             CHECK_MEM(to + 8, from + round, size);
             CHECK(to[7] == 0xee && to[8 + size] == 0xee);
         }
     }
     uint64_t moved = 0;
-    whi_copy_method_copy(&method, to, &(whi_span){.move = count_up, .ctx = &moved, .base = 3}, 9);
+    (void)whi_copy_method_copy(&method, to, &(whi_span){.move = count_up, .ctx = &moved, .base = 3},
+                               9);
     CHECK(moved == 9 && to[0] == 3 && to[8] == 11);
 }
 

@@ -19,8 +19,8 @@ static const double smooth = 1.0 / 4;
 // The first way is taken when it costs less than this part of the second.
 static const double gain = 3.0 / 4;
 
-void whi_pick_init(whi_pick *pick) {
-    *pick = (whi_pick){.left = FIRST_TRIAL, .interval = INTERVAL_MIN};
+void whi_pick_init(whi_pick *pick, bool second) {
+    *pick = (whi_pick){.second = second, .left = FIRST_TRIAL, .interval = INTERVAL_MIN};
 }
 
 static void open_window(whi_pick *pick, uint32_t skipped) {

@@ -28,7 +28,8 @@ typedef struct whi_pick {
     double due;  // bytes of the transfers that have ended
 } whi_pick;
 
-void whi_pick_init(whi_pick *pick);
+// whi_pick_init begins with the second way, or the first.
+void whi_pick_init(whi_pick *pick, bool second);
 
 // whi_pick_choose returns whether the next transfer goes the second way.
 bool whi_pick_choose(whi_pick *pick);

@@ -23,20 +23,20 @@ static int transfers(int count, unsigned first, unsigned second) {
 }
 
 TEST(the_first_is_taken_when_it_costs_less_than_three_quarters) {
-    whi_pick_init(&pick);
+    whi_pick_init(&pick, false);
     CHECK_EQ_INT(transfers(8, 100, 140), 1);  // the first trial begins
     CHECK(transfers(20000, 100, 140) < 500);
     CHECK(!pick.second);
 }
 
 TEST(the_second_is_taken_otherwise) {
-    whi_pick_init(&pick);
+    whi_pick_init(&pick, false);
     CHECK(transfers(20000, 100, 130) > 19700);
     CHECK(pick.second);
 }
 
 TEST(a_change_is_seen) {
-    whi_pick_init(&pick);
+    whi_pick_init(&pick, false);
     (void)transfers(40000, 110, 100);
     CHECK(transfers(40000, 100, 250) < 20000);
     CHECK(!pick.second);
@@ -46,7 +46,7 @@ TEST(a_change_is_seen) {
 
 // The first transfers of a trial run beside the last ones before it, and look cheap or dear for that.
 TEST(how_a_trial_begins_does_not_count) {
-    whi_pick_init(&pick);
+    whi_pick_init(&pick, false);
     (void)transfers(80, 100, 100);  // the second, and before the trial of the first
     CHECK(pick.second && !pick.trial);
     for (int i = 0; i < 10; i++) {
@@ -59,7 +59,7 @@ TEST(how_a_trial_begins_does_not_count) {
 
 // Nor do the last ones of a trial, which end after it.
 TEST(what_ends_after_a_trial_does_not_count) {
-    whi_pick_init(&pick);
+    whi_pick_init(&pick, false);
     (void)transfers(80, 150, 100);
     CHECK(pick.second && !pick.trial);
     (void)transfers(10, 150, 100);
@@ -75,7 +75,7 @@ TEST(what_ends_after_a_trial_does_not_count) {
 // that count.
 TEST(many_that_end_together) {
     enum { BATCH = 32, PIECES = 8 };
-    whi_pick_init(&pick);
+    whi_pick_init(&pick, false);
     int first = 0, all = 0;
     for (int batch = 0; batch < 2000; batch++) {
         int moving = 0;
@@ -97,7 +97,7 @@ TEST(many_that_end_together) {
 }
 
 TEST(one_lost_time_slice_changes_nothing) {
-    whi_pick_init(&pick);
+    whi_pick_init(&pick, false);
     (void)transfers(1000, 150, 100);
     for (int i = 0; i < 50; i++) {
         (void)transfers(1, 10000000, 10000000);
@@ -108,7 +108,7 @@ TEST(one_lost_time_slice_changes_nothing) {
 
 // Some never end, or went the other way after all.
 TEST(a_trial_that_is_never_over) {
-    whi_pick_init(&pick);
+    whi_pick_init(&pick, false);
     int tried = 0;
     for (int i = 0; i < 20000; i++) {
         tried += whi_pick_choose(&pick);
@@ -120,13 +120,13 @@ TEST(a_trial_that_is_never_over) {
 }
 
 TEST(figures_of_any_size) {
-    whi_pick_init(&pick);
+    whi_pick_init(&pick, false);
     for (int i = 0; i < 10000; i++) {
         bool way = whi_pick_choose(&pick);
         whi_pick_note(&pick, way, i % 3 ? 0 : UINT64_MAX, i % 5 ? KIB : (uint64_t)(i % 7) << 60,
                       i % 2 ? KIB : UINT64_MAX);
     }
-    whi_pick_init(&pick);
+    whi_pick_init(&pick, false);
     CHECK(transfers(1000, 0, 0) > 900);
 }
 

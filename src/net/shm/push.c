@@ -89,7 +89,7 @@ static bool open_bulk(whi_shm *lane) {
         return false;
     whi_hdr hdr = {.cls = WHI_SHM_BULK};
     whi_shm_commit(lane, &hdr);
-    whi_bulk_tx_init(&lane->out, region->base, size, lane->bulk_chunk_max);
+    whi_bulk_tx_init(&lane->out, region->base, size, lane->bulk_chunk_max, lane->bulk_laps);
     lane->out_region = region;
     lane->budget->used += size;
     whi_list_push_back(&lane->budget->lanes, &lane->holder);
@@ -118,7 +118,10 @@ static wh_status push_bulk(whi_shm *lane, const whi_hdr *hdr, const whi_span *sr
         if (status != WH_OK)
             return status;
     }
-    whi_copy_method_copy(&lane->bulk_method, whi_bulk_take(&lane->out, part, &chunk), src, part);
+    uint64_t cycles = whi_copy_method_copy(&lane->bulk_method,
+                                           whi_bulk_take(&lane->out, part, &chunk), src, part);
+    if (cycles)
+        whi_bulk_note(&lane->out, cycles, part);
     whi_hdr record = *hdr;
     record.cls = WHI_SHM_CHUNK;
     record.size = sizeof(chunk);
@@ -139,7 +142,7 @@ static wh_status push_inline(whi_shm *lane, const whi_hdr *hdr, const whi_span *
         if (status != WH_OK)
             return status;
     }
-    whi_copy_method_copy(&lane->ring_method, whi_ring_payload(&lane->tx), src, record.size);
+    (void)whi_copy_method_copy(&lane->ring_method, whi_ring_payload(&lane->tx), src, record.size);
     whi_shm_commit(lane, &record);
     *moved = record.size;
     return WH_OK;

@@ -98,7 +98,7 @@ wh_status whi_shm_reserve(whi_shm *lane, uint32_t size) {
 static inline void copy_payload(whi_copy_method *method, unsigned char *to,
                                 const unsigned char *from, uint32_t size) {
     if (size >= WHI_COPY_METHOD_MIN) {
-        whi_copy_method_copy(method, to, &(whi_span){.ptr = (void *)(uintptr_t)from}, size);
+        (void)whi_copy_method_copy(method, to, &(whi_span){.ptr = (void *)(uintptr_t)from}, size);
     } else if (size > 32) {
         whi_copy(to, from, size);
     } else if (size >= 16) {
@@ -259,13 +259,14 @@ wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *
     self->ring_max = opts->ring_max > opts->ring_size ? opts->ring_max : 0;
     self->bulk_size = chunk_max * opts->chunks;
     self->bulk_chunk_max = chunk_max;
+    self->bulk_laps = !opts->chunk_max;
     self->budget = opts->budget;
     self->wire = opts->wire;
     self->wire_arg = opts->wire_arg;
     self->fetcher.mode = opts->peer ? (whi_fetch_mode)opts->fetch : WHI_FETCH_NEVER;
     self->fetcher.peer.pid = opts->peer;
     for (int i = 0; i < WHI_FETCH_SIZE_CLASSES; i++)
-        whi_pick_init(&self->fetcher.picks[i]);
+        whi_pick_init(&self->fetcher.picks[i], false);
     if (opts->fetch != WHI_FETCH_NEVER)
         whi_shm_introduce(self);
     *lane = &self->lane;

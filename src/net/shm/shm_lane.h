@@ -37,6 +37,7 @@ typedef struct whi_shm {
     size_t ring_max;   // 0: the sending ring grows no more
     size_t bulk_size;  // what to make at the first push; 0: chunks go through the ring
     size_t bulk_chunk_max;
+    bool bulk_laps;  // whether laps through it may be short
     whi_shm_budget *budget;
     whi_list holder;  // among budget->lanes while out_region is there
     const whi_shm_wire *wire;
