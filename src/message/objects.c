@@ -174,11 +174,6 @@ static void complete_object(wh_request *req) {
     req->result.size = object->total;
     req->ep->counters.received_messages++;
     req->ep->counters.received_bytes += object->total;
-    for (size_t i = 0; i < object->count; i++) {
-        const whi_buffer *given = given_of(req, i);
-        req->ep->counters.unpacked +=
-            given ? !given->direct : object->frames[i].pub.mem != WH_MEM_HOST;
-    }
     whi_req_complete(req, WH_OK);
 }
 
@@ -263,6 +258,9 @@ static void go_on(wh_request *req) {
             reject(req, WH_EINVAL, "a frame's memory cannot be written");
             return;
         }
+        const whi_buffer *given = given_of(req, i);
+        req->ep->counters.unpacked +=
+            given ? !given->direct : object->frames[i].pub.mem != WH_MEM_HOST;
     }
     if (!object->announced) {
         complete_object(req);

@@ -131,13 +131,24 @@ static inline void whi_plain_complete(wh_request *req) {
     whi_list_push_back(&worker->completed, &req->queue_link);
 }
 
+// whi_plain_elsewhere brings a payload that fits to memory that is not direct.  False: it could not.
+static inline bool whi_plain_elsewhere(wh_request *req, const void *payload, size_t size) {
+    if (whi_buffer_write(&req->buf, 0, payload, size) != WH_OK)
+        return false;
+    req->ep->counters.unpacked++;
+    return true;
+}
+
 // whi_plain_land gives a message that is here to the receive that whi_plain_match has found.  False: it does not fit there so.
 static inline bool whi_plain_land(wh_request *req, const whi_hdr *hdr, const void *payload) {
-    if (__builtin_expect(
-            !req->buf.direct || hdr->size > req->buf.size || (hdr->aux && req->buf.signature), 0))
+    if (__builtin_expect(hdr->size > req->buf.size, 0) ||
+        (hdr->aux && whi_signature_clash(req->buf.signature, hdr->aux, hdr->size == req->buf.size)))
+        return false;
+    if (__builtin_expect(req->buf.direct, 1))
+        whi_plain_copy(req->buf.ptr, payload, hdr->size);
+    else if (!whi_plain_elsewhere(req, payload, hdr->size))
         return false;
     wh_endpoint *ep = req->ep;
-    whi_plain_copy(req->buf.ptr, payload, hdr->size);
     ep->counters.received_messages++;
     ep->counters.received_bytes += hdr->size;
     req->result.size = hdr->size;
