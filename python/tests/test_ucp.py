@@ -13,7 +13,7 @@ import unittest
 import ucp
 import wherry
 from kit import Child, LoopCase, run_child
-from ucp._libs.arr import Array
+from ucp._libs.arr import Array, sent_of
 
 SIZES = [2**power for power in range(0, 25, 4)]
 
@@ -42,6 +42,14 @@ async def pair():
 async def until(condition):
     while not condition():
         await asyncio.sleep(0.001)
+
+
+def need_numpy(test):
+    try:
+        import numpy
+    except ImportError:
+        test.skipTest("numpy is not installed")
+    return numpy
 
 
 class Messages(Case):
@@ -210,6 +218,51 @@ class Messages(Case):
                 await ours.send(wrong)
         with self.assertRaises((TypeError, ValueError)):
             await ours.recv(b"read-only")
+
+    async def test_arrays_in_fortrans_order(self):
+        """Their memory as it lies."""
+        numpy = need_numpy(self)
+        ours, theirs, listener = await pair()
+        for kind in "i4", "M8[D]", [("a", "u1"), ("b", "f8")]:
+            sent = numpy.asfortranarray(numpy.arange(24).reshape(2, 3, 4).astype(kind))
+            lying = sent.tobytes("A")
+            self.assertEqual(sent_of(sent).__array_interface__["data"], (sent.ctypes.data, False))
+            for what in sent, Array(sent):
+                raw = bytearray(len(lying))
+                await asyncio.gather(ours.send(what), theirs.recv(raw))
+                self.assertEqual(raw, lying)
+                await asyncio.gather(ours.send_obj(what), self.is_object(theirs, lying))
+                await ours.am_send(what)
+                self.assertEqual(bytes(await theirs.am_recv()), lying)
+            room = numpy.zeros_like(sent)
+            self.assertTrue(room.flags.f_contiguous)
+            await asyncio.gather(ours.send(lying), theirs.recv(room))
+            self.assertTrue((room == sent).all())
+        room.flags.writeable = False
+        with self.assertRaisesRegex(TypeError, "read-only"):
+            await theirs.recv(room)
+
+    async def is_object(self, ep, expected):
+        self.assertEqual(await ep.recv_obj(), expected)
+
+    async def test_devices_in_fortrans_order(self):
+        ours, theirs, listener = await pair()
+        memory = wherry.DeviceMemory(24, "sim")
+        wherry.copy_memory(memory, bytes(range(24)))
+
+        class Matrix:
+            __cuda_array_interface__ = {**memory.__cuda_array_interface__, "shape": (2, 3),
+                                        "typestr": "<i4", "strides": (4, 8)}
+        await ours.send(Matrix())
+        raw = bytearray(24)
+        await theirs.recv(raw)
+        self.assertEqual(raw, bytes(range(24)))
+        await theirs.send(bytes(24))
+        await ours.recv(Matrix())
+        wherry.copy_memory(raw, memory)
+        self.assertEqual(raw, bytes(24))
+        _, got = await asyncio.gather(ours.am_send(Matrix()), theirs.am_recv())
+        self.assertIsInstance(got, wherry.DeviceMemory)
 
 
 class ActiveMessages(Case):
@@ -849,10 +902,7 @@ class Arrays(unittest.TestCase):
         self.assertEqual(Array(Array(gaps)).strides, (2,))
 
     def test_numpy(self):
-        try:
-            import numpy
-        except ImportError:
-            self.skipTest("numpy is not installed")
+        numpy = need_numpy(self)
         data = numpy.arange(6, dtype="f8")
         for strides in ((24, 8), (8, 16)):
             made = numpy.ndarray((2, 3), "f8", data.data, strides=strides)

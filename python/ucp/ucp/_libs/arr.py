@@ -67,14 +67,19 @@ class Array:
         if interface is None:
             self._describe_host(obj)
         else:
-            self._describe_device(obj, interface)
+            self._describe_told(obj, interface)
 
     def _describe_host(self, obj: Any) -> None:
         try:
             view = memoryview(obj)
-        except TypeError as error:
-            raise ValueError(f"{type(obj).__name__} is neither a buffer nor has it a "
-                             "__cuda_array_interface__") from error
+        except (TypeError, ValueError) as error:
+            # Of dates and the like NumPy gives no view.
+            interface = getattr(obj, "__array_interface__", None)
+            if interface is None:
+                raise ValueError(f"{type(obj).__name__} is neither a buffer nor has it a "
+                                 "__cuda_array_interface__") from error
+            self._describe_told(obj, interface)
+            return
         self._view = view
         self.obj = view.obj
         self.ptr = _pointer(view)
@@ -83,13 +88,13 @@ class Array:
         self.ndim = view.ndim
         self.shape, self.strides = view.shape or (), view.strides or ()
 
-    def _describe_device(self, obj: Any, interface: Any) -> None:
+    def _describe_told(self, obj: Any, interface: Any) -> None:
         if interface.get("mask") is not None:
             raise ValueError("an array with a mask cannot be sent or received")
         self.obj = obj
         self.ptr, self.readonly = interface["data"]
         self.ptr = self.ptr or 0
-        self.itemsize = int(interface["typestr"][2:])
+        self.itemsize = int(interface["typestr"][2:].partition("[")[0])
         self.shape = tuple(interface["shape"])
         self.ndim = len(self.shape)
         self.nbytes = self.itemsize
@@ -130,6 +135,44 @@ def size_of(obj: Any) -> int:
     return int(nbytes) if nbytes is not None else Array(obj).nbytes
 
 
+class Flat:
+    """The memory of an array as it lies, for Wherry: bytes without a shape.
+
+    Of memory of the CPU it has an ``__array_interface__``, else a ``__cuda_array_interface__``.
+    """
+
+    def __init__(self, array: Array) -> None:
+        self._of = array
+        setattr(self, "__cuda_array_interface__" if array.cuda else "__array_interface__", {
+            "version": 3, "data": (array.ptr, array.readonly), "typestr": "|u1",
+            "shape": (array.nbytes,), "strides": None})
+
+
+def _is_plain(obj: Any) -> Optional[bool]:
+    """Whether a buffer has no gaps, the last index fastest.  None: it is no buffer."""
+    try:
+        return memoryview(obj).c_contiguous
+    except (TypeError, ValueError, BufferError):
+        return None
+
+
+def _is_array(obj: Any) -> bool:
+    return hasattr(obj, "__cuda_array_interface__") or hasattr(obj, "__array_interface__")
+
+
 def sent_of(obj: Any) -> Any:
-    """What Wherry takes for it: itself, or what an Array describes."""
-    return obj.sent if isinstance(obj, Array) else obj
+    """What Wherry takes for it: itself, or what an Array describes; in Fortran's order: its memory.
+
+    Raises ValueError when it has gaps.
+    """
+    sent = obj.sent if isinstance(obj, Array) else obj
+    plain = _is_plain(sent)
+    if plain or (plain is None and not _is_array(sent)):
+        return sent
+    array = Array(sent)
+    if array.c_contiguous:
+        return sent
+    if array.f_contiguous:
+        return Flat(array)
+    raise ValueError(f"{type(array.obj).__name__} has gaps: it is contiguous in neither C's nor "
+                     "Fortran's order; numpy.ascontiguousarray() and the like make a copy that is")
