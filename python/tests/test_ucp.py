@@ -2,6 +2,7 @@
 """The module ucp: what UCX-Py's own tests ask of it, in our words, and where it was wrong."""
 import array
 import asyncio
+import contextlib
 import gc
 import io
 import logging
@@ -165,6 +166,64 @@ class Messages(Case):
         await sending
         self.assertEqual([bytes(data) for data in got], sent)
 
+    async def test_an_object_that_is_refused_takes_no_place(self):
+        ours, theirs, listener = await pair()
+        for wrong in [memoryview(bytes(10))[::2], 17, "text", *self.refused_arrays()]:
+            with self.assertRaises((TypeError, ValueError)):
+                await ours.send_obj(wrong)
+        for obj in b"next", b"third!":
+            await ours.send_obj(obj)
+        self.assertEqual([await theirs.recv_obj(), await theirs.recv_obj()], [b"next", b"third!"])
+
+    def refused_arrays(self):
+        try:
+            import numpy
+        except ImportError:
+            return []
+        dates = numpy.arange(6).astype("M8[s]")
+        objects = numpy.array([[1, "a"], [2, "b"]], dtype=object)
+
+        class Dlpack:
+            nbytes = 24
+
+            def __dlpack__(self, **rest):
+                return dates[::2].view("i8").__dlpack__()
+        return [numpy.arange(100)[::2], dates[::2], objects, objects.T, Dlpack()]
+
+    async def test_an_object_without_a_buffer(self):
+        numpy = need_numpy(self)
+
+        class Dlpack:
+            nbytes = 48
+
+            def __dlpack__(self, **rest):
+                return numpy.arange(6).__dlpack__()
+        ours, theirs, listener = await pair()
+        for obj in Dlpack(), numpy.arange(6).astype("M8[s]"):
+            await ours.send_obj(obj)
+            self.assertEqual(await theirs.recv_obj(), numpy.arange(6).tobytes())
+
+    async def test_an_object_whose_sender_is_cancelled_still_comes(self):
+        ours, theirs, listener = await pair()
+        sent = [bytes([i]) * size for i, size in enumerate([50_000_000, 10, 3_000_000, 200_000])]
+        for obj in sent:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(ours.send_obj(obj), 0.02)
+        await ours.send_obj(b"next")
+        for obj in [*sent, b"next"]:
+            self.assertTrue(await theirs.recv_obj() == obj)
+        self.assertFalse(theirs._ctx.worker.tag_probe(theirs._tags["msg_recv"]))
+
+    async def test_an_object_whose_sender_is_cancelled_and_closes(self):
+        for end in (lambda ep: ep.close(), lambda ep: asyncio.sleep(0, ep.abort())):
+            ours, theirs, listener = await pair()
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(ours.send_obj(bytes(3_000_000)), 0.02)
+            receiving = asyncio.ensure_future(theirs.recv_obj())
+            await asyncio.gather(end(ours), asyncio.wait([receiving]))
+            if receiving.exception() is None:
+                self.assertEqual(receiving.result(), bytes(3_000_000))
+
     async def test_a_failing_allocator_loses_nothing(self):
         ours, theirs, listener = await pair()
         await ours.send_obj(b"kept")
@@ -238,6 +297,8 @@ class Messages(Case):
             self.assertTrue(room.flags.f_contiguous)
             await asyncio.gather(ours.send(lying), theirs.recv(room))
             self.assertTrue((room == sent).all())
+        with self.assertRaisesRegex(TypeError, "Python objects"):
+            await ours.send(numpy.array([[1, "a"], [2, "b"]], dtype=object).T)
         room.flags.writeable = False
         with self.assertRaisesRegex(TypeError, "read-only"):
             await theirs.recv(room)

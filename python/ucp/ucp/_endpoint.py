@@ -7,7 +7,9 @@ connecting side gives with its connect data.  A user's tag is hashed together wi
 any peer, as UCX does.
 
 A receive that is cancelled takes no message with it.  ``send_obj`` is two messages, the size and the
-object: a ``recv_obj`` that is cancelled between them keeps the size for the next.
+object, and never one without the other: what cannot be sent is refused before the size is, and a
+``send_obj`` that is cancelled goes on behind its caller.  A ``recv_obj`` that is cancelled between them
+keeps the size for the next.
 """
 import asyncio
 import ctypes
@@ -17,7 +19,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, Optional, Set
 
 import wherry
-from ucp._libs.arr import sent_of, size_of
+from ucp._libs.arr import checked, sent_of, size_of
 from ucp._libs.ucx_api import EMPTY, UCXEndpoint
 from ucp.exceptions import (
     UCXBaseException, UCXCanceled, UCXCloseError, UCXError, UCXMsgTruncated, failure,
@@ -85,6 +87,17 @@ async def finished(op: Awaitable[Any]) -> Any:
         return await op
     except wherry.Error as error:
         raise failure(error, under_way=True) from error
+
+
+async def finished_behind(ops: "List[wherry.Request[None]]") -> None:
+    """Waits for sends, in order; whoever is cancelled here leaves them under way."""
+    pending = {op for op in ops if not op.done()}
+    for op in pending:
+        op.add_done_callback(lambda op: op.cancelled() or op.exception())  # nobody else may look
+    if pending:
+        await asyncio.wait(pending)
+    for op in ops:
+        await finished(op)
 
 
 async def receive(posted: Awaitable[int], buffer: Any) -> None:
@@ -201,19 +214,19 @@ class Endpoint:
 
         Gives True when the buffer may be used again.  Raises UCXCloseError, UCXConnectionReset, ...
         """
-        await self._post_send([buffer], self._tag("msg_send", tag, force_tag))
+        number = self._tag("msg_send", tag, force_tag)
+        for op in await self._post([sent_of(buffer)], number):
+            await finished(op)
         return True
 
-    async def _post_send(self, buffers: List[Any], tag: int) -> None:
-        """Sends all of them one behind the other, with no other message in between."""
+    async def _post(self, buffers: List[Any], tag: int) -> "List[wherry.Request[None]]":
+        """The sends of all of them, one behind the other, with no other message in between."""
         c = await self._open().ready()
         self._send_count += len(buffers)
         try:
-            under_way = [c.send(sent_of(buffer), tag) for buffer in buffers]
+            return [c.send(buffer, tag) for buffer in buffers]
         except wherry.Error as error:
             raise failure(error) from error
-        for op in under_way:
-            await finished(op)
 
     async def recv(self, buffer: Any, tag: Any = None, force_tag: bool = False) -> bool:
         """Receives the next message of `tag` into a buffer, which it has to fill.
@@ -258,9 +271,16 @@ class Endpoint:
             self.abort()
 
     async def send_obj(self, obj: Any, tag: Any = None) -> None:
-        """Sends a buffer or an array whose size the receiver, who calls ``recv_obj``, need not know."""
+        """Sends a buffer or an array whose size the receiver, who calls ``recv_obj``, need not know.
+
+        Once begun it is sent, exactly once and in order, even if this call is cancelled: then the
+        memory is read until the peer has received it or the endpoint is closed, and must not change.
+
+        Raises TypeError or ValueError for what cannot be sent; then nothing is.
+        """
         size = struct.pack("=Q", size_of(obj))
-        await self._post_send([size, obj], self._tag("msg_send", tag, False))
+        both = [size, checked(obj)]
+        await finished_behind(await self._post(both, self._tag("msg_send", tag, False)))
 
     async def recv_obj(self, tag: Any = None, allocator: Callable[[int], Any] = bytearray) -> Any:
         """Receives what ``send_obj`` has sent.

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The description of a buffer, of the CPU or of a device."""
 import ctypes
+import re
 from typing import Any, Optional, Tuple
+
+import wherry
 
 
 class _PyBuffer(ctypes.Structure):
@@ -46,11 +49,18 @@ def _without_gaps(shape: Tuple[int, ...], strides: Tuple[int, ...], itemsize: in
                for extent, stride, right in zip(shape, strides, expected))
 
 
+def _refers(descr: Any) -> bool:
+    """Whether there are Python objects among the fields of an array's type."""
+    return any(_refers(field[1]) if isinstance(field[1], list) else field[1][1:2] == "O"
+               for field in descr)
+
+
 class Array:
     """What lies where in the memory of a buffer or of a ``__cuda_array_interface__``.
 
     ptr: the address.  shape: elements per dimension.  strides: bytes, per dimension.
     itemsize, nbytes: bytes of an element, and of all.  cuda: whether the memory is a device's.
+    refers: whether there are only references to Python objects in it, which cannot be sent.
     obj: whose memory it is, which lives as long as this object; of another Array, that one's.
 
     Raises ValueError for what is neither, and for an array with a mask.
@@ -84,6 +94,7 @@ class Array:
         self.obj = view.obj
         self.ptr = _pointer(view)
         self.readonly = view.readonly
+        self.refers = "O" in re.sub(":[^:]*:", "", view.format)  # names stand between colons
         self.itemsize, self.nbytes = view.itemsize, view.nbytes
         self.ndim = view.ndim
         self.shape, self.strides = view.shape or (), view.strides or ()
@@ -94,6 +105,7 @@ class Array:
         self.obj = obj
         self.ptr, self.readonly = interface["data"]
         self.ptr = self.ptr or 0
+        self.refers = interface["typestr"][1:2] == "O" or _refers(interface.get("descr") or ())
         self.itemsize = int(interface["typestr"][2:].partition("[")[0])
         self.shape = tuple(interface["shape"])
         self.ndim = len(self.shape)
@@ -163,7 +175,7 @@ def _is_array(obj: Any) -> bool:
 def sent_of(obj: Any) -> Any:
     """What Wherry takes for it: itself, or what an Array describes; in Fortran's order: its memory.
 
-    Raises ValueError when it has gaps.
+    Raises ValueError when it has gaps, and TypeError for Python objects in Fortran's order.
     """
     sent = obj.sent if isinstance(obj, Array) else obj
     plain = _is_plain(sent)
@@ -172,7 +184,30 @@ def sent_of(obj: Any) -> Any:
     array = Array(sent)
     if array.c_contiguous:
         return sent
+    if array.refers:
+        raise TypeError(f"{type(array.obj).__name__} is of Python objects, whose memory has only "
+                        "pointers")
     if array.f_contiguous:
         return Flat(array)
     raise ValueError(f"{type(array.obj).__name__} has gaps: it is contiguous in neither C's nor "
                      "Fortran's order; numpy.ascontiguousarray() and the like make a copy that is")
+
+
+def _is_known(sent: Any) -> bool:
+    """Whether Wherry takes for certain what ``sent_of`` gives."""
+    if _is_plain(sent):
+        return "O" not in memoryview(sent).format  # of Python objects, or a name
+    return _is_array(sent) and not Array(sent).refers
+
+
+def checked(obj: Any) -> Any:
+    """``sent_of`` of what may not be refused any more; whatever Wherry would refuse raises here.
+
+    Of what only Wherry can judge, such as DLPack, it is a copy.
+    """
+    sent = sent_of(obj)
+    if _is_known(sent):
+        return sent
+    copy = bytearray(size_of(sent))
+    wherry.copy_memory(copy, sent)
+    return copy
