@@ -624,12 +624,13 @@ sys.stdin.readline()
 """
 
 
-# Sends a message to a worker whose address it is told, and ends.
+# Sends messages to a worker whose address it is told, and ends.
 PASSING = """
 import asyncio, sys, ucp
 async def main():
     ep = await ucp.create_endpoint_from_worker_address(bytes.fromhex(sys.argv[1]))
-    await ep.am_send(sys.argv[2].encode())
+    for text in sys.argv[2:]:
+        await ep.am_send(text.encode())
     await ep.close()
 asyncio.run(main())
 """
@@ -652,6 +653,31 @@ class WorkerAddresses(Case):
         await until(lambda: len(strays.all) == 2)
         ep.abort()
         other.abort()
+
+    async def test_the_allocator_for_those_who_have_gone(self):
+        mine = ucp.get_worker_address()
+        ep = await ucp.create_endpoint_from_worker_address(mine)
+        ucp.register_am_allocator(lambda n: array.array("B", bytes(n)), "host")
+        for name in "ab":
+            child = Child(PASSING, mine.hex(), *[name + i for i in "123"])
+            await asyncio.get_running_loop().run_in_executor(None, child.end)
+        # Whoever comes has the ends looked at that nobody has.
+        other = await ucp.create_endpoint_from_worker_address(mine)
+        got = [await ep.am_recv() for _ in range(6)]
+        self.assertEqual([type(made) for made in got], [array.array] * 6)
+        self.assertEqual([bytes(made) for made in got], [b"a1", b"a2", b"a3", b"b1", b"b2", b"b3"])
+        ep.abort()
+        other.abort()
+
+    async def test_a_probe_leaves_the_message_to_other_endpoints(self):
+        mine = ucp.get_worker_address()
+        first, second = [await ucp.create_endpoint_from_worker_address(mine) for _ in range(2)]
+        self.assertIs(first._ep.am_probe(), False)
+        first.abort()
+        child = Child(PASSING, mine.hex(), "it")
+        await asyncio.get_running_loop().run_in_executor(None, child.end)
+        self.assertEqual(await asyncio.wait_for(second.am_recv(), 5), b"it")
+        second.abort()
 
     async def test_both_ways(self):
         mine = ucp.get_worker_address()
