@@ -526,6 +526,26 @@ class Ends(Case):
         with self.assertRaisesRegex(ucp.UCXError, "`n` cannot be less than current recv_count"):
             ep.close_after_n_recv(5, count_from_ep_creation=True)
 
+    async def test_close_after_n_recv_of_all_kinds(self):
+        ours, theirs, listener = await pair()
+        ours.close_after_n_recv(5)
+        for obj in b"1", b"":
+            await theirs.am_send(obj)
+        await theirs.send(b"3")
+        await theirs.send_obj(b"45")
+        self.assertEqual([await ours.am_recv(), await ours.am_recv()], [b"1", b""])
+        await ours.recv(bytearray(1))
+        self.assertFalse(ours.closed())
+        self.assertEqual(await ours.recv_obj(), b"45")
+        self.assertTrue(ours.closed())
+        ours, theirs, listener = await pair()
+        await theirs.am_send(b"")
+        self.assertEqual(await ours.am_recv(), b"")
+        ours.close_after_n_recv(2, count_from_ep_creation=True)
+        await theirs.am_send(b"")
+        self.assertEqual(await ours.am_recv(), b"")
+        self.assertTrue(ours.closed())
+
     async def test_listener(self):
         async def server(ep):
             await ep.send(b"1")

@@ -126,7 +126,7 @@ class Endpoint:
         self._tags = tags
         self._uid = endpoint.handle
         self._send_count = 0           # calls of send
-        self._recv_count = 0           # calls of recv
+        self._recv_count = 0           # calls of recv, and of am_recv
         self._finished_recv_count = 0  # of those, that have received
         self._close_after_n_recv: Optional[int] = None
         self._shutting_down_peer = False
@@ -336,11 +336,13 @@ class Endpoint:
         ep = self._open()
         if self._tags is not None:
             await ep.ready()
+        self._recv_count += 1
         try:
             op = ep.am_post()
         except wherry.Error as error:
             raise failure(error) from error
         made = await finished(op if self._tags is not None else self._anybodys.outcome(op))
+        self._count_received()
         if size_of(made) or hasattr(made, "__cuda_array_interface__"):
             return made
         # An object of no bytes needs no memory, so nobody was asked for any.
@@ -366,8 +368,9 @@ class Endpoint:
             self._call_back()
 
     def close_after_n_recv(self, n: int, count_from_ep_creation: bool = False) -> None:
-        """Closes the endpoint when `n` messages have been received.
+        """Closes the endpoint when `n` messages have been received, by ``recv`` or ``am_recv``.
 
+        An object of ``recv_obj`` is two.
         count_from_ep_creation: whether those count that were received before.
         Raises UCXError when it was called before, or more than `n` were received already.
         """
