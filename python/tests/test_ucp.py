@@ -808,6 +808,14 @@ class Reset(Case):
             await reset
 
 
+# The beginning of a program whose lanes are chosen by UCX_TLS.
+BY_TRANSPORTS = """
+import asyncio, os
+os.environ.pop("WHERRY_LANES", None)
+import ucp
+"""
+
+
 class Options(unittest.TestCase):
     def setUp(self):
         ucp.reset()
@@ -859,6 +867,48 @@ class Options(unittest.TestCase):
             ucp.init({"TLS": asked})
             self.assertEqual(set(ucp.get_active_transports()), expected)
             ucp.reset()
+
+    def test_transports_that_are_forbidden(self):
+        shm, tcp = {"posix", "cma", "self"}, {"tcp"}
+        os.environ.pop("WHERRY_LANES", None)
+        for asked, expected in (("^sm", tcp), ("^posix,sysv", tcp), ("^tcp", shm), ("^cma", shm | tcp),
+                                ("^rc_mlx5,cuda_ipc", shm | tcp), ("^sm,ucx", tcp)):
+            os.environ["UCX_TLS"] = asked
+            self.assertEqual(set(ucp.get_active_transports()) - {"ucx"}, expected, asked)
+            ucp.reset()
+
+    def test_transports_that_are_none(self):
+        os.environ.pop("WHERRY_LANES", None)
+        for asked in "nonsense", "^all", "^sm,tcp,ucx":
+            os.environ["UCX_TLS"] = asked
+            with self.assertRaises(ucp.UCXConfigError) as caught:
+                ucp.init()
+            self.assertIn(f"UCX_TLS is {asked!r}", str(caught.exception))
+            with self.assertRaises(ucp.UCXConfigError) as caught:
+                ucp.init({"TLS": asked})
+            self.assertIn(f"option TLS is {asked!r}", str(caught.exception))
+        with self.assertLogs("ucx", logging.WARNING) as said:
+            ucp.init({"TLS": "nonsense,tcp"})
+        self.assertIn("'nonsense'", said.output[0])
+        self.assertEqual(ucp.get_active_transports(), ["tcp"])
+
+    def test_transports_that_are_not_here(self):
+        for asked in "rc", "^sm,tcp":
+            code, out, err = run_child(BY_TRANSPORTS + "ucp.init()", UCX_TLS=asked,
+                                       WHERRY_UCX_DIR="/nowhere")
+            self.assertEqual((code, out), (1, ""))
+            self.assertIn(f"UCXConfigError: UCX_TLS is {asked!r}", err)
+
+    def test_transports_that_ucx_does_not_find(self):
+        self.need_ucx()
+        code, out, err = run_child(BY_TRANSPORTS + """
+async def main():
+    listener = ucp.create_listener(lambda ep: None)
+    await ucp.create_endpoint("127.0.0.1", listener.port)
+asyncio.run(main())
+""", UCX_TLS="gga")
+        self.assertNotEqual(code, 0)
+        self.assertIn(": UCX_TLS is 'gga': ", err)
 
     def test_log(self):
         with self.assertLogs("ucx", logging.INFO):

@@ -7,12 +7,14 @@ them.  ``TLS`` also chooses Wherry's lanes, since it says what may carry the mes
 import contextlib
 import ctypes
 import functools
+import logging
 import os
-from typing import Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 from ucp.exceptions import UCXConfigError
 from wherry._ucx import ucx_package
 
+logger = logging.getLogger("ucx")
 _PRINT_CONFIG = 1  # UCS_CONFIG_PRINT_CONFIG
 _NO_ELEM = -12     # UCS_ERR_NO_ELEM
 
@@ -21,9 +23,14 @@ _LANE_OF = {
     "tcp": "stream", "posix": "shm", "sysv": "shm", "sm": "shm", "shm": "shm", "mm": "shm",
     "cma": "shm", "knem": "shm", "xpmem": "shm", "self": "shm",
 }
+# Transports are named after these, as rc_mlx5 is.
+_NETWORKS = ("ib", "rc", "dc", "ud", "gga", "srd", "efa", "ugni", "rdmacm", "sockcm", "ucx")
+_MEMORY = ("cuda", "gdr", "rocm", "ze", "gaudi")
+# Lane -> the sets of transports, each of which is all that it is for; UCX itself is for what is left.
+_WHOLE_LANE: Dict[str, Tuple[Set[str], ...]] = {
+    "shm": ({"sm"}, {"shm"}, {"mm"}, {"posix", "sysv"}), "stream": ({"tcp"},), "ucx": ({"ucx"},)}
 # Lane -> the transports of UCX that programs know its like by.
 _TRANSPORTS_OF = {"shm": ("posix", "cma", "self"), "stream": ("tcp",), "ucx": ("ucx",)}
-_NO_TRANSPORTS = ("cuda_copy", "cuda_ipc", "cuda", "gdr_copy", "rocm", "ze")  # kinds of memory
 
 
 @functools.lru_cache(maxsize=None)
@@ -129,15 +136,61 @@ def in_environment(given: Dict[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def lanes(transports: Optional[str]) -> Optional[str]:
-    """The lanes that a list of UCX's transports (its option TLS) allows; None: as by default."""
-    if not transports or "WHERRY_LANES" in os.environ or transports.startswith("^"):
+def _names(transports: str) -> List[str]:
+    """The transports of a list, without what may stand at each: a backslash, and ``:aux``."""
+    names = [name.strip().partition(":")[0].lstrip("\\") for name in transports.split(",")]
+    return [name for name in names if name]
+
+
+def _family(name: str) -> str:
+    return name.partition("_")[0]
+
+
+def _lane_of(name: str) -> Optional[str]:
+    return _LANE_OF.get(name, "ucx" if _family(name) in _NETWORKS else None)
+
+
+def _is_known(name: str) -> bool:
+    return name == "all" or _family(name) in _MEMORY or _lane_of(name) is not None
+
+
+def _allowed(known: Set[str]) -> Optional[Set[str]]:
+    """The lanes of these transports; None: all, as where there are only kinds of memory."""
+    found = {lane for lane in map(_lane_of, known) if lane}
+    return None if "all" in known or (known and not found) else found
+
+
+def _left(forbidden: Set[str]) -> Optional[Set[str]]:
+    """The lanes without these transports; None: all.  One goes when all is forbidden that it is for."""
+    if "all" in forbidden:
+        return set()
+    found = {lane for lane, groups in _WHOLE_LANE.items()
+             if not any(group <= forbidden for group in groups)}
+    if len(found) == len(_WHOLE_LANE):
         return None
-    names = [name.partition(":")[0].lstrip("\\") for name in transports.split(",")]
-    if "all" in names:
+    return found if _library() is not None else found - {"ucx"}
+
+
+def lanes(transports: Optional[str], told_by: str) -> Optional[str]:
+    """The lanes that a list of UCX's transports (its option TLS) allows; None: as by default.
+
+    A list that begins with ``^`` says what may not be used.
+    told_by: where the list is from.  Raises UCXConfigError, with both, when it leaves nothing.
+    """
+    if not transports or "WHERRY_LANES" in os.environ:
         return None
-    found = {_LANE_OF.get(name, "ucx") for name in names if name not in _NO_TRANSPORTS}
-    return ",".join(sorted(found)) or None
+    forbids = transports.startswith("^")
+    names = set(_names(transports[forbids:]))
+    known = set(filter(_is_known, names))
+    for name in sorted(names - known):
+        logger.warning("%s is %r: there is no transport %r", told_by, transports, name)
+    found = None if not names else _left(known) if forbids else _allowed(known)
+    if found is None:
+        return None
+    if not found:
+        raise UCXConfigError(f"{told_by} is {transports!r}, which leaves no transport that is known; "
+                             "the variable WHERRY_LANES=ucx has UCX judge it")
+    return ",".join(sorted(found))
 
 
 def transports(allowed: Iterable[str]) -> List[str]:

@@ -20,7 +20,7 @@ from ucp._libs import ucx_api
 from ucp._libs.arr import Array, sent_of  # noqa: F401  # programs take Array from here
 from ucp._libs.ucx_api import AM_STRAY_TAG, HELLO, Allocators, UCXAddress, UCXEndpoint, UCXWorker
 from ucp.continuous_ucx_progress import BlockingMode, NonBlockingMode
-from ucp.exceptions import UCXError, failure
+from ucp.exceptions import UCXConfigError, UCXError, UCXUnreachable, failure
 
 logger = logging.getLogger("ucx")
 _SEED_SIZE = 16
@@ -65,6 +65,7 @@ class ApplicationContext:
             connect_timeout = float(os.environ.get("UCXPY_CONNECT_TIMEOUT", 5))
         self.blocking_progress_mode = blocking_progress_mode
         self.connect_timeout = connect_timeout
+        self._transports = ""  # who has restricted them, and to what
         self.context = self._make_context()
         self.worker = UCXWorker(self.context)
         self.progress_tasks: List[Any] = []
@@ -73,10 +74,18 @@ class ApplicationContext:
         logger.info("using Wherry %s with %s", wherry.__version__, self._config or "no options")
 
     def _make_context(self) -> wherry.Context:
-        lanes = _ucx_config.lanes(self._config.get("TLS", os.environ.get("UCX_TLS")))
+        told_by = "the option TLS" if "TLS" in self._config else "UCX_TLS"
+        transports = self._config.get("TLS", os.environ.get("UCX_TLS"))
+        lanes = _ucx_config.lanes(transports, told_by)
+        if lanes is not None:
+            self._transports = f"{told_by} is {transports!r}"
         try:
             with _ucx_config.in_environment(self._config):
                 return wherry.Context(**({"lanes": lanes} if lanes else {}))
+        except wherry.NoLaneError as error:
+            if not self._transports:
+                raise failure(error) from error
+            raise UCXConfigError(f"{self._transports}: {error}") from error
         except wherry.Error as error:
             raise failure(error) from error
 
@@ -121,6 +130,8 @@ class ApplicationContext:
         op = self._connect(ip_address, port, seed)
         try:
             c = await op
+        except wherry.NoLaneError as error:
+            raise UCXUnreachable(": ".join(filter(None, [self._transports, str(error)]))) from error
         except wherry.Error as error:
             raise failure(error, under_way=True) from error
         if c.peer_data != HELLO:
