@@ -326,6 +326,25 @@ class Messages(Case):
         self.assertIsInstance(got, wherry.DeviceMemory)
 
 
+    async def test_a_buffer_that_is_refused_takes_no_message(self):
+        numpy = need_numpy(self)
+
+        class Sizeless:
+            def __dlpack__(self, **rest):
+                return numpy.zeros(1, "i1").__dlpack__()
+        ours, theirs, listener = await pair()
+        await ours.send(b"1")
+        await ours.send(b"2", tag=3, force_tag=True)
+        for receiving in (theirs.recv(Sizeless()), theirs.recv(Sizeless(), tag=3, force_tag=True),
+                          ucp.recv(Sizeless(), tag=3)):
+            with self.assertRaises(ValueError):
+                await receiving
+        room = bytearray(2)
+        await theirs.recv(memoryview(room)[:1])
+        await theirs.recv(memoryview(room)[1:], tag=3, force_tag=True)
+        self.assertEqual(room, b"12")
+
+
 class ActiveMessages(Case):
     async def test_sizes(self):
         for blocking in (True, False):

@@ -100,9 +100,8 @@ async def finished_behind(ops: "List[wherry.Request[None]]") -> None:
         await finished(op)
 
 
-async def receive(posted: Awaitable[int], buffer: Any) -> None:
-    """Ends a receive into `buffer`, which the message has to fill."""
-    expected = size_of(buffer)
+async def receive(posted: Awaitable[int], expected: int) -> None:
+    """Ends a receive of a message that has to have `expected` bytes."""
     try:
         got = await posted
     except wherry.TruncatedError as error:
@@ -237,32 +236,34 @@ class Endpoint:
         endpoint is closed meanwhile.
         """
         number = self._tag("msg_recv", tag, force_tag)
+        # Whatever is wrong with the buffer is found before a message can be taken for it.
+        room, size = sent_of(buffer), size_of(buffer)
         self._recv_count += 1
         if force_tag:
-            await self._recv_anybodys(buffer, number)
+            await self._recv_anybodys(room, size, number)
         else:
             c = await self._open().ready()
             try:
-                op = c.recv(sent_of(buffer), number)
+                op = c.recv(room, number)
             except wherry.TruncatedError as error:
-                raise size_differs(error.size or 0, size_of(buffer)) from error
+                raise size_differs(error.size or 0, size) from error
             except wherry.Error as error:
                 raise failure(error) from error
-            await receive(op, buffer)
+            await receive(op, size)
         self._count_received()
         return True
 
-    async def _recv_anybodys(self, buffer: Any, tag: int) -> None:
+    async def _recv_anybodys(self, room: Any, size: int, tag: int) -> None:
         """Receives by the worker, as long as the endpoint is open."""
         ep = self._open()
         worker = ep.worker.c
         if not ep.is_alive() and worker.probe(tag) is None:
             ep.raise_on_error()
         try:
-            op = worker.recv(sent_of(buffer), tag)
+            op = worker.recv(room, tag)
         except wherry.TruncatedError as error:
-            raise size_differs(error.size or 0, size_of(buffer)) from error
-        await receive(self._anybodys.outcome(op), buffer)
+            raise size_differs(error.size or 0, size) from error
+        await receive(self._anybodys.outcome(op), size)
 
     def _count_received(self) -> None:
         self._finished_recv_count += 1

@@ -17,7 +17,7 @@ import wherry
 from ucp import _ucx_config
 from ucp._endpoint import Endpoint, cuda_is_there, receive, tags_of
 from ucp._libs import ucx_api
-from ucp._libs.arr import Array, sent_of  # noqa: F401  # programs take Array from here
+from ucp._libs.arr import Array, sent_of, size_of  # noqa: F401  # programs take Array from here
 from ucp._libs.ucx_api import AM_STRAY_TAG, HELLO, Allocators, UCXAddress, UCXEndpoint, UCXWorker
 from ucp.continuous_ucx_progress import BlockingMode, NonBlockingMode
 from ucp.exceptions import UCXConfigError, UCXError, UCXUnreachable, failure
@@ -172,7 +172,8 @@ class ApplicationContext:
     async def recv(self, buffer: Any, tag: int) -> bool:
         """Receives the next message that was sent with that tag and ``force_tag``, from any peer."""
         try:
-            await receive(self.worker.c.recv(sent_of(buffer), tag), buffer)
+            size = size_of(buffer)
+            await receive(self.worker.c.recv(sent_of(buffer), tag), size)
         except wherry.Error as error:
             raise failure(error) from error
         return True
