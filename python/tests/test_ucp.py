@@ -395,6 +395,33 @@ class ActiveMessages(Case):
         wherry.copy_memory(back, got)
         self.assertEqual(back, bytes(range(250)) * 4)
 
+    async def test_cancelled_receives_lose_nothing(self):
+        async def cancelled(ep):
+            receiving = asyncio.ensure_future(ep.am_recv())
+            await asyncio.sleep(0)
+            receiving.cancel()
+            return await receiving
+
+        async def out_of_time(ep):
+            async with asyncio.timeout(0):
+                return await ep.am_recv()
+        for receive in [cancelled] + [out_of_time] * hasattr(asyncio, "timeout"):
+            for size in 10, 100_000, 3_000_000:
+                await self.impatiently(receive, [bytes([i]) * size for i in range(20)])
+
+    async def impatiently(self, receive, sent):
+        ours, theirs, listener = await pair()
+        sending = asyncio.gather(*[ours.am_send(data) for data in sent])
+        got = []
+        for _ in range(100):
+            with contextlib.suppress(asyncio.CancelledError, asyncio.TimeoutError):
+                got.append(await receive(theirs))
+        while len(got) < len(sent):
+            got.append(await asyncio.wait_for(theirs.am_recv(), 5))
+        await sending
+        self.assertTrue(got == sent, [bytes(data[:1]) for data in got])
+        self.assertFalse(theirs._ep.am_probe())
+
     async def test_an_allocator_that_fails(self):
         ours, theirs, listener = await pair()
         ucp.register_am_allocator(lambda n: 1 // 0, "host")
