@@ -96,6 +96,16 @@ async def pair(worker_a=None, worker_b=None):
         theirs.abort()
 
 
+class ArrayOnDevice:
+    """A view of a DeviceMemory, two bytes an element, as libraries for GPUs tell of theirs."""
+
+    def __init__(self, memory, shape, strides, offset=0):
+        self.memory = memory
+        address = memory.__cuda_array_interface__["data"][0] + offset
+        self.__cuda_array_interface__ = {"version": 3, "data": (address, False), "shape": shape,
+                                         "strides": strides, "typestr": "<u2", "stream": None}
+
+
 class Child:
     """Another interpreter that runs a program; its lines can be read one by one."""
 

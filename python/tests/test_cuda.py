@@ -8,7 +8,7 @@ import ctypes
 import unittest
 
 import wherry
-from kit import LoopCase, pair
+from kit import ArrayOnDevice, LoopCase, pair
 from wherry import DeviceMemory
 
 SIZE = 100_000
@@ -67,6 +67,22 @@ class Own(LoopCase):
             back = bytearray(SIZE)
             self.assertEqual(wherry.copy_memory(back, got[1]), SIZE)
             self.assertEqual(back[-2:], b"\0x")
+
+    async def test_strides(self):
+        driver()
+        memory = DeviceMemory(4000, "cuda", 0)
+        wherry.copy_memory(memory, bytes(4000))
+        columns = ArrayOnDevice(memory, (250, 3), (16, 4), 2)  # of eight, the second, the fourth and the sixth
+        content = bytes(range(1, 251)) * 6
+        async with pair() as (a, b):
+            await asyncio.gather(a.send(content), b.recv(columns))
+            there, back = bytearray(4000), bytearray(1500)
+            wherry.copy_memory(there, memory)
+            self.assertEqual(b"".join(there[16 * i + at:16 * i + at + 2] for i in range(250) for at in (2, 6, 10)),
+                             content)
+            self.assertEqual(there.count(0), 2500)
+            await asyncio.gather(a.send(columns), b.recv(back))
+            self.assertEqual(back, content)
 
     def test_what_cannot_be(self):
         driver()

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Buffers of messages: contiguous memory of any object that can say where it is, held until the
-# operation has ended.  Asked in this order: the buffer protocol (PEP 3118), memory of GPUs by
+# Buffers of messages: memory of any object that can say where it is, held until the operation has
+# ended.  Asked in this order: the buffer protocol (PEP 3118), memory of GPUs by
 # __cuda_array_interface__, then __array_interface__ and DLPack for what has no buffer protocol.
+#
+# What is not contiguous in C order has a type besides; the engine packs and unpacks it.
 
 cdef extern from "Python.h":
     PyObject *PyExc_ResourceWarning
@@ -48,12 +50,23 @@ cdef class Hold:
     cdef bint exported, device  # device: perhaps not the CPU's memory
     cdef object keep
     cdef object made  # of an allocator: what it has returned
-    cdef char *data
-    cdef size_t size
+    cdef char *data      # of what has a type: its origin
+    cdef size_t size     # bytes that travel
+    cdef wh_type *type   # NULL: they lie one behind the other
+    cdef size_t count    # elements of the type
     cdef object typestr, shape  # of an array; None: plain bytes
 
     def __dealloc__(self):
         self.release()
+        wh_type_release(self.type)
+
+    cdef size_t amount(self):
+        """The size that goes to the engine: bytes, or elements of the type."""
+        return self.size if self.type == NULL else self.count
+
+    cdef void lay(self, wh_type *made):
+        self.type = made
+        self.count = 1
 
     cdef void release(self):
         if self.exported:
@@ -64,7 +77,10 @@ cdef class Hold:
 
 cdef refuse_message(object obj, bint writable):
     """Finds out why an object with the buffer protocol did not give its buffer, and raises that."""
-    refuse(obj, "buf", PyBUF_SIMPLE | (PyBUF_WRITABLE if writable else 0))
+    refuse(obj, "buf", PyBUF_STRIDES | (PyBUF_WRITABLE if writable else 0))
+    cdef Py_buffer view
+    PyObject_GetBuffer(obj, &view, PyBUF_STRIDES)  # which says why
+    PyBuffer_Release(&view)
 
 
 cdef int dense(object shape, object strides, Py_ssize_t itemsize) except -1:
@@ -72,9 +88,9 @@ cdef int dense(object shape, object strides, Py_ssize_t itemsize) except -1:
     if strides is None:
         return 1
     cdef Py_ssize_t expected = itemsize
+    if 0 in shape:
+        return 1
     for n, stride in zip(reversed(shape), reversed(strides)):
-        if n == 0:
-            return 1
         if n != 1 and stride != expected:
             return 0
         expected *= n
@@ -105,6 +121,23 @@ cdef int look_at_device(Hold made) except -1:
     return 0
 
 
+cdef int lay_array(Hold made, object obj, tuple shape, object strides, Py_ssize_t itemsize,
+                   bint writable) except -1:
+    """Gives memory its type, unless it is contiguous.  Strides are in bytes."""
+    cdef Py_ssize_t counts[DIMS_MAX]
+    cdef Py_ssize_t steps[DIMS_MAX]
+    kind = type(obj).__name__
+    if strides is not None and len(strides) != len(shape):
+        raise ValueError(f"buf: '{kind}' has {len(shape)} dimensions, but {len(strides)} strides")
+    if dense(shape, strides, itemsize):
+        return 0
+    check_dims(len(shape))
+    for i, (n, stride) in enumerate(zip(shape, strides)):
+        counts[i], steps[i] = n, stride
+    made.lay(layout_of(obj, len(shape), counts, steps, itemsize, writable))
+    return 0
+
+
 cdef int hold_interface(Hold made, object obj, str name, bint writable) except -1:
     """Memory by ``__cuda_array_interface__`` or ``__array_interface__``."""
     cdef Py_ssize_t itemsize
@@ -122,24 +155,22 @@ cdef int hold_interface(Hold made, object obj, str name, bint writable) except -
     if typestr[1:2] == "O" or has_objects(told.get("descr") or ()):
         raise TypeError(f"buf: '{kind}' is of Python objects, whose memory has only pointers")
     itemsize = int(typestr[2:])
-    if not dense(shape, told.get("strides"), itemsize):
-        raise ValueError(f"buf: '{kind}' is not contiguous (C order){instead(writable)}")
     made.device = name != "__array_interface__"
     made.data = <char *><uintptr_t>address
     made.size = bytes_in(shape, itemsize, kind)
+    lay_array(made, obj, shape, told.get("strides"), itemsize, writable)
     made.keep = obj
     made.typestr = typestr
     made.shape = shape
     return look_at_device(made)
 
 
-cdef int hold_dlpack(Hold made, object obj) except -1:
+cdef int hold_dlpack(Hold made, object obj, bint writable) except -1:
     """Memory by DLPack.  The capsule keeps it; it is the producer's to delete.
 
     What may be written to is not said by the first version of DLPack; a producer of read-only
     memory refuses to give it.
     """
-    cdef Py_ssize_t expected = 1
     cdef int i
     kind = type(obj).__name__
     capsule = obj.__dlpack__()
@@ -149,14 +180,18 @@ cdef int hold_dlpack(Hold made, object obj) except -1:
                         "memory of the CPU and of CUDA can be sent")
     if tensor.dtype.code == DL_OPAQUE:
         raise TypeError(f"buf: '{kind}' is of handles that only its process can use")
-    for i in range(tensor.ndim - 1, -1, -1):
-        if tensor.strides != NULL and tensor.shape[i] != 1 and tensor.strides[i] != expected:
-            raise ValueError(f"buf: '{kind}' is not contiguous (C order)")
-        expected *= tensor.shape[i]
+    bits = tensor.dtype.bits * tensor.dtype.lanes
+    itemsize = (bits + 7) // 8
+    shape = tuple([tensor.shape[i] for i in range(tensor.ndim)])
+    strides = None
+    if tensor.strides != NULL:
+        strides = [tensor.strides[i] * itemsize for i in range(tensor.ndim)]
     made.device = tensor.device.type != DL_DEVICES[0]
     made.data = <char *>tensor.data + tensor.byte_offset
-    made.size = bytes_in(tuple([tensor.shape[i] for i in range(tensor.ndim)]),
-                         (tensor.dtype.bits * tensor.dtype.lanes + 7) // 8, kind)
+    made.size = bytes_in(shape, itemsize, kind)
+    lay_array(made, obj, shape, strides, itemsize, writable)
+    if made.type != NULL and bits % 8:
+        raise ValueError(f"buf: elements of '{kind}' have {bits} bits: only bytes can be sent by strides")
     made.keep = (capsule, obj)
     return look_at_device(made)
 
@@ -174,12 +209,23 @@ cdef str nothing_to_send(object obj):
             "__cuda_array_interface__ or __dlpack__; pickle.dumps() makes bytes of other objects")
 
 
+cdef bint give_buffer(object obj, Py_buffer *view, bint writable):
+    """Whether an object gives its buffer.  There are some that know of contiguous ones only."""
+    cdef int flags = PyBUF_WRITABLE if writable else 0
+    if get_buffer(obj, view, flags | PyBUF_STRIDES) == 0:
+        return True
+    PyErr_Clear()
+    if get_buffer(obj, view, flags) == 0:
+        return True
+    PyErr_Clear()
+    return False
+
+
 cdef Hold hold_message(object obj, bint writable):
     """The memory of a message.  Raises TypeError or ValueError that say what is wrong with it."""
     cdef Hold made = Hold.__new__(Hold)
     if PyObject_CheckBuffer(obj):
-        if get_buffer(obj, &made.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE) < 0:
-            PyErr_Clear()
+        if not give_buffer(obj, &made.view, writable):
             # Of a class that has both, one object may be on a device.
             if hasattr(obj, "__cuda_array_interface__"):
                 hold_interface(made, obj, "__cuda_array_interface__", writable)
@@ -188,6 +234,8 @@ cdef Hold hold_message(object obj, bint writable):
             raise ValueError(f"buf: '{type(obj).__name__}' does not give its buffer")
         made.exported = True
         check_elements(obj, &made.view, "buf")
+        if not is_dense(&made.view):
+            made.lay(layout_of_view(obj, &made.view, writable))
         made.data = <char *>made.view.buf
         made.size = made.view.len
         if hasattr(obj, "__array_interface__"):
@@ -198,8 +246,16 @@ cdef Hold hold_message(object obj, bint writable):
     elif hasattr(obj, "__array_interface__"):
         hold_interface(made, obj, "__array_interface__", writable)
     elif hasattr(obj, "__dlpack__"):
-        hold_dlpack(made, obj)
+        hold_dlpack(made, obj, writable)
     else:
         raise TypeError(f"buf: '{type(obj).__name__}' has no memory to "
                         + (NOTHING_TO_FILL if writable else nothing_to_send(obj)))
+    return made
+
+
+cdef Hold hold_dense_message(object obj, bint writable):
+    """The same for what needs it contiguous."""
+    cdef Hold made = hold_message(obj, writable)
+    if made.type != NULL:
+        raise ValueError(f"buf: '{type(obj).__name__}' is not contiguous (C order){instead(writable)}")
     return made

@@ -77,6 +77,10 @@ cdef extern from "<wherry/mem.h>" nogil:
     wh_status wh_mem_copy(void *dst, wh_mem_kind dst_kind, const void *src, wh_mem_kind src_kind,
                           size_t size)
 
+cdef extern from "<wherry/type.h>" nogil:
+    ctypedef struct wh_type:
+        pass
+
 cdef extern from "<wherry/request.h>" nogil:
     ctypedef struct wh_request:
         pass
@@ -110,6 +114,7 @@ cdef extern from "<wherry/request.h>" nogil:
         void *arg
         wh_result *result
         const wh_allocator *allocator
+        const wh_type *type
     wh_status wh_request_wait(wh_request *req, int timeout_ms)
     const char *wh_request_error(const wh_request *req)
     void wh_request_cancel(wh_request *req)
@@ -235,6 +240,7 @@ cdef extern from "<wherry/object.h>" nogil:
         size_t size
         wh_mem_kind mem
         int device
+        const wh_type *type
     wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size,
                              const wh_frame *frames, size_t count, size_t frame_size,
                              uint64_t tag, const wh_op_opts *opts, wh_request **req)
@@ -384,8 +390,6 @@ cdef extern from "_park.h" nogil:
     bint park_linger(wh_worker *worker, uint64_t until_ns)
 
 cdef extern from "<wherry/type.h>" nogil:
-    ctypedef struct wh_type:
-        pass
     ctypedef enum wh_type_id:
         WH_TYPE_BYTE
         WH_TYPE_IDS

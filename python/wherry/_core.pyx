@@ -167,6 +167,7 @@ def statuses():
 include "_memory.pxi"
 include "_type.pxi"
 include "_make.pxi"
+include "_strided.pxi"
 include "_pack.pxi"
 include "_runs.pxi"
 include "_reduce.pxi"

@@ -59,10 +59,10 @@ cdef class DeviceMemory:
 def copy_memory(to, source):
     """Copies the bytes of `source` to the beginning of `to`, between any two kinds of memory.
 
-    Both are what ``Endpoint.send`` takes; `to` must be writable.  Returns their number, when they
+    Both are what ``Endpoint.send`` takes, if it is contiguous; `to` must be writable.  Returns their number, when they
     are there.  Raises ValueError when `to` is too small.  Any thread.
     """
-    cdef Hold held_to = hold_message(to, True), held_source = hold_message(source, False)
+    cdef Hold held_to = hold_dense_message(to, True), held_source = hold_dense_message(source, False)
     if held_source.size > held_to.size:
         raise ValueError(f"copy_memory: {held_source.size} bytes do not fit into {held_to.size}")
     cdef wh_status status

@@ -84,8 +84,10 @@ cdef class Endpoint:
     def send(self, buf, tag=0, *, bint sync=False, timeout=None):
         """Sends the bytes of `buf` as one message.
 
-        buf: bytes, bytearray, memoryview, numpy array, or anything with contiguous memory: the
-            buffer protocol, ``__cuda_array_interface__``, ``__array_interface__`` or DLPack.
+        buf: bytes, bytearray, memoryview, numpy array, or anything with memory: the buffer
+            protocol, ``__cuda_array_interface__``, ``__array_interface__`` or DLPack.  Of any
+            strides: the elements travel in C order of their indices, whatever their order in
+            memory, and nobody has to make them contiguous first.
         sync: done only when a receive has matched it; otherwise when `buf` may be changed again.
         timeout: seconds after which it ends with TimedOutError.
 
@@ -100,12 +102,11 @@ cdef class Endpoint:
         cdef Request op = w.begin(OP_SEND)
         cdef wh_status status
         hold_into(op, buf, False)
-        status = wh_tag_send(self.open(), op.view.buf, op.view.len, tag,
+        status = wh_tag_send(self.open(), op.view.buf, op.amount(), tag,
                              w.options(op, timeout_ms, flags), &op.handle)
         if status == WH_OK and not w.must_yield():
             # The operation was not needed; the next one takes it.
-            PyBuffer_Release(&op.view)
-            op.held = False
+            op.let_go()
             if op.keep is not None:
                 op.keep = None
             w.spare = op
@@ -118,6 +119,8 @@ cdef class Endpoint:
         """Receives the next message whose tag fits into `buf`, which must be writable.
 
         A message fits when ``message.tag & mask == tag & mask``: by default, when the tag is `tag`.
+
+        buf: as for ``send``; elements that overlap cannot be received into.
 
         Gives the bytes of the message, which may be fewer than `buf` holds.  Raises TruncatedError
         when they are more (``size`` says how many; `buf` holds the beginning), ClosedError when
@@ -133,14 +136,15 @@ cdef class Endpoint:
         op.tag = tag
         if w.cancels():
             return w.withdrawn(op, self)
-        return w.started(op, wh_tag_recv(self.open(), op.view.buf, op.view.len, tag, mask,
+        return w.started(op, wh_tag_recv(self.open(), op.view.buf, op.amount(), tag, mask,
                                          w.options(op, timeout_ms, 0), &op.handle), self)
 
     def send_obj(self, obj, tag=0, *, timeout=None):
         """Sends an object, or a list or tuple of them, as one message for ``recv_obj``.
 
-        obj: what ``send`` takes.  What arrives is of the same kind: bytes as bytes, a numpy array
-            as a numpy array of the same type and shape, other memory as a memoryview.
+        obj: what ``send`` takes.  What arrives is of the same kind and
+            contiguous: bytes as bytes, a numpy array as a numpy array of the same type and shape,
+            other memory as a memoryview.
 
         Gives None.
         """
@@ -149,8 +153,8 @@ cdef class Endpoint:
     def recv_obj(self, tag=0, mask=ALL, *, into=None, timeout=None, allocator=None, threshold=0):
         """Receives the next object whose tag fits, and allocates what it needs.
 
-        into: a writable buffer, or a list of them, for the object's parts; None among them:
-            allocate.  A given buffer is returned as that part.
+        into: a writable buffer, or a list of them, for the object's parts, of any strides; None
+            among them: allocate.  A given buffer is returned as that part.
         allocator: who gives the memory of all other parts, of any kind of memory, that have at
             least `threshold` bytes; as ``Worker.set_allocator``, for this receive.
 
@@ -189,6 +193,7 @@ cdef class Endpoint:
     def am_send(self, id, buf=b"", header=b"", *, timeout=None):
         """Sends an active message: the handler that the peer's worker has for `id` is called.
 
+        buf: as for ``send``.
         header: at most 1,024 bytes.
 
         Gives None, when `buf` may be changed again.
@@ -204,7 +209,7 @@ cdef class Endpoint:
                           f"{<int>WH_AM_HEADER_MAX}; what is more goes into buf", "am_send")
         cdef Request op = w.begin(OP_AM_SEND)
         hold_into(op, buf, False)
-        return w.started(op, wh_am_send(self.open(), number, first, size, op.view.buf, op.view.len,
+        return w.started(op, wh_am_send(self.open(), number, first, size, op.view.buf, op.amount(),
                                         w.options(op, timeout_ms, 0), &op.handle), self)
 
     def probe(self, tag=0, mask=ALL):
@@ -438,10 +443,14 @@ DONE.finished = True
 
 cdef int hold_into(Request op, object buf, bint writable) except -1:
     """Gives an operation its buffer: in `view`, whatever it came by."""
-    if get_buffer(buf, &op.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE) == 0:
-        op.held = True
-        return check_elements(buf, &op.view, "buf")
-    return hold_other(op, buf, writable)
+    if get_buffer(buf, &op.view, PyBUF_STRIDES | (PyBUF_WRITABLE if writable else 0)) < 0:
+        return hold_other(op, buf, writable)
+    op.held = True
+    check_elements(buf, &op.view, "buf")
+    if not is_dense(&op.view):
+        op.layout = layout_of_view(buf, &op.view, writable)
+        op.elements = 1
+    return 0
 
 
 cdef int hold_other(Request op, object buf, bint writable) except -1:
@@ -453,6 +462,8 @@ cdef int hold_other(Request op, object buf, bint writable) except -1:
     op.view.buf = other.data
     op.view.len = other.size
     op.held = True
+    op.layout = wh_type_retain(other.type)
+    op.elements = other.count
     return 0
 
 

@@ -13,7 +13,6 @@
 MAGIC = b"WPY\1"
 
 cdef enum:
-    DIMS_MAX = 64
     NOTHINGS_MAX = 1 << 20  # elements of no size: no memory bounds how many a peer can name
 
 
@@ -86,7 +85,8 @@ cdef bytes describe(object obj, Hold hold):
 
 cdef void set_frame(wh_frame *frame, Hold hold):
     frame.data = hold.data
-    frame.size = hold.size
+    frame.size = hold.amount()
+    frame.type = hold.type
     frame.mem = WH_MEM_AUTO if hold.device else WH_MEM_HOST
 
 

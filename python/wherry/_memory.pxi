@@ -11,6 +11,8 @@ cdef extern from "Python.h":
     PyTypeObject PyBytes_Type, PyByteArray_Type, PyMemoryView_Type
     PyTypeObject *Py_TYPE(object obj)
     PyObject *PyErr_Occurred()
+    enum:
+        PyBUF_INDIRECT
     # As the C functions are: the error stays set, for the caller to look at.
     int get_buffer "PyObject_GetBuffer"(object obj, Py_buffer *view, int flags)
     uint64_t as_bits "PyLong_AsUnsignedLongLong"(object value)
@@ -110,11 +112,23 @@ cdef refuse(object obj, str name, int flags):
         else:
             PyBuffer_Release(&view)
             raise TypeError(f"{name}: '{kind}' is read-only")
+    if get_buffer(obj, &view, PyBUF_INDIRECT) < 0:
+        PyErr_Clear()
+    else:
+        pointers = view.suboffsets != NULL
+        PyBuffer_Release(&view)
+        if pointers:
+            raise has_suboffsets(obj, name)
     if not flags & PyBUF_STRIDES:
         # A memoryview that was released and the like refuse this, too, and say why.
         PyObject_GetBuffer(obj, &view, PyBUF_STRIDES)
         PyBuffer_Release(&view)
         raise ValueError(f"{name}: '{kind}' is not contiguous (C order){instead(flags & PyBUF_WRITABLE)}")
+
+
+cdef object has_suboffsets(object obj, str name):
+    return TypeError(f"{name}: '{type(obj).__name__}' is an array of pointers to its rows (suboffsets), which no "
+                     "type describes; give the rows one by one, or bytes() of a memoryview of it")
 
 
 cdef Memory hold(object obj, str name, int flags):

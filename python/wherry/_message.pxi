@@ -66,8 +66,8 @@ cdef class Message:
         op.tag = self.number
         if w.cancels():
             return w.withdrawn(op, w)
-        status = wh_message_recv(self.c, op.view.buf, op.view.len, w.options(op, timeout_ms, 0),
-                                 &op.handle)
+        status = wh_message_recv(self.c, op.view.buf, op.amount(),
+                                 w.options(op, timeout_ms, 0), &op.handle)
         if status >= 0:
             self.c = NULL
         return w.started(op, status, w if self.ep is None else self.ep)

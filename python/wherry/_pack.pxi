@@ -20,17 +20,11 @@ cdef unsigned flags_of(object hint) except *:
 cdef Type bytes_of(Memory memory):
     """The type that stands for all bytes of a buffer, elements in C order."""
     cdef Py_buffer *view = &memory.view
-    cdef wh_type *item = NULL
     cdef wh_type *made = NULL
-    cdef const wh_type *byte = wh_type_basic(WH_TYPE_BYTE)
-    if PyBuffer_IsContiguous(view, b"C"):
-        check(wh_type_create_contig(view.len, byte, &made))
+    if is_dense(view):
+        check(wh_type_create_contig(view.len, wh_type_basic(WH_TYPE_BYTE), &made))
         return wrap(made)
-    check(wh_type_create_contig(view.itemsize, byte, &item))
-    cdef Type held = wrap(item)
-    check(wh_type_create_strided(view.ndim, <const int64_t *>view.shape,
-                                 <const int64_t *>view.strides, held.c, &made))
-    return wrap(made)
+    return wrap(array_type(view.ndim, view.shape, view.strides, view.itemsize))
 
 
 cdef class Layout:
@@ -44,28 +38,34 @@ cdef class Layout:
 
 cdef Layout lay(object buf, str name, Type type, object count, object origin, bint writable):
     cdef Layout made = Layout.__new__(Layout)
-    cdef wh_type_info *info
-    cdef int128 low, high, last
     cdef int64_t n = size_of(count, "count"), start = whole(origin, "origin")
     made.memory = hold_strided(buf, name, writable)
     made.type = type if type is not None else bytes_of(made.memory)
     made.count = n
     made.origin = made.memory.address() + start
-    info = made.type.info()
-    last = <int128>info.packed_size * n
+    made.total = packed_within(made.type, n, start, made.memory.low, made.memory.high, name)
+    return made
+
+
+cdef int64_t packed_within(Type type, int64_t n, int64_t start, int64_t first, int64_t end,
+                           str name) except -1:
+    """The packed bytes of `n` elements at `start`, all of which must lie from byte `first` to byte
+    `end` of a buffer."""
+    cdef wh_type_info *info = type.info()
+    cdef int128 low, high, last = <int128>info.packed_size * n
     if last > <int128>0x7fffffffffffffff:
         raise ValueError(f"count is {n}: there are more than 2^63 packed bytes")
-    made.total = <int64_t>last
-    if made.total == 0:
-        return made
+    cdef int64_t total = <int64_t>last
+    if total == 0:
+        return 0
     last = <int128>info.extent * (n - 1)
     low = <int128>start + info.true_lb + (last if last < 0 else 0)
     high = <int128>start + info.true_lb + info.true_extent + (last if last > 0 else 0)
-    if low < made.memory.low or high > made.memory.high:
+    if low < first or high > end:
         raise ValueError(
-            f"{n} x {made.type!r} at origin {start} needs bytes {number(low)} to {number(high)} of "
-            f"{name}, which has {made.memory.low} to {made.memory.high}")
-    return made
+            f"{n} x {type!r} at origin {start} needs bytes {number(low)} to {number(high)} of "
+            f"{name}, which has {first} to {end}")
+    return total
 
 
 cdef object number(int128 value):

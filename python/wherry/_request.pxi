@@ -101,6 +101,8 @@ cdef class Request:
     cdef Worker worker
     cdef object target        # the endpoint or worker that it was started on
     cdef Py_buffer view       # of a plain buffer; `held` says whether there is one
+    cdef wh_type *layout      # of it; NULL: its bytes lie one behind the other
+    cdef size_t elements      # of the layout
     cdef object keep          # whatever else must live until the end
     cdef object value, error  # how it ended
     cdef object done_fn, done_context, more_done  # callbacks, usually one
@@ -115,8 +117,23 @@ cdef class Request:
     def __dealloc__(self):
         if self.handle != NULL:
             wh_request_free(self.handle)
-        if self.held:
-            PyBuffer_Release(&self.view)
+        self.let_go()
+
+    # amount is the size that goes to the engine: bytes, or elements of the layout.
+    @cython.final
+    cdef inline size_t amount(self):
+        return self.view.len if self.layout == NULL else self.elements
+
+    # let_go gives back the buffer and its layout.
+    @cython.final
+    cdef inline void let_go(self):
+        if not self.held:
+            return
+        self.held = False
+        PyBuffer_Release(&self.view)
+        if self.layout != NULL:
+            wh_type_release(self.layout)
+            self.layout = NULL
 
     def __await__(self):
         return self
@@ -222,9 +239,7 @@ cdef class Request:
             self.rare.given = None
             self.rare.allocator = None
         self.free_handle()
-        if self.held:
-            self.held = False
-            PyBuffer_Release(&self.view)
+        self.let_go()
         return 0
 
     # conclude works out what came of it; nothing but its size, of a message that was sent or received.
@@ -297,7 +312,7 @@ cdef class Request:
             if allocator is None:
                 return hold_frame(part)
             made = allocator(part)
-            hold = hold_message(made, True)
+            hold = hold_dense_message(made, True)
             check_memory(hold, part)
         except Exception as error:
             self.rare.reason = error

@@ -152,7 +152,7 @@ cdef RegisteredMemory alloc_memory(Context ctx, size_t size, str access):
 cdef RegisteredMemory register_memory(Context ctx, object buf, str access):
     cdef RegisteredMemory made = new_memory(ctx)
     cdef unsigned rights = access_of(access)
-    made.hold = hold_message(buf, rights != WH_MR_READ)
+    made.hold = hold_dense_message(buf, rights != WH_MR_READ)
     must(wh_mr_register(ctx.c, made.hold.data, made.hold.size, WH_MEM_AUTO, rights, &made.c),
          "register", "register: 0 bytes" if made.hold.size == 0 else None)
     return made
@@ -189,7 +189,7 @@ cdef class RemoteMemory:
     def put(self, buf, offset=0, *, timeout=None):
         """Writes the bytes of `buf` to `offset` of the peer's memory.
 
-        buf: what ``Endpoint.send`` takes.
+        buf: what ``Endpoint.send`` takes; its elements are written one behind the other.
 
         Gives None, when `buf` may be changed again; ``Endpoint.flush`` says when they are there.
         Raises BoundsError, DeniedError (the key does not allow it), RemoteKeyError (its owner has
@@ -200,11 +200,13 @@ cdef class RemoteMemory:
         cdef uint64_t at = size_of(offset, "offset")
         cdef Request op = w.begin(OP_PUT)
         hold_into(op, buf, False)
-        return w.started(op, wh_put(self.open(), at, op.view.buf, op.view.len,
+        return w.started(op, wh_put(self.open(), at, op.view.buf, op.amount(),
                                     w.options(op, timeout_ms, 0), &op.handle), self.endpoint)
 
     def get(self, buf, offset=0, *, timeout=None):
-        """Fills `buf`, which must be writable, from `offset` of the peer's memory.
+        """Fills `buf`, which must be writable, from `offset` of the peer's memory on.
+
+        buf: what ``Endpoint.recv`` takes.
 
         Gives None, when the bytes are here.  Raises what ``put`` does.
         """
@@ -213,7 +215,7 @@ cdef class RemoteMemory:
         cdef uint64_t at = size_of(offset, "offset")
         cdef Request op = w.begin(OP_GET)
         hold_into(op, buf, True)
-        return w.started(op, wh_get(self.open(), at, op.view.buf, op.view.len,
+        return w.started(op, wh_get(self.open(), at, op.view.buf, op.amount(),
                                     w.options(op, timeout_ms, 0), &op.handle), self.endpoint)
 
     def atomic(self, str kind not None, offset, operand, *, compare=0, size=8,

@@ -120,6 +120,7 @@ cdef class Worker(Driven):
         self.opts.arg = &op.c
         self.opts.timeout_ms = timeout_ms
         self.opts.flags = flags
+        self.opts.type = op.layout
         # A plain buffer is the CPU's; of others the engine finds out, which has its price.
         self.opts.mem = WH_MEM_HOST if op.keep is None else WH_MEM_AUTO
         return &self.opts
@@ -284,7 +285,7 @@ cdef class Worker(Driven):
         if self.cancels():
             return self.withdrawn(op, self)
         return self.started(op, wh_worker_tag_recv(
-            self.c, op.view.buf, op.view.len, op.tag, compared, self.options(op, timeout_ms, 0),
+            self.c, op.view.buf, op.amount(), op.tag, compared, self.options(op, timeout_ms, 0),
             &op.handle), self)
 
     def recv_obj(self, tag=0, mask=ALL, *, into=None, timeout=None, allocator=None, threshold=0):
