@@ -14,7 +14,7 @@ import copy, wherry._core as core
 for name, made in sorted(vars(core).items()):
     if not isinstance(made, type) or made.__module__ != "wherry._core":
         continue
-    if name in ("Context", "Worker", "DeviceMemory", "Cursor", "Accumulator"):
+    if name in ("Context", "Worker", "DeviceMemory", "Cursor", "Accumulator", "View"):
         continue
     if issubclass(made, tuple) or "__dict__" in dir(made) or issubclass(made, Exception):
         continue

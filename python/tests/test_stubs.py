@@ -13,7 +13,7 @@ HERE = pathlib.Path(__file__).parents[2]
 PACKAGE = HERE / "python" / "wherry"
 CLASSES = [wherry.Context, wherry.Endpoint, wherry.Listener, wherry.RegisteredMemory,
            wherry.RemoteMemory, wherry.Request, wherry.Worker, wherry.Frame, wherry.Message,
-           wherry.DeviceMemory, _core.Type, _core.Cursor, _core.Accumulator]
+           wherry.DeviceMemory, _core.Type, _core.Cursor, _core.Accumulator, _core.View]
 # Attributes that are stored, which the class's own docstring names.
 FIELDS = {"context", "endpoint", "loop", "worker"}
 

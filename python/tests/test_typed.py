@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages of arrays that are not contiguous: what arrives, and what stays untouched."""
+"""Messages of arrays that are not contiguous, and of types: what arrives, and what stays untouched."""
 import array
 import asyncio
 import contextlib
@@ -331,6 +331,16 @@ class Devices(LoopCase):
             with self.assertRaisesRegex(ValueError, "not contiguous"):
                 wherry.register(ArrayOnDevice(memory, (8,), (4,)))
 
+    async def test_types(self):
+        memory = wherry.DeviceMemory(64, "sim")
+        wherry.copy_memory(memory, bytes(range(64)))
+        async with pair(None, wherry.Worker()) as (a, b):
+            got = bytearray(8)
+            await asyncio.gather(b.recv(got), a.send(memory, type=t.vector(8, 1, 8, t.BYTE), origin=3))
+            self.assertEqual(got, bytes(range(3, 64, 8)))
+            with self.assertRaisesRegex(ValueError, "needs bytes 8 to 65 of buf, which has 0 to 64"):
+                a.send(memory, type=t.vector(8, 1, 8, t.BYTE), origin=8)
+
 
 class SubOffsets(unittest.TestCase):
     """Rows behind pointers, as imaging libraries have them."""
@@ -421,39 +431,181 @@ class MemoryViews(LoopCase):
             room.append(1)
 
 
-class Allocators(LoopCase):
-    async def test_give_contiguous_memory(self):
+class Types(LoopCase):
+    COLUMN = t.vector(8, 1, 8, t.INT16)  # of a matrix of 8 x 8
+
+    def matrix(self):
+        return array.array("h", range(64))
+
+    async def test_calls(self):
+        for lane in LANES:
+            async with lane_pair(lane) as (a, b):
+                source, got = self.matrix(), array.array("h", bytes(16))
+                await asyncio.gather(b.recv(got), a.send(source, type=self.COLUMN, origin=4))
+                self.assertEqual(got, source[2::8])
+                to = array.array("h", bytes(128))
+                op = b.recv(to, 1, type=self.COLUMN, origin=6)
+                await asyncio.gather(op, a.send(got, 1, sync=True))
+                self.assertEqual((to[3::8], sum(to)), (got, sum(got)))
+                self.assertEqual((op.size, await op), (16, 16))
+                to = array.array("h", bytes(128))
+                await asyncio.gather(b.worker.recv(to, 2, type=self.COLUMN), a.send(got, 2))
+                self.assertEqual(to[::8], got)
+                await a.send(got, 3)
+                await a.flush()
+                to = array.array("h", bytes(128))
+                await b.take(3).recv(to, type=self.COLUMN, origin=14)
+                self.assertEqual(to[7::8], got)
+
+    async def test_active_messages_and_one_sided(self):
         async with pair(None, wherry.Worker()) as (a, b):
-            with self.assertRaises(wherry.RejectedError) as caught:
-                await asyncio.wait_for(asyncio.gather(
-                    b.recv_obj(allocator=lambda part: memoryview(bytearray(32))[::2]), a.send_obj(b"12345678")), LIMIT)
-            self.assertIn("not contiguous", str(caught.exception.__cause__))
+            came = asyncio.Queue()
+            b.worker.set_am(1, lambda ep, header, payload: came.put_nowait(payload))
+            source = self.matrix()
+            await a.am_send(1, source, type=self.COLUMN, origin=2)
+            self.assertEqual(await came.get(), source[1::8].tobytes())
+            with wherry.alloc(64) as memory, b.open_key(memory.key) as remote:
+                await remote.put(source, 16, type=self.COLUMN, origin=10)
+                await b.flush()
+                with memoryview(memory) as there:
+                    self.assertEqual(there[16:32], source[5::8].tobytes())
+                to = array.array("h", bytes(128))
+                await remote.get(to, 16, type=self.COLUMN)
+                self.assertEqual(to[::8], source[5::8])
+
+    async def test_counts(self):
+        # Four bytes of sixteen, so often: columns one and two of eight, row by row.
+        pairs = t.resized(t.contig(2, t.INT16), 0, 16)
+        async with pair(None, wherry.Worker()) as (a, b):
+            source = self.matrix()
+            for count in (0, 1, 8):
+                got = array.array("h", bytes(4 * count))
+                await asyncio.gather(b.recv(got), a.send(source, type=pairs, count=count, origin=2))
+                self.assertEqual(got.tolist(), [8 * i + j for i in range(count) for j in (1, 2)])
+
+    async def test_frames(self):
+        for lane in LANES:
+            async with lane_pair(lane) as (a, b):
+                source = self.matrix()
+                views = [t.View(source, self.COLUMN, origin=2 * i) for i in range(8)]
+                got, _ = await asyncio.gather(b.recv_obj(), a.send_obj([*views, b"end"]))
+                self.assertEqual(got, [source[i::8].tobytes() for i in range(8)] + [b"end"])
+                to = array.array("h", bytes(128))
+                places = [t.View(to, self.COLUMN, origin=2 * i) for i in range(8)]
+                rows = [source[8 * i:8 * i + 8] for i in range(8)]
+                got, _ = await asyncio.gather(b.recv_obj(into=places), a.send_obj(rows))
+                self.assertIs(got[3], places[3])
+                self.assertEqual([to[i::8] for i in range(8)], rows)
+                with self.assertRaises(wherry.TruncatedError):
+                    await asyncio.gather(b.recv_obj(into=[places[0]]), a.send_obj([source]))
+
+    async def test_views_are_buffers_of_every_call(self):
+        view = t.View(self.matrix(), self.COLUMN)
+        async with pair(None, wherry.Worker()) as (a, b):
+            to = t.View(array.array("h", bytes(128)), self.COLUMN, origin=2)
+            await carry(a, b, view, to)
+            self.assertEqual(to.buf[1::8], view.buf[::8])
+        self.assertEqual((view.type, view.count, view.origin), (self.COLUMN, 1, 0))
+        self.assertRegex(repr(view), r"<View of 1 x <.*vector: 16 bytes> in 'array'>")
+
+    async def test_elements_are_compared(self):
+        async with pair(None, wherry.Worker()) as (a, b):
+            numbers, to = array.array("d", range(4)), array.array("q", bytes(64))
+            refused, _ = await asyncio.gather(
+                b.recv(to, type=t.INT64, count=4), a.send(numbers, type=t.DOUBLE, count=4), return_exceptions=True)
+            self.assertIsInstance(refused, wherry.ElementsError)
+            self.assertEqual(to.tobytes(), bytes(64))
+            # The elements of an array are bytes, with and without strides.
+            await carry(a, b, t.View(numbers, t.DOUBLE, 4), memoryview(to)[::2])
+            self.assertEqual(array.array("d", to.tobytes())[::2], numbers)
+            await carry(a, b, memoryview(to)[::2], t.View(numbers, t.DOUBLE, 4))
+            self.assertEqual(numbers.tolist(), [0, 1, 2, 3])
+
+    @unittest.skipUnless(np, "numpy is not installed")
+    async def test_padding_is_left_out(self):
+        points = np.zeros(100, np.dtype([("id", "i4"), ("place", "f8", (3,))], align=True))
+        points["id"] = range(100)
+        some = points[::-10]
+        async with pair(None, wherry.Worker()) as (a, b):
+            got, into = np.zeros(10, [("id", "i4"), ("place", "f8", (3,))]), np.zeros(10, points.dtype)
+            self.assertEqual(await carry(a, b, t.View(some, t.from_array(some)), got), 280)
+            self.assertEqual(got["id"].tolist(), some["id"].tolist())
+            await carry(a, b, got, into, type=t.from_array(into))
+            self.assertEqual(into["id"].tolist(), some["id"].tolist())
+
+    async def test_what_cannot_be(self):
+        source = self.matrix()
+        async with pair(None, wherry.Worker()) as (a, b):
+            for call, error, text in (
+                    (lambda: a.send(source, type=self.COLUMN, origin=16), ValueError,
+                     "1 x .*vector: 16 bytes> at origin 16 needs bytes 16 to 130 of buf, which has 0 to 128"),
+                    (lambda: b.recv(source, type=self.COLUMN, origin=-2), ValueError, "needs bytes -2 to"),
+                    (lambda: a.send(memoryview(source)[::-1], type=self.COLUMN), ValueError,
+                     "needs bytes 0 to 114 of buf, which has -126 to 2"),
+                    (lambda: a.send(source, type=t.INT16, count=65), ValueError, "0 to 130 of buf"),
+                    (lambda: a.send(source, type=t.INT16, count=1 << 62), ValueError, "2.63 packed"),
+                    (lambda: a.send(source, type=t.INT16, count=-1), ValueError, "count is -1"),
+                    (lambda: a.send(source, type=t.INT16, count=1.0), TypeError, "an integer is needed"),
+                    (lambda: a.send(source, type="i4"), TypeError, "type"),
+                    (lambda: a.send(source, count=2), TypeError, "go with a type"),
+                    (lambda: b.recv(source, origin=2), TypeError, "go with a type"),
+                    (lambda: b.recv(b"12345678", type=t.INT), TypeError, "'bytes' is read-only"),
+                    (lambda: a.send("text", type=t.INT), TypeError, "'str' has no memory"),
+                    (lambda: t.View(t.View(source, t.INT), t.INT), TypeError, "View of a View"),
+                    (lambda: t.View(source, None), TypeError, "type"),
+                    (lambda: wherry.register(t.View(source, self.COLUMN)), ValueError, "not contiguous"),
+                    (lambda: wherry.copy_memory(t.View(source, self.COLUMN), b""), ValueError, "not contiguous")):
+                with self.subTest(text=text), self.assertRaisesRegex(error, text):
+                    call()
+            await carry(a, b, memoryview(source)[::-1], bytearray(128))
+
+    async def test_allocators_give_contiguous_memory(self):
+        async with pair(None, wherry.Worker()) as (a, b):
+            for given in (memoryview(bytearray(32))[::2], t.View(self.matrix(), self.COLUMN)):
+                with self.assertRaises(wherry.RejectedError) as caught:
+                    await asyncio.wait_for(asyncio.gather(
+                        b.recv_obj(allocator=lambda part: given), a.send_obj(b"12345678")), LIMIT)
+                self.assertIn("not contiguous", str(caught.exception.__cause__))
 
 
 class Lifetimes(LoopCase):
     async def test_nothing_is_kept(self):
-        source, room = bytearray(64), bytearray(64)
+        column, source, room = t.vector(8, 1, 8, t.BYTE), bytearray(64), bytearray(64)
+        view = t.View(source, column)
 
         async def each(a, b):
             with memoryview(source) as whole, memoryview(room) as there, whole[::2] as half, there[1::2] as to:
                 await carry(a, b, half, to)
-                await asyncio.gather(b.recv_obj(into=[to, half]), a.send_obj([half, to]))
+                await carry(a, b, view, t.View(room, column))
+                await asyncio.gather(b.recv_obj(into=[to, view]), a.send_obj([half, view]))
                 with contextlib.suppress(TypeError):
                     a.send_obj([half, 5])
                 with contextlib.suppress(wherry.TruncatedError):
                     await carry(a, b, whole, to)
+                with contextlib.suppress(ValueError):
+                    a.send(source, type=column, origin=60)
 
         async with pair(None, wherry.Worker()) as (a, b):
             for _ in range(50):
                 await each(a, b)
-            counts = [sys.getrefcount(each) for each in (source, room)]
+            counts = [sys.getrefcount(each) for each in (column, source, room, view)]
             blocks = sys.getallocatedblocks()
             for _ in range(500):
                 await each(a, b)
-            self.assertEqual([sys.getrefcount(each) for each in (source, room)], counts)
+            self.assertEqual([sys.getrefcount(each) for each in (column, source, room, view)], counts)
             self.assertLess(sys.getallocatedblocks() - blocks, 200)
         source.append(1)  # nobody holds them
         room.append(1)
+
+    async def test_types_that_go_while_they_are_used(self):
+        async with pair(None, wherry.Worker()) as (a, b):
+            source, room = bytearray(range(256)) * (1 << 14), bytearray(1 << 21)
+            count = 1 << 21
+            op = a.send(source, type=t.vector(count, 1, 2, t.BYTE))
+            for n in range(2, 100):  # other types come to where it was
+                t.vector(n, 1, n, t.BYTE).commit()
+            await asyncio.gather(op, b.recv(room))
+            self.assertEqual(room, source[::2])
 
 
 class Threads(LoopCase):
@@ -462,8 +614,9 @@ class Threads(LoopCase):
         async with pair(None, worker) as (a, b):
             def send(tag):
                 for size in (8, 300, 50_000):
-                    for _ in range(2):
-                        a.send(memoryview(bytes([tag]) * 2 * size)[::2], tag).result(LIMIT)
+                    source = bytes([tag]) * 2 * size
+                    a.send(memoryview(source)[::2], tag).result(LIMIT)
+                    a.send(source, tag, type=t.vector(size, 1, 2, t.BYTE)).result(LIMIT)
 
             loop = asyncio.get_running_loop()
             sending = [loop.run_in_executor(None, send, tag) for tag in range(1, 5)]

@@ -23,6 +23,20 @@ async def conversations(ep: wherry.Endpoint) -> None:
         assert_type(await message.recv(bytearray(message.size)), int)
 
 
+async def layouts(ep: wherry.Endpoint, remote: wherry.RemoteMemory) -> None:
+    buf = bytearray(64)
+    column = wherry.types.vector(8, 1, 8, wherry.types.BYTE)
+    assert_type(await ep.send(buf, type=column, origin=2), None)
+    assert_type(await ep.recv(buf, 1, type=wherry.types.INT, count=16), int)
+    view = wherry.types.View(buf, column, origin=2)
+    assert_type((view.type, view.count, view.origin), "tuple[wherry.types.Type, int, int]")
+    await ep.send_obj([view, b"x"])
+    assert_type(await ep.recv_obj(into=[view]), Any)
+    assert_type(await remote.put(view), None)
+    assert_type(await remote.get(buf, type=column), None)
+    await ep.am_send(1, buf, type=column)
+
+
 async def habits(ep: wherry.Endpoint, listener: wherry.Listener, worker: wherry.Worker) -> None:
     op = ep.recv(bytearray(1))
     done, pending = await asyncio.wait({op}, timeout=0.1)

@@ -223,7 +223,10 @@ cdef bint give_buffer(object obj, Py_buffer *view, bint writable):
 
 cdef Hold hold_message(object obj, bint writable):
     """The memory of a message.  Raises TypeError or ValueError that say what is wrong with it."""
-    cdef Hold made = Hold.__new__(Hold)
+    cdef Hold made
+    if isinstance(obj, View):
+        return hold_view(obj, writable)
+    made = Hold.__new__(Hold)
     if PyObject_CheckBuffer(obj):
         if not give_buffer(obj, &made.view, writable):
             # Of a class that has both, one object may be on a device.

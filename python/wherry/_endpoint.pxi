@@ -81,21 +81,24 @@ cdef class Endpoint:
             self.c = NULL
             wh_endpoint_abort(c)
 
-    def send(self, buf, tag=0, *, bint sync=False, timeout=None):
+    def send(self, buf, tag=0, *, bint sync=False, Type type=None, count=1, origin=0,
+             timeout=None):
         """Sends the bytes of `buf` as one message.
 
         buf: bytes, bytearray, memoryview, numpy array, or anything with memory: the buffer
             protocol, ``__cuda_array_interface__``, ``__array_interface__`` or DLPack.  Of any
             strides: the elements travel in C order of their indices, whatever their order in
             memory, and nobody has to make them contiguous first.
+        type, count, origin: what is sent is `count` elements of `type` instead, whose origin is
+            `origin` bytes from the first element of `buf`: their packed bytes.
         sync: done only when a receive has matched it; otherwise when `buf` may be changed again.
         timeout: seconds after which it ends with TimedOutError.
 
         Gives None.  Raises TypeError or ValueError for a buffer that cannot be sent, ClosedError,
         PeerError.
         """
-        return self.start_send(buf, bits_of(tag, "tag"), WH_OP_SYNC if sync else 0,
-                               milliseconds(timeout))
+        return self.start_send(seen_as(buf, type, count, origin), bits_of(tag, "tag"),
+                               WH_OP_SYNC if sync else 0, milliseconds(timeout))
 
     cdef Request start_send(self, object buf, uint64_t tag, uint32_t flags, int32_t timeout_ms):
         cdef Worker w = self.worker
@@ -115,19 +118,19 @@ cdef class Endpoint:
         op.tag = tag
         return w.started(op, status, self)
 
-    def recv(self, buf, tag=0, mask=ALL, *, timeout=None):
+    def recv(self, buf, tag=0, mask=ALL, *, Type type=None, count=1, origin=0, timeout=None):
         """Receives the next message whose tag fits into `buf`, which must be writable.
 
         A message fits when ``message.tag & mask == tag & mask``: by default, when the tag is `tag`.
 
-        buf: as for ``send``; elements that overlap cannot be received into.
+        buf, type, count, origin: as for ``send``; elements that overlap cannot be received into.
 
         Gives the bytes of the message, which may be fewer than `buf` holds.  Raises TruncatedError
         when they are more (``size`` says how many; `buf` holds the beginning), ClosedError when
         the peer has closed, PeerError when it was lost, TimedOutError after `timeout` seconds.
         """
-        return self.start_recv(buf, bits_of(tag, "tag"), bits_of(mask, "mask"),
-                               milliseconds(timeout))
+        return self.start_recv(seen_as(buf, type, count, origin), bits_of(tag, "tag"),
+                               bits_of(mask, "mask"), milliseconds(timeout))
 
     cdef Request start_recv(self, object buf, uint64_t tag, uint64_t mask, int32_t timeout_ms):
         cdef Worker w = self.worker
@@ -142,7 +145,7 @@ cdef class Endpoint:
     def send_obj(self, obj, tag=0, *, timeout=None):
         """Sends an object, or a list or tuple of them, as one message for ``recv_obj``.
 
-        obj: what ``send`` takes.  What arrives is of the same kind and
+        obj: what ``send`` takes, and ``wherry.types.View``.  What arrives is of the same kind and
             contiguous: bytes as bytes, a numpy array as a numpy array of the same type and shape,
             other memory as a memoryview.
 
@@ -153,8 +156,9 @@ cdef class Endpoint:
     def recv_obj(self, tag=0, mask=ALL, *, into=None, timeout=None, allocator=None, threshold=0):
         """Receives the next object whose tag fits, and allocates what it needs.
 
-        into: a writable buffer, or a list of them, for the object's parts, of any strides; None
-            among them: allocate.  A given buffer is returned as that part.
+        into: a writable buffer, or a list of them, for the object's parts, of any strides or a
+            ``wherry.types.View``; None among them: allocate.  A given buffer is returned as that
+            part.
         allocator: who gives the memory of all other parts, of any kind of memory, that have at
             least `threshold` bytes; as ``Worker.set_allocator``, for this receive.
 
@@ -190,10 +194,10 @@ cdef class Endpoint:
         """
         return iterate_objects(self.recv_obj, tag, mask, timeout)
 
-    def am_send(self, id, buf=b"", header=b"", *, timeout=None):
+    def am_send(self, id, buf=b"", header=b"", *, Type type=None, count=1, origin=0, timeout=None):
         """Sends an active message: the handler that the peer's worker has for `id` is called.
 
-        buf: as for ``send``.
+        buf, type, count, origin: as for ``send``.
         header: at most 1,024 bytes.
 
         Gives None, when `buf` may be changed again.
@@ -208,7 +212,7 @@ cdef class Endpoint:
             raise failure(WH_EINVAL, f"am_send: the header has {size} bytes: at most "
                           f"{<int>WH_AM_HEADER_MAX}; what is more goes into buf", "am_send")
         cdef Request op = w.begin(OP_AM_SEND)
-        hold_into(op, buf, False)
+        hold_into(op, seen_as(buf, type, count, origin), False)
         return w.started(op, wh_am_send(self.open(), number, first, size, op.view.buf, op.amount(),
                                         w.options(op, timeout_ms, 0), &op.handle), self)
 

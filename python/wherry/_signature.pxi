@@ -20,6 +20,7 @@ cdef dict SIGNATURES = {
     Context: "(**options)",
     Cursor: "(buf, type=None, count=1, *, origin=0, hint=None, writable=False)",
     DeviceMemory: "(size, memory='cuda', device=0)",
+    View: "(buf, type, count=1, *, origin=0)",
     Worker: "(context=None, *, accept=None)",
     # Made by functions only.
     **{kind: "()" for kind in (Endpoint, Frame, Iteration, Listener, Message, RegisteredMemory,

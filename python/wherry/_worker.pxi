@@ -271,13 +271,13 @@ cdef class Worker(Driven):
         wh_worker_uuid(self.c, uuid)
         return (<char *>uuid)[:16]
 
-    def recv(self, buf, tag=0, mask=ALL, *, timeout=None):
+    def recv(self, buf, tag=0, mask=ALL, *, Type type=None, count=1, origin=0, timeout=None):
         """Receives the next message from any endpoint; otherwise as ``Endpoint.recv``.
 
         ``source`` of the Request says from which.
         """
         cdef Request op = self.begin(OP_RECV)
-        hold_into(op, buf, True)
+        hold_into(op, seen_as(buf, type, count, origin), True)
         op.tag = bits_of(tag, "tag")
         cdef uint64_t compared = bits_of(mask, "mask")
         cdef int32_t timeout_ms = milliseconds(timeout)

@@ -18,6 +18,7 @@ from wherry._core import (
     Accumulator,
     Cursor,
     Type,
+    View,
     accumulate,
     accumulate_into,
     contig,
@@ -113,7 +114,7 @@ FLOAT8_E4M3 = BASIC["FLOAT8_E4M3"]
 FLOAT8_E5M2 = BASIC["FLOAT8_E5M2"]
 
 __all__ = [
-    "BASIC", "Accumulator", "Cursor", "Type", "accumulate", "accumulate_into", "contig", "copy",
+    "BASIC", "Accumulator", "Cursor", "Type", "View", "accumulate", "accumulate_into", "contig", "copy",
     "darray", "dup", "external_pack", "external_size", "external_unpack", "from_array",
     "from_dtype", "from_strides", "hindexed", "hindexed_block", "hvector", "indexed",
     "indexed_block", "pack", "pack_into", "reduce_defined", "resized", "run_count", "runs",
