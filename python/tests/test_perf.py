@@ -11,6 +11,11 @@ from kit import ENV
 from wherry.perf import figures, plot
 from wherry.perf.figures import Row
 
+try:
+    import numpy as np
+except ImportError:
+    np = None
+
 LIMIT = 120
 QUICK = ("--sizes", "8", "65536", "--rounds", "100", "--repeat", "2", "--tasks", "3", "--seconds", "0.1")
 
@@ -41,6 +46,11 @@ class Running(unittest.TestCase):
             self.assertGreater(rows["tasks x3", "rate", 8, peer]["median"], 0)
         self.assertGreater(rows["send", "cost", 8, None]["min"],
                            rows["send", "cost", 8, "C call"]["min"])
+        if np:
+            for peer in (None, "copied by numpy"):
+                for test in ("columns out", "columns"):
+                    self.assertGreater(rows[test, "latency", 65536, peer]["median"], 0)
+            self.assertGreater(rows["send strided", "cost", 8, None]["min"], 0)
         self.assertLess(rows["idle x1000", "cpu", 0, None]["median"], 20)
 
     def test_unknown_peer(self):

@@ -71,6 +71,8 @@ class Session:
             yield f"bandwidth {of}", partial(self.run, ours.bandwidth, self.eps[0], size, rounds)
             yield f"streams, {of}", partial(self.run, plain.bandwidth, stream_port, size, rounds)
             yield f"blocking {of}", partial(ours.bandwidth_blocking, self.eps[2], size, rounds)
+            if size >= 1024:
+                yield f"columns {of}", partial(self.run, ours.columns, self.eps[0], size, rounds)
 
     def of_one_size(self) -> Iterator[Step]:
         args, adaptive, wait = self.args, *self.servers[:2]

@@ -16,6 +16,8 @@ BURST = 64           # sends of `cost`: few enough that none waits for credit
 PENDING = 1000       # receives of `idle`
 IDLE_SECONDS = 0.5
 TICK = 0.001         # the timer of `tasks`
+COPIED = "copied by numpy"
+LINE = 4096          # bytes of a row of `columns` that travel
 
 
 async def latency(ep: wherry.Endpoint, size: int, count: int, test: str = "async") -> List[Row]:
@@ -62,6 +64,39 @@ def bandwidth_blocking(ep: wherry.Endpoint, size: int, rounds: int) -> List[Row]
     return flow("blocking", size, count, time.perf_counter() - start)
 
 
+async def columns(ep: wherry.Endpoint, size: int, rounds: int) -> List[Row]:
+    """Every other column of an array of numpy's, and in turns the same by way of a contiguous copy:
+    sent and received into contiguous memory, and received into such columns, too."""
+    try:
+        np = importlib.import_module("numpy")
+    except ImportError:
+        return []
+    lines = max(1, size // LINE)
+    out, into = (np.zeros((lines, size // lines // 4))[:, ::2] for _ in range(2))
+    dense, count = np.zeros(out.shape), rounds_of(size, rounds)
+
+    async def whole(to: Any) -> None:
+        await ep.send(out, ECHO)
+        await ep.recv(to, ECHO)
+
+    async def copied(to: Any) -> None:
+        await ep.send(np.ascontiguousarray(out), ECHO)
+        await ep.recv(dense, ECHO)
+        if to is not dense:
+            to[...] = dense
+    rows = []
+    for test, to in (("columns out", dense), ("columns", into)):
+        times: Dict[Optional[str], List[float]] = {None: [], COPIED: []}
+        await ep.send(ORDER.pack(out.nbytes, 2 * count), ROUNDS)
+        for _ in range(count):
+            for peer, trip in ((None, whole), (COPIED, copied)):
+                start = time.perf_counter()
+                await trip(to)
+                times[peer].append(time.perf_counter() - start)
+        rows += [timed(test, "latency", size, seconds, peer) for peer, seconds in times.items()]
+    return rows
+
+
 async def burst(ep: wherry.Endpoint, out: Any) -> float:
     """Nanoseconds of a send among many that the peer throws away."""
     start = time.perf_counter_ns()
@@ -71,12 +106,13 @@ async def burst(ep: wherry.Endpoint, out: Any) -> float:
 
 
 async def cost(ep: wherry.Endpoint, bursts: int) -> List[Row]:
-    """What ``await ep.send`` of 8 bytes costs, of a numpy array if there is numpy, and the engine's
-    own call.  Bursts take turns, and the median of each counts."""
+    """What ``await ep.send`` of 8 bytes costs, of numpy arrays if there is numpy, contiguous and
+    not, and the engine's own call.  Bursts take turns, and the median of each counts."""
     answer = bytearray(1)
     buffers: Dict[str, Any] = {"send": bytes(8)}
     with contextlib.suppress(ImportError):
-        buffers["send numpy"] = importlib.import_module("numpy").zeros(8, "u1")
+        zeros = importlib.import_module("numpy").zeros
+        buffers["send numpy"], buffers["send strided"] = zeros(8, "u1"), zeros(16, "u1")[::2]
     python: Dict[str, List[float]] = {name: [] for name in buffers}
     engine: List[float] = []
     for _ in range(bursts):
