@@ -77,6 +77,13 @@ class Examples(unittest.TestCase):
             self.skipTest("numpy is not installed")
         self.assertRegex(self.run_one("parameter_server.py", 2), r"y = (2.9|3.0)\d x \+ -(1.9|2.0)")
 
+    def test_halo(self):
+        try:
+            import numpy  # noqa: F401
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        self.assertIn("36.6 degrees inside the left half, 2.9 inside the right", self.run_one("halo.py"))
+
     def test_arrays(self):
         try:
             import numpy  # noqa: F401
