@@ -2,11 +2,14 @@
 """Dask over Wherry.  Needs distributed: tests/dask_env.py makes an environment that has it."""
 import asyncio
 import gc
+import importlib.util
 import multiprocessing
 import os
+import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -32,6 +35,12 @@ except ImportError as error:
 SOON = 30  # seconds, for what takes far less
 WORK = 60  # tasks of 50 ms
 WORKERS = 24  # each of which takes something from each other one
+
+WHO_SERVES_UCX = """
+import wherry.dask
+from distributed.comm import registry
+print(type(registry.backends["ucx"]).__module__)
+"""
 
 
 @unittest.skipIf(MISSING, MISSING)
@@ -205,12 +214,20 @@ class Comms(unittest.TestCase):
             counting.cancel()
         self.assertGreater(turns, 5)
 
-    def test_ucx_is_taken_over(self):
-        import importlib.util
-        if importlib.util.find_spec("distributed_ucxx") or importlib.util.find_spec("ucp"):
+    def test_ucx_is_taken_over_where_nothing_works_behind_it(self):
+        if importlib.util.find_spec("distributed_ucxx"):
             self.skipTest("somebody else serves it here")
-        self.assertIsInstance(registry.get_backend("ucx"), wherry.dask.WherryBackend)
-
+        works = hasattr(sys.modules.get("distributed.comm.ucx"), "init_once")
+        for there in ([], ["ucp.py"]):
+            with self.subTest(there), tempfile.TemporaryDirectory() as folder:
+                for name in there:
+                    pathlib.Path(folder, name).touch()
+                ended = subprocess.run(
+                    [sys.executable, "-W", "ignore", "-c", WHO_SERVES_UCX], text=True, capture_output=True,
+                    timeout=SOON, env={**os.environ, "PYTHONPATH": os.pathsep.join([folder, *sys.path])})
+                left = works and (there or importlib.util.find_spec("ucp"))
+                self.assertEqual(ended.stdout.strip(), "distributed.comm.ucx" if left else "wherry.dask._comm",
+                                 ended.stderr)
 
     def test_preloads_of_others_stay(self):
         for argv, wanted in (([], []), (["--x"], ["--x"]), ([["--x"]], [["--x"], []])):

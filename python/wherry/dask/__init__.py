@@ -7,6 +7,7 @@ each worker near to a GPU or in a NUMA node, and a secret of its own.  Workers t
 preloaded this module, measure what they fetch from each other, and their scheduler's dashboard shows it.
 """
 import importlib.util
+import sys
 from typing import Any, List
 
 import dask.config
@@ -36,8 +37,11 @@ def _ucx_is_free() -> bool:
     if importlib.util.find_spec("distributed_ucxx"):
         return False
     there = registry.backends.get("ucx")
-    return there is None or (type(there).__module__ == "distributed.comm.ucx"
-                             and not importlib.util.find_spec("ucp"))
+    if there is None or type(there).__module__ != "distributed.comm.ucx":
+        return there is None
+    # After 2025.7 the module is still there and only says that it was removed, whether there is a ucp or not.
+    works = hasattr(sys.modules["distributed.comm.ucx"], "init_once")
+    return not (works and importlib.util.find_spec("ucp"))
 
 
 def _preload() -> None:
