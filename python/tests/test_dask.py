@@ -230,8 +230,9 @@ class Comms(unittest.TestCase):
                                  ended.stderr)
 
     def test_preloads_of_others_stay(self):
-        for argv, wanted in (([], []), (["--x"], ["--x"]), ([["--x"]], [["--x"], []])):
-            with dask.config.set({"distributed.worker.preload": ["others"],
+        for modules, argv, wanted in ((["others"], [], []), (["others"], ["--x"], ["--x"]),
+                                      (["others"], [["--x"]], [["--x"], []]), ("others", None, [])):
+            with dask.config.set({"distributed.worker.preload": modules,
                                   "distributed.worker.preload-argv": argv}):
                 wherry.dask._preload()
                 self.assertEqual(dask.config.get("distributed.worker.preload"),

@@ -15,6 +15,7 @@ from distributed.comm import registry
 
 from wherry.dask._cluster import DGX, LocalCluster
 from wherry.dask._comm import WherryBackend, WherryComm
+from wherry.dask._config import module_names
 
 __all__ = ["DGX", "LocalCluster", "WherryBackend", "WherryComm", "take_ucx"]
 
@@ -48,12 +49,12 @@ def _preload() -> None:
     """Has the processes that this one starts import the module, too."""
     for who in ("scheduler", "worker", "nanny"):
         key = f"distributed.{who}.preload"
-        modules: List[str] = list(dask.config.get(key, []) or [])
+        modules = module_names(dask.config.get(key, None))
         if _ME not in modules:
-            argv: List[Any] = list(dask.config.get(key + "-argv", []) or [])
+            argv: List[Any] = list(dask.config.get(key + "-argv", None) or [])
             if argv and not isinstance(argv[0], str):  # one list per module, not one for all
                 argv.append([])
-            dask.config.set({key: modules + [_ME], key + "-argv": argv})
+            dask.config.set({key: [*modules, _ME], key + "-argv": argv})
 
 
 registry.backends["wherry"] = WherryBackend()

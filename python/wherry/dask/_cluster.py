@@ -7,6 +7,7 @@ import dask.config
 import distributed
 from distributed.comm import registry
 from wherry.dask._comm import WherryBackend
+from wherry.dask._config import module_names
 from wherry.dask._place import Place, places
 from wherry.dask._secret import hold_secret
 from wherry.topology import Topology, cpu_list, from_machine
@@ -116,11 +117,10 @@ def _preloads(given: Dict[str, Any]) -> Dict[str, Any]:
     modules = given.get("preload")
     if modules is None:
         modules = dask.config.get("distributed.worker.preload")
-    modules = [modules] if isinstance(modules, str) else list(modules)
     argv = given.get("preload_argv")
     if argv is None:
         argv = dask.config.get("distributed.worker.preload-argv")
-    argv = list(argv)
+    modules, argv = module_names(modules), list(argv)
     if not argv or isinstance(argv[0], str):  # the same for all
         argv = [argv] * len(modules)
     return {"preload": [_PIN, *modules], "preload_argv": [[], *argv]}

@@ -3,7 +3,7 @@
 import logging
 import os
 import pathlib
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 import dask.config
 import wherry
@@ -27,6 +27,11 @@ _here = per_thread()
 def option(name: str) -> Any:
     # Who empties the configuration, as distributed does around its tests, takes the defaults away, too.
     return dask.config.get(f"{SECTION}.{name}", _defaults[name])
+
+
+def module_names(modules: Any) -> List[str]:
+    """Of a setting of modules to preload: distributed takes one name for a list of one."""
+    return [modules] if isinstance(modules, str) else list(modules or [])
 
 
 def secret() -> Optional[str]:
