@@ -256,7 +256,6 @@ class Clusters(unittest.TestCase):
     def test_dgx_without_gpus(self):
         with self.assertRaisesRegex(ValueError, "no GPU"):
             DGX(topology=from_xml(MACHINES / "vm.xml"))
-        self.assertIsNone(dask.config.get(SECRET))
 
     def test_where_there_is_nothing_to_choose(self):
         machine = from_xml(MACHINES / "vm.xml")
@@ -275,7 +274,7 @@ class Clusters(unittest.TestCase):
         with running(topology=two_nodes(), protocol="tcp") as (cluster, client):
             self.assertTrue(cluster.scheduler_address.startswith("tcp://"))
             self.assertEqual(len(by_name(client, affinities)), 2)
-            self.assertIsNone(dask.config.get(SECRET))
+            self.assertNotIsInstance(cluster.security, _secret.Secured)
 
     def test_asynchronous(self):
         async def main():
@@ -311,6 +310,17 @@ def stranger(address):
     return ended.stdout + ended.stderr
 
 
+def by_address(address):
+    """In a task."""
+    with Client(address) as client:
+        return client.submit(sum, range(10)).result(SOON)
+
+
+def by_worker(_):
+    with distributed.worker_client() as client:
+        return client.submit(sum, range(10)).result(SOON)
+
+
 def shown(pid):
     """What other processes of the user see of a process."""
     return b"".join(pathlib.Path(f"/proc/{pid}/{name}").read_bytes() for name in ("cmdline", "environ"))
@@ -320,15 +330,55 @@ def shown(pid):
 class Secrets(unittest.TestCase):
     def test_a_stranger_is_refused(self):
         with running(n_workers=1) as (cluster, client):
-            secret = dask.config.get(SECRET)
+            secret = cluster.security.get_connection_args("worker")[_secret.ARGUMENT]
             self.assertRegex(secret, "^[0-9a-f]{64}$")
             for pid in [os.getpid(), *client.run(os.getpid).values()]:
                 self.assertNotIn(secret.encode(), shown(pid))
+            self.assertNotIn(secret, repr(cluster.security) + cluster.security._repr_html_())
             self.assertIn("refused", stranger(cluster.scheduler_address))
             worker, = client.scheduler_info()["workers"]
             self.assertIn("refused", stranger(worker))
             self.assertEqual(client.submit(sum, range(10)).result(SOON), 45)
-        self.assertIsNone(dask.config.get(SECRET))
+
+    def test_other_clusters_of_the_process_go_on(self):
+        """With a secret of their own or none, whoever began first, and also when they grow."""
+        without = {"kind": distributed.LocalCluster, "protocol": "wherry"}
+        for processes in (True, False):
+            how = {"n_workers": 1, "threads_per_worker": 1, "processes": processes}
+            with self.subTest(processes=processes), running(**without, **how) as first:
+                with running(**how) as second, running(**without, **how) as third, running(**how) as fourth:
+                    for cluster, client in (first, second, third, fourth):
+                        cluster.scale(2)
+                        client.wait_for_workers(2, SOON)
+                        self.assertEqual(client.submit(sum, range(10)).result(SOON), 45)
+                        held = client.scatter(b"x" * 2_000_000)
+                        self.assertEqual(len(client.gather(held)), 2_000_000)
+                self.assertEqual(first[1].submit(sum, range(11)).result(SOON), 55)
+
+    def test_clients_that_have_the_address_alone(self):
+        """In the process that has made the cluster, and in its tasks."""
+        with running(n_workers=1, threads_per_worker=2) as (cluster, client):
+            with Client(cluster.scheduler_address) as other:
+                made = other.submit(bytes, 2_000_000)
+                self.assertEqual(len(other.gather(made, direct=True)), 2_000_000)
+            for task in (by_address, by_worker):
+                self.assertEqual(client.submit(task, cluster.scheduler_address).result(SOON), 45)
+
+    def test_one_that_is_not_started_changes_nothing(self):
+        async def main():
+            LocalCluster(n_workers=1, asynchronous=True, dashboard_address=":0")
+        before = dask.config.get(SECRET), dict(_secret._made)
+        asyncio.run(main())
+        self.assertEqual((dask.config.get(SECRET), dict(_secret._made)), before)
+
+    def test_a_security_of_the_callers(self):
+        given = distributed.Security(require_encryption=False, extra_conn_args={"mine": 1})
+        with running(n_workers=1, security=given) as (cluster, client):
+            self.assertEqual(cluster.security.extra_conn_args, {"mine": 1})
+            self.assertIn("refused", stranger(cluster.scheduler_address))
+            self.assertEqual(client.submit(sum, range(10)).result(SOON), 45)
+        with self.assertRaisesRegex(TypeError, "security must be a Security"):
+            LocalCluster(security="of mine")
 
     def test_one_that_is_configured(self):
         with dask.config.set({SECRET: "of this cluster, 128 bits long"}):
@@ -339,28 +389,13 @@ class Secrets(unittest.TestCase):
             self.assertEqual(dask.config.get(SECRET), "of this cluster, 128 bits long")
         for name in ("WHERRY_SECRET", "WHERRY_SECRET_FILE"):
             with mock.patch.dict(os.environ, {name: "something"}):
-                _secret.hold_secret()()
-                self.assertIsNone(dask.config.get(SECRET))
+                self.assertTrue(_secret.is_configured())
+        self.assertFalse(_secret.is_configured())
 
-    def test_it_lasts_as_long_as_somebody_holds_it(self):
-        first, second = _secret.hold_secret(), _secret.hold_secret()
-        made = dask.config.get(SECRET)
-        first()
-        first()
-        self.assertEqual(dask.config.get(SECRET), made)
-        second()
-        self.assertIsNone(dask.config.get(SECRET))
-        third = _secret.hold_secret()
-        self.assertNotEqual(dask.config.get(SECRET), made)
-        dask.config.set({SECRET: "somebody else's"})
-        third()
-        self.assertEqual(dask.config.get(SECRET), "somebody else's")
-        dask.config.set({SECRET: None})
-
-    def test_a_cluster_that_does_not_start_keeps_none(self):
-        with self.assertRaises((RuntimeError, OSError, ValueError)):
-            LocalCluster(n_workers=1, host="192.0.2.77", dashboard_address=":0")
-        self.assertIsNone(dask.config.get(SECRET))
+    def test_a_loader_of_the_users_stays(self):
+        with dask.config.set({"distributed.client.security-loader": "mine.load"}):
+            with running(n_workers=1, processes=False):
+                self.assertEqual(dask.config.get("distributed.client.security-loader"), "mine.load")
 
 
 if __name__ == "__main__":

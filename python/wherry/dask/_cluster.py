@@ -6,10 +6,11 @@ from typing import Any, Dict, List, Optional
 import dask.config
 import distributed
 from distributed.comm import registry
+from distributed.security import Security
 from wherry.dask._comm import WherryBackend
 from wherry.dask._config import module_names
 from wherry.dask._place import Place, places
-from wherry.dask._secret import hold_secret
+from wherry.dask._secret import Secured, forget, is_configured, remember
 from wherry.topology import Topology, cpu_list, from_machine
 
 _PIN = "wherry.dask._pin"
@@ -45,13 +46,11 @@ class LocalCluster(distributed.LocalCluster):
         if self._places and n_workers is None:
             n_workers = len(self._places)
         self._sharing = -(-max(n_workers or 0, 1) // max(len(self._places), 1))
-        self._release = hold_secret() if _is_ours(protocol) else lambda: None
-        try:
-            super().__init__(name, n_workers, threads_per_worker, processes, protocol=protocol,
-                             host=host, **options)
-        except BaseException:
-            self._release()
-            raise
+        given = options.get("security")
+        if _is_ours(protocol) and isinstance(given, (Security, type(None))) and not is_configured():
+            options["security"] = Secured(given)
+        super().__init__(name, n_workers, threads_per_worker, processes, protocol=protocol,
+                         host=host, **options)
 
     @staticmethod
     def _find(per: str, topology: Optional[Topology], processes: Optional[bool],
@@ -69,16 +68,17 @@ class LocalCluster(distributed.LocalCluster):
             self.worker_spec = {name: self._placed(name, spec)
                                 for name, spec in self.worker_spec.items()}
         await super()._start()
-
-    def new_worker_spec(self) -> Dict[Any, Dict[str, Any]]:
-        """Of distributed, which asks for it when the cluster grows."""
-        return {name: self._placed(name, spec) for name, spec in super().new_worker_spec().items()}
+        remember(self.scheduler_address, self.security)
 
     async def _close(self) -> None:
         try:
             await super()._close()
         finally:
-            self._release()
+            forget(self.security)
+
+    def new_worker_spec(self) -> Dict[Any, Dict[str, Any]]:
+        """Of distributed, which asks for it when the cluster grows."""
+        return {name: self._placed(name, spec) for name, spec in super().new_worker_spec().items()}
 
     def _placed(self, name: Any, spec: Dict[str, Any]) -> Dict[str, Any]:
         """The spec of a worker at the place that the fewest have."""

@@ -23,6 +23,7 @@ except ImportError:  # before 2023.6.1
 
 from wherry.dask import _offload, _traffic
 from wherry.dask._config import secret, unsent_limit, worker
+from wherry.dask._secret import ARGUMENT
 
 logger = logging.getLogger(__name__)
 
@@ -178,7 +179,7 @@ class WherryConnector(Connector):
         _refuse_encryption(self.prefix + address, args)
         host, port = parse_host_port(address)
         try:
-            ep = await worker().connect(host, port, secret=secret())
+            ep = await worker().connect(host, port, secret=args.get(ARGUMENT) or secret())
             line = _traffic.opened(ep, self.prefix + address)
         except (wherry.errors.AuthError, wherry.errors.VersionError) as error:
             raise FatalCommClosedError(f"{self.prefix}{address}: {error}") from error
@@ -194,6 +195,7 @@ class WherryListener(BaseListener):
         super().__init__()
         self.prefix = prefix
         _refuse_encryption(prefix + address, args)
+        self.secret: Optional[str] = args.get(ARGUMENT)
         self.ip, self.port = parse_host_port(address, default_port)
         self.comm_handler = comm_handler
         self.deserialize = deserialize
@@ -206,7 +208,7 @@ class WherryListener(BaseListener):
         attach(getattr(self.comm_handler, "__self__", None))
         try:
             self._listener = await worker().listen(self._accepted, self.ip or None, int(self.port),
-                                                   secret=secret())
+                                                   secret=self.secret or secret())
         except wherry.Error as error:
             if isinstance(error, OSError):
                 raise

@@ -1,52 +1,74 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The secret that a cluster makes for itself where none is configured.
 
-It stands in Dask's configuration of this process, where the scheduler and clients find it and from
-where a nanny passes it on to its worker through a pipe.  All clusters that a process has at one time
-share it.
+It travels in the cluster's Security, as certificates do: distributed hands that to the scheduler, through a pipe to
+each worker, and to the clients of the cluster, and has it say what every connection and listener gets.  So it is
+of this cluster only, and others in the process do not hear of it.  A client that is made from an address asks
+`security_of`, which distributed calls by its name in the configuration.
 """
 import os
 import secrets
-import threading
-from typing import Callable, Optional
+import weakref
+from typing import Any, Dict, Optional
 
 import dask.config
-from wherry.dask._config import SECTION, secret
+import distributed
+from distributed.comm import resolve_address
+from distributed.security import Security
+from wherry.dask._config import secret
 
+ARGUMENT = "wherry_secret"  # of connections and listeners
 _BYTES = 32
-_KEY = f"{SECTION}.secret"
+_LOADER = "distributed.client.security-loader"
 
-_lock = threading.Lock()
-_made: Optional[str] = None
-_users = 0
-
-
-def hold_secret() -> Callable[[], None]:
-    """Makes one unless one is configured; what it returns lets go of it, once however often called."""
-    global _made, _users
-    with _lock:
-        if _made is None and not _is_configured():
-            _made = secrets.token_hex(_BYTES)
-            dask.config.set({_KEY: _made})
-        if _made is None or secret() != _made:
-            return lambda: None
-        _users += 1
-    held = True
-
-    def release() -> None:
-        global _made, _users
-        nonlocal held
-        with _lock:
-            if not held:
-                return
-            held = False
-            _users -= 1
-            if _users == 0:
-                if secret() == _made:
-                    dask.config.set({_KEY: None})
-                _made = None
-    return release
+# Of the clusters of this process, by the addresses of their schedulers.
+_made: "weakref.WeakValueDictionary[str, Secured]" = weakref.WeakValueDictionary()
 
 
-def _is_configured() -> bool:
+class Secured(Security):
+    """Another Security with a secret in addition, which its repr does not show."""
+
+    # No __slots__: distributed takes those for all that there is to show.
+
+    def __init__(self, other: Optional[Security] = None) -> None:
+        other = Security() if other is None else other
+        for name in Security.__slots__:
+            setattr(self, name, getattr(other, name))
+        self._secret = secrets.token_hex(_BYTES)
+
+    def get_connection_args(self, role: str) -> Dict[str, Any]:
+        return {**super().get_connection_args(role), ARGUMENT: self._secret}
+
+    def get_listen_args(self, role: str) -> Dict[str, Any]:
+        return {**super().get_listen_args(role), ARGUMENT: self._secret}
+
+
+def is_configured() -> bool:
     return bool(secret() or os.environ.get("WHERRY_SECRET") or os.environ.get("WHERRY_SECRET_FILE"))
+
+
+def remember(address: str, security: Any) -> None:
+    """Has clients of this process find what a cluster has made by its scheduler's address."""
+    if not isinstance(security, Secured):
+        return
+    _made[address] = security
+    if dask.config.get(_LOADER, None) is None:
+        dask.config.set({_LOADER: f"{__name__}.{security_of.__name__}"})
+
+
+def forget(security: Any) -> None:
+    for address, known in list(_made.items()):
+        if known is security:
+            del _made[address]
+
+
+def security_of(info: Dict[str, Any]) -> Optional[Security]:
+    """Of distributed, which calls it for a client that has no more than an address; None: nothing is known."""
+    address = resolve_address(info["address"])
+    if address in _made:
+        return _made[address]
+    try:
+        worker = distributed.get_worker()
+    except ValueError:  # this process is none
+        return None
+    return worker.security if worker.scheduler.address == address else None
