@@ -152,6 +152,17 @@ class Pinning(unittest.TestCase):
             for thread in there:
                 thread.join()
 
+    def test_by_a_variable_of_the_environment(self):
+        """Dask reads 0 as a number, and 0,1 as a tuple."""
+        mine = sorted(os.sched_getaffinity(0))
+        for cpus in (mine[:1], mine[:2]):
+            ended = subprocess.run(
+                [sys.executable, "-W", "ignore", "-c", "import wherry.dask._pin, os; print(sorted(os.sched_getaffinity(0)))"],
+                text=True, capture_output=True, timeout=SOON,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path),
+                     "DASK_DISTRIBUTED__COMM__WHERRY__CPUS": ",".join(map(str, cpus))})
+            self.assertEqual(ended.stdout.strip(), str(cpus), ended.stderr)
+
 
 def affinities():
     """Of all threads of a worker's process."""

@@ -286,6 +286,33 @@ class Settings(unittest.TestCase):
         self.assertEqual(len(logs.output), 1)
         self.assertIn("distributed.comm.wherry.spin-ms: there is no such setting", logs.output[0])
 
+    def variable(self, name, text):
+        """As Dask reads it of the environment."""
+        return dask.config.set(dask.config.collect_env({f"DASK_DISTRIBUTED__COMM__WHERRY__{name}": text}))
+
+    def test_variables_of_the_environment(self):
+        for name, text, wanted in (
+                ("CPUS", "0", "0"), ("CPUS", "0,1", "0-1"), ("CPUS", "0-2,8", "0-2,8"), ("CPUS", "None", None),
+                ("CPUS", "''", ""), ("SECRET", "123456789012", "123456789012"), ("SECRET", "a1", "a1"),
+                ("LANES", "shm,stream", "shm,stream"), ("LANES", "['shm','stream']", "shm,stream"),
+                ("UNSENT_LIMIT", "1 MB", 1_000_000), ("UNSENT_LIMIT", "5", 5), ("UNSENT_LIMIT", "None", 64 << 20),
+                ("POOL_MAX", "1e6", 1_000_000), ("POOL_MAX", "3M", "3M"), ("SPIN_US", "0", 0), ("SPIN_US", "'7'", 7)):
+            with self.subTest(name=name, text=text), self.variable(name, text):
+                self.assertEqual(_config.option(name.lower().replace("_", "-")), wanted)
+
+    def test_what_makes_no_sense_is_told_by_name(self):
+        """When the process joins, and not in the middle of something."""
+        for name, text in (("CPUS", "x"), ("CPUS", "2-1"), ("CPUS", "1.5"), ("SECRET", "1e5"), ("SECRET", "True"),
+                           ("UNSENT_LIMIT", "nix"), ("UNSENT_LIMIT", "(1,2)"), ("UNSENT_LIMIT", "-1"),
+                           ("UNSENT_LIMIT", "1e999"), ("POOL_MAX", "-1"), ("SPIN_US", "x"), ("PROGRESS", "False"),
+                           ("LANES", "{}")):
+            with self.subTest(name=name, text=text), self.variable(name, text):
+                key = name.lower().replace("_", "-")
+                with self.assertRaisesRegex(ValueError, rf"^distributed\.comm\.wherry\.{key}: ") as caught:
+                    _config._make()
+                if name == "SECRET":
+                    self.assertNotIn(repr(dask.config.get("distributed.comm.wherry.secret")), str(caught.exception))
+
     @run_for(SOON)
     async def test_the_pool_has_the_size_that_was_asked_for_or_suits_the_machine(self):
         kept = _config.parse_bytes(_config.worker().context.config["pool_max"][0].replace("M", "MiB").replace("G", "GiB"))

@@ -27,4 +27,4 @@ def pin(cpus: AbstractSet[int]) -> None:
 
 _cpus = option("cpus")
 if _cpus:
-    pin(set(parse_cpu_list(str(_cpus))))
+    pin(set(parse_cpu_list(_cpus)))
