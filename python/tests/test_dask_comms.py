@@ -7,6 +7,9 @@ import multiprocessing
 import os
 import pathlib
 import signal
+import subprocess
+import sys
+import tempfile
 import time
 import unittest
 from unittest import mock
@@ -33,6 +36,17 @@ except ImportError as error:
 
 SOON = 30  # seconds, for what takes far less
 LARGE = 11_000_000  # bytes, more than distributed.comm.offload
+
+# It says what stopped it; it would wait longer than the test does.
+CONNECT = """
+import asyncio
+import wherry.dask
+from distributed.comm import connect
+try:
+    asyncio.run(connect("wherry://127.0.0.1:1", timeout=100))
+except OSError as error:
+    print(type(error).__name__, error)
+"""
 
 
 def answer(pipe):
@@ -312,6 +326,22 @@ class Settings(unittest.TestCase):
                     _config._make()
                 if name == "SECRET":
                     self.assertNotIn(repr(dask.config.get("distributed.comm.wherry.secret")), str(caught.exception))
+
+    def test_mistakes_are_told_at_once(self):
+        """By a process that connects, which distributed would have try again for as long as it waits."""
+        with tempfile.NamedTemporaryFile() as open_to_all:
+            os.chmod(open_to_all.name, 0o644)
+            for variable, text, why in (
+                    ("WHERRY_SECRET_FILE", "/nowhere/at/all", "cannot be read"),
+                    ("WHERRY_SECRET_FILE", open_to_all.name, "chmod 600"),
+                    ("DASK_DISTRIBUTED__COMM__WHERRY__LANES", "nonsense", "lanes is \"nonsense\""),
+                    ("DASK_DISTRIBUTED__COMM__WHERRY__UNSENT_LIMIT", "nix", "unsent-limit")):
+                with self.subTest(text):
+                    ended = subprocess.run(
+                        [sys.executable, "-W", "ignore", "-c", CONNECT], text=True, capture_output=True, timeout=SOON,
+                        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), variable: text})
+                    self.assertIn("FatalCommClosedError", ended.stdout, ended.stderr)
+                    self.assertIn(why, ended.stdout)
 
     @run_for(SOON)
     async def test_the_pool_has_the_size_that_was_asked_for_or_suits_the_machine(self):

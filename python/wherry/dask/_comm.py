@@ -179,7 +179,12 @@ class WherryConnector(Connector):
         _refuse_encryption(self.prefix + address, args)
         host, port = parse_host_port(address)
         try:
-            ep = await worker().connect(host, port, secret=args.get(ARGUMENT) or secret())
+            mine, known = worker(), args.get(ARGUMENT) or secret()
+        except (wherry.Error, ValueError) as error:
+            # A mistake in the settings stays one, however often distributed would try.
+            raise FatalCommClosedError(f"{self.prefix}{address}: {error}") from error
+        try:
+            ep = await mine.connect(host, port, secret=known)
             line = _traffic.opened(ep, self.prefix + address)
         except (wherry.errors.AuthError, wherry.errors.VersionError) as error:
             raise FatalCommClosedError(f"{self.prefix}{address}: {error}") from error
