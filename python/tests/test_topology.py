@@ -10,6 +10,7 @@ import tempfile
 import types
 import unittest
 import xml.etree.ElementTree as ElementTree
+from unittest import mock
 
 from wherry import topology
 from wherry.topology import __main__ as command
@@ -195,6 +196,18 @@ class Files(InFolder):
         with self.assertRaisesRegex(ValueError, "bad.xml: larger than 64 MiB"):
             topology.from_xml(self.folder / "bad.xml")
 
+    def test_what_is_no_file(self):
+        """It has no size to be believed, and may have no end, or never begin."""
+        os.mkfifo(self.folder / "fifo")
+        for path in ("/dev/zero", self.folder / "fifo", self.folder):
+            with self.subTest(path), self.assertRaisesRegex(ValueError, "no regular file"):
+                topology.from_xml(path)
+
+    def test_a_file_that_is_larger_than_it_says(self):
+        with mock.patch("wherry.topology._xml.SIZE_LIMIT", 100):  # of which the system says that it is of 0 bytes
+            with self.assertRaisesRegex(ValueError, "cpuinfo: larger than"):
+                topology.from_xml("/proc/cpuinfo")
+
     def test_no_file(self):
         with self.assertRaises(FileNotFoundError):
             topology.from_xml(self.folder / "missing.xml")
@@ -326,6 +339,11 @@ class Nvml(unittest.TestCase):
 
     def test_no_driver(self):
         self.assertIsNone(self.read([], driver=False))
+
+    def test_a_question_that_fails(self):
+        for name in ("nvmlDeviceGetCount", "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetPciInfo", "nvmlDeviceGetUUID"):
+            with self.subTest(name), mock.patch.object(MadeUpNvml, name, side_effect=NVMLError("GPU is lost")):
+                self.assertIsNone(self.read([["switch"]]))
 
 
 class Command(InFolder):

@@ -18,7 +18,7 @@ class Told:
 
 
 def read() -> Optional[Told]:
-    """None: no pynvml, or no driver."""
+    """None: no pynvml, no driver, or one that fails on the way, as where a GPU is lost."""
     try:
         nvml = importlib.import_module("pynvml")
     except ImportError:
@@ -29,6 +29,8 @@ def read() -> Optional[Told]:
         return None
     try:
         return _ask(nvml)
+    except nvml.NVMLError:
+        return None
     finally:
         nvml.nvmlShutdown()
 

@@ -7,6 +7,7 @@ expanded and nothing outside of the file is read; the DTD that hwloc names is no
 import os
 import pathlib
 import re
+import stat
 import xml.etree.ElementTree as ElementTree
 from typing import Any, Dict, FrozenSet, List, NamedTuple, NoReturn, Optional, Tuple, Union
 from xml.parsers import expat
@@ -25,10 +26,14 @@ LINK_SPEEDS = (25000, 20000, 50000)  # MB/s of one NVLink: generations 2 to 4, 1
 def from_xml(path: Union[str, "os.PathLike[str]"]) -> Topology:
     """Raises OSError where the file cannot be read, ValueError where it is no topology of hwloc's."""
     file = pathlib.Path(path)
-    if file.stat().st_size > SIZE_LIMIT:
+    if not stat.S_ISREG(file.stat().st_mode):
+        raise ValueError(f"{file}: no regular file")
+    with file.open("rb") as opened:
+        data = opened.read(SIZE_LIMIT + 1)  # whatever its size is said to be
+    if len(data) > SIZE_LIMIT:
         raise ValueError(f"{file}: larger than {SIZE_LIMIT >> 20} MiB")
     try:
-        return _Reader(_parse(file.read_bytes())).topology(f"hwloc XML {file.name}")
+        return _Reader(_parse(data)).topology(f"hwloc XML {file.name}")
     except (ValueError, LookupError, expat.ExpatError) as error:  # LookupError: of an unknown encoding
         raise ValueError(f"{file}: {error}") from None
 
