@@ -351,7 +351,7 @@ class Clusters(unittest.TestCase):
         lines = bandwidth.text(pairs).splitlines()
         self.assertEqual([line.split()[0] for line in lines[3:5]], ["W0", "W1"])
         self.assertEqual([line.split() for line in lines[6:8]], [["W0", names[0]], ["W1", names[1]]])
-        self.assertIn("no transfers", bandwidth.text({}))
+        self.assertRegex(bandwidth.text({}), "no transfers.*two workers")
 
     def test_bandwidth_as_a_command(self):
         def run(*words):
@@ -361,6 +361,11 @@ class Clusters(unittest.TestCase):
         done = run("--size", "2 MiB", "--repeats", "2")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("4 transfers", done.stdout)
+        for words, why in ((["--protocol", "nix"], "--protocol nix: .*'wherry'"), (["--workers", "1"], "two of them")):
+            done = run(*words)
+            self.assertEqual(done.returncode, 2)
+            self.assertRegex(done.stderr, why)
+            self.assertNotIn("Traceback", done.stderr)
         done = run("wherry://127.0.0.1:1", "--log-only")
         self.assertEqual(done.returncode, 1)
         self.assertIn("127.0.0.1:1", done.stderr)

@@ -14,6 +14,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from dask.utils import format_bytes, parse_bytes
 from distributed import Client
+from distributed.comm import registry
 from wherry.dask._cluster import LocalCluster
 
 LEAST = 1 << 20  # smaller transfers say more about latency than about bandwidth
@@ -96,7 +97,8 @@ def text(pairs: Matrix) -> str:
     """The matrix to read: rows send, columns receive, cells are quartiles in GB/s."""
     names = _names(pairs)
     if not names:
-        return "no transfers large enough have been logged"
+        return ("no transfers large enough have been logged: it takes two workers, one of which has fetched 1 MiB "
+                "or more from the other (leave out --log-only, or raise --size)")
     rows = [["from \\ to", *(f"W{i}" for i in range(len(names)))]]
     rows += [[f"W{i}", *(_cell(pairs.get((name, other))) for other in names)]
              for i, name in enumerate(names)]
@@ -139,8 +141,20 @@ def _parse(arguments: Optional[Sequence[str]]) -> argparse.Namespace:
     parser.add_argument("--plot", metavar="FILE", help="a heat map, as SVG, PNG or PDF")
     how = parser.parse_args(arguments)
     if how.plot and not importlib.util.find_spec("matplotlib"):
-        parser.error("--plot needs matplotlib: pip install 'wherry[plot]'")
+        parser.error("--plot needs matplotlib: pip install matplotlib")
+    if not how.scheduler:
+        _check_cluster(parser, how)
     return how
+
+
+def _check_cluster(parser: argparse.ArgumentParser, how: argparse.Namespace) -> None:
+    """Whether the cluster that is to be made on this machine can be, and has anything to measure."""
+    if how.workers < 2:
+        parser.error(f"--workers {how.workers}: there is something to measure between two of them and more")
+    try:
+        registry.get_backend(how.protocol)
+    except ValueError as error:
+        parser.error(f"--protocol {how.protocol}: {error}")
 
 
 def _measure(client: Client, how: argparse.Namespace) -> None:
@@ -159,7 +173,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
             where = how.scheduler or ends.enter_context(LocalCluster(
                 n_workers=how.workers, threads_per_worker=1, protocol=how.protocol, dashboard_address=None))
             _measure(ends.enter_context(Client(where)), how)
-    except (OSError, asyncio.TimeoutError, ValueError) as error:
+    except (OSError, asyncio.TimeoutError, ValueError, RuntimeError) as error:
         print(f"bandwidth: {error or 'a transfer takes too long'}", file=sys.stderr)
         return 1
     return 0
