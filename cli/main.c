@@ -48,8 +48,9 @@ static void print_help(FILE *file) {
 
 static int say_unknown(const char *name) {
     if (strcmp(name, "topo") == 0)
-        fprintf(stderr, "wherry: 'topo' comes with the Python package, `pip install wherry`, and "
-                        "wherry-topo is not in PATH; see wherry --help\n");
+        fprintf(stderr,
+                "wherry: 'topo' comes with the Python package, `pip install .` in the sources, and "
+                "wherry-topo is not in PATH; see wherry --help\n");
     else
         fprintf(stderr, "wherry: there is no command '%s'; see wherry --help\n", name);
     return CLI_USAGE;

@@ -75,7 +75,7 @@ class Running(unittest.TestCase):
                 import matplotlib  # noqa: F401
             except ImportError:
                 self.assertEqual(done.returncode, 1)
-                self.assertIn("pip install wherry[plot]", done.stderr)
+                self.assertIn("pip install matplotlib", done.stderr)
                 return
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("<svg", picture.read_text())

@@ -127,7 +127,7 @@ class Usage(tool.Case):
     def test_topo_comes_with_the_python_package(self):
         for words in (["topo", "--json"], ["help", "topo"]):
             _, err = self.run_tool(2, *words, PATH=str(self.folder))
-            self.assertIn("pip install wherry", err)
+            self.assertIn("`pip install .` in the sources", err)
         path = self.program("wherry-topo", "#!/bin/sh\necho topo\n")
         self.assertEqual(self.run_tool(0, "topo", PATH=path), ("topo\n", ""))
 

@@ -205,7 +205,7 @@ def main() -> None:
         try:
             plot.draw(rows, args.plot, machine())
         except ImportError:
-            sys.exit("--plot needs matplotlib: pip install wherry[plot]")
+            sys.exit("--plot needs matplotlib: pip install matplotlib")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Latency and bandwidth over size as a picture, by matplotlib (``pip install wherry[plot]``)."""
+"""Latency and bandwidth over size as a picture, by matplotlib."""
 from typing import Any, Dict, List, Tuple
 
 from wherry.perf.figures import Row
