@@ -14,7 +14,7 @@ import threading
 import time
 import unittest
 
-from kit import run_for
+from kit import run_child, run_for
 
 try:
     import dask
@@ -250,8 +250,37 @@ def die(address):
     asyncio.run(main())
 
 
+FORKED = """
+import asyncio, os
+import wherry.dask
+from dask_kit import Pair, echo
+
+async def main():
+    async with Pair(handler=echo) as pair:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                closed = pair.here.closed(), pair.there.closed()
+                pair.here.abort()
+                await pair.there.close()
+                code = 0 if closed == (True, True) and pair.here.closed() else 2
+            finally:
+                os._exit(code)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        await pair.here.write("on")
+        print(await pair.here.read(), pair.here.closed())
+asyncio.run(main())
+"""
+
+
 @unittest.skipIf(MISSING, MISSING)
 class Deaths(unittest.TestCase):
+    def test_comms_of_the_parent_are_closed_in_a_forked_child(self):
+        """Nothing that ends one raises there, and the parent's goes on."""
+        code, out, err = run_child(FORKED)
+        self.assertEqual((code, out), (0, "0\non False\n"), err)
+
     @run_for(SOON)
     async def test_a_killed_peer_is_seen_within_a_second(self):
         came = asyncio.get_running_loop().create_future()

@@ -1033,6 +1033,45 @@ ucp.reset()
 """)
         self.assertEqual((code, out), (0, "0\n"), err)
 
+    def test_endpoints_of_the_parent_are_closed_in_a_child(self):
+        """Nothing that ends one raises there, and the parent's goes on."""
+        code, out, err = run_child("""
+import asyncio, contextlib, os, ucp
+async def main():
+    async def server(ep):
+        with contextlib.suppress(ucp.UCXError):  # of those that are aborted in the end
+            await ep.recv(bytearray(1))
+            await ep.send(b"x")
+            await ep.recv(bytearray(1))
+    listener = ucp.create_listener(server)
+    one, other, third = [await ucp.create_endpoint("127.0.0.1", listener.port) for _ in range(3)]
+    pending = asyncio.ensure_future(one.recv(bytearray(1)))
+    anybodys = asyncio.ensure_future(other.recv(bytearray(1), tag=77, force_tag=True))
+    await asyncio.sleep(0.05)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            closed = [each.closed() for each in (one, other, third)]
+            one.abort()
+            other.abort()
+            await third.close()
+            code = 0 if closed == [True] * 3 and one.closed() and third.closed() else 2
+            del one, other, third
+        finally:
+            os._exit(code)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    await one.send(b"y")
+    print(await pending, one.closed(), other.closed())
+    other.abort()
+    await asyncio.gather(anybodys, return_exceptions=True)
+    third.abort()
+    one.abort()
+asyncio.run(main())
+ucp.reset()
+""")
+        self.assertEqual((code, out), (0, "0\nTrue False False\n"), err)
+
 
 class Talk(Case):
     """The functions of 2018."""

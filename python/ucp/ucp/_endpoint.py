@@ -394,6 +394,8 @@ class Endpoint:
         if ep is None:
             return None
         c = ep.take()
+        if ep.inherited:  # with all that is under way
+            return None
         self._anybodys.withdraw()
         self._call_back()
         return c
@@ -410,6 +412,9 @@ class Endpoint:
         A large message that the peer does not receive is waited for 5 s (the setting `close_timeout`).
         """
         if self._ep is None or self._shutting_down_peer:
+            return
+        if self._ep.inherited:
+            self.abort()
             return
         self._shutting_down_peer = True
         try:

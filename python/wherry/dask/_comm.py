@@ -5,7 +5,9 @@ The frames of a message go as they are, as memoryviews, and come in memory of th
 comms between two processes share one link.
 """
 import asyncio
+import contextlib
 import logging
+import os
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
@@ -43,6 +45,7 @@ class WherryComm(Comm):
         super().__init__(deserialize=deserialize)
         self._ep: Optional[wherry.Endpoint] = ep
         self._line = line  # of one that was connected here
+        self._pid = os.getpid()
         # Of distributed.comm.core.connect, too, which knows them by these names.
         self._local_addr = prefix + local
         self._peer_addr = prefix + peer
@@ -155,11 +158,12 @@ class WherryComm(Comm):
     def abort(self) -> None:
         ep = self._take(closed=False)
         if ep is not None:
-            ep.abort()
+            with contextlib.suppress(wherry.ForkedError):  # it is the parent's, and stays with it
+                ep.abort()
 
     def closed(self) -> bool:
         ep = self._ep
-        return ep is None or ep.closed or ep.lost
+        return ep is None or ep.closed or ep.lost or self._pid != os.getpid()
 
 
 def _refuse_encryption(what: str, args: Dict[str, Any]) -> None:

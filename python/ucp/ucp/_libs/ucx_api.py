@@ -6,6 +6,7 @@ message come.
 """
 import asyncio
 import itertools
+import os
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
@@ -140,6 +141,7 @@ class UCXEndpoint:
         self.error: Optional[Exception] = None
         self._connecting = connecting
         self._closed = False
+        self._pid = os.getpid()
         if c is not None:
             self._watch(c)
 
@@ -210,8 +212,15 @@ class UCXEndpoint:
         self._settle()
         return self._connecting is not None
 
+    @property
+    def inherited(self) -> bool:
+        """Whether this is a child of fork, and the connection is its parent's."""
+        return self._pid != os.getpid()
+
     def is_alive(self) -> bool:
         """Whether the peer is there, as far as is known."""
+        if self.inherited:
+            return False
         self._settle()
         if self._closed or self.error is not None:
             return False
@@ -249,6 +258,9 @@ class UCXEndpoint:
 
     def take(self) -> Optional[wherry.Endpoint]:
         """Closed from here on; the caller ends the connection that it is given."""
+        if self.inherited:
+            self._closed = True
+            return None
         self._settle()
         self._closed = True
         self.on_end = None
