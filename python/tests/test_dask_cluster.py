@@ -60,6 +60,9 @@ class Places(unittest.TestCase):
     def setUp(self):
         self.dgx1 = from_xml(MACHINES / "dgx1.xml")
         self.dual = from_xml(MACHINES / "dual-cpu.xml")
+        before = mock.patch.dict(os.environ)  # of this test only
+        before.start()
+        self.addCleanup(before.stop)
         os.environ.pop("CUDA_VISIBLE_DEVICES", None)
 
     def test_per_gpu(self):
