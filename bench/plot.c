@@ -176,8 +176,9 @@ static bool gather(plot *to, const bench_row *rows, size_t count) {
 
 static panel frame_of(const plot *of, int which) {
     panel box = of->panels[which];
-    box.left = LEFT + which % of->columns * (WIDTH + LEFT + GAP);
-    box.top = TOP + which / of->columns * (ROW + CAPTION) + (of->captions ? CAPTION : 0);
+    int column = which % of->columns, row = which / of->columns;
+    box.left = LEFT + column * (WIDTH + LEFT + GAP);
+    box.top = TOP + row * (ROW + CAPTION) + (of->captions ? CAPTION : 0);
     double low_x = HUGE_VAL, high_x = 0, low_y = HUGE_VAL, high_y = 0;
     for (size_t i = 0; i < of->count; i++) {
         const point *at = &of->points[i];

@@ -55,7 +55,7 @@ wh_status whi_buffer_resolve_any(whi_buffer *buf, const void *ptr, uint64_t size
     *buf = (whi_buffer){.ptr = (void *)(uintptr_t)ptr, .size = size, .device = (int16_t)device};
     wh_status st = type ? lay_out(buf, type) : WH_OK;
     if (st == WH_OK)
-        st = find_kind(buf, kind, (char *)buf->ptr + (buf->typed ? type->at.true_lb : 0));
+        st = find_kind(buf, kind, (char *)buf->ptr + (type && buf->typed ? type->at.true_lb : 0));
     if (st != WH_OK)
         whi_buffer_release(buf);
     buf->direct = buf->kind == WH_MEM_HOST && !buf->typed;
