@@ -5,9 +5,9 @@
 // Host memory is whatever the CPU reads and writes.  Device memory (cuda) it must not touch; sim is
 // a device without hardware, for tests: its memory really faults when the CPU touches it.
 // Operations detect the kind of a buffer themselves, so that most programs need nothing from this
-// header; see docs/reference/mem.md for when CUDA's is not detected.  What a kernel or copy of the
-// program writes to device memory must be done before the memory is given to an operation.  Any
-// thread may call its functions.
+// header; see docs/reference/mem.md for when CUDA's is not detected.  What kernels and copies of
+// the program do with device memory must be done before it is given to an operation, or be in the
+// stream that its options name.  Any thread may call its functions.
 #ifndef WHERRY_MEM_H
 #define WHERRY_MEM_H
 

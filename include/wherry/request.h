@@ -75,6 +75,7 @@ typedef struct wh_op_opts {  // zero in any field means its default
     wh_result *result;       // filled when the call returns WH_OK
     const wh_allocator *allocator;  // of an object receive: who allocates its frames, of any kind
     const wh_type *type;            // of the buffer; default: bytes
+    void *stream;  // of the buffer's device: behind what is in it now; default: behind nothing
 } wh_op_opts;
 #ifndef __cplusplus
 #define WH_OP_OPTS(...) (&(wh_op_opts){.size = sizeof(wh_op_opts), __VA_ARGS__})

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "message/behind.h"
 #include "message/recv.h"
 
 enum {
@@ -61,6 +62,15 @@ wh_request *whi_long_begin(wh_endpoint *ep, const whi_hdr *hdr, whi_span *span) 
         req->buf.failed = WH_ETYPE;
         return req;  // what comes is thrown away
     }
+    wh_status ready = whi_behind_state(req);
+    if (ready == WH_PENDING) {
+        span->ptr = whi_behind_keep(req, hdr->size);
+        ready = span->ptr ? WH_OK : WH_ENOMEM;
+    }
+    if (ready != WH_OK)
+        req->buf.failed = (int16_t)ready;
+    if (ready != WH_OK || whi_behind_kept(req))
+        return req;
     *span = hdr->size > req->buf.size ? (whi_span){.move = into_short, .ctx = &req->buf}
                                       : whi_buffer_sink(&req->buf, 0);
     return req;

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "link/wire.h"
+#include "message/behind.h"
 #include "message/endpoint.h"
 #include "message/frames.h"
 #include "message/object.h"
@@ -42,6 +43,22 @@ static wh_status copy_frames(wh_request *req, const wh_frame *frames, size_t cou
     whi_object_of(req)->frames = copy;
     whi_object_of(req)->frame_count = count;
     return resolve_frames(frames, count, opts, copy);
+}
+
+// order_frames puts the operation behind a stream: that of memory of the first frame on a device, or of `mem` if none is.
+static wh_status order_frames(wh_request *req, const wh_op_opts *opts) {
+    const whi_object_own *own = whi_object_of(req);
+    wh_mem_kind kind = WH_MEM_HOST;
+    if (!opts || !opts->stream)
+        return WH_OK;
+    for (size_t i = 0; kind == WH_MEM_HOST && i < own->frame_count; i++)
+        if (whi_frames_given(&own->frames[i]))
+            kind = (wh_mem_kind)own->frames[i].kind;
+    if (kind == WH_MEM_HOST && opts->mem != WH_MEM_AUTO)
+        kind = opts->mem;
+    if (!whi_mem_ops_of(kind))
+        return WH_ENOTSUP;
+    return kind == WH_MEM_HOST ? WH_OK : whi_behind_begin(req, kind, opts->stream);
 }
 
 static uint64_t frames_size(const wh_request *req) {
@@ -145,6 +162,8 @@ wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size
     wh_status st = copy_frames(req, frames, count, opts);
     req->result = (wh_result){.size = header_size + frames_size(req), .tag = tag};
     if (st == WH_OK)
+        st = order_frames(req, opts);
+    if (st == WH_OK)
         st = whi_object_make_envelope(req);
     if (st != WH_OK) {
         whi_req_discard(req);
@@ -164,6 +183,8 @@ static wh_status recv(wh_worker *worker, wh_endpoint *ep, const wh_frame *frames
     req->tag = tag;
     req->mask = mask;
     wh_status st = copy_frames(req, frames, count, opts);
+    if (st == WH_OK)
+        st = order_frames(req, opts);
     if (st == WH_OK && opts && opts->allocator)
         st = whi_frames_own(req, opts->allocator);
     if (st != WH_OK) {
@@ -195,8 +216,8 @@ wh_status wh_object_recv(wh_endpoint *ep, const wh_frame *frames, size_t count, 
         return WH_EINVAL;
     whi_buffer one = {.ptr = NULL};
     wh_request *req = NULL;
-    bool own = opts && opts->allocator;
-    if (count <= 1 && !own && resolve_frames(frames, count, opts, &one) == WH_OK)
+    bool more = opts && (opts->allocator || opts->stream);
+    if (count <= 1 && !more && resolve_frames(frames, count, opts, &one) == WH_OK)
         req =
             whi_plain_post(ep, &whi_object_recv_ops, WHI_MATCH_OBJECT, false, tag, mask, opts, out);
     if (!req) {

@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "mem/mem.h"
+#include "message/behind.h"
 #include "message/frames.h"
 #include "message/object.h"
 #include "message/offer.h"
@@ -250,9 +251,26 @@ static bool fetch(wh_request *req) {
     return whi_offer_fetch(req, pieces, count);
 }
 
+// park leaves a receive until its user has given all memory, or a stream of the user's has come to it.
+static void park(wh_request *req) {
+    req->stage = WHI_STAGE_PARKED;
+    if (req->ep->state == WHI_EP_CLOSED)
+        whi_recv_set_apart(req);
+}
+
 // go_on fetches the data once every frame has memory.
 static void go_on(wh_request *req) {
     wh_object *object = whi_object_of(req)->object;
+    wh_status ready = whi_behind_state(req);
+    if (ready == WH_PENDING) {
+        park(req);
+        whi_behind_await(req, go_on);
+        return;
+    }
+    if (ready != WH_OK) {
+        reject(req, ready, "the work before it on its stream has failed");
+        return;
+    }
     for (size_t i = 0; i < object->count; i++) {
         if (copy_packed(req, object, i) != WH_OK) {
             reject(req, WH_EINVAL, "a frame's memory cannot be written");
@@ -291,13 +309,6 @@ static wh_status give_all(wh_request *req, wh_object *object) {
 
 static bool is_whole(const wh_request *req) {
     return whi_object_of(req)->object && !whi_object_of(req)->object->data;
-}
-
-// park leaves a receive until its user has given all memory.
-static void park(wh_request *req) {
-    req->stage = WHI_STAGE_PARKED;
-    if (req->ep->state == WHI_EP_CLOSED)
-        whi_recv_set_apart(req);
 }
 
 static void ask_for_memory(wh_request *req) {

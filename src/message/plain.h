@@ -131,9 +131,9 @@ static inline void whi_plain_complete(wh_request *req) {
     whi_list_push_back(&worker->completed, &req->queue_link);
 }
 
-// whi_plain_elsewhere brings a payload that fits to memory that is not direct.  False: it could not.
+// whi_plain_elsewhere brings a payload that fits to memory that is not direct.  False: it could not, or not yet: behind.h.
 static inline bool whi_plain_elsewhere(wh_request *req, const void *payload, size_t size) {
-    if (whi_buffer_write(&req->buf, 0, payload, size) != WH_OK)
+    if (req->behind || whi_buffer_write(&req->buf, 0, payload, size) != WH_OK)
         return false;
     req->ep->counters.unpacked++;
     return true;

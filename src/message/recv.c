@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "mem/mem.h"
+#include "message/behind.h"
 #include "message/offer.h"
 #include "message/plain.h"
 #include "message/records.h"
@@ -99,6 +100,37 @@ static void complete_landed(wh_request *req, wh_status st) {
                      (unsigned long long)req->result.size, (unsigned long long)req->buf.size);
 }
 
+// land_kept does so with a payload that has waited for the caller's stream.
+static void land_kept(wh_request *req) {
+    wh_status st = whi_behind_state(req);
+    const whi_behind *behind = req->behind;
+    if (st == WH_PENDING)
+        whi_behind_await(req, land_kept);
+    else
+        complete_landed(req, st == WH_OK
+                                 ? land_here(req, req->result.tag, behind->kept, behind->kept_size)
+                                 : st);
+}
+
+// land ends a receive with a payload that is here, now or when the caller's stream has come to it.
+static void land(wh_request *req, uint64_t tag, const void *payload, uint64_t size) {
+    wh_status st = whi_behind_state(req);
+    if (st == WH_OK) {
+        complete_landed(req, land_here(req, tag, payload, size));
+        return;
+    }
+    req->result.size = size;
+    req->result.tag = tag;
+    void *kept = st == WH_PENDING ? whi_behind_keep(req, size) : NULL;
+    if (!kept) {
+        complete_landed(req, st == WH_PENDING ? WH_ENOMEM : st);
+        return;
+    }
+    if (size)
+        memcpy(kept, payload, size);
+    whi_behind_await(req, land_kept);
+}
+
 void whi_recv_grant(wh_request *req, int part, uint64_t accept) {
     wh_endpoint *ep = req->ep;
     whi_link *link = ep->link;
@@ -121,6 +153,23 @@ void whi_recv_grant(wh_request *req, int part, uint64_t accept) {
     whi_link_control(link, &hdr, NULL);
 }
 
+static void ask_again(wh_request *req);
+
+// may_ask says whether a receive may ask for its payload.  One whose stream has not come to it asks later, so that what it would
+// get takes no place meanwhile.
+static bool may_ask(wh_request *req) {
+    wh_status st = whi_behind_state(req);
+    if (st == WH_OK)
+        return true;
+    if (st == WH_PENDING) {
+        whi_behind_await(req, ask_again);
+    } else {
+        whi_recv_answer(req->ep, req->send_id, WH_EREJECTED);
+        complete_landed(req, st);
+    }
+    return false;
+}
+
 // ask_for grants an announced tag message or the payload of an active one.
 static void ask_for(wh_request *req, uint64_t tag, uint32_t send_id, uint64_t length) {
     wh_endpoint *ep = req->ep;
@@ -130,6 +179,8 @@ static void ask_for(wh_request *req, uint64_t tag, uint32_t send_id, uint64_t le
     req->result.tag = tag;
     uint64_t accept = length < req->buf.size ? length : req->buf.size;
     wh_status st = length > accept ? WH_ETRUNCATED : WH_OK;
+    if (accept && !may_ask(req))
+        return;
     whi_piece piece = {.from = req->from, .to = req->buf.ptr, .size = accept};
     if (accept && req->buf.direct && whi_offer_fetch(req, &piece, 1)) {
         whi_recv_answer(ep, send_id, WH_OK);
@@ -142,6 +193,11 @@ static void ask_for(wh_request *req, uint64_t tag, uint32_t send_id, uint64_t le
         count_received(ep, 0);
         complete_landed(req, st);
     }
+}
+
+static void ask_again(wh_request *req) {
+    whi_req_go_on(req);
+    ask_for(req, req->result.tag, req->send_id, req->length);
 }
 
 wh_status whi_recv_sink(wh_request *req, const whi_hdr *hdr, whi_span *span) {
@@ -169,6 +225,10 @@ wh_status whi_recv_landed(wh_request *req, const whi_hdr *hdr) {
     }
     if (req->ops->receives)
         count_received(req->ep, req->moved);
+    if (whi_behind_kept(req)) {
+        land_kept(req);
+        return WH_OK;
+    }
     wh_status st = req->length > req->buf.size ? WH_ETRUNCATED : WH_OK;
     whi_buffer_finish(&req->buf);
     complete_landed(req, req->buf.failed ? (wh_status)req->buf.failed : st);
@@ -218,9 +278,8 @@ static wh_status tag_arrived(wh_request *req, uint8_t flags, const whi_announce 
         ask_for(req, req->result.tag, announce->send_id, length);
         return WH_OK;
     }
-    wh_status st = land_here(req, req->result.tag, payload, size);
     count_received(req->ep, size);
-    complete_landed(req, st);
+    land(req, req->result.tag, payload, size);
     return WH_OK;
 }
 
@@ -237,7 +296,7 @@ void whi_recv_am(wh_request *req, uint8_t flags, uint16_t signature, uint32_t se
     } else {
         if (flags & WHI_FLAG_SYNC)
             whi_recv_answer(ep, send_id, WH_OK);
-        complete_landed(req, land_here(req, 0, payload, size));
+        land(req, 0, payload, size);
     }
     if (!announced)
         whi_ep_give_credit(ep, cost);
@@ -384,11 +443,11 @@ void whi_recv_land_kept(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     req->result.tag = msg->tag;
     req->result.size = msg->size;
-    wh_status st = whi_recv_clashes(req, msg->aux, msg->size)
-                       ? WH_ETYPE
-                       : land_here(req, msg->tag, payload_of(msg), msg->size);
     count_received(ep, msg->size);
-    complete_landed(req, st);
+    if (whi_recv_clashes(req, msg->aux, msg->size))
+        complete_landed(req, WH_ETYPE);
+    else
+        land(req, msg->tag, payload_of(msg), msg->size);
     whi_recv_settle(msg);
 }
 
@@ -512,6 +571,7 @@ void whi_recv_set_apart(wh_request *req) {
 void whi_recv_regain(wh_request *req) {
     if (req->awaits)
         whi_req_stop_awaiting(req);
+    whi_behind_rest(req);
     unname_grant(req);
     req->send_id = 0;
     req->moved = 0;

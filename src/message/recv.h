@@ -109,7 +109,8 @@ void whi_recv_drop_lost(wh_endpoint *ep);
 // back to.  It ends there if it was cancelled.  Of a parked object, which an allocator knows, the user must hear.
 bool whi_recv_outlives(const wh_request *req);
 
-// whi_recv_has_all says whether a receive has all of its object, and only its user has yet to say where to.
+// whi_recv_has_all says whether a receive has all of its object, and only its user has yet to say where to, or all of its
+// message, and waits for a stream of the user's.
 bool whi_recv_has_all(const wh_request *req);
 
 #endif

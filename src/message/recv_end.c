@@ -6,6 +6,7 @@
 // some receive has failed for that.  So when a message is lost with its peer and no receive can say so, because none
 // had matched it, or one from any source that goes on, or the worker's handler of objects, then all that is kept behind it is
 // dropped as well.
+#include "message/behind.h"
 #include "message/recv.h"
 
 bool whi_recv_outlives(const wh_request *req) {
@@ -16,6 +17,8 @@ bool whi_recv_outlives(const wh_request *req) {
 
 bool whi_recv_has_all(const wh_request *req) {
     bool waits = req->stage == WHI_STAGE_ASKING || req->stage == WHI_STAGE_PARKED;
+    if (whi_behind_kept(req) && whi_behind_awaited(req))
+        return true;
     return waits && req->ops->whole && req->ops->whole(req);
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "message/behind.h"
 #include "message/endpoint.h"
 #include "message/offer.h"
 
@@ -78,6 +79,7 @@ static void free_now(wh_request *req, bool locked) {
         whi_free(req->error);
     if (req->ops->fini)
         req->ops->fini(req);
+    whi_behind_end(req);
     whi_buffer_release(&req->buf);
     wh_endpoint *ep = req->ep;
     if (!req->foreign) {
@@ -210,6 +212,7 @@ void whi_req_complete(wh_request *req, wh_status status) {
     whi_list_remove(&req->op_link);
     whi_list_remove(&req->queue_link);
     unset_timer(req);
+    whi_behind_end(req);
     if (req->send_id | req->grant_id | req->loan_id)
         unname(req);
     if (__builtin_expect(req->awaits != NULL, 0)) {
@@ -329,11 +332,27 @@ void whi_req_start_grace(wh_request *req, wh_status why) {
     set_timer(req, req->worker->ctx->config.grace);
 }
 
+// withdraw_awaiting is for what has matched and waits for a stream of the caller's.  It has come too late, and the peer is not
+// to blame: its time begins when it is asked to move something (whi_req_go_on).  Only the worker's end waits for nothing.
+static void withdraw_awaiting(wh_request *req, wh_status why) {
+    if (why == WH_ECLOSED)
+        whi_req_fail(req, why, "%s: %s", whi_req_text(req), wh_status_text(why));
+    else if (!req->why)
+        req->why = why;
+}
+
+void whi_req_go_on(wh_request *req) {
+    if (req->why && req->stage == WHI_STAGE_MOVING)
+        whi_req_start_grace(req, req->why);
+}
+
 void whi_req_withdraw(wh_request *req, wh_status why) {
     if (req->stage == WHI_STAGE_DONE || req->stage == WHI_STAGE_NEW || req->disowned)
         return;
     if (req->stage != WHI_STAGE_MOVING)
         req->ops->withdraw(req, why);
+    else if (whi_behind_awaited(req))
+        withdraw_awaiting(req, why);
     else if (!req->ops->withdraw_moving || !req->ops->withdraw_moving(req, why))
         whi_req_start_grace(req, why);
 }

@@ -176,6 +176,7 @@ struct wh_request {
         uint8_t no_other_fields_here[6];
     } others;
     struct wh_message *awaits;  // the message that it has matched and whose payload is on its way
+    struct whi_behind *behind;  // behind a stream of the caller's (behind.h); NULL: none, or passed
     uint64_t arrival;  // of a matched receive: the number of its message, or of the next one kept
     uint64_t accept;   // bytes that were granted
     uint64_t moved;    // of those
@@ -311,6 +312,9 @@ void whi_req_withdraw(wh_request *req, wh_status why);
 // whi_req_start_grace gives the peer its time with an operation that is to complete with `why`, unless that runs already: the
 // buffer is only ours again when it has returned it, and if it does not, the link fails.
 void whi_req_start_grace(wh_request *req, wh_status why);
+
+// whi_req_go_on does so, if it was withdrawn before, with an operation that has waited for a stream of its caller's.
+void whi_req_go_on(wh_request *req);
 
 // whi_req_reap_foreign frees those whose handles other threads have released.
 void whi_req_reap_foreign(wh_worker *worker);

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "link/dial.h"
 #include "message/am.h"
+#include "message/behind.h"
 #include "message/deliver.h"
 #include "message/endpoint.h"
 #include "message/frames.h"
@@ -157,6 +158,7 @@ static wh_status init(wh_worker *worker) {
                          &room->foreign_aborts};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         whi_list_init(lists[i]);
+    whi_behind_init(worker);
     whi_hash_init(&room->am_handlers);
     init_pools(room, worker->eager_max);
     worker->notify = whi_req_run_completed;
@@ -214,7 +216,12 @@ static void in_child(wh_worker *worker) {
 static unsigned look(wh_worker *worker) {
     whi_req_reap_foreign(worker);
     whi_object_handler_look(worker);
-    return 0;
+    return whi_behind_look(worker);
+}
+
+static uint64_t next_look(const wh_worker *worker) {
+    uint64_t handler = whi_object_handler_next_look(worker), behind = whi_behind_next_look(worker);
+    return handler < behind ? handler : behind;
 }
 
 static void asked(wh_worker *worker) {
@@ -273,8 +280,10 @@ const whi_room whi_message_room_table = {.name = "message",
                                          .in_use = in_use,
                                          .in_child = in_child,
                                          .look = look,
+                                         .busy = whi_behind_busy,
                                          .asked = asked,
-                                         .next_look = whi_object_handler_next_look,
+                                         .arm = whi_behind_arm,
+                                         .next_look = next_look,
                                          .close = close_all,
                                          .finish = finish,
                                          .free_foreign = free_foreign,

@@ -32,6 +32,12 @@ typedef struct whi_allocator {
     bool set;          // else the next level's counts; without `alloc`, nobody is asked
 } whi_allocator;
 
+// The operations that wait for streams of their callers' (behind.h).
+typedef struct whi_behind_room {
+    whi_list awaited;
+    uint64_t since_ns;  // when the last one went on or was added
+} whi_behind_room;
+
 // What handles the records of a class (deliver.h).
 typedef wh_status (*whi_ordered_fn)(wh_endpoint *ep, const whi_hdr *hdr, const void *payload);
 typedef wh_status (*whi_control_fn)(whi_link *link, const whi_hdr *hdr, const void *payload);
@@ -60,6 +66,8 @@ typedef struct whi_message_room {
     whi_host_watcher frames_watcher;  // over kept memory of frames (frames.c)
     whi_timer frames_timer;
     bool frames_used;  // since its last look
+
+    whi_behind_room behind;
 
     void (*prefetch)(wh_endpoint *ep);  // what credit that is owed to the peer may be used for
 

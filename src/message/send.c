@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "mem/mem.h"
+#include "message/behind.h"
 #include "message/long.h"
 #include "message/offer.h"
 #include "message/records.h"
@@ -136,7 +137,11 @@ wh_status whi_send_start_message(wh_request *req) {
     bool whole = !req->ops->follows || !req->ops->follows(req);
     bool small = whole && size <= ep->link->eager_max;
     bool credit = ep->credit >= (int64_t)(size + WHI_MESSAGE_COST);
-    wh_status st;
+    wh_status st = whi_behind_state(req);
+    if (st != WH_OK && st != WH_PENDING)
+        return st;
+    // One whose stream has not come to it is announced, so that those behind it need not wait.
+    small = small && st == WH_OK;
     if ((small && credit) || whi_long_may(req)) {
         st = send_eager(req, size);
         if (st == WH_PENDING)

@@ -6,6 +6,7 @@
 // on first.  A lane that lends reads host memory itself and says later that it is done: until then the request is held.
 #include <string.h>
 
+#include "message/behind.h"
 #include "message/send.h"
 
 // current returns the part of the payload that is being moved.
@@ -102,7 +103,29 @@ static bool withdrawn(wh_request *req, wh_status st) {
            req->ops->withdraw_moving(req, req->why);
 }
 
+// stream_came puts a send among the others again, whose stream has come to it.
+static void stream_came(wh_request *req) {
+    whi_req_go_on(req);
+    whi_link *link = req->ep->link;
+    whi_list_push_back(&whi_messages_on(link)->bulks, &req->queue_link);
+    whi_link_mark(link);
+}
+
+// is_ready says whether a send's memory may be read.  If not, it was taken out of the list.
+static bool is_ready(wh_request *req) {
+    wh_status st = current(req)->kind == WH_MEM_HOST ? WH_OK : whi_behind_state(req);
+    if (st == WH_PENDING) {
+        whi_list_remove(&req->queue_link);
+        whi_behind_await(req, stream_came);
+    } else if (st != WH_OK) {
+        source_failed(req, st);
+    }
+    return st == WH_OK;
+}
+
 static wh_status push_one(whi_link *link, wh_request *req) {
+    if (!is_ready(req))
+        return WH_OK;
     bool lends = link->tx->ops->lends;
     if (lends && !req->loan_id) {
         wh_status named = whi_idmap_put(&whi_messages_on(link)->loans, req, &req->loan_id);

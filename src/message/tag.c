@@ -6,6 +6,7 @@
 #include <wherry/tag.h>
 
 #include "mem/mem.h"
+#include "message/behind.h"
 #include "message/endpoint.h"
 #include "message/plain.h"
 #include "message/recv.h"
@@ -23,8 +24,14 @@ static wh_status make_request(wh_worker *worker, wh_endpoint *ep, const whi_req_
     }
     req->buf = *buffer;
     req->length = buffer->size;
-    *made = req;
-    return WH_OK;
+    wh_status st = whi_behind_asked(buffer, opts)
+                       ? whi_behind_begin(req, (wh_mem_kind)buffer->kind, opts->stream)
+                       : WH_OK;
+    if (st == WH_OK)
+        *made = req;
+    else
+        whi_req_discard(req);
+    return st;
 }
 
 // send_small sends a small message of any memory and layout as plain ones go, packed on the way.
@@ -59,7 +66,8 @@ wh_status wh_tag_send(wh_endpoint *ep, const void *buf, size_t size, uint64_t ta
     if (st != WH_OK)
         return st;
     wh_result result = {.status = WH_OK, .size = buffer.size, .tag = tag};
-    if (opts && opts->type && send_small(ep, &buffer, tag, opts)) {
+    if (opts && opts->type && !whi_behind_asked(&buffer, opts) &&
+        send_small(ep, &buffer, tag, opts)) {
         whi_buffer_release(&buffer);
         if (out)
             *out = NULL;
@@ -106,8 +114,9 @@ wh_status wh_tag_recv(wh_endpoint *ep, void *buf, size_t size, uint64_t tag, uin
     wh_status st = whi_req_buffer(&buffer, buf, size, opts);
     if (__builtin_expect(st != WH_OK, 0))
         return st;
-    wh_request *req =
-        whi_plain_post(ep, &whi_tag_recv_ops, WHI_MATCH_TAG, true, tag, mask, opts, out);
+    wh_request *req = NULL;
+    if (!whi_behind_asked(&buffer, opts))
+        req = whi_plain_post(ep, &whi_tag_recv_ops, WHI_MATCH_TAG, true, tag, mask, opts, out);
     if (__builtin_expect(!req, 0))
         return recv_into(ep->worker, ep, &buffer, tag, mask, opts, out);
     req->buf = buffer;

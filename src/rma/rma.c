@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "mem/mem.h"
+#include "message/behind.h"
 #include "message/plain.h"
 #include "message/recv.h"
 #include "message/send.h"
@@ -179,10 +180,21 @@ static void fence_completed(wh_request *req, whi_req_stage stage) {
     whi_memory_at(req->ep)->fences -= whi_access_of(req)->counted;
 }
 
+// stream_came tries an access again that has waited for a stream of the caller's at the head of its queue, so that what was
+// asked for behind it stays behind it.
+static void stream_came(wh_request *req) {
+    whi_ep_mark(req->ep);
+}
+
 static wh_status start_access(wh_request *req) {
     wh_endpoint *ep = req->ep;
     if (!req->buf.size)
         return WH_OK;  // nothing to move, and no record says so
+    wh_status ready = whi_behind_state(req);
+    if (ready == WH_PENDING)
+        whi_behind_await(req, stream_came);
+    if (ready != WH_OK)
+        return ready == WH_PENDING ? WH_ELIMIT : ready;
     wh_rkey *rkey = whi_access_of(req)->rkey;
     if (is_direct(rkey))
         return run_direct(req);
@@ -300,6 +312,8 @@ static wh_status move(wh_rkey *rkey, const whi_req_ops *ops, uint64_t offset, vo
     wh_status st = whi_req_buffer(&req->buf, buf, size, opts);
     if (st == WH_OK)
         st = check(rkey, access, offset, req->buf.size);
+    if (st == WH_OK && whi_behind_asked(&req->buf, opts))
+        st = whi_behind_begin(req, (wh_mem_kind)req->buf.kind, opts->stream);
     if (st != WH_OK) {
         whi_req_discard(req);
         return st;
