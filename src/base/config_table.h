@@ -37,6 +37,10 @@
       "Freed memory of received large frames that is kept for reuse; 0 keeps none.")               \
     X(pool_idle, "WHERRY_POOL_IDLE", MS, "5s", "1ms", "1d",                                        \
       "Time after which such memory that was not used again is given back.")                       \
+    X(stage_chunk, "WHERRY_STAGE_CHUNK", SIZE, "1M", "64K", "64M",                                 \
+      "Largest piece of device memory that is staged in host memory at a time.")                   \
+    X(stage_max, "WHERRY_STAGE_MAX", SIZE, "16M", "0", "1G",                                       \
+      "Pinned host memory of a worker for that; 0: none, and each copy is waited for.")            \
     X(ring_size, "WHERRY_RING_SIZE", SIZE, "32K", "16K", "256M",                                   \
       "First shared-memory ring of a link, per direction.")                                        \
     X(ring_max, "WHERRY_RING_MAX", SIZE, "256K", "16K", "256M",                                    \

@@ -285,4 +285,5 @@ const whi_mem_ops whi_mem_cuda = {
     .wait = whi_cuda_wait,
     .query_event = whi_cuda_query_event,
     .release_event = whi_cuda_release_event,
+    .staging = &whi_cuda_staging,
 };

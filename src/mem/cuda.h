@@ -53,6 +53,8 @@ static inline bool whi_cuda_overlap(const void *a, const void *b, size_t size) {
            (whi_cuda_ptr)(uintptr_t)b - (whi_cuda_ptr)(uintptr_t)a < size;
 }
 
+extern const whi_mem_staging whi_cuda_staging;
+
 // The members of the vtable that have to do with the user's streams.
 WH_CHECK wh_status whi_cuda_copy_async(whi_mem_direction direction, void *dst, const void *src,
                                        size_t size, void *stream);

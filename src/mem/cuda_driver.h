@@ -55,6 +55,7 @@ enum {
     WHI_CUDA_MEMORY_DEVICE = 2,
     WHI_CUDA_STREAM_NON_BLOCKING = 1,  // does not wait for the default stream, nor it for this one
     WHI_CUDA_EVENT_DISABLE_TIMING = 2,
+    WHI_CUDA_HOST_PORTABLE = 1,      // pinned for all contexts
     WHI_CUDA_STREAM_PER_THREAD = 2,  // the last handle that names no stream of one context
 };
 
@@ -78,6 +79,8 @@ enum { WHI_CUDA_OLDEST = 11000 };
     X(cuPointerGetAttributes, (unsigned count, int *attributes, void **data, whi_cuda_ptr ptr))    \
     X(cuMemAlloc_v2, (whi_cuda_ptr *ptr, size_t size))                                             \
     X(cuMemFree_v2, (whi_cuda_ptr ptr))                                                            \
+    X(cuMemHostAlloc, (void **ptr, size_t size, unsigned flags))                                   \
+    X(cuMemFreeHost, (void *ptr))                                                                  \
     X(cuMemcpyAsync, (whi_cuda_ptr dst, whi_cuda_ptr src, size_t size, whi_cuda_stream stream))    \
     X(cuStreamCreate, (whi_cuda_stream *stream, unsigned flags))                                   \
     X(cuStreamSynchronize, (whi_cuda_stream stream))                                               \

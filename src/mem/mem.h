@@ -16,6 +16,7 @@
 #include <wherry/mem.h>
 
 typedef struct whi_mem_ops whi_mem_ops;
+typedef struct whi_mem_staging whi_mem_staging;
 
 // A moment in the work of a stream.  Plain data; zeroed, it is one that has passed.  Each event
 // that was recorded is released exactly once.
@@ -32,7 +33,7 @@ typedef enum whi_mem_direction {
     WHI_MEM_WITHIN
 } whi_mem_direction;
 
-// What a kind can do.  No member may be NULL.  All members may be called from any thread.
+// What a kind can do.  No member may be NULL, but for the last.  All members may be called from any thread.
 struct whi_mem_ops {
     wh_mem_kind kind;
 
@@ -78,6 +79,21 @@ struct whi_mem_ops {
 
     // release_event ends an event, passed or not; it does not touch the work.
     void (*release_event)(whi_mem_event *event);
+
+    // staging is what payloads on the way between devices and lanes need; NULL: the kind has none.
+    const whi_mem_staging *staging;
+};
+
+// How memory of a kind is staged.  Any thread.
+struct whi_mem_staging {
+    // pin allocates host memory with which all devices of the kind copy without the CPU; unpin frees
+    // it, with the device that it was made for.  Nothing may be under way there.
+    wh_status (*pin)(int device, size_t size, void **ptr);
+    void (*unpin)(int device, void *ptr);
+
+    // stream returns the library's own stream of a device for copies in one direction, which waits
+    // for no other.  It belongs to the process.
+    wh_status (*stream)(int device, whi_mem_direction direction, void **stream);
 };
 
 extern const whi_mem_ops whi_mem_host;

@@ -269,6 +269,29 @@ static void sim_release_event(whi_mem_event *event) {
     (void)event;
 }
 
+static wh_status sim_pin(int device, size_t size, void **ptr) {
+    (void)device;
+    void *made = whi_malloc(size);
+    if (made)
+        *ptr = made;
+    return made ? WH_OK : WH_ENOMEM;
+}
+
+static void sim_unpin(int device, void *ptr) {
+    (void)device;
+    whi_free(ptr);
+}
+
+static wh_status sim_stream(int device, whi_mem_direction direction, void **stream) {
+    static char names[WHI_SIM_DEVICES][WHI_MEM_WITHIN];
+    if (device < 0 || device >= WHI_SIM_DEVICES || direction >= WHI_MEM_WITHIN)
+        return WH_EINVAL;
+    *stream = &names[device][direction];
+    return WH_OK;
+}
+
+static const whi_mem_staging staging = {.pin = sim_pin, .unpin = sim_unpin, .stream = sim_stream};
+
 const whi_mem_ops whi_mem_sim = {
     .kind = WH_MEM_SIM,
     .exists = sim_exists,
@@ -283,4 +306,5 @@ const whi_mem_ops whi_mem_sim = {
     .wait = whi_sim_wait,
     .query_event = whi_sim_query_event,
     .release_event = sim_release_event,
+    .staging = &staging,
 };

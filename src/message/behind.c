@@ -61,8 +61,12 @@ void whi_behind_await(wh_request *req, void (*go)(wh_request *req)) {
     if (whi_list_linked(&behind->link))
         return;
     whi_list_push_back(&room->awaited, &behind->link);
-    room->since_ns = whi_clock_ns();
-    req->worker->countdown = 0;  // from now on the room has its turn in each pass
+    whi_behind_wake(req->worker);
+}
+
+void whi_behind_wake(wh_worker *worker) {
+    room_of(worker)->since_ns = whi_clock_ns();
+    worker->countdown = 0;
 }
 
 void whi_behind_rest(wh_request *req) {
@@ -100,7 +104,7 @@ unsigned whi_behind_look(wh_worker *worker) {
             whi_list_push_back(&room->awaited, node);
             continue;
         }
-        room->since_ns = whi_clock_ns();
+        whi_behind_wake(worker);
         behind->go(behind->req);
         count++;
     }
@@ -108,7 +112,8 @@ unsigned whi_behind_look(wh_worker *worker) {
 }
 
 bool whi_behind_busy(const wh_worker *worker) {
-    return !whi_list_empty(&room_of(worker)->awaited);
+    return !whi_list_empty(&room_of(worker)->awaited) ||
+           !whi_list_empty(&whi_messages_of(worker)->stage.under_way);
 }
 
 // waited returns for how long nothing has passed.

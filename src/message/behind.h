@@ -58,7 +58,11 @@ static inline bool whi_behind_kept(const wh_request *req) {
     return __builtin_expect(req->behind != NULL, 0) && req->behind->kept;
 }
 
-// What the room asks: see whi_room.
+// whi_behind_wake has the room look in each pass from now on, after an event was added or has passed: of these, and of the
+// copies of staging.
+void whi_behind_wake(wh_worker *worker);
+
+// What the room asks: see whi_room.  Busy: an event of these or of staging has yet to pass.
 void whi_behind_init(wh_worker *worker);
 unsigned whi_behind_look(wh_worker *worker);
 bool whi_behind_busy(const wh_worker *worker);

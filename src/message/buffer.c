@@ -70,8 +70,7 @@ void whi_buffer_drop_layout(whi_buffer *buf) {
     whi_free(typed);
 }
 
-// note keeps the first error of a buffer's chunks, and logs it.
-static void note(whi_buffer *buf, wh_status st, const char *what) {
+void whi_buffer_note(whi_buffer *buf, wh_status st, const char *what) {
     if (st == WH_OK || buf->failed)
         return;
     buf->failed = (int16_t)st;
@@ -164,7 +163,7 @@ static void read_part(void *ctx, uint64_t offset, void *host, size_t size) {
                  : whi_buffer_read(buf, offset, host, size);
     if (st != WH_OK)
         memset(host, 0, size);
-    note(buf, st, "read");
+    whi_buffer_note(buf, st, "read");
 }
 
 static void write_part(void *ctx, uint64_t offset, void *host, size_t size) {
@@ -175,7 +174,7 @@ static void write_part(void *ctx, uint64_t offset, void *host, size_t size) {
         st = buf->typed && buf->typed->cursor
                  ? wh_cursor_unpack(buf->typed->cursor, offset, host, size, &moved)
                  : whi_buffer_write(buf, offset, host, size);
-    note(buf, st, "written");
+    whi_buffer_note(buf, st, "written");
 }
 
 static whi_span span_of(const whi_buffer *buf, uint64_t offset,
@@ -191,4 +190,9 @@ whi_span whi_buffer_source(const whi_buffer *buf, uint64_t offset) {
 
 whi_span whi_buffer_sink(const whi_buffer *buf, uint64_t offset) {
     return span_of(buf, offset, write_part);
+}
+
+whi_buffer *whi_buffer_of_sink(const whi_span *span) {
+    whi_buffer *buf = span->move == write_part ? span->ctx : NULL;
+    return buf && whi_buffer_stages(buf) ? buf : NULL;
 }

@@ -74,6 +74,17 @@ static inline void whi_buffer_release(whi_buffer *buf) {
 whi_span whi_buffer_source(const whi_buffer *buf, uint64_t offset);
 whi_span whi_buffer_sink(const whi_buffer *buf, uint64_t offset);
 
+// whi_buffer_stages says whether a buffer is one run of device memory, which can be staged (stage.h).
+static inline bool whi_buffer_stages(const whi_buffer *buf) {
+    return buf->kind != WH_MEM_HOST && !buf->typed;
+}
+
+// whi_buffer_of_sink returns the buffer of a sink that is such memory, or NULL.
+whi_buffer *whi_buffer_of_sink(const whi_span *span);
+
+// whi_buffer_note keeps the first error of a buffer's copies, and logs it; `what` it is that cannot be: "read".
+void whi_buffer_note(whi_buffer *buf, wh_status st, const char *what);
+
 // whi_buffer_prepare readies a buffer to be read in parts; what it lacks, whi_buffer_source reports too late for the lane.
 wh_status whi_buffer_prepare(whi_buffer *buf);
 

@@ -11,6 +11,7 @@
 #include "message/long.h"
 #include "message/recv.h"
 #include "message/send.h"
+#include "message/stage.h"
 
 static void throw_away(void *ctx, uint64_t offset, void *host, size_t size) {
     (void)ctx, (void)offset, (void)host, (void)size;
@@ -32,6 +33,12 @@ static void hold(whi_link *link, wh_request *req, bool lends) {
         req->held += lends;
 }
 
+// stages says whether a chunk goes to device memory by way of a chunk of staging.
+static bool stages(whi_link *link, wh_request *req, const whi_hdr *hdr, whi_span *span) {
+    whi_buffer *buf = whi_buffer_of_sink(span);
+    return buf && !buf->failed && whi_stage_sink(link, req, buf, span->base, hdr, span);
+}
+
 wh_status whi_chunk_sink(void *arg, const whi_hdr *hdr, whi_span *span) {
     whi_link *link = arg;
     if (link->dead)
@@ -43,7 +50,11 @@ wh_status whi_chunk_sink(void *arg, const whi_hdr *hdr, whi_span *span) {
     }
     wh_request *req = whi_idmap_get(&whi_messages_on(link)->grants, hdr->ep);
     bool lends = link->rx->ops->lends;
+    if (whi_stage_out(link, hdr))
+        return whi_link_broken(link, hdr, "a chunk that is on its way already");
     whi_messages_on(link)->landing = lends ? NULL : req;
+    if (req && req->fate == WHI_FATE_RETURNED)
+        whi_messages_on(link)->landing = NULL;  // a copy or a lane has it still, and will end it
     if (!req || req->fate == WHI_FATE_RETURNED) {
         // Granted once, and ended meanwhile; without a context it is nobody's.
         *span = (whi_span){.move = throw_away, .ctx = req};
@@ -54,8 +65,12 @@ wh_status whi_chunk_sink(void *arg, const whi_hdr *hdr, whi_span *span) {
     if (st == WH_OK) {
         if (req->disowned)
             *span = (whi_span){.move = throw_away, .ctx = req};
+        else if (stages(link, req, hdr, span))
+            lends = true;  // until it is stored
         else if (lends && span->ptr && !is_lendable(req))
             *span = (whi_span){.move = copy_in, .ctx = span->ptr};
+        if (lends)
+            whi_messages_on(link)->landing = NULL;
         hold(link, req, lends);
         return WH_OK;
     }
@@ -63,12 +78,10 @@ wh_status whi_chunk_sink(void *arg, const whi_hdr *hdr, whi_span *span) {
     return whi_link_broken(link, hdr, "a chunk that does not fit what was granted");
 }
 
-// unhold takes such a chunk back.  It returns the receive that goes on with it, or NULL; one that has ended meanwhile is let
-// go with its last chunk.
-static wh_request *unhold(whi_link *link, const whi_hdr *hdr) {
+// let_go takes such a chunk of a receive back.  It returns the receive if it goes on with it, or NULL; one that has ended
+// meanwhile is let go with its last chunk.
+static wh_request *let_go(whi_link *link, wh_request *req) {
     whi_messages_on(link)->held--;
-    // The id of a receive that holds chunks stays in use, and one that was gone at `sink` never comes back.
-    wh_request *req = whi_idmap_get(&whi_messages_on(link)->grants, hdr->ep);
     if (req && --req->held == 0 && req->fate != WHI_FATE_GOES_ON) {
         if (req->fate == WHI_FATE_RETURNED)
             whi_ep_returned(req);
@@ -80,7 +93,14 @@ static wh_request *unhold(whi_link *link, const whi_hdr *hdr) {
     return req && req->fate != WHI_FATE_RETURNED ? req : NULL;
 }
 
+// unhold does so with one that a lane gives back.
+static wh_request *unhold(whi_link *link, const whi_hdr *hdr) {
+    // The id of a receive that holds chunks stays in use, and one that was gone at `sink` never comes back.
+    return let_go(link, whi_idmap_get(&whi_messages_on(link)->grants, hdr->ep));
+}
+
 void whi_chunk_lost(void *arg, const whi_hdr *hdr) {
+    (void)whi_stage_unfilled(arg, hdr);
     (void)unhold(arg, hdr);
 }
 
@@ -94,14 +114,26 @@ static wh_status land(whi_link *link, wh_request *req, const whi_hdr *hdr) {
                                   : "the head of an object that cannot be");
 }
 
+// land_held does so when others of its chunks may be out.
+static wh_status land_held(whi_link *link, wh_request *req, const whi_hdr *hdr) {
+    if (req->held && req->moved + hdr->size >= req->accept)
+        return whi_link_broken(link, hdr, "chunks beyond what was granted");
+    return land(link, req, hdr);
+}
+
 // lent_landed is whi_chunk_landed for a lane that lends.
 static wh_status lent_landed(whi_link *link, const whi_hdr *hdr) {
     wh_request *req = unhold(link, hdr);
     if (!req || link->dead)
         return link->dead ? WH_EPEER : WH_OK;
-    if (req->held && req->moved + hdr->size >= req->accept)
-        return whi_link_broken(link, hdr, "chunks beyond what was granted");
-    return land(link, req, hdr);
+    return land_held(link, req, hdr);
+}
+
+void whi_chunk_stored(whi_link *link, wh_request *req, const whi_hdr *hdr) {
+    wh_request *on = let_go(link, req);
+    wh_status st = on ? land_held(link, on, hdr) : WH_OK;
+    if (st != WH_OK)
+        whi_link_doom(link, st);
 }
 
 void whi_chunk_sent(void *arg, const whi_hdr *hdr) {
@@ -109,15 +141,15 @@ void whi_chunk_sent(void *arg, const whi_hdr *hdr) {
     whi_messages_on(link)->held--;
     wh_request *req = whi_idmap_get(&whi_messages_on(link)->loans, (uint32_t)hdr->tag);
     assert(req && req->held);
-    if (--req->held)
-        return;
-    (void)whi_idmap_remove(&whi_messages_on(link)->loans, req->loan_id);
-    req->loan_id = 0;
-    whi_send_back(link, req);
+    whi_stage_sent(req, hdr);
+    if (--req->held == 0)
+        whi_send_unheld(link, req);
 }
 
 wh_status whi_chunk_landed(void *arg, const whi_hdr *hdr) {
     whi_link *link = arg;
+    if (hdr->cls == WHI_CLASS_CHUNK && whi_stage_filled(link, hdr))
+        return WH_OK;
     if (link->rx->ops->lends)
         return lent_landed(link, hdr);
     wh_request *req = whi_messages_on(link)->landing;
@@ -135,4 +167,14 @@ wh_status whi_chunk_landed(void *arg, const whi_hdr *hdr) {
         return WH_OK;
     }
     return land(link, req, hdr);
+}
+
+void whi_chunk_link_ended(whi_link *link) {
+    whi_stage_settle(link->worker, NULL, NULL, link);
+    // One that failed in its making has no lane yet.
+    const whi_hdr *out;
+    while ((out = whi_stage_first_out(link)) && !link->rx->ops->lends) {
+        whi_hdr hdr = *out;
+        whi_chunk_lost(link, &hdr);
+    }
 }

@@ -10,6 +10,7 @@
 #include "link/dial.h"
 #include "message/endpoint.h"
 #include "message/recv.h"
+#include "message/stage.h"
 
 // end_dial ends the dial of an endpoint that has been opened or has ended.
 static void end_dial(wh_endpoint *ep) {
@@ -91,9 +92,7 @@ static void drop_early(wh_endpoint *ep) {
     ep->early_count = 0;
 }
 
-void whi_ep_end(wh_endpoint *ep, wh_status why, const char *sentence) {
-    if (ep->state == WHI_EP_CLOSED)
-        return;
+static void end_now(wh_endpoint *ep, wh_status why, const char *sentence) {
     ep->state = WHI_EP_CLOSED;
     if (!ep->user_gone)
         whi_ep_mark_lost(ep);
@@ -124,4 +123,15 @@ void whi_ep_end(wh_endpoint *ep, wh_status why, const char *sentence) {
     whi_ep_release(ep);  // the library's hold
     if (link)
         whi_link_maybe_close(link);
+}
+
+void whi_ep_end(wh_endpoint *ep, wh_status why, const char *sentence) {
+    if (ep->state == WHI_EP_CLOSED)
+        return;
+    // What a device is copying is waited for: what has come whole is received, and nothing is copied to or from what ends.
+    whi_ep_retain(ep);
+    whi_stage_settle(ep->worker, NULL, ep, NULL);
+    if (ep->state != WHI_EP_CLOSED)
+        end_now(ep, why, sentence);
+    whi_ep_release(ep);
 }

@@ -16,6 +16,7 @@
 #include "message/behind.h"
 #include "message/endpoint.h"
 #include "message/offer.h"
+#include "message/stage.h"
 
 enum { SENTENCE_MAX = 384 };
 
@@ -213,6 +214,7 @@ void whi_req_complete(wh_request *req, wh_status status) {
     whi_list_remove(&req->queue_link);
     unset_timer(req);
     whi_behind_end(req);
+    whi_stage_end(req);
     if (req->send_id | req->grant_id | req->loan_id)
         unname(req);
     if (__builtin_expect(req->awaits != NULL, 0)) {

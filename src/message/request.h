@@ -162,9 +162,10 @@ struct wh_request {
     uint8_t part;      // WHI_PART_*: what was granted last
     uint8_t any;       // a receive from any source: it outlives a peer
     uint8_t no_place;  // a receive of a taken message: it has no place to regain
-    uint8_t held;      // chunks of it that a lending lane has: not completed before they are back
-    uint8_t disowned;  // an access that has no buffer any more: what comes for it is thrown away
-    uint8_t grace;     // the peer's time to return it runs
+    uint8_t
+        held;  // chunks of it that a lending lane has, and copies: not completed before they are back
+    uint8_t disowned;     // an access that has no buffer any more: what comes for it is thrown away
+    uint8_t grace;        // the peer's time to return it runs
     uint32_t timeout_ms;  // 0: none
     uint32_t loan_id;     // names it to a lane that lends, while that has chunks of it
     wh_status why;        // status to complete with: ETIMEDOUT when the timer withdrew it
@@ -177,6 +178,7 @@ struct wh_request {
     } others;
     struct wh_message *awaits;  // the message that it has matched and whose payload is on its way
     struct whi_behind *behind;  // behind a stream of the caller's (behind.h); NULL: none, or passed
+    struct whi_staged *staged;  // chunks of device memory that is being sent (stage.h); or NULL
     uint64_t arrival;  // of a matched receive: the number of its message, or of the next one kept
     uint64_t accept;   // bytes that were granted
     uint64_t moved;    // of those

@@ -15,6 +15,7 @@
 #include "message/recv.h"
 #include "message/request.h"
 #include "message/send.h"
+#include "message/stage.h"
 
 // Payload bytes of the pools for messages that came before their receive, the last one being eager_max.
 static const size_t message_sizes[WHI_MESSAGE_POOLS - 1] = {64, 512, 2048};
@@ -23,7 +24,7 @@ static const size_t message_sizes[WHI_MESSAGE_POOLS - 1] = {64, 512, 2048};
 
 static void made(whi_link *link) {
     whi_link_messages *on = whi_messages_on(link);
-    whi_list *lists[] = {&on->dirty_eps, &on->bulks, &on->ep_list};
+    whi_list *lists[] = {&on->dirty_eps, &on->bulks, &on->ep_list, &on->filling};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         whi_list_init(lists[i]);
     whi_idmap *maps[] = {&on->sends, &on->grants, &on->loans};
@@ -95,6 +96,7 @@ static void complete_returned(wh_request *req) {
 }
 
 static void ended(whi_link *link, wh_status why, const char *sentence) {
+    whi_chunk_link_ended(link);
     whi_link_messages *on = whi_messages_on(link);
     wh_request *mid = on->mid, *landing = on->landing;
     on->mid = on->landing = NULL;
@@ -152,6 +154,8 @@ static void init_pools(whi_message_room *room, size_t eager_max) {
     }
 }
 
+static const whi_stage_up stage_up = {.unheld = whi_send_unheld, .stored = whi_chunk_stored};
+
 static wh_status init(wh_worker *worker) {
     whi_message_room *room = whi_messages_of(worker);
     whi_list *lists[] = {&room->endpoints, &room->any_source, &room->foreign_free,
@@ -159,6 +163,7 @@ static wh_status init(wh_worker *worker) {
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         whi_list_init(lists[i]);
     whi_behind_init(worker);
+    whi_stage_init(worker, &stage_up);
     whi_hash_init(&room->am_handlers);
     init_pools(room, worker->eager_max);
     worker->notify = whi_req_run_completed;
@@ -187,6 +192,7 @@ static wh_status init(wh_worker *worker) {
 static void fini(wh_worker *worker) {
     whi_message_room *room = whi_messages_of(worker);
     whi_frames_fini(worker);
+    whi_stage_fini(worker);
     for (int i = 0; i < WHI_MATCH_COUNT; i++)
         whi_match_fini(&room->match[i]);
     whi_hash_fini(&room->am_handlers);
@@ -216,7 +222,7 @@ static void in_child(wh_worker *worker) {
 static unsigned look(wh_worker *worker) {
     whi_req_reap_foreign(worker);
     whi_object_handler_look(worker);
-    return whi_behind_look(worker);
+    return whi_stage_look(worker) + whi_behind_look(worker);
 }
 
 static uint64_t next_look(const wh_worker *worker) {
@@ -268,6 +274,10 @@ static void dump(const wh_worker *worker, FILE *file) {
         fprintf(file, "  %s: %zu receives wait, %zu messages wait\n",
                 i == WHI_MATCH_TAG ? "tags" : "objects", room->match[i].receives,
                 room->match[i].messages);
+    if (room->stage.count)
+        fprintf(file, "  staging: %u chunks of %llu bytes, %llu payload chunks went without\n",
+                room->stage.count, (unsigned long long)room->stage.chunk_size,
+                (unsigned long long)room->stage.without);
     if (!whi_list_empty(&room->any_source)) {
         fprintf(file, "  receives of no endpoint:\n");
         whi_req_dump_all(&room->any_source, file, "    ");

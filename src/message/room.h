@@ -38,6 +38,16 @@ typedef struct whi_behind_room {
     uint64_t since_ns;  // when the last one went on or was added
 } whi_behind_room;
 
+// The chunks of pinned memory (stage.h).
+typedef struct whi_stage_room {
+    const struct whi_stage_up *up;
+    whi_list free;
+    whi_list under_way;  // the copies, in the order of their submission
+    uint64_t chunk_size;
+    unsigned count, limit;
+    uint64_t without;  // chunks of payloads that went without staging
+} whi_stage_room;
+
 // What handles the records of a class (deliver.h).
 typedef wh_status (*whi_ordered_fn)(wh_endpoint *ep, const whi_hdr *hdr, const void *payload);
 typedef wh_status (*whi_control_fn)(whi_link *link, const whi_hdr *hdr, const void *payload);
@@ -68,6 +78,7 @@ typedef struct whi_message_room {
     bool frames_used;  // since its last look
 
     whi_behind_room behind;
+    whi_stage_room stage;
 
     void (*prefetch)(wh_endpoint *ep);  // what credit that is owed to the peer may be used for
 
@@ -112,8 +123,9 @@ typedef struct whi_link_messages {
     whi_hash announced;   // messages of the peer that nobody has asked for, by send id
     wh_request *mid;      // the send whose chunk the lane has announced and not got whole
     wh_request *landing;  // the receive that a chunk is being put into (not of a lane that lends)
-    unsigned held;        // chunks that a lane that lends has in its hands, both ways
-    whi_hash eps;         // by number
+    unsigned held;  // chunks that a lane that lends has in its hands, both ways; copies of staging
+    whi_list filling;  // chunks of staging that a lane fills
+    whi_hash eps;      // by number
     whi_list ep_list;
     uint32_t next_number;
     uint32_t peer_number;  // the highest number that the peer has opened

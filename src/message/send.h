@@ -32,6 +32,9 @@ void whi_send_init(wh_worker *worker);
 // whi_send_back goes on with a send that has got the last chunk back that a lane held.
 void whi_send_back(whi_link *link, wh_request *req);
 
+// whi_send_unheld does so when nothing holds it any more.
+void whi_send_unheld(whi_link *link, wh_request *req);
+
 // whi_send_push moves chunks of the granted sends, each in turn, and returns how many; with `rest_only` no more than
 // the rest of the chunk that the lane has announced.
 unsigned whi_send_push(whi_link *link, bool rest_only);

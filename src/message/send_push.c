@@ -8,6 +8,7 @@
 
 #include "message/behind.h"
 #include "message/send.h"
+#include "message/stage.h"
 
 // current returns the part of the payload that is being moved.
 static whi_buffer *current(const wh_request *req) {
@@ -71,6 +72,13 @@ void whi_send_back(whi_link *link, wh_request *req) {
     }
 }
 
+void whi_send_unheld(whi_link *link, wh_request *req) {
+    if (req->loan_id)
+        (void)whi_idmap_remove(&whi_messages_on(link)->loans, req->loan_id);
+    req->loan_id = 0;
+    whi_send_back(link, req);
+}
+
 // from_scratch is the source of bytes that were read already.
 static void from_scratch(void *ctx, uint64_t offset, void *host, size_t size) {
     memcpy(host, (const char *)ctx + offset, size);
@@ -78,12 +86,13 @@ static void from_scratch(void *ctx, uint64_t offset, void *host, size_t size) {
 
 // source_of makes the source of the next chunk, and shortens `left` to what may go in it.  The end of device memory goes
 // when all of it was read: the receiver is done when it has all, and must not take zeros for the data.
-static wh_status source_of(const wh_request *req, whi_span *src, uint64_t *left) {
+static wh_status source_of(whi_link *link, wh_request *req, whi_span *src, uint64_t *left) {
     enum { TAIL = WHI_EAGER_MIN };
     whi_buffer *buf = current(req);
     *src = whi_buffer_source(buf, req->offset);
-    if (src->ptr)
-        return WH_OK;
+    wh_status staged = src->ptr ? WH_OK : whi_stage_source(link, req, buf, src, left);
+    if (src->ptr || staged != WH_OK)
+        return staged;
     if (buf->failed)
         return (wh_status)buf->failed;
     if (buf->kind == WH_MEM_HOST)
@@ -126,6 +135,15 @@ static bool is_ready(wh_request *req) {
 static wh_status push_one(whi_link *link, wh_request *req) {
     if (!is_ready(req))
         return WH_OK;
+    whi_span src;
+    uint64_t left = current_size(req) - req->offset;
+    wh_status st = source_of(link, req, &src, &left);
+    if (st == WH_PENDING)
+        return WH_OK;  // its first copy is under way, and the others go on
+    if (st != WH_OK) {
+        source_failed(req, st);
+        return WH_OK;
+    }
     bool lends = link->tx->ops->lends;
     if (lends && !req->loan_id) {
         wh_status named = whi_idmap_put(&whi_messages_on(link)->loans, req, &req->loan_id);
@@ -137,18 +155,12 @@ static wh_status push_one(whi_link *link, wh_request *req) {
                    .seq = req->segment,
                    .tag = req->loan_id,  // for us, when the lane gives the chunk back
                    .arg = req->offset};
-    whi_span src;
-    uint64_t left = current_size(req) - req->offset;
     size_t moved = 0;
-    wh_status st = source_of(req, &src, &left);
-    if (st != WH_OK) {
-        source_failed(req, st);
-        return WH_OK;
-    }
     st = link->tx->ops->push(link->tx, &hdr, &src, left, &moved);
     if (st != WH_OK && st != WH_PENDING)
         return st;
     whi_messages_on(link)->mid = st == WH_PENDING ? req : NULL;
+    whi_stage_pushed(req, moved, lends && src.ptr);
     req->offset += moved;
     req->moved += moved;
     if (lends && src.ptr) {

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "message/stage.h"
 #include "rma/native.h"
 
 void whi_rma_store_old(void *old, size_t size, uint64_t value) {
@@ -78,6 +79,8 @@ static bool replace(wh_request *req) {
 
 bool whi_rma_may_withdraw(const wh_request *req) {
     const whi_link_messages *on = whi_messages_on(req->ep->link);
+    if (req->staged)  // what is read ahead of it is here in a moment
+        whi_stage_settle(req->worker, req, NULL, NULL);
     bool busy = req->held || on->landing == req || on->mid == req;
     return req->ep->state == WHI_EP_OPEN && !busy;
 }

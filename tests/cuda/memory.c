@@ -184,6 +184,12 @@ CUresult cuMemAllocHost_v2(void **ptr, size_t size) {
     return result;
 }
 
+PUBLIC CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned flags);
+CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned flags) {
+    (void)flags;
+    return cuMemAllocHost_v2(ptr, size);
+}
+
 PUBLIC CUresult cuMemFreeHost(void *ptr);
 CUresult cuMemFreeHost(void *ptr) {
     BEGIN(CONTEXT);

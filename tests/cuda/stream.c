@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct stream {
@@ -19,6 +20,7 @@ struct stream {
     bool blocking, gone;
     work *first, **last;
     uint64_t submitted, completed, rng;
+    uint64_t busy_until;  // its thread's
 };
 
 struct event {
@@ -32,6 +34,7 @@ static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
 static CUstream all;
 static uint64_t seed = 1;
 static unsigned delay_us;
+static unsigned bytes_per_us;  // of a copy; 0: as fast as it goes
 static long live_events;
 
 // ---- The thread of a stream.
@@ -43,6 +46,19 @@ static unsigned random_delay(CUstream s) {
     return delay_us ? (unsigned)(s->rng % (delay_us + 1)) : 0;
 }
 
+static uint64_t now_ns(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void sleep_until(uint64_t ns) {
+    struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u),
+                          .tv_nsec = (long)(ns % 1000000000u)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) != 0) {
+    }
+}
+
 // Under the lock, which it gives up while it works.
 static void perform(CUstream s, work *w) {
     if (!w->fn) {
@@ -51,10 +67,19 @@ static void perform(CUstream s, work *w) {
         return;
     }
     unsigned pause = random_delay(s);
+    unsigned rate = w->size ? bytes_per_us : 0;
     pthread_mutex_unlock(&lock);
     if (pause)
         usleep(pause);
+    // Of the copies of a stream each begins when the one before it would have ended.
+    uint64_t begin = now_ns();
+    if (begin < s->busy_until + 200000)
+        begin = s->busy_until;
     w->fn(w);
+    if (rate) {
+        s->busy_until = begin + w->size * 1000 / rate;
+        sleep_until(s->busy_until);
+    }
     pthread_mutex_lock(&lock);
 }
 
@@ -178,6 +203,14 @@ void cutest_delay(uint64_t new_seed, unsigned most_us) {
     pthread_mutex_lock(&lock);
     seed = new_seed;
     delay_us = most_us;
+    pthread_mutex_unlock(&lock);
+}
+
+// Copies that begin from now on take as long as at so many bytes in a microsecond; 0: no longer than they do.
+PUBLIC void cutest_bandwidth(unsigned bytes);
+void cutest_bandwidth(unsigned bytes) {
+    pthread_mutex_lock(&lock);
+    bytes_per_us = bytes;
     pthread_mutex_unlock(&lock);
 }
 
