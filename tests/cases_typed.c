@@ -470,7 +470,8 @@ CASE(typed_mixed_elements, 0) {
 
 // A frame of an object is compared with its destination.
 CASE(typed_frame_elements, 0) {
-    static char buf[200000];
+    char *buf = kit_alloc(me, 200000);  // its own: the roles may share a process
+    memset(buf, 0, 200000);
     for (int i = 0; i < 4; i++) {
         bool clash = i & 1, large = i & 2;
         wh_type_id id = me->role == 1 && clash ? WH_TYPE_INT64 : WH_TYPE_DOUBLE;
@@ -493,4 +494,5 @@ CASE(typed_frame_elements, 0) {
         wh_type_release(type);
         SYNC();
     }
+    free(buf);
 }
