@@ -327,17 +327,19 @@ CASE(typed_objects, 0) {
 
 typedef struct typed_am {
     kit_side *me;
-    layout to;
-    kit_op op;
+    // Of each message by itself: the handler may run in another thread.
+    layout to[SIZES];
+    kit_op ops[SIZES];
     _Atomic unsigned count;
 } typed_am;
 
 static wh_status on_am(wh_am *am, void *arg) {
     typed_am *t = arg;
     kit_side *me = t->me;
-    t->to = lay_out(me, TRANSPOSED, am->size / WORD, WH_MEM_HOST);
-    const wh_op_opts *opts = typed(&t->op, &t->to, 0);
-    BEGIN(&t->op, wh_am_recv(am, t->to.origin, t->to.count, opts, NULL));
+    unsigned i = atomic_load(&t->count);
+    t->to[i] = lay_out(me, TRANSPOSED, am->size / WORD, WH_MEM_HOST);
+    const wh_op_opts *opts = typed(&t->ops[i], &t->to[i], 0);
+    BEGIN(&t->ops[i], wh_am_recv(am, t->to[i].origin, t->to[i].count, opts, NULL));
     atomic_fetch_add(&t->count, 1);
     return WH_OK;
 }
@@ -361,10 +363,10 @@ CASE(typed_active_messages, 0) {
             drop(me, &l);
         } else {
             UNTIL(atomic_load(&t.count) == i + 1);
-            END(&t.op, WH_OK);
-            REQUIRE_INT(t.op.result.size, sizes[i] * WORD);
-            check(me, &t.to, sizes[i], i);
-            drop(me, &t.to);
+            END(&t.ops[i], WH_OK);
+            REQUIRE_INT(t.ops[i].result.size, sizes[i] * WORD);
+            check(me, &t.to[i], sizes[i], i);
+            drop(me, &t.to[i]);
         }
         SYNC();
     }
