@@ -159,8 +159,8 @@ static wh_status fill_request(wh_request *req, uint16_t id, const void *header, 
         own->header = whi_memdup(header, header_size);
         st = own->header ? WH_OK : WH_ENOMEM;
     }
-    if (st == WH_OK && whi_behind_asked(&req->buf, opts))
-        st = whi_behind_begin(req, (wh_mem_kind)req->buf.kind, opts->stream);
+    if (st == WH_OK)
+        st = whi_behind_order(req, opts);
     own->id = id;
     own->header_size = (uint16_t)header_size;
     req->length = req->buf.size;
@@ -352,8 +352,8 @@ static wh_status am_recv_owned(wh_am *am, void *buf, size_t size, const wh_op_op
     bool announced = held->flags & WHI_FLAG_ANNOUNCED;
     if (st == WH_OK && (gone(held) || (announced && ep->state != WHI_EP_OPEN)))
         st = WH_ECANCELLED;  // nobody is there to ask for the payload
-    if (st == WH_OK && whi_behind_asked(&req->buf, opts))
-        st = whi_behind_begin(req, (wh_mem_kind)req->buf.kind, opts->stream);
+    if (st == WH_OK)
+        st = whi_behind_order(req, opts);
     if (st != WH_OK) {
         whi_req_discard(req);
         return st;

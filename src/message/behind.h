@@ -26,8 +26,14 @@ static inline bool whi_behind_asked(const whi_buffer *buf, const wh_op_opts *opt
     return __builtin_expect(opts && opts->stream, 0) && buf->kind != WH_MEM_HOST && buf->size;
 }
 
-// whi_behind_begin orders a request behind a stream of memory of this kind.
+// whi_behind_begin orders a request behind a stream of memory of this kind; whi_behind_order one whose buffer is known, if its
+// options ask for that.
 WH_CHECK wh_status whi_behind_begin(wh_request *req, wh_mem_kind kind, void *stream);
+WH_CHECK static inline wh_status whi_behind_order(wh_request *req, const wh_op_opts *opts) {
+    return whi_behind_asked(&req->buf, opts)
+               ? whi_behind_begin(req, (wh_mem_kind)req->buf.kind, opts->stream)
+               : WH_OK;
+}
 
 // whi_behind_end frees what a request has of it.
 void whi_behind_drop(wh_request *req);

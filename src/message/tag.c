@@ -24,9 +24,7 @@ static wh_status make_request(wh_worker *worker, wh_endpoint *ep, const whi_req_
     }
     req->buf = *buffer;
     req->length = buffer->size;
-    wh_status st = whi_behind_asked(buffer, opts)
-                       ? whi_behind_begin(req, (wh_mem_kind)buffer->kind, opts->stream)
-                       : WH_OK;
+    wh_status st = whi_behind_order(req, opts);
     if (st == WH_OK)
         *made = req;
     else

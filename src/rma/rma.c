@@ -312,8 +312,8 @@ static wh_status move(wh_rkey *rkey, const whi_req_ops *ops, uint64_t offset, vo
     wh_status st = whi_req_buffer(&req->buf, buf, size, opts);
     if (st == WH_OK)
         st = check(rkey, access, offset, req->buf.size);
-    if (st == WH_OK && whi_behind_asked(&req->buf, opts))
-        st = whi_behind_begin(req, (wh_mem_kind)req->buf.kind, opts->stream);
+    if (st == WH_OK)
+        st = whi_behind_order(req, opts);
     if (st != WH_OK) {
         whi_req_discard(req);
         return st;
