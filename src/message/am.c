@@ -175,13 +175,8 @@ wh_status wh_am_send(wh_endpoint *ep, uint16_t id, const void *header, size_t he
         header_size > WH_AM_HEADER_MAX)
         return WH_EINVAL;
     if (whi_plain_space(ep, header_size + size, opts) && whi_plain_memory(opts) &&
-        send_at_once(ep, id, header, header_size, buf, size) == WH_OK) {
-        if (out)
-            *out = NULL;
-        if (opts && opts->result)
-            *opts->result = (wh_result){.status = WH_OK, .size = size};
-        return WH_OK;
-    }
+        send_at_once(ep, id, header, header_size, buf, size) == WH_OK)
+        return whi_req_done_now(size, 0, opts, out);
     wh_request *req = whi_req_new(ep->worker, ep, &am_send_ops, opts, out != NULL);
     if (!req)
         return WH_ENOMEM;

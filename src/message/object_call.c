@@ -147,13 +147,8 @@ wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size
     for (size_t i = 0; i < count; i++)
         total += frames[i].size;
     if (whi_worker_is_owner(ep->worker) && total < ep->fast_limit &&
-        send_at_once(ep, header, header_size, frames, count, tag, opts, total)) {
-        if (out)
-            *out = NULL;
-        if (opts && opts->result)
-            *opts->result = (wh_result){.status = WH_OK, .size = total, .tag = tag};
-        return WH_OK;
-    }
+        send_at_once(ep, header, header_size, frames, count, tag, opts, total))
+        return whi_req_done_now(total, tag, opts, out);
     wh_request *req = whi_req_new(ep->worker, ep, &whi_object_send_ops, opts, out != NULL);
     if (!req)
         return WH_ENOMEM;

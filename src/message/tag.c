@@ -52,33 +52,23 @@ wh_status wh_tag_send(wh_endpoint *ep, const void *buf, size_t size, uint64_t ta
     WHI_OP_OPTS(opts);
     if (!ep || whi_req_no_buffer(buf, size, opts))
         return WH_EINVAL;
-    if (__builtin_expect(whi_plain_send(ep, buf, size, tag, opts), 1)) {
-        if (out)
-            *out = NULL;
-        if (opts && opts->result)
-            *opts->result = (wh_result){.status = WH_OK, .size = size, .tag = tag};
-        return WH_OK;
-    }
+    if (__builtin_expect(whi_plain_send(ep, buf, size, tag, opts), 1))
+        return whi_req_done_now(size, tag, opts, out);
     whi_buffer buffer;
     wh_status st = whi_req_buffer(&buffer, buf, size, opts);
     if (st != WH_OK)
         return st;
-    wh_result result = {.status = WH_OK, .size = buffer.size, .tag = tag};
     if (opts && opts->type && !whi_behind_asked(&buffer, opts) &&
         send_small(ep, &buffer, tag, opts)) {
         whi_buffer_release(&buffer);
-        if (out)
-            *out = NULL;
-        if (opts->result)
-            *opts->result = result;
-        return WH_OK;
+        return whi_req_done_now(buffer.size, tag, opts, out);
     }
     wh_request *req = NULL;
     st = make_request(ep->worker, ep, &whi_tag_send_ops, &buffer, opts, out != NULL, &req);
     if (st != WH_OK)
         return st;
     req->tag = tag;
-    req->result = result;
+    req->result = (wh_result){.size = req->buf.size, .tag = tag};
     return whi_req_start(req, opts, out);
 }
 

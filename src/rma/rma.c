@@ -261,15 +261,6 @@ static wh_status check(const wh_rkey *rkey, unsigned access, uint64_t offset, ui
     return offset > rkey->key.size || size > rkey->key.size - offset ? WH_EBOUNDS : WH_OK;
 }
 
-// done_now tells of an access that ended inside the call.
-static wh_status done_now(uint64_t size, const wh_op_opts *opts, wh_request **out) {
-    if (out)
-        *out = NULL;
-    if (opts && opts->result)
-        *opts->result = (wh_result){.status = WH_OK, .size = size};
-    return WH_OK;
-}
-
 // may_go_now says whether an access need not be a request: the owner asks, the memory is mapped, and no fence waits.
 static bool may_go_now(const wh_rkey *rkey, const wh_op_opts *opts) {
     return whi_worker_is_owner(rkey->ep->worker) && is_direct(rkey) &&
@@ -304,7 +295,7 @@ static wh_status move(wh_rkey *rkey, const whi_req_ops *ops, uint64_t offset, vo
             void *there = rkey->base + offset;
             whi_copy(put ? there : buf, put ? buf : there, size);
         }
-        return done_now(size, opts, out);
+        return whi_req_done_now(size, 0, opts, out);
     }
     wh_request *req = whi_req_new(rkey->ep->worker, rkey->ep, ops, opts, out != NULL);
     if (!req)
@@ -357,7 +348,7 @@ wh_status wh_atomic(wh_rkey *rkey, uint64_t offset, wh_atomic_op op, size_t size
             return WH_EKEY;
         whi_rma_store_old(old, size,
                           whi_mr_atomic(rkey->base + offset, op, size, operand, compare));
-        return done_now(size, opts, out);
+        return whi_req_done_now(size, 0, opts, out);
     }
     wh_request *req = whi_req_new(rkey->ep->worker, rkey->ep, &whi_atomic_ops, opts, out != NULL);
     if (!req)
