@@ -25,7 +25,7 @@ typedef struct whi_object_frame {
     bool follows;        // comes as a segment of its own
     bool waiting;        // for wh_object_accept
     uint16_t signature;  // of its elements, as its sender says
-    whi_buffer buffer;   // what chunks are written to
+    whi_buffer buffer;   // its own memory, once it has it; a destination has one already
     uint64_t from;       // the sender's address of it, when it was offered
 } whi_object_frame;
 

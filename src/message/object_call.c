@@ -49,8 +49,6 @@ static wh_status copy_frames(wh_request *req, const wh_frame *frames, size_t cou
 static wh_status order_frames(wh_request *req, const wh_op_opts *opts) {
     const whi_object_own *own = whi_object_of(req);
     wh_mem_kind kind = WH_MEM_HOST;
-    if (!opts || !opts->stream)
-        return WH_OK;
     for (size_t i = 0; kind == WH_MEM_HOST && i < own->frame_count; i++)
         if (whi_frames_given(&own->frames[i]))
             kind = (wh_mem_kind)own->frames[i].kind;
@@ -156,7 +154,7 @@ wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size
     req->buf = whi_buffer_host(header, header_size);
     wh_status st = copy_frames(req, frames, count, opts);
     req->result = (wh_result){.size = header_size + frames_size(req), .tag = tag};
-    if (st == WH_OK)
+    if (st == WH_OK && opts && opts->stream)
         st = order_frames(req, opts);
     if (st == WH_OK)
         st = whi_object_make_envelope(req);
@@ -178,7 +176,7 @@ static wh_status recv(wh_worker *worker, wh_endpoint *ep, const wh_frame *frames
     req->tag = tag;
     req->mask = mask;
     wh_status st = copy_frames(req, frames, count, opts);
-    if (st == WH_OK)
+    if (st == WH_OK && opts && opts->stream)
         st = order_frames(req, opts);
     if (st == WH_OK && opts && opts->allocator)
         st = whi_frames_own(req, opts->allocator);

@@ -155,15 +155,27 @@ static whi_buffer *given_of(const wh_request *req, size_t index) {
                                                                              : NULL;
 }
 
-static wh_status copy_packed(const wh_request *req, wh_object *object, size_t index) {
+// buffer_of returns what the bytes of a frame go to: the destination that was given for it, or its own memory.
+static whi_buffer *buffer_of(const wh_request *req, wh_object *object, size_t index) {
+    whi_buffer *given = given_of(req, index);
+    return given ? given : &object->frames[index].buffer;
+}
+
+// fill makes the buffer of a frame that has its memory, and copies what came with the envelope into it.
+static wh_status fill(const wh_request *req, wh_object *object, size_t index) {
     whi_object_frame *f = &object->frames[index];
-    if (f->follows || f->origin == WHI_FRAME_INSIDE || !f->pub.size)
+    if (!f->pub.size)
+        return WH_OK;  // of whatever kind
+    whi_buffer *to = buffer_of(req, object, index);
+    wh_status st = WH_OK;
+    if (to == &f->buffer)
+        st = whi_buffer_resolve(to, f->pub.data, f->pub.size, f->pub.mem, f->pub.device, NULL);
+    if (st != WH_OK)
+        return st;
+    req->ep->counters.unpacked += !to->direct;
+    if (f->follows || f->origin == WHI_FRAME_INSIDE)
         return WH_OK;
-    const whi_buffer *given = given_of(req, index);
-    if (given)
-        return whi_buffer_write(given, 0, f->packed, f->pub.size);
-    return whi_mem_copy(whi_mem_ops_of(f->pub.mem), f->pub.data, &whi_mem_host, f->packed,
-                        f->pub.size);
+    return whi_buffer_write(to, 0, f->packed, f->pub.size);
 }
 
 // complete_object completes the receive with its object.
@@ -243,8 +255,7 @@ static bool fetch(wh_request *req) {
         const whi_object_frame *f = &object->frames[i];
         if (!f->follows)
             continue;
-        const whi_buffer *given = given_of(req, i);
-        if (count == WHI_OFFER_PIECES || f->pub.mem != WH_MEM_HOST || (given && !given->direct))
+        if (count == WHI_OFFER_PIECES || !buffer_of(req, object, i)->direct)
             return false;
         pieces[count++] = (whi_piece){f->from, f->pub.data, f->pub.size};
     }
@@ -272,13 +283,10 @@ static void go_on(wh_request *req) {
         return;
     }
     for (size_t i = 0; i < object->count; i++) {
-        if (copy_packed(req, object, i) != WH_OK) {
+        if (fill(req, object, i) != WH_OK) {
             reject(req, WH_EINVAL, "a frame's memory cannot be written");
             return;
         }
-        const whi_buffer *given = given_of(req, i);
-        req->ep->counters.unpacked +=
-            given ? !given->direct : object->frames[i].pub.mem != WH_MEM_HOST;
     }
     if (!object->announced) {
         complete_object(req);
@@ -494,28 +502,17 @@ static wh_status sink(wh_request *req, const whi_hdr *hdr, whi_span *span) {
     whi_object_frame *f = &object->frames[hdr->seq - 1];
     if (!f->follows || hdr->arg > f->pub.size || hdr->size > f->pub.size - hdr->arg)
         return WH_EPROTOCOL;
-    whi_buffer *given = given_of(req, hdr->seq - 1);
-    if (!given) {
-        int16_t failed = f->buffer.failed;  // of a chunk before this one
-        f->buffer = whi_buffer_host(f->pub.data, f->pub.size);
-        f->buffer.kind = (uint8_t)f->pub.mem;
-        f->buffer.direct = f->pub.mem == WH_MEM_HOST;
-        f->buffer.device = f->pub.device;
-        f->buffer.failed = failed;
-    }
-    *span = whi_buffer_sink(given ? given : &f->buffer, hdr->arg);
+    *span = whi_buffer_sink(buffer_of(req, object, hdr->seq - 1), hdr->arg);
     return WH_OK;
 }
 
 // finish_frames completes what chunks have brought, and returns the first error of a copy into a frame.
-static wh_status finish_frames(const wh_request *req, const wh_object *object) {
+static wh_status finish_frames(const wh_request *req, wh_object *object) {
     for (size_t i = 0; i < object->count; i++) {
-        whi_buffer *given = given_of(req, i);
-        if (given)
-            whi_buffer_finish(given);
-        int16_t failed = given ? given->failed : object->frames[i].buffer.failed;
-        if (failed)
-            return (wh_status)failed;
+        whi_buffer *to = buffer_of(req, object, i);
+        whi_buffer_finish(to);
+        if (to->failed)
+            return (wh_status)to->failed;
     }
     return WH_OK;
 }
