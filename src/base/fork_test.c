@@ -4,9 +4,8 @@
 #include "base/fork.h"
 
 #include <fcntl.h>
-#include <sys/wait.h>
 
-#include "base/test.h"
+#include "base/test_child.h"
 
 static int calls[3];
 
@@ -27,19 +26,6 @@ static void register_all(void) {
 static void unregister_all(void) {
     for (int i = 0; i < 3; i++)
         whi_fork_unregister(&nodes[i]);
-}
-
-// Runs `fn` in a child and expects that none of its checks fails.
-static void in_child(void (*fn)(void)) {
-    pid_t pid = fork();
-    CHECK(pid >= 0);
-    if (!pid) {
-        fn();
-        _exit(0);
-    }
-    int status;
-    CHECK_EQ_INT(waitpid(pid, &status, 0), pid);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 static uint32_t generation;

@@ -320,7 +320,7 @@ static void take_confirmation(whi_acceptor *acceptor, const whi_hello *confirm) 
     uint8_t mac[WHI_HELLO_MAC_SIZE];
     if (secret[0] &&
         (whi_hello_prove(secret, WHI_ROLE_CONNECTOR, met->hello, met->answer, mac) != WH_OK ||
-         !whi_hello_proof_ok(mac, confirm->mac))) {
+         !whi_mac_equal(mac, confirm->mac))) {
         reject(acceptor, WH_EAUTH, "the secret of the connecting side is another one");
         return;
     }

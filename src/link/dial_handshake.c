@@ -101,7 +101,7 @@ static bool proven(whi_dial *dial) {
     if (!has)
         return true;
     if (whi_hello_prove(dial->secret, WHI_ROLE_ACCEPTOR, dial->hello, dial->answer, mac) == WH_OK &&
-        whi_hello_proof_ok(mac, dial->peer.mac))
+        whi_mac_equal(mac, dial->peer.mac))
         return true;
     whi_dial_fail(dial, WH_EAUTH, "the secret of that side is another one");
     return false;

@@ -4,9 +4,6 @@
 #include "link/hello.h"
 
 #include <assert.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -110,13 +107,5 @@ wh_status whi_hello_prove(const char *secret, whi_hello_role role,
     memcpy(signed_text, labels[role], 18);
     memcpy(signed_text + 18, hello, MAC_OFFSET);
     memcpy(signed_text + 18 + MAC_OFFSET, answer, MAC_OFFSET);
-    unsigned size = WHI_HELLO_MAC_SIZE;
-    return HMAC(EVP_sha256(), secret, (int)strlen(secret), signed_text, sizeof(signed_text), mac,
-                &size)
-               ? WH_OK
-               : WH_ESYSTEM;
-}
-
-bool whi_hello_proof_ok(const uint8_t a[WHI_HELLO_MAC_SIZE], const uint8_t b[WHI_HELLO_MAC_SIZE]) {
-    return CRYPTO_memcmp(a, b, WHI_HELLO_MAC_SIZE) == 0;
+    return whi_mac(secret, signed_text, sizeof(signed_text), mac);
 }

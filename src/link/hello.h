@@ -14,9 +14,11 @@
 
 #include <wherry/status.h>
 
+#include "link/mac.h"
+
 enum {
     WHI_HELLO_SIZE = 512,
-    WHI_HELLO_MAC_SIZE = 32,
+    WHI_HELLO_MAC_SIZE = WHI_MAC_SIZE,
     WHI_HELLO_TEXT_MAX = 160,
     WHI_LOCAL_NAME_MAX = 48,
 };
@@ -87,8 +89,5 @@ WH_CHECK wh_status whi_hello_prove(const char *secret, whi_hello_role role,
                                    const uint8_t hello[WHI_HELLO_SIZE],
                                    const uint8_t answer[WHI_HELLO_SIZE],
                                    uint8_t mac[WHI_HELLO_MAC_SIZE]);
-
-// whi_hello_proof_ok compares in constant time.
-bool whi_hello_proof_ok(const uint8_t a[WHI_HELLO_MAC_SIZE], const uint8_t b[WHI_HELLO_MAC_SIZE]);
 
 #endif

@@ -5,19 +5,16 @@
 // One link carries the endpoints of all listeners of a worker, but each listener may ask for a secret of its own and
 // may let in other users or not.  So what the handshake has found out stays with the link, and is asked again for each
 // endpoint.  Of a secret only a digest is kept; the last few are enough, since a forgotten one is proven again.
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "link/link.h"
+#include "link/mac.h"
 
 static bool digest(const char *secret, uint8_t id[WHI_HELLO_MAC_SIZE]) {
     static const uint8_t label[] = "wherry-1 secret of a link";
-    unsigned size = WHI_HELLO_MAC_SIZE;
-    return HMAC(EVP_sha256(), secret, (int)strlen(secret), label, sizeof(label), id, &size) != NULL;
+    return whi_mac(secret, label, sizeof(label), id) == WH_OK;
 }
 
 bool whi_link_knows(const whi_link *link, const char *secret) {
@@ -27,7 +24,7 @@ bool whi_link_knows(const whi_link *link, const char *secret) {
     if (!digest(secret, id))
         return false;
     for (unsigned i = 0; i < WHI_LINK_SECRETS && i < link->secret_count; i++)
-        if (CRYPTO_memcmp(link->secrets[i], id, sizeof(id)) == 0)
+        if (whi_mac_equal(link->secrets[i], id))
             return true;
     return false;
 }
