@@ -48,6 +48,11 @@ WH_API unsigned wh_mem_kinds(void);
 // or why it does not exist.  Like wh_mem_kinds it loads the driver to find out.  The string is static.
 WH_API const char *wh_mem_kind_reason(wh_mem_kind kind);
 
+// wh_mem_sharing_reason says in one sentence how memory of the kind comes from process to process of this host without
+// passing through the host's, or why it does not.  For devices it makes a small allocation to find out.  The string is
+// static.
+WH_API const char *wh_mem_sharing_reason(wh_mem_kind kind);
+
 // wh_mem_query says what memory `ptr` points to; set info->size first.  What belongs to no device
 // is host memory.
 WH_API WH_CHECK wh_status wh_mem_query(const void *ptr, wh_mem_info *info);
@@ -66,6 +71,8 @@ WH_API WH_CHECK wh_status wh_mem_alloc_kind(wh_mem_kind kind, int device, size_t
 //
 // It answers WH_EINVAL to a pointer that is not the start of a live allocation, and says so in the log; of
 // host memory it finds out in most cases only, as free() does.
+//
+// In a forked child nothing happens to device memory of the parent's, and it is WH_OK.
 WH_API WH_CHECK wh_status wh_mem_free_kind(wh_mem_kind kind, void *ptr);
 
 // wh_mem_copy copies `size` bytes between any two kinds and returns when they are there.

@@ -79,6 +79,15 @@ void whi_idmap_replace(whi_idmap *map, uint32_t id, void *ptr) {
     map->slots[id & (WHI_IDMAP_SLOTS_MAX - 1)].ptr = ptr;
 }
 
+void *whi_idmap_next(const whi_idmap *map, uint32_t *cursor) {
+    while (*cursor < map->capacity) {
+        void *ptr = map->slots[(*cursor)++].ptr;
+        if (ptr)
+            return ptr;
+    }
+    return NULL;
+}
+
 void whi_idmap_fini(whi_idmap *map) {
     whi_free(map->slots);
     whi_idmap_init(map);

@@ -54,6 +54,10 @@ void whi_idmap_replace(whi_idmap *map, uint32_t id, void *ptr);
 // whi_idmap_remove ends the use of `id` and returns its pointer, or NULL when it was not in use.
 void *whi_idmap_remove(whi_idmap *map, uint32_t id);
 
+// whi_idmap_next returns the pointers in use one after the other, then NULL.  *cursor is 0 at first; what it has returned
+// may be removed meanwhile.
+void *whi_idmap_next(const whi_idmap *map, uint32_t *cursor);
+
 // whi_idmap_fini frees the map, whether or not it is empty.
 void whi_idmap_fini(whi_idmap *map);
 

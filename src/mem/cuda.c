@@ -155,15 +155,11 @@ static wh_status alloc_there(size_t size, allocation *a, void **ptr) {
 }
 
 static wh_status cuda_alloc(int number, size_t size, void **ptr) {
-    const whi_cuda_device *device;
-    wh_status status = whi_cuda_device_of(number, &device);
-    if (status != WH_OK)
-        return status;
     allocation *a = whi_malloc(sizeof(*a));
     if (!a)
         return WH_ENOMEM;
     a->device = number;
-    status = whi_cuda_enter(device->context);
+    wh_status status = whi_cuda_enter_device(number);
     if (status == WH_OK) {
         status = alloc_there(size, a, ptr);
         whi_cuda_leave();
@@ -193,10 +189,7 @@ static wh_status refuse_free(const void *ptr) {
 }
 
 static wh_status free_there(void *ptr, const allocation *a) {
-    const whi_cuda_device *device;
-    wh_status status = whi_cuda_device_of(a->device, &device);
-    if (status == WH_OK)
-        status = whi_cuda_enter(device->context);
+    wh_status status = whi_cuda_enter_device(a->device);
     if (status != WH_OK)
         return status;
     status = WHI_CUDA(cuMemFree_v2, address_of(ptr));
@@ -253,6 +246,12 @@ static wh_status move_overlapping(const whi_cuda_device *device, whi_cuda_ptr ds
     return status;
 }
 
+static bool cuda_managed(const void *ptr) {
+    whi_cuda_pointer p;
+    whi_cuda_ask(ptr, &p);
+    return p.managed;
+}
+
 static wh_status cuda_copy(whi_mem_direction direction, void *dst, const void *src, size_t size) {
     if (!size)
         return WH_OK;
@@ -271,6 +270,9 @@ static wh_status cuda_copy(whi_mem_direction direction, void *dst, const void *s
     return status;
 }
 
+static const whi_mem_foreign cuda_foreign = {
+    .managed = cuda_managed, .enter = whi_cuda_enter_device, .leave = whi_cuda_leave};
+
 const whi_mem_ops whi_mem_cuda = {
     .kind = WH_MEM_CUDA,
     .exists = cuda_exists,
@@ -285,5 +287,8 @@ const whi_mem_ops whi_mem_cuda = {
     .wait = whi_cuda_wait,
     .query_event = whi_cuda_query_event,
     .release_event = whi_cuda_release_event,
+    .foreign = &cuda_foreign,
     .staging = &whi_cuda_staging,
+    .sharing = &whi_cuda_sharing,
+    .kernels = &whi_cuda_kernels,
 };

@@ -35,8 +35,10 @@ WH_CHECK wh_status whi_cuda_device_of(int number, const whi_cuda_device **device
 // context that is current, as in CUDA itself; where none is, those of the first device.
 WH_CHECK wh_status whi_cuda_context_of(whi_cuda_stream stream, whi_cuda_context *context);
 
-// whi_cuda_enter makes `context` current on this thread; whi_cuda_leave ends that.
+// whi_cuda_enter makes `context` current on this thread, whi_cuda_enter_device the primary one of a device; whi_cuda_leave ends
+// that.
 WH_CHECK wh_status whi_cuda_enter(whi_cuda_context context);
+WH_CHECK wh_status whi_cuda_enter_device(int number);
 void whi_cuda_leave(void);
 
 // whi_cuda_ask says what `ptr` is, as far as the driver knows; it is asked each time.
@@ -54,6 +56,8 @@ static inline bool whi_cuda_overlap(const void *a, const void *b, size_t size) {
 }
 
 extern const whi_mem_staging whi_cuda_staging;
+extern const whi_mem_sharing whi_cuda_sharing;
+extern const whi_mem_kernels whi_cuda_kernels;
 
 // The members of the vtable that have to do with the user's streams.
 WH_CHECK wh_status whi_cuda_copy_async(whi_mem_direction direction, void *dst, const void *src,

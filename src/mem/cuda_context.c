@@ -81,6 +81,12 @@ wh_status whi_cuda_device_of(int number, const whi_cuda_device **device) {
     return status;
 }
 
+wh_status whi_cuda_enter_device(int number) {
+    const whi_cuda_device *device;
+    wh_status status = whi_cuda_device_of(number, &device);
+    return status == WH_OK ? whi_cuda_enter(device->context) : status;
+}
+
 static wh_status default_context(whi_cuda_context *context) {
     whi_cuda_context current = NULL;
     wh_status status = WHI_CUDA(cuCtxGetCurrent, &current);

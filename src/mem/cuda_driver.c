@@ -72,6 +72,8 @@ static const meaning meanings[] = {
      "see nvidia-smi and CUDA_VISIBLE_DEVICES"},
     {WHI_CUDA_INVALID_CONTEXT, WHI_CUDA_INVALID_CONTEXT, WH_ESYSTEM,
      "was the device reset (cudaDeviceReset)? Then this process must start again"},
+    {WHI_CUDA_NO_BINARY_FOR_GPU, WHI_CUDA_NO_BINARY_FOR_GPU, WH_ENOTSUP,
+     "the code is for other devices"},
     {WHI_CUDA_INVALID_HANDLE, WHI_CUDA_INVALID_HANDLE, WH_EINVAL,
      "the stream may have been destroyed"},
     {WHI_CUDA_ILLEGAL_ADDRESS, WHI_CUDA_ILLEGAL_ADDRESS, WH_ESYSTEM,
@@ -95,8 +97,7 @@ static const meaning *meaning_of(int result) {
     return &other;
 }
 
-// describe writes what a call has returned and what can be done about it.
-static void describe(char *text, size_t size, int result, const char *call) {
+void whi_cuda_describe(char *text, size_t size, int result, const char *call) {
     const char *name = NULL, *means = NULL;
     if (whi_cuda.cuGetErrorName(result, &name) != WHI_CUDA_SUCCESS || !name)
         name = "an error unknown to this driver";
@@ -110,9 +111,18 @@ wh_status whi_cuda_check(int result, const char *call) {
     if (__builtin_expect(result == WHI_CUDA_SUCCESS, 1))
         return WH_OK;
     char text[512];
-    describe(text, sizeof(text), result, call);
+    whi_cuda_describe(text, sizeof(text), result, call);
     whi_log(WHI_ERROR, "E-CUDA-01", "%s", text);
     return meaning_of(result)->status;
+}
+
+wh_status whi_cuda_try(int result, const char *call) {
+    if (result == WHI_CUDA_SUCCESS)
+        return WH_OK;
+    char text[512];
+    whi_cuda_describe(text, sizeof(text), result, call);
+    whi_log(WHI_INFO, "I-CUDA-02", "%s", text);
+    return WH_ENOTSUP;
 }
 
 // ---- The library.
@@ -125,6 +135,12 @@ static const char *fill(void *library, whi_cuda_calls *calls) {
         return #name;
     WHI_CUDA_CALLS(TAKE)
 #undef TAKE
+    calls->virtual_memory = true;
+#define TRY(name, args)                                                                            \
+    *(void **)&calls->name = dlsym(library, #name);                                                \
+    calls->virtual_memory &= calls->name != NULL;
+    WHI_CUDA_VIRTUAL_CALLS(TRY)
+#undef TRY
     return NULL;
 }
 
@@ -210,7 +226,7 @@ static void on_fork(void *arg) {
 static whi_fork_node fork_node = {.fn = on_fork};
 
 static wh_status refuse(int result, const char *call) {
-    describe(reason, sizeof(reason), result, call);
+    whi_cuda_describe(reason, sizeof(reason), result, call);
     return fail(WH_ENOTSUP);
 }
 

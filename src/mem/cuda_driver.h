@@ -18,6 +18,28 @@ typedef unsigned long long whi_cuda_ptr;  // an address, of a device or with uni
 typedef struct CUctx_st *whi_cuda_context;
 typedef struct CUstream_st *whi_cuda_stream;
 typedef struct CUevent_st *whi_cuda_event;
+typedef struct whi_cuda_uuid {
+    unsigned char bytes[16];
+} whi_cuda_uuid;
+typedef struct whi_cuda_ipc_handle {
+    unsigned char bytes[64];
+} whi_cuda_ipc_handle;
+typedef unsigned long long whi_cuda_block;  // memory of cuMemCreate, which is mapped at addresses
+typedef struct whi_cuda_location {
+    int type, id;
+} whi_cuda_location;
+typedef struct whi_cuda_block_properties {
+    int type, handle_types;
+    whi_cuda_location location;
+    void *windows;
+    unsigned char flags[8];
+} whi_cuda_block_properties;
+typedef struct whi_cuda_access {
+    whi_cuda_location location;
+    int rights;
+} whi_cuda_access;
+typedef struct CUmod_st *whi_cuda_module;
+typedef struct CUfunc_st *whi_cuda_function;
 
 // Results of calls, those that are told apart; all others are passed on with their name.
 enum {
@@ -30,6 +52,7 @@ enum {
     WHI_CUDA_NO_DEVICE = 100,
     WHI_CUDA_INVALID_DEVICE = 101,
     WHI_CUDA_INVALID_CONTEXT = 201,
+    WHI_CUDA_NO_BINARY_FOR_GPU = 209,
     WHI_CUDA_INVALID_HANDLE = 400,
     WHI_CUDA_NOT_READY = 600,
     WHI_CUDA_ILLEGAL_ADDRESS = 700,
@@ -42,10 +65,13 @@ enum {
 
 // What can be asked of a pointer.
 enum {
+    WHI_CUDA_POINTER_CONTEXT = 1,
     WHI_CUDA_POINTER_MEMORY_TYPE = 2,
+    WHI_CUDA_POINTER_DEVICE_POINTER = 3,
     WHI_CUDA_POINTER_BUFFER_ID = 7,
     WHI_CUDA_POINTER_IS_MANAGED = 8,
     WHI_CUDA_POINTER_DEVICE_ORDINAL = 9,
+    WHI_CUDA_POINTER_IPC_CAPABLE = 10,  // by cuIpcGetMemHandle
     WHI_CUDA_POINTER_RANGE_START = 11,
     WHI_CUDA_POINTER_RANGE_SIZE = 12,
 };
@@ -55,8 +81,22 @@ enum {
     WHI_CUDA_MEMORY_DEVICE = 2,
     WHI_CUDA_STREAM_NON_BLOCKING = 1,  // does not wait for the default stream, nor it for this one
     WHI_CUDA_EVENT_DISABLE_TIMING = 2,
-    WHI_CUDA_HOST_PORTABLE = 1,      // pinned for all contexts
+    WHI_CUDA_HOST_PORTABLE = 1,  // pinned for all contexts
+    WHI_CUDA_IPC_LAZY_PEER_ACCESS = 1,
     WHI_CUDA_STREAM_PER_THREAD = 2,  // the last handle that names no stream of one context
+};
+
+enum {
+    WHI_CUDA_HANDLE_DESCRIPTOR = 1,  // blocks are exported as descriptors of files
+    WHI_CUDA_LOCATION_DEVICE = 1,
+    WHI_CUDA_READ_AND_WRITE = 3,
+};
+
+enum {
+    WHI_CUDA_DEVICE_MAJOR = 75,  // of the compute capability
+    WHI_CUDA_DEVICE_MINOR = 76,
+    WHI_CUDA_JIT_ERROR_LOG = 5,
+    WHI_CUDA_JIT_ERROR_LOG_SIZE = 6,
 };
 
 // The oldest driver that can tell an allocation's range: that of CUDA 11.0.
@@ -89,13 +129,50 @@ enum { WHI_CUDA_OLDEST = 11000 };
     X(cuEventCreate, (whi_cuda_event *event, unsigned flags))                                      \
     X(cuEventRecord, (whi_cuda_event event, whi_cuda_stream stream))                               \
     X(cuEventQuery, (whi_cuda_event event))                                                        \
-    X(cuEventDestroy_v2, (whi_cuda_event event))
+    X(cuEventDestroy_v2, (whi_cuda_event event))                                                   \
+    X(cuDeviceCanAccessPeer, (int *can, int device, int peer))                                     \
+    X(cuDeviceGetUuid, (whi_cuda_uuid *uuid, int device))                                          \
+    X(cuIpcGetMemHandle, (whi_cuda_ipc_handle *handle, whi_cuda_ptr ptr))                          \
+    X(cuIpcOpenMemHandle_v2, (whi_cuda_ptr *ptr, whi_cuda_ipc_handle handle, unsigned flags))      \
+    X(cuIpcCloseMemHandle, (whi_cuda_ptr ptr))                                                     \
+    WHI_CUDA_KERNEL_CALLS(X)
+// Those with which cuda_kernels.c launches kernels.
+#define WHI_CUDA_KERNEL_CALLS(X)                                                                   \
+    X(cuDeviceGetAttribute, (int *value, int attribute, int device))                               \
+    X(cuModuleLoadDataEx, (whi_cuda_module *module, const void *image, unsigned count,             \
+                           int *options, void **values))                                           \
+    X(cuModuleUnload, (whi_cuda_module module))                                                    \
+    X(cuModuleGetFunction, (whi_cuda_function *function, whi_cuda_module module,                   \
+                            const char *name))                                                     \
+    X(cuLaunchKernel, (whi_cuda_function function, unsigned grid_x, unsigned grid_y,               \
+                       unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,      \
+                       unsigned shared, whi_cuda_stream stream, void **args, void **extra))
+// Those that a driver may lack: without one of them virtual memory is not shared, and all else is as ever.
+#define WHI_CUDA_VIRTUAL_CALLS(X)                                                                  \
+    X(cuMemGetAddressRange_v2, (whi_cuda_ptr *base, size_t *size, whi_cuda_ptr ptr))               \
+    X(cuMemRetainAllocationHandle, (whi_cuda_block *block, void *ptr))                             \
+    X(cuMemGetAllocationPropertiesFromHandle, (whi_cuda_block_properties *properties,              \
+                                               whi_cuda_block block))                              \
+    X(cuMemExportToShareableHandle, (void *handle, whi_cuda_block block, int type,                 \
+                                     unsigned long long flags))                                    \
+    X(cuMemImportFromShareableHandle, (whi_cuda_block *block, void *handle, int type))             \
+    X(cuMemAddressReserve, (whi_cuda_ptr *ptr, size_t size, size_t alignment, whi_cuda_ptr at,     \
+                            unsigned long long flags))                                             \
+    X(cuMemMap, (whi_cuda_ptr ptr, size_t size, size_t offset, whi_cuda_block block,               \
+                 unsigned long long flags))                                                        \
+    X(cuMemSetAccess, (whi_cuda_ptr ptr, size_t size, const whi_cuda_access *access,               \
+                       size_t count))                                                              \
+    X(cuMemUnmap, (whi_cuda_ptr ptr, size_t size))                                                 \
+    X(cuMemAddressFree, (whi_cuda_ptr ptr, size_t size))                                           \
+    X(cuMemRelease, (whi_cuda_block block))
 // clang-format on
 
 typedef struct whi_cuda_calls {
 #define WHI_CUDA_POINTER(name, args) int(*name) args;
     WHI_CUDA_CALLS(WHI_CUDA_POINTER)
+    WHI_CUDA_VIRTUAL_CALLS(WHI_CUDA_POINTER)
 #undef WHI_CUDA_POINTER
+    bool virtual_memory;  // all of the latter are there
 } whi_cuda_calls;
 
 // The table; written once, before whi_cuda_known says yes.
@@ -106,6 +183,14 @@ extern whi_cuda_calls whi_cuda;
 
 // whi_cuda_check is for WHI_CUDA.
 WH_CHECK wh_status whi_cuda_check(int result, const char *call);
+
+// whi_cuda_describe writes what a call has returned and what can be done about it.
+void whi_cuda_describe(char *text, size_t size, int result, const char *call);
+
+// WHI_CUDA_TRY is for calls that may be refused, since there is another way: what is logged is information, and the
+// status is WH_ENOTSUP.
+#define WHI_CUDA_TRY(name, ...) whi_cuda_try(whi_cuda.name(__VA_ARGS__), #name)
+WH_CHECK wh_status whi_cuda_try(int result, const char *call);
 
 // whi_cuda_notice fills the table if the process has loaded libcuda by now, and never loads it.
 // While nothing was loaded since the last call it costs the dynamic linker's lock and a comparison.

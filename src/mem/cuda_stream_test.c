@@ -5,31 +5,12 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "mem/cuda_kit.h"
+#include "mem/stream_kit.h"
 
 enum { SIZE = 64, SLOW_US = 2000 };
 
 static void set_delay(uint64_t seed, unsigned most_us) {
     ENTRY(void, "cutest_delay", (uint64_t, unsigned), seed, most_us);
-}
-
-static void put(char *ptr, char value) {
-    CHECK_EQ_INT(ops->copy(WHI_MEM_FROM_HOST, ptr, &value, 1), WH_OK);
-}
-
-static char look(const char *ptr) {
-    char value;
-    CHECK_EQ_INT(ops->copy(WHI_MEM_TO_HOST, &value, ptr, 1), WH_OK);
-    return value;
-}
-
-static whi_mem_event record(void *stream) {
-    whi_mem_event event;
-    CHECK_EQ_INT(ops->record(stream, &event), WH_OK);
-    return event;
-}
-
-static void within(char *dst, const char *src, void *stream) {
-    CHECK_EQ_INT(ops->copy_async(WHI_MEM_WITHIN, dst, src, 1, stream), WH_OK);
 }
 
 static void wait_for(whi_mem_event *event) {

@@ -2,13 +2,13 @@
 //
 // Memory of CUDA devices: what is ours, what other libraries of the process have allocated, and what
 // an address was before it became something else.
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "base/test_child.h"
 #include "mem/cuda_kit.h"
 
 enum { SIZE = 10000 };
@@ -37,29 +37,6 @@ TEST(it_exists) {
     CHECK(strstr(wh_mem_kind_reason(WH_MEM_CUDA), "driver of CUDA"));
     CHECK(whi_mem_ops_of(WH_MEM_CUDA) == ops);
     CHECK(whi_mem_devices());
-}
-
-// Runs `touch` on `ptr` in a child and returns the signal that ended it, or 0.
-static int signal_of(void (*touch)(volatile char *), char *ptr) {
-    pid_t pid = fork();
-    CHECK(pid >= 0);
-    if (!pid) {
-        signal(SIGSEGV, SIG_DFL);
-        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-        touch(ptr);
-        _exit(0);
-    }
-    int status;
-    CHECK_EQ_INT(waitpid(pid, &status, 0), pid);
-    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-}
-
-static void touch_read(volatile char *ptr) {
-    (void)*ptr;
-}
-
-static void touch_write(volatile char *ptr) {
-    *ptr = 1;
 }
 
 TEST(the_cpu_cannot_touch_it) {
@@ -418,6 +395,24 @@ static void *use_much(void *arg) {
             return arg;
     }
     return NULL;
+}
+
+// It ends with objects that it has from its parent, without a word about their memory.
+TEST(a_forked_child_frees_nothing) {
+    void *ptr, *more;
+    int status;
+    CHECK_EQ_INT(wh_mem_alloc_kind(WH_MEM_CUDA, 0, 100, &ptr), WH_OK);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        listen();
+        bool quiet = wh_mem_free_kind(WH_MEM_CUDA, ptr) == WH_OK && !heard_count;
+        bool told = wh_mem_alloc_kind(WH_MEM_CUDA, 0, 100, &more) == WH_ENOTSUP && heard_count == 1;
+        _exit(quiet && told ? 0 : 1);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK_EQ_INT(status, 0);
+    CHECK_EQ_INT(wh_mem_free_kind(WH_MEM_CUDA, ptr), WH_OK);
 }
 
 TEST(many_threads) {

@@ -9,10 +9,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/opts.h"
-
-_Atomic size_t whi_mem_device_allocations;
 
 enum { BOUNCE_SIZE = 256 << 10 };  // between devices: large enough that the calls do not count
 
@@ -66,6 +65,16 @@ const char *wh_mem_kind_reason(wh_mem_kind kind) {
     return kinds[kind]->reason();
 }
 
+const char *wh_mem_sharing_reason(wh_mem_kind kind) {
+    const whi_mem_ops *ops = whi_mem_ops_of(kind);
+    if (!ops)
+        return wh_mem_kind_reason(kind);
+    if (ops->sharing)
+        return ops->sharing->reason();
+    return kind == WH_MEM_HOST ? "the host's own, which messages copy or read"
+                               : "within one process only: it has no handles";
+}
+
 void whi_mem_notice(void) {
     for (unsigned i = WH_MEM_HOST; i < KINDS; i++)
         if (kinds[i])
@@ -111,6 +120,9 @@ wh_status wh_mem_alloc_kind(wh_mem_kind kind, int device, size_t size, void **pt
 wh_status wh_mem_free_kind(wh_mem_kind kind, void *ptr) {
     if (kind == WH_MEM_AUTO)
         return WH_EINVAL;
+    // A forked child has none of its parent's device memory, and nothing to do for it.
+    if (whi_fork_generation() && (unsigned)kind < KINDS && kinds[kind] && !whi_mem_ops_of(kind))
+        return WH_OK;
     const whi_mem_ops *ops;
     wh_status status = find_ops(kind, &ops);
     return status == WH_OK && ptr ? ops->free(ptr) : status;

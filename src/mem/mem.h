@@ -17,6 +17,9 @@
 
 typedef struct whi_mem_ops whi_mem_ops;
 typedef struct whi_mem_staging whi_mem_staging;
+typedef struct whi_mem_sharing whi_mem_sharing;
+typedef struct whi_mem_kernels whi_mem_kernels;
+typedef struct whi_mem_foreign whi_mem_foreign;
 
 // A moment in the work of a stream.  Plain data; zeroed, it is one that has passed.  Each event
 // that was recorded is released exactly once.
@@ -33,7 +36,7 @@ typedef enum whi_mem_direction {
     WHI_MEM_WITHIN
 } whi_mem_direction;
 
-// What a kind can do.  No member may be NULL, but for the last.  All members may be called from any thread.
+// What a kind can do.  No member may be NULL, but for the last two.  All members may be called from any thread.
 struct whi_mem_ops {
     wh_mem_kind kind;
 
@@ -80,8 +83,27 @@ struct whi_mem_ops {
     // release_event ends an event, passed or not; it does not touch the work.
     void (*release_event)(whi_mem_event *event);
 
+    // foreign is what another library needs that moves such memory by itself; NULL: none does.
+    const whi_mem_foreign *foreign;
+
     // staging is what payloads on the way between devices and lanes need; NULL: the kind has none.
     const whi_mem_staging *staging;
+
+    // sharing gives allocations to other processes of the host; NULL: the kind cannot.
+    const whi_mem_sharing *sharing;
+
+    // kernels is what programs need that run on the devices; NULL: they run none.
+    const whi_mem_kernels *kernels;
+};
+
+// How another library, such as UCX, is called for memory of a kind.  Any thread.
+struct whi_mem_foreign {
+    // managed says whether memory moves between host and device by itself, so that no network reads it where it is.
+    bool (*managed)(const void *ptr);
+
+    // enter makes the device current on the calling thread, which such libraries rely on, and leave puts back what was.
+    wh_status (*enter)(int device);
+    void (*leave)(void);
 };
 
 // How memory of a kind is staged.  Any thread.
@@ -94,6 +116,84 @@ struct whi_mem_staging {
     // stream returns the library's own stream of a device for copies in one direction, which waits
     // for no other.  It belongs to the process.
     wh_status (*stream)(int device, whi_mem_direction direction, void **stream);
+
+    // settle waits until all copies in one direction have passed that were submitted to such streams, of all devices.
+    void (*settle)(whi_mem_direction direction);
+};
+
+// What names an allocation to other processes of the host.  Plain bytes: it may travel, and it may be another's.
+typedef struct whi_mem_handle {
+    uint64_t id;         // of the allocation; its process never uses it again
+    uint64_t base;       // its address there
+    uint64_t length;     // and its bytes
+    uint8_t device[16];  // the device's name, the same in all processes
+    uint8_t bytes[64];   // the kind's own
+    bool descriptor;     // they name a descriptor of its process, which only some may take over
+} whi_mem_handle;
+
+// Another process's allocation, mapped here.
+typedef struct whi_mem_mapping {
+    void *base;
+    uint64_t length;  // as this process finds it
+    int device;       // whose context it was opened in
+    bool descriptor;  // as of its handle
+} whi_mem_mapping;
+
+// How allocations of a kind are shared by the processes of a host.  Any thread.
+struct whi_mem_sharing {
+    // reason is wh_mem_sharing_reason of the kind.
+    const char *(*reason)(void);
+
+    // export names the allocation that holds `ptr`; of memory that was put together from pieces, that piece.  WH_ENOTSUP:
+    // it is none that other processes could open.
+    wh_status (*export)(const void *ptr, whi_mem_handle *handle);
+
+    // open maps an allocation of another process: on its own device or, where this process does not see that, for `device`.
+    // Any bytes may be in the handle.  WH_ENOTSUP: it cannot be opened; why was logged as information.  WH_ENOTFOUND: nor
+    // could it be if all were well, since its process has taken it back.
+    wh_status (*open)(const whi_mem_handle *handle, int device, whi_mem_mapping *mapping);
+
+    // close ends that.  No copy may be under way there.
+    void (*close)(const whi_mem_mapping *mapping);
+};
+
+// A program for devices.  It belongs to its owner for as long as the process runs: what was loaded of it stays.
+enum { WHI_MEM_PROGRAM_DEVICES = 64, WHI_MEM_PROGRAM_KERNELS = 16 };
+typedef struct whi_mem_program {
+    const char *code;   // tried first: code of some devices, a fatbin; none: NULL or a zero
+    const void *image;  // text of PTX, ended by a zero, or code of the devices
+    const char *const
+        *names;  // of its kernels, no more than WHI_MEM_PROGRAM_KERNELS, ended by NULL
+    _Atomic(void *) loaded[WHI_MEM_PROGRAM_DEVICES];  // the kind's own
+} whi_mem_program;
+
+// What memory a range is, to kernels.
+typedef struct whi_mem_place {
+    int device;   // where it lies, -1: on no device
+    bool shared;  // kernels of all devices touch it: managed memory, and pinned memory of the host
+} whi_mem_place;
+
+// Running programs on devices.  Any thread.
+struct whi_mem_kernels {
+    // place says what memory a range is.  WH_EINVAL, and the log says why, when it is a device's and ends beyond its
+    // allocation.
+    wh_status (*place)(const void *ptr, size_t size, whi_mem_place *place);
+
+    // launch runs kernel number `which` of a program in stream order, which it loads if need be.  All kernels have one
+    // argument, `size` bytes of numbers at `args`, which are copied.  An error means that nothing was submitted.
+    wh_status (*launch)(int device, whi_mem_program *program, unsigned which, unsigned blocks,
+                        unsigned threads, const void *args, void *stream);
+
+    // load readies a program on a device, so that its first launch does not.
+    wh_status (*load)(int device, whi_mem_program *program);
+
+    // stream returns the library's own stream for work that is waited for; wait waits for all work of a stream of
+    // `device`.
+    wh_status (*stream)(int device, void **stream);
+    wh_status (*wait)(int device, void *stream);
+
+    // capability returns the number that names the devices' instruction set: 80 for compute capability 8.0.
+    wh_status (*capability)(int device, int *number);
 };
 
 extern const whi_mem_ops whi_mem_host;

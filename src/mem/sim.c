@@ -282,15 +282,26 @@ static void sim_unpin(int device, void *ptr) {
     whi_free(ptr);
 }
 
+static char own_streams[WHI_SIM_DEVICES][WHI_MEM_WITHIN + 1];  // their addresses are their names
+
 static wh_status sim_stream(int device, whi_mem_direction direction, void **stream) {
-    static char names[WHI_SIM_DEVICES][WHI_MEM_WITHIN];
-    if (device < 0 || device >= WHI_SIM_DEVICES || direction >= WHI_MEM_WITHIN)
+    if (device < 0 || device >= WHI_SIM_DEVICES || direction > WHI_MEM_WITHIN)
         return WH_EINVAL;
-    *stream = &names[device][direction];
+    *stream = &own_streams[device][direction];
     return WH_OK;
 }
 
-static const whi_mem_staging staging = {.pin = sim_pin, .unpin = sim_unpin, .stream = sim_stream};
+static void sim_settle(whi_mem_direction direction) {
+    for (int device = 0; device < WHI_SIM_DEVICES; device++) {
+        whi_mem_event event;
+        whi_sim_record(&own_streams[device][direction], &event);
+        while (whi_sim_query_event(&event) == WH_PENDING)
+            usleep(10);
+    }
+}
+
+static const whi_mem_staging staging = {
+    .pin = sim_pin, .unpin = sim_unpin, .stream = sim_stream, .settle = sim_settle};
 
 const whi_mem_ops whi_mem_sim = {
     .kind = WH_MEM_SIM,

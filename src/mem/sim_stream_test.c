@@ -10,6 +10,8 @@
 
 static const whi_mem_ops *const ops = &whi_mem_sim;
 
+#include "mem/stream_kit.h"
+
 enum { SIZE = 64, LATER_MS = 30 };
 
 // Names for streams; only the addresses count.
@@ -24,27 +26,6 @@ static char *make(void) {
 static void unmake(char *ptr) {
     whi_sim_set_delay(0);
     CHECK_EQ_INT(ops->free(ptr), WH_OK);
-}
-
-// Copies one byte to the device at once.
-static void put(char *ptr, char value) {
-    CHECK_EQ_INT(ops->copy(WHI_MEM_FROM_HOST, ptr, &value, 1), WH_OK);
-}
-
-static char look(const char *ptr) {
-    char value;
-    CHECK_EQ_INT(ops->copy(WHI_MEM_TO_HOST, &value, ptr, 1), WH_OK);
-    return value;
-}
-
-static whi_mem_event record(void *stream) {
-    whi_mem_event event;
-    CHECK_EQ_INT(ops->record(stream, &event), WH_OK);
-    return event;
-}
-
-static void within(char *dst, const char *src, void *stream) {
-    CHECK_EQ_INT(ops->copy_async(WHI_MEM_WITHIN, dst, src, 1, stream), WH_OK);
 }
 
 static void wait_for(whi_mem_event *event) {

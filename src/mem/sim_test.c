@@ -4,14 +4,10 @@
 // an error that says what it was.
 #include "mem/sim.h"
 
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/rng.h"
-#include "base/test.h"
+#include "base/test_child.h"
 
 static const whi_mem_ops *const ops = &whi_mem_sim;
 static char heard_id[32], heard_text[512];
@@ -35,30 +31,6 @@ static char *make(size_t size) {
 
 static void unmake(char *ptr) {
     CHECK_EQ_INT(ops->free(ptr), WH_OK);
-}
-
-// Runs `touch` on `ptr` in a child and returns the signal that ended it, or 0.
-static int signal_of(void (*touch)(volatile char *), char *ptr) {
-    pid_t pid = fork();
-    CHECK(pid >= 0);
-    if (!pid) {
-        // A sanitizer must not turn the fault into a report, nor the child leave a core.
-        signal(SIGSEGV, SIG_DFL);
-        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-        touch(ptr);
-        _exit(0);
-    }
-    int status;
-    CHECK_EQ_INT(waitpid(pid, &status, 0), pid);
-    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-}
-
-static void touch_read(volatile char *ptr) {
-    (void)*ptr;
-}
-
-static void touch_write(volatile char *ptr) {
-    *ptr = 1;
 }
 
 TEST(the_cpu_cannot_touch_it) {

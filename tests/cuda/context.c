@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STACK = 16, RULES = 64 };
+enum { STACK = 16, RULES = 128 };
 
 // What is known of an entry point.
 typedef struct rule {
@@ -67,7 +67,16 @@ static CUresult count(const char *entry) {
     return result;
 }
 
+static _Atomic int broken;
+
+bool device_broken(CUresult result) {
+    int none = SUCCESS;
+    return !atomic_compare_exchange_strong(&broken, &none, result);
+}
+
 static CUresult needed(int needs) {
+    if (needs != NOTHING && atomic_load(&broken))
+        return atomic_load(&broken);
     if (needs != NOTHING && !atomic_load(&owner))
         return NOT_INITIALIZED;
     if (needs == CONTEXT && (!current() || !current()->alive))
@@ -213,9 +222,10 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
         return INVALID_DEVICE;
     pthread_mutex_lock(&lock);
     CUcontext made = &primaries[device];
-    made->device = device;
-    made->alive = true;
-    retained[device]++;
+    if (!retained[device]++) {
+        made->device = device;
+        made->alive = true;
+    }
     pthread_mutex_unlock(&lock);
     *context = made;
     return SUCCESS;

@@ -20,6 +20,8 @@ typedef unsigned long long CUdeviceptr;
 typedef struct context *CUcontext;
 typedef struct stream *CUstream;
 typedef struct event *CUevent;
+typedef struct module *CUmodule;
+typedef struct function *CUfunction;
 
 enum {
     SUCCESS = 0,
@@ -28,10 +30,14 @@ enum {
     NOT_INITIALIZED = 3,
     NO_DEVICE = 100,
     INVALID_DEVICE = 101,
+    INVALID_IMAGE = 200,
     INVALID_CONTEXT = 201,
+    NO_BINARY_FOR_GPU = 209,
     INVALID_HANDLE = 400,
+    NOT_FOUND = 500,
     NOT_READY = 600,
     ILLEGAL_ADDRESS = 700,
+    NOT_SUPPORTED = 801,
 };
 
 enum { DEVICES_MAX = 8 };
@@ -40,7 +46,7 @@ enum { DEVICES_MAX = 8 };
 
 struct context {
     CUdevice device;
-    bool alive;
+    _Atomic bool alive;
     CUstream legacy;       // its default stream, made at first use
     struct context *next;  // of those that were ever created
 };
@@ -62,9 +68,43 @@ CUcontext current(void);
 
 int device_count(void);
 
+// What a device is asked for its compute capability.
+enum { MAJOR = 75, MINOR = 76 };
+PUBLIC CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
+
 // translate finds where the engine may touch `size` bytes at `ptr`; host memory stays what it is.
 // False: they are not inside one allocation.
 bool translate(CUdeviceptr ptr, size_t size, char **where);
+
+// Memory that other processes may open.  file_of describes the allocation that begins at `ptr`; open_file maps one of
+// another process, whose file becomes the mapping's; open_again counts one more opening of it, close_file one less.
+typedef struct memory_file {
+    int file;
+    size_t size;
+    CUdevice device;
+} memory_file;
+CUresult file_of(CUdeviceptr ptr, memory_file *file);
+CUresult open_file(const memory_file *file, CUdeviceptr *ptr);
+bool is_opened(CUdeviceptr ptr);
+bool open_again(CUdeviceptr ptr);
+CUresult close_file(CUdeviceptr ptr);
+
+// back puts a file's first `size` bytes (0: memory of nobody else's) at the end of what a virtual range has so far, unback takes
+// the last bytes away.
+CUresult back(CUdeviceptr ptr, size_t size, CUdevice device, int file);
+CUresult unback(CUdeviceptr ptr, size_t size);
+
+// first_device returns the machine's number of the first device that this process sees.
+int first_device(void);
+
+// mapped_in says whether blocks are mapped in a range (virtual.c).
+bool mapped_in(CUdeviceptr ptr, size_t size);
+
+// translate_for does so for a kernel: memory of its device, managed memory and pinned memory.
+bool translate_for(CUdeviceptr ptr, size_t size, CUdevice device, char **where);
+
+// device_broken has all entry points fail from now on; it returns whether they did.
+bool device_broken(CUresult result);
 
 // submit has `fn` called in stream order.  The work is copied.
 typedef struct work {

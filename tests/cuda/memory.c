@@ -5,14 +5,18 @@
 // Device memory is mapped twice: at the user's address without any right, so that code which forgets
 // what it is dies on the spot, and at the engine's, which only copies and "kernels" know.  Managed and
 // pinned memory is the CPU's too.  A virtual range is reserved first and backed later, by pieces.
+// What other processes may open (share.c) is a memory file.
 #include "driver.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { TYPE_HOST = 1, TYPE_DEVICE = 2, PAGE = 4096 };
+#define MOST ((size_t)1 << 40)  // bytes of one allocation
 
 typedef struct allocation {
     struct allocation *next;
@@ -20,6 +24,8 @@ typedef struct allocation {
     size_t size, mapped, backed;  // `backed` bytes of a virtual range are there
     unsigned type;
     bool managed, own;  // own: mapped here, and not by the user
+    int file;           // 0: none
+    unsigned opened;    // of another process's memory: how many times; 0: it is ours
     CUdevice device;
     CUcontext context;  // NULL: of no context (stream-ordered, virtual)
     unsigned long long id;
@@ -28,7 +34,8 @@ typedef struct allocation {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static allocation *all;
 static unsigned long long ids;
-static void *place;  // where the next allocation is to be; NULL: anywhere
+static _Atomic unsigned long changes = 1;  // of `all`
+static void *place;                        // where the next allocation is to be; NULL: anywhere
 
 static allocation **find(CUdeviceptr ptr) {
     for (allocation **a = &all; *a; a = &(*a)->next)
@@ -51,9 +58,45 @@ bool translate(CUdeviceptr ptr, size_t size, char **where) {
     return inside;
 }
 
-static void *map(void *at, size_t size, int rights) {
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED_NOREPLACE : 0);
-    void *mapped = mmap(at, size, rights, flags, -1, 0);
+// A kernel asks for each word: what it was told last is true until some allocation comes or goes.
+bool translate_for(CUdeviceptr ptr, size_t size, CUdevice device, char **where) {
+    static __thread struct {
+        CUdeviceptr base;
+        size_t size;
+        char *engine;
+        CUdevice device;
+        unsigned long changes;
+    } known[4];
+    static __thread unsigned turn;
+    unsigned long now = atomic_load(&changes);
+    for (int i = 0; i < 4; i++)
+        if (known[i].changes == now && known[i].device == device &&
+            ptr - known[i].base < known[i].size && size <= known[i].size - (ptr - known[i].base)) {
+            *where = known[i].engine + (ptr - known[i].base);
+            return true;
+        }
+    pthread_mutex_lock(&lock);
+    allocation **found = find(ptr), *a = found ? *found : NULL;
+    bool may = a && (a->managed || a->type == TYPE_HOST || a->device == device);
+    size_t offset = a ? (size_t)(ptr - (CUdeviceptr)(uintptr_t)a->user) : 0;
+    may = may && offset < a->backed && size <= a->backed - offset;
+    if (may) {
+        *where = a->engine + offset;
+        turn = (turn + 1) % 4;
+        known[turn].base = (CUdeviceptr)(uintptr_t)a->user;
+        known[turn].size = a->backed;
+        known[turn].engine = a->engine;
+        known[turn].device = device;
+        known[turn].changes = now;
+    }
+    pthread_mutex_unlock(&lock);
+    return may;
+}
+
+static void *map(void *at, size_t size, int rights, int file) {
+    int flags = (file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS) | MAP_NORESERVE |
+                (at ? MAP_FIXED_NOREPLACE : 0);
+    void *mapped = mmap(at, size, rights, flags, file ? file : -1, 0);
     return mapped == MAP_FAILED ? NULL : mapped;
 }
 
@@ -62,14 +105,16 @@ static void unmap(const allocation *a) {
         munmap(a->user, a->mapped);
     if (a->own && a->engine && a->engine != a->user)
         munmap(a->engine, a->mapped);
+    if (a->file)
+        close(a->file);
 }
 
 static bool map_both(allocation *a, bool shared) {
     const int rights = PROT_READ | PROT_WRITE;
     a->own = true;
-    a->user = map(place, a->mapped, shared ? rights : PROT_NONE);
+    a->user = map(place, a->mapped, shared ? rights : PROT_NONE, 0);
     place = NULL;
-    a->engine = shared ? a->user : map(NULL, a->mapped, rights);
+    a->engine = shared ? a->user : map(NULL, a->mapped, rights, a->file);
     if (a->user && a->engine)
         return true;
     unmap(a);
@@ -78,6 +123,7 @@ static bool map_both(allocation *a, bool shared) {
 
 static void insert(allocation *a) {
     a->id = ++ids;
+    changes++;
     a->next = all;
     all = a;
 }
@@ -86,7 +132,7 @@ static void insert(allocation *a) {
 static CUresult add(CUdeviceptr *ptr, size_t size, const allocation *like, bool shared) {
     if (!size)
         return INVALID_VALUE;
-    if (size > (size_t)1 << 40)
+    if (size > MOST)
         return OUT_OF_MEMORY;
     allocation *a = malloc(sizeof(*a));
     if (!a)
@@ -103,7 +149,8 @@ static CUresult add(CUdeviceptr *ptr, size_t size, const allocation *like, bool 
         free(a);
         return OUT_OF_MEMORY;
     }
-    memset(a->engine, 0xa5, size);  // nobody has promised zeros
+    if (!a->opened)
+        memset(a->engine, 0xa5, size);  // nobody has promised zeros
     *ptr = (CUdeviceptr)(uintptr_t)a->user;
     return SUCCESS;
 }
@@ -112,14 +159,63 @@ static CUresult take_out(CUdeviceptr ptr) {
     pthread_mutex_lock(&lock);
     allocation **place_of = find(ptr), *a = place_of ? *place_of : NULL;
     bool begins = a && ptr == (CUdeviceptr)(uintptr_t)a->user;
-    if (begins)
+    bool last = begins && a->opened <= 1;
+    if (begins && !last)
+        a->opened--;
+    if (last)
         *place_of = a->next;
+    changes++;
     pthread_mutex_unlock(&lock);
     if (!begins)
         return INVALID_VALUE;
+    if (!last)
+        return SUCCESS;
     unmap(a);
     free(a);
     return SUCCESS;
+}
+
+// ---- Memory of other processes.
+
+CUresult file_of(CUdeviceptr ptr, memory_file *out) {
+    pthread_mutex_lock(&lock);
+    allocation **found = find(ptr), *a = found ? *found : NULL;
+    bool can = a && a->file && !a->opened && ptr == (CUdeviceptr)(uintptr_t)a->user;
+    if (can)
+        *out = (memory_file){.file = a->file, .size = a->size, .device = a->device};
+    pthread_mutex_unlock(&lock);
+    return can ? SUCCESS : INVALID_VALUE;
+}
+
+CUresult open_file(const memory_file *file, CUdeviceptr *ptr) {
+    allocation like = {.type = TYPE_DEVICE,
+                       .device = file->device,
+                       .context = current(),
+                       .file = file->file,
+                       .opened = 1};
+    return add(ptr, file->size, &like, false);
+}
+
+bool is_opened(CUdeviceptr ptr) {
+    pthread_mutex_lock(&lock);
+    allocation **found = find(ptr);
+    bool is_open = found && (*found)->opened;
+    pthread_mutex_unlock(&lock);
+    return is_open;
+}
+
+bool open_again(CUdeviceptr ptr) {
+    pthread_mutex_lock(&lock);
+    allocation **found = find(ptr);
+    bool is_open = found && (*found)->opened;
+    if (is_open)
+        (*found)->opened++;
+    pthread_mutex_unlock(&lock);
+    return is_open;
+}
+
+CUresult close_file(CUdeviceptr ptr) {
+    return is_opened(ptr) ? take_out(ptr) : INVALID_VALUE;
 }
 
 // ---- For tests.
@@ -149,10 +245,21 @@ long cutest_allocations(void) {
 
 // ---- Entry points.
 
+static int make_file(size_t size) {
+    int file = memfd_create("cutest", MFD_CLOEXEC);
+    if (file >= 0 && ftruncate(file, (off_t)((size + PAGE - 1) / PAGE * PAGE)) != 0) {
+        close(file);
+        return -1;
+    }
+    return file;
+}
+
 PUBLIC CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size);
 CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size) {
     BEGIN(CONTEXT);
     allocation like = {.type = TYPE_DEVICE, .device = current()->device, .context = current()};
+    if (size && size <= MOST && (like.file = make_file(size)) < 0)
+        return OUT_OF_MEMORY;
     return add(ptr, size, &like, false);
 }
 
@@ -272,34 +379,61 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
 // the real one has set apart.
 PUBLIC CUresult cutest_back(CUdeviceptr ptr, size_t size, CUdevice device);
 CUresult cutest_back(CUdeviceptr ptr, size_t size, CUdevice device) {
+    return back(ptr, size, device, 0);
+}
+
+// Puts a file, or empty memory without one, at a place of the engine's.
+static bool put_there(char *engine, size_t size, int file) {
+    int flags = MAP_FIXED | (file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS) | MAP_NORESERVE;
+    return mmap(engine, size, PROT_READ | PROT_WRITE, flags, file ? file : -1, 0) != MAP_FAILED;
+}
+
+CUresult back(CUdeviceptr ptr, size_t size, CUdevice device, int file) {
     pthread_mutex_lock(&lock);
     allocation **found = find(ptr), *a = found ? *found : NULL;
-    bool next = a && ptr == (CUdeviceptr)(uintptr_t)a->user + a->backed;
+    bool next = a && ptr == (CUdeviceptr)(uintptr_t)a->user + a->backed &&
+                size <= a->size - a->backed &&
+                (!file || put_there(a->engine + a->backed, size, file));
     if (next) {
         a->backed += size;
         a->type = TYPE_DEVICE;
         a->device = device;
+        changes++;
     }
     pthread_mutex_unlock(&lock);
     return next ? SUCCESS : INVALID_VALUE;
 }
 
+CUresult unback(CUdeviceptr ptr, size_t size) {
+    pthread_mutex_lock(&lock);
+    allocation **found = find(ptr), *a = found ? *found : NULL;
+    bool last = a && ptr + size == (CUdeviceptr)(uintptr_t)a->user + a->backed &&
+                put_there(a->engine + a->backed - size, size, 0);
+    if (last) {
+        a->backed -= size;
+        changes++;
+    }
+    pthread_mutex_unlock(&lock);
+    return last ? SUCCESS : INVALID_VALUE;
+}
+
 PUBLIC CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size);
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
     BEGIN(INIT);
-    (void)size;
-    return take_out(ptr);
+    return mapped_in(ptr, size) ? INVALID_VALUE : take_out(ptr);
 }
 
 // ---- What a pointer is.
 
-static bool answer(const allocation *a, int attribute, void *data) {
+static bool answer(const allocation *a, CUdeviceptr ptr, int attribute, void *data) {
     switch (attribute) {
     case 1: *(CUcontext *)data = a->context; return true;
     case 2: *(unsigned *)data = a->type; return true;
+    case 3: *(CUdeviceptr *)data = ptr; return a->type != 0;
     case 7: *(unsigned long long *)data = a->id; return true;
     case 8: *(bool *)data = a->managed; return true;
     case 9: *(int *)data = a->device; return true;
+    case 10: *(bool *)data = a->file && !a->opened; return true;
     case 11: *(CUdeviceptr *)data = (CUdeviceptr)(uintptr_t)a->user; return true;
     case 12: *(size_t *)data = a->size; return true;
     default: return false;
@@ -316,7 +450,7 @@ CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **data, CU
     const allocation *a = found && (*found)->backed ? *found : &none;
     bool known = true;
     for (unsigned i = 0; i < count; i++)
-        known &= answer(a, attributes[i], data[i]);
+        known &= answer(a, ptr, attributes[i], data[i]);
     pthread_mutex_unlock(&lock);
     return known ? SUCCESS : INVALID_VALUE;
 }
