@@ -41,6 +41,8 @@ SEES = {
     "python": [],
     "python/tests": ["src/base/test.h", "python"],
     "tests": ["src/base/test.h"],  # the frame of the unit tests, and nothing else internal
+    # The kernels as C, for the test driver.
+    "tests/cuda": ["src/type"],
     # It stands where no user can: it joins two workers by a simulated network.
     "tests/kit_loop.c": ["src/base", "src/net", *ROOMS, "tests"],
     # Scenarios of the engine from inside, and their kits.

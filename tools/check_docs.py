@@ -29,7 +29,11 @@ def read(name):
 def rows_of(name, macro, *columns):
     """The rows of an X-list, as tuples of its columns."""
     text = read(name).split(macro, 1)[1].replace("\\\n", " ")
-    return re.findall(r"\bX\(" + r",\s*".join(columns) + r"\)", text.split("\n\n")[0])
+    table = re.sub(r'"\s+"', "", text.split("\n\n")[0])  # one string of those that C joins
+    rows = re.findall(r"\bX\(" + r",\s*".join(columns) + r"\)", table)
+    if len(rows) != len(re.findall(r"\bX\(\w", table)):
+        sys.exit(f"check_docs: a row of {macro} in {name} cannot be read")
+    return rows
 
 
 def status_table():

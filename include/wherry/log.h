@@ -49,7 +49,8 @@ WH_API void wh_log_hold_errors(bool hold);
 // wh_log_set_sink sends messages to `fn` instead of standard error; NULL goes back to that.
 //
 // `arg` is borrowed.  A message that another thread is logging during this call may still reach the
-// former sink a moment after it returns.
+// former sink a moment after it returns.  Threads of the library's own log, too, and exit() waits for
+// them: a sink must not wait for what is held by who calls exit().
 WH_API void wh_log_set_sink(wh_log_sink_fn fn, void *arg);
 
 // wh_log_write logs one line of a layer above, as the library logs its own: to the sink or to

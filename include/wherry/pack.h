@@ -8,6 +8,9 @@
 // After wh_type_commit only what has a handle of its own allocates.  All functions may be called
 // from any thread; buffers are borrowed for the call, or for the life of that handle.  `buf` is the
 // origin of the type: with a negative lower bound bytes before it are touched.
+//
+// Either side may be a device's memory (wherry/mem.h), pinned host memory or plain host memory.  Kernels of the device
+// then do the work, and the call returns when it is done; where elements overlap their order is open.
 #ifndef WHERRY_PACK_H
 #define WHERRY_PACK_H
 
@@ -41,6 +44,20 @@ WH_API WH_CHECK wh_status wh_unpack(const void *packed, size_t size, void *buf, 
                                     const wh_type *type, size_t offset, unsigned flags,
                                     size_t *actual);
 
+// wh_pack_on and wh_unpack_on do so in the order of `stream`: a CUstream (a cudaStream_t is one) of the
+// device where the memory lies, NULL for its default stream.
+//
+// At least one side is a device's memory (WH_ENOTSUP).  They return when the work is submitted, and both
+// buffers and the type are borrowed until the stream has come past it; *actual is known at once.  Where a
+// kernel does not reach both sides (plain host memory, another device's) they wait instead, and it is done
+// when they return.
+WH_API WH_CHECK wh_status wh_pack_on(const void *buf, int64_t count, const wh_type *type,
+                                     size_t offset, void *packed, size_t max, void *stream,
+                                     size_t *actual);
+WH_API WH_CHECK wh_status wh_unpack_on(const void *packed, size_t size, void *buf, int64_t count,
+                                       const wh_type *type, size_t offset, void *stream,
+                                       size_t *actual);
+
 // A cursor moves one message in segments.  It does what wh_pack and wh_unpack do with an offset,
 // but sees the message as a whole: it stores by its size, not the segment's, and where segments cut
 // through rows that share lines of memory (a transpose) it packs rows ahead, and keeps rows back
@@ -71,7 +88,7 @@ WH_API void wh_cursor_destroy(wh_cursor *cursor);
 WH_API WH_CHECK wh_status wh_pack_set_threads(unsigned count);
 
 // A pack or unpack that goes on after the call.  Both buffers are borrowed, and the type retained,
-// until it is over.  What helpers would not speed up is over when the call returns.
+// until it is over.  What neither helpers nor a kernel would speed up is over when the call returns.
 typedef struct wh_pack_request wh_pack_request;
 WH_API WH_CHECK wh_status wh_pack_start(const void *buf, int64_t count, const wh_type *type,
                                         size_t offset, void *packed, size_t max, unsigned flags,
@@ -81,8 +98,8 @@ WH_API WH_CHECK wh_status wh_unpack_start(const void *packed, size_t size, void 
                                           wh_pack_request **req);
 
 // wh_pack_request_test returns WH_PENDING, or WH_OK when it is over and the bytes moved in *actual.
-// wh_pack_request_wait helps until it is.  One thread at a time.  WH_EFORKED in a child of the
-// process that began it.
+// wh_pack_request_wait helps until it is, or waits for the device; both return the device's error.
+// One thread at a time.  WH_EFORKED in a child of the process that began it.
 WH_API WH_CHECK wh_status wh_pack_request_test(wh_pack_request *req, size_t *actual);
 WH_API WH_CHECK wh_status wh_pack_request_wait(wh_pack_request *req, size_t *actual);
 
@@ -160,10 +177,25 @@ WH_API WH_CHECK wh_status wh_accumulate_fn(const void *packed, size_t size, void
                                            int64_t count, const wh_type *type, size_t offset,
                                            wh_reduce_fn fn, void *arg, size_t *actual);
 
+// wh_accumulate_on does so in the order of a stream, as wh_unpack_on does.  Where the device lacks the arithmetic of an
+// element (long double) both sides pass through the host, and the call waits.
+WH_API WH_CHECK wh_status wh_accumulate_on(const void *packed, size_t size, void *buf,
+                                           int64_t count, const wh_type *type, size_t offset,
+                                           wh_reduce op, void *stream, size_t *actual);
+
 // wh_pack_accumulate combines the other way: packed = packed op buf, under the same rules.
 WH_API WH_CHECK wh_status wh_pack_accumulate(const void *buf, int64_t count, const wh_type *type,
                                              size_t offset, void *packed, size_t max, wh_reduce op,
                                              size_t *actual);
+
+// wh_accumulate_packed combines packed bytes with packed bytes, those from `offset` on of `count` elements
+// of the type: inout = inout op in, by `fn(in, inout, ...)` in the place of `op` unless `fn` is NULL.
+//
+// The rules are those of wh_accumulate; both sides are host memory, of any alignment, and `size` bytes of the
+// packed bytes must be there (WH_EINVAL).
+WH_API WH_CHECK wh_status wh_accumulate_packed(const void *in, void *inout, size_t size,
+                                               int64_t count, const wh_type *type, size_t offset,
+                                               wh_reduce op, wh_reduce_fn fn, void *arg);
 
 // An accumulator takes the segments of one message in any order and of any size, and keeps the
 // pieces of elements that a segment border has cut until the rest arrives.  One thread at a time.

@@ -41,6 +41,14 @@
       "Largest piece of device memory that is staged in host memory at a time.")                   \
     X(stage_max, "WHERRY_STAGE_MAX", SIZE, "16M", "0", "1G",                                       \
       "Pinned host memory of a worker for that; 0: none, and each copy is waited for.")            \
+    X(kernel_compile, "WHERRY_KERNEL_COMPILE", BOOL, "yes", "", "",                                \
+      "Layouts that are often packed on devices get kernels of their own, by NVRTC where it is. "  \
+      "Of the process: by the environment only.")                                                  \
+    X(kernel_cache, "WHERRY_KERNEL_CACHE", STRING, "", "", "",                                     \
+      "Folder that keeps such kernels, its path from /; empty: the user's cache folder; off: "     \
+      "none. Of the process.")                                                                     \
+    X(kernel_cache_max, "WHERRY_KERNEL_CACHE_MAX", SIZE, "64M", "1M", "1T",                        \
+      "Bytes of that folder, of which the oldest files go. Of the process.")                       \
     X(ring_size, "WHERRY_RING_SIZE", SIZE, "32K", "16K", "256M",                                   \
       "First shared-memory ring of a link, per direction.")                                        \
     X(ring_max, "WHERRY_RING_MAX", SIZE, "256K", "16K", "256M",                                    \

@@ -12,6 +12,8 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/list.h"
+#include "type/on_device.h"
 #include "type/op.h"
 #include "type/pack.h"
 #include "type/walk.h"
@@ -21,11 +23,15 @@ static_assert(sizeof(long double _Complex) <= ELEMENT_MAX, "the largest element"
 
 typedef struct reducer {
     whi_visitor visitor;
+    const char *name;  // of the user's call
     char *packed;
     wh_reduce op;
     wh_reduce_fn fn;  // instead of op
     void *arg;
     bool to_packed;  // packed = packed op memory, not the other way
+    char *copy;      // packed bytes of the memory, which stand for it; NULL: it is here
+    bool on_stream;  // see whi_device_call
+    void *stream;
 } reducer;
 
 static void combine(const reducer *self, const char *in, char *inout, size_t n, uint8_t tag) {
@@ -62,7 +68,11 @@ static bool reduce_bytes(whi_visitor *visitor, uintptr_t at, int64_t size, uint8
     reducer *self = (reducer *)visitor;
     const whi_basic *basic = &whi_basics[tag];
     size_t n = (size_t)size / basic->size;
-    if (padded(basic))
+    if (self->copy) {
+        combine(self, self->to_packed ? self->copy : self->packed,
+                self->to_packed ? self->packed : self->copy, n, tag);
+        self->copy += size;
+    } else if (padded(basic))
         combine_padded(self, (char *)at, n, tag);
     else if (self->to_packed)
         combine(self, (const char *)at, self->packed, n, tag);
@@ -124,10 +134,85 @@ static element find_element(const target *to, int64_t at) {
     return found;
 }
 
-static void reduce(const target *to, reducer *how, int64_t from, int64_t until) {
-    how->visitor = (whi_visitor){whi_walk_grid, reduce_bytes};
-    (void)whi_walk(&how->visitor, &to->plan->normal, to->count, to->type->at.ub - to->type->at.lb,
+static void reduce_here(const target *to, reducer how, int64_t from, int64_t until) {
+    how.visitor = (whi_visitor){whi_walk_grid, reduce_bytes};
+    (void)whi_walk(&how.visitor, &to->plan->normal, to->count, to->type->at.ub - to->type->at.lb,
                    to->buf, from, until);
+}
+
+// ---- On devices.
+
+typedef struct device_reduction {
+    whi_device_call call;
+    const target *to;
+    const reducer *how;
+} device_reduction;
+
+static wh_status reduce_on_host(const whi_device_call *call, int64_t from, int64_t until,
+                                char *packed, char *copy) {
+    const device_reduction *self = whi_container_of(call, const device_reduction, call);
+    reducer how = *self->how;
+    how.packed = packed;
+    how.copy = copy;
+    reduce_here(self->to, how, from, until);
+    return WH_OK;
+}
+
+static int64_t border_before(const whi_device_call *call, int64_t at) {
+    return find_element(whi_container_of(call, const device_reduction, call)->to, at).begin;
+}
+
+static unsigned common_divisor(unsigned a, unsigned b) {
+    while (b) {
+        unsigned rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+// The largest number that divides the sizes of all elements; 0 when devices lack the arithmetic of some, or of the user's.
+static unsigned grain_of(const target *to, const reducer *how) {
+    unsigned grain = 0;
+    for (uint64_t ids = to->type->at.ids; ids; ids &= ids - 1) {
+        wh_type_id id = (wh_type_id)__builtin_ctzll(ids);
+        if (how->fn || !whi_device_knows(id))
+            return 0;
+        grain = common_divisor(grain, whi_basics[id].size);
+    }
+    return grain;
+}
+
+static wh_status reduce_on_device(const target *to, const reducer *how, int64_t from,
+                                  int64_t until) {
+    const device_reduction self = {
+        .call = {.function = how->name,
+                 .type = to->type,
+                 .plan = to->plan,
+                 .buf = to->buf,
+                 .count = to->count,
+                 .from = from,
+                 .to = until,
+                 .packed = how->packed,
+                 .unpack = !how->to_packed,
+                 .reads_packed = true,
+                 .on_stream = how->on_stream,
+                 .stream = how->stream,
+                 .op = how->op,
+                 .grain = grain_of(to, how),
+                 .host = reduce_on_host,
+                 .border = border_before},
+        .to = to,
+        .how = how,
+    };
+    return whi_device_run(&self.call);
+}
+
+static wh_status reduce(const target *to, const reducer *how, int64_t from, int64_t until) {
+    if (how->on_stream || whi_device_has(to->buf, to->count, to->type, how->packed))
+        return reduce_on_device(to, how, from, until);
+    reduce_here(to, *how, from, until);
+    return WH_OK;
 }
 
 static wh_status prepare(const char *name, const void *buf, int64_t count, const wh_type *type,
@@ -150,9 +235,15 @@ static wh_status check_border(const char *name, const char *what, const target *
     return whi_type_fail(WH_EINVAL, "%s: %s at byte %" PRId64 " cuts an element", name, what, at);
 }
 
+static wh_status check_borders(const char *name, const target *to, int64_t from, int64_t until) {
+    wh_status status = check_border(name, "offset", to, from);
+    return status == WH_OK ? check_border(name, "the end", to, until) : status;
+}
+
 // The common part of all one-shot calls.
-static wh_status run(const char *name, const target *to, size_t offset, size_t size, reducer *how,
+static wh_status run(const target *to, size_t offset, size_t size, const reducer *how,
                      size_t *actual) {
+    const char *name = how->name;
     if (offset > (size_t)to->total)
         return whi_type_fail(WH_EINVAL, "%s: offset is %zu, but there are %" PRId64 " packed bytes",
                              name, offset, to->total);
@@ -162,12 +253,11 @@ static wh_status run(const char *name, const target *to, size_t offset, size_t s
         return whi_type_fail(WH_EINVAL, "%s: %s is NULL", name, actual ? "packed" : "actual");
     int64_t from = (int64_t)offset, until = (int64_t)(offset + size);
     if (how->fn || how->op != WH_REDUCE_NO_OP) {
-        wh_status status = check_border(name, "offset", to, from);
+        wh_status status = check_borders(name, to, from, until);
         if (status == WH_OK)
-            status = check_border(name, "the end", to, until);
+            status = reduce(to, how, from, until);
         if (status != WH_OK)
             return status;
-        reduce(to, how, from, until);
     }
     *actual = size;
     return WH_OK;
@@ -181,8 +271,26 @@ wh_status wh_accumulate(const void *packed, size_t size, void *buf, int64_t coun
     wh_status status = prepare("wh_accumulate", buf, count, type, op, &to);
     if (status != WH_OK)
         return status;
-    reducer how = {.packed = (char *)(uintptr_t)packed, .op = op};
-    return run("wh_accumulate", &to, offset, size, &how, actual);
+    reducer how = {.name = "wh_accumulate", .packed = (char *)(uintptr_t)packed, .op = op};
+    return run(&to, offset, size, &how, actual);
+}
+
+wh_status wh_accumulate_on(const void *packed, size_t size, void *buf, int64_t count,
+                           const wh_type *type, size_t offset, wh_reduce op, void *stream,
+                           size_t *actual) {
+    if (op == WH_REDUCE_REPLACE)
+        return wh_unpack_on(packed, size, buf, count, type, offset, stream, actual);
+    target to;
+    whi_mem_notice();
+    wh_status status = prepare("wh_accumulate_on", buf, count, type, op, &to);
+    if (status != WH_OK)
+        return status;
+    reducer how = {.name = "wh_accumulate_on",
+                   .packed = (char *)(uintptr_t)packed,
+                   .op = op,
+                   .on_stream = true,
+                   .stream = stream};
+    return run(&to, offset, size, &how, actual);
 }
 
 wh_status wh_accumulate_fn(const void *packed, size_t size, void *buf, int64_t count,
@@ -194,8 +302,12 @@ wh_status wh_accumulate_fn(const void *packed, size_t size, void *buf, int64_t c
         return status;
     if (!fn)
         return whi_type_fail(WH_EINVAL, "wh_accumulate_fn: fn is NULL");
-    reducer how = {.packed = (char *)(uintptr_t)packed, .fn = fn, .arg = arg};
-    return run("wh_accumulate_fn", &to, offset, size, &how, actual);
+    reducer how = {.name = "wh_accumulate_fn",
+                   .packed = (char *)(uintptr_t)packed,
+                   .op = WH_REDUCE_SUM,
+                   .fn = fn,
+                   .arg = arg};
+    return run(&to, offset, size, &how, actual);
 }
 
 wh_status wh_pack_accumulate(const void *buf, int64_t count, const wh_type *type, size_t offset,
@@ -206,8 +318,41 @@ wh_status wh_pack_accumulate(const void *buf, int64_t count, const wh_type *type
     wh_status status = prepare("wh_pack_accumulate", buf, count, type, op, &to);
     if (status != WH_OK)
         return status;
-    reducer how = {.packed = packed, .op = op, .to_packed = true};
-    return run("wh_pack_accumulate", &to, offset, max, &how, actual);
+    reducer how = {.name = "wh_pack_accumulate", .packed = packed, .op = op, .to_packed = true};
+    return run(&to, offset, max, &how, actual);
+}
+
+wh_status wh_accumulate_packed(const void *in, void *inout, size_t size, int64_t count,
+                               const wh_type *type, size_t offset, wh_reduce op, wh_reduce_fn fn,
+                               void *arg) {
+    static const char name[] = "wh_accumulate_packed";
+    target to;
+    wh_status status = prepare(name, "", count, type, fn ? WH_REDUCE_REPLACE : op, &to);
+    if (status != WH_OK)
+        return status;
+    if (offset > (size_t)to.total || size > (size_t)to.total - offset)
+        return whi_type_fail(WH_EINVAL,
+                             "%s: %zu bytes from %zu on, but there are %" PRId64 " packed bytes",
+                             name, size, offset, to.total);
+    if ((!in || !inout) && size)
+        return whi_type_fail(WH_EINVAL, "%s: %s is NULL", name, in ? "inout" : "in");
+    int64_t from = (int64_t)offset, until = (int64_t)(offset + size);
+    status = check_borders(name, &to, from, until);
+    if (status != WH_OK || !size)
+        return status;
+    if (!fn && op == WH_REDUCE_REPLACE)
+        memmove(inout, in, size);
+    if (!fn && (op == WH_REDUCE_REPLACE || op == WH_REDUCE_NO_OP))
+        return WH_OK;
+    reduce_here(&to,
+                (reducer){.name = name,
+                          .packed = (char *)(uintptr_t)in,
+                          .op = op,
+                          .fn = fn,
+                          .arg = arg,
+                          .copy = inout},
+                from, until);
+    return WH_OK;
 }
 
 // An element of which some bytes have come.
@@ -281,22 +426,34 @@ static wh_status ready_cut(wh_accumulator *acc, const cut *part) {
                          part->at);
 }
 
+// Segments may lie in a device's memory.
+static wh_status copy_piece(char *to, const char *packed, size_t size) {
+    if (whi_mem_devices())
+        return wh_mem_copy(to, WH_MEM_HOST, packed, WH_MEM_AUTO, size);
+    memcpy(to, packed, size);
+    return WH_OK;
+}
+
 // Adds a part to its element, and combines the element when it is whole.
-static void add_cut(wh_accumulator *acc, const cut *part, const char *packed) {
+static wh_status add_cut(wh_accumulator *acc, const cut *part, const char *packed) {
     piece *kept = part->size ? whi_hash_get(&acc->pieces, key_of(part)) : NULL;
     if (!kept)
-        return;  // nothing is cut here: ready_cut made a piece for whatever is
+        return WH_OK;  // nothing is cut here: ready_cut made a piece for whatever is
     int64_t width = part->whole.end - part->whole.begin;
-    memcpy(kept->bytes + (part->at - part->whole.begin), packed, (size_t)part->size);
+    wh_status status =
+        copy_piece(kept->bytes + (part->at - part->whole.begin), packed, (size_t)part->size);
+    if (status != WH_OK)
+        return status;
     kept->have = (uint8_t)(kept->have + part->size);
     acc->pending += (size_t)part->size;
     if (kept->have < width)
-        return;
-    reducer how = {.packed = kept->bytes, .op = acc->op};
-    reduce(&acc->to, &how, part->whole.begin, part->whole.end);
+        return WH_OK;
+    reducer how = {.name = "wh_accumulator_add", .packed = kept->bytes, .op = acc->op};
+    status = reduce(&acc->to, &how, part->whole.begin, part->whole.end);
     acc->pending -= (size_t)width;
     (void)whi_hash_remove(&acc->pieces, key_of(part));
     whi_free(kept);
+    return status;
 }
 
 static wh_status add_segment(wh_accumulator *acc, int64_t from, int64_t until, const char *packed) {
@@ -312,11 +469,13 @@ static wh_status add_segment(wh_accumulator *acc, int64_t from, int64_t until, c
         status = ready_cut(acc, &tail);
     if (status != WH_OK)
         return status;
-    add_cut(acc, &head, packed);
-    reducer how = {.packed = (char *)(uintptr_t)packed + head.size, .op = acc->op};
-    reduce(&acc->to, &how, begin, end);
-    add_cut(acc, &tail, packed + (end - from));
-    return WH_OK;
+    status = add_cut(acc, &head, packed);
+    reducer how = {.name = "wh_accumulator_add",
+                   .packed = (char *)(uintptr_t)packed + head.size,
+                   .op = acc->op};
+    if (status == WH_OK)
+        status = reduce(&acc->to, &how, begin, end);
+    return status == WH_OK ? add_cut(acc, &tail, packed + (end - from)) : status;
 }
 
 wh_status wh_accumulator_add(wh_accumulator *acc, size_t offset, const void *packed, size_t size) {

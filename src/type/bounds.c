@@ -79,9 +79,16 @@ static bool span_fits(const span *all) {
     return fits(all->low) && fits(all->high);
 }
 
+static bool spans_fit(const hull *all) {
+    return span_fits(&all->data) && span_fits(&all->marks) && span_fits(&all->bytes);
+}
+
 static bool hull_fits(const hull *all) {
-    return span_fits(&all->data) && span_fits(&all->marks) && span_fits(&all->bytes) &&
-           fits(all->size);
+    return spans_fit(all) && fits(all->size);
+}
+
+static wh_status too_large(const wh_type *node, const hull *all) {
+    return whi_type_overflow(node, spans_fit(all) && !fits(all->size));
 }
 
 // Repeats what is there `count` times, `stride` apart.
@@ -288,12 +295,12 @@ static void pad(span *data, uint32_t align) {
 wh_status whi_type_bounds_set(wh_type *node) {
     hull all = {.align = 1};
     if (!place_all(node, &all))
-        return whi_type_overflow(node);
+        return too_large(node, &all);
     if (node->kind == WH_KIND_RESIZED)
         set_marks(&all, node->args[0], (wide)node->args[0] + node->args[1]);
     pad(&all.data, all.align);
     if (!hull_fits(&all))
-        return whi_type_overflow(node);
+        return too_large(node, &all);
     const span *bounds = all.marks.any ? &all.marks : &all.data;
     node->at = (whi_bounds){
         .size = (int64_t)all.size,

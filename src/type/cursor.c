@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "type/crew.h"
+#include "type/on_device.h"
 #include "type/pack.h"
 
 enum {
@@ -39,7 +40,9 @@ wh_status wh_cursor_create(void *buf, int64_t count, const wh_type *type, unsign
         return status;
     if (!cursor)
         return whi_type_fail(WH_EINVAL, "wh_cursor_create: cursor is NULL");
-    int64_t window = whi_elements_window_max(&elements);
+    // Kernels touch each line once whatever the segment.
+    int64_t window =
+        whi_device_has(elements.buf, count, type, NULL) ? 0 : whi_elements_window_max(&elements);
     wh_cursor *made = whi_calloc(1, sizeof(*made));
     char *buffer = NULL;
     if (window && window <= WINDOW_MAX)
@@ -123,10 +126,23 @@ static wh_status check(const char *function, wh_cursor *c, size_t offset, const 
     return status;
 }
 
+// on_device carries out an order of which a side is a device's; *status is then what became of it.
+static bool on_device(const char *function, wh_cursor *c, const whi_order *order, size_t *actual,
+                      wh_status *status) {
+    const whi_elements *e = &order->elements;
+    if (!whi_device_has(e->buf, e->count, c->type, order->packed))
+        return false;
+    flush(c);
+    *status = whi_device_order(function, order, c->type, false, NULL);
+    if (*status == WH_OK)
+        *actual = (size_t)(order->to - order->from);
+    return true;
+}
+
 wh_status wh_cursor_pack(wh_cursor *c, size_t offset, void *packed, size_t max, size_t *actual) {
     whi_order order = {.direction = WHI_PACK};
     wh_status status = check("wh_cursor_pack", c, offset, packed, max, actual, &order);
-    if (status != WH_OK)
+    if (status != WH_OK || on_device("wh_cursor_pack", c, &order, actual, &status))
         return status;
     if (!c->buffer)
         move(c, order.from, order.to, packed, WHI_PACK, c->nontemporal[WHI_PACK]);
@@ -142,7 +158,7 @@ wh_status wh_cursor_unpack(wh_cursor *c, size_t offset, const void *packed, size
                            size_t *actual) {
     whi_order order = {.direction = WHI_UNPACK};
     wh_status status = check("wh_cursor_unpack", c, offset, packed, size, actual, &order);
-    if (status != WH_OK)
+    if (status != WH_OK || on_device("wh_cursor_unpack", c, &order, actual, &status))
         return status;
     if (!c->buffer)
         move(c, order.from, order.to, order.packed, WHI_UNPACK, c->nontemporal[WHI_UNPACK]);

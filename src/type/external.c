@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "type/on_device.h"
 #include "type/pack.h"
 #include "type/walk.h"
 
@@ -132,6 +133,11 @@ static wh_status run(const char *name, void *buf, int64_t count, const wh_type *
     int64_t need = wh_external_size(count, type);
     if (need < 0)
         return WH_EINVAL;
+    if (whi_device_has((uintptr_t)buf, count, type, packed))
+        return whi_type_fail(WH_ENOTSUP,
+                             "%s: conversion is the host's, and a side is memory of a device: copy "
+                             "it to the host (wh_mem_copy)",
+                             name);
     if ((uint64_t)need > max)
         return whi_type_fail(WH_ETRUNCATED,
                              "%s: %s is %zu, but the elements take %" PRId64 " bytes", name,

@@ -349,6 +349,23 @@ static void check_layout(layout_case *c, whi_gen *gen) {
     for (int64_t i = 0; i < c->total && !c->padding; i++)
         CHECK(c->packed[i] == origin(c, c->wanted)[c->map[i]]);
 
+    // Packed with packed, in two parts that meet between elements: what was there, and what comes.
+    unsigned char both[ROOM];
+    int64_t middle;
+    CHECK_EQ_INT(wh_pack(origin(c, c->before), c->count, c->type, 0, both, total, 0, &actual),
+                 WH_OK);
+    CHECK_EQ_INT(
+        wh_type_get_border(c->type, (int64_t)whi_rng_below(&gen->rng, total + 1), &middle, NULL),
+        WH_OK);
+    for (int part = 0; part < 2; part++) {
+        size_t from = part ? (size_t)middle : 0, size = part ? total - from : (size_t)middle;
+        CHECK_EQ_INT(wh_accumulate_packed(c->incoming + from, both + from, size, c->count, c->type,
+                                          from, WH_REDUCE_SUM, NULL, NULL),
+                     WH_OK);
+    }
+    if (!c->padding)
+        CHECK_MEM(both, c->packed, total);
+
     // Segments anywhere, in two interleaved sequences: first all even ones, then all odd ones.
     wh_accumulator *acc;
     memcpy(c->memory, c->before, ROOM);
@@ -432,7 +449,30 @@ TEST(user_functions) {
     CHECK_MEM(memory, wanted, sizeof(wanted));
     CHECK(calls > 0);
     CHECK_EQ_INT(wh_accumulate_fn(packed, 0, memory, 1, type, 0, NULL, NULL, &actual), WH_EINVAL);
+    // The first operand is what is there.
+    int32_t in[] = {1, 2}, inout[] = {11, 22}, average[] = {6, 12};
+    calls = 0;
+    CHECK_EQ_INT(wh_accumulate_packed(in, inout, sizeof(in), 1, type, 0, WH_REDUCE_NO_OP,
+                                      user_average, &calls),
+                 WH_OK);
+    CHECK_MEM(inout, average, sizeof(average));
+    CHECK(calls > 0);
     wh_type_release(type);
+}
+
+TEST(packed_with_packed) {
+    const wh_type *d = wh_type_basic(WH_TYPE_DOUBLE);
+    double a[2] = {1, 2}, b[2] = {3, 4};
+    CHECK_EQ_INT(wh_accumulate_packed(a, b, 4, 2, d, 8, WH_REDUCE_SUM, NULL, NULL), WH_EINVAL);
+    CHECK(strstr(wh_type_error(), "the end") != NULL);
+    CHECK_EQ_INT(wh_accumulate_packed(a, b, 16, 2, d, 8, WH_REDUCE_SUM, NULL, NULL), WH_EINVAL);
+    CHECK_EQ_INT(wh_accumulate_packed(NULL, b, 16, 2, d, 0, WH_REDUCE_SUM, NULL, NULL), WH_EINVAL);
+    CHECK_EQ_INT(wh_accumulate_packed(a, b, 16, 2, d, 0, WH_REDUCE_BAND, NULL, NULL), WH_ENOTSUP);
+    CHECK(b[0] == 3 && b[1] == 4);
+    CHECK_EQ_INT(wh_accumulate_packed(a, b, 16, 2, d, 0, WH_REDUCE_NO_OP, NULL, NULL), WH_OK);
+    CHECK(b[0] == 3 && b[1] == 4);
+    CHECK_EQ_INT(wh_accumulate_packed(a, b, 16, 2, d, 0, WH_REDUCE_REPLACE, NULL, NULL), WH_OK);
+    CHECK(b[0] == 1 && b[1] == 2);
 }
 
 TEST_MAIN()

@@ -14,6 +14,13 @@
 WH_CHECK wh_status whi_packed_check(const char *function, const void *buf, int64_t count,
                                     const wh_type *type, int64_t *total);
 
+// whi_pack_small packs, or unpacks, the whole of a few elements whose type has its plan, when all was checked before.
+enum {
+    WHI_PACK_SMALL = WHI_NONTEMPORAL_LEAST - 1
+};  // packed bytes: they go through the cache, and need no helpers
+void whi_pack_small(void *buf, int64_t count, const wh_type *type, void *packed,
+                    whi_direction direction);
+
 // whi_order_part completes an order that has its elements and its direction: up to `max` bytes of
 // the packed bytes from `offset` on.
 WH_CHECK wh_status whi_order_part(const char *function, whi_order *order, size_t offset,

@@ -4,21 +4,31 @@
 //
 // What is too small to share, or has nobody to share it with, is done at once; its request is over
 // when it is born.  A request holds its type.  In a forked child the helpers are gone, and with them
-// what they were doing: requests of the parent say so and can only be freed.
+// what they were doing: requests of the parent say so and can only be freed.  What a kernel does has an event in place
+// of the job.
 #include <assert.h>
 
 #include "base/alloc.h"
 #include "base/fork.h"
 #include "type/crew.h"
+#include "type/on_device.h"
 #include "type/pack.h"
 
 struct wh_pack_request {
     whi_job job;
-    bool over;  // nothing is left to be done, and nobody else looks at the job
+    bool on_device;
+    whi_device_end end;  // there
+    bool over;           // nothing is left to be done, and nobody else looks at the job
+    wh_status status;    // when it is over
     uint32_t generation;
     const wh_type *type;
     size_t size;
 };
+
+static void discard(wh_pack_request *req) {
+    wh_type_release(whi_type_mutable(req->type));
+    whi_free(req);
+}
 
 static wh_status start(const char *function, const void *buf, int64_t count, const wh_type *type,
                        size_t offset, const void *packed, size_t max, unsigned flags,
@@ -40,13 +50,19 @@ static wh_status start(const char *function, const void *buf, int64_t count, con
     made->size = (size_t)(order.to - order.from);
     made->generation = whi_fork_generation();
     made->type = wh_type_retain(whi_type_mutable(type));
-    made->over = !whi_crew_wanted(&order);
-    if (made->over)
+    made->on_device = whi_device_has(order.elements.buf, count, type, packed);
+    made->over = !made->on_device && !whi_crew_wanted(&order);
+    if (made->on_device)
+        status = whi_device_start(function, &order, type, &made->end);
+    else if (made->over)
         whi_order_run(&order);
     else
         whi_crew_post(&made->job, &order);
-    *req = made;
-    return WH_OK;
+    if (status == WH_OK)
+        *req = made;
+    else
+        discard(made);
+    return status;
 }
 
 wh_status wh_pack_start(const void *buf, int64_t count, const wh_type *type, size_t offset,
@@ -64,17 +80,41 @@ static bool is_lost(const wh_pack_request *req) {
     return !req->over && req->generation != whi_fork_generation();
 }
 
+// What a kernel did is over as soon as there is a status of it.
+static void settle(wh_pack_request *req, wh_status status) {
+    if (status == WH_PENDING)
+        return;
+    req->status = status;
+    req->over = true;
+    whi_mem_event_release(&req->end.event);
+}
+
+static void finish(wh_pack_request *req) {
+    if (!req->over && req->on_device)
+        settle(req, whi_device_await("wh_pack_request_wait", &req->end));
+    else if (!req->over)
+        whi_crew_finish(&req->job);
+    req->over = true;
+}
+
+static wh_status outcome(const wh_pack_request *req, size_t *actual) {
+    if (req->status == WH_OK)
+        *actual = req->size;
+    return req->status;
+}
+
 wh_status wh_pack_request_test(wh_pack_request *req, size_t *actual) {
     if (!req || !actual)
         return whi_type_fail(WH_EINVAL, "wh_pack_request_test: %s is NULL", req ? "actual" : "req");
     if (is_lost(req))
         return whi_type_fail(WH_EFORKED, "wh_pack_request_test: begun by the parent process");
-    if (!req->over)
+    if (!req->over && req->on_device)
+        settle(req, whi_device_ended("wh_pack_request_test", &req->end));
+    else if (!req->over)
         req->over = whi_crew_done(&req->job);
     if (!req->over)
         return WH_PENDING;
-    *actual = req->size;
-    return WH_OK;
+    return outcome(req, actual);
 }
 
 wh_status wh_pack_request_wait(wh_pack_request *req, size_t *actual) {
@@ -82,18 +122,14 @@ wh_status wh_pack_request_wait(wh_pack_request *req, size_t *actual) {
         return whi_type_fail(WH_EINVAL, "wh_pack_request_wait: %s is NULL", req ? "actual" : "req");
     if (is_lost(req))
         return whi_type_fail(WH_EFORKED, "wh_pack_request_wait: begun by the parent process");
-    if (!req->over)
-        whi_crew_finish(&req->job);
-    req->over = true;
-    *actual = req->size;
-    return WH_OK;
+    finish(req);
+    return outcome(req, actual);
 }
 
 void wh_pack_request_free(wh_pack_request *req) {
     if (!req)
         return;
-    if (!req->over && !is_lost(req))
-        whi_crew_finish(&req->job);
-    wh_type_release(whi_type_mutable(req->type));
-    whi_free(req);
+    if (!is_lost(req))
+        finish(req);
+    discard(req);
 }

@@ -4,10 +4,13 @@
 #include "type/plan.h"
 
 #include "base/alloc.h"
+#include "mem/mem.h"
+#include "type/device/image.h"
 
 void whi_plan_free(whi_plan *plan) {
     if (!plan)
         return;
+    whi_device_image_free(atomic_load(&plan->image));
     whi_arena_free(&plan->arena);
     whi_free(plan);
 }
@@ -26,6 +29,8 @@ static wh_status build(const wh_type *type, whi_mode mode, whi_plan *plan) {
 }
 
 wh_status whi_plan_make(const wh_type *type, whi_mode mode, const whi_plan **plan) {
+    // Once per type: memory of a driver that was loaded before is recognised by those who use the plan.
+    whi_mem_notice();
     whi_plan *mine = whi_calloc(1, sizeof(*mine)), *other = NULL;
     wh_status status = mine ? build(type, mode, mine) : WH_ENOMEM;
     if (status != WH_OK) {

@@ -15,6 +15,8 @@ struct whi_plan {
     whi_layout normal;  // what parents build on, and what iov, equal and reductions walk
     whi_layout exec;    // the same bytes in the same order, shaped for the kernels of pack
     whi_arena arena;
+    _Atomic(struct whi_device_image *)
+        image;  // what kernels read of `normal`; NULL until they need it
 };
 
 // whi_plan_make makes the plan and publishes it.

@@ -12,6 +12,7 @@
 #include <wherry/pack.h>
 
 #include "base/alloc.h"
+#include "base/files.h"
 #include "base/rng.h"
 #include "type/gen.h"
 #include "type/kernels/kernels.h"
@@ -218,33 +219,13 @@ static struct {
     int to, from;
 } mirror;
 
-static bool read_all(int fd, void *data, size_t size) {
-    for (size_t at = 0; at < size;) {
-        ssize_t n = read(fd, (char *)data + at, size - at);
-        if (n <= 0)
-            return false;
-        at += (size_t)n;
-    }
-    return true;
-}
-
-static bool write_all(int fd, const void *data, size_t size) {
-    for (size_t at = 0; at < size;) {
-        ssize_t n = write(fd, (const char *)data + at, size - at);
-        if (n <= 0)
-            return false;
-        at += (size_t)n;
-    }
-    return true;
-}
-
 static int be_mirror(void) {
     static sample s;
     static unsigned char flat[1 << 16];
     question q;
     size_t actual;
-    while (read_all(STDIN_FILENO, &q, sizeof(q))) {
-        if (q.flat > sizeof(flat) || !read_all(STDIN_FILENO, flat, q.flat) ||
+    while (whi_read_all(STDIN_FILENO, &q, sizeof(q))) {
+        if (q.flat > sizeof(flat) || !whi_read_all(STDIN_FILENO, flat, q.flat) ||
             wh_type_unflatten(flat, q.flat, &actual, &s.type) != WH_OK)
             return 1;
         s.seed = q.seed;
@@ -252,7 +233,7 @@ static int be_mirror(void) {
         fill_memory(&s, (size_t)q.span + 2 * GUARD);
         if (wh_pack(origin(&s, s.memory), q.count, s.type, 0, s.packed, sizeof(s.packed), 0,
                     &actual) != WH_OK ||
-            actual != (size_t)q.total || !write_all(STDOUT_FILENO, s.packed, actual))
+            actual != (size_t)q.total || !whi_write_all(STDOUT_FILENO, s.packed, actual))
             return 1;
         wh_type_release(s.type);
     }
@@ -288,8 +269,8 @@ static void stop_mirror(void) {
 
 static void check_mirror(sample *s, const unsigned char *flat, size_t size) {
     const question q = {size, s->seed, s->count, s->total, s->low, s->span};
-    CHECK(write_all(mirror.to, &q, sizeof(q)) && write_all(mirror.to, flat, size));
-    CHECK(read_all(mirror.from, s->packed, (size_t)s->total));
+    CHECK(whi_write_all(mirror.to, &q, sizeof(q)) && whi_write_all(mirror.to, flat, size));
+    CHECK(whi_read_all(mirror.from, s->packed, (size_t)s->total));
     CHECK_MEM(s->packed, s->expected, (size_t)s->total);
 }
 

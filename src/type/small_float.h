@@ -7,33 +7,41 @@
 #ifndef WHI_TYPE_SMALL_FLOAT_H
 #define WHI_TYPE_SMALL_FLOAT_H
 
+// Kernels have these functions, too (device/code.h).
+#ifdef __CUDACC__
+#define WHI_SMALL_FN static __device__ __forceinline__
+#else
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#define WHI_SMALL_FN static inline
+#endif
 
 typedef struct whi_small_float {
     int exponent, mantissa;  // bits
     bool finite;             // all exponents are numbers; only all ones is NaN
 } whi_small_float;
 
+#ifndef __CUDACC__
 static const whi_small_float whi_float16 = {5, 10, false};
 static const whi_small_float whi_bfloat16 = {8, 7, false};
 static const whi_small_float whi_e4m3 = {4, 3, true};
 static const whi_small_float whi_e5m2 = {5, 2, false};
+#endif
 
-static inline float whi_float_of_bits(uint32_t bits) {
+WHI_SMALL_FN float whi_float_of_bits(uint32_t bits) {
     float value;
     memcpy(&value, &bits, sizeof(value));
     return value;
 }
 
-static inline uint32_t whi_bits_of_float(float value) {
+WHI_SMALL_FN uint32_t whi_bits_of_float(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof(bits));
     return bits;
 }
 
-static inline float whi_small_decode(uint32_t bits, whi_small_float f) {
+WHI_SMALL_FN float whi_small_decode(uint32_t bits, whi_small_float f) {
     int width = f.exponent + f.mantissa, bias = (1 << (f.exponent - 1)) - 1;
     uint32_t sign = bits >> width << 31, magnitude = bits & ((1u << width) - 1);
     uint32_t e = magnitude >> f.mantissa, m = magnitude & ((1u << f.mantissa) - 1);
@@ -50,7 +58,7 @@ static inline float whi_small_decode(uint32_t bits, whi_small_float f) {
     return sign ? -value : value;
 }
 
-static inline uint32_t whi_small_encode(float value, whi_small_float f) {
+WHI_SMALL_FN uint32_t whi_small_encode(float value, whi_small_float f) {
     int width = f.exponent + f.mantissa, bias = (1 << (f.exponent - 1)) - 1;
     uint32_t bits = whi_bits_of_float(value), magnitude = bits & 0x7fffffff;
     uint32_t sign = bits >> 31 << width, all = (1u << width) - 1;

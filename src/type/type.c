@@ -56,9 +56,9 @@ const char *whi_type_maker(unsigned kind) {
     return makers[kind];
 }
 
-wh_status whi_type_overflow(const wh_type *node) {
-    return whi_type_fail(WH_EINVAL, "%s: the layout spans more than 2^61 bytes",
-                         whi_type_maker(node->kind));
+wh_status whi_type_overflow(const wh_type *node, bool packed) {
+    return whi_type_fail(WH_EINVAL, "%s: the layout %s more than 2^61 bytes",
+                         whi_type_maker(node->kind), packed ? "packs into" : "spans");
 }
 
 wh_status whi_type_new(wh_type_kind kind, size_t nargs, size_t nchildren, wh_type **type) {

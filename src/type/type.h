@@ -136,8 +136,8 @@ typedef struct whi_share {
 // arguments are checked.  For i > 0 *share is the one of the dimension before.
 void whi_type_share(const wh_type *node, int64_t i, whi_share *share);
 
-// whi_type_overflow fails with the sentence for a layout too large to address.
-WH_CHECK wh_status whi_type_overflow(const wh_type *node);
+// whi_type_overflow fails with the sentence for a layout too large to address or, `packed`, only to pack.
+WH_CHECK wh_status whi_type_overflow(const wh_type *node, bool packed);
 
 // whi_type_maker names the constructor of a kind, for messages.
 const char *whi_type_maker(unsigned kind);

@@ -81,9 +81,18 @@ TEST(errors_name_the_argument) {
           wh_type_create_darray(1, 0, 1, two, three, one, one, WH_ORDER_C, d, &type));
     FAILS(WH_EINVAL, "dargs",
           wh_type_create_darray(1, 0, 1, two, one, one, one, WH_ORDER_C, d, &type));
-    FAILS(WH_EINVAL, "2^61", wh_type_create_contig(INT64_MAX, d, &type));
-    FAILS(WH_EINVAL, "2^61", wh_type_create_hvector(2, 1, INT64_MAX, d, &type));
-    FAILS(WH_EINVAL, "2^61", wh_type_create_resized(d, INT64_MIN, INT64_MAX, &type));
+    FAILS(WH_EINVAL, "spans more than 2^61", wh_type_create_contig(INT64_MAX, d, &type));
+    FAILS(WH_EINVAL, "spans more than 2^61", wh_type_create_hvector(2, 1, INT64_MAX, d, &type));
+    FAILS(WH_EINVAL, "spans more than 2^61",
+          wh_type_create_resized(d, INT64_MIN, INT64_MAX, &type));
+    // One element again and again, which spans no more than itself.
+    const int64_t often[] = {INT64_MAX}, many[] = {INT64_C(1) << 58}, places[] = {0, 0};
+    wh_type *again = NULL;
+    FAILS(WH_EINVAL, "packs into more than 2^61", wh_type_create_strided(1, often, zero, d, &type));
+    CHECK_EQ_INT(wh_type_create_strided(1, many, zero, d, &again), WH_OK);
+    FAILS(WH_EINVAL, "packs into more than 2^61",
+          wh_type_create_indexed_block(2, 1, places, again, &type));
+    wh_type_release(again);
     CHECK_EQ_INT(wh_type_create_contig(1, d, NULL), WH_EINVAL);
     CHECK(strstr(wh_type_error(), "type is NULL") != NULL);
 }

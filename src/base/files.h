@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Reading and writing as much as was asked for, of files and pipes that block.
+#ifndef WHI_BASE_FILES_H
+#define WHI_BASE_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <unistd.h>
+
+// whi_read_all reads `size` bytes.  False: there are fewer, or an error in errno.
+static inline bool whi_read_all(int fd, void *data, size_t size) {
+    for (size_t at = 0; at < size;) {
+        ssize_t n = read(fd, (char *)data + at, size - at);
+        if (n <= 0)
+            return false;
+        at += (size_t)n;
+    }
+    return true;
+}
+
+// whi_write_all writes `size` bytes.  False: not all of them could be.
+static inline bool whi_write_all(int fd, const void *data, size_t size) {
+    for (size_t at = 0; at < size;) {
+        ssize_t n = write(fd, (const char *)data + at, size - at);
+        if (n <= 0)
+            return false;
+        at += (size_t)n;
+    }
+    return true;
+}
+
+#endif
