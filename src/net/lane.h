@@ -60,6 +60,8 @@ typedef struct whi_span {
     void (*move)(void *ctx, uint64_t offset, void *host, size_t size);
     void *ctx;
     uint64_t base;  // added to the offset of each `move`
+    // What `ptr` points to: 0 or WH_MEM_HOST, host memory; else device memory, for a lane that takes it.
+    uint8_t kind;
 } whi_span;
 
 // An offer to the peer to take a payload out of this side's memory by itself.  It travels in the
@@ -204,6 +206,10 @@ typedef struct whi_lane_ops {
     // control channel when the record is delivered.  WH_EAGAIN: not now.  Optional: both ends can map memory.
     wh_status (*pass)(whi_lane *lane, const whi_hdr *hdr, int fd);
 
+    // takes says whether the lane moves the chunks of device memory of this wh_mem_kind by itself: spans may then point to it.
+    // Optional: none.
+    bool (*takes)(const whi_lane *lane, int kind);
+
     // access is what reaches the peer's memory over the network; NULL: nothing does.
     const whi_lane_access *access;
 
@@ -224,6 +230,11 @@ struct whi_lane {  // embedded as the first member of each lane's own struct
 // whi_lane_long_limit returns the largest payload of a long record; 0: there are none.
 static inline size_t whi_lane_long_limit(const whi_lane *lane) {
     return lane->ops->long_limit ? lane->ops->long_limit(lane) : 0;
+}
+
+// whi_lane_takes says whether spans of such memory may be given to a lane.
+static inline bool whi_lane_takes(const whi_lane *lane, int kind) {
+    return lane->ops->takes && lane->ops->takes(lane, kind);
 }
 
 // whi_lane_init sets the base up and asserts that `ops` is complete.

@@ -98,11 +98,13 @@ static wh_status push_chunk(whi_ucx_lane *lane, const whi_hdr *hdr, const whi_sp
                                  .flags = UCP_AM_SEND_FLAG_RNDV,
                                  .cb.send = chunk_sent,
                                  .user_data = chunk,
-                                 .memory_type = UCS_MEMORY_TYPE_HOST};
+                                 .memory_type = whi_ucx_memory(src)};
     lane->tx_seq++;
     *moved = hdr->size;
+    whi_ucx_enter_for(lane->ucx, src);
     ucs_status_ptr_t request = whi_ucp.ucp_am_send_nbx(lane->ep, WHI_UCX_AM, &chunk->wire,
                                                        WHI_UCX_WIRE, from, hdr->size, &param);
+    whi_ucx_leave(lane->ucx);
     if (!UCS_PTR_IS_PTR(request))
         whi_ucx_ended(chunk, UCS_PTR_STATUS(request));
     return WH_OK;
@@ -121,8 +123,9 @@ wh_status whi_ucx_push(whi_lane *base, const whi_hdr *hdr, const whi_span *src, 
     whi_hdr part = *hdr;
     part.cls = WHI_CLASS_CHUNK;
     part.size = (uint32_t)(size < most ? size : most);
-    return part.size <= lane->eager_limit ? push_small(lane, &part, src, moved)
-                                          : push_chunk(lane, &part, src, moved);
+    // What is small is copied by the CPU, which reaches no device memory.
+    bool small = part.size <= lane->eager_limit && whi_ucx_memory(src) == UCS_MEMORY_TYPE_HOST;
+    return small ? push_small(lane, &part, src, moved) : push_chunk(lane, &part, src, moved);
 }
 
 // ---- in
@@ -167,9 +170,11 @@ wh_status whi_ucx_land(whi_ucx_lane *lane, whi_ucx_kept *kept) {
                                                  UCP_OP_ATTR_FIELD_MEMORY_TYPE,
                                  .cb.recv_am = chunk_landed,
                                  .user_data = chunk,
-                                 .memory_type = UCS_MEMORY_TYPE_HOST};
+                                 .memory_type = whi_ucx_memory(&chunk->span)};
+    whi_ucx_enter_for(lane->ucx, &chunk->span);
     ucs_status_ptr_t request =
         whi_ucp.ucp_am_recv_data_nbx(lane->ucx->worker, kept->announced, to, size, &param);
+    whi_ucx_leave(lane->ucx);
     whi_free(kept);
     if (!UCS_PTR_IS_PTR(request))
         whi_ucx_ended(chunk, UCS_PTR_STATUS(request));

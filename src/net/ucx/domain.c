@@ -113,7 +113,20 @@ static void configure(ucp_config_t *config) {
     }
 }
 
-static ucs_status_t open_context(whi_ucx *ucx) {
+ucs_memory_type_t whi_ucx_memory_of(int kind) {
+    return kind == WH_MEM_CUDA ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_UNKNOWN;
+}
+
+void whi_ucx_enter_for(whi_ucx *ucx, const whi_span *span) {
+    wh_mem_info info;
+    if (whi_ucx_memory(span) != UCS_MEMORY_TYPE_HOST) {
+        whi_mem_query(span->ptr, &info);
+        ucx->device = info.device;
+    }
+    whi_ucx_enter(ucx);
+}
+
+ucs_status_t whi_ucx_open_context(ucp_context_h *context, uint64_t *memory_types) {
     ucp_config_t *config;
     ucs_status_t status = whi_ucp.ucp_config_read(NULL, NULL, &config);
     if (status != UCS_OK)
@@ -124,9 +137,14 @@ static ucs_status_t open_context(whi_ucx *ucx) {
     // Of a library older than the headers not more is asked than it has: it would warn.
     unsigned minor = whi_ucx_version() >> 8 & 255;
     status = whi_ucp.ucp_init_version(UCP_API_MAJOR, minor < UCP_API_MINOR ? minor : UCP_API_MINOR,
-                                      &params, config, &ucx->context);
+                                      &params, config, context);
     whi_ucp.ucp_config_release(config);
-    return status;
+    if (status != UCS_OK)
+        return status;
+    ucp_context_attr_t attr = {.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES};
+    bool told = whi_ucp.ucp_context_query(*context, &attr) == UCS_OK;
+    *memory_types = told ? attr.memory_types : 0;
+    return UCS_OK;
 }
 
 static void count_stray(whi_ucx *ucx, const char *what) {
@@ -223,6 +241,7 @@ wh_status whi_ucx_create(whi_ucx **out, const char **why) {
         *why = wh_status_text(WH_ENOMEM);
         return WH_ENOMEM;
     }
+    ucx->device = -1;
     whi_hash_init(&ucx->lanes);
     whi_list_init(&ucx->closing);
     whi_list_init(&ucx->retired);
@@ -232,7 +251,7 @@ wh_status whi_ucx_create(whi_ucx **out, const char **why) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    ucs_status_t status = open_context(ucx);
+    ucs_status_t status = whi_ucx_open_context(&ucx->context, &ucx->memory_types);
     if (status == UCS_OK)
         status = open_worker(ucx);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -253,7 +272,9 @@ int whi_ucx_fd(const whi_ucx *ucx) {
 }
 
 wh_status whi_ucx_arm(whi_ucx *ucx) {
+    whi_ucx_enter(ucx);
     ucs_status_t status = whi_ucp.ucp_worker_arm(ucx->worker);
+    whi_ucx_leave(ucx);
     return status == UCS_OK ? WH_OK : WH_EBUSY;
 }
 
@@ -289,7 +310,9 @@ void whi_ucx_free(whi_ucx *ucx) {
     while (whi_ucx_closing(ucx) && whi_clock_ns() < late)
         (void)whi_ucx_progress(ucx);
     assert(whi_hash_count(&ucx->lanes) == 0);
+    whi_ucx_enter(ucx);
     close_ucp(ucx);
+    whi_ucx_leave(ucx);
     give_back(ucx);
     whi_hash_fini(&ucx->lanes);
     (void)whi_pool_fini(&ucx->chunks);

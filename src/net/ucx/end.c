@@ -33,7 +33,9 @@ static void flush(whi_ucx_lane *lane) {
                                      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
                                  .cb.send = flushed,
                                  .user_data = lane};
+    whi_ucx_enter(lane->ucx);
     lane->flushing = UCS_PTR_IS_PTR(whi_ucp.ucp_ep_flush_nbx(lane->ep, &param));
+    whi_ucx_leave(lane->ucx);
     lane->deadline_ns = whi_clock_ns() + LINGER_NS;
 }
 
@@ -46,8 +48,10 @@ static void force(whi_ucx_lane *lane) {
                                  .user_data = lane};
     lane->forced = true;
     lane->deadline_ns = whi_clock_ns() + FORCED_NS;
+    whi_ucx_enter(lane->ucx);
     if (!UCS_PTR_IS_PTR(whi_ucp.ucp_ep_close_nbx(lane->ep, &param)))
         lane->ep = NULL;
+    whi_ucx_leave(lane->ucx);
 }
 
 void whi_ucx_close(whi_lane *base) {

@@ -165,18 +165,28 @@ static wh_status handle(whi_ucx_lane *lane, const whi_hdr *hdr, void *payload) {
     wh_status status = up->sink(lane->lane.link, hdr, &span);
     if (status != WH_OK)
         return status;
-    if (span.ptr)
+    if (whi_ucx_memory(&span) != UCS_MEMORY_TYPE_HOST)
+        status = whi_mem_copy(whi_mem_ops_of((wh_mem_kind)span.kind), span.ptr, &whi_mem_host,
+                              payload, hdr->size);
+    else if (span.ptr)
         memcpy(span.ptr, payload, hdr->size);
     else
         span.move(span.ctx, span.base, payload, hdr->size);
-    return up->landed(lane->lane.link, hdr);
+    if (status == WH_OK)
+        return up->landed(lane->lane.link, hdr);
+    up->lost(lane->lane.link, hdr);
+    return status;
 }
 
 static inline void handle_next(whi_ucx_lane *lane, const whi_hdr *hdr, void *payload) {
     lane->rx_seq++;
     lane->ucx->budget--;
     lane->ucx->events++;
+    bool entered = lane->ucx->entered;
+    whi_ucx_leave(lane->ucx);  // what follows may be a program's handler
     wh_status status = handle(lane, hdr, payload);
+    if (__builtin_expect(entered, 0))
+        whi_ucx_enter(lane->ucx);
     if (__builtin_expect(status != WH_OK, 0))
         (void)whi_ucx_fail(lane, status);
 }
@@ -340,9 +350,16 @@ static size_t ucx_eager_limit(const whi_lane *base) {
     return ((const whi_ucx_lane *)base)->eager_limit;
 }
 
+static bool ucx_takes(const whi_lane *base, int kind) {
+    const whi_ucx_lane *lane = (const whi_ucx_lane *)base;
+    ucs_memory_type_t type = whi_ucx_memory_of(kind);
+    return type != UCS_MEMORY_TYPE_UNKNOWN && (lane->ucx->memory_types & UCS_BIT(type));
+}
+
 static const whi_lane_ops ucx_ops = {
     .name = "ucx",
     .lends = true,
+    .takes = ucx_takes,
     .access = &whi_ucx_access,
     .eager_limit = ucx_eager_limit,
     .send = ucx_send,

@@ -16,7 +16,7 @@ enum { WHI_UCX_OLDEST = 13 };  // minor version of UCX 1
 #define WHI_UCP_CALLS(X)                                                                           \
     X(ucp_get_version) X(ucp_get_version_string)                                                   \
     X(ucp_config_read) X(ucp_config_modify) X(ucp_config_release)                                  \
-    X(ucp_init_version) X(ucp_context_print_info) X(ucp_cleanup)                                   \
+    X(ucp_init_version) X(ucp_context_query) X(ucp_context_print_info) X(ucp_cleanup)             \
     X(ucp_worker_create) X(ucp_worker_destroy) X(ucp_worker_query)                                 \
     X(ucp_worker_get_address) X(ucp_worker_release_address)                                        \
     X(ucp_worker_get_efd) X(ucp_worker_arm) X(ucp_worker_progress)                                 \

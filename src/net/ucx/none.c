@@ -24,6 +24,11 @@ void whi_ucx_transports(char *text, size_t size) {
     *text = '\0';
 }
 
+bool whi_ucx_knows(int kind) {
+    (void)kind;
+    return false;
+}
+
 wh_status whi_ucx_create(whi_ucx **ucx, const char **why) {
     (void)ucx;
     *why = absent;

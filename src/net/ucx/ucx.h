@@ -27,6 +27,10 @@ const char *whi_ucx_path(void);
 // makes a domain for that.  Any thread.
 void whi_ucx_transports(char *text, size_t size);
 
+// whi_ucx_knows says whether the UCX that is open moves the memory of this wh_mem_kind by itself.  The first call asks UCX, which
+// takes long, opens no port, and is not made before something needs the answer.  Any thread.
+bool whi_ucx_knows(int kind);
+
 // whi_ucx_has_rdma says whether this machine has an RDMA device.  It asks the kernel, not UCX.
 bool whi_ucx_has_rdma(void);
 

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/pool.h"
+#include "mem/mem.h"
 #include "net/ucx/load.h"
 #include "net/ucx/ucx.h"
 
@@ -68,6 +69,9 @@ enum { WHI_UCX_FORMAT = 3 };
 
 struct whi_ucx {
     ucp_context_h context;
+    uint64_t memory_types;  // that UCX knows: 1 << UCS_MEMORY_TYPE_*
+    int device;             // of CUDA memory that it was given last; -1: of none
+    bool entered;           // that device is current
     ucp_worker_h worker;
     ucp_address_t *address;
     size_t address_size;
@@ -159,6 +163,32 @@ wh_status whi_ucx_violated(whi_ucx_lane *lane, const char *what);
 // whi_ucx_status translates a status of UCX.
 wh_status whi_ucx_status(ucs_status_t status);
 
+// whi_ucx_open_context makes a UCP context as the settings say, and tells the types of memory that it knows: a bit of
+// ucs_memory_type_t each.
+ucs_status_t whi_ucx_open_context(ucp_context_h *context, uint64_t *memory_types);
+
+// whi_ucx_memory returns the type of the memory that a span points to; whi_ucx_memory_of that of a wh_mem_kind which UCX may
+// know, UCS_MEMORY_TYPE_UNKNOWN of others.
+ucs_memory_type_t whi_ucx_memory_of(int kind);
+static inline ucs_memory_type_t whi_ucx_memory(const whi_span *span) {
+    return span->ptr && span->kind > WH_MEM_HOST ? whi_ucx_memory_of(span->kind)
+                                                 : UCS_MEMORY_TYPE_HOST;
+}
+
+// UCX relies on the CUDA context that is current, in its progress and in its arming, too.  So since it was given device memory,
+// all calls that may touch that are between enter and leave; what belongs to others is called outside.  They do not nest.
+// whi_ucx_enter_for is the enter of a call that gives memory to UCX.
+static inline void whi_ucx_enter(whi_ucx *ucx) {
+    if (__builtin_expect(ucx->device >= 0, 0))
+        ucx->entered = whi_mem_cuda.foreign->enter(ucx->device) == WH_OK;
+}
+static inline void whi_ucx_leave(whi_ucx *ucx) {
+    if (__builtin_expect(ucx->entered, 0))
+        whi_mem_cuda.foreign->leave();
+    ucx->entered = false;
+}
+void whi_ucx_enter_for(whi_ucx *ucx, const whi_span *span);
+
 // whi_ucx_explain keeps a sentence for the calling thread and returns it.
 const char *whi_ucx_explain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -206,8 +236,11 @@ void whi_ucx_drop_kept(whi_ucx_lane *lane);
 // whi_ucx_listen has UCX move what it can, unless a lane has to catch up first: it would take from the network what nobody
 // handles, and the peer would never be held back.
 static inline void whi_ucx_listen(whi_ucx *ucx) {
-    if (!ucx->crowds)
-        (void)whi_ucp.ucp_worker_progress(ucx->worker);
+    if (ucx->crowds)
+        return;
+    whi_ucx_enter(ucx);
+    (void)whi_ucp.ucp_worker_progress(ucx->worker);
+    whi_ucx_leave(ucx);
 }
 
 // whi_ucx_close is that member.  whi_ucx_close_on takes a closing lane further; the lane may be gone after it.
