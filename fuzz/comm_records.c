@@ -3,7 +3,8 @@
 // Fuzz target: what a peer may send once it has a link.
 //
 // An input is a program of single bytes with arguments: records of every class with nearly right fields, chunks, and, in
-// between, operations of the victim's user, who has registered memory that the peer knows the ids of.  The link runs over a loop lane whose other end only this file has.  In the
+// between, operations of the victim's user, of host memory, of layouts and of a device whose copies are late; who has
+// registered memory that the peer knows the ids of.  The link runs over a loop lane whose other end only this file has.  In the
 // end the peer goes; then every operation on its endpoints must have ended, exactly once, what was posted for
 // any source must still be posted, the match tables must count right, and no memory must be in use.
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 
 #include "base/log.h"
 #include "link/link.h"
+#include "mem/sim.h"
 #include "message/endpoint.h"
 #include "net/loop/loop.h"
 #include "rma/rma.h"
@@ -23,6 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define MUST(cond) ((cond) ? (void)0 : abort())
 
 enum { EPS = 4, OPS = 64, EAGER = 2048, LARGE = 40000, HEAD_MAX = 1 << 28 };
+enum { WORD = 8, LATE_NS = 20 * 1000 };
 enum {
     MEMORIES = 4,
     FIRST_ID = 0x20
@@ -40,6 +43,7 @@ static struct {
     unsigned ep_count;
     wh_request *ops[OPS];
     uint8_t *memory[OPS];  // of the receives, each with exactly its size
+    wh_mem_kind kind[OPS];
     unsigned op_count;
     unsigned started, told;
     uint32_t seq[2 * EPS + 2];  // by endpoint number
@@ -48,7 +52,8 @@ static struct {
     wh_am *kept;
 } f;
 
-static uint8_t source[LARGE];
+static uint8_t source[LARGE], *device_source;
+static wh_type *spread;  // one word of two
 static wh_mr *mrs[MEMORIES];
 
 // ---- input
@@ -58,6 +63,11 @@ static uint8_t take_u8(void) {
         return 0;
     f.left--;
     return *f.at++;
+}
+
+static uint16_t take_u16(void) {
+    uint16_t high = take_u8();
+    return (uint16_t)(high << 8 | take_u8());
 }
 
 static uint64_t take_number(void) {
@@ -191,14 +201,28 @@ static void progress(void) {
     }
 }
 
+// fill_offer writes an offer that is nearly right: of the device memory below, or of what the input says.
+static void fill_offer(uint8_t *payload, whi_hdr *hdr) {
+    uint8_t how = take_u8();
+    uint64_t at = take_number();
+    whi_device_offer offer = {
+        .size = take_number(),
+        .at = how & 0x80 ? at : (uint64_t)(uintptr_t)device_source + at % (2 * LARGE),
+        .kind = how & 0x40 ? WH_MEM_CUDA : WH_MEM_SIM,
+        .how = how & 3,
+        .length = LARGE};
+    memcpy(payload, &offer, sizeof(offer));
+    hdr->size = how & 0x20 ? hdr->size : sizeof(offer);
+}
+
 static void send_record(void) {
     static const uint8_t classes[] = {
-        WHI_CLASS_TAG,    WHI_CLASS_OBJECT,    WHI_CLASS_AM,        WHI_CLASS_WITHDRAW,
-        WHI_CLASS_FLUSH,  WHI_CLASS_CLOSE,     WHI_CLASS_GRANT,     WHI_CLASS_ACK,
-        WHI_CLASS_CREDIT, WHI_CLASS_ABORT,     WHI_CLASS_FLUSH_ACK, WHI_CLASS_CLOSE_ACK,
-        WHI_CLASS_OPEN,   WHI_CLASS_ACCEPT,    WHI_CLASS_REFUSE,    WHI_CLASS_BYE,
-        WHI_CLASS_PUT,    WHI_CLASS_GET,       WHI_CLASS_ATOMIC,    WHI_CLASS_MAP,
-        WHI_CLASS_MAPPED, WHI_CLASS_RMA_ANSWER};
+        WHI_CLASS_TAG,    WHI_CLASS_OBJECT,     WHI_CLASS_AM,        WHI_CLASS_WITHDRAW,
+        WHI_CLASS_FLUSH,  WHI_CLASS_CLOSE,      WHI_CLASS_GRANT,     WHI_CLASS_ACK,
+        WHI_CLASS_CREDIT, WHI_CLASS_ABORT,      WHI_CLASS_FLUSH_ACK, WHI_CLASS_CLOSE_ACK,
+        WHI_CLASS_OPEN,   WHI_CLASS_ACCEPT,     WHI_CLASS_REFUSE,    WHI_CLASS_BYE,
+        WHI_CLASS_PUT,    WHI_CLASS_GET,        WHI_CLASS_ATOMIC,    WHI_CLASS_MAP,
+        WHI_CLASS_MAPPED, WHI_CLASS_RMA_ANSWER, WHI_CLASS_OFFER,     WHI_CLASS_TAKEN};
     uint8_t payload[EAGER] = {0};
     uint8_t what = take_u8(), mode = take_u8();
     uint8_t which = what < sizeof(classes) ? what : what & 15;
@@ -218,6 +242,8 @@ static void send_record(void) {
             take_u8();  // the operation and half the bytes of the word, or what is answered
         hdr.aux = hdr.cls == WHI_CLASS_ATOMIC ? (aux & 7) | (aux >> 3) << 9 : aux & 7;
     }
+    if (mode & 0x80)  // what the elements of a message are
+        hdr.aux = take_u16();
     if (mode & 0x08)  // names of sends and grants: generation and slot
         hdr.tag = (hdr.tag & 0xf) | UINT64_C(1) << 22 | (hdr.tag & 0xf0) << 28 | UINT64_C(1) << 54;
     bool ordered = hdr.cls >= WHI_CLASS_TAG && hdr.cls < WHI_CLASS_UNORDERED;
@@ -232,6 +258,8 @@ static void send_record(void) {
     hdr.size = (uint32_t)(mode & 0x40 ? (size + 8 < EAGER ? size + 8 : EAGER) : size);
     if (hdr.size > EAGER)
         hdr.size = EAGER;
+    if (hdr.cls == WHI_CLASS_OFFER)
+        fill_offer(payload, &hdr);
     (void)f.peer->ops->send(f.peer, &hdr, payload);
 }
 
@@ -252,6 +280,7 @@ static void send_long(void) {
                    .flags = mode & 0x40 ? mode & 3 : 0,
                    .ep = mode & 7,
                    .tag = take_u8(),
+                   .aux = mode & 0x20 ? take_u16() : 0,
                    .size = 1 + (uint32_t)(take_number() % LARGE)};
     hdr.seq = mode & 0x80 ? (uint32_t)take_number() : f.seq[hdr.ep]++;
     if (f.peer->ops->long_limit(f.peer))
@@ -260,12 +289,54 @@ static void send_long(void) {
 
 // ---- the victim's user
 
-// note keeps an operation, so that its end can be checked.
-static void note(wh_status st, wh_request *req) {
+// note keeps an operation, so that its end can be checked.  It takes the handle by its address, since the call that writes the
+// handle stands beside it.
+static void note(wh_status st, wh_request *const *req) {
     if (st != WH_PENDING)
         return;
     f.started++;
-    f.ops[f.op_count++] = req;
+    f.ops[f.op_count++] = *req;
+}
+
+// What the user says of a buffer: bytes, or every other word; of the host, or of a device.
+typedef struct shape {
+    size_t size;  // bytes, or words
+    const wh_type *type;
+    wh_mem_kind kind;
+} shape;
+
+static shape shape_of(uint8_t what, size_t size) {
+    bool laid = what & 0x10;
+    return (shape){.size = laid ? size / WORD / 2 : size,
+                   .type = laid ? spread : NULL,
+                   .kind = what & 0x20 ? WH_MEM_SIM : WH_MEM_HOST};
+}
+
+// room_for allocates memory of just that, to be freed with the operation that is begun next.
+static void *room_for(const shape *of) {
+    size_t size = of->type && of->size ? (2 * of->size - 1) * WORD : of->type ? 1 : of->size + 1;
+    void *made = NULL;
+    if (of->kind == WH_MEM_HOST)
+        made = malloc(size);
+    else
+        MUST(wh_mem_alloc_kind(of->kind, 0, size, &made) == WH_OK);
+    MUST(made);
+    f.memory[f.op_count] = made;
+    f.kind[f.op_count] = of->kind;
+    return made;
+}
+
+static void free_room(unsigned op) {
+    if (f.kind[op] == WH_MEM_SIM)
+        MUST(wh_mem_free_kind(WH_MEM_SIM, f.memory[op]) == WH_OK);
+    else
+        free(f.memory[op]);
+    f.memory[op] = NULL;
+    f.kind[op] = WH_MEM_AUTO;
+}
+
+static const uint8_t *source_of(const shape *of) {
+    return of->kind == WH_MEM_SIM ? device_source : source;
 }
 
 // answer_parked gives the parked object's frame its memory, or rejects the object.
@@ -278,33 +349,32 @@ static void answer_parked(bool reject) {
 }
 
 // access_peer puts, gets or adds to memory that the peer may or may not have.
-static void access_peer(wh_endpoint *ep, uint8_t id, size_t size) {
+static void access_peer(wh_endpoint *ep, uint8_t id, const shape *of) {
     whi_key key = {.magic = {'W', 'H', 'K', '1'}, .access = WH_MR_ALL, .kind = WH_MEM_HOST};
     key.id = id;
     key.size = LARGE;
+    static uint64_t old;
     wh_rkey *rkey = NULL;
     wh_request *req = NULL;
-    const wh_op_opts *opts = WH_OP_OPTS(.done = on_done);
+    const wh_op_opts *opts = WH_OP_OPTS(.done = on_done, .type = of->type, .mem = of->kind);
     if (wh_rkey_open(ep, &key, sizeof(key), &rkey) != WH_OK)
         return;
-    uint8_t *into = malloc(size + 8);
-    MUST(into);
-    f.memory[f.op_count] = into;
-    memset(into, 0, size + 8);
+    void *into = room_for(of);
+    size_t packed = of->type ? of->size * WORD : of->size;
     switch (id & 3) {
-    case 0: note(wh_put(rkey, 0, into, size, opts, &req), req); break;
-    case 1: note(wh_get(rkey, LARGE - size, into, size, opts, &req), req); break;
-    case 2: note(wh_atomic(rkey, 8, WH_ATOMIC_ADD, 8, 1, 0, into, opts, &req), req); break;
-    default: note(wh_atomic(rkey, 4, WH_ATOMIC_SWAP, 4, 1, 0, NULL, opts, &req), req);
+    case 0: note(wh_put(rkey, 0, source_of(of), of->size, opts, &req), &req); break;
+    case 1: note(wh_get(rkey, LARGE - packed, into, of->size, opts, &req), &req); break;
+    case 2: note(wh_atomic(rkey, 8, WH_ATOMIC_ADD, 8, 1, 0, &old, opts, &req), &req); break;
+    default: note(wh_atomic(rkey, 4, WH_ATOMIC_SWAP, 4, 1, 0, NULL, opts, &req), &req);
     }
     wh_rkey_close(rkey);
-    if (!req) {
-        f.memory[f.op_count] = NULL;
-        free(into);
-    }
+    if (!req)
+        free_room(f.op_count);
 }
 
 #define TELL WH_OP_OPTS(.done = on_done, .flags = flags)
+#define TELL_OF(shape)                                                                             \
+    WH_OP_OPTS(.done = on_done, .flags = flags, .type = (shape)->type, .mem = (shape)->kind)
 #define TELL_OF_OBJECT WH_OP_OPTS(.done = on_done, .arg = &f)
 
 static void user_operation(void) {
@@ -316,24 +386,23 @@ static void user_operation(void) {
     if (f.op_count == OPS)
         return;
     size_t size = (size_t)(take_number() % LARGE);
-    wh_frame frames[2] = {{.data = source, .size = size}, {.data = source, .size = 3}};
-    uint8_t *into = NULL;
+    shape of = shape_of(what, size);
+    wh_frame frames[2] = {{(void *)(uintptr_t)source_of(&of), of.size, of.kind, 0, of.type},
+                          {.data = source, .size = 3}};
+    void *into = NULL;
     switch (what & 15) {
     case 0:
     case 1:
-        into = malloc(size + 1);
-        MUST(into);
-        f.memory[f.op_count] = into;
-        note(what & 1 || !ep ? wh_worker_tag_recv(f.worker, into, size, tag, mask, TELL, &req)
-                             : wh_tag_recv(ep, into, size, tag, mask, TELL, &req),
-             req);
-        if (!req) {
-            f.memory[f.op_count] = NULL;
-            free(into);
-        }
+        into = room_for(&of);
+        note(what & 1 || !ep
+                 ? wh_worker_tag_recv(f.worker, into, of.size, tag, mask, TELL_OF(&of), &req)
+                 : wh_tag_recv(ep, into, of.size, tag, mask, TELL_OF(&of), &req),
+             &req);
+        if (!req)
+            free_room(f.op_count);
         return;
     case 2:
-        note(wh_worker_object_recv(f.worker, NULL, 0, 0, tag, mask, TELL_OF_OBJECT, &req), req);
+        note(wh_worker_object_recv(f.worker, NULL, 0, 0, tag, mask, TELL_OF_OBJECT, &req), &req);
         return;
     case 3:
         if (f.op_count)
@@ -350,15 +419,26 @@ static void user_operation(void) {
     if (!ep)
         return;
     switch (what & 15) {
-    case 6: note(wh_tag_send(ep, source, size, tag, TELL, &req), req); return;
+    case 6: note(wh_tag_send(ep, source_of(&of), of.size, tag, TELL_OF(&of), &req), &req); return;
     case 7:
         note(wh_object_send(ep, source, size % 3000, frames, 2, sizeof(wh_frame), tag, TELL, &req),
-             req);
+             &req);
         return;
-    case 8: note(wh_object_recv(ep, NULL, 0, 0, tag, mask, TELL_OF_OBJECT, &req), req); return;
-    case 9: note(wh_am_send(ep, 1, source, size % 1000, source, size, TELL, &req), req); return;
-    case 10: note(wh_endpoint_flush(ep, TELL, &req), req); return;
-    case 13: access_peer(ep, which, size); return;
+    case 8: {
+        size_t given = what & 0x30 ? 1 : 0;
+        frames[0].data = given ? room_for(&of) : NULL;
+        note(wh_object_recv(ep, frames, given, sizeof(wh_frame), tag, mask, TELL_OF_OBJECT, &req),
+             &req);
+        if (!req)
+            free_room(f.op_count);
+        return;
+    }
+    case 9:
+        note(wh_am_send(ep, 1, source, size % 1000, source_of(&of), of.size, TELL_OF(&of), &req),
+             &req);
+        return;
+    case 10: note(wh_endpoint_flush(ep, TELL, &req), &req); return;
+    case 13: access_peer(ep, which, &of); return;
     case 14: MUST(wh_endpoint_fence(ep) != WH_ENOMEM); return;
     default: break;
     }
@@ -368,7 +448,7 @@ static void user_operation(void) {
     if (what & 1)
         wh_endpoint_abort(ep);
     else
-        note(wh_endpoint_close(ep, TELL, &req), req);
+        note(wh_endpoint_close(ep, TELL, &req), &req);
 }
 
 // ---- the whole
@@ -392,10 +472,20 @@ static void register_memory(wh_context *ctx) {
 static void begin(void) {
     static wh_context *ctx;
     if (!ctx) {
-        static const char *const options[] = {"credit=64K", "announce_max=20", "eager_max=2K",
-                                              "lanes=stream", NULL};
+        static const char *const options[] = {"credit=64K",
+                                              "announce_max=20",
+                                              "eager_max=2K",
+                                              "lanes=stream",
+                                              "stage_chunk=64K",
+                                              "stage_max=256K",
+                                              NULL};
         MUST(wh_log_set_level("off") == WH_OK && wh_context_create(options, &ctx) == WH_OK);
         register_memory(ctx);
+        void *memory = NULL;
+        MUST(wh_mem_alloc_kind(WH_MEM_SIM, 0, LARGE, &memory) == WH_OK);
+        device_source = memory;
+        MUST(wh_type_create_resized(wh_type_basic(WH_TYPE_INT64), 0, 2 * WORD, &spread) == WH_OK);
+        whi_sim_set_delay(LATE_NS);
     }
     f.ctx = ctx;
     MUST(wh_worker_create(ctx,
@@ -409,14 +499,18 @@ static void begin(void) {
 }
 
 static void check_quiet(void) {
-    size_t receives = 0;
+    size_t receives = 0, posted = 0;
     for (whi_list *node = whi_messages_of(f.worker)->any_source.next;
-         node != &whi_messages_of(f.worker)->any_source; node = node->next)
+         node != &whi_messages_of(f.worker)->any_source; node = node->next) {
         receives++;
+        // The others have an object that is here, and wait for its memory.
+        posted += whi_container_of(node, wh_request, op_link)->stage == WHI_STAGE_QUEUED;
+    }
     MUST(whi_messages_of(f.worker)->match[WHI_MATCH_TAG].receives +
              whi_messages_of(f.worker)->match[WHI_MATCH_OBJECT].receives ==
-         receives);
+         posted);
     MUST(f.worker->counters.pending == receives);
+    MUST(whi_list_empty(&whi_messages_of(f.worker)->stage.under_way));
     MUST(f.started - f.told == receives);
     for (int i = 0; i < WHI_MATCH_COUNT; i++)
         MUST(whi_messages_of(f.worker)->match[i].exact_any <=
@@ -444,7 +538,7 @@ static void end(void) {
     for (unsigned i = 0; i < f.op_count; i++) {
         MUST(wh_request_status(f.ops[i]) != WH_PENDING);
         wh_request_free(f.ops[i]);
-        free(f.memory[i]);
+        free_room(i);
     }
 }
 

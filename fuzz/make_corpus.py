@@ -14,8 +14,8 @@ import sys
 
 TAG, OBJECT, AM, WITHDRAW, FLUSH, CLOSE, GRANT, ACK = range(8)
 CREDIT, ABORT, FLUSH_ACK, CLOSE_ACK, OPEN, ACCEPT, REFUSE, BYE = range(8, 16)
-PUT, GET, ATOMIC, MAP, MAPPED, RMA_ANSWER = range(16, 22)
-ANNOUNCED, SYNC, NAMED, ODD_NUMBER, BY_EIGHT = 1, 2, 0x08, 0x10, 0x20
+PUT, GET, ATOMIC, MAP, MAPPED, RMA_ANSWER, OFFER, TAKEN = range(16, 24)
+ANNOUNCED, SYNC, NAMED, ODD_NUMBER, BY_EIGHT, OF_ELEMENTS = 1, 2, 0x08, 0x10, 0x20, 0x80
 OPENED = bytes([2])  # the first byte of a program: endpoints 1 and 3 are there
 OPENS_TOO = bytes([6])  # and the victim is opening 2, with connect data
 PROGRESS = bytes([0xff])
@@ -43,17 +43,20 @@ def number(value):
     return bytes([value]) if value < 0xf0 else b"\xf8" + struct.pack(">Q", value)
 
 
-def record(cls, ep=1, tag=0, arg=0, flags=0, mode=0, payload=b"", seq=0, aux=0):
+def record(cls, ep=1, tag=0, arg=0, flags=0, mode=0, payload=b"", seq=0, aux=0, elements=0):
+    mode |= OF_ELEMENTS if elements else 0
     out = bytes([0, cls, flags | mode]) + number(ep) + number(tag) + number(arg)
     if cls in (ATOMIC, RMA_ANSWER):
         out += bytes([aux])
+    if elements:
+        out += struct.pack(">H", elements)
     if not (cls <= CLOSE or PUT <= cls <= ATOMIC) or mode & ODD_NUMBER:
         out += number(seq)
     return out + bytes([len(payload)]) + payload
 
 
-def announce(cls, send_id, arg, tag=0, more=b""):
-    return record(cls, tag=tag, arg=arg, flags=ANNOUNCED,
+def announce(cls, send_id, arg, tag=0, more=b"", elements=0):
+    return record(cls, tag=tag, arg=arg, flags=ANNOUNCED, elements=elements,
                   payload=struct.pack("<II", send_id, 0) + more)
 
 
@@ -62,9 +65,15 @@ def access(cls, memory, offset, name, value, flags=0, aux=0):
                   payload=struct.pack("<IIQQ", name, 0, value, 0))
 
 
-def long(size, ep=1, tag=0):
+def offer(at, size, how=1, offset=0, seq=0):
+    """An offer of device memory for the first grant."""
+    return record(OFFER, mode=NAMED, arg=offset, seq=seq) + bytes([how]) + number(at) + number(size)
+
+
+def long(size, ep=1, tag=0, elements=0):
     """A long message in its turn."""
-    return bytes([0x98, ep, tag]) + number(size - 1)
+    said = struct.pack(">H", elements) if elements else b""
+    return bytes([0x98, ep | (0x20 if elements else 0), tag]) + said + number(size - 1)
 
 
 def chunk(grant, segment, offset, size):
@@ -76,7 +85,7 @@ def user(what, which=0, size=100):
 
 
 def envelope(sizes, header=b"head", follow=False):
-    out = struct.pack("<HHIQ", 1, 0, len(sizes), len(header))
+    out = struct.pack("<II", 1 | len(sizes) << 8, len(header))
     for size in sizes:
         out += struct.pack("<QBBHI", size, 1, int(follow), 0, 0)
     return out + header + (b"" if follow else b"".join(b"x" * size for size in sizes))
@@ -84,6 +93,7 @@ def envelope(sizes, header=b"head", follow=False):
 
 RECV, RECV_ANY, RECV_OBJECT_ANY, CANCEL, ANSWER, DROP, SEND, SEND_OBJECT, RECV_OBJECT, SEND_AM, \
     DO_FLUSH, DO_ABORT, DO_CLOSE, DO_ACCESS, DO_FENCE = range(15)
+LAID, ON_DEVICE = 0x10, 0x20  # the user's memory
 HOST, READABLE, DEVICE, LARGE_HOST = range(0x20, 0x24)  # registered memory
 ADD8 = 4 << 3
 
@@ -101,8 +111,24 @@ PROGRAMS = {
     "withdrawn": announce(TAG, 5, 100) + PROGRESS + record(WITHDRAW, tag=5) + user(RECV),
     "object": user(RECV_OBJECT) + record(OBJECT, payload=envelope([5, 0, 3])) + PROGRESS,
     "object-announced": user(RECV_OBJECT_ANY)
-                        + announce(OBJECT, 5, 52, more=envelope([200, 90], follow=True)) + PROGRESS
+                        + announce(OBJECT, 5, 44, more=envelope([200, 90], follow=True)) + PROGRESS
                         + user(ANSWER) + chunk(0, 1, 0, 200) + chunk(0, 2, 0, 90) + PROGRESS,
+    "laid-out": user(RECV | LAID, size=160) + announce(TAG, 5, 80) + PROGRESS + chunk(0, 0, 0, 33)
+                + chunk(0, 0, 33, 47) + PROGRESS,
+    "elements": user(RECV | LAID, size=160) + record(TAG, payload=b"w" * 80, elements=0x1234)
+                + record(TAG, payload=b"w" * 80, flags=SYNC, arg=7, elements=0x1234) + PROGRESS
+                + user(RECV | LAID, size=160) + PROGRESS,
+    "elements-announced": user(RECV | LAID, size=160) + announce(TAG, 5, 80, elements=0x1234)
+                          + announce(TAG, 6, 80, elements=0x1234) + PROGRESS
+                          + user(RECV | LAID, size=160) + PROGRESS,
+    "elements-long": user(RECV | LAID, size=30000) + long(15000, elements=0x1234)
+                     + long(15000, elements=0x1234) + PROGRESS + user(RECV | LAID, size=30000)
+                     + PROGRESS,
+    "device": user(RECV | ON_DEVICE, size=300) + announce(TAG, 5, 300) + PROGRESS + chunk(0, 0, 0, 200)
+              + chunk(0, 0, 200, 100) + PROGRESS,
+    "object-places": user(RECV_OBJECT | LAID | ON_DEVICE, size=400)
+                     + announce(OBJECT, 5, 44, more=envelope([200, 90], follow=True)) + PROGRESS
+                     + user(ANSWER) + chunk(0, 1, 0, 200) + chunk(0, 2, 0, 90) + PROGRESS,
     "object-head": user(RECV_OBJECT) + announce(OBJECT, 5, 52) + PROGRESS + chunk(0, 0, 0, 52)
                    + PROGRESS,
     "am": record(AM, tag=2, payload=b"hhdata") + PROGRESS,
@@ -155,6 +181,20 @@ PROGRAMS = {
                  + record(RMA_ANSWER, mode=NAMED, arg=2**64 - 1, aux=3) + PROGRESS,
     "add-to-peer": user(DO_ACCESS, 0x42) + PROGRESS + record(RMA_ANSWER, mode=NAMED, arg=9)
                    + PROGRESS,
+    "offered": user(RECV | ON_DEVICE, size=3000) + announce(TAG, 5, 3000) + PROGRESS + offer(0, 2000)
+               + PROGRESS + offer(9, 1000, offset=2000) + PROGRESS,
+    "offered-refused": user(RECV | ON_DEVICE, size=3000) + announce(TAG, 5, 3000) + PROGRESS
+                       + offer(39000, 3000) + offer(0, 3000, how=0x41) + PROGRESS
+                       + chunk(0, 0, 0, 3000) + PROGRESS,
+    "offers": user(SEND | ON_DEVICE, size=3000) + PROGRESS
+              + record(GRANT, mode=NAMED, arg=3000, flags=1) + PROGRESS
+              + record(TAKEN, mode=NAMED) + PROGRESS,
+    "offers-refused": user(SEND | ON_DEVICE, size=3000) + PROGRESS
+                      + record(GRANT, mode=NAMED, arg=3000, flags=1) + PROGRESS
+                      + record(TAKEN, mode=NAMED, arg=1) + PROGRESS,
+    "offers-unanswered": user(SEND | ON_DEVICE, size=3000) + PROGRESS
+                         + record(GRANT, mode=NAMED, arg=3000, flags=1) + PROGRESS + record(ABORT)
+                         + PROGRESS,
     "fence": user(DO_ACCESS, 0x40, 30000) + user(DO_FENCE) + user(DO_ACCESS, 0x43) + user(SEND, size=9)
              + user(DO_FLUSH) + PROGRESS + record(RMA_ANSWER, mode=NAMED, arg=2**64 - 1, aux=2)
              + PROGRESS,
@@ -174,7 +214,13 @@ BROKEN = {
     "bad-answer": user(DO_ACCESS, 0x40, 30000) + PROGRESS + record(RMA_ANSWER, mode=NAMED, aux=1)
                   + PROGRESS,
     "bad-chunk": user(RECV) + announce(TAG, 5, 100) + PROGRESS + chunk(0, 0, 90, 20) + PROGRESS,
+    "bad-twice": user(RECV_OBJECT | ON_DEVICE, size=200)
+                 + announce(OBJECT, 5, 44, more=envelope([200, 90], follow=True)) + PROGRESS + user(ANSWER)
+                 + chunk(0, 1, 0, 200) + chunk(0, 2, 0, 90) * 3 + chunk(0, 2, 0, 20) + PROGRESS,
     "bad-object": user(RECV_OBJECT) + record(OBJECT, payload=envelope([5])[:-1]) + PROGRESS,
+    "bad-offer": user(RECV | ON_DEVICE, size=3000) + announce(TAG, 5, 3000) + PROGRESS
+                 + offer(0, 2000, offset=2000) + PROGRESS,
+    "bad-taken": record(TAKEN, mode=NAMED) + PROGRESS,
     "bad-follow": user(RECV_OBJECT) + record(OBJECT, payload=envelope([5], follow=True)) + PROGRESS,
 }
 
@@ -190,6 +236,90 @@ ANSWERS = {
     "refuse": record(REFUSE, ep=2, arg=5, payload=b"no") + PROGRESS,
 }
 
+def pieces(*all_of_them):
+    """Pieces of a lane's address: (size of the whole, offset, bytes)."""
+    return b"".join(struct.pack("<III", len(data), whole, offset) + data
+                    for whole, offset, data in all_of_them)
+
+
+    "questions": INIT + b"0cmd=get_maxes\n1cmd=get_appnum\n2cmd=get_my_kvsname\n3cmd=get_universe_size\n",
+    "store": INIT + b"0cmd=put kvsname=kvs key=a value=1\n1cmd=get kvsname=kvs key=a\n"
+             b"2cmd=get kvsname=kvs key=PMI_process_mapping\n2cmd=get kvsname=x key=b\n0cmd=put kvsname=kvs key=a value=2\n",
+    "barrier": INIT + b"".join(b"%dcmd=barrier_in\n" % i for i in range(4)) + b"0cmd=finalize\n",
+    "in-vain": INIT + b"0cmd=barrier_in\n1cmd=finalize\n1\n",
+    "spawn": INIT + b"0mcmd=spawn\n0nprocs=1\n0endcmd\n0cmd=publish_name service=a\n",
+    "abort": INIT + b"0cmd=abort exitcode=259\n",
+    "nonsense": b"0cmd=fly \x1b[2J\n",
+}
+
+    "moves": THERE_AND_BACK,
+    "dies": act(INSERT) + act(REMOVE) + place_message(1, 2) + act(SEND, collection=1) + act(INSERT, collection=1),
+    "comes": place_state(0, 0, 2, 1) + place_message(0, 0, via=1, at=2, source=3) + act(INSTALL, 0) +
+             place_message(0, 2, entry=2, at=2) + place_control(MARKER, 0, 0, 2, via=1, at=2, source=2) +
+             place_control(HOME_MARKER, 0, 0, 2, via=1, at=2, source=0) + act(REMOVE, 0) + act(END_MOVE, 0),
+    "vacant": act(INSERT) + act(BEGIN_MOVE, who=2) + act(END_MOVE) + place_state(1, 2, 3, 1, vacant=1, flows=[(0, 2)]) +
+              place_message(1, 0) + act(INSERT) + place_control(MARKER, 1, 2, 0, entry=2, at=3, source=0),
+    "waits": act(INSERT) + place_message(1, 2, 1) + place_message(1, 3) + comes(COMPLETE, 0, b"\0"),
+    "gate": act(INSERT) + act(BEGIN_MOVE, who=2) + act(END_MOVE) + place_control(NEW, 1, 2, 2) +
+            place_message(1, 3, 1) + place_message(1, 3) + comes(COMPLETE, 0, b"\0"),
+    "routes": b"".join(act(SEND, i) + place_control(NEW, i, 3, 2) + act(SEND, i) for i in (0, 2, 4, 6)) +
+              place_control(LEAVE, 6, 3, 2) + place_control(NEW, 4, 2, 1),
+    "flush": act(SEND, 0) + act(ASK_FLUSH) + comes(1, 0, bytes([COUNT, 0]) + struct.pack("<Q", 1)) +
+             comes(1, 2, bytes([ASK, 4])),
+    "released": place_state(0, 0, 2, 1) + act(INSTALL, 0) + act(BEGIN_MOVE, 0, 3) + act(END_MOVE, 0) +
+                place_control(RELEASE, 0, 0, 2) + place_control(RELEASE, 0, 2, 2) + place_control(END, 0, 0, at=2, source=0) +
+                act(SEND, 0),
+}
+
+    "value": JOINED % 1024 + PUT_DONE + VALUE % b"3:0aff61" + LEFT,
+    "parts": JOINED % 64 + PUT_DONE + VALUE % (b"40:" + b"0a" * 30) + VALUE % (b"0b" * 10) + LEFT,
+    "none": JOINED % 1024 + PUT_DONE + b"cmd=get_result rc=-1\n" + LEFT,
+    "too-long": JOINED % 1024 + PUT_DONE + VALUE % b"601:00" + LEFT,
+    "more": JOINED % 1024 + PUT_DONE + VALUE % b"1:0aff" + LEFT,
+    "stops": JOINED % 1024 + PUT_DONE + VALUE % b"2:0a" + VALUE % b"",
+    "endless": JOINED % 1024 + b"cmd=put_result " + b"x" * 5000,
+    "long-name": JOINED.replace(b"kvsname=kvs\n", b"kvsname=" + b"k" * 257 + b"\n") % 1024,
+    "longest-name": JOINED.replace(b"kvsname=kvs\n", b"kvsname=" + b"k" * 256 + b"\n") % 4096 + PUT_DONE + LEFT,
+    "short-limits": JOINED % 63, "refuses": JOINED.replace(b"rc=0", b"rc=-1") % 1024,
+    "put-fails": JOINED % 1024 + b"cmd=put_result rc=-1\n" + b"cmd=get_result rc=0\n" + LEFT,
+}
+
+
+    "good": b"\0" + came(b"x", b"x") + b"\1" + came(BLOCK) + b"\4" + came(BLOCK, BLOCK) + b"\11" + came(BLOCK, BLOCK),
+    "segments": b"\x81" + came(*[BLOCK[:14]] * 3) + b"\x87" + came(BLOCK, BLOCK) + b"\x8a" + came(BLOCK, BLOCK),
+    "reasons": b"".join(bytes([kind]) + came(reason(-7, 2), reason(-4, 0)) for kind in range(12)),
+    "eight": b"\2" + came(reason(-7, 2)) + b"\2" + came(reason(-7, 2, 9)) + b"\2" + came(reason(-99, 2, 9)),
+    "lost": b"".join(bytes([kind, 0xff, 0xff]) for kind in range(12)),
+    "lengths": b"\0" + came(b"", b"xx") + b"\5" + came(BLOCK[:39]) + b"\3" + came(BLOCK * 3, BLOCK),
+    "split": b"\x0b" + came(wishes(5), wishes(6)) + b"\x0b" + came(wishes(4096), wishes(6)) + b"\x0b" + came(wishes(5)),
+}
+
+    "call": b"\2\1" + ELEMENT + b"\0" + struct.pack("<HB", 4, 0),
+    "call-all": b"\2\1" + ELEMENT + b"\0" + struct.pack("<HBqHQI", 4, 15, -5, 3, 8, 6),
+    "state": b"\1\3" + ELEMENT + struct.pack("<BQIIQQQBQ", 0, 77, 40, 1, 3, 5, 2, 1, 6),
+    "create": b"\0\4" + struct.pack("<IBBBQQiii", 15, 3, 3, 1, 77, 0, 2, 3, 4),
+    "element": b"\0\5" + ELEMENT + struct.pack("<Q", 0),
+    "broadcast": b"\0\6" + struct.pack("<IQIBHq", 15, 3, 2, 0, 1, 7),
+    "future": b"\0\7" + struct.pack("<Qq", 3, 0),
+    "arrived": b"\0\12" + struct.pack("<IQQ", 15, 3, 4),
+    "reduce": b"\0\13" + struct.pack("<BIQQQ", 0, 15, 0, 7, 3),
+    "section": b"\0\14" + struct.pack("<BIQHq", 1, 15, 1 << 32 | 1, 2, -4),
+    "proxy": struct.pack("<I6iI", 15, 1, 2, 0, 0, 0, 0, 2),
+    "callback": struct.pack("<II", 1, 4) + struct.pack("<I6iI", 15, 1, 2, 0, 0, 0, 0, 2) +
+                struct.pack("<qQiiIIQ", 5, 0, 0, 0, 0, 0, 0),
+}
+
+    "barrier": partial(),
+    "sum": partial((OP, SUM, INT32, 0, struct.pack("<ii", 1, 2))),
+    "set": partial((SET, 0, 0, 0, item(2, b"two") + item(1, b""))),
+    "tuple": partial((OP, SUM, INT32, 0, bytes(4)), (NOTHING, 0, 0, 0, b""), (CONCAT, 0, 0, 0, b"abc"),
+                     (CUSTOM, 0, 0, 3, b"12345678")),
+    "unknown": partial((CUSTOM, 0, 0, 2, b"12345678")),
+    "items": item(1, b"x" * 16) + item(2, b"") + item(3, b"yyy"),
+    "cut": item(1, b"x" * 40)[:60],
+    "broken-set": partial((SET, 0, 0, 0, item(2, b"two")[:-1])),
+}
+
 SEEDS = {
     "comm_hello": {"hello": hello(), "answer": hello(2), "reject": hello(6, text=b"no \x1b[2J"),
                    "next-version": hello(1, (2, 9)), "short": hello()[:100]},
@@ -202,6 +332,14 @@ SEEDS = {
     "config_env": {"good": b"WHERRY_EAGER_MAX=16K\nWHERRY_LANES=shm,stream\nWHERRY_GRACE=3s\n",
                    "bad": b"WHERRY_EAGER_MAX=lots\nWHERRY_NO_SUCH=1\nWHERRY_LANES=,\n",
                    "options": b"eager_max=8K\nprogress=spin\nlanes=auto\nsecret=x\nring_size=\n"},
+    "lane_address": {"one": pieces((4, 0, b"here")),
+                     "two": pieces((1500, 0, b"a" * 1024), (1500, 1024, b"b" * 476)),
+                     "gap": pieces((8, 0, b"he"), (8, 3, b"re")),
+                     "twice": pieces((8, 0, b"he"), (8, 0, b"he")),
+                     "grows": pieces((4, 0, b"he"), (400, 2, b"re")),
+                     "beyond": pieces((4, 0, b"there")),
+                     "nothing": pieces((0, 0, b"")),
+                     "endless": pieces((1 << 16 | 1, 0, b"here"))},
 }
 
 

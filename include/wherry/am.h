@@ -53,7 +53,7 @@ WH_API WH_CHECK wh_status wh_am_send_wait(wh_endpoint *ep, uint16_t id, const vo
                                           size_t header_size, const void *buf, size_t size,
                                           int timeout_ms);
 
-// wh_am_recv receives the payload into `buf` (shorter buffers end with WH_ETRUNCATED).  Gives `am` up.
+// wh_am_recv receives the payload into `buf` (shorter buffers end with WH_ETRUNCATED).  Gives `am` up, unless it returns an error.
 // Owner only, inside or after the handler.
 WH_API WH_CHECK wh_status wh_am_recv(wh_am *am, void *buf, size_t size, const wh_op_opts *opts,
                                      wh_request **req);

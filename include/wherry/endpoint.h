@@ -101,8 +101,8 @@ WH_API void *wh_endpoint_data(const wh_endpoint *ep);
 WH_API WH_CHECK wh_status wh_endpoint_on_lost(wh_endpoint *ep, wh_lost_fn fn, void *arg);
 
 // wh_endpoint_lanes writes the lane that messages are sent by and what it says of itself, such as
-// "shm (shm ring 32 KiB)" or "stream (tcp 10.0.0.1:4711)", as one string that ends in NUL.  Owner
-// only.
+// "shm (shm ring 32 KiB)" or "stream (tcp 10.0.0.1:4711)", and the bulk lane if it is open, as one
+// string that ends in NUL.  Owner only.
 WH_API WH_CHECK wh_status wh_endpoint_lanes(const wh_endpoint *ep, char *text, size_t size);
 
 // wh_endpoint_peer writes a name of the peer, such as "4711@node7 (10.0.0.7:40112)".  Owner only.

@@ -86,7 +86,8 @@ WH_API const void *wh_object_header(const wh_object *object, size_t *size);
 // wh_object_count returns the number of frames.
 WH_API size_t wh_object_count(const wh_object *object);
 
-// wh_object_frame returns frame `index`; its data is NULL until it was allocated.  Borrowed.
+// wh_object_frame returns frame `index`; its data is NULL until it was allocated, and of one that was received into a given
+// destination that destination's, with a layout its origin.  `size` is in bytes, and type NULL: what came.  Borrowed.
 WH_API const wh_frame *wh_object_frame(const wh_object *object, size_t index);
 
 // wh_object_tag returns the tag that it was sent with.

@@ -140,6 +140,12 @@ struct wh_allocator {
 WH_API WH_CHECK wh_status wh_worker_set_allocator(wh_worker *worker, wh_mem_kind kind,
                                                   const wh_allocator *allocator);
 
+// wh_worker_flush_stream completes when all that was submitted to a stream of a device so far has run; it fails with the
+// error of that work.  `stream` is what the kind calls so (a CUstream; NULL is the default stream of the thread's context).
+// No thread and no stream waits: the worker looks from time to time.  WH_ENOTSUP: the kind does not exist here.  Any thread.
+WH_API WH_CHECK wh_status wh_worker_flush_stream(wh_worker *worker, wh_mem_kind kind, void *stream,
+                                                 const wh_op_opts *opts, wh_request **req);
+
 // What a worker or an endpoint has done so far.
 typedef struct wh_counters {
     size_t size;  // of the caller's struct, set by the caller: no more than that is written
@@ -151,6 +157,8 @@ typedef struct wh_counters {
     uint64_t doorbells, wakeups, sleeps;  // worker only
     uint64_t links, endpoints, pending;   // now, not in total
     uint64_t packed, unpacked;  // buffers that were no single run of host memory, by direction
+    uint64_t device_sent, device_received;  // parts that one copy from device to device moved
+    uint64_t bulk_lane;  // of those sent by rendezvous: whose payload went by the bulk lane
 } wh_counters;
 
 // wh_worker_counters copies the worker's counters; set counters->size first.  Owner only.

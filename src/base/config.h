@@ -34,7 +34,9 @@ typedef int whi_config_CHOICE;  // the position of the word in the table's list
 // The positions of choices, in the order of the table.  Those of log_level are whi_log_level.
 enum { WHI_PROGRESS_WAIT, WHI_PROGRESS_SPIN, WHI_PROGRESS_ADAPTIVE };
 enum { WHI_LOCAL_UID_SAME, WHI_LOCAL_UID_ANY };
+enum { WHI_BULK_LANE_AUTO, WHI_BULK_LANE_UCX, WHI_BULK_LANE_NONE };
 enum { WHI_SHM_READ_NEVER, WHI_SHM_READ_AUTO, WHI_SHM_READ_ALWAYS };
+enum { WHI_DEVICE_PATH_AUTO, WHI_DEVICE_PATH_STAGED };
 enum { WHI_UCX_RMA_AUTO, WHI_UCX_RMA_NATIVE, WHI_UCX_RMA_SERVED };
 
 typedef enum whi_config_key {

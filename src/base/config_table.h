@@ -21,6 +21,8 @@
       "Folder with lib/libucp.so.0, as a wheel unpacks it; empty: as the system finds it.")        \
     X(ucx_rma, "WHERRY_UCX_RMA", CHOICE, "auto", "auto|native|served", "",                         \
       "Put and get over ucx: by UCX (native), by the owner, or by UCX where hardware guards.")     \
+    X(bulk_lane, "WHERRY_BULK_LANE", CHOICE, "auto", "auto|ucx|none", "",                          \
+      "Large payloads beside shm and stream: device memory by UCX, host memory too, or never.")    \
     X(progress, "WHERRY_PROGRESS", CHOICE, "adaptive", "wait|spin|adaptive", "",                   \
       "How a worker waits: sleep at once, never sleep, or spin up to spin_us and then sleep.")     \
     X(spin_us, "WHERRY_SPIN_US", UINT, "50", "", "1000000",                                        \
@@ -41,6 +43,8 @@
       "Largest piece of device memory that is staged in host memory at a time.")                   \
     X(stage_max, "WHERRY_STAGE_MAX", SIZE, "16M", "0", "1G",                                       \
       "Pinned host memory of a worker for that; 0: none, and each copy is waited for.")            \
+    X(device_path, "WHERRY_DEVICE_PATH", CHOICE, "auto", "auto|staged", "",                        \
+      "Device memory to a device: one copy where both sides can, or always through the host.")      \
     X(kernel_compile, "WHERRY_KERNEL_COMPILE", BOOL, "yes", "", "",                                \
       "Layouts that are often packed on devices get kernels of their own, by NVRTC where it is. "  \
       "Of the process: by the environment only.")                                                  \

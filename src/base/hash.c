@@ -83,6 +83,15 @@ wh_status whi_hash_put(whi_hash *map, uint64_t key, void *ptr) {
     return WH_OK;
 }
 
+void *whi_hash_make(whi_hash *map, uint64_t key, size_t size) {
+    void *made = whi_calloc(1, size);
+    if (made && whi_hash_put(map, key, made) != WH_OK) {
+        whi_free(made);
+        made = NULL;
+    }
+    return made;
+}
+
 void *whi_hash_remove(whi_hash *map, uint64_t key) {
     if (!map->count)
         return NULL;

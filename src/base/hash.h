@@ -47,6 +47,10 @@ void whi_hash_init(whi_hash *map);
 // WH_ENOMEM, or WH_EINVAL when `ptr` is NULL: the map is unchanged.
 WH_CHECK wh_status whi_hash_put(whi_hash *map, uint64_t key, void *ptr);
 
+// whi_hash_make maps `key`, which has no pointer yet, to an object of `size` zero bytes, for whi_free, and returns that.  NULL:
+// memory is out, and nothing has changed.
+void *whi_hash_make(whi_hash *map, uint64_t key, size_t size);
+
 // whi_hash_get returns the pointer of `key`, or NULL.
 static inline void *whi_hash_get(const whi_hash *map, uint64_t key) {
     if (!map->count)

@@ -123,18 +123,20 @@ static void reject_limited(whi_acceptor *acceptor, whi_log_limiter *limiter, wh_
 wh_status whi_hello_mine(wh_worker *worker, whi_hello_step step, bool secret, whi_hello *hello) {
     const wh_context *ctx = worker->ctx;
     uint32_t lanes = whi_worker_lanes(worker, secret);
-    *hello = (whi_hello){.step = (uint8_t)step,
-                         .version_min = WHI_PROTOCOL_VERSION_MIN,
-                         .version_max = WHI_PROTOCOL_VERSION,
-                         .features = WHI_FEATURES_OWN | (ctx->barrier ? WHI_FEATURE_BARRIER : 0) |
-                                     (ctx->rdma ? WHI_FEATURE_RDMA : 0) |
-                                     (ctx->config.shm_read ? WHI_FEATURE_FETCH : 0),
-                         .lanes = lanes,
-                         .ucx_version = lanes & WHI_LANE_UCX ? whi_ucx_version() : 0,
-                         .pid = (uint32_t)getpid(),
-                         .uid = (uint32_t)geteuid(),
-                         .eager_max = (uint32_t)worker->eager_max,
-                         .chunk_max = (uint32_t)ctx->config.stream_chunk};
+    *hello =
+        (whi_hello){.step = (uint8_t)step,
+                    .version_min = WHI_PROTOCOL_VERSION_MIN,
+                    .version_max = WHI_PROTOCOL_VERSION,
+                    .features = WHI_FEATURES_OWN | (ctx->barrier ? WHI_FEATURE_BARRIER : 0) |
+                                (ctx->rdma ? WHI_FEATURE_RDMA : 0) |
+                                (ctx->config.shm_read ? WHI_FEATURE_FETCH : 0) |
+                                (whi_link_bulk_allowed(&ctx->config) ? WHI_FEATURE_BULK_LANE : 0),
+                    .lanes = lanes,
+                    .ucx_version = lanes & WHI_LANE_UCX ? whi_ucx_version() : 0,
+                    .pid = (uint32_t)getpid(),
+                    .uid = (uint32_t)geteuid(),
+                    .eager_max = (uint32_t)worker->eager_max,
+                    .chunk_max = (uint32_t)ctx->config.stream_chunk};
     memcpy(hello->uuid, worker->uuid, 16);
     memcpy(hello->boot_id, ctx->boot_id, 16);
     if (gethostname(hello->host, sizeof(hello->host) - 1) != 0)

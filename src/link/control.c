@@ -49,6 +49,11 @@ bool whi_control_hung_up(const whi_control *control) {
     return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
 }
 
+void whi_control_hang_up(const whi_control *control) {
+    if (control->lane)
+        whi_stream_hang_up(control->lane);
+}
+
 void whi_control_watch_space(whi_control *control, wh_worker *worker, bool want) {
     if (want == control->watching_out)
         return;

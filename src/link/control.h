@@ -41,8 +41,10 @@ void whi_control_close(whi_control *control);
 // whi_control_peer asks the kernel for the process that made the other end; false: it does not say.
 bool whi_control_peer(const whi_control *control, pid_t *pid, uid_t *uid);
 
-// whi_control_hung_up looks whether the other end is gone, without reading.
+// whi_control_hung_up looks whether the other end is gone, without reading.  whi_control_hang_up has the other end see that
+// of this one from now on; what was sent before still arrives.
 bool whi_control_hung_up(const whi_control *control);
+void whi_control_hang_up(const whi_control *control);
 
 // whi_control_watch_space asks for an event when the socket takes bytes again, or ends that.
 // whi_control_blocked tells whether it has refused some.

@@ -45,8 +45,8 @@ static bool pollable_arm(whi_pollable *pollable) {
 }
 
 static bool pollable_ready(whi_pollable *pollable) {
-    whi_lane *rx = link_of(pollable)->rx;
-    return rx->ops->ready(rx, false);
+    const whi_link *link = link_of(pollable);
+    return link->rx->ops->ready(link->rx, false) || whi_link_bulk_ready(link);
 }
 
 static bool pollable_want_space(whi_pollable *pollable) {
@@ -78,7 +78,8 @@ whi_link *whi_link_find(const wh_worker *worker, const uint8_t uuid[16]) {
 static void free_memory(whi_link *link) {
     whi_link_up_of(link)->freed(link);
     whi_peer_release(link->who);
-    whi_free(link->lane_address);
+    whi_lane_address_drop(&link->lane_address);
+    whi_lane_address_drop(&link->bulk.address);
     whi_free(link);
 }
 
@@ -97,6 +98,7 @@ wh_status whi_link_bare(wh_worker *worker, const uint8_t peer_uuid[16], bool act
     link->active = active;
     whi_control_init(&link->control);
     link->uid = geteuid();
+    link->same_process = true;
     link->who = who;
     link->peer.features = WHI_FEATURES_OWN;  // without a handshake it is the same library
     memcpy(link->uuid, peer_uuid, 16);
@@ -185,6 +187,10 @@ wh_status whi_link_new(wh_worker *worker, int fd, const whi_hello *peer, bool ac
         free_memory(link);
         return st;
     }
+    // The kernel's word counts, and no handshake's: a process of another pid namespace may have this number, too.
+    pid_t pid;
+    uid_t uid;
+    link->same_process = local && whi_control_peer(&link->control, &pid, &uid) && pid == getpid();
     link->eager_max = opts.eager_limit;
     link->tx = link->control.lane;
     if (local)
@@ -254,6 +260,11 @@ unsigned whi_link_pass(whi_link *link) {
     return count;
 }
 
+bool whi_link_hung_up(const whi_link *link) {
+    return link->dead || link->doomed || link->peer_died ||
+           (link->control.lane && whi_control_hung_up(&link->control));
+}
+
 void whi_link_lost(whi_link *link, wh_status why) {
     if (link->dead)
         return;
@@ -292,10 +303,17 @@ void whi_link_doom(whi_link *link, wh_status why) {
 static void free_deferred(whi_deferred *deferred);
 
 static void free_link(whi_link *link) {
+    link->deferred.fn = free_deferred;
+    if (!whi_link_bulk_gone(link)) {
+        // It gives the users' memory back first, for which it may wait for UCX; the peer is to hear of the end now.
+        if (link->control.lane)
+            link->tx = NULL;
+        whi_control_close(&link->control);
+        return;
+    }
     if (link->fast && link->kind->close) {
         // The lane gives the users' memory back first, and the socket, which tells the peer that this is the end, follows what
         // the lane still sends.
-        link->deferred.fn = free_deferred;
         if (!link->lane_closing)
             link->kind->close(link);
         link->lane_closing = true;
@@ -386,5 +404,10 @@ void whi_link_dump(const whi_link *link, FILE *file) {
             link->name, link->tx->ops->name, text, link->rx->ops->name,
             link->pollable.hot ? ", polled" : "", link->pollable.dirty ? ", has output" : "",
             link->pollable.blocked ? " without space" : "", link->control_count);
+    const whi_lane *bulk = whi_link_bulk(link);
+    if (bulk) {
+        bulk->ops->describe(bulk, text, sizeof(text));
+        fprintf(file, "    large payloads by %s\n", text);
+    }
     whi_link_up_of(link)->dump(link, file);
 }

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "base/queue.h"
+#include "link/bulk_lane.h"
 #include "link/control.h"
 #include "link/hello.h"
 #include "link/peer.h"
@@ -42,6 +43,7 @@ typedef struct whi_link {
     bool active;          // we made the connection: our endpoint numbers are odd
     bool switch_pending;  // the peer has switched and its ring has yet to come
     bool local;
+    bool same_process;  // the peer is a worker of this process
     bool
         holding;  // nothing but LANE_ADDRESS and SWITCH is sent until it is known whether there is a ucx lane
     bool lane_closing;   // its ucx lane is; the link is freed after it
@@ -49,12 +51,13 @@ typedef struct whi_link {
     bool peer_died;      // its process has ended; what it sent before is read first
     whi_queue controls;  // records that found no space
     size_t control_count, control_bytes;
-    uint8_t *lane_address;  // of the peer's ucx lane, as far as it has come
-    uint32_t lane_address_size, lane_address_got;
-    whi_timer lane_timer;  // until the address has come; at the end, until what is under way has
-    whi_hello peer;        // what the peer said of itself
-    whi_peer *who;         // the same and where it was met, for the user
-    uid_t uid;  // its user: as the kernel says, or as a peer of this host says; else ours
+    whi_lane_address lane_address;  // of the peer's ucx lane
+    whi_bulk_lane bulk;             // the lane of large payloads beside that
+    // Until the address of a ucx lane has come; at its end, until what is under way has; of one for bulk, until its loss is said.
+    whi_timer lane_timer;
+    whi_hello peer;  // what the peer said of itself
+    whi_peer *who;   // the same and where it was met, for the user
+    uid_t uid;       // its user: as the kernel says, or as a peer of this host says; else ours
     uint8_t secrets[WHI_LINK_SECRETS][WHI_HELLO_MAC_SIZE];  // digests of those that it has proven
     unsigned secret_count;
     uint8_t uuid[16];
@@ -79,6 +82,12 @@ typedef struct whi_link_up {
     unsigned (*send)(whi_link *link);
     unsigned (*rest)(whi_link *link);
     bool (*empty)(const whi_link *link);  // nothing waits to be sent
+
+    // Of the bulk lane: bulk_up is its upcalls; send_bulk pushes what waits for it, and returns the number of chunks that went;
+    // bulk_lost says that what was under way on it is lost, or, `unused`, that the peer has never had it, and sends by the other.
+    const whi_lane_up *bulk_up;
+    unsigned (*send_bulk)(whi_link *link);
+    void (*bulk_lost)(whi_link *link, bool unused, const char *sentence);
 
     // needed says whether somebody still needs the link; ended that it is over, and why.
     bool (*needed)(const whi_link *link);
@@ -176,6 +185,9 @@ void whi_link_dump(const whi_link *link, FILE *file);
 void whi_link_learn(whi_link *link, const char *secret);
 bool whi_link_knows(const whi_link *link, const char *secret);
 bool whi_link_other_user(const whi_link *link);
+
+// whi_link_hung_up looks whether the peer has ended the link, also if that has not come up in a poll yet.
+bool whi_link_hung_up(const whi_link *link);
 
 // whi_link_reads_keys says whether both ends of the lane that is used make and read the same keys of memory (link_ucx.c).
 bool whi_link_reads_keys(const whi_link *link);

@@ -145,6 +145,13 @@ static wh_status on_switch(whi_link *link, const whi_hdr *hdr) {
 }
 
 static wh_status on_lane_address(whi_link *link, const whi_hdr *hdr, const void *payload) {
+    if (hdr->flags & WHI_FLAG_BULK_LANE) {
+        wh_status bulk =
+            hdr->aux == WHI_LANE_UCX ? whi_link_bulk_record(link, hdr, payload) : WH_EPROTOCOL;
+        return bulk == WH_EPROTOCOL
+                   ? whi_link_broken(link, hdr, "a bulk lane that cannot be opened so")
+                   : bulk;
+    }
     const whi_lane_kind *kind = whi_lane_kind_of(hdr->aux);
     bool wanted =
         kind && kind->address_came && kind->wanted(link) && link->rx == link->control.lane;

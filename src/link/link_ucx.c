@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/printable.h"
@@ -61,25 +60,9 @@ static void close_lane(whi_link *link) {
 
 // ---- opening
 
-static wh_status send_address(whi_link *link) {
-    uint8_t *address = whi_malloc(WHI_LANE_ADDRESS_MAX);
-    if (!address)
-        return WH_ENOMEM;
-    static_assert((int)WHI_UCX_ADDRESS_MAX <= (int)WHI_LANE_ADDRESS_MAX, "addresses fit");
-    size_t size = whi_ucx_lane_address(link->fast, address, WHI_LANE_ADDRESS_MAX);
-    wh_status st = WH_OK;
-    for (size_t at = 0; at < size && st == WH_OK; at += WHI_LANE_PIECE) {
-        size_t piece = size - at < WHI_LANE_PIECE ? size - at : WHI_LANE_PIECE;
-        whi_hdr hdr = {.size = (uint32_t)piece,
-                       .cls = WHI_CLASS_LANE_ADDRESS,
-                       .aux = WHI_LANE_UCX,
-                       .tag = size,
-                       .arg = at};
-        // The socket is fresh and holds far more than this.
-        st = link->control.lane->ops->send(link->control.lane, &hdr, address + at);
-    }
-    whi_free(address);
-    return st;
+// tell sends by the socket, which is fresh and holds far more than an address.
+static wh_status tell(whi_link *link, const whi_hdr *hdr, const void *payload) {
+    return link->control.lane->ops->send(link->control.lane, hdr, payload);
 }
 
 // without goes on by the socket, or ends the link where that is not allowed.
@@ -96,14 +79,8 @@ static void without(whi_link *link, const char *why) {
 
 // fail tells the peer that this side does without the lane.
 static void fail(whi_link *link, const char *why) {
-    char text[WHI_CONTROL_MAX];
-    int size = snprintf(text, sizeof(text), "%s", why);
-    whi_hdr hdr = {.size = (uint32_t)(size < WHI_CONTROL_MAX ? size : WHI_CONTROL_MAX - 1),
-                   .cls = WHI_CLASS_LANE_ADDRESS,
-                   .flags = WHI_FLAG_NO_LANE,
-                   .aux = WHI_LANE_UCX};
     // If this does not go, the peer's patience ends by itself.
-    (void)!link->control.lane->ops->send(link->control.lane, &hdr, text);
+    (void)!whi_lane_address_refuse(link, why, 0, tell);
     without(link, why);
 }
 
@@ -149,7 +126,7 @@ static void start(whi_link *link) {
                                        whi_link_up_of(link)->lane_up, &owner, link, &link->fast);
     if (st == WH_OK) {
         link->beside = look;
-        st = send_address(link);
+        st = whi_lane_address_tell(link, link->fast, 0, tell);
     }
     if (st != WH_OK) {
         fail(link, wh_status_text(st));
@@ -163,9 +140,8 @@ static void start(whi_link *link) {
 static void go_over(whi_link *link) {
     const char *why = NULL;
     wh_status st =
-        whi_ucx_lane_connect(link->fast, link->lane_address, link->lane_address_size, &why);
-    whi_free(link->lane_address);
-    link->lane_address = NULL;
+        whi_ucx_lane_connect(link->fast, link->lane_address.bytes, link->lane_address.size, &why);
+    whi_lane_address_drop(&link->lane_address);
     if (st != WH_OK) {
         fail(link, why);
         return;
@@ -203,20 +179,10 @@ static wh_status address_came(whi_link *link, const whi_hdr *hdr, const void *pa
     }
     if (!link->holding || !link->fast)
         return WH_OK;  // it has failed meanwhile
-    bool first = hdr->arg == 0 && !link->lane_address;
-    if (!hdr->size || hdr->tag > WHI_LANE_ADDRESS_MAX || hdr->arg != link->lane_address_got ||
-        (!first && hdr->tag != link->lane_address_size) || hdr->size > hdr->tag - hdr->arg)
-        return WH_EPROTOCOL;
-    if (first) {
-        link->lane_address = whi_malloc(hdr->tag);
-        link->lane_address_size = (uint32_t)hdr->tag;
-    }
-    if (!link->lane_address)
-        return WH_ENOMEM;
-    memcpy(link->lane_address + link->lane_address_got, payload, hdr->size);
-    link->lane_address_got += hdr->size;
-    if (link->lane_address_got == link->lane_address_size)
-        go_over(link);
+    wh_status st = whi_lane_address_add(&link->lane_address, hdr, payload);
+    if (st != WH_OK)
+        return st == WH_PENDING ? WH_OK : st;
+    go_over(link);
     return link->dead ? WH_EPEER : WH_OK;
 }
 

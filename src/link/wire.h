@@ -54,13 +54,21 @@ enum {
                // the whole, arg = offset; or WHI_FLAG_NO_LANE, payload = text
     WHI_CLASS_RECALL = 0x2f,    // tag = key id: use what MAPPED told over ucx no more
     WHI_CLASS_RECALLED = 0x30,  // tag = key id: and that is done
+    WHI_CLASS_OFFER = 0x31,     // ep, seq = segment, tag = grant id | offer id << 32, arg = offset,
+                                // payload = whi_device_offer: take this instead of chunks
+    WHI_CLASS_TAKEN = 0x32,     // ep, tag = offer id; arg = 0: it was; 1: send it by chunks
 };
 
 enum {
     WHI_FLAG_ANNOUNCED = 1 << 0,
     WHI_FLAG_SYNC = 1 << 1,
     WHI_FLAG_OFFERED = 1 << 2,  // of an announcement: its receiver may fetch the payload (offer.h)
-    WHI_FLAG_NO_LANE = 1 << 0,  // of LANE_ADDRESS: this side does without
+    // Of a LANE_ADDRESS: it is about the bulk lane.  Of an announcement: its sender would have the payload go by that; of a
+    // GRANT: it is to, and the receiver sends ACK when all of it is there.
+    WHI_FLAG_BULK_LANE = 1 << 3,
+    WHI_FLAG_NO_LANE = 1 << 0,       // of LANE_ADDRESS: this side does without
+    WHI_FLAG_LANE_LOST = 1 << 1,     // with that, of the bulk lane: this side has had it
+    WHI_FLAG_TAKES_DEVICE = 1 << 0,  // of GRANT: device memory may be offered instead of sent
 };
 
 enum { WHI_PART_DATA = 0, WHI_PART_ENVELOPE = 1 };  // aux of a grant
@@ -100,6 +108,25 @@ typedef struct whi_am_tag {
     uint16_t signature;
 } whi_am_tag;
 static_assert(sizeof(whi_am_tag) == 8, "wire layout");
+
+// What OFFER says: where so many bytes of what was granted are, in device memory of the sender's.
+enum { WHI_OFFER_ADDRESS = 1, WHI_OFFER_HANDLE = 2, WHI_OFFER_DESCRIPTOR = 3 };
+typedef struct whi_device_offer {
+    uint64_t size;
+    uint64_t
+        at;  // ADDRESS: where they are, in the process that both sides are in; HANDLE: in the allocation
+    uint8_t kind;  // wh_mem_kind
+    uint8_t how;   // WHI_OFFER_*
+    uint8_t reserved[6];
+    // HANDLE: what names the allocation to other processes of the host.
+    uint64_t id, base, length;
+    uint8_t device[16];
+    uint8_t handle[64];
+} whi_device_offer;
+static_assert(sizeof(whi_device_offer) == 128, "wire layout");
+
+// What is offered at a time, at most.
+#define WHI_DEVICE_OFFER_MAX ((uint64_t)1 << 30)
 
 // A message costs this much credit beyond its payload, so that a flood of empty ones is bounded too.
 #define WHI_MESSAGE_COST 64

@@ -37,17 +37,10 @@ static wh_status worker_set_am_owned(wh_worker *worker, uint16_t id, wh_am_fn fn
         return WH_OK;
     }
     whi_am_handler *handler = whi_hash_get(&whi_messages_of(worker)->am_handlers, id);
-    wh_status st;
-    if (!handler) {
-        handler = whi_calloc(1, sizeof(*handler));
-        if (!handler)
-            return WH_ENOMEM;
-        st = whi_hash_put(&whi_messages_of(worker)->am_handlers, id, handler);
-        if (st != WH_OK) {
-            whi_free(handler);
-            return st;
-        }
-    }
+    if (!handler)
+        handler = whi_hash_make(&whi_messages_of(worker)->am_handlers, id, sizeof(*handler));
+    if (!handler)
+        return WH_ENOMEM;
     *handler = (whi_am_handler){fn, arg};
     return WH_OK;
 }
@@ -89,6 +82,32 @@ static wh_status send_at_once(wh_endpoint *ep, uint16_t id, const void *header, 
         return st;
     whi_plain_sent(ep, whole, size);
     return WH_OK;
+}
+
+// send_small does so with a layout in host memory, packed on the way.  False: not now, or not so.
+static bool send_small(wh_endpoint *ep, uint16_t id, const void *header, size_t header_size,
+                       const whi_buffer *buffer, const wh_op_opts *opts) {
+    uint64_t whole = header_size + buffer->size;
+    if (buffer->kind != WH_MEM_HOST || !whi_plain_space(ep, whole, opts))
+        return false;
+    uint8_t *scratch = whi_messages_of(ep->worker)->scratch;
+    if (header_size)
+        memcpy(scratch, header, header_size);
+    if (whi_buffer_read(buffer, 0, scratch + header_size, buffer->size) != WH_OK)
+        return false;
+    whi_am_tag tag = {.header_size = (uint16_t)header_size,
+                      .signature = whi_ep_signature(ep, buffer)};
+    whi_hdr hdr = {.size = (uint32_t)whole,
+                   .cls = WHI_CLASS_AM,
+                   .aux = id,
+                   .ep = ep->number,
+                   .seq = ep->tx_seq};
+    memcpy(&hdr.tag, &tag, sizeof(hdr.tag));
+    if (ep->lane->ops->send(ep->lane, &hdr, scratch) != WH_OK)
+        return false;
+    whi_plain_sent(ep, whole, buffer->size);
+    ep->counters.packed += !buffer->direct;
+    return true;
 }
 
 // What the request of an active message that has to wait has of its own.
@@ -147,6 +166,8 @@ static const whi_req_ops am_recv_ops = {.text = "active message receive",
                                         .withdraw = whi_recv_withdraw,
                                         .sink = whi_recv_sink,
                                         .landed = whi_recv_landed,
+                                        .places = whi_recv_places,
+                                        .fetched = whi_recv_fetched,
                                         .match = WHI_MATCH_NONE,
                                         .receives = true,
                                         .names_grant = true};
@@ -177,6 +198,16 @@ wh_status wh_am_send(wh_endpoint *ep, uint16_t id, const void *header, size_t he
     if (whi_plain_space(ep, header_size + size, opts) && whi_plain_memory(opts) &&
         send_at_once(ep, id, header, header_size, buf, size) == WH_OK)
         return whi_req_done_now(size, 0, opts, out);
+    if (opts && opts->type) {
+        whi_buffer buffer;
+        wh_status laid_out = whi_req_buffer(&buffer, buf, size, opts);
+        if (laid_out != WH_OK)
+            return laid_out;
+        bool sent = send_small(ep, id, header, header_size, &buffer, opts);
+        whi_buffer_release(&buffer);
+        if (sent)
+            return whi_req_done_now(buffer.size, 0, opts, out);
+    }
     wh_request *req = whi_req_new(ep->worker, ep, &am_send_ops, opts, out != NULL);
     if (!req)
         return WH_ENOMEM;

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "type/on_device.h"
 
 // find_kind finds out what memory is at `at`, the first byte that is used.
 static wh_status find_kind(whi_buffer *buf, wh_mem_kind kind, const void *at) {
@@ -20,6 +21,8 @@ static wh_status find_kind(whi_buffer *buf, wh_mem_kind kind, const void *at) {
             buf->device = (int16_t)info.device;
         }
     }
+    if (buf->kind == WH_MEM_HOST)
+        return WH_OK;
     return whi_mem_ops_of((wh_mem_kind)buf->kind) ? WH_OK : WH_ENOTSUP;
 }
 
@@ -40,14 +43,24 @@ static wh_status lay_out(whi_buffer *buf, const wh_type *type) {
         return WH_OK;
     buf->signature = whi_signature_code(count, type);
     if (plan->normal.runs == 1 && (count == 1 || type->at.ub - type->at.lb == type->at.size)) {
-        buf->ptr = (char *)buf->ptr + plan->normal.start;
+        buf->start = plan->normal.start;
+        buf->ptr = (char *)buf->ptr + buf->start;
         return WH_OK;
     }
-    buf->typed = whi_malloc(sizeof(*buf->typed));
-    if (!buf->typed)
-        return WH_ENOMEM;
-    *buf->typed = (whi_typed){.type = wh_type_retain(whi_type_mutable(type)), .count = count};
+    buf->type = wh_type_retain(whi_type_mutable(type));
+    buf->count = count;
     return WH_OK;
+}
+
+// find_kernels finds out whether a layout on a device is kernels' to pack.
+static void find_kernels(whi_buffer *buf) {
+    int device;
+    if (!buf->type || buf->kind == WH_MEM_HOST)
+        return;
+    buf->by_kernels = whi_device_reaches((uintptr_t)buf->ptr, buf->count, buf->type,
+                                         whi_mem_ops_of((wh_mem_kind)buf->kind), &device);
+    if (buf->by_kernels)
+        buf->device = (int16_t)device;
 }
 
 wh_status whi_buffer_resolve_any(whi_buffer *buf, const void *ptr, uint64_t size, wh_mem_kind kind,
@@ -55,19 +68,23 @@ wh_status whi_buffer_resolve_any(whi_buffer *buf, const void *ptr, uint64_t size
     *buf = (whi_buffer){.ptr = (void *)(uintptr_t)ptr, .size = size, .device = (int16_t)device};
     wh_status st = type ? lay_out(buf, type) : WH_OK;
     if (st == WH_OK)
-        st = find_kind(buf, kind, (char *)buf->ptr + (type && buf->typed ? type->at.true_lb : 0));
+        // In whole numbers: of no elements there may be no memory.
+        st = find_kind(
+            buf, kind,
+            (void *)((uintptr_t)buf->ptr + (uintptr_t)(buf->type ? buf->type->at.true_lb : 0)));
+    if (st == WH_OK)
+        find_kernels(buf);
     if (st != WH_OK)
         whi_buffer_release(buf);
-    buf->direct = buf->kind == WH_MEM_HOST && !buf->typed;
+    buf->direct = buf->kind == WH_MEM_HOST && !buf->type;
     return st;
 }
 
 void whi_buffer_drop_layout(whi_buffer *buf) {
-    whi_typed *typed = buf->typed;
-    buf->typed = NULL;
-    wh_cursor_destroy(typed->cursor);
-    wh_type_release(whi_type_mutable(typed->type));
-    whi_free(typed);
+    wh_cursor_destroy(buf->cursor);
+    wh_type_release(whi_type_mutable(buf->type));
+    buf->cursor = NULL;
+    buf->type = NULL;
 }
 
 void whi_buffer_note(whi_buffer *buf, wh_status st, const char *what) {
@@ -90,12 +107,11 @@ static wh_status move_dense(const whi_buffer *buf, char *at, char *host, size_t 
 static wh_status move_runs(const whi_buffer *buf, uint64_t offset, char *host, size_t size,
                            bool read) {
     enum { BATCH = 64 };
-    const whi_typed *typed = buf->typed;
     while (size) {
         struct iovec runs[BATCH];
         int64_t count;
         size_t bytes;
-        wh_status st = wh_iov_bytes(buf->ptr, typed->count, typed->type, offset, size, runs, BATCH,
+        wh_status st = wh_iov_bytes(buf->ptr, buf->count, buf->type, offset, size, runs, BATCH,
                                     &count, &bytes);
         if (st != WH_OK)
             return st;
@@ -114,15 +130,46 @@ static wh_status move_runs(const whi_buffer *buf, uint64_t offset, char *host, s
 // move_once moves a part without regard to others.
 static wh_status move_once(const whi_buffer *buf, uint64_t offset, char *host, size_t size,
                            bool read) {
-    const whi_typed *typed = buf->typed;
     size_t moved;
-    if (!typed)
+    if (!buf->type)
         return move_dense(buf, (char *)buf->ptr + offset, host, size, read);
-    if (buf->kind != WH_MEM_HOST)
+    if (buf->kind != WH_MEM_HOST && !buf->by_kernels)
         return move_runs(buf, offset, host, size, read);
-    return read ? wh_pack(buf->ptr, typed->count, typed->type, offset, host, size, WH_PACK_CACHED,
+    if (buf->kind == WH_MEM_HOST && size == buf->size && size <= WHI_PACK_SMALL) {
+        whi_pack_small(buf->ptr, buf->count, buf->type, host, read ? WHI_PACK : WHI_UNPACK);
+        return WH_OK;
+    }
+    return read ? wh_pack(buf->ptr, buf->count, buf->type, offset, host, size, WH_PACK_CACHED,
                           &moved)
-                : wh_unpack(host, size, buf->ptr, typed->count, typed->type, offset, 0, &moved);
+                : wh_unpack(host, size, buf->ptr, buf->count, buf->type, offset, 0, &moved);
+}
+
+bool whi_buffer_coarse(const whi_buffer *buf) {
+    enum {
+        COARSE = 4096
+    };  // bytes of a run: copying them once more takes longer than naming them to the kernel
+    const whi_plan *plan;
+    if (buf->direct)
+        return true;
+    return buf->type && buf->kind == WH_MEM_HOST &&
+           whi_plan_get(buf->type, WHI_BYTES, &plan) == WH_OK &&
+           buf->type->at.size / plan->normal.runs >= COARSE;
+}
+
+uint64_t whi_buffer_runs(const whi_buffer *buf, uint64_t offset, uint64_t size, struct iovec *runs,
+                         unsigned max, unsigned *count) {
+    if (!buf->type) {
+        runs[0] = (struct iovec){.iov_base = (char *)buf->ptr + offset, .iov_len = size};
+        *count = 1;
+        return size;
+    }
+    int64_t listed = 0;
+    size_t bytes = 0;
+    if (wh_iov_bytes(buf->ptr, buf->count, buf->type, offset, size, runs, max, &listed, &bytes) !=
+        WH_OK)
+        listed = 0;
+    *count = (unsigned)listed;
+    return listed ? bytes : 0;
 }
 
 wh_status whi_buffer_read(const whi_buffer *buf, uint64_t offset, void *host, size_t size) {
@@ -135,10 +182,9 @@ wh_status whi_buffer_write(const whi_buffer *buf, uint64_t offset, const void *h
 
 // need_cursor makes the cursor of a layout in host memory, which sees its parts as one message.
 static wh_status need_cursor(whi_buffer *buf, unsigned flags) {
-    whi_typed *typed = buf->typed;
-    if (!typed || typed->cursor || buf->kind != WH_MEM_HOST)
+    if (!buf->type || buf->cursor || buf->kind != WH_MEM_HOST)
         return WH_OK;
-    return wh_cursor_create(buf->ptr, typed->count, typed->type, flags, &typed->cursor);
+    return wh_cursor_create(buf->ptr, buf->count, buf->type, flags, &buf->cursor);
 }
 
 wh_status whi_buffer_prepare(whi_buffer *buf) {
@@ -147,8 +193,8 @@ wh_status whi_buffer_prepare(whi_buffer *buf) {
 }
 
 void whi_buffer_finish(whi_buffer *buf) {
-    if (buf->typed && buf->typed->cursor)
-        buf->failed = buf->failed ? buf->failed : (int16_t)wh_cursor_flush(buf->typed->cursor);
+    if (buf->cursor)
+        buf->failed = buf->failed ? buf->failed : (int16_t)wh_cursor_flush(buf->cursor);
 }
 
 // The spans of what is not direct: `base` is the offset in the buffer.  A lane has promised the chunk by now, so that one which
@@ -158,9 +204,8 @@ static void read_part(void *ctx, uint64_t offset, void *host, size_t size) {
     wh_status st = buf->failed ? (wh_status)buf->failed : whi_buffer_prepare(buf);
     size_t moved;
     if (st == WH_OK)
-        st = buf->typed && buf->typed->cursor
-                 ? wh_cursor_pack(buf->typed->cursor, offset, host, size, &moved)
-                 : whi_buffer_read(buf, offset, host, size);
+        st = buf->cursor ? wh_cursor_pack(buf->cursor, offset, host, size, &moved)
+                         : whi_buffer_read(buf, offset, host, size);
     if (st != WH_OK)
         memset(host, 0, size);
     whi_buffer_note(buf, st, "read");
@@ -171,9 +216,8 @@ static void write_part(void *ctx, uint64_t offset, void *host, size_t size) {
     size_t moved;
     wh_status st = need_cursor(buf, 0);
     if (st == WH_OK)
-        st = buf->typed && buf->typed->cursor
-                 ? wh_cursor_unpack(buf->typed->cursor, offset, host, size, &moved)
-                 : whi_buffer_write(buf, offset, host, size);
+        st = buf->cursor ? wh_cursor_unpack(buf->cursor, offset, host, size, &moved)
+                         : whi_buffer_write(buf, offset, host, size);
     whi_buffer_note(buf, st, "written");
 }
 

@@ -49,6 +49,9 @@ static void add_counters(wh_counters *to, const wh_counters *from) {
     to->unexpected += from->unexpected;
     to->packed += from->packed;
     to->unpacked += from->unpacked;
+    to->device_sent += from->device_sent;
+    to->device_received += from->device_received;
+    to->bulk_lane += from->bulk_lane;
 }
 
 void whi_ep_add_counters(const wh_worker *worker, wh_counters *to) {
@@ -259,7 +262,13 @@ static wh_status endpoint_lanes_owned(const wh_endpoint *ep, char *text, size_t 
     }
     char over[160];
     ep->link->tx->ops->describe(ep->link->tx, over, sizeof(over));
-    snprintf(text, size, "%s (%s)", ep->link->tx->ops->name, over);
+    int used = snprintf(text, size, "%s (%s)", ep->link->tx->ops->name, over);
+    const whi_lane *bulk = whi_link_bulk(ep->link);
+    if (bulk && used > 0 && (size_t)used < size) {
+        bulk->ops->describe(bulk, over, sizeof(over));
+        snprintf(text + used, size - (size_t)used, "; large payloads: %s (%s)", bulk->ops->name,
+                 over);
+    }
     return WH_OK;
 }
 

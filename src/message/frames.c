@@ -82,6 +82,14 @@ void whi_frames_disown(wh_request *req) {
     whi_object_of(req)->allocator = NULL;
 }
 
+void whi_frames_release(wh_request *req) {
+    whi_object_own *own = whi_object_of(req);
+    for (size_t i = 0; i < own->frame_count; i++)
+        whi_buffer_release(&own->frames[i]);
+    if (own->frames != &own->frame)
+        whi_free(own->frames);
+}
+
 // ---- Watching the pool.
 
 static void watch(wh_worker *worker) {
@@ -129,7 +137,7 @@ static void *allocate_host(wh_worker *worker, size_t size) {
 // ---- Giving and freeing.
 
 static wh_status give_destination(wh_request *req, whi_object_frame *f, const whi_buffer *given) {
-    f->pub.data = given->ptr;
+    f->pub.data = whi_buffer_origin(given);
     f->pub.mem = (wh_mem_kind)given->kind;
     f->pub.device = given->device;
     f->origin = WHI_FRAME_GIVEN;

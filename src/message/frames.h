@@ -25,7 +25,7 @@ static inline bool whi_frames_asks(const whi_allocator *a, uint64_t size) {
 
 // whi_frames_given says whether a receive's user has given a destination for a frame.
 static inline bool whi_frames_given(const whi_buffer *destination) {
-    return destination->ptr || destination->typed;
+    return destination->ptr || destination->type;
 }
 
 // whi_frames_give gives a frame its memory: a destination, packed bytes where they lie, or an
@@ -42,6 +42,9 @@ static inline bool whi_frames_must_free(const whi_object_frame *f) {
 // whi_frames_disown.
 WH_CHECK wh_status whi_frames_own(wh_request *req, const wh_allocator *allocator);
 void whi_frames_disown(wh_request *req);
+
+// whi_frames_release ends the buffers that a request has of its user's frames.
+void whi_frames_release(wh_request *req);
 
 // whi_frames_init readies a worker's watch over the memory that the pool keeps; whi_frames_fini
 // ends it, also when it was never readied.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A received object: its making from a checked envelope, what its user may ask, and its end.
+// A received object: its making from an envelope, which is checked, what its user may ask, and its end.
 #include "message/object.h"
 
 #include <string.h>
@@ -11,13 +11,57 @@
 #include "message/endpoint.h"
 #include "message/frames.h"
 
+// What a checked envelope has said.
+typedef struct object_plan {
+    const void *bytes;  // the envelope
+    size_t size;
+    uint32_t count;  // of frames
+    uint64_t header_size;
+    uint64_t data;  // bytes of the frames that follow
+} object_plan;
+
+// check_envelope finds out what an envelope describes: everything is checked here, before it is used.  The bytes are
+// nobody's but ours: what lay in shared memory was copied before.
+static wh_status check_envelope(const void *bytes, size_t size, object_plan *plan) {
+    whi_envelope envelope;
+    if (size < sizeof(envelope))
+        return WH_EPROTOCOL;
+    memcpy(&envelope, bytes, sizeof(envelope));
+    uint32_t count = envelope.count_version >> 8;
+    if ((envelope.count_version & 0xff) != WHI_OBJECT_VERSION || count > WH_OBJECT_FRAMES_MAX ||
+        envelope.header_size > WH_OBJECT_HEADER_MAX)
+        return WH_EPROTOCOL;
+    uint64_t table = (uint64_t)count * sizeof(whi_wire_frame);
+    if (size - sizeof(envelope) < table || size - sizeof(envelope) - table < envelope.header_size)
+        return WH_EPROTOCOL;
+    const char *frames = (const char *)bytes + sizeof(envelope);
+    uint64_t left = size - sizeof(envelope) - table - envelope.header_size, data = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        whi_wire_frame frame;
+        memcpy(&frame, frames + i * sizeof(frame), sizeof(frame));
+        bool follows = frame.flags & WHI_FRAME_FOLLOWS;
+        if (frame.signature > UINT16_MAX || frame.kind == WH_MEM_AUTO ||
+            frame.kind >= WHI_MEM_KINDS || (!follows && frame.size > left) ||
+            (follows && !frame.size) || frame.size > UINT64_MAX / 2 - data)
+            return WH_EPROTOCOL;
+        if (follows)
+            data += frame.size;
+        else
+            left -= frame.size;
+    }
+    if (left)
+        return WH_EPROTOCOL;
+    *plan = (object_plan){bytes, size, count, envelope.header_size, data};
+    return WH_OK;
+}
+
 // own_size returns where the copy of an envelope begins: so that the header, behind the table, is at a multiple of 16.
 static size_t own_size(size_t frames) {
     size_t size = sizeof(wh_object) + frames * sizeof(whi_object_frame) + sizeof(whi_envelope);
     return ((size + 15) & ~(size_t)15) - sizeof(whi_envelope);
 }
 
-wh_status whi_object_new(const whi_object_plan *plan, wh_object **object) {
+static wh_status make(const object_plan *plan, wh_object **object) {
     enum { ZEROED_FIRST = 64 };
     size_t own = own_size(plan->count);
     wh_object *o = whi_malloc(own + plan->size);
@@ -48,6 +92,14 @@ wh_status whi_object_new(const whi_object_plan *plan, wh_object **object) {
     }
     *object = o;
     return WH_OK;
+}
+
+wh_status whi_object_read(const void *bytes, size_t size, bool announced, wh_object **object) {
+    object_plan plan;
+    wh_status st = check_envelope(bytes, size, &plan);
+    if (st == WH_OK && plan.data && !announced)
+        st = WH_EPROTOCOL;
+    return st == WH_OK ? make(&plan, object) : st;
 }
 
 const void *whi_object_envelope(const wh_object *object, size_t *size) {

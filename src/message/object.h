@@ -46,15 +46,6 @@ struct wh_object {
     whi_object_frame frames[];                // behind them a copy of the envelope
 };
 
-// What a checked envelope has said.
-typedef struct whi_object_plan {
-    const void *bytes;  // the envelope
-    size_t size;
-    uint32_t count;  // of frames
-    uint64_t header_size;
-    uint64_t data;  // bytes of the frames that follow
-} whi_object_plan;
-
 // whi_object_detach keeps an object whose receive has completed until its user has answered for all frames that an allocator
 // has put off, or the worker goes; it frees it at once if there is none.  whi_object_answer_detached takes such an answer.
 void whi_object_detach(wh_object *object, wh_worker *worker);
@@ -64,7 +55,8 @@ void whi_object_free_detached(wh_worker *worker);
 // whi_object_envelope returns the object's copy of its envelope.
 const void *whi_object_envelope(const wh_object *object, size_t *size);
 
-// whi_object_new makes the object, in one piece of memory.
-wh_status whi_object_new(const whi_object_plan *plan, wh_object **object);
+// whi_object_read makes the object of an envelope, in one piece of memory.  `announced` says whether frames may follow it.
+// WH_EPROTOCOL: the bytes are no envelope; WH_ENOMEM.
+wh_status whi_object_read(const void *bytes, size_t size, bool announced, wh_object **object);
 
 #endif

@@ -59,11 +59,18 @@ static wh_status order_frames(wh_request *req, const wh_op_opts *opts) {
     return kind == WH_MEM_HOST ? WH_OK : whi_behind_begin(req, kind, opts->stream);
 }
 
-static uint64_t frames_size(const wh_request *req) {
-    uint64_t size = 0;
-    for (size_t i = 0; i < whi_object_of(req)->frame_count; i++)
-        size += whi_object_of(req)->frames[i].size;
-    return size;
+// size_of returns the bytes of an object.  WH_EINVAL: more than a receiver takes, which a layout can say without having the
+// memory, when its elements lie over each other.
+static wh_status size_of(const wh_request *req, uint64_t header_size, uint64_t *size) {
+    const whi_object_own *own = whi_object_of(req);
+    uint64_t sum = header_size;
+    for (size_t i = 0; i < own->frame_count; i++) {
+        if (own->frames[i].size > INT64_MAX - sum)
+            return WH_EINVAL;
+        sum += own->frames[i].size;
+    }
+    *size = sum;
+    return WH_OK;
 }
 
 // packed_size returns the bytes of an object whose frames are all in host memory and packed; UINT64_MAX: one is not, or
@@ -153,7 +160,9 @@ wh_status wh_object_send(wh_endpoint *ep, const void *header, size_t header_size
     req->tag = tag;
     req->buf = whi_buffer_host(header, header_size);
     wh_status st = copy_frames(req, frames, count, opts);
-    req->result = (wh_result){.size = header_size + frames_size(req), .tag = tag};
+    req->result.tag = tag;
+    if (st == WH_OK)
+        st = size_of(req, header_size, &req->result.size);
     if (st == WH_OK && opts && opts->stream)
         st = order_frames(req, opts);
     if (st == WH_OK)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Objects on the wire, see objects.h and docs/wire.md.
+// Receiving objects, see objects.h and docs/wire.md.
 //
 // An object whose parts all fit travels like a small message.  Otherwise it is announced with its envelope (sizes and the
 // user's header and the small host frames); a frame that is large or on a device follows as a segment of
@@ -8,145 +8,15 @@
 // too large is fetched first, with a grant of its own.
 #include "message/objects.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/bytes.h"
-#include "base/log.h"
-#include "mem/mem.h"
 #include "message/behind.h"
+#include "message/bulk_lane.h"
 #include "message/frames.h"
 #include "message/object.h"
 #include "message/offer.h"
 #include "message/plain.h"
-#include "message/send.h"
-
-// Host frames up to PACKED_MAX ride in the envelope, less when there are so many that it would exceed PACKED_ALL: what a
-// receiver allocates for an envelope must be bounded.
-enum { PACKED_MAX = 4096, PACKED_ALL = 1 << 20 };
-
-// Sending.  req->buf is the user's header until whi_object_make_envelope, then the envelope, which the request owns.
-
-static bool follows(const wh_request *req, size_t index) {
-    const whi_buffer *frame = &whi_object_of(req)->frames[index];
-    if (whi_object_of(req)->packs_all)
-        return false;
-    size_t limit = PACKED_ALL / whi_object_of(req)->frame_count;
-    if (limit > PACKED_MAX)
-        limit = PACKED_MAX;
-    return frame->size && (frame->kind != WH_MEM_HOST || frame->size > limit);
-}
-
-static uint64_t data_size(const wh_request *req) {
-    uint64_t size = 0;
-    for (size_t i = 0; i < whi_object_of(req)->frame_count; i++)
-        if (follows(req, i))
-            size += whi_object_of(req)->frames[i].size;
-    return size;
-}
-
-static void next_segment(wh_request *req) {
-    do
-        req->segment++;
-    while (req->segment <= whi_object_of(req)->frame_count && !follows(req, req->segment - 1));
-    req->offset = 0;
-}
-
-static uint64_t envelope_size(const wh_request *req) {
-    uint64_t size = sizeof(whi_envelope) +
-                    whi_object_of(req)->frame_count * sizeof(whi_wire_frame) + req->buf.size;
-    for (size_t i = 0; i < whi_object_of(req)->frame_count; i++)
-        if (!follows(req, i))
-            size += whi_object_of(req)->frames[i].size;
-    return size;
-}
-
-// fits_one_record says whether the whole object does, as far as this side decides: it is then done without an answer of
-// the receiver's.
-static bool fits_one_record(const wh_request *req) {
-    uint64_t limit = req->worker->eager_max;
-    uint64_t size = sizeof(whi_envelope) +
-                    whi_object_of(req)->frame_count * sizeof(whi_wire_frame) + req->buf.size;
-    for (size_t i = 0; i < whi_object_of(req)->frame_count && size <= limit; i++) {
-        if (whi_object_of(req)->frames[i].kind != WH_MEM_HOST ||
-            whi_object_of(req)->frames[i].size > limit)
-            return false;
-        size += whi_object_of(req)->frames[i].size;
-    }
-    return size <= limit;
-}
-
-wh_status whi_object_make_envelope(wh_request *req) {
-    // Another thread cannot know whether there is credit for a record; where there is not, what is packed goes with the
-    // announcement.  The owner knows, and what it announces can be withdrawn without having moved.
-    whi_object_of(req)->packs_all = req->foreign && fits_one_record(req);
-    uint64_t size = envelope_size(req);
-    char *made = whi_malloc(size);
-    if (!made)
-        return WH_ENOMEM;
-    wh_status st = WH_OK;
-    size_t count = whi_object_of(req)->frame_count;
-    whi_envelope_writer w = whi_envelope_begin(made, count, req->buf.ptr, req->buf.size);
-    for (size_t i = 0; i < count; i++) {
-        const whi_buffer *buf = &whi_object_of(req)->frames[i];
-        bool later = follows(req, i);
-        char *at = w.at;
-        whi_envelope_frame(&w, buf->direct ? buf->ptr : NULL, buf->size, (wh_mem_kind)buf->kind,
-                           buf->signature, later);
-        if (!later && !buf->direct && st == WH_OK)
-            st = whi_buffer_read(buf, 0, at, buf->size);
-    }
-    req->buf = whi_buffer_host(made, size);
-    whi_object_of(req)->envelope_made = 1;
-    return st;
-}
-
-// Receiving.
-
-// check_envelope finds out what an envelope describes: everything is checked here, before it is used.  The bytes are
-// nobody's but ours: what lay in shared memory was copied before.
-static wh_status check_envelope(const void *bytes, size_t size, whi_object_plan *plan) {
-    whi_envelope envelope;
-    if (size < sizeof(envelope))
-        return WH_EPROTOCOL;
-    memcpy(&envelope, bytes, sizeof(envelope));
-    uint32_t count = envelope.count_version >> 8;
-    if ((envelope.count_version & 0xff) != WHI_OBJECT_VERSION || count > WH_OBJECT_FRAMES_MAX ||
-        envelope.header_size > WH_OBJECT_HEADER_MAX)
-        return WH_EPROTOCOL;
-    uint64_t table = (uint64_t)count * sizeof(whi_wire_frame);
-    if (size - sizeof(envelope) < table || size - sizeof(envelope) - table < envelope.header_size)
-        return WH_EPROTOCOL;
-    const char *frames = (const char *)bytes + sizeof(envelope);
-    uint64_t left = size - sizeof(envelope) - table - envelope.header_size, data = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        whi_wire_frame frame;
-        memcpy(&frame, frames + i * sizeof(frame), sizeof(frame));
-        bool follows = frame.flags & WHI_FRAME_FOLLOWS;
-        if (frame.signature > UINT16_MAX || frame.kind == WH_MEM_AUTO ||
-            frame.kind >= WHI_MEM_KINDS || (!follows && frame.size > left) ||
-            (follows && !frame.size) || frame.size > UINT64_MAX / 2 - data)
-            return WH_EPROTOCOL;
-        if (follows)
-            data += frame.size;
-        else
-            left -= frame.size;
-    }
-    if (left)
-        return WH_EPROTOCOL;
-    *plan = (whi_object_plan){bytes, size, count, envelope.header_size, data};
-    return WH_OK;
-}
-
-// read_envelope makes the object of an envelope.  `announced` says whether frames may follow it.
-static wh_status read_envelope(const void *bytes, size_t size, bool announced, wh_object **object) {
-    whi_object_plan plan;
-    wh_status st = check_envelope(bytes, size, &plan);
-    if (st == WH_OK && plan.data && !announced)
-        st = WH_EPROTOCOL;
-    return st == WH_OK ? whi_object_new(&plan, object) : st;
-}
 
 // given_of returns the destination that the user has given for a frame, or NULL.
 static whi_buffer *given_of(const wh_request *req, size_t index) {
@@ -223,7 +93,9 @@ static whi_message *put_back(const wh_request *req) {
             *words++ = object->frames[i].from;
     memcpy(record + begin, envelope, size);
     whi_hdr hdr = {.cls = WHI_CLASS_OBJECT,
-                   .flags = whole ? 0 : WHI_FLAG_ANNOUNCED | (offer ? WHI_FLAG_OFFERED : 0),
+                   .flags = whole ? 0
+                                  : WHI_FLAG_ANNOUNCED | (offer ? WHI_FLAG_OFFERED : 0) |
+                                        (req->bulk & WHI_BULK_WISHED ? WHI_FLAG_BULK_LANE : 0),
                    .size = (uint32_t)(begin + size),
                    .tag = object->tag,
                    .arg = size};
@@ -246,20 +118,39 @@ static void leave(wh_request *req, wh_status why) {
     whi_ep_release(ep);
 }
 
-// fetch takes the frames that follow out of the sender's memory, if they were offered and all places are the host's.
-static bool fetch(wh_request *req) {
+// places lists the frames that follow, if each has a place that can be read into.
+static unsigned places(const wh_request *req, whi_place found[WHI_OFFER_PIECES]) {
     wh_object *object = whi_object_of(req)->object;
-    whi_piece pieces[WHI_OFFER_PIECES];
     unsigned count = 0;
     for (size_t i = 0; i < object->count; i++) {
         const whi_object_frame *f = &object->frames[i];
         if (!f->follows)
             continue;
-        if (count == WHI_OFFER_PIECES || !buffer_of(req, object, i)->direct)
-            return false;
-        pieces[count++] = (whi_piece){f->from, f->pub.data, f->pub.size};
+        const whi_buffer *to = buffer_of(req, object, i);
+        if (count == WHI_OFFER_PIECES || !whi_buffer_coarse(to))
+            return 0;
+        found[count++] = (whi_place){f->from, to, f->pub.size};
     }
-    return whi_offer_fetch(req, pieces, count);
+    return count;
+}
+
+// fetched ends a receive whose frames are all here, or asks for them.
+static void fetched(wh_request *req, bool all) {
+    if (!all) {
+        whi_recv_grant(req, WHI_PART_DATA, whi_object_of(req)->object->data);
+        return;
+    }
+    whi_recv_answer(req->ep, req->send_id, WH_OK);
+    complete_object(req);
+}
+
+// receives_on_cuda says whether some frame that follows goes to CUDA memory.
+static bool receives_on_cuda(const wh_request *req) {
+    wh_object *object = whi_object_of(req)->object;
+    for (size_t i = 0; i < object->count; i++)
+        if (object->frames[i].follows && whi_bulk_is_cuda(buffer_of(req, object, i)))
+            return true;
+    return false;
 }
 
 // park leaves a receive until its user has given all memory, or a stream of the user's has come to it.
@@ -288,14 +179,12 @@ static void go_on(wh_request *req) {
             return;
         }
     }
-    if (!object->announced) {
+    if (!object->announced)
         complete_object(req);
-    } else if (!object->data || fetch(req)) {
-        whi_recv_answer(req->ep, req->send_id, WH_OK);
-        complete_object(req);
-    } else {
-        whi_recv_grant(req, WHI_PART_DATA, object->data);
-    }
+    else if (!object->data)
+        fetched(req, true);
+    else
+        whi_offer_fetch(req);
 }
 
 // give_all gives every frame its memory, or leaves it waiting for it.
@@ -381,10 +270,23 @@ wh_status wh_object_accept(wh_object *object, size_t index, void *data) {
     return WHI_OWNED(req->worker, object_accept_owned(req, object, index, data));
 }
 
+// takes_plain says whether the destinations that were given take what is in the object, by a copy: asked before the first is
+// written, since those of a receive that fails stay as they were.
+static bool takes_plain(const wh_request *req, const wh_object *object) {
+    for (size_t i = 0; i < object->count && i < whi_object_of(req)->frame_count; i++) {
+        const whi_object_frame *f = &object->frames[i];
+        const whi_buffer *given = given_of(req, i);
+        if (given &&
+            (!given->direct || given->size < f->pub.size || (given->signature && f->signature)))
+            return false;
+    }
+    return true;
+}
+
 // settle_plain gives every frame its memory and bytes when nobody has to be asked: packed frames of host memory, in the
 // object or in a destination that was given.  False: not so; what it has done will be done again.
 static bool settle_plain(wh_request *req, wh_object *object) {
-    if (object->data)
+    if (object->data || !takes_plain(req, object))
         return false;
     const whi_allocator *host = whi_frames_allocator(req, WH_MEM_HOST);
     for (size_t i = 0; i < object->count; i++) {
@@ -394,16 +296,13 @@ static bool settle_plain(wh_request *req, wh_object *object) {
             return false;
         f->pub.data = (void *)(uintptr_t)f->packed;
         f->origin = WHI_FRAME_INSIDE;
-        if (!given) {
-            if (whi_frames_asks(host, f->pub.size))
-                return false;
-            continue;
-        }
-        if (!given->direct || given->size < f->pub.size || (given->signature && f->signature))
+        if (given) {
+            whi_plain_copy(given->ptr, f->packed, f->pub.size);
+            f->pub.data = whi_buffer_origin(given);
+            f->origin = WHI_FRAME_GIVEN;
+        } else if (whi_frames_asks(host, f->pub.size)) {
             return false;
-        whi_plain_copy(given->ptr, f->packed, f->pub.size);
-        f->pub.data = given->ptr;
-        f->origin = WHI_FRAME_GIVEN;
+        }
     }
     return true;
 }
@@ -426,7 +325,7 @@ static wh_status take_envelope(wh_request *req, const whi_announce *announce, co
                                const void *bytes, size_t size) {
     wh_object *object = NULL;
     bool announced = req->part != 0 || req->send_id != 0;
-    wh_status st = read_envelope(bytes, size, announced, &object);
+    wh_status st = whi_object_read(bytes, size, announced, &object);
     if (st == WH_ENOMEM) {
         if (announced)
             whi_recv_answer(req->ep, req->send_id, WH_EREJECTED);
@@ -467,7 +366,7 @@ static wh_status arrived(wh_request *req, uint8_t flags, const whi_announce *ann
     if (announce->count)
         return WH_EPROTOCOL;  // of frames that nobody knows
     if (length < sizeof(whi_envelope) ||
-        length > sizeof(whi_envelope) + WH_OBJECT_HEADER_MAX + PACKED_ALL +
+        length > sizeof(whi_envelope) + WH_OBJECT_HEADER_MAX + WHI_PACKED_ALL +
                      (uint64_t)WH_OBJECT_FRAMES_MAX * sizeof(whi_wire_frame))
         return WH_EPROTOCOL;
     if (length > req->worker->ctx->config.object_head_max) {
@@ -538,6 +437,14 @@ static wh_status landed(wh_request *req, const whi_hdr *hdr) {
     return take_envelope(req, &bare, NULL, req->buf.ptr, req->buf.size);
 }
 
+static bool on_device(const wh_request *req) {
+    wh_object *object = whi_object_of(req)->object;
+    for (size_t i = 0; i < object->count; i++)
+        if (object->frames[i].follows && whi_buffer_device_run(buffer_of(req, object, i)))
+            return true;
+    return false;
+}
+
 // withdraw ends a receive early.  While allocators are asked, it is obeyed when all have answered.
 static void withdraw(wh_request *req, wh_status why) {
     if (req->stage == WHI_STAGE_ASKING)
@@ -556,9 +463,7 @@ static void drop(wh_request *req) {
         wh_object_free(own->object);
         own->object = NULL;
     }
-    // The envelope is the request's own, on both sides; what the user gave is in `frames`.
-    if (req->ops->receives || own->envelope_made)
-        whi_free(req->buf.ptr);
+    whi_free(req->buf.ptr);  // the envelope; what the user gave is in `frames`
     req->buf = whi_buffer_host(NULL, 0);
 }
 
@@ -567,11 +472,8 @@ static void fini(wh_request *req) {
     whi_object_own *own = whi_object_of(req);
     if (own->object || req->buf.ptr)
         drop(req);
-    for (size_t i = 0; i < own->frame_count; i++)
-        whi_buffer_release(&own->frames[i]);
-    if (own->frames != &own->frame)
-        whi_free(own->frames);
-    if (whi_object_of(req)->allocator)
+    whi_frames_release(req);
+    if (own->allocator)
         whi_frames_disown(req);
 }
 
@@ -593,90 +495,14 @@ const whi_req_ops whi_object_recv_ops = {.text = "object receive",
                                          .fini = fini,
                                          .sink = sink,
                                          .landed = landed,
+                                         .places = places,
+                                         .fetched = fetched,
+                                         .on_device = on_device,
                                          .arrived = arrived,
                                          .whole = is_whole,
                                          .unclaimed = unclaimed,
                                          .reset = drop,
+                                         .on_cuda = receives_on_cuda,
                                          .match = WHI_MATCH_OBJECT,
                                          .receives = true,
                                          .names_grant = true};
-
-// granted: the whole envelope, or all frames that follow it.
-static wh_status granted(const wh_request *req, const whi_hdr *hdr) {
-    uint64_t size = hdr->aux == WHI_PART_DATA ? data_size(req) : req->buf.size;
-    return hdr->aux <= WHI_PART_ENVELOPE && hdr->arg == size ? WH_OK : WH_EPROTOCOL;
-}
-
-static whi_buffer *source(const wh_request *req) {
-    return req->part == WHI_PART_DATA ? &whi_object_of(req)->frames[req->segment - 1]
-                                      : (whi_buffer *)(uintptr_t)&req->buf;
-}
-
-// pieces lists the frames that follow, if all are the host's.
-static unsigned pieces(const wh_request *req, uint64_t from[WHI_OFFER_PIECES]) {
-    const whi_object_own *own = whi_object_of(req);
-    unsigned count = 0;
-    for (size_t i = 0; i < own->frame_count; i++) {
-        if (!follows(req, i))
-            continue;
-        if (count == WHI_OFFER_PIECES || !own->frames[i].direct)
-            return 0;
-        from[count++] = (uint64_t)(uintptr_t)own->frames[i].ptr;
-    }
-    return count;
-}
-
-// moved: after the envelope the grant of the data is to come.
-static void moved(wh_request *req) {
-    if (req->part != WHI_PART_ENVELOPE) {
-        whi_req_complete(req, WH_OK);
-        return;
-    }
-    req->stage = WHI_STAGE_ANNOUNCED;
-    if (req->why)
-        whi_send_withdraw(req, req->why);
-}
-
-// laid_out counts the frames that are no single run of host memory.
-static size_t laid_out(const wh_request *req) {
-    size_t count = 0;
-    for (size_t i = 0; i < whi_object_of(req)->frame_count; i++)
-        count += !whi_object_of(req)->frames[i].direct;
-    return count;
-}
-
-// forget_signatures takes out of an envelope what a peer of an older version would not take.
-static void forget_signatures(const wh_request *req) {
-    char *table = (char *)req->buf.ptr + sizeof(whi_envelope);
-    for (size_t i = 0; i < whi_object_of(req)->frame_count; i++) {
-        char *at = table + i * sizeof(whi_wire_frame) + offsetof(whi_wire_frame, signature);
-        memset(at, 0, sizeof(((whi_wire_frame *)0)->signature));
-    }
-}
-
-// start knows the peer, which the thread that made the envelope may not.
-static wh_status start(wh_request *req) {
-    if (!(req->ep->link->peer.features & WHI_FEATURE_TYPES))
-        forget_signatures(req);
-    wh_status st = whi_send_start_message(req);
-    if (st == WH_OK || st == WH_PENDING)
-        req->ep->counters.packed += laid_out(req);
-    return st;
-}
-
-const whi_req_ops whi_object_send_ops = {.text = "object send",
-                                         .post = whi_send_post,
-                                         .start = start,
-                                         .withdraw = whi_send_withdraw,
-                                         .fini = fini,
-                                         .cls = WHI_CLASS_OBJECT,
-                                         .follows = data_size,
-                                         .pieces = pieces,
-                                         .granted = granted,
-                                         .source = source,
-                                         .next = next_segment,
-                                         .moved = moved,
-                                         .match = WHI_MATCH_NONE,
-                                         .holds_close = true,
-                                         .announces_buffer = true,
-                                         .whole_parts = true};

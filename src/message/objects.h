@@ -27,6 +27,10 @@ static inline whi_object_own *whi_object_of(const wh_request *req) {
 
 extern const whi_req_ops whi_object_send_ops, whi_object_recv_ops;
 
+// Host frames up to WHI_PACKED_MAX ride in the envelope, less when there are so many that it would exceed WHI_PACKED_ALL: what a
+// receiver allocates for an envelope must be bounded.
+enum { WHI_PACKED_MAX = 4096, WHI_PACKED_ALL = 1 << 20 };
+
 // An envelope that is being written: the next entry of its table, and the next packed byte.
 typedef struct whi_envelope_writer {
     char *table, *at;

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "message/bulk_lane.h"
 #include "message/endpoint.h"
 
 bool whi_offer_split(const whi_hdr *hdr, const void **payload, size_t *size,
@@ -68,10 +69,79 @@ uint64_t whi_offer_address(const void *offer, size_t piece) {
     return address;
 }
 
-bool whi_offer_fetch(wh_request *req, const whi_piece *pieces, unsigned count) {
+// cut finds the pieces of the next bytes behind `at`, at most a turn's, and returns how many bytes they are.
+static uint64_t cut(const whi_place *places, unsigned count, uint64_t at,
+                    whi_piece next[WHI_PART_PIECES], unsigned *next_count) {
+    struct iovec runs[WHI_PART_PIECES];
+    uint64_t size = 0;
+    unsigned n = 0;
+    for (unsigned i = 0; i < count && size < WHI_LANE_TURN && n < WHI_PART_PIECES; i++) {
+        uint64_t skip = at < places[i].size ? at : places[i].size;
+        uint64_t left = places[i].size - skip, from = places[i].from + skip;
+        at -= skip;
+        left = left < WHI_LANE_TURN - size ? left : WHI_LANE_TURN - size;
+        unsigned listed = 0;
+        if (left)
+            size += whi_buffer_runs(places[i].to, skip, left, runs, WHI_PART_PIECES - n, &listed);
+        for (unsigned k = 0; k < listed; k++) {
+            next[n++] = (whi_piece){from, runs[k].iov_base, runs[k].iov_len};
+            from += runs[k].iov_len;
+        }
+    }
+    *next_count = n;
+    return size;
+}
+
+// fetch_on reads the next bytes of a payload of which `offset` are here.
+static void fetch_on(wh_request *req) {
     whi_lane *lane = req->ep->link->rx;
-    return req->offer.ticket && lane->ops->fetch &&
-           lane->ops->fetch(lane, &req->offer, pieces, count, &req->since) == WH_OK;
+    whi_place all[WHI_OFFER_PIECES];
+    whi_piece next[WHI_PART_PIECES];
+    unsigned count = req->ops->places(req, all);
+    whi_part part = {.pieces = next, .at = req->offset};
+    for (unsigned i = 0; i < count; i++)
+        part.whole += all[i].size;
+    uint64_t size = cut(all, count, req->offset, next, &part.count);
+    wh_status st = size && lane->ops->fetch
+                       ? lane->ops->fetch(lane, &req->offer, &part, &req->since)
+                       : WH_EAGAIN;
+    req->offset += size;
+    if (st != WH_OK || req->offset == part.whole) {
+        req->ops->fetched(req, st == WH_OK);
+        return;
+    }
+    req->stage = WHI_STAGE_MOVING;
+    whi_list_push_back(&whi_messages_of(req->worker)->fetches, &req->queue_link);
+    req->worker->countdown = 0;  // which has the room look in each pass
+}
+
+// whole_of returns the bytes of a payload that could be read.
+static uint64_t whole_of(wh_request *req) {
+    whi_place all[WHI_OFFER_PIECES];
+    unsigned count = req->ops->places(req, all);
+    uint64_t size = 0;
+    for (unsigned i = 0; i < count; i++)
+        size += all[i].size;
+    return size;
+}
+
+void whi_offer_fetch(wh_request *req) {
+    req->offset = 0;
+    if (req->offer.ticket && !whi_bulk_takes(req, whole_of(req)))
+        fetch_on(req);
+    else
+        req->ops->fetched(req, false);
+}
+
+unsigned whi_offer_look(wh_worker *worker) {
+    whi_list *node = whi_list_pop_front(&whi_messages_of(worker)->fetches);
+    if (node)
+        fetch_on(whi_container_of(node, wh_request, queue_link));
+    return node != NULL;
+}
+
+bool whi_offer_busy(const wh_worker *worker) {
+    return !whi_list_empty(&whi_messages_of(worker)->fetches);
 }
 
 void whi_offer_came(wh_request *req, uint64_t size) {

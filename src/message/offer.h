@@ -34,8 +34,13 @@ void whi_offer_read(wh_request *req, const whi_announce *announce, const void *o
 // whi_offer_address returns the address of a piece.
 uint64_t whi_offer_address(const void *offer, size_t piece);
 
-// whi_offer_fetch takes it.  False: the payload has to be asked for.
-bool whi_offer_fetch(wh_request *req, const whi_piece *pieces, unsigned count);
+// whi_offer_fetch takes the offer that a receive has noted, unless the payload is to come by the bulk lane: `fetched` of its operations follows (request.h), within the call
+// if the payload is no longer than a turn, else a turn of each pass later.
+void whi_offer_fetch(wh_request *req);
+
+// What the room asks: a turn of the oldest fetch; whether there is one.
+unsigned whi_offer_look(wh_worker *worker);
+bool whi_offer_busy(const wh_worker *worker);
 
 // whi_offer_came says that `size` more bytes are here of a payload that was asked for instead.
 void whi_offer_came(wh_request *req, uint64_t size);

@@ -2,21 +2,18 @@
 //
 // Receiving, see recv.h.
 //
-// A message meets a receive when it arrives or when the receive is posted; both ways lead to the same two functions: one
-// for a payload that is here, one for a message that was only announced.  Lengths are compared here and nowhere
-// else: never more than the buffer holds is asked for or written.
+// A message meets a receive when it arrives or when the receive is posted.  What becomes of its payload then is in
+// recv_payload.c.
 #include "message/recv.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "mem/mem.h"
 #include "message/behind.h"
+#include "message/bulk_lane.h"
 #include "message/offer.h"
-#include "message/plain.h"
 #include "message/records.h"
-#include "net/copy.h"
 
 static int match_of(const wh_request *req) {
     assert(req->ops->match != WHI_MATCH_NONE);
@@ -53,205 +50,6 @@ static void unbind(wh_request *req) {
     whi_ep_release(ep);
 }
 
-void whi_recv_answer(wh_endpoint *ep, uint32_t send_id, wh_status status) {
-    if (!ep->link || ep->link->dead)
-        return;
-    whi_hdr hdr = {
-        .cls = WHI_CLASS_ACK, .ep = ep->number, .tag = send_id, .arg = (uint64_t)(int64_t)status};
-    whi_link_control(ep->link, &hdr, NULL);
-}
-
-static void count_received(wh_endpoint *ep, uint64_t size) {
-    ep->counters.received_messages++;
-    ep->counters.received_bytes += size;
-}
-
-// land_here copies a payload that is here into the receive's buffer and returns how the receive ends.
-static wh_status land_here(wh_request *req, uint64_t tag, const void *payload, uint64_t size) {
-    const whi_buffer *buf = &req->buf;
-    uint64_t fits = size < buf->size ? size : buf->size;
-    req->result.size = size;
-    req->result.tag = tag;
-    wh_status st = WH_OK;
-    if (buf->direct)
-        whi_plain_copy(buf->ptr, payload, fits);
-    else
-        st = whi_buffer_write(buf, 0, payload, fits);
-    if (st != WH_OK)
-        return st;
-    return size > buf->size ? WH_ETRUNCATED : WH_OK;
-}
-
-static void complete_landed(wh_request *req, wh_status st) {
-    req->ep->counters.unpacked += !req->buf.direct;
-    if (st == WH_OK)
-        whi_req_complete(req, WH_OK);
-    else if (st == WH_ETYPE)
-        whi_req_fail(req, st,
-                     "%s of tag 0x%llx: the message of %llu bytes holds other elements than the "
-                     "receive's type; give both sides the same, or one of them WH_OP_UNTYPED",
-                     whi_req_text(req), (unsigned long long)req->result.tag,
-                     (unsigned long long)req->result.size);
-    else if (st != WH_ETRUNCATED)
-        whi_req_fail(req, st, "%s: its memory cannot be written: %s", whi_req_text(req),
-                     wh_status_text(st));
-    else
-        whi_req_fail(req, st, "%s: the message has %llu bytes, the buffer %llu", whi_req_text(req),
-                     (unsigned long long)req->result.size, (unsigned long long)req->buf.size);
-}
-
-// land_kept does so with a payload that has waited for the caller's stream.
-static void land_kept(wh_request *req) {
-    wh_status st = whi_behind_state(req);
-    const whi_behind *behind = req->behind;
-    if (st == WH_PENDING)
-        whi_behind_await(req, land_kept);
-    else
-        complete_landed(req, st == WH_OK
-                                 ? land_here(req, req->result.tag, behind->kept, behind->kept_size)
-                                 : st);
-}
-
-// land ends a receive with a payload that is here, now or when the caller's stream has come to it.
-static void land(wh_request *req, uint64_t tag, const void *payload, uint64_t size) {
-    wh_status st = whi_behind_state(req);
-    if (st == WH_OK) {
-        complete_landed(req, land_here(req, tag, payload, size));
-        return;
-    }
-    req->result.size = size;
-    req->result.tag = tag;
-    void *kept = st == WH_PENDING ? whi_behind_keep(req, size) : NULL;
-    if (!kept) {
-        complete_landed(req, st == WH_PENDING ? WH_ENOMEM : st);
-        return;
-    }
-    if (size)
-        memcpy(kept, payload, size);
-    whi_behind_await(req, land_kept);
-}
-
-void whi_recv_grant(wh_request *req, int part, uint64_t accept) {
-    wh_endpoint *ep = req->ep;
-    whi_link *link = ep->link;
-    req->part = (uint8_t)part;
-    req->accept = accept;
-    req->moved = 0;
-    req->segment = 0;
-    if (accept && !req->grant_id &&
-        whi_idmap_put(&whi_messages_on(link)->grants, req, &req->grant_id) != WH_OK) {
-        whi_recv_answer(ep, req->send_id, WH_EREJECTED);
-        whi_req_fail(req, WH_ENOMEM, "%s: no memory to ask for the payload", whi_req_text(req));
-        return;
-    }
-    whi_hdr hdr = {.cls = WHI_CLASS_GRANT,
-                   .aux = (uint16_t)part,
-                   .ep = ep->number,
-                   .tag = req->send_id | (uint64_t)req->grant_id << 32,
-                   .arg = accept};
-    req->stage = WHI_STAGE_MOVING;
-    whi_link_control(link, &hdr, NULL);
-}
-
-static void ask_again(wh_request *req);
-
-// may_ask says whether a receive may ask for its payload.  One whose stream has not come to it asks later, so that what it would
-// get takes no place meanwhile.
-static bool may_ask(wh_request *req) {
-    wh_status st = whi_behind_state(req);
-    if (st == WH_OK)
-        return true;
-    if (st == WH_PENDING) {
-        whi_behind_await(req, ask_again);
-    } else {
-        whi_recv_answer(req->ep, req->send_id, WH_EREJECTED);
-        complete_landed(req, st);
-    }
-    return false;
-}
-
-// ask_for grants an announced tag message or the payload of an active one.
-static void ask_for(wh_request *req, uint64_t tag, uint32_t send_id, uint64_t length) {
-    wh_endpoint *ep = req->ep;
-    req->send_id = send_id;
-    req->length = length;
-    req->result.size = length;
-    req->result.tag = tag;
-    uint64_t accept = length < req->buf.size ? length : req->buf.size;
-    wh_status st = length > accept ? WH_ETRUNCATED : WH_OK;
-    if (accept && !may_ask(req))
-        return;
-    whi_piece piece = {.from = req->from, .to = req->buf.ptr, .size = accept};
-    if (accept && req->buf.direct && whi_offer_fetch(req, &piece, 1)) {
-        whi_recv_answer(ep, send_id, WH_OK);
-        count_received(ep, accept);
-        complete_landed(req, st);
-        return;
-    }
-    whi_recv_grant(req, WHI_PART_DATA, accept);
-    if (!accept && req->stage != WHI_STAGE_DONE) {
-        count_received(ep, 0);
-        complete_landed(req, st);
-    }
-}
-
-static void ask_again(wh_request *req) {
-    whi_req_go_on(req);
-    ask_for(req, req->result.tag, req->send_id, req->length);
-}
-
-wh_status whi_recv_sink(wh_request *req, const whi_hdr *hdr, whi_span *span) {
-    if (req->stage != WHI_STAGE_MOVING || hdr->seq || hdr->arg > req->accept ||
-        hdr->size > req->accept - hdr->arg)
-        return WH_EPROTOCOL;
-    *span = whi_buffer_sink(&req->buf, hdr->arg);
-    return WH_OK;
-}
-
-wh_status whi_recv_landed(wh_request *req, const whi_hdr *hdr) {
-    req->moved += hdr->size;
-    if (req->moved > req->accept)
-        return WH_EPROTOCOL;
-    whi_offer_came(req, hdr->size);
-    if (req->moved < req->accept) {
-        if (req->why && !req->disowned && req->ops->withdraw_moving)
-            (void)req->ops->withdraw_moving(req,
-                                            req->why);  // it was withdrawn while this chunk landed
-        return WH_OK;
-    }
-    if (req->disowned) {
-        whi_req_complete(req, req->why);
-        return WH_OK;
-    }
-    if (req->ops->receives)
-        count_received(req->ep, req->moved);
-    if (whi_behind_kept(req)) {
-        land_kept(req);
-        return WH_OK;
-    }
-    wh_status st = req->length > req->buf.size ? WH_ETRUNCATED : WH_OK;
-    whi_buffer_finish(&req->buf);
-    complete_landed(req, req->buf.failed ? (wh_status)req->buf.failed : st);
-    return WH_OK;
-}
-
-void whi_recv_offered(wh_request *req, const whi_announce *announce, const void *offer) {
-    whi_offer_read(req, announce, offer);
-    req->from = announce->count ? whi_offer_address(offer, 0) : 0;
-}
-
-bool whi_recv_clashes(const wh_request *req, uint16_t signature, uint64_t length) {
-    return whi_signature_clash(req->buf.signature, signature, length == req->buf.size);
-}
-
-// refuse_elements ends a receive whose message holds other elements than it expects.
-static void refuse_elements(wh_request *req, uint8_t flags, uint32_t send_id, uint64_t length) {
-    req->result.size = length;
-    if (flags & (WHI_FLAG_ANNOUNCED | WHI_FLAG_SYNC))
-        whi_recv_answer(req->ep, send_id, WH_EREJECTED);
-    complete_landed(req, WH_ETYPE);
-}
-
 // meet joins a pending receive and a message whose payload is here or announced.
 static wh_status meet(wh_request *req, wh_endpoint *ep, uint8_t flags, uint16_t signature,
                       uint64_t tag, uint64_t length, const whi_announce *announce,
@@ -262,44 +60,14 @@ static wh_status meet(wh_request *req, wh_endpoint *ep, uint8_t flags, uint16_t 
     if (flags & WHI_FLAG_ANNOUNCED)
         ep->rx_announced--;
     req->result.tag = tag;
+    req->bulk = flags & WHI_FLAG_BULK_LANE ? WHI_BULK_WISHED : 0;
     if (whi_recv_clashes(req, signature, length)) {
-        refuse_elements(req, flags, send_id, length);
+        whi_recv_refuse(req, flags, send_id, length);
         return WH_OK;
     }
     if ((flags & WHI_FLAG_SYNC) && !(flags & WHI_FLAG_ANNOUNCED))
         whi_recv_answer(ep, send_id, WH_OK);
     return req->ops->arrived(req, flags, announce, length, payload, size);
-}
-
-static wh_status tag_arrived(wh_request *req, uint8_t flags, const whi_announce *announce,
-                             uint64_t length, const void *payload, size_t size) {
-    if (flags & WHI_FLAG_ANNOUNCED) {
-        whi_recv_offered(req, announce, payload);
-        ask_for(req, req->result.tag, announce->send_id, length);
-        return WH_OK;
-    }
-    count_received(req->ep, size);
-    land(req, req->result.tag, payload, size);
-    return WH_OK;
-}
-
-void whi_recv_am(wh_request *req, uint8_t flags, uint16_t signature, uint32_t send_id,
-                 const void *payload, uint64_t size, uint64_t cost) {
-    wh_endpoint *ep = req->ep;
-    bool announced = flags & WHI_FLAG_ANNOUNCED;
-    if (announced)
-        ep->rx_announced--;
-    if (whi_recv_clashes(req, signature, size)) {
-        refuse_elements(req, flags, send_id, size);
-    } else if (announced) {
-        ask_for(req, 0, send_id, size);
-    } else {
-        if (flags & WHI_FLAG_SYNC)
-            whi_recv_answer(ep, send_id, WH_OK);
-        land(req, 0, payload, size);
-    }
-    if (!announced)
-        whi_ep_give_credit(ep, cost);
 }
 
 // note_ahead lists an announced message that was kept among those that may be prefetched.
@@ -443,11 +211,11 @@ void whi_recv_land_kept(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     req->result.tag = msg->tag;
     req->result.size = msg->size;
-    count_received(ep, msg->size);
+    whi_recv_count(ep, msg->size);
     if (whi_recv_clashes(req, msg->aux, msg->size))
-        complete_landed(req, WH_ETYPE);
+        whi_recv_finish(req, WH_ETYPE);
     else
-        land(req, msg->tag, payload_of(msg), msg->size);
+        whi_recv_land(req, msg->tag, payload_of(msg), msg->size);
     whi_recv_settle(msg);
 }
 
@@ -516,11 +284,11 @@ static wh_status take(wh_request *req, whi_message *msg) {
             // Ends inside the call, without becoming pending, unless another thread has made it.
             if (req->foreign)
                 whi_recv_bind(req, ep);
-            (void)land_here(req, msg->tag, payload_of(msg),
-                            msg->size);  // host memory that is large enough
+            (void)whi_recv_copy(req, msg->tag, payload_of(msg),
+                                msg->size);  // host memory that is large enough
             if (msg->flags & WHI_FLAG_SYNC)
                 whi_recv_answer(ep, msg->send_id, WH_OK);
-            count_received(ep, msg->size);
+            whi_recv_count(ep, msg->size);
             req->result.status = WH_OK;
             req->result.source = ep->user_gone ? NULL : ep;
             whi_recv_settle(msg);
@@ -569,6 +337,7 @@ void whi_recv_set_apart(wh_request *req) {
 }
 
 void whi_recv_regain(wh_request *req) {
+    whi_list_remove(&req->queue_link);  // it may be fetching
     if (req->awaits)
         whi_req_stop_awaiting(req);
     whi_behind_rest(req);
@@ -674,7 +443,9 @@ const whi_req_ops whi_tag_recv_ops = {.text = "tag receive",
                                       .withdraw = whi_recv_withdraw,
                                       .sink = whi_recv_sink,
                                       .landed = whi_recv_landed,
-                                      .arrived = tag_arrived,
+                                      .places = whi_recv_places,
+                                      .fetched = whi_recv_fetched,
+                                      .arrived = whi_recv_arrived,
                                       .match = WHI_MATCH_TAG,
                                       .receives = true,
                                       .names_grant = true,

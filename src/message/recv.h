@@ -65,6 +65,29 @@ void whi_recv_drop_taken(whi_message *msg);
 wh_status whi_recv_sink(wh_request *req, const whi_hdr *hdr, whi_span *span);
 wh_status whi_recv_landed(wh_request *req, const whi_hdr *hdr);
 
+// whi_recv_copy copies a payload that is here into the receive's buffer and returns how the receive ends; whi_recv_finish ends it
+// so.  whi_recv_land does both, now or when the caller's stream has come to it.
+wh_status whi_recv_copy(wh_request *req, uint64_t tag, const void *payload, uint64_t size);
+void whi_recv_finish(wh_request *req, wh_status st);
+void whi_recv_land(wh_request *req, uint64_t tag, const void *payload, uint64_t size);
+
+// whi_recv_refuse ends a receive whose message holds other elements than it expects.
+void whi_recv_refuse(wh_request *req, uint8_t flags, uint32_t send_id, uint64_t length);
+
+// whi_recv_count counts a message that was received.
+static inline void whi_recv_count(wh_endpoint *ep, uint64_t size) {
+    ep->counters.received_messages++;
+    ep->counters.received_bytes += size;
+}
+
+// whi_recv_arrived is `arrived` of tag messages.
+wh_status whi_recv_arrived(wh_request *req, uint8_t flags, const whi_announce *announce,
+                           uint64_t length, const void *payload, size_t size);
+
+// whi_recv_places and whi_recv_fetched are `places` and `fetched` of these.
+unsigned whi_recv_places(const wh_request *req, whi_place places[WHI_OFFER_PIECES]);
+void whi_recv_fetched(wh_request *req, bool all);
+
 // whi_recv_offered notes what was announced with an active message, before whi_recv_am.
 void whi_recv_offered(wh_request *req, const whi_announce *announce, const void *offer);
 

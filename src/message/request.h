@@ -52,8 +52,22 @@ typedef enum whi_req_fate {
     WHI_FATE_RETURNED,    // completes with the status `why`
 } whi_req_fate;
 
+// Whether device memory may go by offers (device_offer.h).
+enum {
+    WHI_DEVICE_STAGED,  // it may not
+    WHI_DEVICE_DIRECT,  // it may
+    WHI_DEVICE_OUT,  // it does: of a send, an offer waits for its answer; of a receive, one is being copied
+};
+
 enum { WHI_OFFER_PIECES = 32 };  // of one message, at most
 enum { WHI_MATCH_NONE = 0xff };  // `match` of what no message is matched with
+
+// Where a piece of an offered payload goes: from an address of the peer's to the beginning of a buffer.
+typedef struct whi_place {
+    uint64_t from;
+    const whi_buffer *to;
+    uint64_t size;
+} whi_place;
 
 // What the code that makes a kind of request does with it.  No other code knows of kinds: all it may ask is in this table.
 // Functions are optional unless said.  Owner's thread.
@@ -95,17 +109,29 @@ typedef struct whi_req_ops {
     // be read.  NULL: it is the buffer.
     unsigned (*pieces)(const wh_request *req, uint64_t from[WHI_OFFER_PIECES]);
 
+    // on_cuda says whether some part of what follows an announcement is one run of CUDA memory, at this end; NULL: it is the
+    // buffer.
+    bool (*on_cuda)(const wh_request *req);
+
     // Of payloads that are sent by chunks: granted checks a grant, and returns WH_EPROTOCOL for one that is not the peer's to
-    // give; source returns the part that is being moved, and next goes on to the one after it; moved follows when the lane
-    // has all that was granted.
+    // give; source returns the part that is being moved, next goes on to the one after it, and after returns the one after
+    // part *segment, whose number it becomes, or NULL; moved follows when the lane has all that was granted.
     wh_status (*granted)(const wh_request *req, const whi_hdr *hdr);
     whi_buffer *(*source)(const wh_request *req);
     void (*next)(wh_request *req);
+    whi_buffer *(*after)(const wh_request *req, uint32_t *segment);
     void (*moved)(wh_request *req);
 
     // Of payloads that are received by chunks: where one goes, and that it is there.
     wh_status (*sink)(wh_request *req, const whi_hdr *hdr, whi_span *span);
     wh_status (*landed)(wh_request *req, const whi_hdr *hdr);
+
+    // Of payloads that their receiver may fetch (offer.h): places lists where each piece of the offer goes; 0: it is not all
+    // memory into which others' is read.  fetched says that all is here, or that it has to be asked for.
+    unsigned (*places)(const wh_request *req, whi_place places[WHI_OFFER_PIECES]);
+    void (*fetched)(wh_request *req, bool all);
+    // on_device says whether a part of what is received goes to one run of device memory; NULL: what the buffer is.
+    bool (*on_device)(const wh_request *req);
 
     // lendable says whether a lane may be lent its memory, which a lane may keep for good when the peer dies; NULL: it may.
     bool (*lendable)(const wh_request *req);
@@ -131,7 +157,7 @@ typedef struct whi_req_ops {
     bool brief;             // needs nothing of what stands behind `accept` before it is granted
 } whi_req_ops;
 
-enum { WHI_REQ_OWN = 72 };
+enum { WHI_REQ_OWN = 88 };
 
 struct wh_request {
     // The order is that of use: a receive of a small message touches the first lines only.
@@ -146,7 +172,7 @@ struct wh_request {
         *ep;  // held until the request is freed; NULL for an any-source receive without a match
     whi_list op_link;  // in the endpoint's or worker's list of pending operations
     whi_list
-        queue_link;  // in a send queue, a matching bucket, the bulk list or the list of the completed
+        queue_link;  // in a send queue, a matching bucket, the bulk list, that of fetches, or that of the completed
     uint64_t tag, mask;
     uint64_t post_number;  // order among the receives of the worker
     whi_buffer buf;        // the payload; of an object: its header, then its envelope
@@ -166,9 +192,11 @@ struct wh_request {
         held;  // chunks of it that a lending lane has, and copies: not completed before they are back
     uint8_t disowned;     // an access that has no buffer any more: what comes for it is thrown away
     uint8_t grace;        // the peer's time to return it runs
+    uint8_t device;       // WHI_DEVICE_*
     uint32_t timeout_ms;  // 0: none
     uint32_t loan_id;     // names it to a lane that lends, while that has chunks of it
     wh_status why;        // status to complete with: ETIMEDOUT when the timer withdrew it
+    uint32_t offered;     // bytes that the offer is of that is out
     // Written by other threads while the owner works on the rest.  In a word of its own, since compilers read several
     // fields of one word by one load, and such a load would race with these.
     struct {
@@ -183,9 +211,10 @@ struct wh_request {
     uint64_t accept;   // bytes that were granted
     uint64_t moved;    // of those
     uint64_t serial;   // order of the bulk transfers of an endpoint
-    uint64_t offset;   // in the segment that is being moved
+    uint64_t offset;   // in the segment that is being moved; of a payload that is fetched
     uint64_t since;    // for the lane, when a payload that was offered was asked for instead
     uint32_t segment;
+    uint8_t bulk;  // WHI_BULK_*; set when its announcement is met, and when it is granted
     // What the code that has made it keeps with it.
     _Alignas(8) unsigned char own[WHI_REQ_OWN];
     // In the list of those whose handles other threads have released; of a transfer that we serve: in its memory's.

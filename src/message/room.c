@@ -7,11 +7,14 @@
 #include "link/dial.h"
 #include "message/am.h"
 #include "message/behind.h"
+#include "message/bulk_lane.h"
 #include "message/deliver.h"
+#include "message/device_offer.h"
 #include "message/endpoint.h"
 #include "message/frames.h"
 #include "message/long.h"
 #include "message/object_handler.h"
+#include "message/offer.h"
 #include "message/recv.h"
 #include "message/request.h"
 #include "message/send.h"
@@ -24,7 +27,8 @@ static const size_t message_sizes[WHI_MESSAGE_POOLS - 1] = {64, 512, 2048};
 
 static void made(whi_link *link) {
     whi_link_messages *on = whi_messages_on(link);
-    whi_list *lists[] = {&on->dirty_eps, &on->bulks, &on->ep_list, &on->filling};
+    whi_list *lists[] = {&on->dirty_eps, &on->bulks,   &on->beside,
+                         &on->ep_list,   &on->filling, &on->imports};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         whi_list_init(lists[i]);
     whi_idmap *maps[] = {&on->sends, &on->grants, &on->loans};
@@ -132,7 +136,16 @@ static const whi_lane_up lane_up = {.deliver = whi_deliver,
                                     .sent = whi_chunk_sent,
                                     .lost = whi_chunk_lost};
 
+static const whi_lane_up bulk_up = {.deliver = whi_chunk_not_one,
+                                    .sink = whi_chunk_sink_beside,
+                                    .landed = whi_chunk_landed_beside,
+                                    .sent = whi_chunk_sent,
+                                    .lost = whi_chunk_lost};
+
 static const whi_link_up link_up = {.lane_up = &lane_up,
+                                    .bulk_up = &bulk_up,
+                                    .send_bulk = whi_send_push_beside,
+                                    .bulk_lost = whi_bulk_lost,
                                     .made = made,
                                     .freed = freed,
                                     .send = send_out,
@@ -154,16 +167,22 @@ static void init_pools(whi_message_room *room, size_t eager_max) {
     }
 }
 
-static const whi_stage_up stage_up = {.unheld = whi_send_unheld, .stored = whi_chunk_stored};
+static const whi_stage_up stage_up = {.unheld = whi_send_unheld,
+                                      .ready = whi_bulk_list,
+                                      .stored = whi_chunk_stored,
+                                      .taken = whi_device_offer_passed};
+static const whi_device_up device_up = {
+    .took = whi_send_took, .stored = whi_chunk_stored, .dropped = whi_chunk_dropped};
 
 static wh_status init(wh_worker *worker) {
     whi_message_room *room = whi_messages_of(worker);
     whi_list *lists[] = {&room->endpoints, &room->any_source, &room->foreign_free,
-                         &room->foreign_aborts};
+                         &room->foreign_aborts, &room->fetches};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         whi_list_init(lists[i]);
     whi_behind_init(worker);
     whi_stage_init(worker, &stage_up);
+    whi_device_offer_init(worker, &device_up);
     whi_hash_init(&room->am_handlers);
     init_pools(room, worker->eager_max);
     worker->notify = whi_req_run_completed;
@@ -222,7 +241,15 @@ static void in_child(wh_worker *worker) {
 static unsigned look(wh_worker *worker) {
     whi_req_reap_foreign(worker);
     whi_object_handler_look(worker);
-    return whi_stage_look(worker) + whi_behind_look(worker);
+    return whi_offer_look(worker) + whi_stage_look(worker) + whi_behind_look(worker);
+}
+
+static bool busy(const wh_worker *worker) {
+    return whi_offer_busy(worker) || whi_behind_busy(worker);
+}
+
+static wh_status arm(wh_worker *worker) {
+    return whi_offer_busy(worker) ? WH_EBUSY : whi_behind_arm(worker);
 }
 
 static uint64_t next_look(const wh_worker *worker) {
@@ -278,6 +305,12 @@ static void dump(const wh_worker *worker, FILE *file) {
         fprintf(file, "  staging: %u chunks of %llu bytes, %llu payload chunks went without\n",
                 room->stage.count, (unsigned long long)room->stage.chunk_size,
                 (unsigned long long)room->stage.without);
+    wh_counters counters = worker->counters;
+    whi_ep_add_counters(worker, &counters);
+    if (counters.device_sent || counters.device_received)
+        fprintf(file, "  from device to device: %llu parts sent, %llu received\n",
+                (unsigned long long)counters.device_sent,
+                (unsigned long long)counters.device_received);
     if (!whi_list_empty(&room->any_source)) {
         fprintf(file, "  receives of no endpoint:\n");
         whi_req_dump_all(&room->any_source, file, "    ");
@@ -290,9 +323,9 @@ const whi_room whi_message_room_table = {.name = "message",
                                          .in_use = in_use,
                                          .in_child = in_child,
                                          .look = look,
-                                         .busy = whi_behind_busy,
+                                         .busy = busy,
                                          .asked = asked,
-                                         .arm = whi_behind_arm,
+                                         .arm = arm,
                                          .next_look = next_look,
                                          .close = close_all,
                                          .finish = finish,

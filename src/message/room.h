@@ -48,6 +48,11 @@ typedef struct whi_stage_room {
     uint64_t without;  // chunks of payloads that went without staging
 } whi_stage_room;
 
+// Device memory that goes by offers (device_offer.h).
+typedef struct whi_device_room {
+    const struct whi_device_up *up;
+} whi_device_room;
+
 // What handles the records of a class (deliver.h).
 typedef wh_status (*whi_ordered_fn)(wh_endpoint *ep, const whi_hdr *hdr, const void *payload);
 typedef wh_status (*whi_control_fn)(whi_link *link, const whi_hdr *hdr, const void *payload);
@@ -67,8 +72,9 @@ typedef struct whi_message_room {
     uint8_t *scratch;  // eager_max bytes and WHI_LONG_MAX, to put a payload together in
     uint8_t *arrived;  // eager_max bytes, for a private copy of a payload that has arrived
     whi_match match[WHI_MATCH_COUNT];
-    whi_list endpoints;   // all of them
-    whi_list any_source;  // receives of no endpoint: not matched, or in need of memory only
+    whi_list endpoints;  // all of them
+    // Operations of no endpoint: receives that have not matched, or are in need of memory only, and requests of layers.
+    whi_list any_source;
     whi_pool requests;
     whi_pool messages[WHI_MESSAGE_POOLS];
     whi_hash am_handlers;  // by id
@@ -77,8 +83,10 @@ typedef struct whi_message_room {
     whi_timer frames_timer;
     bool frames_used;  // since its last look
 
+    whi_list fetches;  // receives whose payloads are being fetched (offer.h), the next one first
     whi_behind_room behind;
     whi_stage_room stage;
+    whi_device_room device;
 
     void (*prefetch)(wh_endpoint *ep);  // what credit that is owed to the peer may be used for
 
@@ -111,12 +119,19 @@ static inline whi_message_room *whi_messages_of(const wh_worker *worker) {
     return (whi_message_room *)(uintptr_t)worker;
 }
 
+// How imports of one kind of handles have gone.
+typedef struct whi_imports {
+    bool done;   // one could be opened
+    bool never;  // none could, so that none is asked for any more
+} whi_imports;
+
 // What the room keeps with a link.
 typedef struct whi_link_messages {
     whi_link link;
     wh_endpoint *last_ep;  // of the last message
     whi_list dirty_eps;    // endpoints with something to send
     whi_list bulks;        // granted sends, one chunk each in turn
+    whi_list beside;       // those that go by the bulk lane
     whi_idmap sends;       // requests that the peer may name
     whi_idmap grants;
     whi_idmap loans;      // sends of which a lane that lends has chunks
@@ -125,7 +140,11 @@ typedef struct whi_link_messages {
     wh_request *landing;  // the receive that a chunk is being put into (not of a lane that lends)
     unsigned held;  // chunks that a lane that lends has in its hands, both ways; copies of staging
     whi_list filling;  // chunks of staging that a lane fills
-    whi_hash eps;      // by number
+    whi_list imports;  // mappings of the peer's device memory (import.h), the last used first
+    unsigned import_count;
+    whi_imports by_handle[2];  // of the driver's handles, and of descriptors
+    bool descriptors_never;    // the peer takes none of ours
+    whi_hash eps;              // by number
     whi_list ep_list;
     uint32_t next_number;
     uint32_t peer_number;  // the highest number that the peer has opened

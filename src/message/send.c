@@ -11,6 +11,7 @@
 
 #include "mem/mem.h"
 #include "message/behind.h"
+#include "message/bulk_lane.h"
 #include "message/long.h"
 #include "message/offer.h"
 #include "message/records.h"
@@ -116,7 +117,8 @@ static wh_status send_announcement(wh_request *req) {
         memcpy(scratch + begin, with, more);
     whi_hdr hdr = header_of(req);
     hdr.flags = WHI_FLAG_ANNOUNCED | (req->sync ? WHI_FLAG_SYNC : 0) |
-                (announce.count ? WHI_FLAG_OFFERED : 0);
+                (announce.count ? WHI_FLAG_OFFERED : 0) |
+                (whi_bulk_wishes(req) ? WHI_FLAG_BULK_LANE : 0);
     hdr.arg = req->buf.size;
     hdr.size = (uint32_t)(begin + more);
     st = whi_send_ordered(ep, &hdr, scratch);
@@ -274,9 +276,13 @@ static wh_status on_grant(whi_link *link, const whi_hdr *hdr, const void *payloa
     req->grant_id = (uint32_t)(hdr->tag >> 32);
     req->part = (uint8_t)hdr->aux;
     req->accept = hdr->arg;
+    req->device = hdr->flags & WHI_FLAG_TAKES_DEVICE ? WHI_DEVICE_DIRECT : WHI_DEVICE_STAGED;
     req->moved = 0;
     req->offset = 0;
     req->segment = 0;
+    wh_status by_bulk = whi_bulk_take_grant(req, hdr);
+    if (by_bulk == WH_EPROTOCOL)
+        return by_bulk;
     bool message = req->ops->cls != 0;  // else an access, which counts until it is answered
     if (hdr->aux == WHI_PART_DATA && message) {
         req->ep->announced--;
@@ -291,8 +297,11 @@ static wh_status on_grant(whi_link *link, const whi_hdr *hdr, const void *payloa
     req->stage = WHI_STAGE_MOVING;
     if (message)  // an access has one since it was announced
         req->serial = req->ep->bulk_serial++;
-    whi_list_push_back(&whi_messages_on(link)->bulks, &req->queue_link);
-    whi_link_mark(link);
+    req->ep->counters.bulk_lane += whi_bulk_granted(req);
+    if (by_bulk != WH_OK)
+        whi_bulk_fail(req, "the bulk lane was lost meanwhile");
+    else
+        whi_bulk_list(link, req);
     return WH_OK;
 }
 
@@ -326,10 +335,12 @@ static wh_status on_ack(whi_link *link, const whi_hdr *hdr, const void *payload)
     wh_request *req = whi_idmap_get(&whi_messages_on(link)->sends, (uint32_t)hdr->tag);
     if (!req)
         return WH_OK;
+    bool has_all = req->stage == WHI_STAGE_MOVING && whi_bulk_granted(req) &&
+                   req->moved == req->accept && req->fate != WHI_FATE_RETURNED;
     if (!req->ops->cls || req->ep->number != hdr->ep ||
-        (req->stage != WHI_STAGE_ANSWER && !awaits_word(req)))
+        (req->stage != WHI_STAGE_ANSWER && !has_all && !awaits_word(req)))
         return WH_EPROTOCOL;
-    if (req->stage != WHI_STAGE_ANSWER) {
+    if (req->stage != WHI_STAGE_ANSWER && !has_all) {
         req->ep->announced--;
         whi_ep_mark(req->ep);
     }

@@ -35,8 +35,15 @@ void whi_send_back(whi_link *link, wh_request *req);
 // whi_send_unheld does so when nothing holds it any more.
 void whi_send_unheld(whi_link *link, wh_request *req);
 
+// whi_send_took goes on with a send of which the peer has taken the next bytes by itself, at most so many; it was held, and in
+// no list.
+void whi_send_took(whi_link *link, wh_request *req, uint64_t most);
+
 // whi_send_push moves chunks of the granted sends, each in turn, and returns how many; with `rest_only` no more than
 // the rest of the chunk that the lane has announced.
 unsigned whi_send_push(whi_link *link, bool rest_only);
+
+// whi_send_push_beside does so with those that go by the bulk lane.
+unsigned whi_send_push_beside(whi_link *link);
 
 #endif

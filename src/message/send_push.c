@@ -4,9 +4,12 @@
 //
 // All that is granted on a link stands in its bulk list and moves a chunk in its turn; only a chunk that is not whole goes
 // on first.  A lane that lends reads host memory itself and says later that it is done: until then the request is held.
+#include <assert.h>
 #include <string.h>
 
 #include "message/behind.h"
+#include "message/bulk_lane.h"
+#include "message/device_offer.h"
 #include "message/send.h"
 #include "message/stage.h"
 
@@ -25,6 +28,8 @@ static void all_moved(wh_request *req) {
     whi_list_remove(&req->queue_link);
     if (req->held)
         return;  // the lane still reads it: whi_send_back
+    if (whi_bulk_granted(req) && req->fate == WHI_FATE_GOES_ON)
+        return;  // until the peer says that it has all
     if (req->fate == WHI_FATE_LAST_CHUNK) {
         // Its endpoint has ended; the link only waited for the chunk to be whole.
         whi_link *link = req->ep->link;
@@ -84,12 +89,19 @@ static void from_scratch(void *ctx, uint64_t offset, void *host, size_t size) {
     memcpy(host, (const char *)ctx + offset, size);
 }
 
+// lane_of returns the lane that the chunks of a send go by.
+static whi_lane *lane_of(const whi_link *link, const wh_request *req) {
+    return whi_bulk_granted(req) ? whi_link_bulk(link) : link->tx;
+}
+
 // source_of makes the source of the next chunk, and shortens `left` to what may go in it.  The end of device memory goes
 // when all of it was read: the receiver is done when it has all, and must not take zeros for the data.
 static wh_status source_of(whi_link *link, wh_request *req, whi_span *src, uint64_t *left) {
     enum { TAIL = WHI_EAGER_MIN };
     whi_buffer *buf = current(req);
     *src = whi_buffer_source(buf, req->offset);
+    if (whi_bulk_is_direct(link, lane_of(link, req), buf))
+        *src = (whi_span){.ptr = (char *)buf->ptr + req->offset, .kind = buf->kind};
     wh_status staged = src->ptr ? WH_OK : whi_stage_source(link, req, buf, src, left);
     if (src->ptr || staged != WH_OK)
         return staged;
@@ -115,9 +127,7 @@ static bool withdrawn(wh_request *req, wh_status st) {
 // stream_came puts a send among the others again, whose stream has come to it.
 static void stream_came(wh_request *req) {
     whi_req_go_on(req);
-    whi_link *link = req->ep->link;
-    whi_list_push_back(&whi_messages_on(link)->bulks, &req->queue_link);
-    whi_link_mark(link);
+    whi_bulk_list(req->ep->link, req);
 }
 
 // is_ready says whether a send's memory may be read.  If not, it was taken out of the list.
@@ -137,14 +147,19 @@ static wh_status push_one(whi_link *link, wh_request *req) {
         return WH_OK;
     whi_span src;
     uint64_t left = current_size(req) - req->offset;
+    if (whi_device_offer_make(link, req, current(req), left))
+        return WH_OK;  // the peer takes it, and the others go on
     wh_status st = source_of(link, req, &src, &left);
     if (st == WH_PENDING)
         return WH_OK;  // its first copy is under way, and the others go on
     if (st != WH_OK) {
+        assert(whi_messages_on(link)->mid !=
+               req);  // the lane would take another's bytes for the rest
         source_failed(req, st);
         return WH_OK;
     }
-    bool lends = link->tx->ops->lends;
+    whi_lane *lane = lane_of(link, req);
+    bool lends = lane->ops->lends, beside = whi_bulk_granted(req);
     if (lends && !req->loan_id) {
         wh_status named = whi_idmap_put(&whi_messages_on(link)->loans, req, &req->loan_id);
         if (named != WH_OK)
@@ -156,10 +171,11 @@ static wh_status push_one(whi_link *link, wh_request *req) {
                    .tag = req->loan_id,  // for us, when the lane gives the chunk back
                    .arg = req->offset};
     size_t moved = 0;
-    st = link->tx->ops->push(link->tx, &hdr, &src, left, &moved);
+    st = lane->ops->push(lane, &hdr, &src, left, &moved);
     if (st != WH_OK && st != WH_PENDING)
         return st;
-    whi_messages_on(link)->mid = st == WH_PENDING ? req : NULL;
+    if (!beside)
+        whi_messages_on(link)->mid = st == WH_PENDING ? req : NULL;
     whi_stage_pushed(req, moved, lends && src.ptr);
     req->offset += moved;
     req->moved += moved;
@@ -175,14 +191,46 @@ static wh_status push_one(whi_link *link, wh_request *req) {
         if (st == WH_OK) {
             // The others get their turn; a chunk that is not whole must go on first.
             whi_list_remove(&req->queue_link);
-            whi_list_push_back(&whi_messages_on(link)->bulks, &req->queue_link);
+            whi_list_push_back(beside ? &whi_messages_on(link)->beside
+                                      : &whi_messages_on(link)->bulks,
+                               &req->queue_link);
         }
     }
     return st;
 }
 
+void whi_send_took(whi_link *link, wh_request *req, uint64_t most) {
+    uint64_t left = current_size(req) - req->offset, moved = left < most ? left : most;
+    req->offset += moved;
+    req->moved += moved;
+    if (req->fate != WHI_FATE_GOES_ON || req->moved == req->accept) {
+        if (!req->held)
+            whi_send_unheld(link, req);
+        return;
+    }
+    if (req->offset == current_size(req) && req->ops->next)
+        req->ops->next(req);
+    whi_bulk_list(link, req);
+}
+
+enum { CHUNKS = 8 };  // per pass, so that receiving has its turn
+
+unsigned whi_send_push_beside(whi_link *link) {
+    whi_list *beside = &whi_messages_on(link)->beside;
+    unsigned count = 0;
+    while (count < CHUNKS && !link->dead && whi_link_bulk(link) && !whi_list_empty(beside)) {
+        wh_status st =
+            push_one(link, whi_container_of(whi_list_first(beside), wh_request, queue_link));
+        if (st == WH_ENOMEM || st == WH_ELIMIT)
+            whi_link_doom(link, st);
+        if (st != WH_OK)
+            break;  // no space; or the lane has failed, and says so in its next poll
+        count++;
+    }
+    return count;
+}
+
 unsigned whi_send_push(whi_link *link, bool rest_only) {
-    enum { CHUNKS = 8 };  // per pass, so that receiving has its turn
     unsigned count = 0;
     while (count < CHUNKS && !whi_list_empty(&whi_messages_on(link)->bulks) &&
            (whi_messages_on(link)->mid || !rest_only)) {

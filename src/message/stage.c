@@ -10,9 +10,9 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "message/behind.h"
 #include "message/endpoint.h"
+#include "type/on_device.h"
 
 enum {
     AHEAD = 4,               // chunks of one send: enough for the device, the lane and a late turn
@@ -78,33 +78,42 @@ static void put(wh_worker *worker, whi_stage_chunk *chunk) {
     whi_list_remove(&chunk->of_send);
     chunk->req = NULL;
     chunk->place = WHI_STAGE_FREE;
-    if (chunk->memory) {
-        whi_list_push_front(&room_of(worker)->free, &chunk->link);
-        return;
-    }
-    room_of(worker)->count--;
-    whi_free(chunk);
+    whi_list_push_front(&room_of(worker)->free, &chunk->link);
 }
 
 // ---- Copies.
 
-// submit begins the copy between a chunk and its place in its buffer.
-static wh_status submit(wh_worker *worker, whi_stage_chunk *chunk, whi_stage_place place) {
+// copy submits the copy between a chunk and its place in its buffer: of a layout, its kernel.
+static wh_status copy(const whi_stage_chunk *chunk, whi_stage_place place) {
     char *there = (char *)chunk->buf->ptr + chunk->offset;
-    bool reads = place == WHI_STAGE_READING;
-    wh_status st = chunk->ops->copy_async(
-        reads ? WHI_MEM_TO_HOST : WHI_MEM_FROM_HOST, reads ? chunk->memory : there,
-        reads ? there : chunk->memory, chunk->size, chunk->stream);
+    const whi_buffer *buf = chunk->buf;
+    if (buf->type)
+        return whi_device_part((uintptr_t)buf->ptr, buf->count, buf->type, (int64_t)chunk->offset,
+                               chunk->size, chunk->memory,
+                               place == WHI_STAGE_READING ? WHI_PACK : WHI_UNPACK, chunk->stream);
+    if (place == WHI_STAGE_READING)
+        return chunk->ops->copy_async(WHI_MEM_TO_HOST, chunk->memory, there, chunk->size,
+                                      chunk->stream);
+    if (place == WHI_STAGE_WRITING)
+        return chunk->ops->copy_async(WHI_MEM_FROM_HOST, there, chunk->memory, chunk->size,
+                                      chunk->stream);
+    return chunk->ops->copy_async(WHI_MEM_WITHIN, there, chunk->from, chunk->size, chunk->stream);
+}
+
+static whi_mem_direction direction_of(whi_stage_place place) {
+    return place == WHI_STAGE_READING   ? WHI_MEM_TO_HOST
+           : place == WHI_STAGE_WRITING ? WHI_MEM_FROM_HOST
+                                        : WHI_MEM_WITHIN;
+}
+
+// submit begins that copy.  On an error none is under way.
+static wh_status submit(wh_worker *worker, whi_stage_chunk *chunk, whi_stage_place place) {
+    wh_status st = copy(chunk, place);
     if (st != WH_OK)
         return st;
     st = chunk->ops->record(chunk->stream, &chunk->passed);
     if (st != WH_OK) {
-        whi_log(
-            WHI_ERROR, "E-MEM-08",
-            "a copy of %llu bytes was begun and cannot be followed; its host memory is not used "
-            "again",
-            (unsigned long long)chunk->size);
-        chunk->memory = NULL;
+        chunk->ops->staging->settle(direction_of(place));  // nothing else tells when it has passed
         return st;
     }
     chunk->place = place;
@@ -137,8 +146,7 @@ static void was_read(whi_stage_chunk *chunk, wh_status st) {
     chunk->failed = st;
     if (staged->waits && current_of(req) == chunk && req->fate == WHI_FATE_GOES_ON) {
         staged->waits = false;
-        whi_list_push_back(&whi_messages_on(link)->bulks, &req->queue_link);
-        whi_link_mark(link);
+        room_of(req->worker)->up->ready(link, req);
     }
     whi_messages_on(link)->held--;
     if (--req->held == 0)
@@ -154,6 +162,12 @@ static void was_written(wh_worker *worker, whi_stage_chunk *chunk, wh_status st)
     room_of(worker)->up->stored(link, req, &hdr);
 }
 
+static void was_taken(wh_worker *worker, whi_stage_chunk *chunk, wh_status st) {
+    whi_stage_chunk passed = *chunk;
+    whi_free(chunk);
+    room_of(worker)->up->taken(&passed, st);
+}
+
 // finish does what follows a copy that has passed.
 static void finish(wh_worker *worker, whi_stage_chunk *chunk, wh_status st) {
     whi_list_remove(&chunk->link);
@@ -161,6 +175,8 @@ static void finish(wh_worker *worker, whi_stage_chunk *chunk, wh_status st) {
     whi_behind_wake(worker);
     if (chunk->place == WHI_STAGE_READING)
         was_read(chunk, st);
+    else if (chunk->place == WHI_STAGE_TAKING)
+        was_taken(worker, chunk, st);
     else
         was_written(worker, chunk, st);
 }
@@ -244,24 +260,43 @@ static uint64_t piece_of(const whi_stage_room *room, uint64_t size) {
     return piece < room->chunk_size ? piece : room->chunk_size;
 }
 
+// find_part goes on to the next part of the payload that is staged, when all of one is.  What is not staged and short is
+// passed over: a chunk that is filled behind it soon has its turn.
+static bool find_part(const wh_request *req, whi_staged *staged) {
+    while (staged->submitted == staged->end) {
+        uint32_t segment = staged->segment;
+        whi_buffer *next = req->ops->after ? req->ops->after(req, &segment) : NULL;
+        bool stages = next && whi_buffer_stages(next);
+        if (!next || next->failed || (!stages && next->size > room_of(req->worker)->chunk_size))
+            return false;
+        staged->buf = next;
+        staged->segment = segment;
+        staged->submitted = 0;
+        staged->end = stages ? next->size : 0;
+    }
+    return true;
+}
+
 // read_ahead begins to fill chunks with what comes next.
-static wh_status read_ahead(whi_link *link, wh_request *req, whi_buffer *buf, uint64_t end) {
+static wh_status read_ahead(whi_link *link, wh_request *req) {
     whi_staged *staged = req->staged;
     wh_worker *worker = req->worker;
-    while (staged->ahead < AHEAD && staged->submitted < end) {
-        whi_stage_chunk *chunk = take(worker, buf, WHI_MEM_TO_HOST);
+    while (staged->ahead < AHEAD && find_part(req, staged)) {
+        whi_stage_chunk *chunk = take(worker, staged->buf, WHI_MEM_TO_HOST);
         if (!chunk)
             return WH_OK;
-        uint64_t left = end - staged->submitted, piece = piece_of(room_of(worker), buf->size);
+        uint64_t left = staged->end - staged->submitted;
+        uint64_t piece = piece_of(room_of(worker), req->accept);
         chunk->req = req;
         chunk->net = link;
-        chunk->buf = buf;
-        chunk->segment = req->segment;
+        chunk->buf = staged->buf;
+        chunk->segment = staged->segment;
         chunk->offset = staged->submitted;
         chunk->size = left < piece ? left : piece;
         wh_status st = submit(worker, chunk, WHI_STAGE_READING);
         if (st != WH_OK) {
             put(worker, chunk);
+            whi_buffer_note(staged->buf, st, "read");
             return st;
         }
         hold(chunk);
@@ -272,29 +307,32 @@ static wh_status read_ahead(whi_link *link, wh_request *req, whi_buffer *buf, ui
     return WH_OK;
 }
 
-static wh_status cannot_read(wh_request *req, whi_buffer *buf, wh_status st) {
-    whi_buffer_note(buf, st, "read");
-    whi_stage_settle(req->worker, req, NULL, NULL);
-    return st;
-}
-
 wh_status whi_stage_source(whi_link *link, wh_request *req, whi_buffer *buf, whi_span *src,
                            uint64_t *left) {
     if (!whi_buffer_stages(buf) || buf->failed || need_staged(req) != WH_OK)
         return WH_OK;
     whi_staged *staged = req->staged;
-    if (!staged->ahead && whi_messages_on(link)->mid == req)
+    bool within = whi_messages_on(link)->mid == req;  // a chunk of which the lane has a part
+    if (!staged->ahead && within)
         return WH_OK;  // the rest of what was begun without, for which the lane waits
-    if (!staged->ahead)
+    if (!staged->ahead) {
+        staged->buf = buf;
+        staged->segment = req->segment;
         staged->submitted = req->offset;
-    // One whose endpoint has ended sends the rest of a chunk only, which is here.
-    wh_status st =
-        req->fate == WHI_FATE_GOES_ON ? read_ahead(link, req, buf, req->offset + *left) : WH_OK;
+        staged->end = req->offset + *left;
+    }
+    // One whose endpoint has ended sends the rest of a chunk only, which is here.  And what fails here ends the send, which
+    // must not be while the lane waits for the rest of a chunk.
+    wh_status st = req->fate == WHI_FATE_GOES_ON && !within ? read_ahead(link, req) : WH_OK;
     whi_stage_chunk *chunk = current_of(req);
-    if (st == WH_OK && chunk)
+    if (st == WH_OK && chunk) {
         st = chunk->failed;
-    if (st != WH_OK)
-        return cannot_read(req, buf, st);
+        whi_buffer_note(buf, st, "read");
+    }
+    if (st != WH_OK) {
+        whi_stage_settle(req->worker, req, NULL, NULL);
+        return st;
+    }
     if (!chunk) {
         room_of(req->worker)->without++;
         return WH_OK;  // there is none free: it goes as if there were no staging
@@ -361,7 +399,7 @@ bool whi_stage_out(const whi_link *link, const whi_hdr *hdr) {
 }
 
 bool whi_stage_sink(whi_link *link, wh_request *req, whi_buffer *buf, uint64_t offset,
-                    const whi_hdr *hdr, whi_span *span) {
+                    const whi_hdr *hdr, bool lends, whi_span *span) {
     wh_worker *worker = req->worker;
     whi_stage_chunk *chunk =
         hdr->size <= room_of(worker)->chunk_size ? take(worker, buf, WHI_MEM_FROM_HOST) : NULL;
@@ -376,6 +414,7 @@ bool whi_stage_sink(whi_link *link, wh_request *req, whi_buffer *buf, uint64_t o
     chunk->offset = offset;
     chunk->size = hdr->size;
     chunk->place = WHI_STAGE_FILLING;
+    chunk->given_back = lends;
     whi_list_push_back(&whi_messages_on(link)->filling, &chunk->link);
     *span = (whi_span){.ptr = chunk->memory};
     return true;
@@ -387,10 +426,11 @@ bool whi_stage_filled(whi_link *link, const whi_hdr *hdr) {
         return false;
     wh_worker *worker = link->worker;
     whi_list_remove(&chunk->link);
-    bool wanted = chunk->req->fate != WHI_FATE_RETURNED && !chunk->buf->failed;
-    wh_status st = wanted ? submit(worker, chunk, WHI_STAGE_WRITING) : WH_ECANCELLED;
-    if (st != WH_OK)
-        was_written(worker, chunk, wanted ? st : WH_OK);
+    // What a lane gives back after the end of its link would be a copy that nobody waits for.
+    bool wanted = chunk->req->fate != WHI_FATE_RETURNED;
+    wh_status st = wanted ? submit(worker, chunk, WHI_STAGE_WRITING) : WH_OK;
+    if (!wanted || st != WH_OK)
+        was_written(worker, chunk, st);
     return true;
 }
 
@@ -401,9 +441,35 @@ bool whi_stage_unfilled(whi_link *link, const whi_hdr *hdr) {
     return chunk;
 }
 
+// ---- What a receive takes from its sender's device memory.
+
+wh_status whi_stage_take(wh_worker *worker, const whi_stage_chunk *like) {
+    whi_stage_chunk *chunk = whi_memdup(like, sizeof(*like));
+    if (!chunk)
+        return WH_ENOMEM;
+    chunk->ops = whi_mem_ops_of((wh_mem_kind)like->buf->kind);
+    chunk->passed = (whi_mem_event){.ops = NULL};
+    whi_list_init(&chunk->link);
+    whi_list_init(&chunk->of_send);
+    wh_status st =
+        chunk->ops && chunk->ops->staging
+            ? chunk->ops->staging->stream(like->buf->device, WHI_MEM_WITHIN, &chunk->stream)
+            : WH_ENOTSUP;
+    if (st == WH_OK)
+        st = submit(worker, chunk, WHI_STAGE_TAKING);
+    if (st == WH_OK)
+        hold(chunk);
+    else
+        whi_free(chunk);
+    return st;
+}
+
 const whi_hdr *whi_stage_first_out(const whi_link *link) {
-    whi_list *node = whi_list_first(&whi_messages_on(link)->filling);
-    return node ? &chunk_of(node)->hdr : NULL;
+    whi_list_foreach(node, &whi_messages_on(link)->filling) {
+        if (!chunk_of(node)->given_back)
+            return &chunk_of(node)->hdr;
+    }
+    return NULL;
 }
 
 // ---- The room.

@@ -22,6 +22,7 @@ typedef enum whi_stage_place {
     WHI_STAGE_READY,    // of a send: for the lane, or with a lane that lends
     WHI_STAGE_FILLING,  // of a receive: with the lane
     WHI_STAGE_WRITING,  // of a receive: the device copies out of it
+    WHI_STAGE_TAKING,   // of a receive, without host memory: the device copies from the sender's
 } whi_stage_place;
 
 typedef struct whi_stage_chunk {
@@ -37,18 +38,26 @@ typedef struct whi_stage_chunk {
     whi_link *net;
     whi_buffer *buf;
     whi_hdr hdr;            // of a receive
+    bool given_back;        // of a receive: its lane says so when it will not fill it
     uint64_t offset, size;  // in the buffer
     uint32_t segment;       // of a send
     unsigned lent;          // how many times a lane has it
     wh_status failed;       // of a copy for a send
+    // Of what is taken: where it is, whose mapping that is in, or NULL, and what the sender calls it.
+    const void *from;
+    struct whi_import *import;
+    uint32_t offer_id;
 } whi_stage_chunk;
 
 // What a send has of staging.
 typedef struct whi_staged {
-    whi_list chunks;     // in the order of the payload
-    unsigned ahead;      // chunks that the lane has not got whole
-    uint64_t submitted;  // up to where, in the current part
-    bool waits;          // for its first chunk; it is in no list of the link's
+    whi_list chunks;  // in the order of the payload
+    unsigned ahead;   // chunks that the lane has not got whole
+    bool waits;       // for its first chunk; it is in no list of the link's
+    // Up to where chunks are filled: so far in a part of the payload that ends there.
+    whi_buffer *buf;
+    uint32_t segment;
+    uint64_t submitted, end;
 } whi_staged;
 
 // whi_stage_source makes the source of a send's next bytes, of which `left` remain in the part of the payload that is `buf`.
@@ -70,9 +79,9 @@ static inline void whi_stage_end(wh_request *req) {
 }
 
 // whi_stage_sink makes the sink of a receive's chunk that goes to `offset` of `buf`, and says whether it could.  The chunk
-// holds the request until it was stored (`stored` below).
+// holds the request until it was stored (`stored` below).  `lends`: its lane gives each one back, filled or not.
 bool whi_stage_sink(whi_link *link, wh_request *req, whi_buffer *buf, uint64_t offset,
-                    const whi_hdr *hdr, whi_span *span);
+                    const whi_hdr *hdr, bool lends, whi_span *span);
 
 // whi_stage_filled has the chunk stored that a lane has filled; whi_stage_unfilled frees one that a lane will not fill.  False:
 // it is not a staged one.  whi_stage_out says whether one of this name is with a lane.
@@ -80,17 +89,24 @@ bool whi_stage_filled(whi_link *link, const whi_hdr *hdr);
 bool whi_stage_unfilled(whi_link *link, const whi_hdr *hdr);
 bool whi_stage_out(const whi_link *link, const whi_hdr *hdr);
 
+// whi_stage_take begins to copy what a receive takes from its sender's device memory: `like` says from where to where, and
+// of what.  It holds the receive until the copy has passed (`taken` below).
+WH_CHECK wh_status whi_stage_take(wh_worker *worker, const whi_stage_chunk *like);
+
 // whi_stage_settle waits for all copies under way of a request, an endpoint or a link, and does what follows; NULL: any.
 void whi_stage_settle(wh_worker *worker, const wh_request *req, const wh_endpoint *ep,
                       const whi_link *link);
 
-// whi_stage_first_out returns the name of a chunk that the lane of a link is to fill, or NULL.
+// whi_stage_first_out returns the name of a chunk that a lane of a link is to fill and does not give back, or NULL.
 const whi_hdr *whi_stage_first_out(const whi_link *link);
 
-// What follows copies: the last that held a send has passed; a receive's chunk is in its memory.
+// What follows copies: the last that held a send has passed; a send that waited has bytes for its lane; a receive's chunk is in
+// its memory; what was taken has passed, with what status.
 typedef struct whi_stage_up {
     void (*unheld)(whi_link *link, wh_request *req);
+    void (*ready)(whi_link *link, wh_request *req);
     void (*stored)(whi_link *link, wh_request *req, const whi_hdr *hdr);
+    void (*taken)(const whi_stage_chunk *chunk, wh_status st);
 } whi_stage_up;
 
 // What the room asks.

@@ -99,16 +99,21 @@ wh_status wh_tag_recv(wh_endpoint *ep, void *buf, size_t size, uint64_t tag, uin
     if (!ep || whi_req_no_buffer(buf, size, opts))
         return WH_EINVAL;
     whi_buffer buffer;
-    wh_status st = whi_req_buffer(&buffer, buf, size, opts);
+    bool plain = whi_plain_memory(opts);
+    wh_status st = plain ? WH_OK : whi_req_buffer(&buffer, buf, size, opts);
     if (__builtin_expect(st != WH_OK, 0))
         return st;
     wh_request *req = NULL;
-    if (!whi_behind_asked(&buffer, opts))
+    if (plain || !whi_behind_asked(&buffer, opts))
         req = whi_plain_post(ep, &whi_tag_recv_ops, WHI_MATCH_TAG, true, tag, mask, opts, out);
     if (__builtin_expect(!req, 0))
-        return recv_into(ep->worker, ep, &buffer, tag, mask, opts, out);
-    req->buf = buffer;
-    req->length = buffer.size;
+        return plain ? recv(ep->worker, ep, buf, size, tag, mask, opts, out)
+                     : recv_into(ep->worker, ep, &buffer, tag, mask, opts, out);
+    if (plain)
+        whi_buffer_set_host(&req->buf, buf, size);
+    else
+        req->buf = buffer;
+    req->length = req->buf.size;
     if (out)
         *out = req;
     return WH_PENDING;

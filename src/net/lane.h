@@ -53,7 +53,7 @@ enum {
     WHI_LANE_LOOP = 1 << 3,
 };
 
-// The bytes of a payload: host memory at `ptr`, or, when `ptr` is NULL, a function that moves any part of
+// The bytes of a payload: memory at `ptr`, or, when `ptr` is NULL, a function that moves any part of
 // it to (source) or from (sink) host memory.  `move` is called with any split, in any order, each byte once.
 typedef struct whi_span {
     void *ptr;
@@ -77,6 +77,18 @@ typedef struct whi_piece {
     void *to;
     uint64_t size;
 } whi_piece;
+
+// The next bytes of a payload that is fetched: all of it, or a part.
+typedef struct whi_part {
+    const whi_piece *pieces;
+    unsigned count;
+    uint64_t at, whole;  // bytes of the payload before them, and in all
+} whi_part;
+enum { WHI_PART_PIECES = 256 };  // at most: as many as a turn has in layouts of blocks of 4 KiB
+
+// Bytes of payload after which others have their turn: long enough that a pass costs nothing beside them, and over in a
+// fraction of a millisecond where the memory is warm.
+enum { WHI_LANE_TURN = 1 << 20 };
 
 // What the owner of a lane (the link) offers to it.
 typedef struct whi_lane_up {
@@ -175,8 +187,9 @@ typedef struct whi_lane_ops {
     wh_status (*push)(whi_lane *lane, const whi_hdr *hdr, const whi_span *src, uint64_t size,
                       size_t *moved);
 
-    // poll delivers up to `budget` records and moves what it can; it returns how many events that were
-    // (space that came back for a waiting sender counts), or a negative wh_status when the lane has failed.
+    // poll delivers up to `budget` records and moves what it can, but ends when it has moved WHI_LANE_TURN bytes of
+    // payloads; it returns how many events that were (space that came back for a waiting sender counts), or a negative
+    // wh_status when the lane has failed.
     int (*poll)(whi_lane *lane, int budget);
 
     // arm asks the peer to ring when it sends a record and, with `want_space`, when it makes space; the owner then issues
@@ -194,10 +207,11 @@ typedef struct whi_lane_ops {
     // revoke ends an offer of this side.  True: the peer has not taken it and never will, whatever it reads from now on.
     // False: it has taken it, the payload is with the peer.
     bool (*revoke)(whi_lane *lane, const whi_offer *offer);
-    // fetch takes an offer of the peer's.  WH_OK: the pieces are here, and the offer is taken.  WH_EAGAIN: let the peer
-    // send chunks, because that is faster, or all that can be done; the places hold anything.  *since is for `came`.
-    wh_status (*fetch)(whi_lane *lane, const whi_offer *offer, const whi_piece *pieces,
-                       unsigned count, uint64_t *since);
+    // fetch reads the next part of a payload that the peer offers, and takes the offer with the last one.  WH_OK: it is
+    // here.  WH_EAGAIN: let the peer send chunks of all, because that is faster, or all that can be done; the places hold
+    // anything.  *since is set by the first part, for `came`.
+    wh_status (*fetch)(whi_lane *lane, const whi_offer *offer, const whi_part *part,
+                       uint64_t *since);
     // came says that a chunk of `size` bytes is here, of a payload for which fetch said WH_EAGAIN, and with it `moved` of
     // its `whole` bytes.
     void (*came)(whi_lane *lane, uint64_t size, uint64_t moved, uint64_t whole, uint64_t since);

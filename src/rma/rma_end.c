@@ -57,7 +57,8 @@ static bool replace(wh_request *req) {
     whi_access_of(heir)->rkey = whi_access_of(req)->rkey;
     whi_access_of(heir)->rkey->refs++;
     heir->buf = req->buf;
-    heir->buf.typed = NULL;  // which stays with the request that it belongs to
+    heir->buf.type = NULL;  // which stays with the request that holds it, as its cursor does
+    heir->buf.cursor = NULL;
     heir->result = req->result;
     whi_access_of(heir)->remote = whi_access_of(req)->remote;
     heir->tag = req->tag;

@@ -7,7 +7,7 @@ enum { WORDS = 20, LARGE_WORDS = 50000, ID = 4 };
 
 static duo d;
 static double doubles[LARGE_WORDS];
-static int64_t integers[LARGE_WORDS];
+static int64_t integers[LARGE_WORDS], back[LARGE_WORDS];
 static wh_request *am_request;
 
 static const wh_op_opts *of(wh_type_id id) {
@@ -104,6 +104,34 @@ TEST(layouts_are_counted) {
     duo_end(&d);
 }
 
+// What does not fit is unpacked as far as it does; what holds other elements is not.
+TEST(what_is_refused_is_not_counted) {
+    enum { SHORT = WORDS / 2 };
+    wh_type *spread;
+    CHECK_EQ_INT(wh_type_create_resized(wh_type_basic(WH_TYPE_INT64), 0, 16, &spread), WH_OK);
+    for (int large = 0; large < 2; large++) {
+        size_t words = large ? LARGE_WORDS / 2 : WORDS;
+        duo_begin(&d, NULL, NULL);
+        duo_connect(&d);
+        for (int refused = 0; refused < 2; refused++) {
+            wh_request *recv = NULL, *send = NULL;
+            wh_counters received = {.size = sizeof(received)};
+            CHECK_EQ_INT(wh_tag_recv(d.from, integers, refused ? words : SHORT, 1, WH_TAG_MASK_ALL,
+                                     WH_OP_OPTS(.type = spread), &recv),
+                         WH_PENDING);
+            CHECK(wh_tag_send(d.to, doubles, words, 1, of(refused ? WH_TYPE_DOUBLE : WH_TYPE_INT64),
+                              &send) >= 0);
+            CHECK_EQ_INT(done_as(&d, recv), refused ? WH_ETYPE : WH_ETRUNCATED);
+            if (send)
+                (void)done_as(&d, send);
+            CHECK_EQ_INT(wh_worker_counters(d.server, &received), WH_OK);
+            CHECK_EQ_INT(received.unpacked, 1);
+        }
+        duo_end(&d);
+    }
+    wh_type_release(spread);
+}
+
 TEST(elements_are_told_to_who_knows_of_them) {
     duo_begin(&d, NULL, NULL);
     duo_connect(&d);
@@ -117,6 +145,45 @@ TEST(elements_are_told_to_who_knows_of_them) {
         CHECK_EQ_INT(received_tag(words), knows ? WH_ETYPE : WH_OK);
         CHECK_EQ_INT(received_am(words), knows ? WH_ETYPE : WH_OK);
         CHECK_EQ_INT(received_object(words), knows ? WH_ETYPE : WH_OK);
+    }
+    duo_end(&d);
+}
+
+// Of an object that does not fit no destination is touched, wherever in it the frame stands that does not.
+TEST(an_object_that_does_not_fit_writes_nothing) {
+    enum { FRAMES = 2, SHORT = 100 };
+    duo_begin(&d, NULL, NULL);
+    duo_connect(&d);
+    for (int round = 0; round < 6; round++) {
+        size_t words = round & 1 ? LARGE_WORDS : SHORT;
+        bool is_short = round / 2 == 1, fits = round / 2 == 2;
+        wh_frame from[FRAMES] = {
+            {.data = doubles, .size = words, .type = wh_type_basic(WH_TYPE_DOUBLE)},
+            {.data = doubles, .size = words, .type = wh_type_basic(WH_TYPE_DOUBLE)}};
+        uint64_t other[SHORT];
+        wh_frame to[FRAMES] = {
+            {.data = integers, .size = words * 8},
+            {.data = is_short ? (void *)other : back,
+             .size = is_short ? 1 : words,
+             .type = wh_type_basic(fits || is_short ? WH_TYPE_DOUBLE : WH_TYPE_INT64)}};
+        wh_request *recv = NULL, *send = NULL;
+        for (int i = 0; i < LARGE_WORDS; i++) {
+            doubles[i] = i + 1;
+            integers[i] = -1;
+        }
+        CHECK_EQ_INT(
+            wh_object_recv(d.from, to, FRAMES, sizeof(*to), 1, WH_TAG_MASK_ALL, NULL, &recv),
+            WH_PENDING);
+        CHECK(wh_object_send(d.to, NULL, 0, from, FRAMES, sizeof(*from), 1, NULL, &send) >= 0);
+        wh_result result;
+        UNTIL(&d, wh_request_result(recv, &result) == WH_OK);
+        CHECK_EQ_INT(result.status, fits ? WH_OK : is_short ? WH_ETRUNCATED : WH_ETYPE);
+        for (size_t i = 0; i < words; i++)
+            CHECK((integers[i] == -1) == !fits);
+        wh_request_free(recv);
+        wh_object_free(result.object);
+        if (send)
+            (void)done_as(&d, send);
     }
     duo_end(&d);
 }

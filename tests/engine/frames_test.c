@@ -368,4 +368,51 @@ TEST(parts_are_apart) {
     duo_end(&d);
 }
 
+// The frame of a destination is where its user said, whatever bytes of its layout begin there.
+TEST(the_origin_of_a_layout) {
+    enum { BEHIND = 1000, ROUNDS = 4 };
+    static char into[3][2 * LARGE];
+    duo_begin(&d, NULL, NULL);
+    duo_connect(&d);
+    for (size_t i = 0; i < LARGE; i++)
+        source[i] = (char)(i + i / 256);
+    for (int i = 0; i < ROUNDS; i++) {
+        const size_t count = i & 1 ? 3 : 1, size = i & 2 ? LARGE / 2 : SMALL;
+        const wh_type *byte = wh_type_basic(WH_TYPE_BYTE);
+        const int64_t behind = BEHIND;
+        wh_type *run = NULL, *pairs = NULL;
+        CHECK_EQ_INT(wh_type_create_hindexed_block(1, (int64_t)size, &behind, byte, &run), WH_OK);
+        CHECK_EQ_INT(wh_type_create_vector((int64_t)size / 2, 2, 4, byte, &pairs), WH_OK);
+        wh_frame from = {.data = source, .size = size}, sources[] = {from, from, from};
+        wh_frame to[] = {{.data = into[0], .size = 1, .type = run},
+                         {.data = into[1], .size = 1, .type = pairs},
+                         {.data = into[2], .size = LARGE}};
+        memset(into, 0, sizeof(into));
+        wh_request *sent = NULL, *received = NULL;
+        CHECK_EQ_INT(
+            wh_object_recv(d.from, to, count, sizeof(*to), TAG, WH_TAG_MASK_ALL, NULL, &received),
+            WH_PENDING);
+        CHECK(wh_object_send(d.to, NULL, 0, sources, count, sizeof(*sources), TAG, NULL, &sent) >=
+              0);
+        wh_result result;
+        UNTIL(&d, wh_request_result(received, &result) == WH_OK);
+        CHECK_EQ_INT(result.status, WH_OK);
+        for (size_t part = 0; part < count; part++) {
+            const wh_frame *frame = wh_object_frame(result.object, part);
+            CHECK(frame->data == into[part] && !frame->type);
+            CHECK_EQ_INT(frame->size, size);
+        }
+        CHECK_MEM(into[0] + BEHIND, source, size);
+        CHECK(count == 1 || memcmp(into[1] + 4, source + 2, 2) == 0);
+        CHECK(count == 1 || memcmp(into[2], source, size) == 0);
+        wh_request_free(received);
+        wh_object_free(result.object);
+        if (sent)
+            CHECK_EQ_INT(done_as(&d, sent), WH_OK);
+        wh_type_release(run);
+        wh_type_release(pairs);
+    }
+    duo_end(&d);
+}
+
 TEST_MAIN()

@@ -4,6 +4,7 @@
 // messages with lies in their heads, and receives that have met the attacker.
 #include "engine/hostile_kit.h"
 #include "mem/mem.h"
+#include "mem/sim.h"
 
 TEST(chunks_beyond_the_grant) {
     static const struct {
@@ -242,6 +243,42 @@ TEST(announced_objects_with_lies) {
         PUMP_UNTIL(&victim, whi_hash_count(&whi_links_of(victim.server)->links) == 1);
         gets_object(recv);
     }
+    end();
+}
+
+// A frame that comes twice while the copy of another to its device is under way does not stand for that one.
+TEST(a_frame_twice_while_another_is_copied) {
+    enum { FRAME = 64 << 10, LATE_NS = 300 * 1000 * 1000 };
+    begin();
+    attack();
+    wh_request *recv = NULL;
+    CHECK_EQ_INT(wh_object_recv(target, NULL, 0, 0, 6, WH_TAG_MASK_ALL, NULL, &recv), WH_PENDING);
+    uint8_t payload[1000];
+    whi_announce announcement = {.send_id = 5};
+    memcpy(payload, &announcement, sizeof(announcement));
+    size_t size = envelope(payload + 8, 2, 10, FRAME, WHI_FRAME_FOLLOWS);
+    payload[8 + AT_KIND] = WH_MEM_SIM;
+    whi_sim_set_delay(LATE_NS);
+    CHECK(say((whi_hdr){.cls = WHI_CLASS_OBJECT,
+                        .flags = WHI_FLAG_ANNOUNCED,
+                        .size = (uint32_t)(8 + size),
+                        .tag = 6,
+                        .arg = size},
+              payload));
+    uint64_t accept;
+    whi_hdr chunk = {.cls = WHI_CLASS_CHUNK, .ep = granted(&accept), .seq = 1, .size = FRAME};
+    CHECK_EQ_INT(accept, 2 * FRAME);
+    CHECK(raw_send(&victim, &hostile, &chunk, bytes));
+    chunk.seq = 2;
+    CHECK(raw_send(&victim, &hostile, &chunk, bytes) && raw_send(&victim, &hostile, &chunk, bytes));
+    refused("chunks beyond what was granted");
+    // The link's end has waited for the copy, and with that the object was whole.
+    wh_result result;
+    PUMP_UNTIL(&victim, wh_request_result(recv, &result) == WH_OK);
+    CHECK_EQ_INT(result.status, WH_OK);
+    wh_object_free(result.object);
+    wh_request_free(recv);
+    whi_sim_set_delay(0);
     end();
 }
 

@@ -200,7 +200,7 @@ TEST(unknown_classes) {
     begin();
     for (unsigned cls = 0; cls < 256; cls++) {
         bool message = cls >= WHI_CLASS_TAG && cls <= WHI_CLASS_ATOMIC;
-        bool control = cls >= WHI_CLASS_GRANT && cls <= WHI_CLASS_RECALLED;
+        bool control = cls >= WHI_CLASS_GRANT && cls <= WHI_CLASS_TAKEN;
         if (message || control || cls == WHI_CLASS_CHUNK || cls == WHI_CLASS_LONG)
             continue;
         attack();

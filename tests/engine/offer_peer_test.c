@@ -12,7 +12,7 @@
 
 #include "engine/offer_kit.h"
 
-enum { LARGE = 1 << 20, NOBODY = 65534 };
+enum { TURNS = 3, LARGE = TURNS * WHI_LANE_TURN, NOBODY = 65534 };
 
 static duo d;  // its client stays unused
 static int port_pipe[2], go_pipe[2];
@@ -132,8 +132,21 @@ TEST(a_peer_that_dies) {
     int status = 0;
     CHECK_EQ_INT(waitpid(peer, &status, 0), peer);
     wh_request *recv = recv_from_peer(2);  // before this side has heard of it
-    CHECK_EQ_INT(kit_reads, 2);
+    CHECK_EQ_INT(kit_reads, TURNS + 1);
     CHECK_EQ_INT(done_as(&d, recv), WH_EPEER);
+    end();
+}
+
+TEST(a_peer_that_dies_between_two_turns) {
+    begin(die);
+    wh_request *recv = recv_from_peer(2);
+    CHECK_EQ_INT(kit_reads, TURNS + 1);
+    CHECK(write(go_pipe[1], "", 1) == 1);
+    int status = 0;
+    CHECK_EQ_INT(waitpid(peer, &status, 0), peer);
+    CHECK_EQ_INT(wh_request_status(recv), WH_PENDING);
+    CHECK_EQ_INT(done_as(&d, recv), WH_EPEER);
+    CHECK(kit_reads <= TURNS + 2);
     end();
 }
 
@@ -145,7 +158,7 @@ TEST(a_peer_that_stops) {
     CHECK(WIFSTOPPED(status));
     CHECK_EQ_INT(done_as(&d, recv_from_peer(2)), WH_OK);
     CHECK(is_whole());
-    CHECK_EQ_INT(kit_reads, 2);
+    CHECK_EQ_INT(kit_reads, 2 * TURNS);
     end();
 }
 
@@ -161,7 +174,7 @@ TEST(a_peer_that_closes_its_memory) {
     recv = recv_from_peer(2);
     CHECK_EQ_INT(done_as(&d, recv), WH_OK);
     CHECK(is_whole());
-    CHECK_EQ_INT(kit_reads, 2);
+    CHECK_EQ_INT(kit_reads, TURNS + 1);
     char text[128];
     d.from->link->fast->ops->describe(d.from->link->fast, text, sizeof(text));
     CHECK(!strstr(text, "reads"));

@@ -34,7 +34,10 @@ static void begin_with(const char *const *server, const char *const *client) {
     kit_read_end = NULL;
     duo_begin(&d, server, client);
     duo_connect(&d);
-    duo_for(&d, 20);  // both rings are there
+    if (server == client)
+        kit_join(&d);
+    else
+        UNTIL(&d, kit_sends_by_ring(d.to->link) && kit_sends_by_ring(d.from->link));
 }
 
 static void begin(void) {

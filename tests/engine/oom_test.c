@@ -37,6 +37,15 @@ static void on_done(wh_request *req, const wh_result *result, void *arg) {
         wh_object_free(result->object);
 }
 
+// on_place checks what came into a destination that was given for an object.
+static void on_place(wh_request *req, const wh_result *result, void *arg) {
+    (void)req;
+    ended++;
+    if (result->status == WH_OK)
+        CHECK_MEM(arg, source, result->size);
+    wh_object_free(result->object);
+}
+
 // noted counts an operation that was accepted and will tell of its end.
 static wh_status noted(wh_status st) {
     CHECK(st == WH_OK || st == WH_PENDING || st < 0);
@@ -285,6 +294,51 @@ static void device_memory(void) {
     settle(reqs, 6);
 }
 
+// columns_of makes the type of a matrix with rows of 8 words, column by column: all bytes of it, in another order.  NULL: no
+// memory.
+static wh_type *columns_of(int64_t rows) {
+    const int64_t shape[] = {8, rows}, strides[] = {8, 64};
+    wh_type *made = NULL;
+    wh_status st = wh_type_create_strided(2, shape, strides, wh_type_basic(WH_TYPE_INT64), &made);
+    CHECK(st == WH_OK || st == WH_ENOMEM);
+    return made;
+}
+
+#define TELL_LAID(buffer, laid) WH_OP_OPTS(.done = on_done, .arg = (buffer), .type = (laid))
+
+static wh_status receive_laid(wh_am *am, void *arg) {
+    wh_status st = noted(wh_am_recv(am, into[6], 1, TELL_LAID(into[6], arg), NULL));
+    return st == WH_PENDING ? WH_PENDING : WH_OK;
+}
+
+static void layouts(void) {
+    enum { SIZES = 3 };
+    static const int64_t rows[SIZES] = {8, 250, 4000};
+    wh_request *reqs[4 * SIZES] = {NULL};
+    wh_type *types[SIZES];
+    for (unsigned i = 0; i < SIZES; i++)
+        types[i] = columns_of(rows[i]);
+    for (unsigned i = 0; i < SIZES && types[i]; i++) {
+        wh_frame from = {.data = source, .size = 1, .type = types[i]}, to = from;
+        to.data = into[3 + i];
+        (void)noted(wh_tag_send(d.to, source, 1, i, TELL_LAID(NULL, types[i]), &reqs[i]));
+        (void)noted(wh_object_send(d.to, NULL, 0, &from, 1, sizeof(from), i, TELL, &reqs[3 + i]));
+        duo_for(&d, i % 2);  // some come before their receives
+        (void)noted(wh_tag_recv(d.from, into[i], 1, i, WH_TAG_MASK_ALL,
+                                TELL_LAID(into[i], types[i]), &reqs[6 + i]));
+        (void)noted(wh_object_recv(d.from, &to, 1, sizeof(to), i, WH_TAG_MASK_ALL,
+                                   WH_OP_OPTS(.done = on_place, .arg = into[3 + i]), &reqs[9 + i]));
+    }
+    if (types[1] && wh_worker_set_am(d.server, 1, receive_laid, types[1]) == WH_OK)
+        (void)noted(wh_am_send(d.to, 1, NULL, 0, source, 1, TELL_LAID(NULL, types[1]), NULL));
+    duo_for(&d, 2);
+    settle(reqs, 4 * SIZES);
+    if (types[1])
+        CHECK_EQ_INT(wh_worker_set_am(d.server, 1, NULL, NULL), WH_OK);
+    for (unsigned i = 0; i < SIZES; i++)
+        wh_type_release(types[i]);
+}
+
 // flood fills the ring until it grows, and the socket until it takes no more.
 static void flood(void) {
     enum { MANY = 200, EACH = 2000 };
@@ -457,6 +511,10 @@ TEST(memory_of_a_device) {
     every_allocation(device_memory, true);
     for (int i = 0; i < 2; i++)
         CHECK_EQ_INT(wh_mem_free_kind(WH_MEM_SIM, device[i]), WH_OK);
+}
+
+TEST(memory_that_is_laid_out) {
+    every_allocation(layouts, true);
 }
 
 TEST(more_than_the_lane_takes) {

@@ -12,7 +12,7 @@
 enum { FEW = 1000, LARGE = 100000 };
 
 static duo d;
-static uint8_t source[LARGE], into[LARGE];
+static uint8_t source[2 * LARGE], into[2 * LARGE];
 static unsigned handled;
 
 static const char *const shm[] = {"lanes=shm", NULL};
@@ -57,6 +57,36 @@ static void object(size_t size) {
     end_one(send);
 }
 
+// layout_of makes a layout of `size` bytes in pieces of 8.
+static wh_type *layout_of(size_t size) {
+    wh_type *type = NULL;
+    CHECK_EQ_INT(
+        wh_type_create_vector((int64_t)(size / 8), 8, 16, wh_type_basic(WH_TYPE_BYTE), &type),
+        WH_OK);
+    return type;
+}
+
+// type_of keeps the last layout of a size.
+static const wh_type *type_of(size_t size) {
+    static wh_type *type;
+    static size_t size_of_type = SIZE_MAX;
+    if (size != size_of_type) {
+        wh_type_release(type);
+        type = layout_of(size_of_type = size);
+    }
+    return type;
+}
+
+static void laid_out(size_t size) {
+    wh_request *recv = NULL, *send = NULL;
+    const wh_op_opts *opts = WH_OP_OPTS(.type = type_of(size));
+    CHECK_EQ_INT(wh_tag_recv(d.from, into, 1, 1, WH_TAG_MASK_ALL, opts, &recv), WH_PENDING);
+    CHECK(wh_tag_send(d.to, source, 1, 1, opts, &send) >= 0);
+    end_one(recv);
+    end_one(send);
+    CHECK(memcmp(into, source, size ? 8 : 0) == 0);
+}
+
 static wh_status on_am(wh_am *am, void *arg) {
     (void)arg;
     handled++;
@@ -65,12 +95,29 @@ static wh_status on_am(wh_am *am, void *arg) {
     return WH_OK;
 }
 
+static void active_laid_out(size_t size) {
+    wh_request *send = NULL;
+    unsigned before = handled;
+    const wh_op_opts *opts = WH_OP_OPTS(.type = type_of(size));
+    CHECK(wh_am_send(d.to, 2, "head", 4, source, 1, opts, &send) >= 0);
+    UNTIL(&d, handled > before);
+    end_one(send);
+}
+
 static void active(size_t size) {
     wh_request *send = NULL;
     unsigned before = handled;
     CHECK(wh_am_send(d.to, 1, "head", 4, source, size, NULL, &send) >= 0);
     UNTIL(&d, handled > before);
     end_one(send);
+}
+
+// on_laid_out receives into the layout that was sent.
+static wh_status on_laid_out(wh_am *am, void *arg) {
+    (void)arg;
+    handled++;
+    CHECK(wh_am_recv(am, into, 1, WH_OP_OPTS(.type = type_of((size_t)am->size)), NULL) >= 0);
+    return WH_OK;
 }
 
 static uint64_t count(exchange_fn exchange, size_t size, unsigned messages) {
@@ -88,6 +135,7 @@ static void exchange_often(const char *name, exchange_fn exchange, unsigned smal
     for (int lane = 0; lane < 2; lane++) {
         duo_begin(&d, lane ? stream : shm, lane ? stream : shm);
         CHECK_EQ_INT(wh_worker_set_am(d.server, 1, on_am, NULL), WH_OK);
+        CHECK_EQ_INT(wh_worker_set_am(d.server, 2, on_laid_out, NULL), WH_OK);
         duo_connect(&d);
         for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
             unsigned each = sizes[i] < LARGE ? small : large;
@@ -106,6 +154,12 @@ static void exchange_often(const char *name, exchange_fn exchange, unsigned smal
 
 TEST(expected_messages_allocate_nothing) {
     exchange_often("a message", tag_expected, 0, 0);
+}
+
+TEST(small_layouts_allocate_nothing) {
+    memset(source, 5, sizeof(source));
+    exchange_often("a layout", laid_out, 0, 2);  // a cursor at each end
+    exchange_often("an active layout", active_laid_out, 0, 3);
 }
 
 TEST(unexpected_messages_allocate_nothing) {

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Operations behind a stream of the caller's (opts.stream): over the simulated device, whose copies come as late as the test
-// wants.  What the library does is checked in the bytes: a send that does not wait takes what was there before, a receive that
+// Operations behind a stream of the caller's (opts.stream): over the simulated device, whose copies come when the test
+// says so.  What the library does is checked in the bytes: a send that does not wait takes what was there before, a receive that
 // does not wait is read too early by the copy that was submitted before it.
-#include "engine/test_kit.h"
+#include "engine/sim_kit.h"
 #include "mem/sim.h"
 
-enum { SIZE = 1 << 20, SMALL = 100, MIDDLE = 30000, LATE_MS = 60, TAG = 5 };
+enum {
+    SIZE = 1 << 20,
+    SMALL = 100,
+    MIDDLE = 30000,
+    LATE_MS = 300,
+    NEVER_MS = 3600 * 1000,
+    TAG = 5
+};
 
 static duo d;
 static char word;  // its address is the stream
@@ -16,13 +23,6 @@ static const char *const shm[] = {"lanes=shm,stream", NULL};
 static const char *const sock[] = {"lanes=stream", NULL};
 static const char *const wait_shm[] = {"lanes=shm,stream", "progress=wait", NULL};
 static const size_t sizes[] = {SMALL, MIDDLE, SIZE};
-
-static unsigned char *device(const void *content) {
-    void *ptr = NULL;
-    CHECK_EQ_INT(wh_mem_alloc_kind(WH_MEM_SIM, 0, SIZE, &ptr), WH_OK);
-    CHECK_EQ_INT(wh_mem_copy(ptr, WH_MEM_SIM, content, WH_MEM_HOST, SIZE), WH_OK);
-    return ptr;
-}
 
 static void begin(const char *const *options) {
     for (size_t i = 0; i < SIZE; i++) {
@@ -44,11 +44,19 @@ static void end(void) {
     duo_end(&d);
 }
 
-// later submits a copy to the stream that happens LATE_MS from now.
-static void later(whi_mem_direction direction, void *dst, const void *src) {
-    whi_sim_set_delay(LATE_MS * WHI_NS_PER_MS);
+// later_by submits a copy to the stream that happens so much later; later one that happens when the test says so: come.
+static void later_by(unsigned ms, whi_mem_direction direction, void *dst, const void *src) {
+    whi_sim_set_delay(ms * WHI_NS_PER_MS);
     CHECK_EQ_INT(whi_mem_sim.copy_async(direction, dst, src, SIZE, stream), WH_OK);
     whi_sim_set_delay(0);
+}
+
+static void later(whi_mem_direction direction, void *dst, const void *src) {
+    later_by(NEVER_MS, direction, dst, src);
+}
+
+static void come(void) {
+    whi_sim_drain();
 }
 
 static wh_request *send(const void *from, size_t size, void *behind) {
@@ -69,24 +77,15 @@ static void ends_well(wh_request *req) {
         CHECK_EQ_INT(done_as(&d, req), WH_OK);
 }
 
-static bool still(const wh_request *req) {
-    return req && wh_request_status(req) == WH_PENDING;
-}
-
-static void check_device(const void *ptr, const void *expected, size_t size) {
-    static unsigned char copy[SIZE];
-    CHECK_EQ_INT(wh_mem_copy(copy, WH_MEM_HOST, ptr, WH_MEM_SIM, size), WH_OK);
-    CHECK_MEM(copy, expected, size);
-}
-
 static void send_behind(const char *const *options) {
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         begin(options);
-        unsigned char *from = device(before);
+        unsigned char *from = device(before, SIZE);
         later(WHI_MEM_FROM_HOST, from, now);
         wh_request *received = receive(back, SIZE, NULL), *sent = send(from, sizes[i], stream);
         duo_for(&d, 5);
         CHECK(still(sent) && still(received));
+        come();
         ends_well(sent);
         ends_well(received);
         CHECK_MEM(back, now, sizes[i]);
@@ -104,7 +103,7 @@ TEST(a_send_takes_what_the_stream_has_written) {
 static void receive_behind(const char *const *options, bool first) {
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         begin(options);
-        unsigned char *into = device(before);
+        unsigned char *into = device(before, SIZE);
         wh_request *sent = first ? send(now, sizes[i], NULL) : NULL;
         duo_for(&d, first ? 5 : 0);
         later(WHI_MEM_TO_HOST, seen, into);
@@ -113,6 +112,7 @@ static void receive_behind(const char *const *options, bool first) {
         duo_for(&d, 5);
         CHECK(still(received));
         check_device(into, before, SIZE);
+        come();
         ends_well(received);
         ends_well(sent);
         CHECK_MEM(seen, before, SIZE);
@@ -131,7 +131,7 @@ TEST(a_receive_leaves_what_the_stream_still_reads) {
 
 TEST(others_pass_what_waits) {
     begin(shm);
-    unsigned char *from = device(before), *into = device(before);
+    unsigned char *from = device(before, SIZE), *into = device(before, SIZE);
     later(WHI_MEM_FROM_HOST, from, now);
     wh_request *late[4] = {receive(back, SIZE, NULL), send(from, SIZE, stream)};
     later(WHI_MEM_TO_HOST, seen, into);
@@ -149,6 +149,7 @@ TEST(others_pass_what_waits) {
         ends_well(sent);
     }
     CHECK(still(late[0]) && still(late[1]) && still(late[2]) && still(late[3]));
+    come();
     for (int i = 0; i < 4; i++)
         ends_well(late[i]);
     CHECK_MEM(back, now, SIZE);
@@ -161,7 +162,7 @@ TEST(others_pass_what_waits) {
 
 TEST(objects) {
     begin(shm);
-    unsigned char *from = device(before), *into = device(before);
+    unsigned char *from = device(before, SIZE), *into = device(before, SIZE);
     later(WHI_MEM_FROM_HOST, from, now);
     later(WHI_MEM_TO_HOST, seen, into);
     wh_frame out[] = {{.data = now, .size = SMALL}, {.data = from, .size = SIZE}};
@@ -174,12 +175,8 @@ TEST(objects) {
     duo_for(&d, 5);
     CHECK(still(sent) && still(received));
     check_device(into, before, SIZE);
-    UNTIL(&d, !still(received));
-    wh_result result;
-    CHECK_EQ_INT(wh_request_result(received, &result), WH_OK);
-    CHECK_EQ_INT(result.status, WH_OK);
-    wh_object_free(result.object);
-    wh_request_free(received);
+    come();
+    object_done(&d, received);
     ends_well(sent);
     CHECK_MEM(seen, before, SIZE);
     CHECK_MEM(back, now, SMALL);
@@ -193,7 +190,7 @@ TEST(put_and_get) {
     for (size_t i = 0; i < 2 * sizeof(sizes) / sizeof(sizes[0]); i++) {
         size_t size = sizes[i / 2];
         begin(i % 2 ? shm : sock);
-        unsigned char *local = device(before);
+        unsigned char *local = device(before, SIZE);
         wh_mr *mr = NULL;
         CHECK_EQ_INT(wh_mr_alloc(d.ctx[0], SIZE, WH_MR_READ | WH_MR_WRITE, &mr), WH_OK);
         char key[WH_MR_KEY_MAX];
@@ -206,6 +203,9 @@ TEST(put_and_get) {
         wh_request *req = NULL;
         later(WHI_MEM_FROM_HOST, local, now);
         CHECK(wh_put(rkey, 0, local, size, WH_OP_OPTS(.stream = stream), &req) >= 0);
+        duo_for(&d, 2);
+        CHECK(still(req));
+        come();
         ends_well(req);
         req = NULL;
         CHECK(wh_endpoint_flush(d.to, NULL, &req) >= 0);
@@ -214,6 +214,9 @@ TEST(put_and_get) {
         memcpy(wh_mr_address(mr), before, SIZE);
         later(WHI_MEM_TO_HOST, seen, local);
         CHECK(wh_get(rkey, 0, local, size, WH_OP_OPTS(.stream = stream), &req) >= 0);
+        duo_for(&d, 2);
+        CHECK(still(req));
+        come();
         ends_well(req);
         CHECK_MEM(seen, now, SIZE);
         check_device(local, before, size);
@@ -228,15 +231,16 @@ TEST(put_and_get) {
 // What has arrived as a whole is received, although its sender has gone before the stream has come.
 TEST(the_sender_closes_meanwhile) {
     begin(shm);
-    unsigned char *into = device(before);
+    unsigned char *into = device(before, SIZE);
     later(WHI_MEM_TO_HOST, seen, into);
     wh_request *received = receive(into, SIZE, stream), *closed = NULL;
     CHECK_EQ_INT(wh_tag_send(d.to, now, SMALL, TAG, NULL, NULL), WH_OK);
     CHECK(wh_endpoint_close(d.to, NULL, &closed) >= 0);
     d.to = NULL;
     ends_well(closed);
-    UNTIL(&d, wh_endpoint_status(d.from) != WH_OK);
+    UNTIL(&d, d.from->state == WHI_EP_CLOSED);
     CHECK(still(received));
+    come();
     ends_well(received);
     CHECK_MEM(seen, before, SIZE);
     check_device(into, now, SMALL);
@@ -247,7 +251,7 @@ TEST(the_sender_closes_meanwhile) {
 TEST(the_endpoint_ends_meanwhile) {
     for (int side = 0; side < 2; side++) {
         begin(shm);
-        unsigned char *from = device(before), *into = device(before);
+        unsigned char *from = device(before, SIZE), *into = device(before, SIZE);
         later(WHI_MEM_FROM_HOST, from, now);
         wh_request *sent = send(from, SIZE, side ? NULL : stream);
         wh_request *received = receive(into, SIZE, side ? stream : NULL);
@@ -256,6 +260,8 @@ TEST(the_endpoint_ends_meanwhile) {
         wh_request_cancel(side ? received : sent);
         wh_endpoint_abort(d.to);
         d.to = NULL;
+        duo_for(&d, 2);
+        come();
         CHECK(done_as(&d, sent) < 0 || side);
         wh_status st = done_as(&d, received);
         CHECK(st < 0 || side);
@@ -267,14 +273,17 @@ TEST(the_endpoint_ends_meanwhile) {
 
 // A cancel that comes after the match comes too late, and is no reason to give up the peer.
 TEST(cancelled_while_it_waits) {
-    static const char *const hasty[] = {"lanes=shm,stream", "grace=10ms", NULL};
+    static const char *const hasty[] = {"lanes=shm,stream", "grace=200ms", NULL};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         begin(hasty);
-        unsigned char *into = device(before);
+        unsigned char *into = device(before, SIZE);
         later(WHI_MEM_TO_HOST, seen, into);
         wh_request *received = receive(into, SIZE, stream), *sent = send(now, sizes[i], NULL);
         duo_for(&d, 5);
         wh_request_cancel(received);
+        duo_for(&d, 300);
+        CHECK(still(received));
+        come();
         ends_well(received);
         ends_well(sent);
         CHECK_MEM(seen, before, SIZE);
@@ -287,17 +296,17 @@ TEST(cancelled_while_it_waits) {
 // A worker that sleeps looks now and then.
 TEST(seen_by_a_worker_that_sleeps) {
     begin(wait_shm);
-    unsigned char *from = device(before);
-    later(WHI_MEM_FROM_HOST, from, now);
+    unsigned char *from = device(before, SIZE);
+    later_by(LATE_MS, WHI_MEM_FROM_HOST, from, now);
     wh_request *received = receive(back, SIZE, NULL), *sent = send(from, SMALL, stream);
     duo_for(&d, 5);
     uint64_t start = whi_clock_ns(), sleeps = d.client->counters.sleeps;
     while (still(sent) && whi_clock_ns() < start + 5 * WHI_NS_PER_S) {
-        (void)!wh_worker_wait(d.client, 1000);
+        (void)!wh_worker_wait(d.client, 5000);
         wh_worker_progress(d.server);
     }
     CHECK(!still(sent));
-    CHECK(whi_clock_ns() - start < 1000 * WHI_NS_PER_MS);
+    CHECK(whi_clock_ns() - start < 4000 * WHI_NS_PER_MS);
     CHECK(d.client->counters.sleeps > sleeps);
     ends_well(sent);
     ends_well(received);
@@ -311,7 +320,7 @@ TEST(options_without_the_field) {
     begin(shm);
     wh_op_opts old = {.size = offsetof(wh_op_opts, stream), .stream = stream};
     wh_request *received = receive(back, SIZE, NULL), *sent = NULL;
-    unsigned char *from = device(before);
+    unsigned char *from = device(before, SIZE);
     later(WHI_MEM_FROM_HOST, from, now);
     CHECK(wh_tag_send(d.to, from, SMALL, TAG, &old, &sent) >= 0);
     ends_well(sent);

@@ -163,4 +163,34 @@ __attribute__((unused)) static wh_status done_as(duo *d, wh_request *req) {
     return st;
 }
 
+// still says whether a request that there may be is under way.
+__attribute__((unused)) static bool still(const wh_request *req) {
+    return req && wh_request_status(req) == WH_PENDING;
+}
+
+// object_done waits for the receive of an object, which must succeed, and frees both.
+__attribute__((unused)) static void object_done(duo *d, wh_request *req) {
+    wh_result result;
+    UNTIL(d, !still(req));
+    CHECK_EQ_INT(wh_request_result(req, &result), WH_OK);
+    CHECK_EQ_INT(result.status, WH_OK);
+    wh_object_free(result.object);
+    wh_request_free(req);
+}
+
+// send_tagged and recv_tagged start a message over the duo's endpoint; NULL: it is done.
+__attribute__((unused)) static wh_request *send_tagged(duo *d, const void *from, size_t size,
+                                                       uint64_t tag, const wh_op_opts *opts) {
+    wh_request *req = NULL;
+    CHECK(wh_tag_send(d->to, from, size, tag, opts, &req) >= 0);
+    return req;
+}
+
+__attribute__((unused)) static wh_request *recv_tagged(duo *d, void *into, size_t size,
+                                                       uint64_t tag, const wh_op_opts *opts) {
+    wh_request *req = NULL;
+    CHECK(wh_tag_recv(d->from, into, size, tag, WH_TAG_MASK_ALL, opts, &req) >= 0);
+    return req;
+}
+
 #endif

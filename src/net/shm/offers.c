@@ -96,29 +96,34 @@ static void unreadable(whi_fetcher *f) {
             (int)f->peer.pid);
 }
 
-wh_status whi_shm_fetch(whi_lane *base, const whi_offer *offer, const whi_piece *pieces,
-                        unsigned count, uint64_t *since) {
+wh_status whi_shm_fetch(whi_lane *base, const whi_offer *offer, const whi_part *part,
+                        uint64_t *since) {
     whi_shm *lane = (whi_shm *)base;
     whi_fetcher *f = &lane->fetcher;
-    uint64_t size = size_of(pieces, count);
-    *since = 0;
+    uint64_t size = size_of(part->pieces, part->count);
+    bool first = part->at == 0, last = part->at + size == part->whole;
+    if (first)
+        *since = 0;
     if (f->mode == WHI_FETCH_NEVER || !f->peer.word.address || !lane->rx_region || !offer->ticket ||
-        count > WHI_PEER_PIECES || size > WHI_FETCH_MAX)
+        part->count > WHI_PEER_PIECES || size > WHI_FETCH_MAX || part->whole > WHI_FETCH_MAX)
         return WH_EAGAIN;
-    *since = whi_clock_cycles();
-    whi_pick *pick = pick_of(f, size);
-    if (f->mode == WHI_FETCH_AUTO && !whi_pick_choose(pick))
+    uint64_t begin = whi_clock_cycles();
+    whi_pick *pick = pick_of(f, part->whole);
+    if (first)
+        *since = begin;
+    if (first && f->mode == WHI_FETCH_AUTO && !whi_pick_choose(pick))
         return WH_EAGAIN;
     // Its line is the sender's now, and comes over while the bytes do.
-    if (offer->slot < WHI_RING_OFFERS)
+    if (last && offer->slot < WHI_RING_OFFERS)
         __builtin_prefetch((const void *)word_of(lane->rx.shared, offer->slot), 1);
-    wh_status status = whi_peer_memory_read(&f->peer, pieces, count);
+    wh_status status = whi_peer_memory_read(&f->peer, part->pieces, part->count);
     if (status == WH_EPERM)
         unreadable(f);
-    if (status != WH_OK || !take(lane, offer))
+    if (status != WH_OK || (last && !take(lane, offer)))
         return WH_EAGAIN;
-    whi_pick_note(pick, true, took(f, *since), size, size);
-    f->fetched++;
+    lane->moved += size;
+    whi_pick_note(pick, true, took(f, begin), size, last ? part->whole : 0);
+    f->fetched += last;
     return WH_OK;
 }
 

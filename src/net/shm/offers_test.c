@@ -33,8 +33,9 @@ static void begin(void) {
 static wh_status fetch(const whi_offer *offer) {
     const whi_piece pieces[] = {{(uint64_t)(uintptr_t)from, to, 10},
                                 {(uint64_t)(uintptr_t)from + 10, to + 10, SIZE - 10}};
+    const whi_part all = {pieces, 2, 0, SIZE};
     uint64_t since;
-    return ears[1].lane->ops->fetch(ears[1].lane, offer, pieces, 2, &since);
+    return ears[1].lane->ops->fetch(ears[1].lane, offer, &all, &since);
 }
 
 static whi_offer make_offer(void) {
@@ -54,6 +55,27 @@ TEST(taken_once) {
     CHECK_MEM(to, from, SIZE);
     CHECK_EQ_INT(fetch(&offer), WH_EAGAIN);
     CHECK(!take_back(&offer));
+    close_pair(&reading, &ears[0], &ears[1]);
+}
+
+// The offer is taken with the last part, and not before.
+TEST(taken_in_parts) {
+    begin();
+    whi_offer offer = make_offer();
+    uint64_t since = 0;
+    for (uint64_t at = 0; at < SIZE; at += SIZE / 4) {
+        const whi_piece piece = {(uint64_t)(uintptr_t)(from + at), to + at, SIZE / 4};
+        const whi_part part = {&piece, 1, at, SIZE};
+        CHECK_EQ_INT(ears[1].lane->ops->fetch(ears[1].lane, &offer, &part, &since), WH_OK);
+        CHECK(since);
+    }
+    CHECK_MEM(to, from, SIZE);
+    CHECK(!take_back(&offer));
+    offer = make_offer();
+    const whi_piece piece = {(uint64_t)(uintptr_t)from, to, SIZE / 2};
+    const whi_part half = {&piece, 1, 0, SIZE};
+    CHECK_EQ_INT(ears[1].lane->ops->fetch(ears[1].lane, &offer, &half, &since), WH_OK);
+    CHECK(take_back(&offer));
     close_pair(&reading, &ears[0], &ears[1]);
 }
 
@@ -118,8 +140,10 @@ TEST(offers_that_are_none) {
         CHECK_EQ_INT(fetch(&bad[i]), WH_EAGAIN);
     const whi_piece wild[] = {{1, to, 100}, {UINT64_MAX - 10, to, 100}, {0, to, UINT64_MAX}};
     uint64_t since;
-    for (int i = 0; i < 3; i++)
-        CHECK_EQ_INT(ears[1].lane->ops->fetch(ears[1].lane, &good, &wild[i], 1, &since), WH_EAGAIN);
+    for (int i = 0; i < 3; i++) {
+        const whi_part part = {&wild[i], 1, 0, wild[i].size};
+        CHECK_EQ_INT(ears[1].lane->ops->fetch(ears[1].lane, &good, &part, &since), WH_EAGAIN);
+    }
     CHECK_EQ_INT(fetch(&good), WH_OK);
     CHECK(!take_back(&good));
     close_pair(&reading, &ears[0], &ears[1]);

@@ -78,15 +78,20 @@ wh_status whi_peer_memory_read(const whi_peer_memory *peer, const whi_piece *pie
     struct iovec here[WHI_PEER_PIECES + 1], there[WHI_PEER_PIECES + 1];
     if (!peer->pid || count > WHI_PEER_PIECES)
         return WH_EAGAIN;
+    unsigned others =
+        0;  // each costs the kernel a look at the peer's pages, so that neighbours are one
     for (unsigned i = 0; i < count; i++) {
         here[i] = part((uint64_t)(uintptr_t)pieces[i].to, pieces[i].size);
-        there[i] = part(pieces[i].from, pieces[i].size);
+        if (i && pieces[i - 1].from + pieces[i - 1].size == pieces[i].from)
+            there[others - 1].iov_len += pieces[i].size;
+        else
+            there[others++] = part(pieces[i].from, pieces[i].size);
     }
     // Last: a call that could not read all that stands before it does not come to it.
     whi_shm_word found = {0};
     here[count] = part((uint64_t)(uintptr_t)&found, sizeof(found));
-    there[count] = part(peer->word.address, sizeof(found));
-    ssize_t got = process_vm_readv(peer->pid, here, count + 1, there, count + 1, 0);
+    there[others] = part(peer->word.address, sizeof(found));
+    ssize_t got = process_vm_readv(peer->pid, here, count + 1, there, others + 1, 0);
     if (got < 0)
         return errno == EPERM || errno == ENOSYS ? WH_EPERM : WH_EAGAIN;
     return memcmp(&found, &peer->word, sizeof(found)) == 0 ? WH_OK : WH_EAGAIN;

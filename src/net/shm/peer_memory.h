@@ -22,7 +22,7 @@ typedef struct whi_peer_memory {
     whi_shm_word word;  // as the peer has told it
 } whi_peer_memory;
 
-enum { WHI_PEER_PIECES = 64 };  // of one read; less than the kernel's limit
+enum { WHI_PEER_PIECES = WHI_PART_PIECES };  // of one read; less than the kernel's limit
 
 // whi_peer_memory_mine returns this process's word.  WH_ENOMEM, WH_ESYSTEM: it has none.
 WH_CHECK wh_status whi_peer_memory_mine(whi_shm_word *word);

@@ -125,6 +125,7 @@ static wh_status take_bulk_chunk(whi_shm *lane, const whi_hdr *hdr, const unsign
     wh_status status = place(lane, &whole, bytes);
     if (status != WH_OK)
         return status;
+    lane->moved += chunk.size;
     // Freed before the owner hears of it, so that the sender goes on meanwhile.
     whi_bulk_free(&lane->in, &chunk);
     wake_sender(lane);
@@ -192,12 +193,13 @@ static int attend(whi_shm *lane) {
 int whi_shm_poll(whi_lane *base, int budget) {
     whi_shm *lane = (whi_shm *)base;
     int events = 0;
+    lane->moved = 0;
     if (__builtin_expect(lane->attention, 0)) {
         events = attend(lane);
         if (events < 0)
             return events;
     }
-    while (events < budget) {
+    while (events < budget && lane->moved < WHI_LANE_TURN) {
         wh_status status = take(lane);
         if (status == WH_EAGAIN) {
             // Behind a message its answer is due first: the next look tells, or arming does.  The sender has three

@@ -159,6 +159,10 @@ void whi_stream_rx_bytes(whi_lane *lane) {
     stream->rx_bytes = true;
 }
 
+void whi_stream_hang_up(whi_lane *lane) {
+    (void)shutdown(whi_stream_of(lane)->fd, SHUT_RDWR);
+}
+
 wh_status whi_stream_bell(whi_lane *lane) {
     const whi_stream *stream = whi_stream_of(lane);
     assert(stream->tx_bytes);

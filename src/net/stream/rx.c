@@ -187,6 +187,7 @@ static int advance(whi_stream *stream, bool *all) {
     }
     if (n <= 0)
         return n < 0 ? (int)stream->broken : 0;
+    stream->moved += (size_t)n;
     if (stream->landing_left > 0)
         return 1;
     wh_status status = finish(stream);
@@ -217,12 +218,13 @@ static int deliver(whi_stream *stream, int budget) {
 
 int whi_stream_read(whi_stream *stream, int budget) {
     int events = 0;
+    stream->moved = 0;
     for (bool more = true;;) {
         int n = deliver(stream, budget - events);
         if (n < 0)
             return n;
         events += n;
-        if (!more || events >= budget || stream->rx_bytes)
+        if (!more || events >= budget || stream->moved >= WHI_LANE_TURN || stream->rx_bytes)
             return events;
         n = refill(stream, &more);
         if (n < 0)

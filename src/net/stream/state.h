@@ -49,6 +49,7 @@ typedef struct whi_stream {
     whi_hdr landing;      // the chunk on its way into the user's memory
     whi_span sink;        // where it goes
     size_t landing_left;  // bytes of it that have not come
+    size_t moved;         // bytes of such that this poll has taken from the socket
     unsigned bulky;       // so many more small records are read with a short look ahead
 
     // bytes.c

@@ -44,6 +44,9 @@ wh_status whi_stream_bell(whi_lane *lane);
 // In byte mode: pass a descriptor (the caller keeps and closes its own; WH_EAGAIN: not now).
 wh_status whi_stream_pass_fd(whi_lane *lane, int fd);
 
+// whi_stream_hang_up has the peer see the end of the connection behind what was sent; the lane still has to be closed.
+void whi_stream_hang_up(whi_lane *lane);
+
 // whi_stream_take_fd returns the next descriptor that has come, to be closed with
 // whi_untrusted_close, or a negative wh_status: WH_EAGAIN when there is none yet.  In byte mode it
 // reads the socket if it must.
