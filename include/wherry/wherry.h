@@ -7,6 +7,7 @@
 #include <wherry/am.h>
 #include <wherry/context.h>
 #include <wherry/endpoint.h>
+#include <wherry/layer.h>
 #include <wherry/listener.h>
 #include <wherry/log.h>
 #include <wherry/mem.h>

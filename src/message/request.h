@@ -72,7 +72,8 @@ typedef struct whi_place {
 // What the code that makes a kind of request does with it.  No other code knows of kinds: all it may ask is in this table.
 // Functions are optional unless said.  Owner's thread.
 typedef struct whi_req_ops {
-    const char *text;  // for people: "tag send"
+    const char *text;                               // for people: "tag send"
+    const char *(*text_of)(const wh_request *req);  // in its place, of one request
 
     // post starts it: WH_OK done, WH_PENDING accepted, else nothing happened.  Required.
     wh_status (*post)(wh_request *req);
@@ -381,12 +382,15 @@ WH_CHECK wh_status whi_req_may_wait(const wh_worker *worker);
 // over, and then waits for the completion.  `result` may be NULL.
 WH_CHECK wh_status whi_req_wait_result(wh_request *req, int timeout_ms, wh_result *result);
 
+// whi_layer_end completes the requests of layers (wherry/layer.h) that are still pending, at the worker's end.
+void whi_layer_end(wh_worker *worker);
+
 // whi_req_stop_awaiting parts a receive from the message whose payload it waits for.
 void whi_req_stop_awaiting(wh_request *req);
 
 // whi_req_text names it for people: "tag send".
 static inline const char *whi_req_text(const wh_request *req) {
-    return req->ops->text;
+    return req->ops->text_of ? req->ops->text_of(req) : req->ops->text;
 }
 
 #endif

@@ -272,14 +272,19 @@ static void close_all(wh_worker *worker) {
     whi_message_room *room = whi_messages_of(worker);
     whi_list_foreach(node, &room->endpoints)
         whi_ep_close_now(whi_container_of(node, wh_endpoint, worker_node));
-    whi_list *node;
-    while ((node = whi_list_first(&room->any_source)))
+    // A request of a layer may stay until the callbacks of its parts have run.
+    whi_list all, *node;
+    whi_list_take(&all, &room->any_source);
+    while ((node = whi_list_pop_front(&all))) {
+        whi_list_push_back(&room->any_source, node);
         whi_req_withdraw(whi_container_of(node, wh_request, op_link), WH_ECLOSED);
+    }
     whi_am_forget_handlers(worker);
     whi_object_handler_end(worker);
 }
 
 static void finish(wh_worker *worker) {
+    whi_layer_end(worker);
     whi_frames_fini(worker);  // `fini` may be long after, when the last handle has been given back
     whi_ep_run_foreign_aborts(worker);
     whi_req_reap_foreign(worker);
@@ -312,7 +317,7 @@ static void dump(const wh_worker *worker, FILE *file) {
                 (unsigned long long)counters.device_sent,
                 (unsigned long long)counters.device_received);
     if (!whi_list_empty(&room->any_source)) {
-        fprintf(file, "  receives of no endpoint:\n");
+        fprintf(file, "  operations of no endpoint:\n");
         whi_req_dump_all(&room->any_source, file, "    ");
     }
 }

@@ -27,8 +27,20 @@ static wh_status dump(const wh_worker *worker, FILE *file) {
             (unsigned long long)counters.sleeps, (unsigned long long)counters.wakeups,
             (unsigned long long)counters.doorbells);
     whi_rooms_foreach(room, worker) if ((*room)->dump)(*room)->dump(worker, file);
+    if (worker->dump_more)
+        worker->dump_more(file, worker->dump_more_arg);
     fflush(file);
     return WH_OK;
+}
+
+static wh_status dump_more(wh_worker *worker, wh_dump_fn fn, void *arg) {
+    worker->dump_more = fn;
+    worker->dump_more_arg = arg;
+    return WH_OK;
+}
+
+wh_status wh_worker_on_dump(wh_worker *worker, wh_dump_fn fn, void *arg) {
+    return worker ? WHI_OWNED(worker, dump_more(worker, fn, arg)) : WH_EINVAL;
 }
 
 void wh_worker_dump(const wh_worker *worker, FILE *file) {

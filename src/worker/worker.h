@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include <wherry/layer.h>
 #include <wherry/post.h>
 #include <wherry/worker.h>
 
@@ -91,6 +92,8 @@ struct wh_worker {
     bool submit_closed;   // under foreign_lock: other threads' work comes too late
     bool dumps;           // SIGUSR1 asks for one
     uint32_t dumps_seen;
+    wh_dump_fn dump_more;  // of a layer
+    void *dump_more_arg;
     whi_fork_node fork_node;
     uint32_t fork_generation;
 
