@@ -556,3 +556,24 @@ CASE(tag_invalid_arguments, 0) {
     wh_request_free(NULL);
     wh_request_cancel(NULL);
 }
+
+// Large messages go by the bulk lane where the setting says so, and otherwise host memory never does.
+CASE(tag_over_the_bulk_lane, KIT_TWO | KIT_SYNCED) {
+    enum { LARGE = 1 << 20 };
+    const char *setting = getenv("WHERRY_BULK_LANE");
+    bool beside = me->config->lane == KIT_SHM || me->config->lane == KIT_STREAM;
+    bool wanted = setting && strcmp(setting, "ucx") == 0 && beside;
+    unsigned char *buf = malloc(LARGE);
+    REQUIRE(buf);
+    memset(buf, 'a' + me->role, LARGE);
+    if (me->role == 0) {
+        REQUIRE_STATUS(wh_tag_send_wait(me->ep, buf, LARGE, 1, -1), WH_OK);
+        wh_counters counters = {.size = sizeof(counters)};
+        REQUIRE_STATUS(wh_endpoint_counters(me->ep, &counters), WH_OK);
+        REQUIRE(counters.bulk_lane == wanted);
+    } else {
+        REQUIRE_STATUS(wh_tag_recv_wait(me->ep, buf, LARGE, 1, WH_TAG_MASK_ALL, -1, NULL), WH_OK);
+        REQUIRE(buf[0] == 'a' && buf[LARGE - 1] == 'a');
+    }
+    free(buf);
+}

@@ -3,126 +3,7 @@
 // Layouts: each side has its own, in host memory or on the simulated device, in every place of a message.
 //
 // What was packed at one side must be what is unpacked at the other, and no byte outside of the layout may change.
-#include "kit.h"
-
-enum { WORD = 8, GUARD = 64 };
-
-typedef enum shape {
-    DENSE,
-    VECTOR,
-    BLOCKS,
-    SUBARRAY,
-    INDEXED,
-    STRUCT,
-    TRANSPOSED,
-    REVERSED,
-    SPREAD,
-    SHAPES
-} shape;
-
-// Memory that is laid out: `count` elements of a type, which is the words of one message.
-typedef struct layout {
-    wh_type *type;
-    size_t count;
-    wh_mem_kind kind;
-    char *base;    // of the allocation
-    size_t space;  // its bytes
-    void *origin;  // what the operation gets
-} layout;
-
-// type_of makes a type of `n` words, n being a multiple of 24.
-static wh_type *type_of(kit_side *me, shape s, int64_t n) {
-    const wh_type *word = wh_type_basic(WH_TYPE_DOUBLE);
-    const wh_type *two[] = {word, word};
-    const int64_t lengths[] = {1, 5, 2}, at[] = {3, 17, 9}, twos[] = {1, 2}, words[] = {0, 24};
-    const int64_t sizes[] = {n / 4 + 3, 7}, subsizes[] = {n / 4, 4}, starts[] = {1, 2};
-    const int64_t rows[] = {8, n / 8}, strides[] = {WORD, 8 * WORD}, back[] = {-2 * WORD};
-    wh_type *t = NULL;
-    wh_status st = WH_OK;
-    switch (s) {
-    case VECTOR: st = wh_type_create_vector(n, 1, 3, word, &t); break;
-    case BLOCKS: st = wh_type_create_vector(n / 12, 12, 13, word, &t); break;
-    case SUBARRAY:
-        st = wh_type_create_subarray(2, sizes, subsizes, starts, WH_ORDER_C, word, &t);
-        break;
-    case INDEXED: st = wh_type_create_indexed(3, lengths, at, word, &t); break;
-    case STRUCT: st = wh_type_create_struct(2, twos, words, two, &t); break;
-    case TRANSPOSED: st = wh_type_create_strided(2, rows, strides, word, &t); break;
-    case REVERSED: st = wh_type_create_strided(1, &n, back, word, &t); break;
-    case SPREAD: st = wh_type_create_resized(word, 0, 2 * WORD, &t); break;
-    default: st = wh_type_create_contig(n, word, &t);
-    }
-    REQUIRE_STATUS(st, WH_OK);
-    return t;
-}
-
-static size_t count_of(shape s, size_t n) {
-    return s == INDEXED ? n / 8 : s == STRUCT ? n / 3 : s == SPREAD ? n : 1;
-}
-
-// lay_out allocates memory for `n` words, filled with what no message holds.
-static layout lay_out(kit_side *me, shape s, size_t n, wh_mem_kind kind) {
-    layout l = {.kind = kind, .count = count_of(s, n)};
-    wh_type_info info = {.size = sizeof(info)};
-    l.type = type_of(me, s, (int64_t)n);
-    REQUIRE_STATUS(wh_type_get_info(l.type, &info), WH_OK);
-    REQUIRE_INT((size_t)info.packed_size * l.count, n * WORD);
-    l.space = (size_t)((int64_t)(l.count - 1) * info.extent + info.true_extent) + 2 * GUARD;
-    if (kind == WH_MEM_HOST) {
-        l.base = kit_alloc(me, l.space);
-    } else {
-        void *ptr;
-        REQUIRE_STATUS(wh_mem_alloc_kind(kind, 0, l.space, &ptr), WH_OK);
-        l.base = ptr;
-    }
-    char *empty = kit_alloc(me, l.space);
-    memset(empty, 0x5a, l.space);
-    REQUIRE_STATUS(wh_mem_copy(l.base, kind, empty, WH_MEM_HOST, l.space), WH_OK);
-    free(empty);
-    l.origin = l.base + GUARD - info.true_lb;
-    return l;
-}
-
-static void drop(kit_side *me, layout *l) {
-    if (l->kind == WH_MEM_HOST)
-        free(l->base);
-    else
-        REQUIRE_STATUS(wh_mem_free_kind(l->kind, l->base), WH_OK);
-    wh_type_release(l->type);
-}
-
-// with_words returns the memory of a layout as it should be when its first `words` words come from a seed.
-static char *with_words(kit_side *me, const layout *l, size_t words, uint64_t seed) {
-    char *expected = kit_alloc(me, l->space), *packed = kit_alloc(me, words * WORD);
-    size_t moved;
-    memset(expected, 0x5a, l->space);
-    kit_fill(packed, words * WORD, seed);
-    REQUIRE_STATUS(wh_unpack(packed, words * WORD, expected + ((char *)l->origin - l->base),
-                             (int64_t)l->count, l->type, 0, 0, &moved),
-                   WH_OK);
-    free(packed);
-    return expected;
-}
-
-static void fill(kit_side *me, layout *l, size_t words, uint64_t seed) {
-    char *filled = with_words(me, l, words, seed);
-    REQUIRE_STATUS(wh_mem_copy(l->base, l->kind, filled, WH_MEM_HOST, l->space), WH_OK);
-    free(filled);
-}
-
-static void check(kit_side *me, const layout *l, size_t words, uint64_t seed) {
-    char *expected = with_words(me, l, words, seed), *is = kit_alloc(me, l->space);
-    REQUIRE_STATUS(wh_mem_copy(is, WH_MEM_HOST, l->base, l->kind, l->space), WH_OK);
-    REQUIRE(memcmp(is, expected, l->space) == 0);
-    free(expected);
-    free(is);
-}
-
-static const wh_op_opts *typed(kit_op *op, const layout *l, uint32_t flags) {
-    (void)kit_opts_with(op, flags, 0);
-    op->opts.type = l->type;
-    return &op->opts;
-}
+#include "kit_layout.h"
 
 // Words: within a record, a long record, one chunk, several.
 static const size_t sizes[] = {24, 480, 2400, 7200, 24000, 240000};
@@ -133,39 +14,40 @@ static wh_mem_kind kind_of(unsigned i, int role) {
     return (i >> role & 1) ? kit_device : WH_MEM_HOST;
 }
 
-static void exchange(kit_side *me, unsigned i, shape from, shape to, size_t n, wh_mem_kind kind) {
+static void exchange(kit_side *me, unsigned i, kit_shape from, kit_shape to, size_t n,
+                     wh_mem_kind kind) {
     kit_op op;
-    layout l = lay_out(me, me->role == 0 ? from : to, n, kind);
+    kit_layout l = kit_lay_out(me, me->role == 0 ? from : to, n, kind);
     if (me->role == 0) {
-        fill(me, &l, n, i);
+        kit_layout_fill(me, &l, n, i);
         BEGIN(&op, wh_tag_send(me->ep, l.origin, l.count, 1,
-                               typed(&op, &l, i % 7 == 3 ? WH_OP_SYNC : 0), NULL));
+                               kit_opts_typed(&op, &l, i % 7 == 3 ? WH_OP_SYNC : 0), NULL));
         END(&op, WH_OK);
     } else {
         if (i % 3 == 0)
             kit_idle(me, 1);  // comes before its receive
-        BEGIN(&op,
-              wh_tag_recv(me->ep, l.origin, l.count, 1, WH_TAG_MASK_ALL, typed(&op, &l, 0), NULL));
+        BEGIN(&op, wh_tag_recv(me->ep, l.origin, l.count, 1, WH_TAG_MASK_ALL,
+                               kit_opts_typed(&op, &l, 0), NULL));
         END(&op, WH_OK);
-        check(me, &l, n, i);
+        kit_layout_check(me, &l, n, i);
     }
-    REQUIRE_INT(op.result.size, n * WORD);
-    drop(me, &l);
+    REQUIRE_INT(op.result.size, n * KIT_WORD);
+    kit_layout_drop(me, &l);
 }
 
 CASE(typed_tags, 0) {
     unsigned i = 0;
-    for (int from = 0; from < SHAPES; from++)
-        for (int to = 0; to < SHAPES; to++, i++)
+    for (int from = 0; from < KIT_SHAPES; from++)
+        for (int to = 0; to < KIT_SHAPES; to++, i++)
             for (size_t s = i % 2; s < SIZES; s += 2)
-                exchange(me, i, (shape)from, (shape)to, sizes[s], WH_MEM_HOST);
+                exchange(me, i, (kit_shape)from, (kit_shape)to, sizes[s], WH_MEM_HOST);
 }
 
 CASE(typed_device_tags, 0) {
-    for (unsigned i = 0; i < SHAPES * 3; i++) {
-        // One transfer by runs of a word takes a copy for each: small ones.
-        unsigned kinds = 1 + i % 3;
-        exchange(me, i, (shape)(i % SHAPES), (shape)(i / 3), sizes[i % 4],
+    for (unsigned i = 0; i < KIT_SHAPES * 3; i++) {
+        // Without kernels a transfer by runs of a word takes a copy for each: small ones.
+        unsigned kinds = 1 + i % 3, most = kit_device == WH_MEM_CUDA ? SIZES : SIZES - 2;
+        exchange(me, i, (kit_shape)(i % KIT_SHAPES), (kit_shape)(i / 3), sizes[i % most],
                  kind_of(kinds, me->role));
     }
 }
@@ -175,20 +57,20 @@ CASE(typed_truncation, 0) {
     for (unsigned i = 0; i < SIZES; i++) {
         size_t n = sizes[i];
         kit_op op;
-        layout l =
-            lay_out(me, me->role == 0 ? VECTOR : BLOCKS, me->role == 0 ? 2 * n : n, WH_MEM_HOST);
+        kit_layout l = kit_lay_out(me, me->role == 0 ? KIT_VECTOR : KIT_BLOCKS,
+                                   me->role == 0 ? 2 * n : n, WH_MEM_HOST);
         if (me->role == 0) {
-            fill(me, &l, 2 * n, i);
-            BEGIN(&op, wh_tag_send(me->ep, l.origin, l.count, 1, typed(&op, &l, 0), NULL));
+            kit_layout_fill(me, &l, 2 * n, i);
+            BEGIN(&op, wh_tag_send(me->ep, l.origin, l.count, 1, kit_opts_typed(&op, &l, 0), NULL));
             END(&op, WH_OK);
         } else {
-            BEGIN(&op, wh_tag_recv(me->ep, l.origin, l.count, 1, WH_TAG_MASK_ALL, typed(&op, &l, 0),
-                                   NULL));
+            BEGIN(&op, wh_tag_recv(me->ep, l.origin, l.count, 1, WH_TAG_MASK_ALL,
+                                   kit_opts_typed(&op, &l, 0), NULL));
             END(&op, WH_ETRUNCATED);
-            REQUIRE_INT(op.result.size, 2 * n * WORD);
-            check(me, &l, n, i);
+            REQUIRE_INT(op.result.size, 2 * n * KIT_WORD);
+            kit_layout_check(me, &l, n, i);
         }
-        drop(me, &l);
+        kit_layout_drop(me, &l);
     }
 }
 
@@ -197,89 +79,107 @@ CASE(typed_shorter_messages, 0) {
     for (unsigned i = 0; i < SIZES; i++) {
         size_t n = sizes[i];
         kit_op op;
-        layout l =
-            lay_out(me, me->role == 0 ? DENSE : TRANSPOSED, me->role == 0 ? n : 2 * n, WH_MEM_HOST);
+        kit_layout l = kit_lay_out(me, me->role == 0 ? KIT_DENSE : KIT_TRANSPOSED,
+                                   me->role == 0 ? n : 2 * n, WH_MEM_HOST);
         if (me->role == 0) {
-            fill(me, &l, n, i);
-            BEGIN(&op, wh_tag_send(me->ep, l.origin, l.count, 1, typed(&op, &l, 0), NULL));
+            kit_layout_fill(me, &l, n, i);
+            BEGIN(&op, wh_tag_send(me->ep, l.origin, l.count, 1, kit_opts_typed(&op, &l, 0), NULL));
             END(&op, WH_OK);
         } else {
-            BEGIN(&op, wh_tag_recv(me->ep, l.origin, l.count, 1, WH_TAG_MASK_ALL, typed(&op, &l, 0),
-                                   NULL));
+            BEGIN(&op, wh_tag_recv(me->ep, l.origin, l.count, 1, WH_TAG_MASK_ALL,
+                                   kit_opts_typed(&op, &l, 0), NULL));
             END(&op, WH_OK);
-            REQUIRE_INT(op.result.size, n * WORD);
-            check(me, &l, n, i);
+            REQUIRE_INT(op.result.size, n * KIT_WORD);
+            kit_layout_check(me, &l, n, i);
         }
-        drop(me, &l);
+        kit_layout_drop(me, &l);
     }
 }
 
 // The type may be released as soon as the call has returned.
 CASE(typed_release, 0) {
     kit_op op;
-    layout l = lay_out(me, VECTOR, 24000, WH_MEM_HOST);
+    kit_layout l = kit_lay_out(me, KIT_VECTOR, 24000, WH_MEM_HOST);
     if (me->role == 0) {
-        fill(me, &l, 24000, 5);
-        BEGIN(&op, wh_tag_send(me->ep, l.origin, l.count, 1, typed(&op, &l, 0), NULL));
+        kit_layout_fill(me, &l, 24000, 5);
+        BEGIN(&op, wh_tag_send(me->ep, l.origin, l.count, 1, kit_opts_typed(&op, &l, 0), NULL));
     } else {
-        BEGIN(&op,
-              wh_tag_recv(me->ep, l.origin, l.count, 1, WH_TAG_MASK_ALL, typed(&op, &l, 0), NULL));
+        BEGIN(&op, wh_tag_recv(me->ep, l.origin, l.count, 1, WH_TAG_MASK_ALL,
+                               kit_opts_typed(&op, &l, 0), NULL));
     }
     wh_type *kept = l.type;
-    l.type = type_of(me, VECTOR, 24000);
+    l.type = kit_type(me, KIT_VECTOR, 24000);
     wh_type_release(kept);
     END(&op, WH_OK);
     if (me->role == 1)
-        check(me, &l, 24000, 5);
-    drop(me, &l);
+        kit_layout_check(me, &l, 24000, 5);
+    kit_layout_drop(me, &l);
 }
 
 // What ends early gives everything back.
 CASE(typed_cancel, 0) {
     kit_op op;
-    layout l = lay_out(me, VECTOR, 240000, WH_MEM_HOST);
+    kit_layout l = kit_lay_out(me, KIT_VECTOR, 240000, WH_MEM_HOST);
     wh_request *req = NULL;
     if (me->role == 0) {
-        BEGIN(&op, wh_tag_send(me->ep, l.origin, l.count, 77, typed(&op, &l, 0), &req));
+        BEGIN(&op, wh_tag_send(me->ep, l.origin, l.count, 77, kit_opts_typed(&op, &l, 0), &req));
         wh_request_cancel(req);
         UNTIL(atomic_load(&op.ended));
         REQUIRE_STATUS(op.result.status, WH_ECANCELLED);
         wh_request_free(req);
     } else {
-        BEGIN(&op,
-              wh_tag_recv(me->ep, l.origin, l.count, 78, WH_TAG_MASK_ALL, typed(&op, &l, 0), &req));
+        BEGIN(&op, wh_tag_recv(me->ep, l.origin, l.count, 78, WH_TAG_MASK_ALL,
+                               kit_opts_typed(&op, &l, 0), &req));
         wh_request_cancel(req);
         UNTIL(atomic_load(&op.ended));
         REQUIRE_STATUS(op.result.status, WH_ECANCELLED);
         wh_request_free(req);
-        check(me, &l, 0, 0);
+        kit_layout_check(me, &l, 0, 0);
     }
-    drop(me, &l);
+    kit_layout_drop(me, &l);
 }
 
 CASE(typed_arguments, 0) {
     kit_op op;
     char buf[64];
-    layout l = lay_out(me, VECTOR, 24, WH_MEM_HOST);
-    const wh_op_opts *opts = typed(&op, &l, 0);
+    kit_layout l = kit_lay_out(me, KIT_VECTOR, 24, WH_MEM_HOST);
+    const wh_op_opts *opts = kit_opts_typed(&op, &l, 0);
     REQUIRE_STATUS(wh_tag_send(me->ep, buf, SIZE_MAX, 1, opts, NULL), WH_EINVAL);
     REQUIRE_STATUS(wh_tag_send(me->ep, buf, (size_t)1 << 62, 1, opts, NULL), WH_EINVAL);
     REQUIRE_STATUS(wh_tag_send(me->ep, NULL, 1, 1, opts, NULL), WH_EINVAL);
     REQUIRE_STATUS(wh_tag_recv(me->ep, buf, SIZE_MAX, 1, 0, opts, NULL), WH_EINVAL);
     REQUIRE_STATUS(wh_object_send(me->ep, NULL, 0, NULL, 0, 0, 1, opts, NULL), WH_EINVAL);
     REQUIRE_STATUS(wh_object_recv(me->ep, NULL, 0, 0, 1, 0, opts, NULL), WH_EINVAL);
-    drop(me, &l);
+    kit_layout_drop(me, &l);
+}
+
+// One byte again and again is as much as anybody wants, but no more than an object may have.
+CASE(typed_object_of_too_much, 0) {
+    enum { COPIES = 4 };
+    char byte = 0;
+    wh_type *again = NULL;
+    wh_frame frames[COPIES];
+    REQUIRE_STATUS(wh_type_create_resized(wh_type_basic(WH_TYPE_BYTE), 0, 0, &again), WH_OK);
+    for (int i = 0; i < COPIES; i++)
+        frames[i] = (wh_frame){&byte, (size_t)1 << 62, WH_MEM_HOST, 0, again};
+    if (me->role == 0)
+        for (size_t count = 2; count <= COPIES; count++)
+            REQUIRE_STATUS(
+                wh_object_send(me->ep, NULL, 0, frames, count, sizeof(wh_frame), 1, NULL, NULL),
+                WH_EINVAL);
+    wh_type_release(again);
 }
 
 enum { FRAMES = 6 };
-static const shape frame_shapes[FRAMES] = {VECTOR, DENSE, STRUCT, TRANSPOSED, BLOCKS, INDEXED};
+static const kit_shape frame_shapes[FRAMES] = {KIT_VECTOR,     KIT_DENSE,  KIT_STRUCT,
+                                               KIT_TRANSPOSED, KIT_BLOCKS, KIT_INDEXED};
 static const size_t frame_words[FRAMES] = {24, 24000, 2400, 48000, 240, 24};
 
-static void frames_of(kit_side *me, unsigned round, layout layouts[FRAMES],
+static void frames_of(kit_side *me, unsigned round, kit_layout layouts[FRAMES],
                       wh_frame frames[FRAMES]) {
     for (unsigned i = 0; i < FRAMES; i++) {
-        shape s = frame_shapes[(i + round * (unsigned)me->role) % FRAMES];
-        layouts[i] = lay_out(me, s, frame_words[i], WH_MEM_HOST);
+        kit_shape s = frame_shapes[(i + round * (unsigned)me->role) % FRAMES];
+        layouts[i] = kit_lay_out(me, s, frame_words[i], WH_MEM_HOST);
         frames[i] =
             (wh_frame){layouts[i].origin, layouts[i].count, WH_MEM_AUTO, 0, layouts[i].type};
     }
@@ -289,22 +189,22 @@ static void frames_of(kit_side *me, unsigned round, layout layouts[FRAMES],
 CASE(typed_objects, 0) {
     uint64_t total = 6;
     for (unsigned i = 0; i < FRAMES; i++)
-        total += frame_words[i] * WORD;
+        total += frame_words[i] * KIT_WORD;
     for (unsigned round = 0; round < 5; round++) {
         bool blind = round == 0, small = round == 4;
         size_t count = small ? 1 : FRAMES;
         kit_op op;
         const wh_op_opts *opts = kit_opts(&op);
-        layout layouts[FRAMES];
+        kit_layout layouts[FRAMES];
         wh_frame frames[FRAMES];
         frames_of(me, round, layouts, frames);
         if (me->role == 0) {
             for (unsigned i = 0; i < FRAMES; i++)
-                fill(me, &layouts[i], frame_words[i], i + round);
+                kit_layout_fill(me, &layouts[i], frame_words[i], i + round);
             BEGIN(&op, wh_object_send(me->ep, "header", 6, frames, count, sizeof(wh_frame), 1, opts,
                                       NULL));
             END(&op, WH_OK);
-            REQUIRE_INT(op.result.size, small ? 6 + frame_words[0] * WORD : total);
+            REQUIRE_INT(op.result.size, small ? 6 + frame_words[0] * KIT_WORD : total);
         } else {
             BEGIN(&op, wh_object_recv(me->ep, blind ? NULL : frames, blind ? 0 : FRAMES,
                                       sizeof(wh_frame), 1, WH_TAG_MASK_ALL, opts, NULL));
@@ -312,23 +212,23 @@ CASE(typed_objects, 0) {
             REQUIRE_INT(wh_object_count(op.result.object), count);
             for (unsigned i = 0; i < count; i++) {
                 const wh_frame *frame = wh_object_frame(op.result.object, i);
-                REQUIRE_INT(frame->size, frame_words[i] * WORD);
+                REQUIRE_INT(frame->size, frame_words[i] * KIT_WORD);
                 if (blind)
                     SAME(frame->data, frame->size, i + round);
                 else
-                    check(me, &layouts[i], frame_words[i], i + round);
+                    kit_layout_check(me, &layouts[i], frame_words[i], i + round);
             }
             wh_object_free(op.result.object);
         }
         for (unsigned i = 0; i < FRAMES; i++)
-            drop(me, &layouts[i]);
+            kit_layout_drop(me, &layouts[i]);
     }
 }
 
 typedef struct typed_am {
     kit_side *me;
     // Of each message by itself: the handler may run in another thread.
-    layout to[SIZES];
+    kit_layout to[SIZES];
     kit_op ops[SIZES];
     _Atomic unsigned count;
 } typed_am;
@@ -337,8 +237,8 @@ static wh_status on_am(wh_am *am, void *arg) {
     typed_am *t = arg;
     kit_side *me = t->me;
     unsigned i = atomic_load(&t->count);
-    t->to[i] = lay_out(me, TRANSPOSED, am->size / WORD, WH_MEM_HOST);
-    const wh_op_opts *opts = typed(&t->ops[i], &t->to[i], 0);
+    t->to[i] = kit_lay_out(me, KIT_TRANSPOSED, am->size / KIT_WORD, WH_MEM_HOST);
+    const wh_op_opts *opts = kit_opts_typed(&t->ops[i], &t->to[i], 0);
     BEGIN(&t->ops[i], wh_am_recv(am, t->to[i].origin, t->to[i].count, opts, NULL));
     atomic_fetch_add(&t->count, 1);
     return WH_OK;
@@ -354,19 +254,19 @@ CASE(typed_active_messages, 0) {
     for (unsigned i = 0; i < SIZES; i++) {
         if (me->role == 0) {
             kit_op op;
-            layout l = lay_out(me, VECTOR, sizes[i], WH_MEM_HOST);
-            fill(me, &l, sizes[i], i);
-            BEGIN(&op,
-                  wh_am_send(me->ep, 5, "head", 4, l.origin, l.count, typed(&op, &l, 0), NULL));
+            kit_layout l = kit_lay_out(me, KIT_VECTOR, sizes[i], WH_MEM_HOST);
+            kit_layout_fill(me, &l, sizes[i], i);
+            BEGIN(&op, wh_am_send(me->ep, 5, "head", 4, l.origin, l.count,
+                                  kit_opts_typed(&op, &l, 0), NULL));
             END(&op, WH_OK);
-            REQUIRE_INT(op.result.size, sizes[i] * WORD);
-            drop(me, &l);
+            REQUIRE_INT(op.result.size, sizes[i] * KIT_WORD);
+            kit_layout_drop(me, &l);
         } else {
             UNTIL(atomic_load(&t.count) == i + 1);
             END(&t.ops[i], WH_OK);
-            REQUIRE_INT(t.ops[i].result.size, sizes[i] * WORD);
-            check(me, &t.to[i], sizes[i], i);
-            drop(me, &t.to[i]);
+            REQUIRE_INT(t.ops[i].result.size, sizes[i] * KIT_WORD);
+            kit_layout_check(me, &t.to[i], sizes[i], i);
+            kit_layout_drop(me, &t.to[i]);
         }
         SYNC();
     }

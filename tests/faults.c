@@ -20,6 +20,7 @@ enum { SENDERS_MAX = 16, LATE_MS = 10000, HANG_MS = 60000, WINDOW = 8, ENTRY_OPS
 
 static const size_t sizes[] = {8, 8192, 1 << 20};
 static const char *const modes[] = {"wait", "adaptive"};
+static const char *const memory_words[] = {"dense", "spread", "on a device", "spread on a device"};
 
 typedef struct trial {
     uint64_t seed;
@@ -27,9 +28,9 @@ typedef struct trial {
     const char *mode;
     size_t size;
     int senders, victim;
-    bool kills;                           // else it stops and continues
-    bool sender_spread, receiver_spread;  // every second word of a buffer is the message's
-    unsigned per_sender;                  // messages
+    bool kills;                               // else it stops and continues
+    unsigned sender_memory, receiver_memory;  // PROC_SPREAD, PROC_DEVICE
+    unsigned per_sender;                      // messages
     unsigned strike_at;  // messages that the receiver has got from the victim before the fault
     unsigned stop_ms;
 } trial;
@@ -51,8 +52,8 @@ static trial make_trial(uint64_t seed, const char *lane, int senders) {
     t.per_sender = t.size == 8 ? 3000 : t.size == 8192 ? 600 : 24;
     t.strike_at = (unsigned)proc_below(&state, t.per_sender / 2);
     t.stop_ms = 20 + (unsigned)proc_below(&state, 200);
-    t.sender_spread = proc_below(&state, 2);
-    t.receiver_spread = proc_below(&state, 2);
+    t.sender_memory = (unsigned)proc_below(&state, PROC_MEMORIES);
+    t.receiver_memory = (unsigned)proc_below(&state, PROC_MEMORIES);
     return t;
 }
 
@@ -119,7 +120,7 @@ static void run_sender(const trial *t, int number, common *shared) {
     proc_memory bufs[WINDOW];
     wh_request *reqs[WINDOW] = {NULL};
     for (int i = 0; i < WINDOW; i++)
-        bufs[i] = proc_memory_new(t->size, t->sender_spread);
+        bufs[i] = proc_memory_new(t->size, t->sender_memory);
     for (uint32_t i = 0; i < t->per_sender + WINDOW; i++) {
         wh_request **req = &reqs[i % WINDOW];
         if (*req) {
@@ -276,7 +277,7 @@ static void on_name(wh_request *req, const wh_result *result, void *arg) {
 static void ask_name(peer *p) {
     wh_result result;
     CHECK((p->large = malloc(100000)));
-    p->buf = proc_memory_new(the.t->size, the.t->receiver_spread);
+    p->buf = proc_memory_new(the.t->size, the.t->receiver_memory);
     wh_status st = wh_tag_recv(p->ep, &p->name, 8, 1, WH_TAG_MASK_ALL,
                                WH_OP_OPTS(.done = on_name, .arg = p, .result = &result), NULL);
     if (st == WH_OK)
@@ -389,11 +390,11 @@ static pid_t start(const trial *t, int number, common *shared, outcome *out) {
     pid_t pid = fork();
     if (pid != 0)
         return pid;
-    proc_context("trial %llu over %s: %s, %zu bytes%s%s, %s sender %d of %d after %u messages, %s",
-                 (unsigned long long)t->seed, t->lane, t->mode, t->size,
-                 t->sender_spread ? ", sent spread" : "",
-                 t->receiver_spread ? ", received spread" : "", t->kills ? "kill" : "stop",
-                 t->victim, t->senders, t->strike_at, number < 0 ? "receiver" : "sender");
+    proc_context(
+        "trial %llu over %s: %s, %zu bytes, sent %s, received %s, %s sender %d of %d after %u messages, %s",
+        (unsigned long long)t->seed, t->lane, t->mode, t->size, memory_words[t->sender_memory],
+        memory_words[t->receiver_memory], t->kills ? "kill" : "stop", t->victim, t->senders,
+        t->strike_at, number < 0 ? "receiver" : "sender");
     proc_alarm(2 * HANG_MS / 1000);
     // Where two UCX are chosen, senders of both meet, and in turns a receiver of either.
     proc_role(number < 0 ? (int)(t->seed / 12 % 2) : number % 2);

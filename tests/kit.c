@@ -23,7 +23,7 @@ const size_t kit_sizes[] = {0,     1,     8,      63,      4096,    8191,    819
                             16384, 65536, 262144, 1000003, 1 << 20, 5000011, 1 << 26};
 const size_t kit_size_count = sizeof(kit_sizes) / sizeof(kit_sizes[0]);
 
-int kit_hang_ms = 20000;
+int kit_hang_ms = 20000 * KIT_SLOWER;
 
 enum { STEP_MS = 1000 };  // how long one step of a wait sleeps, at most
 

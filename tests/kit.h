@@ -26,6 +26,19 @@ enum {
     KIT_EPS_MAX = 600,
 };
 
+// The thread sanitizer now and then takes every access of a large copy for a possible race, and looks for a stack in vain:
+// tens of seconds.
+#if defined(__SANITIZE_THREAD__)
+#define KIT_SLOWER 3
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define KIT_SLOWER 3
+#endif
+#endif
+#ifndef KIT_SLOWER
+#define KIT_SLOWER 1
+#endif
+
 // So long may a wait take: 20 s, and much longer in a soak, where one message is more than 4 GiB.
 extern int kit_hang_ms;
 
@@ -90,6 +103,7 @@ enum {
     KIT_SOAK = 1 << 2,     // takes long: only when asked for
     KIT_SYNCED = 1 << 3,   // needs a worker without a progress thread
     KIT_FORKS = 1 << 4,    // only between processes
+    KIT_CUDA = 1 << 5,     // only over CUDA's memory
 };
 
 typedef struct kit_case {

@@ -3,7 +3,7 @@
 // Runs the cases of the conformance suite over the configurations that the arguments select.
 //
 //     conformance [--lane L] [--mode M] [--place P] [--ucx DIR,DIR] [--memory sim|cuda]
-//                 [--soak] [--list] [part of a case's name]
+//                 [--soak] [--list] [--but PART] [part of a case's name]
 //
 // --ucx names the UCX of either role; different ones meet between processes only.
 // Each configuration runs in processes of its own, so that what goes wrong in one cannot reach the next, and the
@@ -19,7 +19,7 @@
 #include "ucx_choice.h"
 
 // The last resort, when a call does not come back at all.
-enum { CASE_SECONDS = 100, SOAK_CASE_SECONDS = 1200 };
+enum { CASE_SECONDS = 100 * KIT_SLOWER, SOAK_CASE_SECONDS = 1200 };
 
 enum { SOAK_GIB = 10, SKIPPED = 77 };  // memory that the cases of a soak need free
 
@@ -27,7 +27,7 @@ wh_mem_kind kit_device = WH_MEM_SIM;
 
 static kit_case *cases, **cases_end = &cases;
 static struct {
-    const char *part;
+    const char *part, *but;
     bool soak;
 } chosen = {.part = ""};
 
@@ -39,6 +39,10 @@ void kit_add(kit_case *c) {
 static bool selected(const kit_case *c, const kit_config *config) {
     bool soak = c->flags & KIT_SOAK;
     if (!strstr(c->name, chosen.part) || soak != chosen.soak)
+        return false;
+    if (chosen.but && strstr(c->name, chosen.but))
+        return false;
+    if ((c->flags & KIT_CUDA) && kit_device != WH_MEM_CUDA)
         return false;
     if ((c->flags & KIT_TWO) && config->place == KIT_ONE)
         return false;
@@ -107,7 +111,7 @@ static void make_worker(kit_side *me, void *accept_arg) {
         options[4] = "ring_max=32K";
         options[5] = "stream_chunk=8K";
     }
-    if (config->lane == KIT_UCX)
+    if (config->lane == KIT_UCX || getenv("WHERRY_BULK_LANE"))
         options[config->mode == KIT_WAIT ? 6 : 1] = ucx_option(me->role);
     REQUIRE_STATUS(wh_context_create(options, &me->ctx), WH_OK);
     size_t size;
@@ -367,6 +371,8 @@ int kit_main(int argc, char **argv) {
             ucx_choose(argv[++i]);
         else if (!strcmp(argv[i], "--memory") && more)
             choose_memory(argv[++i]);
+        else if (!strcmp(argv[i], "--but") && more)
+            chosen.but = argv[++i];
         else if (!strcmp(argv[i], "--soak"))
             chosen.soak = true;
         else if (!strcmp(argv[i], "--list"))

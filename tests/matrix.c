@@ -7,7 +7,7 @@
 // A cell is two actors.  Each has a list of sends and receives, starts so many of them as its window allows, and must see
 // each end once and as the cell's end says: all done; done after every second one was cancelled once and
 // started again; or, when the other actor is killed half-way, done or WH_EPEER.  Over shm and stream the actors are two
-// processes, over loop they share a worker.  WHERRY_SEED chooses the sample, like --seed.
+// processes, over loop they share a worker.  A cell's memory is dense or spread, the host's or a device's.  WHERRY_SEED chooses the sample, like --seed.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,8 +23,8 @@ static const char *const lanes[] = {"shm", "stream", "loop", "ucx"};
 static const size_t sizes[] = {0, 1, 8192, 65536, 262144, 1 << 20, 1 << 26};
 static const char *const patterns[] = {"ping-pong", "flood", "both"};
 static const char *const ends[] = {"close", "cancel", "kill"};
-static const char *const layouts[] = {"dense", "spread"};
-enum { MODES = 4, LANES = 4, SIZES = 7, PATTERNS = 3, ENDS = 3, LAYOUTS = 2 };
+static const char *const layouts[] = {"dense", "spread", "device", "spread-device"};
+enum { MODES = 4, LANES = 4, SIZES = 7, PATTERNS = 3, ENDS = 3, LAYOUTS = PROC_MEMORIES };
 enum { CELLS = MODES * LANES * SIZES * PATTERNS * ENDS * LAYOUTS };
 enum { PING_PONG, FLOOD, BOTH };
 enum { CLOSE, CANCEL, KILL };
@@ -113,9 +113,9 @@ static uint64_t content(const actor *a, const message *m) {
 static bool start(actor *a, message *m) {
     proc_memory *buf = &m->buf;
     if (!buf->data) {
-        // The two sides differ: a spread message arrives dense in every second round.
-        *buf = proc_memory_new(a->size,
-                               a->cell->layout && a->size % 8 == 0 && (m->send || m->index % 2));
+        // The two sides differ: what is spread or on a device arrives dense in the host in every second round.
+        unsigned how = m->send || m->index % 2 ? (unsigned)a->cell->layout : 0;
+        *buf = proc_memory_new(a->size, a->size % 8 ? how & ~(unsigned)PROC_SPREAD : how);
         if (m->send) {
             proc_fill(buf->dense, a->size, content(a, m));
             proc_memory_lay(buf);

@@ -197,35 +197,84 @@ bool proc_raise_descriptors(size_t count) {
     return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-proc_memory proc_memory_new(size_t size, bool spread) {
+// device_kind loads CUDA's driver, which nobody may do before a fork: for children only.
+static wh_mem_kind device_kind(void) {
+    static wh_mem_kind kind;
+    if (!kind)
+        kind = wh_mem_kinds() & 1u << WH_MEM_CUDA ? WH_MEM_CUDA : WH_MEM_SIM;
+    return kind;
+}
+
+// unit_of returns the length of the runs of spread memory: on a device, where each may be a copy, few long ones.
+static size_t unit_of(size_t size, wh_mem_kind kind) {
+    enum { WORD = 8, RUNS = 16 };
+    return kind != WH_MEM_HOST && size && size % (RUNS * WORD) == 0 ? size / RUNS : WORD;
+}
+
+static void *allocate(size_t size, wh_mem_kind kind) {
+    void *ptr = NULL;
+    if (kind == WH_MEM_HOST)
+        CHECK((ptr = malloc(size + 1)));
+    else
+        CHECK_STATUS(wh_mem_alloc_kind(kind, 0, size + 1, &ptr), WH_OK);
+    return ptr;
+}
+
+proc_memory proc_memory_new(size_t size, unsigned how) {
     proc_memory m = {.size = size, .count = size, .dense = malloc(size ? size : 1)};
     CHECK(m.dense);
     m.data = m.dense;
-    if (spread) {
-        CHECK(size % 8 == 0);
-        CHECK((m.data = malloc(2 * size + 1)));
-        m.count = size / 8;
-        CHECK_STATUS(wh_type_create_resized(wh_type_basic(WH_TYPE_UINT64), 0, 16, &m.type), WH_OK);
+    m.kind = how & PROC_DEVICE ? device_kind() : WH_MEM_HOST;
+    if (how)
+        m.data = allocate(how & PROC_SPREAD ? 2 * size : size, m.kind);
+    if (how & PROC_SPREAD) {
+        size_t unit = unit_of(size, m.kind);
+        wh_type *run = NULL;
+        CHECK(size % unit == 0);
+        m.count = size / unit;
+        CHECK_STATUS(wh_type_create_contig((int64_t)unit / 8, wh_type_basic(WH_TYPE_UINT64), &run),
+                     WH_OK);
+        CHECK_STATUS(wh_type_create_resized(run, 0, 2 * (int64_t)unit, &m.type), WH_OK);
+        wh_type_release(run);
     }
     return m;
 }
 
 void proc_memory_free(proc_memory *m) {
-    if (m->data != m->dense)
+    if (m->kind > WH_MEM_HOST)
+        CHECK_STATUS(wh_mem_free_kind(m->kind, m->data), WH_OK);
+    else if (m->data != m->dense)
         free(m->data);
     free(m->dense);
     wh_type_release(m->type);
     *m = (proc_memory){.data = NULL};
 }
 
+// move copies between the two places, by way of a picture of the spread one.
+static void move(const proc_memory *m, bool lay) {
+    if (m->data == m->dense)
+        return;
+    size_t unit = m->type ? unit_of(m->size, m->kind) : m->size,
+           space = (m->type ? 2 : 1) * m->size;
+    char *picture = m->kind == WH_MEM_HOST ? m->data : malloc(space ? space : 1), *dense = m->dense;
+    CHECK(picture);
+    if (m->kind != WH_MEM_HOST)
+        CHECK_STATUS(wh_mem_copy(picture, WH_MEM_HOST, m->data, m->kind, space), WH_OK);
+    for (size_t at = 0; at < m->size; at += unit) {
+        char *there = picture + (m->type ? 2 : 1) * at;
+        memcpy(lay ? there : dense + at, lay ? dense + at : there, unit);
+    }
+    if (m->kind == WH_MEM_HOST)
+        return;
+    if (lay)
+        CHECK_STATUS(wh_mem_copy(m->data, m->kind, picture, WH_MEM_HOST, space), WH_OK);
+    free(picture);
+}
+
 void proc_memory_lay(const proc_memory *m) {
-    uint64_t *to = m->data, *from = m->dense;
-    for (size_t i = 0; i < m->count && m->type; i++)
-        to[2 * i] = from[i];
+    move(m, true);
 }
 
 void proc_memory_gather(const proc_memory *m) {
-    uint64_t *to = m->dense, *from = m->data;
-    for (size_t i = 0; i < m->count && m->type; i++)
-        to[i] = from[2 * i];
+    move(m, false);
 }

@@ -90,17 +90,24 @@ uint64_t proc_cpu_us(void);
 // proc_raise_descriptors asks for that many; false: they are not to be had.
 bool proc_raise_descriptors(size_t count);
 
-// Memory of a message: dense, or spread, so that every second word is the message's.  `dense` is where its bytes lie together,
-// proc_memory_lay brings them to where an operation takes them, and proc_memory_gather back.
+// Memory of a message: dense, or spread, so that every second unit of it is the message's; the host's, or a device's.  `dense` is
+// host memory where its bytes lie together, proc_memory_lay brings them to where an operation takes them, and
+// proc_memory_gather back.
+//
+// The device is CUDA's where there is one (the test driver, say), and otherwise the simulated one.
+enum { PROC_SPREAD = 1, PROC_DEVICE = 2, PROC_MEMORIES = 4 };
+
 typedef struct proc_memory {
     void *data;     // for an operation,
     size_t count;   // which counts so many elements
     wh_type *type;  // of this type; NULL: bytes
     void *dense;
     size_t size;
+    wh_mem_kind kind;
 } proc_memory;
 
-proc_memory proc_memory_new(size_t size, bool spread);
+// proc_memory_new makes some; `how` is a sum of the PROC_* above.
+proc_memory proc_memory_new(size_t size, unsigned how);
 void proc_memory_free(proc_memory *m);
 void proc_memory_lay(const proc_memory *m);
 void proc_memory_gather(const proc_memory *m);

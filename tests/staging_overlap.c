@@ -5,13 +5,14 @@
 //
 //   staging-overlap [--copy MB/s] [--wire MB/s] [--size MiB] [--rounds N]
 //
-// It prints what a message takes from host to host, from device to device, and from device to device without staging, and
-// beside them what the slower of copy and wire alone would take, as a part of that: 1 is ideal.  A measurement, not a
+// It prints what a message takes from host to host, from device to device, there as an object of frames of a MiB, too, and
+// without staging, and beside them what the slower of copy and wire alone would take, as a part of that: 1 is ideal.  A measurement, not a
 // test: it fails only if the bytes are wrong.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,8 @@
 #include <unistd.h>
 
 #include <wherry/wherry.h>
+
+enum { FRAME = 1 << 20, FRAMES_MOST = 4096 };
 
 static unsigned copy_rate = 400, wire_rate = 400, mebibytes = 64, rounds = 3;
 
@@ -154,30 +157,55 @@ static void end(pair *p) {
     pthread_join(p->relay, NULL);
 }
 
-static double pass(const pair *p, const void *from, void *to, size_t size) {
+// cut makes frames of a MiB of some memory.
+static size_t cut(void *memory, size_t size, wh_frame *frames) {
+    size_t count = 0;
+    for (size_t at = 0; at < size; at += FRAME)
+        frames[count++] = (wh_frame){.data = (char *)memory + at, .size = FRAME};
+    return count;
+}
+
+static void start_frames(const pair *p, void *from, void *to, size_t size, wh_request **sent,
+                         wh_request **received) {
+    static wh_frame out[FRAMES_MOST], in[FRAMES_MOST];
+    size_t count = cut(from, size, out);
+    (void)cut(to, size, in);
+    must(wh_object_recv(accepted, in, count, sizeof(*in), 1, WH_TAG_MASK_ALL, NULL, received) >=
+                 0 &&
+             wh_object_send(p->to, NULL, 0, out, count, sizeof(*out), 1, NULL, sent) >= 0,
+         "no transfer");
+}
+
+static double pass(const pair *p, void *from, void *to, size_t size, bool frames) {
     wh_request *sent = NULL, *received = NULL;
     double start = now();
-    must(wh_tag_recv(accepted, to, size, 1, WH_TAG_MASK_ALL, NULL, &received) >= 0 &&
-             wh_tag_send(p->to, from, size, 1, NULL, &sent) >= 0,
-         "no transfer");
+    if (frames)
+        start_frames(p, from, to, size, &sent, &received);
+    else
+        must(wh_tag_recv(accepted, to, size, 1, WH_TAG_MASK_ALL, NULL, &received) >= 0 &&
+                 wh_tag_send(p->to, from, size, 1, NULL, &sent) >= 0,
+             "no transfer");
     while (wh_request_status(received) == WH_PENDING ||
            (sent && wh_request_status(sent) == WH_PENDING))
         turn(p);
     double took = now() - start;
     must(wh_request_status(received) == WH_OK, wh_request_error(received));
+    wh_result result;
+    if (wh_request_result(received, &result) == WH_OK)
+        wh_object_free(result.object);
     wh_request_free(received);
     wh_request_free(sent);
     return took;
 }
 
 // best returns the shortest time of several transfers.
-static double best(const char *staging, const void *from, void *to, size_t size) {
+static double best(const char *staging, void *from, void *to, size_t size, bool frames) {
     pair p;
     double least = 1e9;
     begin(&p, staging);
-    (void)pass(&p, from, to, size);  // memory is touched and pinned at the first time
+    (void)pass(&p, from, to, size, frames);  // memory is touched and pinned at the first time
     for (unsigned i = 0; i < rounds; i++) {
-        double took = pass(&p, from, to, size);
+        double took = pass(&p, from, to, size, frames);
         least = took < least ? took : least;
     }
     end(&p);
@@ -209,10 +237,20 @@ static void read_arguments(int argc, char **argv) {
     }
 }
 
+// check compares what has come with what was sent, and forgets it.
+static void check(const char *from, char *to, void *back, size_t size) {
+    must(wh_mem_copy(to, WH_MEM_HOST, back, WH_MEM_CUDA, size) == WH_OK &&
+             memcmp(from, to, size) == 0,
+         "the bytes are wrong");
+    memset(to, 0, size);
+    must(wh_mem_copy(back, WH_MEM_CUDA, to, WH_MEM_HOST, size) == WH_OK, "no copy");
+}
+
 int main(int argc, char **argv) {
     read_arguments(argc, argv);
     signal(SIGPIPE, SIG_IGN);  // of a side that is gone, at the end
     size_t size = (size_t)mebibytes << 20;
+    must(size && size / FRAME <= FRAMES_MOST, "--size is 1 to 4096");
     void (*bandwidth)(unsigned) = NULL;
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
     if (driver)
@@ -227,13 +265,16 @@ int main(int argc, char **argv) {
         from[i] = (char)(i * 7 + i / 4096);
     void *there = device(size), *back = device(size);
     must(wh_mem_copy(there, WH_MEM_CUDA, from, WH_MEM_HOST, size) == WH_OK, "no copy");
-    double host = best(NULL, from, to, size);
+    double host = best(NULL, from, to, size, false);
     bandwidth(copy_rate);
-    double staged = best(NULL, there, back, size), waited = best("stage_max=0", there, back, size);
+    double staged = best(NULL, there, back, size, false);
+    double waited = best("stage_max=0", there, back, size, false);
     bandwidth(0);
-    must(wh_mem_copy(to, WH_MEM_HOST, back, WH_MEM_CUDA, size) == WH_OK &&
-             memcmp(from, to, size) == 0,
-         "the bytes are wrong");
+    check(from, to, back, size);
+    bandwidth(copy_rate);
+    double framed = best(NULL, there, back, size, true);
+    bandwidth(0);
+    check(from, to, back, size);
     double copy = (double)size / (copy_rate * 1e6), line = (double)size / (wire_rate * 1e6);
     double ideal = copy > line ? copy : line;
     printf("%u MiB, copies at %u MB/s, wire at %u MB/s: ideal %.1f ms\n", mebibytes, copy_rate,
@@ -241,6 +282,8 @@ int main(int argc, char **argv) {
     printf("host to host:                      %.1f ms, %.2f of ideal\n", host * 1e3, line / host);
     printf("device to device, staged:          %.1f ms, %.2f of ideal\n", staged * 1e3,
            ideal / staged);
+    printf("the same as frames of a MiB:       %.1f ms, %.2f of ideal\n", framed * 1e3,
+           ideal / framed);
     printf("device to device, each waited for: %.1f ms, %.2f of ideal\n", waited * 1e3,
            ideal / waited);
     must(wh_mem_free_kind(WH_MEM_CUDA, there) == WH_OK &&
