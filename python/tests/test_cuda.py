@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory of CUDA devices: of a library that comes after the worker, then Wherry's own.
+"""Memory of CUDA devices: of a library that comes after the worker, Wherry's own.
 
 The driver is that of tests/cuda, where LD_LIBRARY_PATH leads to it, and otherwise the machine's.
 """

@@ -107,6 +107,9 @@ class Examples(unittest.TestCase):
             self.assertEqual((server.returncode, out),
                              (0, f"{2 * total} bytes, most often {ord('a')}\n"), err)
 
+    def test_gpu(self):
+        self.assertIn("5 arrays of 100000 elements have come", self.run_one("gpu.py"))
+
     def test_pipeline(self):
         self.assertIn("20 results", self.run_one("pipeline.py"))
 

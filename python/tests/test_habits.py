@@ -350,10 +350,10 @@ class Signatures(unittest.TestCase):
         for what, text in {
                 wherry.Worker: "(context=None, *, accept=None)", wherry.Context: "(**options)",
                 wherry.DeviceMemory: "(size, memory='cuda', device=0)",
-                wherry.Endpoint.send: "(self, buf, tag=0, *, sync=False, type=None, count=1, origin=0, timeout=None)",
+                wherry.Endpoint.send: "(self, buf, tag=0, *, sync=False, type=None, count=1, origin=0, timeout=None, stream=None)",
                 wherry.Endpoint.recv: "(self, buf, tag=0, mask=18446744073709551615, *, type=None, count=1, origin=0, "
-                                      "timeout=None)",
-                wherry.Endpoint.send_obj: "(self, obj, tag=0, *, timeout=None)",
+                                      "timeout=None, stream=None)",
+                wherry.Endpoint.send_obj: "(self, obj, tag=0, *, timeout=None, stream=None)",
                 wherry.Context.alloc: "(self, size, access='rwa')", wherry.types.dup: "(old)",
                 _core.View: "(buf, type, count=1, *, origin=0)",
                 _core.Cursor: "(buf, type=None, count=1, *, origin=0, hint=None, writable=False)",

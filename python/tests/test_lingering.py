@@ -2,6 +2,7 @@
 """A loop whose tasks wait for operations goes round without sleeping while answers come soon."""
 import asyncio
 import selectors
+import time
 import unittest
 
 import wherry
@@ -23,6 +24,19 @@ try:
 except wherry.Error:
     pass
 """
+LARGE, MANY = 4 << 20, 16
+SENDER = f"""
+import asyncio, wherry
+
+async def main():
+    async with await wherry.listen(None, "{HOST}") as listener:
+        print(listener.port, flush=True)
+        async with await listener.accept() as ep:
+            await ep.recv(bytearray(2), 2)
+            await asyncio.gather(*[ep.send(bytes([i]) * {LARGE}, 1) for i in range({MANY})])
+            await ep.recv(bytearray(2), 2)
+asyncio.run(main())
+"""
 ROUNDS = 200
 LONGEST = 1000000  # microseconds: no machine is so slow
 # Adaptive, but for what else the machine has to do.
@@ -39,8 +53,8 @@ class Counting(selectors.DefaultSelector):
         return super().select(timeout)
 
 
-def run(test, **config):
-    """Runs a test on a loop that counts, with an endpoint to an echo and two tasks that wait."""
+def run(test, child_runs=ECHO, **config):
+    """Runs a test on a loop that counts, with an endpoint to a child and two tasks that wait."""
     selector = Counting()
 
     async def main(port):
@@ -52,7 +66,7 @@ def run(test, **config):
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         await ep.close()
-    with Child(ECHO) as child:
+    with Child(child_runs) as child:
         run_on(lambda: asyncio.SelectorEventLoop(selector),
                asyncio.wait_for(main(int(child.line())), LIMIT))
 
@@ -77,6 +91,24 @@ class Lingering(unittest.TestCase):
             self.assertLess(clock() - start, LONGEST / 1e6)
             self.assertLess(selector.sleeps - before, ticks)
         run(tick, **SPINS)
+
+    def test_large_messages_leave_the_loop_its_turns(self):
+        async def receive(ep, selector):
+            into = [bytearray(LARGE) for _ in range(MANY)]
+            received = [asyncio.ensure_future(ep.recv(buf, 1)) for buf in into]
+            await asyncio.sleep(0)
+            await ep.send(b"go", 2)
+            time.sleep(0.5)  # until all have been announced
+            most = before = 0
+            while before < MANY:
+                await asyncio.sleep(0)
+                done = sum(one.done() for one in received)
+                most, before = max(most, done - before), done
+            self.assertEqual([buf[-1] for buf in into], list(range(MANY)))
+            if "reads" in ep.lanes:  # else chunks of all come in turn, and they end together
+                self.assertLessEqual(most, 2)  # in one turn of the loop
+            await ep.send(b"ok", 2)
+        run(receive, child_runs=SENDER, lanes="shm", shm_read="always")
 
     def test_who_shall_sleep_does(self):
         async def wait(ep, selector):

@@ -45,11 +45,11 @@ new_capsule.argtypes = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
 class Tensor:
     """Memory that only DLPack tells of: numbers of two bytes."""
 
-    def __init__(self, address, shape, strides=None, device=CPU, offset=0):
+    def __init__(self, address, shape, strides=None, device=CPU, offset=0, bits=16, lanes=1):
         self.shape = (ctypes.c_int64 * len(shape))(*shape)
         self.strides = (ctypes.c_int64 * len(shape))(*strides) if strides else None
         self.managed = DLManaged(DLTensor(
-            address, device, 0, len(shape), 1, 16, 1, self.shape, self.strides, offset))
+            address, device, 0, len(shape), 1, bits, lanes, self.shape, self.strides, offset))
 
     def __dlpack__(self):
         return new_capsule(ctypes.addressof(self.managed), b"dltensor", None)
@@ -73,6 +73,14 @@ class DLPack(LoopCase):
                 b.recv(Tensor(here, (2, 2), (1, 1)))
             with self.assertRaisesRegex(TypeError, "device of DLPack's type 8"):
                 a.send(Tensor(here, (2,), device=METAL))
+            # Two of them may be in a byte: of memory as large as that no more must be touched.
+            for shape in ((8,), (4, 2)):
+                with self.assertRaisesRegex(ValueError, "elements of 'Tensor' have 4 bits: only bytes can be sent"):
+                    b.recv(Tensor(here, shape, bits=4))
+            with self.assertRaisesRegex(ValueError, "'Tensor' has its 4 bytes at the address 0"):
+                a.send(Tensor(0, (2,), offset=8))
+            await a.send(Tensor(here, (8,), bits=4, lanes=2))
+            self.assertEqual(await b.recv(bytearray(9)), 8)
 
     async def test_of_a_device(self):
         async with pair() as (a, b):
@@ -141,6 +149,11 @@ class Devices(LoopCase):
             readonly = Told(data=(Told().__cuda_array_interface__["data"][0], True))
             with self.assertRaisesRegex(TypeError, "'Told' is read-only"):
                 b.recv(readonly)
+            memory = on_device(b"1234")
+            below = Told(**{**memory.__cuda_array_interface__, "strides": (-1 << 30,)})
+            for call in a.send, b.recv:
+                with self.assertRaisesRegex(ValueError, f"elements of 'Told' lie {3 << 30} bytes before its memory"):
+                    call(below)
         for call, error, text in (
                 (lambda: DeviceMemory(8, "host"), ValueError, "cuda or sim"),
                 (lambda: wherry.copy_memory(bytearray(1), b"12"), ValueError, "do not fit"),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What must not be: it raises, and does not crash or go wrong later."""
 import array
+import asyncio
 import ctypes
 import pathlib
 import unittest
@@ -207,6 +208,38 @@ class Elements(LoopCase):
         async with pair() as (a, b):
             await a.send(Told("|V16", [("O", "<i8"), ("b", [("c", "<f8")])]))
             await b.recv(bytearray(16))
+
+    async def test_what_interfaces_say(self):
+        class Told:
+            pass
+
+        memory = array.array("q", [7, 8])
+        good = {"version": 3, "data": (memory.buffer_info()[0], False), "shape": (2,), "typestr": "<i8"}
+        wrong = [("data", value, "'data' of 'Told' is .*: the address and whether it is read-only are needed")
+                 for value in (5, ("x", False), (-5, False), (1 << 64, False), memory.tobytes())]
+        wrong += [("shape", 2, "'shape' of 'Told' is 2: a sequence of integers is needed"),
+                  ("shape", (2.5,), "'shape' of 'Told' is 2.5: an integer is needed"),
+                  ("strides", ("a",), "'strides' of 'Told' is 'a': an integer is needed"),
+                  ("strides", (1 << 70,), "'strides' of 'Told' is 1180591620717411303424: -9223372036854775808 to"),
+                  ("data", (0, False), "'Told' has its 16 bytes at the address 0")]
+        wrong += [("typestr", value, "'typestr' of 'Told' is .*: a text such as '<f8' is needed")
+                  for value in (8, "f", "<f", "<f-8", "<fx")]
+        told = Told()
+        async with pair() as (a, b):
+            for key, value, words in wrong:
+                told.__array_interface__ = {**good, key: value}
+                with self.assertRaisesRegex((TypeError, ValueError), f"^buf: {words}"):
+                    a.send(told)
+            for nothing in ("x", None, [1]):
+                told.__array_interface__ = nothing
+                with self.assertRaisesRegex(TypeError, "^buf: __array_interface__ of 'Told' is .*: a dict is needed"):
+                    a.send(told)
+            # As numpy writes them: dates with their unit, and texts with the number of their characters.
+            for shape, typestr in (((2,), "<M8[ns]"), ((1,), "<U4"), ((2,), "<U2")):
+                told.__array_interface__ = {**good, "shape": shape, "typestr": typestr}
+                got = bytearray(16)
+                self.assertEqual((await asyncio.gather(b.recv(got), a.send(told)))[0], 16)
+                self.assertEqual(got, memory.tobytes())
 
 
 if __name__ == "__main__":

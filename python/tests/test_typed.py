@@ -296,6 +296,15 @@ class Layouts(LoopCase):
                     self.assertTrue(np.array_equal(sent, got))
 
 
+    async def test_an_object_of_more_than_a_receiver_takes(self):
+        once = np.lib.stride_tricks.as_strided(np.zeros(1, "u1"), (1 << 60,), (0,))
+        async with pair(None, wherry.Worker()) as (a, b):
+            for parts in (8, 16, 20):
+                with self.assertRaisesRegex(ValueError, "send_obj: the parts have more than 2\\^63 bytes together"):
+                    a.send_obj([once] * parts)
+            self.assertEqual(await carry(a, b, b"hello", bytearray(5)), 5)
+
+
 class Devices(LoopCase):
     async def test_strided(self):
         for lane in LANES:

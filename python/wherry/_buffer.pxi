@@ -38,8 +38,9 @@ cdef extern from *:
         uint64_t byte_offset
 
 
-# kDLCPU, kDLCUDA, kDLCUDAHost, kDLCUDAManaged
+# kDLCPU, kDLCUDA, kDLCUDAHost, kDLCUDAManaged; and those of which work is in streams
 DL_DEVICES = (1, 2, 3, 13)
+DL_IN_STREAMS = (2, 13)
 DL_OPAQUE = 3  # kDLOpaqueHandle
 
 
@@ -53,6 +54,7 @@ cdef class Hold:
     cdef char *data      # of what has a type: its origin
     cdef size_t size     # bytes that travel
     cdef wh_type *type   # NULL: they lie one behind the other
+    cdef void *stream    # of the device, that what was done with it is in; NULL: it is ready
     cdef size_t count    # elements of the type
     cdef object typestr, shape  # of an array; None: plain bytes
 
@@ -112,12 +114,26 @@ cdef int64_t bytes_in(tuple shape, object itemsize, str kind) except -1:
     return size_of(prod(shape) * itemsize, f"buf: the size of '{kind}'")
 
 
+cdef wh_mem_kind kind_at(const char *ptr) except *:
+    cdef wh_mem_info info
+    info.size = sizeof(info)
+    must(wh_mem_query(ptr, &info), "buf")
+    return info.kind
+
+
 cdef int look_at_device(Hold made) except -1:
     """Has a driver noticed that came into the process with a library, after the worker was made."""
-    cdef wh_mem_info info
     if made.device:
-        info.size = sizeof(info)
-        must(wh_mem_query(made.data, &info), "buf")
+        kind_at(made.data)
+    return 0
+
+
+cdef int look_below(Hold made, str kind, tuple shape, tuple strides) except -1:
+    """Negative strides lead to memory before what an array names: the CPU must not touch it by mistake."""
+    cdef Py_ssize_t below = sum((n - 1) * step for n, step in zip(shape, strides) if step < 0)
+    if made.size and below and kind_at(made.data + below) != kind_at(made.data):
+        raise ValueError(f"buf: elements of '{kind}' lie {-below} bytes before its memory (shape {shape}, "
+                         f"strides {strides})")
     return 0
 
 
@@ -138,34 +154,86 @@ cdef int lay_array(Hold made, object obj, tuple shape, object strides, Py_ssize_
     return 0
 
 
+cdef tuple integers_of(object values, str name, object least):
+    try:
+        items = tuple(values)
+    except TypeError:
+        raise TypeError(f"{name} is {values!r:.60}: a sequence of integers is needed") from None
+    return tuple([within(n, name, least, INT64_MAX) for n in items])
+
+
+cdef Py_ssize_t itemsize_of(object typestr, str name) except -1:
+    """The bytes of an element by its type's text; dates have their unit behind them, and texts count characters."""
+    digits = typestr[2:].split("[")[0] if isinstance(typestr, str) else ""
+    if not (digits.isascii() and digits.isdigit()):
+        raise TypeError(f"{name} is {typestr!r:.60}: a text such as '<f8' is needed")
+    return size_of(int(digits) * (4 if typestr[1:2] == "U" else 1), name)
+
+
+cdef object at_nothing(str kind, size_t size):
+    return ValueError(f"buf: '{kind}' has its {size} bytes at the address 0")
+
+
 cdef int hold_interface(Hold made, object obj, str name, bint writable) except -1:
     """Memory by ``__cuda_array_interface__`` or ``__array_interface__``."""
     cdef Py_ssize_t itemsize
     told = getattr(obj, name)
     kind = type(obj).__name__
+    if not isinstance(told, dict):
+        raise TypeError(f"buf: {name} of '{kind}' is {told!r:.60}: a dict is needed")
     for key in ("data", "shape", "typestr"):
         if told.get(key) is None:
             raise TypeError(f"buf: '{kind}' has no {key!r} in its {name}")
-    address, readonly = told["data"]
+    try:
+        address, readonly = told["data"]
+        made.data = <char *><uintptr_t>address
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"buf: 'data' of '{kind}' is {told['data']!r:.60}: the address and whether it is "
+                        "read-only are needed") from None
     if writable and readonly:
         raise TypeError(f"buf: '{kind}' is read-only")
     if told.get("mask") is not None:
         raise ValueError(f"buf: '{kind}' has a mask, which a message cannot carry")
-    shape, typestr = tuple(told["shape"]), told["typestr"]
-    if typestr[1:2] == "O" or has_objects(told.get("descr") or ()):
+    shape, typestr = integers_of(told["shape"], f"buf: 'shape' of '{kind}'", 0), told["typestr"]
+    strides = told.get("strides")
+    if strides is not None:
+        strides = integers_of(strides, f"buf: 'strides' of '{kind}'", INT64_MIN)
+    if isinstance(typestr, str) and typestr[1:2] == "O" or has_objects(told.get("descr") or ()):
         raise TypeError(f"buf: '{kind}' is of Python objects, whose memory has only pointers")
-    itemsize = int(typestr[2:])
+    itemsize = itemsize_of(typestr, f"buf: 'typestr' of '{kind}'")
     made.device = name != "__array_interface__"
-    made.data = <char *><uintptr_t>address
+    if made.device:
+        made.stream = stream_of(told.get("stream"))
     made.size = bytes_in(shape, itemsize, kind)
-    lay_array(made, obj, shape, told.get("strides"), itemsize, writable)
+    if made.data == NULL and made.size:
+        raise at_nothing(kind, made.size)
+    lay_array(made, obj, shape, strides, itemsize, writable)
     made.keep = obj
     made.typestr = typestr
     made.shape = shape
+    if made.device and strides is not None:
+        look_below(made, kind, shape, strides)
     return look_at_device(made)
 
 
-cdef int hold_dlpack(Hold made, object obj, bint writable) except -1:
+cdef object dlpack_of(Hold made, object obj, object stream):
+    """An object's capsule, with what was done before made ready for a stream: the one that was given, or the legacy default."""
+    where = getattr(obj, "__dlpack_device__", None)
+    device = int(where()[0]) if where is not None else DL_DEVICES[0]
+    if device not in DL_DEVICES:
+        raise no_such_device(obj, device)
+    if device not in DL_IN_STREAMS:
+        return obj.__dlpack__()
+    made.stream = <void *>LEGACY_STREAM if stream is None else stream_of(stream)
+    return obj.__dlpack__(stream=<uintptr_t>made.stream)
+
+
+cdef object no_such_device(object obj, object device):
+    return TypeError(f"buf: '{type(obj).__name__}' is on a device of DLPack's type {device}; "
+                     "memory of the CPU and of CUDA can be sent")
+
+
+cdef int hold_dlpack(Hold made, object obj, bint writable, object stream) except -1:
     """Memory by DLPack.  The capsule keeps it; it is the producer's to delete.
 
     What may be written to is not said by the first version of DLPack; a producer of read-only
@@ -173,25 +241,30 @@ cdef int hold_dlpack(Hold made, object obj, bint writable) except -1:
     """
     cdef int i
     kind = type(obj).__name__
-    capsule = obj.__dlpack__()
+    capsule = dlpack_of(made, obj, stream)
     cdef dl_tensor *tensor = <dl_tensor *>PyCapsule_GetPointer(capsule, "dltensor")
     if tensor.device.type not in DL_DEVICES:
-        raise TypeError(f"buf: '{kind}' is on a device of DLPack's type {tensor.device.type}; "
-                        "memory of the CPU and of CUDA can be sent")
+        raise no_such_device(obj, tensor.device.type)
     if tensor.dtype.code == DL_OPAQUE:
         raise TypeError(f"buf: '{kind}' is of handles that only its process can use")
     bits = tensor.dtype.bits * tensor.dtype.lanes
-    itemsize = (bits + 7) // 8
+    if bits % 8:
+        # They may share bytes or have one each, which DLPack's first version does not tell.
+        raise ValueError(f"buf: elements of '{kind}' have {bits} bits: only bytes can be sent; give a view of it "
+                         "as bytes")
+    itemsize = bits // 8
     shape = tuple([tensor.shape[i] for i in range(tensor.ndim)])
     strides = None
     if tensor.strides != NULL:
         strides = [tensor.strides[i] * itemsize for i in range(tensor.ndim)]
     made.device = tensor.device.type != DL_DEVICES[0]
+    if tensor.device.type in DL_IN_STREAMS and made.stream == NULL:
+        made.stream = <void *>LEGACY_STREAM  # what a producer makes ready that is not asked for another
     made.data = <char *>tensor.data + tensor.byte_offset
     made.size = bytes_in(shape, itemsize, kind)
+    if tensor.data == NULL and made.size:
+        raise at_nothing(kind, made.size)
     lay_array(made, obj, shape, strides, itemsize, writable)
-    if made.type != NULL and bits % 8:
-        raise ValueError(f"buf: elements of '{kind}' have {bits} bits: only bytes can be sent by strides")
     made.keep = (capsule, obj)
     return look_at_device(made)
 
@@ -221,11 +294,14 @@ cdef bint give_buffer(object obj, Py_buffer *view, bint writable):
     return False
 
 
-cdef Hold hold_message(object obj, bint writable):
-    """The memory of a message.  Raises TypeError or ValueError that say what is wrong with it."""
+cdef Hold hold_message(object obj, bint writable, object stream=None):
+    """The memory of a message.  Raises TypeError or ValueError that say what is wrong with it.
+
+    stream: what the operation will be behind, if that was given.
+    """
     cdef Hold made
     if isinstance(obj, View):
-        return hold_view(obj, writable)
+        return hold_view(obj, writable, stream)
     made = Hold.__new__(Hold)
     if PyObject_CheckBuffer(obj):
         if not give_buffer(obj, &made.view, writable):
@@ -249,7 +325,7 @@ cdef Hold hold_message(object obj, bint writable):
     elif hasattr(obj, "__array_interface__"):
         hold_interface(made, obj, "__array_interface__", writable)
     elif hasattr(obj, "__dlpack__"):
-        hold_dlpack(made, obj, writable)
+        hold_dlpack(made, obj, writable, stream)
     else:
         raise TypeError(f"buf: '{type(obj).__name__}' has no memory to "
                         + (NOTHING_TO_FILL if writable else nothing_to_send(obj)))

@@ -115,6 +115,7 @@ cdef extern from "<wherry/request.h>" nogil:
         wh_result *result
         const wh_allocator *allocator
         const wh_type *type
+        void *stream
     wh_status wh_request_wait(wh_request *req, int timeout_ms)
     const char *wh_request_error(const wh_request *req)
     void wh_request_cancel(wh_request *req)
@@ -143,6 +144,7 @@ cdef extern from "<wherry/worker.h>" nogil:
         uint64_t sent_messages, sent_bytes, received_messages, received_bytes
         uint64_t eager, rendezvous, no_credit, unexpected, cancelled, failed
         uint64_t doorbells, wakeups, sleeps, links, endpoints, pending, packed, unpacked
+        uint64_t device_sent, device_received, bulk_lane
     wh_status wh_worker_create(wh_context *ctx, const wh_worker_opts *opts, wh_worker **worker)
     wh_status wh_worker_adopt(wh_worker *worker)
     unsigned wh_worker_progress(wh_worker *worker)

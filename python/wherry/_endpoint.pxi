@@ -82,7 +82,7 @@ cdef class Endpoint:
             wh_endpoint_abort(c)
 
     def send(self, buf, tag=0, *, bint sync=False, Type type=None, count=1, origin=0,
-             timeout=None):
+             timeout=None, stream=None):
         """Sends the bytes of `buf` as one message.
 
         buf: bytes, bytearray, memoryview, numpy array, or anything with memory: the buffer
@@ -93,18 +93,23 @@ cdef class Endpoint:
             `origin` bytes from the first element of `buf`: their packed bytes.
         sync: done only when a receive has matched it; otherwise when `buf` may be changed again.
         timeout: seconds after which it ends with TimedOutError.
+        stream: of `buf`'s device: it is sent as what is in the stream now has left it.  A stream of
+            cupy, torch or numba, an object with ``__cuda_stream__``, or its handle as an integer.
+            None: what ``__cuda_array_interface__`` names, or the one that DLPack makes ready; else
+            `buf` has to be ready.
 
         Gives None.  Raises TypeError or ValueError for a buffer that cannot be sent, ClosedError,
         PeerError.
         """
         return self.start_send(seen_as(buf, type, count, origin), bits_of(tag, "tag"),
-                               WH_OP_SYNC if sync else 0, milliseconds(timeout))
+                               WH_OP_SYNC if sync else 0, milliseconds(timeout), stream)
 
-    cdef Request start_send(self, object buf, uint64_t tag, uint32_t flags, int32_t timeout_ms):
+    cdef Request start_send(self, object buf, uint64_t tag, uint32_t flags, int32_t timeout_ms,
+                            object stream):
         cdef Worker w = self.worker
         cdef Request op = w.begin(OP_SEND)
         cdef wh_status status
-        hold_into(op, buf, False)
+        hold_into(op, buf, False, stream)
         status = wh_tag_send(self.open(), op.view.buf, op.amount(), tag,
                              w.options(op, timeout_ms, flags), &op.handle)
         if status == WH_OK and not w.must_yield():
@@ -118,31 +123,34 @@ cdef class Endpoint:
         op.tag = tag
         return w.started(op, status, self)
 
-    def recv(self, buf, tag=0, mask=ALL, *, Type type=None, count=1, origin=0, timeout=None):
+    def recv(self, buf, tag=0, mask=ALL, *, Type type=None, count=1, origin=0, timeout=None,
+             stream=None):
         """Receives the next message whose tag fits into `buf`, which must be writable.
 
         A message fits when ``message.tag & mask == tag & mask``: by default, when the tag is `tag`.
 
         buf, type, count, origin: as for ``send``; elements that overlap cannot be received into.
+        stream: as for ``send``: `buf` is left alone until what is in the stream now has been done.
 
         Gives the bytes of the message, which may be fewer than `buf` holds.  Raises TruncatedError
         when they are more (``size`` says how many; `buf` holds the beginning), ClosedError when
         the peer has closed, PeerError when it was lost, TimedOutError after `timeout` seconds.
         """
         return self.start_recv(seen_as(buf, type, count, origin), bits_of(tag, "tag"),
-                               bits_of(mask, "mask"), milliseconds(timeout))
+                               bits_of(mask, "mask"), milliseconds(timeout), stream)
 
-    cdef Request start_recv(self, object buf, uint64_t tag, uint64_t mask, int32_t timeout_ms):
+    cdef Request start_recv(self, object buf, uint64_t tag, uint64_t mask, int32_t timeout_ms,
+                            object stream):
         cdef Worker w = self.worker
         cdef Request op = w.begin(OP_RECV)
-        hold_into(op, buf, True)
+        hold_into(op, buf, True, stream)
         op.tag = tag
         if w.cancels():
             return w.withdrawn(op, self)
         return w.started(op, wh_tag_recv(self.open(), op.view.buf, op.amount(), tag, mask,
                                          w.options(op, timeout_ms, 0), &op.handle), self)
 
-    def send_obj(self, obj, tag=0, *, timeout=None):
+    def send_obj(self, obj, tag=0, *, timeout=None, stream=None):
         """Sends an object, or a list or tuple of them, as one message for ``recv_obj``.
 
         obj: what ``send`` takes, and ``wherry.types.View``.  What arrives is of the same kind and
@@ -151,9 +159,10 @@ cdef class Endpoint:
 
         Gives None.
         """
-        return send_object(self, obj, bits_of(tag, "tag"), timeout)
+        return send_object(self, obj, bits_of(tag, "tag"), timeout, stream)
 
-    def recv_obj(self, tag=0, mask=ALL, *, into=None, timeout=None, allocator=None, threshold=0):
+    def recv_obj(self, tag=0, mask=ALL, *, into=None, timeout=None, allocator=None, threshold=0,
+                 stream=None):
         """Receives the next object whose tag fits, and allocates what it needs.
 
         into: a writable buffer, or a list of them, for the object's parts, of any strides or a
@@ -161,12 +170,13 @@ cdef class Endpoint:
             part.
         allocator: who gives the memory of all other parts, of any kind of memory, that have at
             least `threshold` bytes; as ``Worker.set_allocator``, for this receive.
+        stream: as for ``recv``, of all parts on a device.
 
         Gives what was sent: an object, or a list of them.  Raises TruncatedError when a given
         buffer is too small, and what ``recv`` does.
         """
         return recv_object(self.worker, self, into, bits_of(tag, "tag"), bits_of(mask, "mask"),
-                           timeout, allocator, threshold)
+                           timeout, allocator, threshold, stream)
 
     def set_allocator(self, str memory not None, allocator, *, threshold=0):
         """Sets who gives the memory for objects from this endpoint, as ``Worker.set_allocator``
@@ -194,10 +204,11 @@ cdef class Endpoint:
         """
         return iterate_objects(self.recv_obj, tag, mask, timeout)
 
-    def am_send(self, id, buf=b"", header=b"", *, Type type=None, count=1, origin=0, timeout=None):
+    def am_send(self, id, buf=b"", header=b"", *, Type type=None, count=1, origin=0, timeout=None,
+                stream=None):
         """Sends an active message: the handler that the peer's worker has for `id` is called.
 
-        buf, type, count, origin: as for ``send``.
+        buf, type, count, origin, stream: as for ``send``.
         header: at most 1,024 bytes.
 
         Gives None, when `buf` may be changed again.
@@ -212,7 +223,7 @@ cdef class Endpoint:
             raise failure(WH_EINVAL, f"am_send: the header has {size} bytes: at most "
                           f"{<int>WH_AM_HEADER_MAX}; what is more goes into buf", "am_send")
         cdef Request op = w.begin(OP_AM_SEND)
-        hold_into(op, seen_as(buf, type, count, origin), False)
+        hold_into(op, seen_as(buf, type, count, origin), False, stream)
         return w.started(op, wh_am_send(self.open(), number, first, size, op.view.buf, op.amount(),
                                         w.options(op, timeout_ms, 0), &op.handle), self)
 
@@ -445,10 +456,12 @@ DONE = Request.__new__(Request)
 DONE.finished = True
 
 
-cdef int hold_into(Request op, object buf, bint writable) except -1:
-    """Gives an operation its buffer: in `view`, whatever it came by."""
+cdef int hold_into(Request op, object buf, bint writable, object stream=None) except -1:
+    """Gives an operation its buffer: in `view`, whatever it came by; and the stream that it is behind."""
     if get_buffer(buf, &op.view, PyBUF_STRIDES | (PyBUF_WRITABLE if writable else 0)) < 0:
-        return hold_other(op, buf, writable)
+        return hold_other(op, buf, writable, stream)
+    if stream is not None:
+        stream_of(stream)  # nothing to the CPU's memory, but a mistake is told
     op.held = True
     check_elements(buf, &op.view, "buf")
     if not is_dense(&op.view):
@@ -457,9 +470,10 @@ cdef int hold_into(Request op, object buf, bint writable) except -1:
     return 0
 
 
-cdef int hold_other(Request op, object buf, bint writable) except -1:
+cdef int hold_other(Request op, object buf, bint writable, object stream) except -1:
     PyErr_Clear()
-    cdef Hold other = hold_message(buf, writable)
+    cdef Hold other = hold_message(buf, writable, stream)
+    op.stream = other.stream if stream is None else stream_of(stream)
     op.keep = other
     # Released like a plain one: of a view without an object that does nothing.
     memset(&op.view, 0, sizeof(op.view))

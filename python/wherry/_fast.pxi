@@ -52,21 +52,21 @@ send_doc, recv_doc = method_doc(general_send), method_doc(general_recv)
 
 cdef object fast_send(object self, PyObject **args, Py_ssize_t n, PyObject *names):
     if names == NULL and n == 1:
-        return (<Endpoint>self).start_send(<object>args[0], 0, 0, 0)
+        return (<Endpoint>self).start_send(<object>args[0], 0, 0, 0, None)
     if names == NULL and n == 2:
-        return (<Endpoint>self).start_send(<object>args[0], bits_of(<object>args[1], "tag"), 0, 0)
+        return (<Endpoint>self).start_send(<object>args[0], bits_of(<object>args[1], "tag"), 0, 0, None)
     return wherry_general(general_send, self, args, n, names)
 
 
 cdef object fast_recv(object self, PyObject **args, Py_ssize_t n, PyObject *names):
     if names == NULL and n == 1:
-        return (<Endpoint>self).start_recv(<object>args[0], 0, UINT64_MAX, 0)
+        return (<Endpoint>self).start_recv(<object>args[0], 0, UINT64_MAX, 0, None)
     if names == NULL and n == 2:
         return (<Endpoint>self).start_recv(<object>args[0], bits_of(<object>args[1], "tag"),
-                                           UINT64_MAX, 0)
+                                           UINT64_MAX, 0, None)
     if names == NULL and n == 3:
         return (<Endpoint>self).start_recv(<object>args[0], bits_of(<object>args[1], "tag"),
-                                           bits_of(<object>args[2], "mask"), 0)
+                                           bits_of(<object>args[2], "mask"), 0, None)
     return wherry_general(general_recv, self, args, n, names)
 
 

@@ -90,25 +90,49 @@ cdef void set_frame(wh_frame *frame, Hold hold):
     frame.mem = WH_MEM_AUTO if hold.device else WH_MEM_HOST
 
 
-cdef Request send_object(Endpoint ep, object obj, uint64_t tag, object timeout):
+cdef void *stream_of_all(list holds, object given) except? NULL:
+    """The stream of an object: the one that was given, or the one that its parts name."""
+    cdef void *found = stream_of(given)
+    cdef Hold hold
+    if given is not None:
+        return found
+    for each in holds:
+        hold = each
+        if hold is None or hold.stream == NULL:
+            continue
+        if found != NULL and found != hold.stream:
+            raise ValueError(f"the parts are in use by several streams (0x{<uintptr_t>found:x} and "
+                             f"0x{<uintptr_t>hold.stream:x}): have one of them wait for the others, and give it as stream=")
+        found = hold.stream
+    return found
+
+
+cdef Request send_object(Endpoint ep, object obj, uint64_t tag, object timeout,
+                         object stream):
     cdef Worker w = ep.worker
     cdef int32_t timeout_ms = milliseconds(timeout)
     cdef wh_status status
     cdef bint many = isinstance(obj, (list, tuple))
     parts = list(obj) if many else [obj]
-    holds = [hold_message(part, False) for part in parts]
+    holds = [hold_message(part, False, stream) for part in parts]
     cdef bytes header = MAGIC + (b"\1" if many else b"\0") + b"".join(
         [describe(part, part_hold) for part, part_hold in zip(parts, holds)])
     cdef Request op = w.begin(OP_SEND_OBJ)
     op.keep = holds
+    op.stream = stream_of_all(holds, stream)
     op.tag = tag
     cdef wh_endpoint *c = ep.open()
     cdef size_t count = len(holds), i
+    cdef uint64_t total = len(header)
     cdef wh_frame *frames = <wh_frame *>calloc(count + 1, sizeof(wh_frame))
     if frames == NULL:
         raise MemoryError
     for i in range(count):
         set_frame(&frames[i], holds[i])
+        total += min((<Hold>holds[i]).size, <size_t>INT64_MAX)
+        if total > <uint64_t>INT64_MAX:
+            free(frames)
+            raise ValueError("send_obj: the parts have more than 2^63 bytes together")
     status = wh_object_send(c, PyBytes_AS_STRING(header), len(header), frames, count, sizeof(wh_frame), tag,
                             w.options(op, timeout_ms, 0), &op.handle)
     free(frames)
@@ -116,15 +140,16 @@ cdef Request send_object(Endpoint ep, object obj, uint64_t tag, object timeout):
 
 
 cdef Request recv_object(Worker w, Endpoint ep, object into, uint64_t tag, uint64_t mask,
-                         object timeout, object allocator, object threshold):
+                         object timeout, object allocator, object threshold, object stream):
     cdef int32_t timeout_ms = milliseconds(timeout)
     cdef wh_status status
     cdef wh_allocator own
     cdef wh_op_opts *opts
     places = list(into) if isinstance(into, (list, tuple)) else [] if into is None else [into]
-    holds = [None if place is None else hold_message(place, True) for place in places]
+    holds = [None if place is None else hold_message(place, True, stream) for place in places]
     cdef Request op = w.begin(OP_RECV_OBJ)
     op.keep = (places, holds)
+    op.stream = stream_of_all(holds, stream)
     op.tag = tag
     if allocator is not None:
         fill_allocator(&own, allocator, threshold, "recv_obj")

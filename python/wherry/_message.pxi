@@ -50,7 +50,7 @@ cdef class Message:
         """The endpoint that it came from; None when that is not open any more."""
         return self.ep
 
-    def recv(self, buf, *, Type type=None, count=1, origin=0, timeout=None):
+    def recv(self, buf, *, Type type=None, count=1, origin=0, timeout=None, stream=None):
         """Receives it into `buf`; otherwise as ``Endpoint.recv``.  Gives its bytes.
 
         Raises ClosedError when it was received or dropped before.
@@ -59,7 +59,7 @@ cdef class Message:
         cdef int32_t timeout_ms = milliseconds(timeout)
         cdef Request op = w.begin(OP_RECV)
         cdef wh_status status
-        hold_into(op, seen_as(buf, type, count, origin), True)
+        hold_into(op, seen_as(buf, type, count, origin), True, stream)
         if self.c == NULL:
             raise failure(WH_ECLOSED, "recv: the message was received or dropped before", "recv")
         w.must_be_open()

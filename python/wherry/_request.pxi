@@ -103,6 +103,7 @@ cdef class Request:
     cdef Py_buffer view       # of a plain buffer; `held` says whether there is one
     cdef wh_type *layout      # of it; NULL: its bytes lie one behind the other
     cdef size_t elements      # of the layout
+    cdef void *stream         # of a device, that the operation is behind; NULL: none
     cdef object keep          # whatever else must live until the end
     cdef object value, error  # how it ended
     cdef object done_fn, done_context, more_done  # callbacks, usually one

@@ -186,10 +186,11 @@ cdef class RemoteMemory:
             raise failure(WH_ECLOSED, "the remote memory is closed", None, self.endpoint.peer_name)
         return self.c
 
-    def put(self, buf, offset=0, *, Type type=None, count=1, origin=0, timeout=None):
+    def put(self, buf, offset=0, *, Type type=None, count=1, origin=0, timeout=None,
+            stream=None):
         """Writes the bytes of `buf` to `offset` of the peer's memory.
 
-        buf, type, count, origin: as for ``Endpoint.send``; the packed bytes are written one behind
+        buf, type, count, origin, stream: as for ``Endpoint.send``; the packed bytes are written one behind
             the other.
 
         Gives None, when `buf` may be changed again; ``Endpoint.flush`` says when they are there.
@@ -200,14 +201,15 @@ cdef class RemoteMemory:
         cdef int32_t timeout_ms = milliseconds(timeout)
         cdef uint64_t at = size_of(offset, "offset")
         cdef Request op = w.begin(OP_PUT)
-        hold_into(op, seen_as(buf, type, count, origin), False)
+        hold_into(op, seen_as(buf, type, count, origin), False, stream)
         return w.started(op, wh_put(self.open(), at, op.view.buf, op.amount(),
                                     w.options(op, timeout_ms, 0), &op.handle), self.endpoint)
 
-    def get(self, buf, offset=0, *, Type type=None, count=1, origin=0, timeout=None):
+    def get(self, buf, offset=0, *, Type type=None, count=1, origin=0, timeout=None,
+            stream=None):
         """Fills `buf`, which must be writable, from `offset` of the peer's memory on.
 
-        buf, type, count, origin: as for ``Endpoint.recv``.
+        buf, type, count, origin, stream: as for ``Endpoint.recv``.
 
         Gives None, when the bytes are here.  Raises what ``put`` does.
         """
@@ -215,7 +217,7 @@ cdef class RemoteMemory:
         cdef int32_t timeout_ms = milliseconds(timeout)
         cdef uint64_t at = size_of(offset, "offset")
         cdef Request op = w.begin(OP_GET)
-        hold_into(op, seen_as(buf, type, count, origin), True)
+        hold_into(op, seen_as(buf, type, count, origin), True, stream)
         return w.started(op, wh_get(self.open(), at, op.view.buf, op.amount(),
                                     w.options(op, timeout_ms, 0), &op.handle), self.endpoint)
 

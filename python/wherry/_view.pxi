@@ -60,9 +60,9 @@ cdef inline object seen_as(object buf, Type type, object count, object origin):
     return buf
 
 
-cdef Hold hold_view(View asked, bint writable):
+cdef Hold hold_view(View asked, bint writable, object stream):
     """The memory of a View; ValueError if a part of the layout lies outside of it."""
-    cdef Hold under = hold_message(asked.memory, writable)
+    cdef Hold under = hold_message(asked.memory, writable, stream)
     cdef Hold made = Hold.__new__(Hold)
     cdef wh_type_info known
     cdef int64_t low = 0, high = under.size
@@ -75,5 +75,6 @@ cdef Hold hold_view(View asked, bint writable):
     made.type = wh_type_retain(asked.of.c)
     made.count = asked.elements
     made.device = under.device
+    made.stream = under.stream
     made.keep = under
     return made

@@ -121,6 +121,8 @@ cdef class Worker(Driven):
         self.opts.timeout_ms = timeout_ms
         self.opts.flags = flags
         self.opts.type = op.layout
+        self.opts.stream = op.stream
+        op.stream = NULL  # which another operation may take
         # A plain buffer is the CPU's; of others the engine finds out, which has its price.
         self.opts.mem = WH_MEM_HOST if op.keep is None else WH_MEM_AUTO
         return &self.opts
@@ -271,13 +273,14 @@ cdef class Worker(Driven):
         wh_worker_uuid(self.c, uuid)
         return (<char *>uuid)[:16]
 
-    def recv(self, buf, tag=0, mask=ALL, *, Type type=None, count=1, origin=0, timeout=None):
+    def recv(self, buf, tag=0, mask=ALL, *, Type type=None, count=1, origin=0, timeout=None,
+             stream=None):
         """Receives the next message from any endpoint; otherwise as ``Endpoint.recv``.
 
         ``source`` of the Request says from which.
         """
         cdef Request op = self.begin(OP_RECV)
-        hold_into(op, seen_as(buf, type, count, origin), True)
+        hold_into(op, seen_as(buf, type, count, origin), True, stream)
         op.tag = bits_of(tag, "tag")
         cdef uint64_t compared = bits_of(mask, "mask")
         cdef int32_t timeout_ms = milliseconds(timeout)
@@ -288,10 +291,11 @@ cdef class Worker(Driven):
             self.c, op.view.buf, op.amount(), op.tag, compared, self.options(op, timeout_ms, 0),
             &op.handle), self)
 
-    def recv_obj(self, tag=0, mask=ALL, *, into=None, timeout=None, allocator=None, threshold=0):
+    def recv_obj(self, tag=0, mask=ALL, *, into=None, timeout=None, allocator=None, threshold=0,
+                 stream=None):
         """Receives the next object from any endpoint; otherwise as ``Endpoint.recv_obj``."""
         return recv_object(self, None, into, bits_of(tag, "tag"), bits_of(mask, "mask"), timeout,
-                           allocator, threshold)
+                           allocator, threshold, stream)
 
     def objects(self, tag=0, mask=ALL, *, timeout=None):
         """For ``async for``: what ``recv_obj`` gives, until the worker is closed; otherwise as
