@@ -41,13 +41,6 @@ static void check_lane(const wh_lane_info *lane, void *arg) {
                 lane->usable ? "usable" : "not used", lane->reason);
 }
 
-static void check_cuda(doctor *self) {
-    bool usable = wh_mem_kinds() & 1u << WH_MEM_CUDA;
-    // Without a GPU there is nothing to do about it.
-    doctor_find(self, usable ? FINDING_GOOD : FINDING_NOTE, "cuda", NULL, "memory of GPUs: %s",
-                wh_mem_kind_reason(WH_MEM_CUDA));
-}
-
 static void check_memfd(doctor *self) {
     int fd = memfd_create("wherry-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     bool good = fd >= 0 && ftruncate(fd, 65536) == 0 &&
@@ -101,7 +94,8 @@ static void check_memlock(doctor *self) {
     bool any = limit.rlim_cur == RLIM_INFINITY;
     cli_format_bytes((double)limit.rlim_cur, text, sizeof text);
     doctor_find(self, FINDING_GOOD, "RLIMIT_MEMLOCK", NULL,
-                "%s; only the ucx lane pins memory (RDMA wants no limit)", any ? "no limit" : text);
+                "%s; RDMA networks, which the ucx lane uses, want no limit",
+                any ? "no limit" : text);
 }
 
 // A number in /proc/sys; -1 when it is not there.
@@ -235,7 +229,7 @@ int cli_doctor(int argc, char **argv) {
     }
     cli_release_log();
     wh_context_lanes(self.ctx, check_lane, &self);
-    check_cuda(&self);
+    doctor_cuda(&self);
     check_memfd(&self);
     check_membarrier(&self);
     check_pidfd(&self);

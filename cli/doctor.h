@@ -2,7 +2,7 @@
 //
 // Findings of `wherry doctor`: what was looked at, what is so, and what to change.
 //
-// doctor.c runs the checks of this host and calls doctor_peer.c, which tries a peer; both report
+// doctor.c runs the checks of this host and calls doctor_cuda.c and, which tries a peer, doctor_peer.c; all report
 // through doctor_find.c.  One thread.
 #ifndef CLI_DOCTOR_H
 #define CLI_DOCTOR_H
@@ -23,6 +23,9 @@ typedef struct doctor {
 __attribute__((format(printf, 5, 6))) void doctor_find(doctor *self, finding grade,
                                                        const char *where, const char *fix,
                                                        const char *format, ...);
+
+// doctor_cuda reports what CUDA's driver gives.
+void doctor_cuda(doctor *self);
 
 // doctor_peer connects to a listener at `address` and reports how far it came.
 void doctor_peer(doctor *self, const char *address);

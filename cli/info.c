@@ -6,6 +6,7 @@
 #include "bench/json.h"
 #include "bench/machine.h"
 #include "cli/cli.h"
+#include "cli/cuda.h"
 #include "cli/text.h"
 #include "cli/topology.h"
 
@@ -90,12 +91,34 @@ static void print_host(const info *self) {
     printf("  reading  %s\n", reading);
 }
 
+static void print_devices(void) {
+    cuda_facts facts;
+    char memory[32], has[128];
+    cuda_ask(&facts);
+    for (int i = 0; i < facts.count; i++) {
+        const cuda_device *d = &facts.devices[i];
+        printf("    device %-2d %s, compute capability %d.%d, %s; has %s; reaches", i, d->name,
+               d->major, d->minor, cli_format_bytes((double)d->memory, memory, sizeof memory),
+               cuda_features_text(d, true, has, sizeof has));
+        bool any = false;
+        for (int other = 0; other < facts.count; other++)
+            if (d->reaches[other])
+                any = printf(" %d", other) > 0;
+        printf("%s\n", any ? "" : " no other");
+    }
+    if (facts.count)
+        printf("    nvrtc     %s\n", *facts.nvrtc ? facts.nvrtc : "none");
+}
+
 static void print_kinds(void) {
     unsigned usable = wh_mem_kinds();
     printf("memory\n");
-    for (int kind = WH_MEM_HOST; kind <= WH_MEM_SIM; kind++)
+    for (int kind = WH_MEM_HOST; kind <= WH_MEM_SIM; kind++) {
         printf("  %-8s %-4s %s\n", wh_mem_kind_name((wh_mem_kind)kind),
                usable & 1u << kind ? "yes" : "no", wh_mem_kind_reason((wh_mem_kind)kind));
+        if (kind == WH_MEM_CUDA)
+            print_devices();
+    }
 }
 
 static void print_text(const info *self) {
@@ -189,6 +212,36 @@ static void write_kinds(bench_json *json) {
     bench_json_close(json, ']');
 }
 
+static void write_device(bench_json *json, const cuda_facts *facts, int number) {
+    static const char *const keys[] = {"ipc", "virtual_memory", "memory_pools", "managed_memory"};
+    const cuda_device *d = &facts->devices[number];
+    bench_json_open(json, NULL, '{', true);
+    bench_json_string(json, "name", d->name);
+    bench_json_int(json, "capability_major", d->major);
+    bench_json_int(json, "capability_minor", d->minor);
+    bench_json_int(json, "memory", (int64_t)d->memory);
+    for (int i = 0; i < CUDA_FEATURES; i++)
+        bench_json_bool(json, keys[i], d->has[i]);
+    bench_json_open(json, "reaches", '[', true);
+    for (int other = 0; other < facts->count; other++)
+        if (d->reaches[other])
+            bench_json_int(json, NULL, other);
+    bench_json_close(json, ']');
+    bench_json_close(json, '}');
+}
+
+static void write_cuda(bench_json *json) {
+    cuda_facts facts;
+    cuda_ask(&facts);
+    bench_json_open(json, "cuda", '{', false);
+    bench_json_string(json, "nvrtc", *facts.nvrtc ? facts.nvrtc : NULL);
+    bench_json_open(json, "devices", '[', false);
+    for (int i = 0; i < facts.count; i++)
+        write_device(json, &facts, i);
+    bench_json_close(json, ']');
+    bench_json_close(json, '}');
+}
+
 static void write_json(info *self) {
     bench_json *json = &self->json;
     *json = bench_json_to(stdout);
@@ -199,6 +252,7 @@ static void write_json(info *self) {
     wh_context_lanes(self->ctx, write_lane, json);
     bench_json_close(json, ']');
     write_kinds(json);
+    write_cuda(json);
     bench_json_open(json, "config", '[', false);
     wh_context_config(self->ctx, write_setting, json);
     bench_json_close(json, ']');

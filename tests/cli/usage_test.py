@@ -8,7 +8,7 @@ import unittest
 
 import tool
 
-COMMANDS = ["info", "doctor", "perf", "send", "recv"]
+COMMANDS = ["info", "doctor", "perf", "send", "recv", "run"]
 
 WRONG = [  # arguments, and what the complaint must name
     (["fly"], "'fly'"),
@@ -61,6 +61,26 @@ WRONG = [  # arguments, and what the complaint must name
     (["perf", "--secret", ""], "--secret is empty"),
     (["perf", "--connect", "h:abc"], "a port is a number"),
     (["perf", "--host", "h"], "--host goes with --listen"),
+    (["run"], "needs a program"),
+    (["run", "--", ], "needs a program"),
+    (["run", "-n", "0", "true"], "not '0'"),
+    (["run", "-n", "65537", "true"], "not '65537'"),
+    (["run", "-n", "many", "true"], "not 'many'"),
+    (["run", "--ppn", "-1", "true"], "not '-1'"),
+    (["run", "-n", "5", "--ppn", "2", "--hosts", "a,b", "true"], "raise --ppn"),
+    (["run", "--hosts", "a,,b", "true"], "not 'a,,b'"),
+    (["run", "--hosts", "", "true"], "--hosts takes names"),
+    (["run", "--hosts", "a,-oProxyCommand=x", "true"], "--hosts takes names"),
+    (["run", "--bind", "auto", "true"], "not 'auto'"),
+    (["run", "--bind", "socket", "true"], "not 'socket'"),
+    (["run", "--env", "=x", "true"], "not '=x'"),
+    (["run", "--env", "NO_SUCH_VARIABLE", "true"], "there is no such variable"),
+    (["run", "--timeout", "0", "true"], "not '0'"),
+    (["run", "--kill-after", "soon", "true"], "not 'soon'"),
+    (["run", "--rsh", "", "true"], "--rsh takes a program"),
+    (["run", "--output", "", "true"], "--output is empty"),
+    (["run", "--output", "x", "--prefix", "true"], "exclude each other"),
+    (["run", "--fly", "true"], "'--fly'"),
 ]
 
 
@@ -183,7 +203,7 @@ class Info(tool.Case):
     def test_json(self):
         out, _ = self.run_tool(0, "info", "--json", WHERRY_SPIN_US="77", WHERRY_SECRET="hush")
         told = json.loads(out)
-        self.assertEqual(set(told), {"versions", "host", "lanes", "memory_kinds", "memory", "config"})
+        self.assertEqual(set(told), {"versions", "host", "lanes", "memory_kinds", "memory", "cuda", "config"})
         self.assertEqual(set(told["versions"]),
                          {"wherry", "headers", "ucx", "ucx_path", "ucx_transports"})
         self.assertGreaterEqual(told["host"]["usable_cores"], 1)
