@@ -100,7 +100,14 @@ static void test_layout_names(void) {
                                       "struct:8:16",
                                       "transposed:8:16",
                                       "vectorx",
-                                      "vector:8:9999999"};
+                                      "vector:8:9999999",
+                                      "vector:8x",
+                                      "vector:8:16x",
+                                      "vector:8:0",
+                                      "vector: 8",
+                                      "vector:+8",
+                                      "vector:8,",
+                                      "dense "};
     bench_layout layout;
     char text[BENCH_LAYOUT_NAME];
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {

@@ -7,37 +7,16 @@
 #include <string.h>
 
 #include "bench/layout_type.h"
+#include "bench/memory.h"
 
 // At least one page, also for empty messages.
 static size_t whole_pages(size_t size) {
     return (size + 4096) & ~(size_t)4095;
 }
 
-// Page-aligned, as large buffers usually are, and written once so that no page is missing later.
-static char *make_buffer(size_t room) {
-    char *buffer = aligned_alloc(4096, room);
-    if (buffer)
-        memset(buffer, 'w', room);
-    return buffer;
-}
-
-static char *make_memory(wh_mem_kind kind, size_t room) {
-    void *made;
-    if (kind == WH_MEM_HOST)
-        return make_buffer(room);
-    return wh_mem_alloc_kind(kind, 0, room, &made) == WH_OK ? made : NULL;
-}
-
-static void drop_memory(wh_mem_kind kind, char *memory) {
-    if (kind == WH_MEM_HOST)
-        free(memory);
-    else if (wh_mem_free_kind(kind, memory) != WH_OK)
-        abort();  // it is one of ours
-}
-
 static void drop(bench_buffers *self) {
-    drop_memory(self->kind, self->out);
-    drop_memory(self->kind, self->in);
+    bench_memory_free(self->kind, self->managed, self->out);
+    bench_memory_free(self->kind, self->managed, self->in);
     self->out = self->in = NULL;
     self->room = 0;
 }
@@ -54,8 +33,8 @@ static wh_status reserve(bench_buffers *self, size_t span) {
         return WH_OK;
     drop(self);
     size_t room = whole_pages(span);
-    self->out = make_memory(self->kind, room);
-    self->in = make_memory(self->kind, room);
+    self->out = bench_memory_alloc(self->kind, self->managed, room);
+    self->in = bench_memory_alloc(self->kind, self->managed, room);
     if (!self->out || !self->in) {
         drop(self);
         return WH_ENOMEM;
@@ -69,8 +48,8 @@ static wh_status reserve_packed(bench_buffers *self, size_t size) {
         return WH_OK;
     drop_packed(self);
     size_t room = whole_pages(size);
-    self->packed_out = make_buffer(room);
-    self->packed_in = make_buffer(room);
+    self->packed_out = bench_memory_alloc(WH_MEM_HOST, false, room);
+    self->packed_in = bench_memory_alloc(WH_MEM_HOST, false, room);
     if (!self->packed_out || !self->packed_in) {
         drop_packed(self);
         return WH_ENOMEM;

@@ -14,6 +14,7 @@
 
 typedef struct bench_buffers {
     wh_mem_kind kind;
+    bool managed;  // of that kind (memory.h)
     bench_layout layout;
     uint64_t size;   // packed bytes of the message that they are laid out for
     wh_type *type;   // NULL: dense

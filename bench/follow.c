@@ -74,12 +74,13 @@ static bool run_bare(bench_session *session, const char *what, const bench_cell 
 
 static bool choose_memory(bench_session *session, bench_error *error) {
     bench_buffers *memory = &session->side.memory;
-    wh_mem_kind kind;
-    if (wh_mem_kind_parse(session->text + strlen("buffers "), &kind) != WH_OK ||
-        kind == WH_MEM_AUTO || !(wh_mem_kinds() & 1u << kind))
+    bench_memory asked;
+    if (!bench_memory_parse(session->text + strlen("buffers "), &asked) ||
+        !(wh_mem_kinds() & 1u << asked.kind))
         return complain(session, "it has no such memory", error);
     bench_buffers_free(memory);
-    memory->kind = kind;
+    memory->kind = asked.kind;
+    memory->managed = asked.managed;
     return bench_control_send(session, error, "buffers");
 }
 

@@ -29,26 +29,23 @@ static bool find(const char *name, bench_layout *layout) {
 }
 
 bool bench_layout_parse(const char *text, bench_layout *layout) {
-    char name[16], tail;
+    char name[16];
     unsigned block = 0, stride = 0;
     bench_layout made;
-    int found = sscanf(text, "%15[a-z]:%7u:%7u%c", name, &block, &stride, &tail);
-    size_t colons = 0;
-    for (const char *at = text; *at; at++)
-        colons += *at == ':';
-    if (found < 1 || found > 3 || colons != (size_t)found - 1 || !find(name, &made))
-        return false;
-    if (found == 1 && text[strlen(name)] != '\0')
+    int ends[3];  // of what was read
+    int found =
+        sscanf(text, "%15[a-z]%n:%7u%n:%7u%n", name, &ends[0], &block, &ends[1], &stride, &ends[2]);
+    bool strange = text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789:")] != '\0';
+    if (found < 1 || strange || text[ends[found - 1]] != '\0' || !find(name, &made))
         return false;
     if ((found > 1 && !made.block) || (found > 2 && !made.stride))
         return false;
     if (found > 1) {
-        made.block = block;
-        if (made.stride)
-            made.stride = found > 2 ? stride : 2 * block;
-        if (block == 0 || block > STRIDE_MAX || made.stride > STRIDE_MAX ||
-            (made.stride && made.stride < block))
+        stride = found > 2 ? stride : 2 * block;
+        if (block == 0 || block > STRIDE_MAX || stride > STRIDE_MAX || stride < block)
             return false;
+        made.block = block;
+        made.stride = made.stride ? stride : 0;
     }
     *layout = made;
     return true;

@@ -27,10 +27,11 @@ typedef struct bench_contender {
     const bench_ucx *ucx;  // who runs it; all three NULL: the session does
     bench_peer *mpi;
     bench_copy *copy;
-    bool packed;     // as in bench_cell
-    uint64_t count;  // messages of one run
-    double seconds;  // of the last one
-    bool out;        // it has failed in this cell
+    bool packed;            // as in bench_cell
+    uint64_t count;         // messages of one run
+    double seconds;         // of the last one
+    bool out;               // it has failed in this cell
+    uint64_t device_parts;  // as in bench_row
     bench_stats runs[BENCH_REPS_MAX];
     double rates[BENCH_REPS_MAX];
 } bench_contender;
@@ -176,6 +177,13 @@ static int limit_ms(const bench_cell_run *run, const bench_contender *one) {
     return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
+static uint64_t count_device_parts(const bench_session *session) {
+    wh_counters counters = {.size = sizeof counters};
+    if (wh_worker_counters(session->side.worker, &counters) != WH_OK)
+        return 0;
+    return counters.device_sent + counters.device_received;
+}
+
 static bool run_checked(bench_cell_run *run, bench_contender *one, uint64_t count, bool check,
                         bench_run *result) {
     bench_cell cell = run->cell;
@@ -189,7 +197,9 @@ static bool run_checked(bench_cell_run *run, bench_contender *one, uint64_t coun
     if (one->copy)
         return bench_copy_run(one->copy, &cell, result) ||
                bench_fail(run->error, "no memory for two buffers of memcpy");
+    uint64_t before = count_device_parts(run->session);
     bool good = bench_session_run(run->session, one->name, &cell, result, run->error);
+    one->device_parts += count_device_parts(run->session) - before;
     one->seconds = good ? result->seconds : 0;
     return good;
 }
@@ -229,7 +239,7 @@ static bool calibrate_ucx(bench_cell_run *run, bench_contender *one, double targ
 // Whether the content of a cell's first run is looked at.  Of bytes in host memory it is not: the
 // handler of an active message has seen them, and copies them nowhere.
 static bool needs_check(const bench_cell_run *run) {
-    return run->cell.layout.kind != BENCH_DENSE || run->plan->memory != WH_MEM_HOST;
+    return run->cell.layout.kind != BENCH_DENSE || run->plan->memory.kind != WH_MEM_HOST;
 }
 
 // Finds how many messages fill a repetition, by running more and more of them; that also warms up.
@@ -306,6 +316,7 @@ static size_t write_rows(bench_cell_run *run, bench_row *rows) {
                            .lane = run->plan->lane,
                            .mode = run->plan->mode,
                            .stats = summary(run, one),
+                           .device_parts = one->device_parts,
                            .peer = one->peer};
         if (one->peer)
             row->ratio = summary(run, first_beside(run, one)).median / row->stats.median;
@@ -356,7 +367,8 @@ bool bench_measure(bench_session *session, const bench_plan *plan, bench_row **r
     if (!good)
         bench_fail(error, "out of memory");
     else if (total == 0)
-        good = bench_fail(error, "nothing to measure: no test has these metrics and sizes");
+        good = bench_fail(error, "nothing to measure: no test has these metrics and sizes, "
+                                 "of which a layout takes multiples of its blocks");
 
     for (size_t i = 0; i < total && good; i++) {
         run.cell = cells[i];

@@ -8,6 +8,7 @@
 #define BENCH_MEASURE_H
 
 #include "bench/cell.h"
+#include "bench/memory.h"
 #include "bench/peer.h"
 #include "bench/session.h"
 #include "bench/ucx.h"
@@ -19,7 +20,7 @@ typedef struct bench_row {
     bench_metric metric;
     uint64_t size;
     bench_layout layout;
-    wh_mem_kind memory;
+    bench_memory memory;
     const char *lane, *mode;
     bench_stats stats;  // in the metric's unit
     double raw;         // median of the best bare contender in the same unit; 0: none did its work
@@ -27,6 +28,7 @@ typedef struct bench_row {
     const char *ucx;    // its version when it was UCX, else NULL
     const char *peer;   // who else it is that ran, "mpich 5.0.2" or "memcpy"; NULL: Wherry
     double ratio;       // Wherry's median to raw, or to this peer's; 0: none
+    uint64_t device_parts;  // of Wherry's payloads, by one copy from device to device, at this end
 } bench_row;
 
 typedef struct bench_plan {
@@ -36,7 +38,7 @@ typedef struct bench_plan {
     size_t size_count;
     bench_layout layouts[BENCH_LAYOUTS_MAX];
     size_t layout_count;
-    wh_mem_kind memory;  // of the messages
+    bench_memory memory;  // of the messages
     bool metrics[BENCH_METRIC_COUNT];
     bool every_cell;  // else only those that say something: no rate of large messages, and so on
     unsigned reps;

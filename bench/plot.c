@@ -122,7 +122,7 @@ static void add(plot *to, int which, const char *name, bool ours, double x, doub
 static void add_row(plot *to, const bench_row *row) {
     char name[64], raw[64];
     const char *ways = row->metric == BENCH_BIDIR ? ", both ways" : "";
-    bool rate = row->metric == BENCH_RATE;
+    bool rate = row->metric == BENCH_RATE, host = row->memory.kind <= WH_MEM_HOST;
     int which = panel_of(to, &row->layout, side_of(row));
     double x = (double)row->size, scale = rate ? x * 1e6 / 1e9 : 1;
     if (which < 0)
@@ -130,7 +130,8 @@ static void add_row(plot *to, const bench_row *row) {
     if (row->peer)
         snprintf(name, sizeof name, "%s%s", row->peer, ways);
     else
-        snprintf(name, sizeof name, "Wherry %s%s", row->test, ways);
+        snprintf(name, sizeof name, "Wherry %s%s%s%s", row->test, ways, host ? "" : ", ",
+                 host ? "" : row->memory.name);
     add(to, which, name, !row->peer, x, row->stats.median * scale);
     if (!row->bare)
         return;

@@ -44,7 +44,7 @@ static void print_comparison(FILE *file, const bench_row *row) {
 // Whether the messages of any row are something else than bytes in host memory.
 static bool has_buffers(const bench_row *rows, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        if (rows[i].layout.kind != BENCH_DENSE || rows[i].memory > WH_MEM_HOST)
+        if (rows[i].layout.kind != BENCH_DENSE || rows[i].memory.kind > WH_MEM_HOST)
             return true;
     }
     return false;
@@ -52,9 +52,9 @@ static bool has_buffers(const bench_row *rows, size_t count) {
 
 static void print_buffers(FILE *file, const bench_row *row) {
     char layout[BENCH_LAYOUT_NAME], text[BENCH_LAYOUT_NAME + 16];
-    bool host = row->memory <= WH_MEM_HOST;
+    bool host = row->memory.kind <= WH_MEM_HOST;
     snprintf(text, sizeof text, "%s%s%s", bench_layout_format(&row->layout, layout, sizeof layout),
-             host ? "" : " ", host ? "" : wh_mem_kind_name(row->memory));
+             host ? "" : " ", host ? "" : row->memory.name);
     fprintf(file, "%-*s ", BUFFERS_WIDTH, text);
 }
 
@@ -103,7 +103,8 @@ void bench_report_json(FILE *file, const bench_row *rows, size_t count) {
         bench_json_string(&json, "peer", row->peer);
         bench_json_string(&json, "layout",
                           bench_layout_format(&row->layout, layout, sizeof layout));
-        bench_json_string(&json, "memory", wh_mem_kind_name(row->memory));
+        bench_json_string(&json, "memory", row->memory.name);
+        bench_json_int(&json, "device_parts", (int64_t)row->device_parts);
         bench_json_close(&json, '}');
     }
     bench_json_close(&json, ']');

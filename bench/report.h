@@ -18,8 +18,8 @@ void bench_report_machine(FILE *file, const bench_machine *machine, const int co
 void bench_report_table(FILE *file, const bench_row *rows, size_t count);
 
 // bench_report_json writes a list of rows:
-// {test, metric, size, lane, mode, unit, median, p99, min, raw, ratio, ucx, peer, layout, memory};
-// what did not run is null.
+// {test, metric, size, lane, mode, unit, median, p99, min, raw, ratio, ucx, peer, layout, memory,
+// device_parts}; what did not run is null.
 void bench_report_json(FILE *file, const bench_row *rows, size_t count);
 
 // bench_report_load warns when others used the processors during the run.

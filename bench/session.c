@@ -107,22 +107,24 @@ static bool open_socket(bench_session *session, const char *host, bench_error *e
     return true;
 }
 
-static bool choose_memory(bench_session *session, wh_mem_kind kind, bench_error *error) {
-    session->side.memory.kind = kind;
-    return kind == WH_MEM_HOST ||
-           (bench_control_send(session, error, "buffers %s", wh_mem_kind_name(kind)) &&
+static bool choose_memory(bench_session *session, const bench_memory *memory, bench_error *error) {
+    session->side.memory.kind = memory->kind;
+    session->side.memory.managed = memory->managed;
+    return memory->kind == WH_MEM_HOST ||
+           (bench_control_send(session, error, "buffers %s",
+                               memory->managed ? memory->name : wh_mem_kind_name(memory->kind)) &&
             bench_control_expect(session, true, BENCH_ANSWER_S, "buffers", error));
 }
 
 bool bench_session_lead(bench_session *session, const char *mode, const char *host,
-                        wh_mem_kind kind, bench_error *error) {
+                        const bench_memory *memory, bench_error *error) {
     bench_error unsent = {""};
     bool sent = bench_control_send(session, &unsent, "hello %d %s", BENCH_SESSION_VERSION, mode);
     // A busy follower may have answered and gone before it was greeted.
     bool good = bench_control_expect(session, true, sent ? BENCH_ANSWER_S : 1, "hello ", error);
     if (!sent && strncmp(session->text, "error ", 6) != 0)
         *error = unsent;
-    return sent && good && choose_memory(session, kind, error) &&
+    return sent && good && choose_memory(session, memory, error) &&
            (!host || open_socket(session, host, error));
 }
 

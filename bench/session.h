@@ -23,6 +23,7 @@
 #define BENCH_SESSION_H
 
 #include "bench/cell.h"
+#include "bench/memory.h"
 #include "bench/raw.h"
 #include "bench/remote.h"
 #include "bench/side.h"
@@ -47,9 +48,9 @@ bool bench_session_open(bench_session *session, wh_endpoint *ep, const char *mod
 void bench_session_close(bench_session *session);
 
 // bench_session_lead greets the follower; `host` is where its bare socket is reached, NULL for none;
-// `kind` is that of the messages' memory.
+// `memory` is that of the messages.
 bool bench_session_lead(bench_session *session, const char *mode, const char *host,
-                        wh_mem_kind kind, bench_error *error);
+                        const bench_memory *memory, bench_error *error);
 
 // bench_session_run runs one cell and fills `run`.
 bool bench_session_run(bench_session *session, const char *what, const bench_cell *cell,

@@ -16,6 +16,7 @@
 #include "cli/text.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@
 #include <unistd.h>
 
 #define COMMAND "perf"
+#define PATH_VARIABLE "WHERRY_DEVICE_PATH"
 
 // The options as written; NULL or false: not given.
 static struct perf_options {
@@ -52,8 +54,8 @@ static const cli_option options[] = {
      "that a run of theirs may take longer than expected (default 10s)"},
     {"--layout", "LIST", &opt.layout,
      "dense (default), vector[:8:16], subarray, struct, indexed, transposed"},
-    {"--memory", "KIND", &opt.memory,
-     "of messages: host (default), sim, cuda; or for accesses: alloc, user"},
+    {"--memory", "LIST", &opt.memory,
+     "of messages: host (default), sim, cuda, cuda-staged, managed; alloc, user"},
     {"--plot", "FILE", &opt.plot, "draw latency and bandwidth over size as SVG"},
     {"--listen", "PORT", &opt.listen, "be the other end for --connect, until interrupted"},
     {"--once", NULL, &opt.once, "with --listen: end after the first session"},
@@ -92,6 +94,9 @@ typedef struct perf_run {
     char host[256];  // of bare sockets
     char address[300];
     bench_session session;
+    perf_memories memories;
+    bench_row *rows;  // of all kinds of memory
+    size_t row_count;
 } perf_run;
 
 // The host of HOST:PORT, without the brackets of IPv6.
@@ -131,8 +136,8 @@ static bool parse_plan(perf_run *run, char **words, int count, bench_error *erro
            perf_parse_metrics(opt.metric, plan, error) &&
            perf_parse_tests(words, count, plan, error) &&
            perf_parse_layouts(opt.layout, plan, error) &&
-           perf_parse_memory(opt.memory, plan, error) &&
-           perf_check_buffers(plan, opt.raw, opt.peers, error) &&
+           perf_parse_memory(opt.memory, &run->memories, error) &&
+           perf_check_buffers(plan, &run->memories, opt.raw, opt.peers, error) &&
            perf_parse_pin(opt.pin, run->cores, error);
 }
 
@@ -250,34 +255,40 @@ static bool choose_bare(perf_run *run, bench_error *error) {
     return true;
 }
 
-static void report(const perf_run *run, const bench_row *rows, size_t count,
-                   const bench_load *before) {
-    bench_load after;
-    bench_load_read(&after, run->child.pid);
-    if (run->plan.progress)
-        fprintf(stderr, "\r\033[K");
-    if (count == 0 && !opt.json)
-        return;  // the complaint that follows says why
-    if (opt.json) {
-        bench_report_json(stdout, rows, count);
-    } else {
-        bench_report_machine(stdout, &run->machine, run->cores);
-        bench_report_table(stdout, rows, count);
-    }
-    fflush(stdout);
-    bench_report_load(stderr, before, &after);
+// keep adds the rows of one kind of memory to those of the others.
+static bool keep(perf_run *run, bench_row *rows, size_t count, bench_error *error) {
+    bench_row *all = realloc(run->rows, (run->row_count + count + 1) * sizeof *all);
+    if (!all)
+        return bench_fail(error, "out of memory");
+    if (count)
+        memcpy(all + run->row_count, rows, count * sizeof *all);
+    run->rows = all;
+    run->row_count += count;
+    return true;
 }
 
-static bool plot(const perf_run *run, const bench_row *rows, size_t count, bench_error *error) {
+static void report(const perf_run *run) {
+    if (run->row_count == 0 && !opt.json)
+        return;  // the complaint that follows says why
+    if (opt.json) {
+        bench_report_json(stdout, run->rows, run->row_count);
+    } else {
+        bench_report_machine(stdout, &run->machine, run->cores);
+        bench_report_table(stdout, run->rows, run->row_count);
+    }
+    fflush(stdout);
+}
+
+static bool plot(const perf_run *run, bench_error *error) {
     FILE *file = fopen(opt.plot, "we");
     if (!file)
         return bench_fail(error, "cannot write %s", opt.plot);
-    bench_plot_svg(file, rows, count, &run->machine);
+    bench_plot_svg(file, run->rows, run->row_count, &run->machine);
     return fclose(file) == 0 || bench_fail(error, "cannot write %s", opt.plot);
 }
 
 static bool measure(perf_run *run, wh_endpoint *ep, bench_error *error) {
-    bench_load before;
+    bench_load before, after;
     bench_row *rows = NULL;
     size_t count = 0;
     if (wh_endpoint_lanes(ep, run->lane, sizeof run->lane) != WH_OK)
@@ -295,12 +306,15 @@ static bool measure(perf_run *run, wh_endpoint *ep, bench_error *error) {
     }
     run->session.remote.user = opt.memory && strcmp(opt.memory, "user") == 0;
     const char *host = run->plan.socket ? run->host : NULL;
-    bool good = bench_session_lead(&run->session, run->plan.mode, host, run->plan.memory, error) &&
+    bool good = bench_session_lead(&run->session, run->plan.mode, host, &run->plan.memory, error) &&
                 bench_measure(&run->session, &run->plan, &rows, &count, error);
     bench_peers_stop(run->peers, run->plan.peer_count);
-    report(run, rows, count, &before);
-    if (good && opt.plot)
-        good = plot(run, rows, count, error);
+    bench_load_read(&after, run->child.pid);
+    if (run->plan.progress)
+        fprintf(stderr, "\r\033[K");
+    if (count)
+        bench_report_load(stderr, &before, &after);
+    good = keep(run, rows, count, error) && good;
     if (good)
         bench_session_bye(&run->session);
     free(rows);
@@ -327,25 +341,21 @@ static bool lead(perf_run *run, wh_worker *worker, bench_error *error) {
     return good;
 }
 
-static int run_lead(perf_run *run) {
-    bench_error error = {""};
+// lead_with measures with one kind of memory, between processes and over a connection of its own.
+static bool lead_with(perf_run *run, bench_error *error) {
     wh_context *ctx = NULL;
     wh_worker *worker = NULL;
-    bench_machine_read(&run->machine);
-    bool good = opt.connect || start_child(run, &error);
+    bool good = opt.connect || start_child(run, error);
     if (good && !bench_pin(run->cores[0]))
-        good = bench_fail(&error, "cannot run on core %d", run->cores[0]);
-    if (good && !opt.connect && run->cores[0] >= 0 && run->cores[0] == run->cores[1])
-        fprintf(stderr,
-                "warning: both processes share one core: latencies include a context switch\n");
+        good = bench_fail(error, "cannot run on core %d", run->cores[0]);
     if (good) {
         cli_hold_log();
         wh_status status =
             cli_context_create(opt.lane, run->plan.mode, opt.secret_file, NULL, &ctx);
         if (status == WH_OK)
             status = wh_worker_create(ctx, NULL, &worker);
-        good = status == WH_OK ? lead(run, worker, &error)
-                               : bench_fail(&error, "no worker: %s", cli_because(status));
+        good = status == WH_OK ? lead(run, worker, error)
+                               : bench_fail(error, "no worker: %s", cli_because(status));
     }
     if (worker)
         wh_worker_destroy(worker);
@@ -353,6 +363,41 @@ static int run_lead(perf_run *run) {
         wh_context_destroy(ctx);
     cli_release_log();
     bench_child_end(&run->child, good ? 5000 : 500);
+    return good;
+}
+
+// choose_path has device memory go through host memory, or as `given`, which the environment said at first; NULL: nothing.
+static void choose_path(const bench_memory *memory, const char *given) {
+    const char *path = memory->staged ? "staged" : given;
+    if (path)
+        setenv(PATH_VARIABLE, path, 1);
+    else
+        unsetenv(PATH_VARIABLE);
+}
+
+static int run_lead(perf_run *run) {
+    bench_error error = {""};
+    bool good = true;
+    char *given = getenv(PATH_VARIABLE) ? strdup(getenv(PATH_VARIABLE)) : NULL;
+    cpu_set_t allowed;
+    bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+    bench_machine_read(&run->machine);
+    if (!opt.connect && run->cores[0] >= 0 && run->cores[0] == run->cores[1])
+        fprintf(stderr,
+                "warning: both processes share one core: latencies include a context switch\n");
+    for (size_t i = 0; i < run->memories.count && good; i++) {
+        run->plan.memory = run->memories.all[i];
+        choose_path(&run->plan.memory, given);
+        if (known)  // the next child is pinned to a core that this process has left
+            (void)sched_setaffinity(0, sizeof allowed, &allowed);
+        memset(&run->session, 0, sizeof run->session);
+        good = lead_with(run, &error);
+    }
+    report(run);
+    if (good && opt.plot)
+        good = plot(run, &error);
+    free(run->rows);
+    free(given);
     return good ? CLI_OK : cli_complain(COMMAND, CLI_FAILED, "%s", error.text);
 }
 

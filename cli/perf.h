@@ -34,9 +34,15 @@ bool perf_parse_metrics(const char *text, bench_plan *plan, bench_error *error);
 bool perf_parse_tests(char **words, int count, bench_plan *plan, bench_error *error);
 bool perf_parse_pin(const char *text, int cores[2], bench_error *error);
 bool perf_parse_layouts(const char *text, bench_plan *plan, bench_error *error);
-bool perf_parse_memory(const char *text, bench_plan *plan, bench_error *error);
+enum { PERF_MEMORIES_MAX = 8 };
+typedef struct perf_memories {  // one after the other
+    bench_memory all[PERF_MEMORIES_MAX];
+    size_t count;
+} perf_memories;
+bool perf_parse_memory(const char *text, perf_memories *list, bench_error *error);
 
 // perf_check_buffers says whether tests, layouts, memory and comparisons go together.
-bool perf_check_buffers(const bench_plan *plan, bool raw, bool peers, bench_error *error);
+bool perf_check_buffers(const bench_plan *plan, const perf_memories *memories, bool raw, bool peers,
+                        bench_error *error);
 
 #endif

@@ -111,25 +111,43 @@ static const char *list_kinds(char *text, size_t size) {
 }
 
 // Kinds are those of the library, so that a new one is known here, too.
-bool perf_parse_memory(const char *text, bench_plan *plan, bench_error *error) {
-    plan->memory = WH_MEM_HOST;
-    if (!text || strcmp(text, "alloc") == 0 || strcmp(text, "user") == 0)
-        return true;
+static bool parse_memory(const char *word, bench_memory *memory, bench_error *error) {
     char kinds[128];
-    wh_mem_kind kind;
-    if (wh_mem_kind_parse(text, &kind) != WH_OK || kind == WH_MEM_AUTO)
+    if (!bench_memory_parse(word, memory))
         return bench_fail(error,
-                          "--memory is alloc, user%s, the kinds that this library knows; not '%s'",
-                          list_kinds(kinds, sizeof kinds), text);
-    if (!(wh_mem_kinds() & 1u << kind))
-        return bench_fail(error, "--memory %s: there is none here: %s", text,
-                          wh_mem_kind_reason(kind));
-    plan->memory = kind;
+                          "--memory is alloc, user%s, the kinds that this library knows, "
+                          "cuda-staged or managed; not '%s'",
+                          list_kinds(kinds, sizeof kinds), word);
+    if (!(wh_mem_kinds() & 1u << memory->kind))
+        return bench_fail(error, "--memory %s: there is none here: %s", word,
+                          wh_mem_kind_reason(memory->kind));
     return true;
 }
 
-bool perf_check_buffers(const bench_plan *plan, bool raw, bool peers, bench_error *error) {
-    bool device = plan->memory != WH_MEM_HOST, laid_out = false, atomic = false;
+bool perf_parse_memory(const char *text, perf_memories *list, bench_error *error) {
+    char words[256];
+    list->count = 0;
+    if (!text || strcmp(text, "alloc") == 0 || strcmp(text, "user") == 0)
+        text = "host";
+    if (strlen(text) >= sizeof words)
+        return bench_fail(error, "--memory is too long");
+    snprintf(words, sizeof words, "%s", text);
+    char *rest = words, *word;
+    while ((word = strsep(&rest, ","))) {
+        if (list->count == PERF_MEMORIES_MAX)
+            return bench_fail(error, "--memory has more than %d kinds", PERF_MEMORIES_MAX);
+        if (!parse_memory(word, &list->all[list->count++], error))
+            return false;
+    }
+    return true;
+}
+
+bool perf_check_buffers(const bench_plan *plan, const perf_memories *memories, bool raw, bool peers,
+                        bench_error *error) {
+    bool laid_out = false, atomic = false;
+    const char *device = NULL;
+    for (size_t i = 0; i < memories->count; i++)
+        device = memories->all[i].kind != WH_MEM_HOST ? memories->all[i].name : device;
     for (size_t i = 0; i < plan->layout_count; i++)
         laid_out |= plan->layouts[i].kind != BENCH_DENSE;
     for (size_t i = 0; i < plan->test_count; i++)
@@ -139,6 +157,6 @@ bool perf_check_buffers(const bench_plan *plan, bool raw, bool peers, bench_erro
                           "atomic is of one number in host memory: no --layout, no --memory");
     if (device && (raw || peers))
         return bench_fail(error, "--raw and --peers compare in host memory, not with --memory %s",
-                          wh_mem_kind_name(plan->memory));
+                          device);
     return true;
 }

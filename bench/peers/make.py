@@ -30,7 +30,9 @@ def install(name, home):
     print(f"installing {name} from PyPI into {home}", file=sys.stderr)
     try:
         venv.create(home, with_pip=True)
-        subprocess.run([home / "bin" / "pip", "install", "--quiet", name], check=True)
+        # Few tries: without a network whoever asked should hear of it soon.
+        subprocess.run([home / "bin" / "pip", "install", "--quiet", "--retries", "1", "--timeout",
+                        "20", name], check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"{name} cannot be installed from PyPI, so it is left out: {error}", file=sys.stderr)
         return False
