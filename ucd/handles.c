@@ -26,6 +26,8 @@ struct place {
     wh_type *type;
     whu_kind kind;
     uint32_t index;
+    _Atomic bool streams;  // of an info: it has one
+    _Atomic(void *) stream;
     place *next;  // the next free one
 };
 
@@ -95,6 +97,7 @@ uint64_t whu_new(whu_kind kind, wh_type *type) {
     }
     at->type = type;
     at->kind = kind;
+    atomic_store_explicit(&at->streams, false, memory_order_relaxed);
     uint64_t generation = atomic_load_explicit(&at->state, memory_order_relaxed) & ~(ALIVE | PINS);
     atomic_store_explicit(&at->state, generation | ALIVE, memory_order_release);
     return generation | at->index;
@@ -158,4 +161,27 @@ bool whu_free(uint64_t handle, whu_kind kind) {
     bool mine = change_state(find(handle), handle, -ALIVE, &now);
     whu_unpin(handle);
     return mine;
+}
+
+bool whu_set_stream(uint64_t handle, void *stream) {
+    const wh_type *none;
+    if (!whu_pin(handle, WHU_INFO, &none))
+        return false;
+    place *at = find(handle);
+    atomic_store(&at->stream, stream);
+    atomic_store(&at->streams, true);
+    whu_unpin(handle);
+    return true;
+}
+
+bool whu_get_stream(uint64_t handle, void **stream) {
+    const wh_type *none;
+    if (!whu_pin(handle, WHU_INFO, &none))
+        return false;
+    place *at = find(handle);
+    bool there = atomic_load(&at->streams);
+    if (there)
+        *stream = atomic_load(&at->stream);
+    whu_unpin(handle);
+    return there;
 }

@@ -24,6 +24,10 @@ uint64_t whu_new(whu_kind kind, wh_type *type);
 bool whu_pin(uint64_t handle, whu_kind kind, const wh_type **type);
 void whu_unpin(uint64_t handle);
 
+// whu_set_stream gives an info a stream, whu_get_stream returns it; false: it is no living info, or has none.
+bool whu_set_stream(uint64_t handle, void *stream);
+bool whu_get_stream(uint64_t handle, void **stream);
+
 // whu_free ends a handle; false when it is no living one of `kind`.
 bool whu_free(uint64_t handle, whu_kind kind);
 

@@ -8,16 +8,8 @@
 #include <string.h>
 #include <ucd.h>
 
-static _Atomic int failures;
+#include "check.h"
 
-#define CHECK(cond)                                                                                \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #cond);                     \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
-#define OK(call) CHECK((call) == UCD_SUCCESS)
 #define NO(call) CHECK((call) == UCD_ERR__INTERNAL)
 
 static const int ones[] = {1, 1}, sizes[] = {2}, starts[] = {0};

@@ -3,12 +3,14 @@
 // UCD's 29 functions on wherry/type.h and wherry/pack.h.
 //
 // A handle below UCD_TYPE__PREDEFINED is a predefined type; others are looked up in a table
-// (handles.h), so that any number may come.  Everything on host memory completes in the call, so the
-// only request is the null one.  Info hints concern other engines' GPU drivers and have no effect.
+// (handles.h), so that any number may come.  Everything completes in the call, or in the stream that the info names, so the
+// only request is the null one.  Other info hints concern other engines' GPU drivers and have no effect.
 #include <ucd.h>
 
 #include <stdlib.h>
+#include <string.h>
 
+#include <wherry/mem.h>
 #include <wherry/pack.h>
 
 #include "handles.h"
@@ -59,8 +61,15 @@ static int code_of(wh_status status) {
     }
 }
 
+// Has device memory recognised if its driver has come into the process by now.
+static void notice_devices(void) {
+    wh_mem_info info = {.size = sizeof(info)};
+    (void)!wh_mem_query(NULL, &info);
+}
+
 // Gives out a new handle, or the code of what went wrong.
 static int give(wh_status status, wh_type *type, ucd_type_t *newtype) {
+    notice_devices();
     if (status != WH_OK)
         return code_of(status);
     if (!newtype) {
@@ -89,10 +98,29 @@ int ucd_info_free(ucd_info_t info) {
 }
 
 int ucd_info_keyval_append(ucd_info_t info, const char *key, const void *val, unsigned int vallen) {
-    return info && is_info(info) && key && (val || !vallen) ? UCD_SUCCESS : UCD_ERR__INTERNAL;
+    if (!info || !is_info(info) || !key || (!val && vallen))
+        return UCD_ERR__INTERNAL;
+    if (strcmp(key, UCD_INFO_STREAM) != 0)
+        return UCD_SUCCESS;
+    void *stream;
+    if (vallen != sizeof(stream))
+        return UCD_ERR__INTERNAL;
+    memcpy(&stream, val, sizeof(stream));
+    return whu_set_stream((uintptr_t)info, stream) ? UCD_SUCCESS : UCD_ERR__INTERNAL;
+}
+
+static bool is_device(const void *ptr) {
+    wh_mem_info info = {.size = sizeof(info)};
+    return wh_mem_query(ptr, &info) == WH_OK && info.kind != WH_MEM_HOST;
+}
+
+// The stream of an info counts where memory of a device is involved.
+static bool wants_stream(ucd_info_t info, const void *in, const void *out, void **stream) {
+    return info && whu_get_stream((uintptr_t)info, stream) && (is_device(in) || is_device(out));
 }
 
 int ucd_init(ucd_info_t info) {
+    notice_devices();
     return is_info(info) ? UCD_SUCCESS : UCD_ERR__INTERNAL;
 }
 
@@ -355,9 +383,13 @@ int ucd_ipack(const void *inbuf, uintptr_t incount, ucd_type_t type, uintptr_t i
     size_t moved = 0;
     if (!is_info(info) || !actual_pack_bytes || !request)
         return UCD_ERR__INTERNAL;
+    void *stream;
     const wh_type *own = take(type);
     wh_status status =
-        wh_pack(inbuf, (int64_t)incount, own, inoffset, outbuf, max_pack_bytes, 0, &moved);
+        wants_stream(info, inbuf, outbuf, &stream)
+            ? wh_pack_on(inbuf, (int64_t)incount, own, inoffset, outbuf, max_pack_bytes, stream,
+                         &moved)
+            : wh_pack(inbuf, (int64_t)incount, own, inoffset, outbuf, max_pack_bytes, 0, &moved);
     put_back(type, own);
     return done(status, moved, actual_pack_bytes, request);
 }
@@ -368,9 +400,12 @@ int ucd_iunpack(const void *inbuf, uintptr_t insize, void *outbuf, uintptr_t out
     size_t moved = 0;
     if (!is_info(info) || !actual_unpack_bytes || !request)
         return UCD_ERR__INTERNAL;
+    void *stream;
     const wh_type *own = take(type);
     wh_status status =
-        wh_unpack(inbuf, insize, outbuf, (int64_t)outcount, own, outoffset, 0, &moved);
+        wants_stream(info, inbuf, outbuf, &stream)
+            ? wh_unpack_on(inbuf, insize, outbuf, (int64_t)outcount, own, outoffset, stream, &moved)
+            : wh_unpack(inbuf, insize, outbuf, (int64_t)outcount, own, outoffset, 0, &moved);
     put_back(type, own);
     return done(status, moved, actual_unpack_bytes, request);
 }

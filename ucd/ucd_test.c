@@ -6,18 +6,9 @@
 #include <string.h>
 #include <ucd.h>
 
+#include "check.h"
+
 enum { N = 8, CELLS = N * N };
-
-static int failures;
-
-#define CHECK(cond)                                                                                \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #cond);                     \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
-#define OK(call) CHECK((call) == UCD_SUCCESS)
 
 static int matrix[CELLS], other[CELLS], packed[CELLS];
 

@@ -10,6 +10,10 @@
 // UCD_TYPE__NULL, a predefined type or a NULL info does nothing.  ucd_unflatten is not told how many
 // bytes there are and takes their word for it: check what strangers send for its length first.
 // Any thread may call any function.
+//
+// Buffers may be memory of GPUs that the CUDA driver knows, on either side, when it was loaded before ucd_init or before
+// the last type was made.  A call is over when it returns; with an info that has the key UCD_INFO_STREAM, whose value is
+// a CUstream or cudaStream_t, it is over when the stream has come past it.
 #ifndef UCD_H_INCLUDED
 #define UCD_H_INCLUDED
 
@@ -32,6 +36,8 @@ enum {
     UCD_ERR__INTERNAL = 2,
     UCD_ERR__NOT_SUPPORTED = 3,
 };
+
+#define UCD_INFO_STREAM "wherry_stream"
 
 typedef uint64_t ucd_type_t;
 typedef uint64_t ucd_request_t;
