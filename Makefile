@@ -28,10 +28,10 @@ CHECKED = --suite unit --suite conformance --suite fuzz --no-suite nosan --timeo
 # Who changes the code wants no warnings; who only builds it, perhaps with a newer compiler, wants it
 # to build.  (A folder that is configured already stays as it is.)
 WERROR =
-test bench lint sanitize mutants matrix faults soak fuzz build-tests: WERROR = -Dwerror=true
+test bench lint sanitize mutants matrix faults soak fuzz gpu build-tests: WERROR = -Dwerror=true
 
 .NOTPARALLEL:
-.PHONY: help build build-tests demo test bench bench-types bench-dask lint sanitize mutants matrix faults soak fuzz clean \
+.PHONY: help build build-tests demo test bench bench-types bench-dask gpu lint sanitize mutants matrix faults soak fuzz clean \
         wheels install deps-build deps-test deps-lint deps-sanitize deps-bench
 
 help:
@@ -42,6 +42,7 @@ help:
 	@echo "make bench      measure, beside the alternatives"
 	@echo "make bench-types  the datatype engine beside MPICH, Open MPI and the memory"
 	@echo "make bench-dask   Dask over Wherry beside tcp; ARGS=--ucxx: beside distributed-ucxx, too"
+	@echo "make gpu        all that concerns GPUs, on a machine with one; else over the test driver"
 	@echo "make lint       format, includes, API and ABI, clang-tidy; builds with gcc, clang and no UCX"
 	@echo "make sanitize   the tests under address+undefined and under thread"
 	@echo "make mutants    break one line at a time; the named test must notice"
@@ -91,6 +92,10 @@ bench-types: deps-bench build
 
 bench-dask: deps-bench build
 	@$(PYTHON) bench/dask/run.py build $(ARGS)
+
+# Ends well without a GPU, after what runs over the test driver.
+gpu: deps-test build-tests
+	@MESON="$(MESON)" $(PYTHON) tools/gpu.py build $(ARGS)
 
 # With asserts, because they tell the analyzer what is true.  And a build without all that is optional, of which no
 # other target compiles the files that say so.
