@@ -271,6 +271,13 @@ def pieces(*all_of_them):
                 act(SEND, 0),
 }
 
+# What a launcher answers to a process that puts a value of one text, and gets one.
+JOINED = (b"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"
+          b"cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=%d\ncmd=my_kvsname kvsname=kvs\n")
+PUT_DONE = b"cmd=put_result rc=0\ncmd=barrier_out\n"
+VALUE = b"cmd=get_result rc=0 value=%s\n"
+LEFT = b"cmd=finalize_ack\n"
+BOOT = {
     "value": JOINED % 1024 + PUT_DONE + VALUE % b"3:0aff61" + LEFT,
     "parts": JOINED % 64 + PUT_DONE + VALUE % (b"40:" + b"0a" * 30) + VALUE % (b"0b" * 10) + LEFT,
     "none": JOINED % 1024 + PUT_DONE + b"cmd=get_result rc=-1\n" + LEFT,
@@ -321,6 +328,7 @@ def pieces(*all_of_them):
 }
 
 SEEDS = {
+    "boot_answers": BOOT,
     "comm_hello": {"hello": hello(), "answer": hello(2), "reject": hello(6, text=b"no \x1b[2J"),
                    "next-version": hello(1, (2, 9)), "short": hello()[:100]},
     "comm_blob": {"none": blob([]), "two": blob([(4, 80), (6, 443)]), "port-zero": blob([(4, 0)]),

@@ -37,6 +37,7 @@ SEES = {
     "cli/info.c": ["cli", "bench"],
     "examples": [],
     "fuzz": [*LOW, *ROOMS],  # decoders
+    "fuzz/boot_answers.c": ["src/base", "src/rt"],
     "include": [],
     "python": [],
     "python/tests": ["src/base/test.h", "python"],
@@ -45,6 +46,8 @@ SEES = {
     "tests/cuda": ["src/type"],
     # It stands where no user can: it joins two workers by a simulated network.
     "tests/kit_loop.c": ["src/base", "src/net", *ROOMS, "tests"],
+    # A process of a job, as the runtime's are.
+    "tests/boot_all.c": ["src/base", "src/rt"],
     # Scenarios of the engine from inside, and their kits.
     "tests/engine": [*LOW, *ROOMS],
     "ucd": [],

@@ -15,7 +15,7 @@ packages_of() {
         echo gcc libc6-dev meson ninja-build pkg-config libssl-dev libhwloc-dev libucx-dev \
             python3 python3-dev python3-venv python3-numpy cython3
         ;;
-    test) echo g++ iproute2 ucx-utils clang python3-uvloop python3-distributed ;;
+    test) echo g++ iproute2 ucx-utils clang libpmix-dev python3-uvloop python3-distributed ;;
     lint) echo clang clang-tidy clang-format g++ abigail-tools ;;
     sanitize) echo clang libclang-rt-dev llvm ;;
     bench) echo ucx-utils ;;
@@ -46,6 +46,7 @@ present() {
     libssl-dev) pkg-config --exists libcrypto 2>/dev/null ;;
     libhwloc-dev) pkg-config --exists hwloc 2>/dev/null ;;
     libucx-dev) pkg-config --exists ucx 2>/dev/null ;;
+    libpmix-dev) pkg-config --exists pmix 2>/dev/null ;;
     python3-dev)
         has python3 && python3 -c 'import os, sysconfig, sys
 sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/dev/null
