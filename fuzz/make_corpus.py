@@ -292,6 +292,23 @@ BOOT = {
 }
 
 
+def said(source, *content):
+    """Control from a PE: EXIT or QUIET, what, and the rest of its record."""
+    content = bytes(content)
+    return bytes([source, len(content)]) + content
+
+
+def exits(source, what, status=0):
+    return said(source, 0, what, 0, 0, status, 0, 0, 0)
+
+
+def quiet(source, what, wave=0, made=0, consumed=0):
+    return said(source, 1, what, 0, 0, 0, 0, 0, 0, *struct.pack("<QQQ", wave, made, consumed))
+
+
+ASK, STOP, STOPPED, GO = range(4)  # of an end
+QUIET_ASK, WAVE, ANSWER, QUIET = range(4)
+
     "good": b"\0" + came(b"x", b"x") + b"\1" + came(BLOCK) + b"\4" + came(BLOCK, BLOCK) + b"\11" + came(BLOCK, BLOCK),
     "segments": b"\x81" + came(*[BLOCK[:14]] * 3) + b"\x87" + came(BLOCK, BLOCK) + b"\x8a" + came(BLOCK, BLOCK),
     "reasons": b"".join(bytes([kind]) + came(reason(-7, 2), reason(-4, 0)) for kind in range(12)),
@@ -328,6 +345,20 @@ BOOT = {
 }
 
 SEEDS = {
+    # The first byte: twice that PE.
+    "rt_control": {"end": bytes([0]) + exits(9, ASK, 3) + b"".join(exits(i, STOPPED) for i in range(1, 5)),
+                   "stop-and-go": bytes([1]) + exits(0, STOP, 3) + exits(0, GO),
+                   "go-first": bytes([1]) + exits(0, GO),
+                   "liars": bytes([1]) + exits(3, STOP) + exits(9, STOPPED) + exits(0, 7) + said(1, 200) + said(5),
+                   "waves": bytes([0]) + b"".join(quiet(i, ANSWER, wave) for wave in (1, 2) for i in range(1, 5)),
+                   "wave": bytes([1]) + quiet(0, WAVE, 1) + quiet(0, QUIET, 0, 1),
+                   "odd": bytes([1]) + quiet(0, ANSWER, 1) + quiet(11, ANSWER, 9) + said(0, 1, 1)},
+    "rt_messages": {"envelope": struct.pack("<HHi", 7, 4, -1) + b"head" + bytes(4),
+                    "long-head": struct.pack("<HHi", 7, 512, 0) + bytes(520),
+                    "too-long": struct.pack("<HHi", 7, 513, 0) + bytes(536),
+                    "greeting": b"WWHR" + struct.pack("<HHI", 1, 1, 5) + bytes(range(16)),
+                    "next-version": b"WWHR" + struct.pack("<HHI", 2, 1, 5) + bytes(range(20)),
+                    "use": b"WWHR" + struct.pack("<HHI", 1, 2, 5) + bytes(16)},
     "boot_answers": BOOT,
     "comm_hello": {"hello": hello(), "answer": hello(2), "reject": hello(6, text=b"no \x1b[2J"),
                    "next-version": hello(1, (2, 9)), "short": hello()[:100]},

@@ -38,6 +38,8 @@ SEES = {
     "examples": [],
     "fuzz": [*LOW, *ROOMS],  # decoders
     "fuzz/boot_answers.c": ["src/base", "src/rt"],
+    "fuzz/rt_control.c": ["src/base", "src/rt"],
+    "fuzz/rt_messages.c": ["src/base", "src/rt"],
     "include": [],
     "python": [],
     "python/tests": ["src/base/test.h", "python"],

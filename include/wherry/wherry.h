@@ -16,6 +16,7 @@
 #include <wherry/post.h>
 #include <wherry/request.h>
 #include <wherry/rma.h>
+#include <wherry/rt.h>
 #include <wherry/status.h>
 #include <wherry/tag.h>
 #include <wherry/type.h>

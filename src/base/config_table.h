@@ -91,6 +91,12 @@
       "Operations that other threads may have handed to a worker before it takes them.")           \
     X(sigusr1_dump, "WHERRY_SIGUSR1_DUMP", BOOL, "no", "", "",                                     \
       "Whether SIGUSR1 makes the workers print their state.")                                      \
+    X(pes, "WHERRY_PES", UINT, "1", "1", "1024",                                                   \
+      "Processing elements of each process of a job; the same in all of them.")                    \
+    X(exit_timeout, "WHERRY_EXIT_TIMEOUT", MS, "5s", "1ms", "1h",                                  \
+      "Time that a processing element waits for the others at the end of a job.")                  \
+    X(inbox_max, "WHERRY_INBOX_MAX", SIZE, "64M", "64K", "1T",                                     \
+      "Bytes of large messages between processing elements that each takes in before their turn.") \
     X(seed, "WHERRY_SEED", UINT, "0", "", "",                                                      \
       "Seed of injected faults and of everything else that is random for tests.")
 // clang-format on

@@ -2,8 +2,8 @@
 //
 // An intrusive singly linked queue, first in first out.
 //
-// It costs one pointer per object, against two of a list, and cannot give up a node from its
-// middle.  The head points to itself when the queue is empty, so a queue must not be copied or
+// It costs one pointer per object, against two of a list, and gives up a node from its middle only to
+// who has come to it from the front.  The head points to itself when the queue is empty, so a queue must not be copied or
 // moved.  Nothing is allocated and nothing is locked: a queue belongs to one thread or one lock.
 #ifndef WHI_BASE_QUEUE_H
 #define WHI_BASE_QUEUE_H
@@ -49,6 +49,26 @@ static inline whi_queue_node *whi_queue_pop(whi_queue *queue) {
         queue->last = &queue->first;
     node->next = NULL;
     return node;
+}
+
+// whi_queue_take_out takes out and returns the node that the link `at` leads to, which is the queue's `first` or the `next` of
+// one of its nodes.
+static inline whi_queue_node *whi_queue_take_out(whi_queue *queue, whi_queue_node **at) {
+    whi_queue_node *node = *at;
+    *at = node->next;
+    if (!*at)
+        queue->last = at;
+    node->next = NULL;
+    return node;
+}
+
+// whi_queue_take makes `to`, which need not be initialised, a queue of all nodes of `from`, and leaves that empty.
+static inline void whi_queue_take(whi_queue *to, whi_queue *from) {
+    whi_queue_init(to);
+    if (!from->first)
+        return;
+    *to = *from;
+    whi_queue_init(from);
 }
 
 #endif

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// User-level threads of a PE, and what they wait for.
+#include "base/alloc.h"
+#include "rt/pe/pe.h"
+
+typedef struct thread {
+    whi_ready ready;
+    whi_list suspended;  // while it waits
+    wh_pe *pe;
+    whi_ult *ult;
+    wh_pe_fn fn;
+    void *arg;
+    bool yields;
+} thread;
+
+static __thread thread *running;
+
+static void body(void *arg) {
+    thread *t = arg;
+    t->fn(t->pe, t->arg);
+}
+
+// run_thread runs a thread until it waits or ends.
+static void run_thread(thread *t) {
+    thread *outer = running;
+    running = t;
+    bool suspended = whi_ult_run(t->ult);
+    running = outer;
+    if (!suspended)
+        whi_free(t);
+    else if (t->yields)
+        whi_pe_do(t->pe, &t->ready);
+    else
+        whi_list_push_back(&t->pe->suspended, &t->suspended);
+}
+
+static void run_ready(wh_pe *pe, whi_ready *ready) {
+    (void)pe;
+    run_thread(whi_container_of(ready, thread, ready));
+}
+
+// drop leaves a thread where it is: nothing on its stack is undone.
+static void drop(thread *t) {
+    whi_list_remove(&t->suspended);
+    whi_ult_drop(t->ult);
+    whi_free(t);
+}
+
+static void drop_ready(whi_ready *ready) {
+    drop(whi_container_of(ready, thread, ready));
+}
+
+wh_status wh_pe_spawn(wh_pe *pe, wh_pe_fn fn, void *arg) {
+    thread *t = fn ? whi_calloc(1, sizeof(*t)) : NULL;
+    if (!t)
+        return fn ? WH_ENOMEM : WH_EINVAL;
+    t->ready = (whi_ready){.run = run_ready, .drop = drop_ready};
+    whi_list_init(&t->suspended);
+    t->pe = pe;
+    t->fn = fn;
+    t->arg = arg;
+    wh_status st = whi_ult_new(&pe->stacks, body, t, &t->ult);
+    if (st == WH_OK)
+        run_thread(t);
+    else
+        whi_free(t);
+    return st;
+}
+
+wh_status wh_pe_wait(wh_pe *pe, wh_wait *wait) {
+    thread *t = running;
+    if (!t || t->pe != pe)
+        return WH_EINVAL;
+    if (wait->thread && !wait->done)
+        return WH_EBUSY;
+    while (!wait->done) {
+        wait->thread = t;
+        whi_ult_suspend();
+        wait->thread = NULL;
+    }
+    return WH_OK;
+}
+
+void wh_pe_resume(wh_pe *pe, wh_wait *wait) {
+    thread *t = wait->thread;
+    if (wait->done)
+        return;
+    wait->done = true;
+    if (!t)
+        return;
+    wait->thread = NULL;
+    whi_list_remove(&t->suspended);
+    whi_pe_do(pe, &t->ready);
+}
+
+void wh_wait_done(wh_request *req, const wh_result *result, void *arg) {
+    (void)req;
+    wh_wait *wait = arg;
+    thread *t = wait->thread;
+    wait->result = *result;
+    if (t)
+        wh_pe_resume(t->pe, wait);
+    else
+        wait->done = true;
+}
+
+void wh_pe_yield(wh_pe *pe) {
+    thread *t = running;
+    if (!t || t->pe != pe || pe->exit.state >= WHI_END_STOPPED)
+        return;
+    t->yields = true;
+    whi_ult_suspend();
+    t->yields = false;
+}
+
+void whi_threads_end(wh_pe *pe) {
+    whi_list *node;
+    while ((node = whi_list_first(&pe->suspended)))
+        drop(whi_container_of(node, thread, suspended));
+}

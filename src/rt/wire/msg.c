@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rt/wire/msg.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "rt/wire/envelope.h"
+#include "rt/wire/state.h"
+
+static size_t head_space(size_t head_size) {
+    return (head_size + 15) / 16 * 16;
+}
+
+whi_msg *whi_msg_new(whi_wire *wire, size_t head_size, size_t size) {
+    if (size > WHI_MSG_SIZE_MAX)
+        return NULL;
+    size_t room = head_space(head_size) + size;
+    bool large = room > WHI_MSG_ROOM;
+    whi_msg *msg;
+    if (!large && wire->free) {
+        msg = whi_container_of(wire->free, whi_msg, link);
+        wire->free = msg->link.next;
+        wire->free_count--;
+    } else if (!(msg = whi_aligned_alloc(16, sizeof(*msg) + (large ? room : WHI_MSG_ROOM)))) {
+        return NULL;
+    }
+    *msg = (whi_msg){.wire = wire, .large = large};
+    msg->pub.head = msg->own;
+    msg->pub.head_size = head_size;
+    msg->pub.data = msg->own + head_space(head_size);
+    msg->pub.size = size;
+    return msg;
+}
+
+bool whi_msg_open(whi_msg *msg) {
+    if (!msg->am)
+        return true;
+    if (!msg->am->header_size)
+        return false;
+    const char *header = msg->am->header;
+    msg->pub.head = header + WHI_ENVELOPE_SIZE;
+    msg->pub.data = (char *)(uintptr_t)msg->am->data;
+    return true;
+}
+
+whi_msg *whi_msg_own(whi_msg *msg, size_t head_room) {
+    whi_wire *wire = msg->wire;
+    if (!whi_msg_open(msg))
+        return NULL;
+    if (head_room < msg->pub.head_size)
+        head_room = msg->pub.head_size;
+    bool takes = !msg->am && msg->heap;  // its data need not be copied
+    whi_msg *own = whi_msg_new(wire, head_room, takes ? 0 : msg->pub.size);
+    if (!own)
+        return NULL;
+    void *head = own->own, *data = own->pub.data;
+    own->pub = msg->pub;
+    own->pub.head = head;
+    own->pub.data = takes ? msg->pub.data : data;
+    own->above = msg->above;
+    own->floor = msg->floor;
+    if (msg->pub.head_size)
+        memcpy(head, msg->pub.head, msg->pub.head_size);
+    if (takes) {
+        own->heap = msg->heap;
+        msg->heap = NULL;
+    } else if (msg->pub.size) {
+        memcpy(data, msg->pub.data, msg->pub.size);
+    }
+    whi_msg_free(msg);
+    return own;
+}
+
+void whi_msg_uncharge(whi_msg *msg) {
+    size_t size = msg->charged;
+    msg->charged = 0;
+    if (size)
+        whi_wire_uncharge(msg->wire, size);
+}
+
+void whi_msg_free(whi_msg *msg) {
+    whi_wire *wire = msg->wire;
+    if (msg->am)
+        wh_am_drop(msg->am);
+    whi_free(msg->heap);
+    whi_msg_uncharge(msg);
+    if (msg->large || wire->free_count == WHI_MSG_FREE_MAX) {
+        whi_free(msg);
+        return;
+    }
+    msg->link.next = wire->free;
+    wire->free = &msg->link;
+    wire->free_count++;
+}
