@@ -27,6 +27,8 @@ int cli_info(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_send(int argc, char **argv);
 int cli_recv(int argc, char **argv);
+int cli_run(int argc, char **argv);
+int cli_run_agent(int argc, char **argv);
 
 // cli_complain prints "wherry COMMAND: sentence" to standard error and returns `code`.
 __attribute__((format(printf, 3, 4))) int cli_complain(const char *command, int code,
@@ -35,8 +37,15 @@ __attribute__((format(printf, 3, 4))) int cli_complain(const char *command, int 
 // cli_printable replaces, in place, what would move a terminal's cursor; for text from strangers.
 char *cli_printable(char *text);
 
-// One option of a subcommand.  With `argument` it takes a value and `target` is a const char **;
-// without, it is a switch and `target` is a bool *.
+// The values of an option that may be given often.
+enum { CLI_WORDS_MAX = 256 };
+typedef struct cli_words {
+    const char *words[CLI_WORDS_MAX];
+    int count;
+} cli_words;
+
+// One option of a subcommand.  With `argument` it takes a value and `target` is a const char **, or a
+// cli_words * if the argument ends in "..."; without, it is a switch and `target` is a bool *.
 typedef struct cli_option {
     const char *name;      // "--sizes"; the last row has NULL
     const char *argument;  // "LIST", shown in the help
@@ -54,6 +63,9 @@ typedef struct cli_syntax {
 // cli_parse reads options wherever they stand and moves the other arguments to the front of argv.
 // Returns CLI_GO_ON and their number, CLI_OK after --help, or CLI_USAGE after a complaint.
 int cli_parse(const cli_syntax *syntax, int argc, char **argv, int *rest);
+
+// cli_parse_program does the same up to the first argument, which is a program with arguments of its own.
+int cli_parse_program(const cli_syntax *syntax, int argc, char **argv, int *rest);
 
 // cli_one_of returns the place of `word` in a list such as "spin|wait|adaptive", or -1.
 int cli_one_of(const char *list, const char *word);

@@ -16,4 +16,9 @@ static inline uint64_t cli_ns(void) {
     return (uint64_t)now.tv_sec * CLI_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+// The same in milliseconds, for deadlines.
+static inline int64_t cli_ms(void) {
+    return (int64_t)(cli_ns() / 1000000);
+}
+
 #endif

@@ -13,7 +13,7 @@
 typedef struct cli_command {
     const char *name;
     int (*run)(int argc, char **argv);
-    const char *summary;
+    const char *summary;  // NULL: not shown
 } cli_command;
 
 static const cli_command commands[] = {
@@ -22,6 +22,8 @@ static const cli_command commands[] = {
     {"perf", cli_perf, "latency, bandwidth and message rate between two processes"},
     {"send", cli_send, "send files and directories to a receiver"},
     {"recv", cli_recv, "receive files and directories"},
+    {"run", cli_run, "start processes that know of each other, here or on several hosts"},
+    {"run-agent", cli_run_agent, NULL},  // what `wherry run` starts on each host
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
@@ -34,8 +36,10 @@ static void print_help(FILE *file) {
     fprintf(file, "usage: wherry COMMAND [ARGUMENTS]\n\n"
                   "Moves data between any two processes.\n\n"
                   "commands:\n");
-    for (int i = 0; i < COMMAND_COUNT; i++)
-        fprintf(file, "  %-8s %s\n", commands[i].name, commands[i].summary);
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        if (commands[i].summary)
+            fprintf(file, "  %-8s %s\n", commands[i].name, commands[i].summary);
+    }
     fprintf(file,
             "\n"
             "  wherry COMMAND --help   the arguments of a command\n"

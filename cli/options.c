@@ -51,6 +51,11 @@ static const cli_option *find(const cli_syntax *syntax, const char *word) {
     return NULL;
 }
 
+static bool may_come_often(const cli_option *option) {
+    size_t length = strlen(option->argument);
+    return length > 3 && strcmp(option->argument + length - 3, "...") == 0;
+}
+
 // Takes the option at argv[*at]; its value may be the next word.
 static int take(const cli_syntax *syntax, int argc, char **argv, int *at) {
     const char *word = argv[*at];
@@ -68,16 +73,26 @@ static int take(const cli_syntax *syntax, int argc, char **argv, int *at) {
     if (!equals && *at + 1 >= argc)
         return cli_complain(command, CLI_USAGE, "%s needs a value: %s", option->name,
                             option->argument);
-    *(const char **)option->target = equals ? equals + 1 : argv[++*at];
+    const char *value = equals ? equals + 1 : argv[++*at];
+    if (!may_come_often(option)) {
+        *(const char **)option->target = value;
+        return CLI_GO_ON;
+    }
+    cli_words *words = option->target;
+    if (words->count == CLI_WORDS_MAX)
+        return cli_complain(command, CLI_USAGE, "%s may be given %d times", option->name,
+                            CLI_WORDS_MAX);
+    words->words[words->count++] = value;
     return CLI_GO_ON;
 }
 
-int cli_parse(const cli_syntax *syntax, int argc, char **argv, int *rest) {
+static int parse(const cli_syntax *syntax, int argc, char **argv, bool program, int *rest) {
     bool options_end = false;
     *rest = 0;
     for (int i = 1; i < argc; i++) {
         if (options_end || argv[i][0] != '-' || argv[i][1] == '\0') {
             argv[(*rest)++] = argv[i];
+            options_end |= program;
         } else if (strcmp(argv[i], "--") == 0) {
             options_end = true;
         } else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
@@ -90,6 +105,14 @@ int cli_parse(const cli_syntax *syntax, int argc, char **argv, int *rest) {
         }
     }
     return CLI_GO_ON;
+}
+
+int cli_parse(const cli_syntax *syntax, int argc, char **argv, int *rest) {
+    return parse(syntax, argc, argv, false, rest);
+}
+
+int cli_parse_program(const cli_syntax *syntax, int argc, char **argv, int *rest) {
+    return parse(syntax, argc, argv, true, rest);
 }
 
 int cli_one_of(const char *list, const char *word) {

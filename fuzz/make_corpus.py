@@ -242,6 +242,19 @@ def pieces(*all_of_them):
                     for whole, offset, data in all_of_them)
 
 
+def frame(kind, content=b"", rank=0):
+    """What the launcher of jobs and its agents say to each other."""
+    return b"wr" + bytes([kind, 0]) + struct.pack("<II", rank, len(content)) + content
+
+
+def texts(*words):
+    return b"".join(word.encode() + b"\0" for word in words)
+
+
+HELLO = frame(0, b"wherry run 1")
+JOB = texts("4", "0", "2", "0", "1", "/", "A=1", "prog", "word")
+INIT = b"".join(b"%dcmd=init pmi_version=1 pmi_subversion=1\n" % i for i in range(4))
+PMI = {
     "questions": INIT + b"0cmd=get_maxes\n1cmd=get_appnum\n2cmd=get_my_kvsname\n3cmd=get_universe_size\n",
     "store": INIT + b"0cmd=put kvsname=kvs key=a value=1\n1cmd=get kvsname=kvs key=a\n"
              b"2cmd=get kvsname=kvs key=PMI_process_mapping\n2cmd=get kvsname=x key=b\n0cmd=put kvsname=kvs key=a value=2\n",
@@ -359,6 +372,11 @@ SEEDS = {
                     "greeting": b"WWHR" + struct.pack("<HHI", 1, 1, 5) + bytes(range(16)),
                     "next-version": b"WWHR" + struct.pack("<HHI", 2, 1, 5) + bytes(range(20)),
                     "use": b"WWHR" + struct.pack("<HHI", 1, 2, 5) + bytes(16)},
+    "run_frames": {"up": HELLO + frame(2, b"\1\2\0\0") + frame(6, b"hello\n", 1) + frame(11, bytes(4), 1) + frame(13),
+                   "job": frame(1, JOB) + frame(5, b"input") + frame(10, bytes(4)),
+                   "job-short": frame(1, JOB[:-1]), "long": frame(6, b"x")[:8] + b"\xff" * 4,
+                   "login": b"Last login: today\n", "version": frame(0, b"wherry run 2")},
+    "run_pmi": PMI,
     "boot_answers": BOOT,
     "comm_hello": {"hello": hello(), "answer": hello(2), "reject": hello(6, text=b"no \x1b[2J"),
                    "next-version": hello(1, (2, 9)), "short": hello()[:100]},

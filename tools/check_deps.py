@@ -40,6 +40,8 @@ SEES = {
     "fuzz/boot_answers.c": ["src/base", "src/rt"],
     "fuzz/rt_control.c": ["src/base", "src/rt"],
     "fuzz/rt_messages.c": ["src/base", "src/rt"],
+    "fuzz/run_frames.c": ["fuzz", "cli"],
+    "fuzz/run_pmi.c": ["fuzz", "cli"],
     "include": [],
     "python": [],
     "python/tests": ["src/base/test.h", "python"],

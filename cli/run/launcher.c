@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// See launcher.h.  One loop over the agents, the signals, standard input and what is to be printed.
+//
+// The first failure decides how the job ends; from then on the agents end the rest, and what comes of that is not a
+// failure any more.  The launcher returns when every agent has said that nothing is left.
+#include "cli/run/launcher.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/clock.h"
+#include "cli/run/child.h"
+#include "cli/run/family.h"
+#include "cli/run/hosts.h"
+#include "cli/run/launcher_state.h"
+
+enum {
+    CODE_TIMEOUT = 124,
+    CODE_NOT_STARTED = 127,
+    CODE_SIGNAL = 128,     // and the signal's number
+    GREETING_MS = 60000,   // until an agent must have said who it is: somebody may type a password
+    GIVE_UP_MS = 5000,     // after the last kill, until an agent counts as lost
+    DUMP_MS = 500,         // for processes to print what they wait for
+    LAST_WORDS_MS = 1000,  // for output that nobody reads, of a job that was told to end
+    FIXED_POLLS = 4,
+};
+
+// ---- The end.
+
+// end_all ends what runs; grace 0 kills it.
+static void end_all(launcher *self, int64_t grace_ms) {
+    for (int i = 0; i < self->host_count; i++) {
+        if (!self->hosts[i].gone)
+            frame_write_number(&self->hosts[i].link.unsent, FRAME_END, 0, (uint32_t)grace_ms);
+    }
+    self->give_up_at = cli_ms() + grace_ms + GIVE_UP_MS;
+}
+
+// What the job ends with is decided once.
+static bool decide(launcher *self, int code) {
+    if (self->decided)  // the first one has
+        return false;
+    self->decided = true;
+    self->code = code;
+    end_all(self, self->options->kill_after_ms);
+    return true;
+}
+
+#define FAIL(self, code, ...)                                                                      \
+    do {                                                                                           \
+        if (decide((self), (code)))                                                                \
+            output_say(&(self)->output, __VA_ARGS__);                                              \
+    } while (0)
+
+static void lose(launcher *self, run_host *host) {
+    if (!host->gone) {
+        close(host->link.in);
+        self->hosts_left--;
+    }
+    host->gone = true;
+    for (int i = host->first; i < host->first + host->count; i++)
+        self->ranks[i].ended = true;
+}
+
+static void lose_agent(launcher *self, run_host *host) {
+    char why[100];
+    if (host->gone)
+        return;
+    hosts_end_text(host, why, sizeof why);
+    lose(self, host);
+    if (host->greeted)
+        FAIL(self, CLI_FAILED, "the agent on %s was lost, and its processes with it: %s",
+             host->name, why);
+    else
+        FAIL(self, CLI_FAILED, "the agent on %s did not start (see --rsh): %s", host->name, why);
+}
+
+static void refuse_agent(launcher *self, run_host *host) {
+    char text[64];
+    const buffer *got = &host->link.received;
+    snprintf(text, sizeof text, "%.*s", (int)(buffer_size(got) < 60 ? buffer_size(got) : 60),
+             buffer_size(got) ? (const char *)buffer_bytes(got) : "");
+    text[strcspn(text, "\r\n")] = '\0';
+    lose(self, host);
+    FAIL(self, CLI_FAILED,
+         "what came from %s is not from an agent of this version ('%s'): its shell may print "
+         "something at login, or another wherry is installed there",
+         host->name, cli_printable(text));
+}
+
+// ---- The processes.
+
+static void on_ended(launcher *self, int rank, int status) {
+    run_rank *one = &self->ranks[rank];
+    const char *host = launcher_host(self, rank)->name;
+    one->ended = true;
+    pmi_verdict waits = pmi_left(&self->pmi, rank);
+    if (self->interrupts && WIFSIGNALED(status) && WTERMSIG(status) == SIGINT)
+        decide(self, CLI_INTERRUPTED);  // as it was asked to
+    else if (WIFSIGNALED(status))
+        FAIL(self, CODE_SIGNAL + WTERMSIG(status),
+             "rank %d (pid %d on %s) was killed by signal %d (%s)", rank, one->pid, host,
+             WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else if (WEXITSTATUS(status) != 0)
+        FAIL(self, WEXITSTATUS(status), "rank %d (pid %d on %s) exited with status %d", rank,
+             one->pid, host, WEXITSTATUS(status));
+    else if (pmi_is_in(&self->pmi, rank))
+        FAIL(self, CLI_FAILED,
+             "rank %d (pid %d on %s) has ended without having left the job (PMI finalize)", rank,
+             one->pid, host);
+    else if (waits == PMI_STRANGE)
+        FAIL(self, CLI_FAILED, "%s", self->pmi.complaint);
+}
+
+static void on_stopped(launcher *self, int rank, int number) {
+    const run_rank *one = &self->ranks[rank];
+    if (number != SIGTSTP && !self->decided)
+        output_say(&self->output,
+                   "rank %d (pid %d on %s) was stopped by signal %d (%s); SIGCONT lets it go on",
+                   rank, one->pid, launcher_host(self, rank)->name, number, strsignal(number));
+}
+
+static void on_refused(launcher *self, int rank, int why) {
+    const char *text = strerror(why & ~CHILD_FOLDER);
+    self->ranks[rank].ended = true;
+    if (why & CHILD_FOLDER)
+        FAIL(self, CODE_NOT_STARTED, "the folder %s cannot be entered on %s: %s", self->folder,
+             launcher_host(self, rank)->name, text);
+    else
+        FAIL(self, CODE_NOT_STARTED, "%s cannot be started: %s", self->options->argv[0], text);
+}
+
+static void on_request(launcher *self, int rank, const frame *got) {
+    char line[FRAME_LINE_MAX + 1];
+    for (uint32_t i = 0; i < got->size; i++)
+        line[i] = got->bytes[i] ? (char)got->bytes[i] : '?';
+    line[got->size] = '\0';
+    switch (pmi_line(&self->pmi, rank, line)) {
+    case PMI_FINE: return;
+    case PMI_ABORT:
+        FAIL(self, self->pmi.exit_code, "rank %d (pid %d on %s) has ended the job with status %d",
+             rank, self->ranks[rank].pid, launcher_host(self, rank)->name, self->pmi.exit_code);
+        return;
+    case PMI_STRANGE: FAIL(self, CLI_FAILED, "%s", self->pmi.complaint); return;
+    }
+}
+
+static void on_answer(int rank, const char *text, size_t size, void *arg) {
+    launcher *self = arg;
+    run_host *host = launcher_host(self, rank);
+    if (!host->gone)
+        frame_write(&host->link.unsent, FRAME_PMI, (uint32_t)rank, text, size);
+}
+
+static void on_output(launcher *self, run_host *host, int rank, const frame *got) {
+    host->owed += got->size;
+    output_add(&self->output, rank, got->type == FRAME_OUT ? OUTPUT_OUT : OUTPUT_ERR, got->bytes,
+               got->size);
+}
+
+// ---- The agents.
+
+static bool take_number(launcher *self, run_host *host, int rank, const frame *got) {
+    int number = (int)frame_number(got);
+    switch (got->type) {
+    case FRAME_STARTED: self->ranks[rank].pid = number; return true;
+    case FRAME_REFUSED: on_refused(self, rank, number); return true;
+    case FRAME_EXITED: on_ended(self, rank, number); return true;
+    case FRAME_STOPPED: on_stopped(self, rank, number); return true;
+    case FRAME_CREDIT:
+        if (number < 0 || (uint32_t)number > self->input_on_the_way || host != &self->hosts[0])
+            return false;
+        self->input_on_the_way -= (uint32_t)number;
+        return true;
+    default: return false;
+    }
+}
+
+// take does what a frame says; false: no agent says that.
+static bool take(launcher *self, run_host *host, const frame *got) {
+    int rank = (int)got->rank;
+    if (got->type == FRAME_HELLO || !host->greeted) {
+        bool first = got->type == FRAME_HELLO && !host->greeted;
+        host->greeted |= first;
+        return first;
+    }
+    if (got->type == FRAME_GONE) {
+        lose(self, host);
+        return true;
+    }
+    if (got->rank < (uint32_t)host->first || got->rank >= (uint32_t)(host->first + host->count))
+        return false;
+    if (got->type == FRAME_OUT || got->type == FRAME_ERR) {
+        on_output(self, host, rank, got);
+        return host->owed <= FRAME_WINDOW;
+    }
+    if (got->type == FRAME_PMI) {
+        on_request(self, rank, got);
+        return true;
+    }
+    return take_number(self, host, rank, got);
+}
+
+static void hear_agent(launcher *self, run_host *host) {
+    bool open = link_fill(&host->link);
+    while (!host->gone) {
+        frame got;
+        int more = link_next(&host->link, &got);
+        if (more == 0)
+            break;
+        if (more < 0 || !take(self, host, &got))
+            refuse_agent(self, host);
+    }
+    if (!open)
+        lose_agent(self, host);
+}
+
+// What has been printed makes room for more of it.
+static void give_credit(launcher *self) {
+    if (output_waiting(&self->output) > FRAME_WINDOW)
+        return;
+    for (int i = 0; i < self->host_count; i++) {
+        run_host *host = &self->hosts[i];
+        if (host->owed && !host->gone)
+            frame_write_number(&host->link.unsent, FRAME_CREDIT, 0, host->owed);
+        host->owed = 0;
+    }
+}
+
+static bool start_agents(launcher *self) {
+    const run_options *options = self->options;
+    static char ssh[] = "ssh";
+    static char *by_ssh[] = {ssh, NULL};
+    char *const *rsh = options->rsh ? options->rsh : by_ssh;
+    for (int i = 0; i < self->host_count; i++) {
+        run_host *host = &self->hosts[i];
+        bool here = hosts_is_here(host->name);
+        if (!hosts_start(host, here ? NULL : rsh)) {
+            int why = errno;
+            host->gone = true;
+            FAIL(self, CODE_NOT_STARTED, "%s cannot be started: %s", here ? "the agent" : rsh[0],
+                 strerror(why));
+            for (; i < self->host_count; i++, self->hosts_left--)
+                self->hosts[i].gone = true;
+            return false;
+        }
+        run_job job = {.size = options->size,
+                       .first = host->first,
+                       .count = host->count,
+                       .bind = options->bind,
+                       .folder = self->folder,
+                       .env = options->env,
+                       .argv = options->argv};
+        buffer words = {NULL, 0, 0, 0};
+        job_write(&words, &job);
+        frame_write(&host->link.unsent, FRAME_JOB, 0, buffer_bytes(&words), buffer_size(&words));
+        buffer_free(&words);
+    }
+    return true;
+}
+
+// ---- Signals.
+
+static void pass_signal(launcher *self, int number) {
+    for (int i = 0; i < self->host_count; i++) {
+        if (!self->hosts[i].gone)
+            frame_write_number(&self->hosts[i].link.unsent, FRAME_SIGNAL, 0, (uint32_t)number);
+    }
+}
+
+static void flush_agents(launcher *self) {
+    for (int i = 0; i < self->host_count; i++) {
+        run_host *host = &self->hosts[i];
+        // What it has said before it went is still to be read.
+        if (!host->gone && !link_flush(&host->link))
+            buffer_drop(&host->link.unsent, buffer_size(&host->link.unsent));
+    }
+}
+
+// The second request to end is the last: what is left is killed, and output that nobody reads is dropped.
+static void on_request_to_end(launcher *self, int number) {
+    if (self->interrupts++) {
+        decide(self, CODE_SIGNAL + number);
+        end_all(self, 0);
+        self->hurry = true;
+    } else if (number == SIGINT) {
+        pass_signal(self, number);
+    } else if (decide(self, CODE_SIGNAL + number)) {
+        output_say(&self->output, "ended by signal %d (%s)", number, strsignal(number));
+        self->hurry = true;
+    }
+}
+
+static void on_signal(launcher *self, int number) {
+    switch (number) {
+    case SIGCHLD: return;  // an agent's end shows in its connection
+    case SIGINT:
+    case SIGTERM:
+    case SIGHUP:
+    case SIGQUIT: on_request_to_end(self, number); return;
+    case SIGTSTP:
+        pass_signal(self, SIGTSTP);
+        flush_agents(self);
+        raise(SIGSTOP);
+        return;
+    default: pass_signal(self, number);  // SIGCONT, SIGUSR1, SIGUSR2
+    }
+}
+
+// ---- Time.
+
+static void end_for_time(launcher *self) {
+    if (self->decided)
+        return;
+    for (int i = 0; i < self->options->size; i++) {
+        const run_rank *one = &self->ranks[i];
+        if (!one->ended)
+            output_say(&self->output, "rank %d (pid %d on %s) was still there after %g s", i,
+                       one->pid, launcher_host(self, i)->name,
+                       (double)self->options->timeout_ms / 1000);
+    }
+    if (!self->options->dump) {
+        decide(self, CODE_TIMEOUT);
+        self->hurry = true;
+        return;
+    }
+    // It is decided, so that a process which the signal ends has not failed.
+    self->decided = true;
+    self->code = CODE_TIMEOUT;
+    self->dumped_at = cli_ms() + DUMP_MS;
+    self->give_up_at = INT64_MAX;
+    pass_signal(self, SIGUSR1);
+}
+
+static void end_after_dump(launcher *self) {
+    self->dumped_at = 0;
+    end_all(self, self->options->kill_after_ms);
+    self->hurry = true;
+}
+
+static void give_up(launcher *self, const char *why) {
+    for (int i = 0; i < self->host_count; i++) {
+        run_host *host = &self->hosts[i];
+        if (host->gone || (!self->decided && host->greeted))
+            continue;
+        kill(host->pid, SIGKILL);
+        lose(self, host);
+        output_say(&self->output, "the agent on %s %s", host->name, why);
+    }
+    decide(self, CLI_FAILED);
+}
+
+static void do_deadlines(launcher *self) {
+    int64_t now = cli_ms();
+    if (self->timeout_at && now >= self->timeout_at)
+        end_for_time(self);
+    if (self->dumped_at && now >= self->dumped_at)
+        end_after_dump(self);
+    if (!self->decided && now >= self->greeting_at) {
+        self->greeting_at = INT64_MAX;
+        for (int i = 0; i < self->host_count; i++) {
+            if (!self->hosts[i].greeted) {
+                give_up(self, "has said nothing for a minute (see --rsh)");
+                break;
+            }
+        }
+    }
+    if (self->hurry && !self->hosts_left && !self->hurry_at)
+        self->hurry_at = now + LAST_WORDS_MS;
+    if (self->decided && self->hosts_left && now >= self->give_up_at)
+        give_up(self, "does not answer; processes of the job may be left there");
+}
+
+static void earlier(int64_t *at, int64_t other) {
+    if (other && other < *at)
+        *at = other;
+}
+
+static int wait_ms(const launcher *self) {
+    int64_t now = cli_ms(), at = INT64_MAX;
+    if (!self->decided) {
+        earlier(&at, self->timeout_at);
+        earlier(&at, self->greeting_at);
+    } else {
+        earlier(&at, self->hosts_left ? self->give_up_at : 0);
+        earlier(&at, self->hurry_at);
+        earlier(&at, self->dumped_at);
+    }
+    if (at == INT64_MAX)
+        return -1;
+    return at <= now ? 0 : at - now > 60000 ? 60000 : (int)(at - now);
+}
+
+// ---- The loop.
+
+static void serve_once(launcher *self) {
+    struct pollfd *polls = self->polls;
+    struct signalfd_siginfo info;
+    flush_agents(self);
+    polls[0] = (struct pollfd){.fd = self->signals, .events = POLLIN};
+    polls[1] =
+        (struct pollfd){.fd = launcher_wants_input(self) ? STDIN_FILENO : -1, .events = POLLIN};
+    output_poll(&self->output, &polls[2]);
+    for (int i = 0; i < self->host_count; i++) {
+        const run_host *host = &self->hosts[i];
+        short events = POLLIN | (buffer_size(&host->link.unsent) ? POLLOUT : 0);
+        polls[FIXED_POLLS + i] =
+            (struct pollfd){.fd = host->gone ? -1 : host->link.in, .events = events};
+    }
+    if (poll(polls, FIXED_POLLS + (nfds_t)self->host_count, wait_ms(self)) > 0) {
+        if (polls[0].revents && read(self->signals, &info, sizeof info) == sizeof info)
+            on_signal(self, (int)info.ssi_signo);
+        output_flush(&self->output, &polls[2]);
+        if (polls[1].revents)
+            launcher_read_input(self);
+        for (int i = 0; i < self->host_count; i++) {
+            if (polls[FIXED_POLLS + i].revents & (POLLIN | POLLHUP | POLLERR))
+                hear_agent(self, &self->hosts[i]);
+        }
+    }
+    if (self->output.sinks[OUTPUT_OUT].error || self->output.file_error)
+        FAIL(self, CLI_FAILED, "the processes' output could not be written: %s",
+             strerror(self->output.file_error ? self->output.file_error
+                                              : self->output.sinks[OUTPUT_OUT].error));
+    give_credit(self);
+    do_deadlines(self);
+}
+
+int launcher_run(const run_options *options) {
+    launcher self;
+    char mapping[128];
+    hosts_mapping(options->size, options->per_host, mapping, sizeof mapping);
+    if (!launcher_open(&self, options))
+        return CLI_FAILED;
+    if (!pmi_open(&self.pmi, options->size, self.kvs, mapping, on_answer, &self))
+        return cli_complain("run", CLI_FAILED, "out of memory");
+    self.greeting_at = cli_ms() + GREETING_MS;
+    self.timeout_at = options->timeout_ms ? cli_ms() + options->timeout_ms : 0;
+    start_agents(&self);
+    while (self.hosts_left)
+        serve_once(&self);
+    output_finish(&self.output);
+    do_deadlines(&self);
+    while (output_waiting(&self.output) && !(self.hurry_at && cli_ms() > self.hurry_at))
+        serve_once(&self);
+    // Of an agent that was lost.
+    launcher_end_family(&self);
+    launcher_close(&self);
+    return self.code;
+}

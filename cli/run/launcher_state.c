@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// See launcher_state.h.
+#include "cli/run/launcher_state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+enum { FIXED_POLLS = 4, LAST_KILL_MS = 10, LAST_KILLS = 100 };
+
+static int open_signals(void) {
+    static const int numbers[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
+                                  SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD};
+    sigset_t set;
+    sigemptyset(&set);
+    signal(SIGCHLD, SIG_DFL);
+    signal(SIGPIPE, SIG_IGN);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction now;
+        // A signal that was ignored when the command began stays so: nohup, a job in the background of a script.
+        if (sigaction(numbers[i], NULL, &now) != 0 || now.sa_handler != SIG_IGN)
+            sigaddset(&set, numbers[i]);
+    }
+    sigprocmask(SIG_SETMASK, &set, NULL);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+// Descriptors 0 to 2 must exist, or others would get their numbers.
+static void open_standard(void) {
+    int fd;
+    while ((fd = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && fd <= STDERR_FILENO)
+        fcntl(fd, F_SETFD, 0);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
+static void share_ranks(launcher *self) {
+    const run_options *options = self->options;
+    for (int i = 0; i < self->host_count; i++) {
+        int first = i * options->per_host, rest = options->size - first;
+        self->hosts[i] = (run_host){.name = options->hosts[i],
+                                    .first = first,
+                                    .count = rest < options->per_host ? rest : options->per_host};
+    }
+}
+
+bool launcher_open(launcher *self, const run_options *options) {
+    struct rlimit files;
+    int hosts = (options->size + options->per_host - 1) / options->per_host;
+    open_standard();
+    *self = (launcher){.options = options, .host_count = hosts, .hosts_left = hosts};
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && options->output) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    snprintf(self->kvs, sizeof self->kvs, "kvs_%d_0", (int)getpid());
+    self->folder = getcwd(NULL, 0);
+    self->hosts = calloc((size_t)hosts, sizeof *self->hosts);
+    self->ranks = calloc((size_t)options->size, sizeof *self->ranks);
+    self->polls = calloc((size_t)hosts + FIXED_POLLS, sizeof *self->polls);
+    if (!self->folder || !self->hosts || !self->ranks || !self->polls) {
+        cli_complain("run", CLI_FAILED, "it cannot begin: %s", strerror(errno));
+        return false;
+    }
+    if (!output_open(&self->output, options->size, options->prefix, options->output)) {
+        cli_complain("run", CLI_FAILED, "a file of --output %s cannot be made: %s",
+                     options->output ? options->output : "", strerror(errno));
+        return false;
+    }
+    share_ranks(self);
+    self->signals = open_signals();
+    family_open(&self->family);
+    return true;
+}
+
+run_host *launcher_host(const launcher *self, int rank) {
+    return &self->hosts[rank / self->options->per_host];
+}
+
+// ---- Standard input.
+
+// A terminal whose foreground belongs to another job would stop this one.
+static bool may_read(void) {
+    pid_t foreground = tcgetpgrp(STDIN_FILENO);
+    return foreground < 0 || foreground == getpgrp();
+}
+
+bool launcher_wants_input(const launcher *self) {
+    return !self->input_over && !self->decided && self->ranks[0].pid && !self->ranks[0].ended &&
+           self->input_on_the_way <= FRAME_WINDOW - FRAME_DATA_MAX && may_read();
+}
+
+void launcher_read_input(launcher *self) {
+    uint8_t bytes[FRAME_DATA_MAX];
+    ssize_t n = read(STDIN_FILENO, bytes, sizeof bytes);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    if (n <= 0)
+        self->input_over = true;
+    else
+        self->input_on_the_way += (uint32_t)n;
+    frame_write(&self->hosts[0].link.unsent, FRAME_IN, 0, bytes, n > 0 ? (size_t)n : 0);
+}
+
+// ---- The end.
+
+void launcher_end_family(launcher *self) {
+    for (int i = 0; i < LAST_KILLS && !family_is_empty(&self->family); i++) {
+        int status;
+        // An agent that has said its last ends by itself.
+        if (i > 1)
+            family_signal(&self->family, SIGKILL);
+        usleep(LAST_KILL_MS * 1000);
+        while (family_reap(&status))
+            continue;
+    }
+}
+
+void launcher_close(launcher *self) {
+    output_close(&self->output);
+    pmi_close(&self->pmi);
+    for (int i = 0; i < self->host_count; i++) {
+        buffer_free(&self->hosts[i].link.received);
+        buffer_free(&self->hosts[i].link.unsent);
+    }
+    family_close(&self->family);
+    free(self->hosts);
+    free(self->ranks);
+    free(self->polls);
+    free(self->folder);
+}
