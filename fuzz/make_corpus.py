@@ -322,6 +322,21 @@ def quiet(source, what, wave=0, made=0, consumed=0):
 ASK, STOP, STOPPED, GO = range(4)  # of an end
 QUIET_ASK, WAVE, ANSWER, QUIET = range(4)
 
+# Collectives of member 1 of 3: the kind, then each message that comes, its length first.
+def came(*messages):
+    return b"".join(bytes([len(message)]) + message for message in messages)
+
+
+def reason(status, pe, size=8):
+    return struct.pack("<iI", status, pe).ljust(size, b"\0")
+
+
+def wishes(*ids):
+    return b"".join(struct.pack("<iiIII", 1, 0, number, 900, 90000) for number in ids)
+
+
+BLOCK = bytes(range(40))
+COLLECTIVES = {
     "good": b"\0" + came(b"x", b"x") + b"\1" + came(BLOCK) + b"\4" + came(BLOCK, BLOCK) + b"\11" + came(BLOCK, BLOCK),
     "segments": b"\x81" + came(*[BLOCK[:14]] * 3) + b"\x87" + came(BLOCK, BLOCK) + b"\x8a" + came(BLOCK, BLOCK),
     "reasons": b"".join(bytes([kind]) + came(reason(-7, 2), reason(-4, 0)) for kind in range(12)),
@@ -358,6 +373,7 @@ QUIET_ASK, WAVE, ANSWER, QUIET = range(4)
 }
 
 SEEDS = {
+    "rt_coll": COLLECTIVES,
     # The first byte: twice that PE.
     "rt_control": {"end": bytes([0]) + exits(9, ASK, 3) + b"".join(exits(i, STOPPED) for i in range(1, 5)),
                    "stop-and-go": bytes([1]) + exits(0, STOP, 3) + exits(0, GO),

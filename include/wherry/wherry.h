@@ -5,6 +5,7 @@
 #define WHERRY_WHERRY_H
 
 #include <wherry/am.h>
+#include <wherry/coll.h>
 #include <wherry/context.h>
 #include <wherry/endpoint.h>
 #include <wherry/layer.h>
