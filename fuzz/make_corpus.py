@@ -265,6 +265,49 @@ PMI = {
     "nonsense": b"0cmd=fly \x1b[2J\n",
 }
 
+# Elements and their places: steps of a table's owner, and what other PEs send.
+INSERT, BEGIN_MOVE, END_MOVE, INSTALL, REMOVE, SEND, REJECT_AWAITED, ASK_FLUSH, COMPLETE = range(3, 12)
+MARKER, HOME_MARKER, END, NEW, LEAVE, RELEASE, ASK, COUNT = range(1, 9)
+
+
+def act(what, index=1, who=0, collection=0):
+    return bytes([what, who, 2, index, collection])
+
+
+def place_key(index, collection=0):
+    return struct.pack("<IBi", collection, 1, index)
+
+
+def stamp(entry=0, via=0, at=0, source=None, flags=0):
+    numbers = [(8, entry), (16, via), (32, at)]
+    out = bytes([flags | sum(bit for bit, number in numbers if number) | 64 * (source is not None)])
+    out += b"".join(struct.pack("<Q", number) for _, number in numbers if number)
+    return out + (b"" if source is None else struct.pack("<I", source))
+
+
+def comes(what, who, content):
+    return bytes([what, who, len(content)]) + content
+
+
+def place_message(index, who, incomplete=0, collection=0, **fields):
+    return comes(0, who, place_key(index, collection) + stamp(**fields) + bytes([incomplete]))
+
+
+def place_control(kind, index, who, number=None, **fields):
+    out = bytes([kind]) + place_key(index) + (stamp(**fields) if kind <= END else b"")
+    return comes(1, who, out + (b"" if number is None else struct.pack("<Q", number)))
+
+
+def place_state(index, who, number, via, vacant=0, told=(), flows=()):
+    out = place_key(index) + struct.pack("<BQQI", vacant, number, via, len(told))
+    out += b"".join(struct.pack("<I", pe) for pe in told) + struct.pack("<I", len(flows))
+    return comes(2, who, out + b"".join(struct.pack("<IQ", pe, entry) for pe, entry in flows))
+
+
+THERE_AND_BACK = (act(INSERT) + act(BEGIN_MOVE, who=2) + place_message(1, 3) + act(END_MOVE) +
+                  place_control(NEW, 1, 2, 2) + place_state(1, 2, 3, 1, flows=[(3, 2)]) + act(INSTALL) +
+                  place_control(HOME_MARKER, 1, 2, 3, via=2, at=3, source=1) + place_control(END, 1, 2, at=3, source=2))
+PLACES = {
     "moves": THERE_AND_BACK,
     "dies": act(INSERT) + act(REMOVE) + place_message(1, 2) + act(SEND, collection=1) + act(INSERT, collection=1),
     "comes": place_state(0, 0, 2, 1) + place_message(0, 0, via=1, at=2, source=3) + act(INSTALL, 0) +
@@ -374,6 +417,7 @@ COLLECTIVES = {
 
 SEEDS = {
     "rt_coll": COLLECTIVES,
+    "rt_places": PLACES,
     # The first byte: twice that PE.
     "rt_control": {"end": bytes([0]) + exits(9, ASK, 3) + b"".join(exits(i, STOPPED) for i in range(1, 5)),
                    "stop-and-go": bytes([1]) + exits(0, STOP, 3) + exits(0, GO),

@@ -43,6 +43,7 @@ SEES = {
     "fuzz/rt_messages.c": ["src/base", "src/rt"],
     "fuzz/run_frames.c": ["fuzz", "cli"],
     "fuzz/run_pmi.c": ["fuzz", "cli"],
+    "fuzz/rt_places.c": ["src/base", "src/rt"],
     "include": [],
     "python": [],
     "python/tests": ["src/base/test.h", "python"],

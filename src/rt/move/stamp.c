@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Keys, stamps and controls as bytes, little-endian.
+//
+// A key is collection (4), number of dimensions (1) and an index of 4 bytes for each.  A stamp is a byte of flags and what
+// those say is there: entry (8), via (8), at (8), source (4), which is otherwise who has sent it.  A message to an element
+// that has never moved has a stamp of one byte.
+#include "rt/move/stamp.h"
+
+enum { HAS_ENTRY = 8, HAS_VIA = 16, HAS_AT = 32, HAS_SOURCE = 64, FLAGS = 127 };
+
+wh_status whi_place_key_make(uint32_t collection, const int32_t *index, int dims,
+                             whi_place_key *key) {
+    if (dims < 1 || dims > WHI_PLACE_DIMS_MAX)
+        return WH_EINVAL;
+    *key = (whi_place_key){.collection = collection, .dims = (uint8_t)dims};
+    memcpy(key->index, index, sizeof(*index) * (size_t)dims);
+    return WH_OK;
+}
+
+void whi_place_key_write(whi_writer *to, const whi_place_key *key) {
+    whi_writer_u32(to, key->collection);
+    whi_writer_u8(to, key->dims);
+    for (int i = 0; i < key->dims; i++)
+        whi_writer_u32(to, (uint32_t)key->index[i]);
+}
+
+void whi_place_key_read(whi_reader *from, whi_place_key *key) {
+    *key = (whi_place_key){.collection = whi_reader_u32(from)};
+    key->dims = whi_reader_u8(from);
+    if (key->dims < 1 || key->dims > WHI_PLACE_DIMS_MAX) {
+        key->dims = 0;
+        whi_reader_fail(from);
+    }
+    for (int i = 0; i < key->dims; i++)
+        key->index[i] = (int32_t)whi_reader_u32(from);
+}
+
+static void number_write(whi_writer *to, uint64_t number) {
+    if (number)
+        whi_writer_u64(to, number);
+}
+
+// A number that is said to be there is not 0: there is one encoding of each stamp.
+static uint64_t number_read(whi_reader *from, bool there) {
+    uint64_t number = there ? whi_reader_u64(from) : 0;
+    if (there && !number)
+        whi_reader_fail(from);
+    return number;
+}
+
+static void stamp_write(whi_writer *to, const whi_place_stamp *stamp) {
+    unsigned flags = stamp->flags | HAS_SOURCE * (stamp->at != stamp->entry || stamp->via != 0);
+    flags |= (stamp->entry ? HAS_ENTRY : 0u) | (stamp->via ? HAS_VIA : 0u);
+    flags |= stamp->at ? HAS_AT : 0u;
+    whi_writer_u8(to, (uint8_t)flags);
+    number_write(to, stamp->entry);
+    number_write(to, stamp->via);
+    number_write(to, stamp->at);
+    if (flags & HAS_SOURCE)
+        whi_writer_u32(to, stamp->source);
+}
+
+// What has been passed on names its source; what has not comes from there.
+static void stamp_read(whi_reader *from, uint32_t sender, uint32_t pes, whi_place_stamp *stamp) {
+    uint8_t flags = whi_reader_u8(from);
+    stamp->flags = flags & (WHI_STAMP_SETTLED | WHI_STAMP_COUNTED | WHI_STAMP_COLOUR);
+    stamp->entry = number_read(from, flags & HAS_ENTRY);
+    stamp->via = number_read(from, flags & HAS_VIA);
+    stamp->at = number_read(from, flags & HAS_AT);
+    bool passed = stamp->at != stamp->entry || stamp->via != 0;
+    stamp->source = flags & HAS_SOURCE ? whi_reader_u32(from) : sender;
+    bool settled = flags & WHI_STAMP_SETTLED, counted = flags & WHI_STAMP_COUNTED;
+    if (flags & ~FLAGS || passed != !!(flags & HAS_SOURCE) || stamp->source >= pes ||
+        stamp->entry > stamp->at || stamp->via > stamp->at || (stamp->entry && stamp->via) ||
+        (settled && !(counted && stamp->at)))
+        whi_reader_fail(from);
+}
+
+size_t whi_place_message_encode(const whi_place_message *message, void *bytes) {
+    whi_writer to;
+    whi_writer_init(&to, bytes, WHI_PLACE_ENCODED_MAX);
+    whi_place_key_write(&to, &message->key);
+    stamp_write(&to, &message->stamp);
+    return whi_writer_size(&to);
+}
+
+wh_status whi_place_message_decode(const void *bytes, size_t size, uint32_t from, uint32_t pes,
+                                   whi_place_message *message, size_t *used) {
+    whi_reader reader;
+    whi_reader_init(&reader, bytes, size);
+    whi_place_message read = {.kind = WHI_PLACE_MESSAGE};
+    whi_place_key_read(&reader, &read.key);
+    stamp_read(&reader, from, pes, &read.stamp);
+    if (!whi_reader_ok(&reader))
+        return WH_EPROTOCOL;
+    *message = read;
+    *used = size - whi_reader_left(&reader);
+    return WH_OK;
+}
+
+static bool is_flush(uint8_t kind) {
+    return kind == WHI_PLACE_ASK || kind == WHI_PLACE_COUNT;
+}
+
+size_t whi_place_control_encode(const whi_place_control *control, void *bytes) {
+    whi_writer to;
+    whi_writer_init(&to, bytes, WHI_PLACE_ENCODED_MAX);
+    whi_writer_u8(&to, control->kind);
+    if (is_flush(control->kind))
+        whi_writer_u8(&to, control->stamp.flags);
+    else
+        whi_place_key_write(&to, &control->key);
+    if (control->kind <= WHI_PLACE_IN_ORDER)
+        stamp_write(&to, &control->stamp);
+    if (control->kind != WHI_PLACE_END && control->kind != WHI_PLACE_ASK)
+        whi_writer_u64(&to, control->number);
+    return whi_writer_size(&to);
+}
+
+// Whether the fields of a control go together.
+static bool makes_sense(const whi_place_control *c) {
+    const whi_place_stamp *s = &c->stamp;
+    switch (c->kind) {
+    case WHI_PLACE_MARKER: return !s->flags && c->number != s->entry;
+    case WHI_PLACE_HOME_MARKER: return !s->flags && s->via && c->number != s->via;
+    case WHI_PLACE_END: return !s->flags && s->at && !s->entry && !s->via;
+    case WHI_PLACE_NEW:
+    case WHI_PLACE_LEAVE:
+    case WHI_PLACE_RELEASE: return c->number != 0;
+    case WHI_PLACE_ASK: return !(s->flags & ~WHI_STAMP_COLOUR);
+    case WHI_PLACE_COUNT: return c->number != 0 && !(s->flags & ~WHI_STAMP_COLOUR);
+    default: return false;
+    }
+}
+
+wh_status whi_place_control_decode(const void *bytes, size_t size, uint32_t from, uint32_t pes,
+                                   whi_place_control *control) {
+    whi_reader reader;
+    whi_reader_init(&reader, bytes, size);
+    whi_place_control read = {.kind = whi_reader_u8(&reader)};
+    read.stamp.source = from;
+    if (is_flush(read.kind))
+        read.stamp.flags = whi_reader_u8(&reader);
+    else
+        whi_place_key_read(&reader, &read.key);
+    if (read.kind <= WHI_PLACE_IN_ORDER)
+        stamp_read(&reader, from, pes, &read.stamp);
+    if (read.kind != WHI_PLACE_END && read.kind != WHI_PLACE_ASK)
+        read.number = whi_reader_u64(&reader);
+    if (!whi_reader_done(&reader) || !makes_sense(&read))
+        return WH_EPROTOCOL;
+    *control = read;
+    return WH_OK;
+}

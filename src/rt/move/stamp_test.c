@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rt/move/stamp.h"
+
+#include "base/test.h"
+
+enum { PES = 9, FROM = 3 };
+
+static whi_place_key key_of(int dims) {
+    static const int32_t index[WHI_PLACE_DIMS_MAX] = {1, -2, INT32_MAX, INT32_MIN, 5, 6};
+    whi_place_key key;
+    CHECK_EQ_INT(whi_place_key_make(77, index, dims, &key), WH_OK);
+    return key;
+}
+
+TEST(keys_have_one_to_six_dimensions) {
+    int32_t index[7] = {0};
+    whi_place_key key;
+    CHECK_EQ_INT(whi_place_key_make(1, index, 0, &key), WH_EINVAL);
+    CHECK_EQ_INT(whi_place_key_make(1, index, 7, &key), WH_EINVAL);
+    for (int dims = 1; dims <= WHI_PLACE_DIMS_MAX; dims++) {
+        key = key_of(dims);
+        uint8_t bytes[WHI_PLACE_ENCODED_MAX];
+        whi_writer to;
+        whi_writer_init(&to, bytes, sizeof(bytes));
+        whi_place_key_write(&to, &key);
+        CHECK_EQ_INT(whi_writer_size(&to), 5 + 4 * dims);
+        whi_reader from;
+        whi_reader_init(&from, bytes, whi_writer_size(&to));
+        whi_place_key read;
+        whi_place_key_read(&from, &read);
+        CHECK(whi_reader_done(&from));
+        CHECK_MEM(&read, &key, sizeof(key));
+    }
+}
+
+TEST(a_message_comes_out_as_it_went_in) {
+    const whi_place_stamp stamps[] = {
+        {.source = FROM},
+        {.source = FROM, .flags = WHI_STAMP_COLOUR},
+        {.entry = 5, .at = 5, .source = FROM},
+        {.entry = 5, .at = 7, .source = 2},
+        {.via = 6, .at = 6, .source = 0},
+        {.at = 6, .source = 8, .flags = WHI_STAMP_SETTLED | WHI_STAMP_COUNTED},
+        {.entry = 1ull << 40, .at = UINT64_MAX, .source = 8, .flags = WHI_STAMP_COUNTED},
+    };
+    const size_t sizes[] = {1, 1, 17, 21, 21, 13, 21};
+    for (size_t i = 0; i < sizeof(stamps) / sizeof(stamps[0]); i++) {
+        whi_place_message message = {.key = key_of(1 + (int)i % 6), .stamp = stamps[i]}, read;
+        uint8_t bytes[WHI_PLACE_ENCODED_MAX];
+        size_t size = whi_place_message_encode(&message, bytes), used;
+        CHECK_EQ_INT(size, 5 + 4 * message.key.dims + sizes[i]);
+        CHECK_EQ_INT(whi_place_message_decode(bytes, sizeof(bytes), FROM, PES, &read, &used),
+                     WH_OK);
+        CHECK_EQ_INT(used, size);
+        CHECK_MEM(&read, &message, sizeof(read));
+        for (size_t less = 0; less < size; less++)
+            CHECK_EQ_INT(whi_place_message_decode(bytes, less, FROM, PES, &read, &used),
+                         WH_EPROTOCOL);
+    }
+}
+
+static wh_status read_stamp(whi_place_stamp stamp) {
+    whi_place_message message = {.key = key_of(1), .stamp = stamp}, read;
+    uint8_t bytes[WHI_PLACE_ENCODED_MAX];
+    size_t size = whi_place_message_encode(&message, bytes), used;
+    return whi_place_message_decode(bytes, size, FROM, PES, &read, &used);
+}
+
+TEST(a_stamp_that_cannot_be_is_refused) {
+    CHECK_EQ_INT(read_stamp((whi_place_stamp){.entry = 2, .at = 3, .source = 1}), WH_OK);
+    CHECK_EQ_INT(read_stamp((whi_place_stamp){.entry = 4, .at = 3, .source = 1}), WH_EPROTOCOL);
+    CHECK_EQ_INT(read_stamp((whi_place_stamp){.via = 4, .at = 3, .source = 1}), WH_EPROTOCOL);
+    CHECK_EQ_INT(read_stamp((whi_place_stamp){.via = 1, .entry = 1, .at = 3, .source = 1}),
+                 WH_EPROTOCOL);
+    CHECK_EQ_INT(read_stamp((whi_place_stamp){.entry = 2, .at = 3, .source = PES}), WH_EPROTOCOL);
+    CHECK_EQ_INT(read_stamp((whi_place_stamp){.at = 3, .source = 1, .flags = WHI_STAMP_SETTLED}),
+                 WH_EPROTOCOL);
+    CHECK_EQ_INT(read_stamp((whi_place_stamp){.source = FROM,
+                                              .flags = WHI_STAMP_SETTLED | WHI_STAMP_COUNTED}),
+                 WH_EPROTOCOL);
+    CHECK_EQ_INT(read_stamp((whi_place_stamp){.source = FROM, .flags = 0x80}), WH_EPROTOCOL);
+}
+
+TEST(a_key_that_cannot_be_is_refused) {
+    uint8_t bytes[WHI_PLACE_ENCODED_MAX] = {1, 0, 0, 0, 0};
+    whi_place_message read;
+    size_t used;
+    for (int dims = 0; dims < 256; dims++) {
+        bytes[4] = (uint8_t)dims;
+        wh_status status = whi_place_message_decode(bytes, sizeof(bytes), FROM, PES, &read, &used);
+        CHECK_EQ_INT(status, dims >= 1 && dims <= 6 ? WH_OK : WH_EPROTOCOL);
+    }
+}
+
+static const whi_place_stamp by_entry = {.entry = 3, .at = 3, .source = FROM};
+static const whi_place_stamp by_home = {.via = 3, .at = 3, .source = FROM};
+
+static wh_status read_control(whi_place_control control, whi_place_control *read) {
+    uint8_t bytes[WHI_PLACE_ENCODED_MAX];
+    size_t size = whi_place_control_encode(&control, bytes);
+    wh_status status = whi_place_control_decode(bytes, size, FROM, PES, read);
+    whi_place_control other;
+    for (size_t less = 0; less < size; less++)
+        CHECK_EQ_INT(whi_place_control_decode(bytes, less, FROM, PES, &other), WH_EPROTOCOL);
+    bytes[size] = 0;
+    CHECK_EQ_INT(whi_place_control_decode(bytes, size + 1, FROM, PES, &other), WH_EPROTOCOL);
+    return status;
+}
+
+static void check_control(const whi_place_control *read, const whi_place_control *expected) {
+    CHECK_EQ_INT(read->kind, expected->kind);
+    CHECK_MEM(&read->key, &expected->key, sizeof(read->key));
+    CHECK_EQ_INT(read->stamp.entry, expected->stamp.entry);
+    CHECK_EQ_INT(read->stamp.via, expected->stamp.via);
+    CHECK_EQ_INT(read->stamp.at, expected->stamp.at);
+    CHECK_EQ_INT(read->stamp.source, expected->stamp.source);
+    CHECK_EQ_INT(read->stamp.flags, expected->stamp.flags);
+    CHECK_EQ_INT(read->number, expected->number);
+}
+
+TEST(a_control_comes_out_as_it_went_in) {
+    const whi_place_stamp end = {.at = 4, .source = FROM}, colour = {.source = FROM, .flags = 4};
+    const whi_place_stamp from = {.source = FROM};
+    const whi_place_control controls[] = {
+        {.kind = WHI_PLACE_MARKER, .key = key_of(2), .stamp = by_entry, .number = 7},
+        {.kind = WHI_PLACE_MARKER, .key = key_of(2), .stamp = by_entry},
+        {.kind = WHI_PLACE_HOME_MARKER, .key = key_of(6), .stamp = by_home, .number = 9},
+        {.kind = WHI_PLACE_END, .key = key_of(6), .stamp = end},
+        {.kind = WHI_PLACE_NEW, .key = key_of(3), .stamp = from, .number = 2},
+        {.kind = WHI_PLACE_LEAVE, .key = key_of(4), .stamp = from, .number = 2},
+        {.kind = WHI_PLACE_RELEASE, .key = key_of(5), .stamp = from, .number = UINT64_MAX},
+        {.kind = WHI_PLACE_ASK, .stamp = colour},
+        {.kind = WHI_PLACE_COUNT, .stamp = colour, .number = 1},
+    };
+    for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {
+        whi_place_control read;
+        CHECK_EQ_INT(read_control(controls[i], &read), WH_OK);
+        check_control(&read, &controls[i]);
+        CHECK_EQ_INT(whi_place_in_order(&read), i < 4);
+    }
+}
+
+TEST(a_control_that_cannot_be_is_refused) {
+    const whi_place_stamp settled = {
+        .at = 3, .source = FROM, .flags = WHI_STAMP_SETTLED | WHI_STAMP_COUNTED};
+    const whi_place_control controls[] = {
+        {.kind = WHI_PLACE_MESSAGE, .key = key_of(2), .stamp = by_entry, .number = 7},
+        {.kind = WHI_PLACE_MARKER, .key = key_of(2), .stamp = by_entry, .number = 3},
+        {.kind = WHI_PLACE_MARKER, .key = key_of(2), .stamp = settled, .number = 3},
+        {.kind = WHI_PLACE_HOME_MARKER, .key = key_of(6), .stamp = by_home, .number = 3},
+        {.kind = WHI_PLACE_HOME_MARKER, .key = key_of(6), .stamp = by_entry, .number = 9},
+        {.kind = WHI_PLACE_END, .key = key_of(6), .stamp = by_entry},
+        {.kind = WHI_PLACE_END, .key = key_of(6)},
+        {.kind = WHI_PLACE_NEW, .key = key_of(3)},
+        {.kind = WHI_PLACE_LEAVE, .key = key_of(4)},
+        {.kind = WHI_PLACE_RELEASE, .key = key_of(5)},
+        {.kind = WHI_PLACE_ASK, .stamp = settled},
+        {.kind = WHI_PLACE_COUNT},
+        {.kind = WHI_PLACE_KINDS, .key = key_of(2), .number = 1},
+        {.kind = 255, .key = key_of(2), .number = 1},
+    };
+    for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {
+        whi_place_control read;
+        CHECK_EQ_INT(read_control(controls[i], &read), WH_EPROTOCOL);
+    }
+}
+
+TEST_MAIN()
