@@ -389,6 +389,8 @@ COLLECTIVES = {
     "split": b"\x0b" + came(wishes(5), wishes(6)) + b"\x0b" + came(wishes(4096), wishes(6)) + b"\x0b" + came(wishes(5)),
 }
 
+ELEMENT = struct.pack("<IBi", 9, 1, 3)
+CHARES = {  # the first byte: the PE that it comes from
     "call": b"\2\1" + ELEMENT + b"\0" + struct.pack("<HB", 4, 0),
     "call-all": b"\2\1" + ELEMENT + b"\0" + struct.pack("<HBqHQI", 4, 15, -5, 3, 8, 6),
     "state": b"\1\3" + ELEMENT + struct.pack("<BQIIQQQBQ", 0, 77, 40, 1, 3, 5, 2, 1, 6),
@@ -404,6 +406,29 @@ COLLECTIVES = {
                 struct.pack("<qQiiIIQ", 5, 0, 0, 0, 0, 0, 0),
 }
 
+# Parts of reductions: a callback (a function), then the parts, then their values.
+NOTHING, OP, CONCAT, SET, CUSTOM = range(5)
+INT32 = 9  # wh_type_id
+SUM = 2
+
+
+def padded(value):
+    return value + bytes(-len(value) % 16)
+
+
+def partial(*parts):
+    callback = struct.pack("<IIIiiiiiiIqQiiIIQ", 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 77, 1, 0, 0, 0, 0)
+    out = callback + struct.pack("<QQ", len(parts), 0)
+    for reducer, op, kind, function, value in parts:
+        out += struct.pack("<IIQQQ", reducer, op, kind, function, len(value))
+    return out + b"".join(padded(value) for *_, value in parts)
+
+
+def item(index, value):
+    return struct.pack("<IiiiiiiIQQ", 3, index, 0, 0, 0, 0, 0, 1, len(value), 0) + padded(value)
+
+
+REDUCTIONS = {
     "barrier": partial(),
     "sum": partial((OP, SUM, INT32, 0, struct.pack("<ii", 1, 2))),
     "set": partial((SET, 0, 0, 0, item(2, b"two") + item(1, b""))),
@@ -416,6 +441,8 @@ COLLECTIVES = {
 }
 
 SEEDS = {
+    "rt_reduce": REDUCTIONS,
+    "rt_chares": CHARES,
     "rt_coll": COLLECTIVES,
     "rt_places": PLACES,
     # The first byte: twice that PE.

@@ -5,6 +5,7 @@
 #define WHERRY_WHERRY_H
 
 #include <wherry/am.h>
+#include <wherry/chare.h>
 #include <wherry/coll.h>
 #include <wherry/context.h>
 #include <wherry/endpoint.h>
@@ -15,9 +16,11 @@
 #include <wherry/object.h>
 #include <wherry/pack.h>
 #include <wherry/post.h>
+#include <wherry/reduce.h>
 #include <wherry/request.h>
 #include <wherry/rma.h>
 #include <wherry/rt.h>
+#include <wherry/section.h>
 #include <wherry/status.h>
 #include <wherry/tag.h>
 #include <wherry/type.h>

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The chares of a PE: made with the first thing that is registered, ended with the PE.
+#include "rt/chare/chares.h"
+
+#include "base/alloc.h"
+
+enum { ROUTES_MAX = 1 << 16, TOLD_MAX = 16 };
+
+// ---- Messages that are no calls.
+
+static void take(wh_pe *pe, wh_pe_msg *msg, void *arg) {
+    whi_chares *c = arg;
+    whi_head head;
+    if (whi_head_decode(msg->head, msg->head_size, (uint32_t)msg->source, (uint32_t)pe->pes,
+                        &head) != WH_OK ||
+        head.kind <= WHI_HEADS_IN_ORDER) {
+        whi_pe_fail(
+            pe,
+            "PE %d has sent a message for chares that is none: all processes must run the same program",
+            msg->source);
+        return;
+    }
+    switch ((whi_head_kind)head.kind) {
+    case WHI_HEAD_CREATE: whi_collection_create(c, &head, msg); break;
+    case WHI_HEAD_ELEMENT: whi_collection_element(c, &head, msg); break;
+    case WHI_HEAD_BROADCAST: whi_broadcast_take(c, &head, msg); break;
+    case WHI_HEAD_FUTURE: whi_future_take(c, &head, msg); break;
+    case WHI_HEAD_FUNCTION: whi_function_take(c, &head, msg); break;
+    case WHI_HEAD_READONLY: whi_readonly_take(c, &head, msg); break;
+    case WHI_HEAD_ARRIVED: whi_follow_arrived(c, &head); break;
+    case WHI_HEAD_SECTION: whi_section_take(c, &head, msg); break;
+    case WHI_HEAD_REDUCE: whi_reduce_take(c, &head, msg); break;
+    case WHI_HEAD_CALL:
+    case WHI_HEAD_CONTROL:
+    case WHI_HEAD_STATE: break;
+    }
+}
+
+// ---- Errors.
+
+wh_status wh_chare_on_error(wh_pe *pe, wh_chare_error_fn fn, void *arg) {
+    whi_chares *c = whi_chares_of(pe);
+    if (!c)
+        return WH_ENOMEM;
+    c->error = fn;
+    c->error_arg = arg;
+    return WH_OK;
+}
+
+// ---- Life.
+
+static void drop(void *state, whi_msg *msg) {
+    whi_chares *c = state;
+    whi_pool_put(&c->calls, msg->above);
+    msg->above = NULL;
+}
+
+// Of what runs nothing is left: its threads have been ended.
+static void destroy(void *state) {
+    whi_chares *c = state;
+    c->closing = true;
+    whi_element_free_all(c);
+    if (c->places)
+        whi_places_destroy(c->places);
+    whi_section_free_all(c);
+    whi_collection_free_all(c);
+    whi_call_free_gates(c);
+    whi_gates_free(&c->states, NULL, NULL);
+    whi_named_free_all(c);
+    whi_future_free_all(c);
+    whi_readonly_free_all(c);
+    whi_hash_fini(&c->singles);
+    whi_pool_fini(&c->calls);
+    whi_free(c->serials);
+    c->pe->floors[WHI_FLOOR_CHARE].state = NULL;
+    whi_free(c);
+}
+
+static wh_status init(whi_chares *c, wh_pe *pe) {
+    c->pe = pe;
+    whi_hash_init(&c->named);
+    whi_hash_init(&c->collections);
+    whi_hash_init(&c->gates);
+    whi_hash_init(&c->states);
+    whi_hash_init(&c->singles);
+    whi_pool_init(&c->calls, sizeof(whi_call), 0, "calls of chares");
+    whi_idmap_init(&c->futures);
+    whi_queue_init(&c->readonly);
+    whi_list_init(&c->dying);
+    whi_list_init(&c->reductions);
+    whi_hash_init(&c->sections);
+    whi_reduce_init(c);
+    c->reduce.fire = wh_callback_fire;
+    pe->floors[WHI_FLOOR_CHARE] = (whi_floor){.state = c, .drop = drop, .destroy = destroy};
+    c->serials = whi_calloc((size_t)pe->pes, sizeof(*c->serials));
+    whi_places_opts opts = {.self = (uint32_t)pe->number,
+                            .pes = (uint32_t)pe->pes,
+                            .routes_max = ROUTES_MAX,
+                            .told_max = TOLD_MAX};
+    wh_status st =
+        c->serials ? whi_places_create(&opts, &whi_call_place_ops, c, &c->places) : WH_ENOMEM;
+    if (st == WH_OK)
+        st = wh_pe_set_handler(pe, WHI_PE_CHARES, take, c);
+    if (st == WH_OK)
+        st = wh_pe_set_handler(pe, WHI_PE_HEADS, whi_call_run, c);
+    if (st == WH_OK && !whi_collection_find(c, WHI_SINGLES_ID))
+        st = WH_ENOMEM;
+    return st;
+}
+
+whi_chares *whi_chares_of(wh_pe *pe) {
+    if (pe->floors[WHI_FLOOR_CHARE].state)
+        return pe->floors[WHI_FLOOR_CHARE].state;
+    whi_chares *c = whi_calloc(1, sizeof(*c));
+    if (!c)
+        return NULL;
+    if (init(c, pe) != WH_OK) {
+        destroy(c);
+        return NULL;
+    }
+    whi_pe_set_control(pe, WHI_CONTROL_PLACES, whi_call_control, c);
+    pe->heads = (whi_pe_heads){whi_call_arrive, whi_call_arrived, c};
+    return c;
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The chares of a PE from inside: for the files of this folder.
+//
+// A call belongs to one place at a time: its sender, the table of places (rt/move), the scheduler, its element, or a thread.
+#ifndef WHI_RT_CHARE_CHARES_H
+#define WHI_RT_CHARE_CHARES_H
+
+#include "base/hash.h"
+#include "base/idmap.h"
+#include "base/list.h"
+#include "base/pool.h"
+#include "rt/chare/head.h"
+#include "rt/move/places.h"
+#include "rt/pe/pe.h"
+
+#include <wherry/reduce.h>
+
+typedef struct whi_chares whi_chares;
+typedef struct whi_element whi_element;
+typedef struct whi_held whi_held;      // buffers of a call that are this PE's
+typedef struct whi_posted whi_posted;  // that are being received
+typedef struct whi_reductions whi_reductions;
+
+// Something that is registered by a name, whose hash is its id.
+typedef enum whi_named_kind {
+    WHI_NAMED_CLASS,
+    WHI_NAMED_MAP,
+    WHI_NAMED_FUNCTION,
+    WHI_NAMED_REDUCER
+} whi_named_kind;
+
+typedef struct whi_named {
+    uint64_t id;
+    whi_named_kind kind;
+    char *name;
+    wh_class cls;
+    wh_map_fn map;
+    wh_function_fn function;
+    wh_reducer_fn reducer;
+    void *arg;
+} whi_named;
+
+typedef struct whi_collection {
+    whi_collection_def def;
+    bool known, ended;  // it has been created, destroyed
+    bool inserting;
+    const whi_named *cls, *map;
+    whi_list elements;           // that are here, by their epoch
+    size_t count;                // of them
+    uint64_t inserted;           // elements that this PE has made while they were inserted
+    whi_reductions *reductions;  // NULL: none yet
+    uint64_t epoch;              // broadcasts that have come here
+    uint64_t numbered;           // broadcasts, where they are numbered
+    whi_queue waiting;           // calls that came before the collection
+    whi_queue inserts;           // messages that make elements of it, likewise
+    whi_list departed;           // elements that may lack broadcasts where they are now
+} whi_collection;
+
+// How a call goes on whose data is arriving.
+typedef enum whi_fate { WHI_FATE_PLACE, WHI_FATE_FORWARD, WHI_FATE_REJECT, WHI_FATE_WAIT } whi_fate;
+
+typedef struct whi_call {
+    whi_place_message place;  // first
+    whi_msg *msg;
+    whi_element *element;  // that it was delivered to
+    int64_t ref;
+    uint64_t number;  // of a broadcast that follows its element, or is kept for it
+    uint32_t from;    // PE of the sender of that
+    uint16_t entry, buffers;
+    whi_held *held;      // NULL: they are with the PE from which the call has come
+    whi_posted *posted;  // NULL: its turn has not come, or it has none
+    uint8_t fate;
+    bool ours;     // it was sent here, and waits for its collection
+    bool wanted;   // a when has asked for it
+    bool follows;  // it was sent to all
+    uint32_t to;   // WHI_FATE_FORWARD: the PE
+} whi_call;
+
+// What an element waits for, and what waits for it.
+typedef struct whi_waits {
+    whi_queue parked;  // calls that nobody has asked for
+    whi_queue wants;
+    whi_list threads;
+    whi_queue posted;  // calls whose buffers are arriving, and those that wait for them
+    // An element that has moved may lack broadcasts, which follow it: up to `due`, while it has had those up to `had`.
+    uint64_t had, due;
+    whi_queue ahead;  // by their numbers: what has come before its turn
+} whi_waits;
+
+struct whi_element {
+    wh_chare pub;   // first
+    whi_list link;  // of its collection
+    whi_collection *collection;
+    const wh_class *cls;
+    uint64_t epoch;    // the last broadcast that it need not be given here
+    int32_t moves_to;  // PE; -1: it stays
+    uint32_t queued;   // calls in the scheduler
+    uint16_t running;  // entries and threads
+    bool dying, destructed;
+    bool reduces;          // it takes part in reductions
+    uint64_t contributed;  // to so many
+    whi_waits *waits;      // NULL: nothing waits
+    _Alignas(16) unsigned char state[];
+};
+
+// Reductions and sections lie above elements, which know them by this table.
+typedef struct whi_reduce_ops {
+    void (*inserted)(whi_chares *c, whi_collection *in);  // no more elements are
+    void (*ended)(whi_chares *c, whi_element *element);
+    bool (*holds)(whi_chares *c, const whi_element *element);  // it cannot move
+    void (*free)(whi_reductions *of);
+    wh_status (*fire)(wh_pe *pe, const wh_callback *callback, const void *value, size_t size);
+} whi_reduce_ops;
+
+struct whi_chares {
+    wh_pe *pe;
+    whi_places *places;
+    whi_hash named;        // whi_named by id
+    whi_hash collections;  // by id
+    whi_hash states;       // by PE: messages of it behind an element whose data is arriving
+    whi_hash gates;        // by PE: messages to it behind one whose data is arriving here
+    whi_hash singles;      // by creator: the last single chare that it has made here
+    whi_pool calls;
+    whi_idmap futures;
+    uint32_t next_collection, next_where;
+    uint32_t *serials;  // of single chares, by PE
+    whi_queue readonly;
+    uint64_t readonly_count;
+    whi_element *current;  // whose entry runs; only to compare with
+    unsigned depth;        // of inline calls
+    whi_call *undecided;   // the call that the places are being given, until it has gone on
+    uint64_t departures;
+    whi_reduce_ops reduce;
+    whi_hash sections;  // by maker and number
+    uint32_t next_section;
+    whi_list reductions;  // that have something to send up
+    bool reducing;        // an idle function will
+    whi_list dying;       // elements of which calls or threads are left
+    bool closing;
+    wh_chare_error_fn error;
+    void *error_arg;
+};
+
+// What the floor above hears of elements.  Its own messages go to elements as calls of WHI_ENTRY_ABOVE do.
+typedef struct whi_chare_above {
+    // message: one has come; without `alive` there is no such element, or it ends.
+    void (*message)(wh_pe *pe, const whi_place_key *element, bool alive, int source,
+                    const void *data, size_t size);
+    void (*ending)(wh_pe *pe, const whi_place_key *element);  // its threads may still run
+    bool (*holds)(wh_pe *pe, const whi_place_key *element);   // it cannot move
+    void (*ended)(wh_pe *pe, const whi_place_key *element);   // nothing of it runs any more
+} whi_chare_above;
+
+// ---- chares.c: the floor itself; core.c: what all use.
+
+// whi_chares_of returns the chares of a PE, made when there are none yet.  NULL: no memory.
+whi_chares *whi_chares_of(wh_pe *pe);
+
+// whi_chares_get returns those that there are, or NULL: nothing has been registered on this PE.
+whi_chares *whi_chares_get(const wh_pe *pe);
+
+// whi_chares_error says what cannot be done with a proxy, or ends the job with it.
+void whi_chares_error(whi_chares *c, const wh_proxy *proxy, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// whi_chares_tell sends a message that is no call to a PE.
+WH_CHECK wh_status whi_chares_tell(whi_chares *c, int dest, const whi_head *head, const void *data,
+                                   size_t size);
+
+uint64_t whi_named_id(whi_named_kind kind, const char *name);
+whi_named *whi_named_find(const whi_chares *c, uint64_t id, whi_named_kind kind);
+void whi_named_free_all(whi_chares *c);  // names.c
+
+// ---- collection.c: which collections there are, and where their elements are at first.
+
+enum { WHI_SINGLES_ID = 0 };
+
+// whi_collection_find returns what is known of a collection, made when it is new.  NULL: no memory.
+whi_collection *whi_collection_find(whi_chares *c, uint32_t id);
+uint32_t whi_collection_home(whi_chares *c, const whi_place_key *key);
+bool whi_collection_awaits(whi_chares *c, const whi_place_key *key);
+void whi_collection_create(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
+void whi_collection_element(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
+void whi_collection_free_all(whi_chares *c);
+
+// ---- broadcast.c
+
+WH_CHECK wh_status whi_broadcast(whi_chares *c, whi_head *head, const void *data, size_t size);
+void whi_broadcast_take(whi_chares *c, whi_head *head, wh_pe_msg *msg);
+
+// whi_tree_tell passes a message on to those below this PE, in the tree whose root is `root`.
+WH_CHECK wh_status whi_tree_tell(whi_chares *c, int root, const whi_head *head, const void *data,
+                                 size_t size);
+
+// ---- reduce.c, section.c
+
+void whi_reduce_init(whi_chares *c);  // sets the table but for `fire`
+int whi_collection_root(const whi_chares *c, uint32_t collection);
+void whi_reduce_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
+void whi_section_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
+void whi_section_free_all(whi_chares *c);
+
+// ---- element.c: making, running, ending.
+
+// whi_element_make makes an element that belongs here; `inserted`: after its collection was.  WH_EINVAL: there is one.
+WH_CHECK wh_status whi_element_make(whi_chares *c, whi_collection *in, const whi_named *cls,
+                                    const whi_place_key *key, const wh_call *call, bool inserted);
+
+// whi_element_new makes one that is not in the places yet.  NULL: no memory.
+whi_element *whi_element_new(whi_chares *c, whi_collection *in, const whi_named *cls,
+                             const whi_place_key *key);
+void whi_element_left(whi_chares *c, whi_element *element);  // frees one that has moved
+void whi_element_set_epoch(whi_element *element, uint64_t epoch);
+whi_place_key whi_element_key(const whi_element *element);
+
+// whi_element_run has an element run an entry now; `call` stays the caller's.
+void whi_element_run(whi_chares *c, whi_element *element, wh_entry_fn fn, const wh_call *call);
+
+void whi_element_enter(whi_element *element);
+void whi_element_leave(whi_chares *c, whi_element *element);
+
+// whi_element_take gives an element a call whose turn has come.
+void whi_element_take(whi_chares *c, whi_call *call);
+
+// whi_element_advance runs calls of an element that have waited for buffers.
+void whi_element_advance(whi_chares *c, whi_element *element);
+
+// whi_element_destroy ends an element as soon as nothing of it runs.
+void whi_element_destroy(whi_chares *c, whi_element *element);
+void whi_element_free_all(whi_chares *c);
+
+// ---- call.c: calls on their way.
+
+extern const whi_place_ops whi_call_place_ops;
+
+// whi_call_new makes a call of this PE, with space for `size` bytes of data.  NULL: no memory.
+whi_call *whi_call_new(whi_chares *c, const whi_place_key *key, unsigned entry, size_t size);
+WH_CHECK wh_status whi_call_send(whi_chares *c,
+                                 whi_call *call);  // gives it up, whatever it returns
+void whi_call_free(whi_chares *c, whi_call *call);
+
+// whi_call_of is how an entry sees a call.
+wh_call whi_call_public(const whi_call *call);
+
+// whi_call_own has a call hold nothing of its sender.  False: no memory.
+bool whi_call_own(whi_call *call);
+
+// whi_call_arrive takes a message of WHI_PE_HEADS; whi_call_arrived its data.
+void whi_call_arrive(void *chares, whi_msg *msg);
+void whi_call_arrived(void *chares, whi_msg *msg, wh_status status);
+void whi_call_control(wh_pe *pe, int source, const void *data, size_t size, void *chares);
+void whi_call_run(wh_pe *pe, wh_pe_msg *pub, void *arg);  // what has been delivered, or rejected
+void whi_call_deliver(whi_chares *c, whi_element *element, whi_call *call);
+void whi_call_reject(whi_chares *c, whi_call *call);
+void whi_call_release(whi_chares *c, whi_collection *in);  // what has waited for a collection
+void whi_call_free_gates(whi_chares *c);
+
+// whi_call_post sends a message in the order of calls.
+void whi_call_post(whi_chares *c, uint32_t dest, whi_msg *msg, bool counted);
+
+// ---- buffers.c
+
+// whi_buffers_call makes a call with the buffers of `opts`; its `done` is called once from then on.
+WH_CHECK wh_status whi_buffers_call(whi_chares *c, const whi_place_key *key, unsigned entry,
+                                    const void *args, size_t size, const wh_send_opts *opts,
+                                    whi_call **call);
+size_t whi_buffers_args(const whi_call *call);  // bytes of the arguments in front of them
+
+// whi_buffers_send has the buffers follow a call to another PE, whi_buffers_refuse has them thrown away.
+void whi_buffers_send(whi_chares *c, whi_call *call, int to);
+void whi_buffers_refuse(whi_chares *c, whi_call *call);
+void whi_buffers_drop(whi_held *held);
+void whi_buffers_forget(whi_held *held);  // of a call that has not been accepted: nobody is told
+
+// whi_buffers_post has the buffers of a call received, now that it is its turn; whi_element_advance is called when they are there.
+bool whi_buffers_post(whi_chares *c, whi_call *call, wh_post_fn post);
+bool whi_buffers_landed(const whi_call *call);
+wh_status whi_buffers_status(const whi_call *call);
+const wh_frame *whi_buffers_frames(const whi_call *call);
+void whi_buffers_free(whi_posted *posted);
+
+// ---- move.c: elements that leave, and come.
+
+// whi_move_element has an element of which nothing runs leave for another PE.
+void whi_move_element(whi_chares *c, whi_element *element, int to);
+
+// whi_move_vacant sends home the order of an element that was destroyed elsewhere; `order` is whi_free'd.
+void whi_move_vacant(whi_chares *c, const whi_element *element, void *order, size_t size);
+
+// whi_move_arrive takes a state in the order of calls, whi_move_install the element in its turn.
+void whi_move_arrive(whi_chares *c, whi_msg *msg, const whi_head *head);
+void whi_move_install(whi_chares *c, whi_msg *msg);
+
+// whi_move_gate holds back a message that has come behind a state which is not there yet; whi_move_open lets go what can
+// go.  False: that PE's gate is open.
+bool whi_move_gate(whi_chares *c, whi_msg *msg);
+bool whi_move_open(whi_chares *c, int source);
+void whi_move_open_all(whi_chares *c);
+
+// ---- follow.c: broadcasts and elements that move.
+
+// whi_follow_depart notes that an element leaves, and what it has had.
+WH_CHECK wh_status whi_follow_depart(whi_chares *c, whi_element *element, whi_head *state);
+// whi_follow_arrive finds out what it lacks here, and has PE `source` send it.
+WH_CHECK wh_status whi_follow_arrive(whi_chares *c, whi_element *element, const whi_head *state,
+                                     int source);
+void whi_follow_arrived(whi_chares *c, const whi_head *head);
+void whi_follow_free(whi_collection *in);
+
+// whi_follow_send sends a broadcast to those that have left before it.
+void whi_follow_send(whi_chares *c, whi_collection *in, const whi_head *head, const wh_pe_msg *msg);
+
+unsigned whi_follow_entry(const whi_head *head);  // what a broadcast is to one element
+
+bool whi_follow_lacks(const whi_element *element);
+// whi_follow_keep keeps a broadcast until the element has had the ones before it; whi_follow_take takes one that has followed.
+void whi_follow_keep(whi_chares *c, whi_element *element, whi_call *call);
+void whi_follow_take(whi_chares *c, whi_element *element, whi_call *call);
+
+// ---- when.c
+
+whi_waits *whi_waits_of(whi_element *element);  // made if there is none; NULL: no memory
+
+// What an element asks for, as bytes: whi_when_count times WHI_WANT_SIZE.
+uint32_t whi_when_count(const whi_element *element);
+void whi_when_write(const whi_element *element, whi_writer *to);
+WH_CHECK wh_status whi_when_read(whi_element *element, whi_reader *from, uint32_t count);
+
+// whi_when_take parks a call, or returns true: it is wanted, and runs now.
+bool whi_when_take(whi_chares *c, whi_element *element, whi_call *call);
+void whi_when_spawn(whi_chares *c, whi_element *element, whi_call *call);
+bool whi_when_is_here(const whi_element *element);  // a thread of it is what runs
+void whi_when_close(whi_chares *c, whi_element *element);
+void whi_when_free(whi_chares *c, whi_element *element);
+
+// ---- future.c, readonly.c, callback.c: values.
+
+void whi_future_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
+void whi_future_free_all(whi_chares *c);
+void whi_readonly_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
+void whi_readonly_free_all(whi_chares *c);
+void whi_function_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
+
+static inline wh_proxy whi_proxy_of(const whi_place_key *key) {
+    wh_proxy proxy = {.collection = key->collection, .dims = key->dims};
+    memcpy(proxy.index, key->index, sizeof(proxy.index));
+    return proxy;
+}
+
+#endif

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Futures: a value that is set once, from anywhere, and waited for on one PE.
+#include "base/alloc.h"
+#include "base/log.h"
+#include "rt/chare/chares.h"
+
+typedef struct waiter {
+    whi_list link;
+    wh_wait wait;
+    wh_status status;
+} waiter;
+
+typedef struct future {
+    bool set;
+    void *value;  // aligned to 16
+    size_t size;
+    whi_list waiters;
+} future;
+
+wh_status wh_future_create(wh_pe *pe, wh_future *out) {
+    whi_chares *c = whi_chares_of(pe);
+    future *f = c ? whi_calloc(1, sizeof(*f)) : NULL;
+    if (!f)
+        return WH_ENOMEM;
+    whi_list_init(&f->waiters);
+    uint32_t id;
+    wh_status st = whi_idmap_put(&c->futures, f, &id);
+    if (st != WH_OK) {
+        whi_free(f);
+        return st;
+    }
+    *out = (wh_future){.pe = pe->number, .id = id};
+    return WH_OK;
+}
+
+wh_status wh_future_set(wh_pe *pe, wh_future which, const void *value, size_t size) {
+    whi_chares *c = whi_chares_of(pe);
+    if (!c)
+        return WH_ENOMEM;
+    if ((size && !value) || which.pe < 0 || which.pe >= pe->pes)
+        return WH_EINVAL;
+    whi_head head = {.kind = WHI_HEAD_FUTURE, .value.id = which.id};
+    return whi_chares_tell(c, which.pe, &head, value, size);
+}
+
+static void wake(wh_pe *pe, future *f, wh_status status) {
+    whi_list *node;
+    while ((node = whi_list_pop_front(&f->waiters))) {
+        waiter *w = whi_container_of(node, waiter, link);
+        w->status = status;
+        wh_pe_resume(pe, &w->wait);
+    }
+}
+
+void whi_future_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
+    future *f =
+        head->value.id <= UINT32_MAX ? whi_idmap_get(&c->futures, (uint32_t)head->value.id) : NULL;
+    if (!f || f->set) {
+        whi_log(f ? WHI_WARN : WHI_DEBUG, f ? "W-CHARE-01" : "D-CHARE-01",
+                "PE %d: a value of %zu bytes for a future is dropped: it %s", c->pe->number,
+                msg->size, f ? "has one already" : "is not waited for any more");
+        return;
+    }
+    f->value = whi_aligned_alloc(16, msg->size ? msg->size : 1);
+    if (!f->value) {
+        whi_pe_fail(c->pe, "there is no memory for the value of a future");
+        return;
+    }
+    if (msg->size)
+        memcpy(f->value, msg->data, msg->size);
+    f->size = msg->size;
+    f->set = true;
+    wake(c->pe, f, WH_OK);
+}
+
+static wh_status find(wh_pe *pe, wh_future which, future **f) {
+    whi_chares *c = whi_chares_of(pe);
+    *f = c && which.pe == pe->number ? whi_idmap_get(&c->futures, which.id) : NULL;
+    return *f ? WH_OK : c ? WH_ENOTFOUND : WH_ENOMEM;
+}
+
+wh_status wh_future_get(wh_pe *pe, wh_future which, const void **value, size_t *size) {
+    future *f;
+    wh_status st = find(pe, which, &f);
+    if (st != WH_OK || !f->set)
+        return st != WH_OK ? st : WH_PENDING;
+    *value = f->value;
+    *size = f->size;
+    return WH_OK;
+}
+
+wh_status wh_future_wait(wh_pe *pe, wh_future which, const void **value, size_t *size) {
+    future *f;
+    wh_status st = find(pe, which, &f);
+    if (st == WH_OK && !f->set) {
+        waiter w = {.status = WH_OK};
+        whi_list_push_back(&f->waiters, &w.link);
+        st = wh_pe_wait(pe, &w.wait);
+        if (st != WH_OK)
+            whi_list_remove(&w.link);
+        else
+            st = w.status;
+    }
+    return st == WH_OK ? wh_future_get(pe, which, value, size) : st;
+}
+
+void wh_future_free(wh_pe *pe, wh_future which) {
+    future *f;
+    if (find(pe, which, &f) != WH_OK)
+        return;
+    whi_idmap_remove(&whi_chares_of(pe)->futures, which.id);
+    wake(pe, f, WH_ECANCELLED);
+    whi_free(f->value);
+    whi_free(f);
+}
+
+void whi_future_free_all(whi_chares *c) {
+    uint32_t cursor = 0;
+    future *f;
+    while ((f = whi_idmap_next(&c->futures, &cursor))) {
+        whi_free(f->value);
+        whi_free(f);
+    }
+    whi_idmap_fini(&c->futures);
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rt/chare/head.h"
+
+#include <assert.h>
+
+// ---- Calls: the place, the entry, and what is not usual.
+
+enum { HAS_REF = 1, HAS_BUFFERS = 2, FOLLOWS = 4, WANTED = 8, CALL_FLAGS = 15 };
+
+static void write_call(whi_writer *to, const whi_head *head) {
+    void *at = whi_writer_space(to, 0);
+    size_t used = whi_place_message_encode(&head->call.place, at);
+    (void)whi_writer_space(to, used);
+    whi_writer_u16(to, head->call.entry);
+    unsigned flags = head->call.ref ? HAS_REF : 0;
+    flags |= (head->call.buffers ? HAS_BUFFERS : 0u) | (head->call.follows ? FOLLOWS : 0u);
+    flags |= head->call.wanted ? WANTED : 0u;
+    whi_writer_u8(to, (uint8_t)flags);
+    if (head->call.ref)
+        whi_writer_u64(to, (uint64_t)head->call.ref);
+    if (head->call.buffers)
+        whi_writer_u16(to, head->call.buffers);
+    if (head->call.follows) {
+        whi_writer_u64(to, head->call.number);
+        whi_writer_u32(to, head->call.from);
+    }
+}
+
+static void read_call(whi_reader *from, uint32_t source, uint32_t pes, whi_head *head) {
+    size_t used = 0;
+    const void *at = whi_reader_bytes(from, 0);
+    if (!at || whi_place_message_decode(at, whi_reader_left(from), source, pes, &head->call.place,
+                                        &used) != WH_OK) {
+        whi_reader_fail(from);
+        return;
+    }
+    (void)whi_reader_bytes(from, used);
+    head->call.entry = whi_reader_u16(from);
+    uint8_t flags = whi_reader_u8(from);
+    head->call.ref = flags & HAS_REF ? (int64_t)whi_reader_u64(from) : 0;
+    head->call.buffers = flags & HAS_BUFFERS ? whi_reader_u16(from) : 0;
+    head->call.wanted = flags & WANTED;
+    head->call.follows = flags & FOLLOWS;
+    head->call.number = flags & FOLLOWS ? whi_reader_u64(from) : 0;
+    head->call.from = flags & FOLLOWS ? whi_reader_u32(from) : 0;
+    if (flags & ~CALL_FLAGS || head->call.from >= pes || ((flags & HAS_REF) && !head->call.ref) ||
+        ((flags & HAS_BUFFERS) && !head->call.buffers) || head->call.buffers > WHI_CALL_BUFFERS_MAX)
+        whi_reader_fail(from);
+}
+
+// ---- Controls: the place's own bytes.
+
+static void write_control(whi_writer *to, const whi_head *head) {
+    void *at = whi_writer_space(to, 0);
+    (void)whi_writer_space(to, whi_place_control_encode(&head->control, at));
+}
+
+static void read_control(whi_reader *from, uint32_t source, uint32_t pes, whi_head *head) {
+    size_t left = whi_reader_left(from);
+    const void *at = whi_reader_bytes(from, left);
+    if (!at || whi_place_control_decode(at, left, source, pes, &head->control) != WH_OK ||
+        !whi_place_in_order(&head->control))
+        whi_reader_fail(from);
+}
+
+// ---- Collections.
+
+static void write_create(whi_writer *to, const whi_head *head) {
+    const whi_collection_def *def = &head->create;
+    whi_writer_u32(to, def->id);
+    whi_writer_u8(to, def->kind);
+    whi_writer_u8(to, def->dims);
+    whi_writer_u8(to, def->flags);
+    whi_writer_u64(to, def->cls);
+    whi_writer_u64(to, def->map);
+    for (int i = 0; i < def->dims; i++)
+        whi_writer_u32(to, (uint32_t)def->shape[i]);
+}
+
+static void read_create(whi_reader *from, uint32_t pes, whi_head *head) {
+    whi_collection_def *def = &head->create;
+    def->id = whi_reader_u32(from);
+    def->kind = whi_reader_u8(from);
+    def->dims = whi_reader_u8(from);
+    def->flags = whi_reader_u8(from);
+    def->cls = whi_reader_u64(from);
+    def->map = whi_reader_u64(from);
+    if (def->id < pes || def->kind == WHI_SINGLES || def->kind >= WHI_COLLECTION_KINDS ||
+        def->dims < 1 || def->dims > WH_CHARE_DIMS_MAX ||
+        (def->kind != WHI_ARRAY && (def->dims != 1 || def->flags)) ||
+        (def->flags & ~(WH_ARRAY_INSERTING | WH_ARRAY_ON_DEMAND)) ||
+        def->flags == (WH_ARRAY_INSERTING | WH_ARRAY_ON_DEMAND)) {
+        whi_reader_fail(from);
+        return;
+    }
+    int64_t all = 1;
+    for (int i = 0; i < def->dims; i++) {
+        def->shape[i] = (int32_t)whi_reader_u32(from);
+        if (def->shape[i] < 0 || __builtin_mul_overflow(all, def->shape[i], &all))
+            whi_reader_fail(from);
+    }
+}
+
+// ---- All.
+
+static void write_element(whi_writer *to, const whi_head *head) {
+    whi_place_key_write(to, &head->element.key);
+    whi_writer_u64(to, head->element.cls);
+}
+
+static void write_broadcast(whi_writer *to, const whi_head *head) {
+    whi_writer_u32(to, head->broadcast.collection);
+    whi_writer_u64(to, head->broadcast.number);
+    whi_writer_u32(to, head->broadcast.source);
+    whi_writer_u8(to, head->broadcast.what);
+    whi_writer_u16(to, head->broadcast.entry);
+    whi_writer_u64(to, (uint64_t)head->broadcast.ref);
+}
+
+static void read_broadcast(whi_reader *from, uint32_t pes, whi_head *head) {
+    head->broadcast.collection = whi_reader_u32(from);
+    head->broadcast.number = whi_reader_u64(from);
+    head->broadcast.source = whi_reader_u32(from);
+    head->broadcast.what = whi_reader_u8(from);
+    head->broadcast.entry = whi_reader_u16(from);
+    head->broadcast.ref = (int64_t)whi_reader_u64(from);
+    if (head->broadcast.collection < pes || head->broadcast.source >= pes ||
+        head->broadcast.what >= WHI_BROADCAST_WHATS)
+        whi_reader_fail(from);
+}
+
+static void write_section(whi_writer *to, const whi_head *head) {
+    whi_writer_u8(to, head->section.what);
+    whi_writer_u32(to, head->section.collection);
+    whi_writer_u64(to, head->section.id);
+    whi_writer_u16(to, head->section.entry);
+    whi_writer_u64(to, (uint64_t)head->section.ref);
+}
+
+static void read_section(whi_reader *from, uint32_t pes, whi_head *head) {
+    head->section.what = whi_reader_u8(from);
+    head->section.collection = whi_reader_u32(from);
+    head->section.id = whi_reader_u64(from);
+    head->section.entry = whi_reader_u16(from);
+    head->section.ref = (int64_t)whi_reader_u64(from);
+    if (head->section.what >= WHI_SECTION_WHATS || head->section.collection < pes ||
+        head->section.id >> 32 >= pes)
+        whi_reader_fail(from);
+}
+
+static void write_reduce(whi_writer *to, const whi_head *head) {
+    whi_writer_u8(to, head->reduce.what);
+    whi_writer_u32(to, head->reduce.collection);
+    whi_writer_u64(to, head->reduce.section);
+    whi_writer_u64(to, head->reduce.number);
+    whi_writer_u64(to, head->reduce.count);
+}
+
+static void read_reduce(whi_reader *from, uint32_t pes, whi_head *head) {
+    head->reduce.what = whi_reader_u8(from);
+    head->reduce.collection = whi_reader_u32(from);
+    head->reduce.section = whi_reader_u64(from);
+    head->reduce.number = whi_reader_u64(from);
+    head->reduce.count = whi_reader_u64(from);
+    if (head->reduce.what >= WHI_REDUCE_WHATS || head->reduce.collection < pes)
+        whi_reader_fail(from);
+}
+
+static void write_state(whi_writer *to, const whi_head *head) {
+    whi_place_key_write(to, &head->state.key);
+    whi_writer_u8(to, head->state.vacant);
+    whi_writer_u64(to, head->state.cls);
+    whi_writer_u32(to, head->state.order);
+    whi_writer_u32(to, head->state.wants);
+    whi_writer_u64(to, head->state.had);
+    whi_writer_u64(to, head->state.due);
+    whi_writer_u64(to, head->state.departure);
+    whi_writer_u8(to, head->state.reduces);
+    whi_writer_u64(to, head->state.contributed);
+}
+
+static void read_state(whi_reader *from, whi_head *head) {
+    whi_place_key_read(from, &head->state.key);
+    head->state.vacant = whi_reader_u8(from);
+    head->state.cls = whi_reader_u64(from);
+    head->state.order = whi_reader_u32(from);
+    head->state.wants = whi_reader_u32(from);
+    head->state.had = whi_reader_u64(from);
+    head->state.due = whi_reader_u64(from);
+    head->state.departure = whi_reader_u64(from);
+    head->state.reduces = whi_reader_u8(from);
+    head->state.contributed = whi_reader_u64(from);
+    if (head->state.vacant > 1 || head->state.reduces > 1 || head->state.had > head->state.due)
+        whi_reader_fail(from);
+}
+
+static void write_arrived(whi_writer *to, const whi_head *head) {
+    whi_writer_u32(to, head->arrived.collection);
+    whi_writer_u64(to, head->arrived.departure);
+    whi_writer_u64(to, head->arrived.until);
+}
+
+static void read_arrived(whi_reader *from, whi_head *head) {
+    head->arrived.collection = whi_reader_u32(from);
+    head->arrived.departure = whi_reader_u64(from);
+    head->arrived.until = whi_reader_u64(from);
+}
+
+size_t whi_head_encode(const whi_head *head, void *bytes) {
+    whi_writer to;
+    whi_writer_init(&to, bytes, WHI_HEAD_MAX);
+    whi_writer_u8(&to, head->kind);
+    switch ((whi_head_kind)head->kind) {
+    case WHI_HEAD_CALL: write_call(&to, head); break;
+    case WHI_HEAD_CONTROL: write_control(&to, head); break;
+    case WHI_HEAD_STATE: write_state(&to, head); break;
+    case WHI_HEAD_CREATE: write_create(&to, head); break;
+    case WHI_HEAD_ELEMENT: write_element(&to, head); break;
+    case WHI_HEAD_BROADCAST: write_broadcast(&to, head); break;
+    case WHI_HEAD_ARRIVED: write_arrived(&to, head); break;
+    case WHI_HEAD_SECTION: write_section(&to, head); break;
+    case WHI_HEAD_REDUCE: write_reduce(&to, head); break;
+    case WHI_HEAD_FUTURE:
+    case WHI_HEAD_FUNCTION:
+    case WHI_HEAD_READONLY:
+        whi_writer_u64(&to, head->value.id);
+        whi_writer_u64(&to, (uint64_t)head->value.ref);
+        break;
+    }
+    assert(whi_writer_ok(&to));
+    return whi_writer_size(&to);
+}
+
+wh_status whi_head_decode(const void *bytes, size_t size, uint32_t from, uint32_t pes,
+                          whi_head *head) {
+    whi_reader reader;
+    whi_reader_init(&reader, bytes, size);
+    whi_head read = {.kind = whi_reader_u8(&reader)};
+    switch ((whi_head_kind)read.kind) {
+    case WHI_HEAD_CALL: read_call(&reader, from, pes, &read); break;
+    case WHI_HEAD_CONTROL: read_control(&reader, from, pes, &read); break;
+    case WHI_HEAD_STATE: read_state(&reader, &read); break;
+    case WHI_HEAD_CREATE: read_create(&reader, pes, &read); break;
+    case WHI_HEAD_ELEMENT:
+        whi_place_key_read(&reader, &read.element.key);
+        read.element.cls = whi_reader_u64(&reader);
+        break;
+    case WHI_HEAD_BROADCAST: read_broadcast(&reader, pes, &read); break;
+    case WHI_HEAD_ARRIVED: read_arrived(&reader, &read); break;
+    case WHI_HEAD_SECTION: read_section(&reader, pes, &read); break;
+    case WHI_HEAD_REDUCE: read_reduce(&reader, pes, &read); break;
+    case WHI_HEAD_FUTURE:
+    case WHI_HEAD_FUNCTION:
+    case WHI_HEAD_READONLY:
+        read.value.id = whi_reader_u64(&reader);
+        read.value.ref = (int64_t)whi_reader_u64(&reader);
+        break;
+    default: whi_reader_fail(&reader);
+    }
+    if (!whi_reader_done(&reader))
+        return WH_EPROTOCOL;
+    *head = read;
+    return WH_OK;
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What chares of different PEs say to each other, as bytes: the heads of their messages.
+//
+// A head is a kind and its fields, little-endian.  The message's data are arguments, behind which the table of buffers lies.
+// Calls, controls and states of places keep the order of each pair of PEs (WHI_PE_HEADS); all others are handled in the
+// order of ordinary messages (WHI_PE_CHARES).
+#ifndef WHI_RT_CHARE_HEAD_H
+#define WHI_RT_CHARE_HEAD_H
+
+#include <wherry/chare.h>
+
+#include "rt/move/stamp.h"
+
+typedef enum whi_head_kind {
+    WHI_HEAD_CALL = 1,
+    WHI_HEAD_CONTROL,
+    WHI_HEAD_STATE,
+    WHI_HEADS_IN_ORDER = WHI_HEAD_STATE,
+
+    WHI_HEAD_CREATE,     // a collection
+    WHI_HEAD_ELEMENT,    // a single chare, or an inserted element
+    WHI_HEAD_BROADCAST,  // to all elements of a collection
+    WHI_HEAD_FUTURE,
+    WHI_HEAD_FUNCTION,
+    WHI_HEAD_READONLY,
+    WHI_HEAD_ARRIVED,  // of an element that has moved
+    WHI_HEAD_REDUCE,
+    WHI_HEAD_SECTION,
+} whi_head_kind;
+
+typedef enum whi_collection_kind {
+    WHI_SINGLES,
+    WHI_GROUP,
+    WHI_NODE_GROUP,
+    WHI_ARRAY,
+    WHI_COLLECTION_KINDS
+} whi_collection_kind;
+
+// A collection as its creator describes it.
+typedef struct whi_collection_def {
+    uint32_t id;
+    uint8_t kind, dims;
+    uint8_t flags;  // WH_ARRAY_*
+    uint64_t cls, map;
+    int32_t shape[WH_CHARE_DIMS_MAX];
+} whi_collection_def;
+
+typedef enum whi_broadcast_what {
+    WHI_BROADCAST_CALL,
+    WHI_BROADCAST_DONE,     // elements are not inserted any more
+    WHI_BROADCAST_DESTROY,  // the collection
+    WHI_BROADCAST_WHATS
+} whi_broadcast_what;
+
+typedef enum whi_section_what {
+    WHI_SECTION_MAKE,
+    WHI_SECTION_CALL,
+    WHI_SECTION_DESTROY,
+    WHI_SECTION_WHATS
+} whi_section_what;
+
+typedef enum whi_reduce_what {
+    WHI_REDUCE_PARTIAL,  // what `count` contributors have made, as data
+    WHI_REDUCE_LEAVE,    // a member takes part no more from this number on
+    WHI_REDUCE_JOINED,   // a PE has made `count` members, and will make no more
+    WHI_REDUCE_WHATS
+} whi_reduce_what;
+
+enum {
+    WHI_HEAD_MAX = 160,           // bytes of any head
+    WHI_ENTRY_DESTROY = 0xFFFF,   // in place of an entry: the element ends
+    WHI_ENTRY_NOTHING = 0xFFFE,   // a broadcast that is nothing to the element
+    WHI_ENTRY_ABOVE = 0xFFFD,     // likewise: a message of the floor above
+    WHI_ENTRY_MAX = 0xFFFD,       // entries of a class
+    WHI_CALL_BUFFERS_MAX = 4096,  // of a call
+    WHI_WANT_SIZE = 16,
+};
+
+typedef struct whi_head {
+    uint8_t kind;
+    union {
+        struct {
+            whi_place_message place;
+            uint16_t entry;
+            uint16_t buffers;
+            int64_t ref;
+            bool wanted;      // a when has asked for it
+            bool follows;     // it was sent to all, and follows an element that has moved
+            uint64_t number;  // then, of the broadcast; 0: it is its turn
+            uint32_t from;    // then, PE of its sender
+        } call;
+        whi_place_control control;
+        whi_collection_def create;
+        struct {
+            whi_place_key key;
+            uint64_t cls;  // of a single chare; 0: an inserted element
+        } element;
+        struct {
+            uint32_t collection;
+            uint64_t number;  // 0: the PE that numbers them is asked
+            uint32_t source;  // PE of the sender
+            uint8_t what;
+            uint16_t entry;
+            int64_t ref;
+        } broadcast;
+        struct {
+            uint8_t what;
+            uint32_t collection;
+            uint64_t id;  // PE of the maker, and its number for it
+            uint16_t entry;
+            int64_t ref;
+        } section;
+        struct {
+            uint8_t what;
+            uint32_t collection;
+            uint64_t section;  // 0: the whole collection
+            uint64_t number;
+            uint64_t count;
+        } reduce;
+        struct {
+            uint64_t id;
+            int64_t ref;
+        } value;  // FUTURE, FUNCTION, READONLY
+        struct {
+            whi_place_key key;
+            uint8_t vacant;  // 1: the element is destroyed, and its order goes home
+            uint64_t cls;
+            uint32_t order;  // bytes of the place's state, in front of the data
+            uint32_t wants;  // behind it, WHI_WANT_SIZE bytes each
+            uint64_t had,
+                due;  // broadcasts: the last one that it has had, the last one that it is sure to get
+            uint64_t departure;  // by which the PE that it has left knows it
+            uint8_t reduces;     // 1: it takes part in reductions, and has contributed to so many
+            uint64_t contributed;
+        } state;
+        struct {
+            uint32_t collection;
+            uint64_t departure;
+            uint64_t
+                until;  // the element needs broadcasts up to this one from the PE that it has left
+        } arrived;
+    };
+} whi_head;
+
+// whi_head_encode writes a head, at most WHI_HEAD_MAX bytes, and returns how many.
+size_t whi_head_encode(const whi_head *head, void *bytes);
+
+// whi_head_decode reads what PE `from` of `pes` has encoded.  WH_EPROTOCOL: it is none.
+WH_CHECK wh_status whi_head_decode(const void *bytes, size_t size, uint32_t from, uint32_t pes,
+                                   whi_head *head);
+
+#endif

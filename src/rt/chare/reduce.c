@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Reductions over collections: who takes part.
+//
+// The root is the PE that made the collection.  An element counts its contributions, and the number says to which reduction one
+// belongs.  An array that elements are inserted into has no members until wh_array_done; then each PE says how many
+// it has made.  An element that ends says from which number on it is missing.
+#include "rt/chare/reduce.h"
+#include "base/alloc.h"
+#include "base/opts.h"
+
+int whi_collection_root(const whi_chares *c, uint32_t collection) {
+    return (int)(collection % (unsigned)c->pe->pes);
+}
+
+// members_at_first returns how many elements a collection has when it is made.
+static uint64_t members_at_first(const whi_chares *c, const whi_collection *in) {
+    uint64_t all = 1;
+    if (in->def.kind == WHI_GROUP)
+        return (uint64_t)c->pe->pes;
+    if (in->def.kind == WHI_NODE_GROUP)
+        return (uint64_t)(c->pe->pes / whi_wire_local(c->pe->wire));
+    for (int i = 0; i < in->def.dims; i++)
+        all *= (uint64_t)in->def.shape[i];
+    return all;
+}
+
+static whi_reductions *reductions_of(whi_chares *c, whi_collection *in) {
+    if (in->reductions)
+        return in->reductions;
+    int pes = c->pe->pes, root = whi_collection_root(c, in->def.id);
+    int at = (c->pe->number - root + pes) % pes;
+    int parent = at ? (whi_tree_parent(at) + root) % pes : -1;
+    in->reductions = whi_reductions_new(in->def.id, 0, parent, whi_tree_children(at, pes));
+    if (in->reductions)
+        in->reductions->root = root;
+    if (in->reductions && parent < 0) {
+        in->reductions->members = members_at_first(c, in);
+        in->reductions->awaited = in->def.flags & WH_ARRAY_INSERTING ? pes : 0;
+    }
+    return in->reductions;
+}
+
+void whi_reduce_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
+    whi_collection *in = whi_collection_find(c, head->reduce.collection);
+    whi_reductions *of = in && in->known ? reductions_of(c, in) : NULL;
+    size_t there = of ? in->count : 0;
+    if (of && head->reduce.section &&
+        !(of = whi_section_reductions(c, head->reduce.section, &there)))
+        return;  // it has been destroyed
+    if (of)
+        whi_reductions_take(c, of, head, msg, there);
+    else
+        whi_pe_fail(c->pe, "a part of a reduction over collection %u of PE %d cannot be taken",
+                    head->reduce.collection, msg->source);
+}
+
+static void inserted(whi_chares *c, whi_collection *in) {
+    whi_reductions *of = in->def.flags & WH_ARRAY_INSERTING ? reductions_of(c, in) : NULL;
+    if (of)
+        whi_reductions_joined(c, of, in->inserted);
+}
+
+static void ended(whi_chares *c, whi_element *element) {
+    whi_section_ended(c, element);
+    whi_collection *in = element->collection;
+    whi_reductions *of = element->reduces && !in->ended ? reductions_of(c, in) : NULL;
+    if (of)
+        whi_reductions_leave(c, of, element->contributed);
+}
+
+static bool holds(whi_chares *c, const whi_element *element) {
+    return whi_section_holds(c, element);
+}
+
+void whi_reduce_init(whi_chares *c) {
+    c->reduce = (whi_reduce_ops){
+        .inserted = inserted, .ended = ended, .holds = holds, .free = whi_reductions_free};
+}
+
+wh_status whi_contribution(const wh_chare *self, const wh_contribution *parts, size_t count,
+                           size_t part_size, const wh_callback *callback, whi_partial **partial) {
+    wh_contribution known[WHI_PARTIAL_PARTS_MAX];
+    if (!callback || (count && !parts) || callback->kind == WH_CALLBACK_NONE)
+        return WH_EINVAL;
+    if (count > WHI_PARTIAL_PARTS_MAX)
+        return WH_ELIMIT;
+    wh_status st = count ? whi_opts_take_array(known, sizeof(*known), parts, part_size, count,
+                                               "wh_contribution")
+                         : WH_OK;
+    return st == WH_OK ? whi_partial_make(&self->proxy, known, count, callback, partial) : st;
+}
+
+wh_status wh_contribute(wh_chare *self, const wh_contribution *parts, size_t count,
+                        size_t part_size, const wh_callback *callback) {
+    whi_element *element = (whi_element *)self;
+    whi_chares *c = self ? whi_chares_get(self->pe) : NULL;
+    whi_partial *partial;
+    if (!c)
+        return WH_EINVAL;
+    if (element->dying)
+        return WH_ECLOSED;
+    wh_status st = element->reduces
+                       ? whi_contribution(self, parts, count, part_size, callback, &partial)
+                       : WH_ENOTSUP;
+    if (st != WH_OK)
+        return st;
+    whi_reductions *of = reductions_of(c, element->collection);
+    if (!of) {
+        whi_partial_free(partial);
+        return WH_ENOMEM;
+    }
+    return whi_reductions_add(c, of, element->contributed++, partial, element->collection->count);
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Sections: calls of some elements, in order, and reductions over them.
+#include <wherry/section.h>
+
+#include "base/rng.h"
+#include "rt/pe/pe_kit.h"
+
+enum { SIDE = 9, MOST = 4096 };
+
+static struct {
+    int calls[SIDE][SIDE];
+    int64_t last[SIDE][SIDE];
+    int made, total, fired, errors;
+    int64_t ref;
+    size_t size;
+    _Alignas(16) char value[4096];
+    char error[400];
+} seen;
+
+#define CELL_ENTRIES(ENTRY)                                                                        \
+    ENTRY(cell, told, 0)                                                                           \
+    ENTRY(cell, give, 0)                                                                           \
+    ENTRY(cell, early, 0) ENTRY(cell, end, 0) ENTRY(cell, go, 0) ENTRY(cell, cannot, 0)
+static void construct(wh_chare *self, const wh_call *call) {
+    (void)self;
+    (void)call;
+    seen.made++;
+}
+static size_t pack(wh_chare *self, void *to) {
+    (void)self;
+    (void)to;
+    return 0;
+}
+
+static wh_status unpack(wh_chare *self, const void *data, size_t size) {
+    (void)self;
+    (void)data;
+    return size ? WH_EPROTOCOL : WH_OK;
+}
+
+WH_CLASS(cell, CELL_ENTRIES, .construct = construct, .pack = pack, .unpack = unpack);
+
+// told counts, and checks the order of what one PE has sent.
+static void cell_told(wh_chare *self, const wh_call *call) {
+    int x = self->proxy.index[0], y = self->proxy.index[1];
+    CHECK_EQ_INT(call->size, 5);
+    CHECK_MEM(call->args, "hello", 5);
+    CHECK(call->ref == seen.last[x][y] + 1);
+    seen.last[x][y] = call->ref;
+    seen.calls[x][y]++;
+    seen.total++;
+}
+
+static wh_status contribute(wh_chare *self, const void *section, size_t size, int64_t ref) {
+    wh_section in;
+    int32_t one[2] = {1, self->proxy.index[0] * SIDE + self->proxy.index[1]};
+    wh_callback to = {
+        .kind = WH_CALLBACK_FUNCTION, .function = wh_function_id("result"), .pe = 0, .ref = ref};
+    wh_contribution sum = {.reducer = WH_REDUCER_OP,
+                           .op = WH_REDUCE_SUM,
+                           .type = WH_TYPE_INT32,
+                           .data = one,
+                           .count = 2};
+    CHECK_EQ_INT(wh_section_decode(section, size, &in), WH_OK);
+    return wh_section_contribute(self, in, &sum, 1, sizeof(sum), &to);
+}
+
+static void cell_give(wh_chare *self, const wh_call *call) {
+    CHECK_EQ_INT(contribute(self, call->args, call->size, call->ref), WH_OK);
+}
+
+static void cell_early(wh_chare *self, const wh_call *call) {
+    CHECK_EQ_INT(contribute(self, call->args, call->size, call->ref), WH_OK);
+}
+
+static void cell_go(wh_chare *self, const wh_call *call) {
+    seen.ref = wh_chare_move(self, (int)call->ref);
+    seen.fired++;
+}
+
+static void cell_cannot(wh_chare *self, const wh_call *call) {
+    CHECK_EQ_INT(contribute(self, call->args, call->size, call->ref), WH_ENOTSUP);
+    seen.fired++;
+}
+
+static void cell_end(wh_chare *self, const wh_call *call) {
+    (void)call;
+    CHECK_EQ_INT(wh_chare_destroy(self->pe, self->proxy), WH_OK);
+}
+
+static void on_result(wh_pe *pe, const wh_call *call, void *arg) {
+    (void)pe;
+    (void)arg;
+    CHECK(call->size <= sizeof(seen.value));
+    memcpy(seen.value, call->args, call->size);
+    seen.size = call->size;
+    seen.ref = call->ref;
+    seen.fired++;
+}
+
+static void on_error(wh_pe *pe, const wh_proxy *proxy, const char *sentence, void *arg) {
+    (void)pe;
+    (void)proxy;
+    (void)arg;
+    seen.errors++;
+    snprintf(seen.error, sizeof(seen.error), "%s", sentence);
+}
+
+static wh_proxy cells;
+
+static void begin(int pes, int ppn, int maker) {
+    kit_begin(pes, ppn);
+    memset(&seen, 0, sizeof(seen));
+    for (int i = 0; i < pes; i++) {
+        CHECK_EQ_INT(wh_class_register(job.pe[i], &cell_class), WH_OK);
+        CHECK_EQ_INT(wh_function_register(job.pe[i], "result", on_result, NULL), WH_OK);
+        CHECK_EQ_INT(wh_chare_on_error(job.pe[i], on_error, NULL), WH_OK);
+    }
+    CHECK_EQ_INT(wh_array_create(job.pe[maker], "cell",
+                                 WH_ARRAY_OPTS(.dims = 2, .shape = {SIDE, SIDE}), NULL, 0, &cells),
+                 WH_OK);
+}
+
+static void finish(void) {
+    CHECK_EQ_INT(seen.errors, 0);
+    CHECK_EQ_INT(job.failures, 0);
+    kit_end();
+}
+
+// make_section takes elements by a rule, the last of them twice.
+static bool chosen(int rule, int x, int y) {
+    return rule == 0 ? x == y : rule == 1 ? (x * 7 + y) % 3 == 0 : rule == 2 || (x == 4 && y == 7);
+}
+
+static int make_section(int pe, int rule, wh_section *section) {
+    int32_t indices[2 * SIDE * SIDE + 2];
+    size_t count = 0;
+    for (int32_t x = SIDE; x--;)
+        for (int32_t y = 0; y < SIDE; y++)
+            if (chosen(rule, x, y)) {
+                indices[2 * count] = x;
+                indices[2 * count++ + 1] = y;
+            }
+    memcpy(&indices[2 * count], &indices[0], 2 * sizeof(int32_t));
+    CHECK_EQ_INT(wh_section_create(job.pe[pe], cells, 2, indices, count + 1, section), WH_OK);
+    return (int)count;
+}
+
+static void check_calls(int rule, int each) {
+    for (int x = 0; x < SIDE; x++)
+        for (int y = 0; y < SIDE; y++)
+            CHECK_EQ_INT(seen.calls[x][y], chosen(rule, x, y) ? each : 0);
+}
+
+static void calls(int pes, int ppn, int rule) {
+    enum { EACH = 20 };
+    wh_section section;
+    begin(pes, ppn, pes - 1);
+    int count = make_section(0, rule, &section);
+    for (int i = 1; i <= EACH; i++)
+        CHECK_EQ_INT(wh_section_send(job.pe[pes / 2], section, cell_told_entry, "hello", 5, i),
+                     WH_OK);
+    UNTIL(seen.total == count * EACH);
+    kit_turns(20);
+    check_calls(rule, EACH);
+    finish();
+}
+
+TEST(calls_of_sections) {
+    for (int rule = 0; rule < 4; rule++) {
+        calls(1, 1, rule);
+        calls(2, 1, rule);
+        calls(16, 4, rule);
+        calls(23, 1, rule);
+    }
+}
+
+static void check_sum(int rule, int x_ended, int y_ended) {
+    int32_t got[2], expected[2] = {0, 0};
+    for (int x = 0; x < SIDE; x++)
+        for (int y = 0; y < SIDE; y++)
+            if (chosen(rule, x, y) && !(x == x_ended && y == y_ended)) {
+                expected[0]++;
+                expected[1] += x * SIDE + y;
+            }
+    CHECK_EQ_INT(seen.size, sizeof(got));
+    memcpy(got, seen.value, sizeof(got));
+    CHECK_EQ_INT(got[0], expected[0]);
+    CHECK_EQ_INT(got[1], expected[1]);
+}
+
+static void reduce(int pes, int rule) {
+    wh_section section, other;
+    uint8_t bytes[WH_SECTION_SIZE];
+    begin(pes, 1, 0);
+    (void)make_section(pes - 1, 2, &other);
+    (void)make_section(pes / 2, rule, &section);
+    wh_section_encode(&section, bytes);
+    for (int round = 0; round < 5; round++) {
+        CHECK_EQ_INT(
+            wh_section_send(job.pe[0], section, cell_give_entry, bytes, sizeof(bytes), round),
+            WH_OK);
+    }
+    UNTIL(seen.fired == 5);
+    CHECK_EQ_INT(seen.ref, 4);
+    check_sum(rule, -1, -1);
+    // Each section counts for itself.
+    wh_section_encode(&other, bytes);
+    CHECK_EQ_INT(wh_section_send(job.pe[0], other, cell_give_entry, bytes, sizeof(bytes), 9),
+                 WH_OK);
+    UNTIL(seen.fired == 6);
+    check_sum(2, -1, -1);
+    finish();
+}
+
+TEST(reductions_over_sections) {
+    for (int rule = 0; rule < 4; rule++) {
+        reduce(1, rule);
+        reduce(7, rule);
+        reduce(16, rule);
+    }
+}
+
+// An element that has heard of a section from elsewhere contributes before its PE knows the section.
+TEST(contributions_before_the_section) {
+    wh_section section = {.pe = 1, .number = 1};
+    uint8_t bytes[WH_SECTION_SIZE];
+    begin(3, 1, 0);
+    UNTIL(seen.made == SIDE * SIDE);
+    section.collection = cells.collection;
+    wh_section_encode(&section, bytes);
+    for (int32_t i = 0; i < SIDE; i++)
+        CHECK_EQ_INT(wh_chare_send(job.pe[0], wh_proxy_at(cells, 2, (int32_t[]){i, i}),
+                                   cell_early_entry, bytes, sizeof(bytes), NULL),
+                     WH_OK);
+    kit_turns(50);
+    CHECK_EQ_INT(seen.fired, 0);
+    wh_section made;
+    (void)make_section(1, 0, &made);
+    CHECK(memcmp(&made, &section, sizeof(made)) == 0);
+    UNTIL(seen.fired == 1);
+    check_sum(0, -1, -1);
+    finish();
+}
+
+TEST(members_that_end) {
+    wh_section section;
+    uint8_t bytes[WH_SECTION_SIZE];
+    begin(4, 1, 0);
+    (void)make_section(2, 0, &section);
+    wh_section_encode(&section, bytes);
+    CHECK_EQ_INT(wh_section_send(job.pe[2], section, cell_give_entry, bytes, sizeof(bytes), 0),
+                 WH_OK);
+    UNTIL(seen.fired == 1);
+    check_sum(0, -1, -1);
+    CHECK_EQ_INT(wh_chare_send(job.pe[0], wh_proxy_at(cells, 2, (int32_t[]){3, 3}), cell_end_entry,
+                               NULL, 0, NULL),
+                 WH_OK);
+    kit_turns(50);
+    CHECK_EQ_INT(wh_section_send(job.pe[2], section, cell_give_entry, bytes, sizeof(bytes), 0),
+                 WH_OK);
+    UNTIL(seen.fired == 2);
+    check_sum(0, 3, 3);
+    kit_turns(50);
+    CHECK_EQ_INT(seen.errors, 0);  // the one that has ended was not called
+    CHECK_EQ_INT(wh_section_destroy(job.pe[2], section), WH_OK);
+    CHECK_EQ_INT(wh_section_send(job.pe[2], section, cell_give_entry, bytes, sizeof(bytes), 0),
+                 WH_OK);
+    UNTIL(seen.errors == 1);
+    CHECK(strstr(seen.error, "destroyed"));
+    seen.errors = 0;
+    finish();
+}
+
+// A member stays; an element that has moved is called, but does not contribute.
+TEST(members_that_move) {
+    wh_section section;
+    uint8_t bytes[WH_SECTION_SIZE];
+    begin(2, 1, 0);
+    UNTIL(seen.made == SIDE * SIDE);
+    wh_proxy away = wh_proxy_at(cells, 2, (int32_t[]){1, 1}),
+             stays = wh_proxy_at(cells, 2, (int32_t[]){0, 0});
+    CHECK_EQ_INT(wh_chare_send(job.pe[0], away, cell_go_entry, NULL, 0, WH_SEND_OPTS(.ref = 1)),
+                 WH_OK);
+    UNTIL(seen.fired == 1);
+    CHECK_EQ_INT(seen.ref, WH_OK);
+    (void)make_section(0, 0, &section);
+    wh_section_encode(&section, bytes);
+    CHECK_EQ_INT(wh_section_send(job.pe[0], section, cell_told_entry, "hello", 5, 1), WH_OK);
+    UNTIL(seen.total == SIDE);
+    CHECK_EQ_INT(wh_chare_send(job.pe[0], stays, cell_go_entry, NULL, 0, WH_SEND_OPTS(.ref = 1)),
+                 WH_OK);
+    UNTIL(seen.fired == 2);
+    CHECK_EQ_INT(seen.ref, WH_EBUSY);
+    CHECK_EQ_INT(wh_chare_send(job.pe[0], away, cell_cannot_entry, bytes, sizeof(bytes), NULL),
+                 WH_OK);
+    UNTIL(seen.fired == 3);
+    finish();
+}
+
+TEST(strangers_to_a_section) {
+    wh_section section;
+    uint8_t bytes[WH_SECTION_SIZE];
+    begin(2, 1, 0);
+    (void)make_section(0, 0, &section);
+    wh_section_encode(&section, bytes);
+    kit_turns(20);
+    CHECK_EQ_INT(wh_chare_send(job.pe[0], wh_proxy_at(cells, 2, (int32_t[]){0, 1}),
+                               cell_early_entry, bytes, sizeof(bytes), NULL),
+                 WH_OK);
+    UNTIL(seen.errors == 1);
+    CHECK(strstr(seen.error, "does not belong"));
+    seen.errors = 0;
+    finish();
+}
+
+TEST(arguments_that_are_none) {
+    int32_t index[2] = {0, 0};
+    wh_section section;
+    uint8_t bytes[WH_SECTION_SIZE + 1] = {0};
+    begin(2, 1, 0);
+    UNTIL(seen.made == SIDE * SIDE);
+    CHECK_EQ_INT(wh_section_create(job.pe[0], cells, 1, index, 1, &section), WH_EINVAL);
+    CHECK_EQ_INT(wh_section_create(job.pe[0], cells, 2, index, 0, &section), WH_EINVAL);
+    CHECK_EQ_INT(wh_section_create(job.pe[0], (wh_proxy){.collection = 0}, 2, index, 1, &section),
+                 WH_EINVAL);
+    CHECK_EQ_INT(wh_section_create(job.pe[0], cells, 2, index, 1, &section), WH_OK);
+    wh_section_encode(&section, bytes);
+    CHECK_EQ_INT(wh_section_decode(bytes, WH_SECTION_SIZE, &section), WH_OK);
+    CHECK_EQ_INT(wh_section_decode(bytes, WH_SECTION_SIZE + 1, &section), WH_EPROTOCOL);
+    bytes[12] = 1;
+    CHECK_EQ_INT(wh_section_decode(bytes, WH_SECTION_SIZE, &section), WH_EPROTOCOL);
+    section.pe = 2;
+    CHECK_EQ_INT(wh_section_send(job.pe[0], section, 0, NULL, 0, 0), WH_EINVAL);
+    finish();
+}
+
+TEST_MAIN()

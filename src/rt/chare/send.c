@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Proxies, and what is sent to them.
+#include "base/opts.h"
+#include "rt/chare/chares.h"
+
+enum {
+    INLINE_DEPTH_MAX = 64,  // inline calls within each other: beyond, they are messages
+    ARGS_ALIGN = 16,        // of all arguments
+};
+
+// ---- Proxies.
+
+wh_proxy wh_proxy_at(wh_proxy collection, int dims, const int32_t *index) {
+    wh_proxy proxy = {.collection = collection.collection};
+    if (dims < 0 || dims > WH_CHARE_DIMS_MAX)
+        return proxy;
+    proxy.dims = (uint8_t)dims;
+    for (int i = 0; i < dims; i++)
+        proxy.index[i] = index[i];
+    return proxy;
+}
+
+// ---- Sends.
+
+// check finds the collection of a proxy, as far as it is known here.
+static wh_status check(wh_pe *pe, const wh_proxy *proxy, whi_chares **c, whi_collection **in) {
+    if (!(*c = whi_chares_get(pe)))
+        return WH_ENOTFOUND;
+    bool single = proxy->collection == WHI_SINGLES_ID;
+    if ((!single && proxy->collection < (unsigned)pe->pes) || proxy->dims > WH_CHARE_DIMS_MAX ||
+        (single && (proxy->dims != 3 || proxy->index[0] < 0 || proxy->index[0] >= pe->pes)))
+        return WH_EINVAL;
+    if (!(*in = whi_collection_find(*c, proxy->collection)))
+        return WH_ENOMEM;
+    if ((*in)->ended)
+        return WH_ENOTFOUND;
+    return (*in)->known && proxy->dims && proxy->dims != (*in)->def.dims ? WH_EINVAL : WH_OK;
+}
+
+static wh_status check_opts(const wh_send_opts *opts, size_t size, const void *args, bool all) {
+    if (size && !args)
+        return WH_EINVAL;
+    if (!opts)
+        return WH_OK;
+    if (opts->done && !opts->count)
+        return WH_EINVAL;
+    return all && (opts->priority || opts->count) ? WH_ENOTSUP : WH_OK;
+}
+
+static wh_status send_to_all(whi_chares *c, const wh_proxy *proxy, unsigned entry, const void *args,
+                             size_t size, const wh_send_opts *opts) {
+    if (proxy->collection == WHI_SINGLES_ID)
+        return WH_EINVAL;
+    whi_head head = {.kind = WHI_HEAD_BROADCAST,
+                     .broadcast = {.collection = proxy->collection,
+                                   .what = WHI_BROADCAST_CALL,
+                                   .entry = (uint16_t)entry,
+                                   .ref = opts ? opts->ref : 0}};
+    return whi_broadcast(c, &head, args, size);
+}
+
+// run_inline runs an entry within its send, where that can be.
+static bool run_inline(whi_chares *c, const whi_collection *in, const whi_place_key *key,
+                       unsigned entry, const void *args, size_t size, const wh_send_opts *opts) {
+    if (in->cls && (entry >= in->cls->cls.entry_count ||
+                    !(in->cls->cls.entries[entry].flags & WH_ENTRY_INLINE)))
+        return false;
+    whi_element *element = c->depth < INLINE_DEPTH_MAX ? whi_places_find(c->places, key) : NULL;
+    if (!element || element->running || element->queued || entry >= element->cls->entry_count)
+        return false;
+    const wh_entry *e = &element->cls->entries[entry];
+    if (!(e->flags & WH_ENTRY_INLINE) || e->flags & (WH_ENTRY_THREADED | WH_ENTRY_WHEN))
+        return false;
+    wh_call call = {.struct_size = sizeof(call),
+                    .args = args,
+                    .size = size,
+                    .ref = opts ? opts->ref : 0,
+                    .source = c->pe->number};
+    whi_call *copy = NULL;
+    if (size && (uintptr_t)args % ARGS_ALIGN != 0) {
+        if (!(copy = whi_call_new(c, key, entry, size)))
+            return false;
+        call.args = memcpy(copy->msg->pub.data, args, size);
+    }
+    c->depth++;
+    whi_element_run(c, element, e->fn, &call);
+    c->depth--;
+    if (copy)
+        whi_call_free(c, copy);
+    return true;
+}
+
+wh_status wh_chare_send(wh_pe *pe, wh_proxy proxy, unsigned entry, const void *args, size_t size,
+                        const wh_send_opts *opts) {
+    WHI_OPTS(wh_send_opts, opts);
+    whi_chares *c;
+    whi_collection *in;
+    wh_status st = entry < WHI_ENTRY_MAX ? check(pe, &proxy, &c, &in) : WH_EINVAL;
+    if (st == WH_OK)
+        st = check_opts(opts, size, args, !proxy.dims);
+    if (st != WH_OK)
+        return st;
+    if (!proxy.dims)
+        return send_to_all(c, &proxy, entry, args, size, opts);
+    whi_place_key key = {.collection = proxy.collection, .dims = proxy.dims};
+    memcpy(key.index, proxy.index, proxy.dims * sizeof(key.index[0]));
+    bool buffers = opts && opts->count;
+    if (in->known && !buffers && run_inline(c, in, &key, entry, args, size, opts))
+        return WH_OK;
+    whi_call *call = NULL;
+    if (buffers)
+        st = whi_buffers_call(c, &key, entry, args, size, opts, &call);
+    else if (!(call = whi_call_new(c, &key, entry, size)))
+        st = WH_ENOMEM;
+    else if (size)
+        memcpy(call->msg->pub.data, args, size);
+    if (st != WH_OK)
+        return st;
+    if (opts) {
+        call->ref = opts->ref;
+        call->msg->pub.priority = opts->priority;
+    }
+    return whi_call_send(c, call);
+}
+
+wh_status wh_chare_destroy(wh_pe *pe, wh_proxy proxy) {
+    whi_chares *c;
+    whi_collection *in;
+    wh_status st = check(pe, &proxy, &c, &in);
+    if (st != WH_OK)
+        return st;
+    whi_head head = {.kind = WHI_HEAD_BROADCAST,
+                     .broadcast = {.collection = proxy.collection, .what = WHI_BROADCAST_DESTROY}};
+    if (!proxy.dims)
+        return proxy.collection == WHI_SINGLES_ID ? WH_EINVAL : whi_broadcast(c, &head, NULL, 0);
+    whi_place_key key;
+    st = whi_place_key_make(proxy.collection, proxy.index, proxy.dims, &key);
+    if (st != WH_OK)
+        return st;
+    whi_element *element = in->known ? whi_places_find(c->places, &key) : NULL;
+    if (element && (c->current == element || whi_when_is_here(element))) {
+        whi_element_destroy(c, element);  // it is one of its own entries that asks
+        return WH_OK;
+    }
+    whi_call *call = whi_call_new(c, &key, WHI_ENTRY_DESTROY, 0);
+    return call ? whi_call_send(c, call) : WH_ENOMEM;
+}
+
+wh_status wh_array_done(wh_pe *pe, wh_proxy array) {
+    whi_chares *c;
+    whi_collection *in;
+    wh_status st = check(pe, &array, &c, &in);
+    if (st != WH_OK)
+        return st;
+    whi_head head = {.kind = WHI_HEAD_BROADCAST,
+                     .broadcast = {.collection = array.collection, .what = WHI_BROADCAST_DONE}};
+    return array.collection == WHI_SINGLES_ID ? WH_EINVAL : whi_broadcast(c, &head, NULL, 0);
+}
