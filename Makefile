@@ -76,7 +76,7 @@ build-tests: build
 	@$(NINJA) -C build meson-test-prereq
 
 demo: build
-	@$(NINJA) -C build cli/plain-files
+	@$(NINJA) -C build cli/plain-files examples/jacobi3d
 	@./tools/demo $(ARGS)
 
 test: deps-test build-tests

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write the seeds of the fuzz targets comm_hello, comm_blob, comm_records and config_env.
+"""Write the seeds of the fuzz targets comm_hello, comm_blob, comm_records, config_env, lane_address,
+rt_channel, rt_chares, rt_coll, rt_control, rt_messages, rt_places, rt_reduce, run_frames, run_pmi, boot_answers.
 
     make_corpus.py [FOLDER]     (default: fuzz/corpus)
 
@@ -441,6 +442,12 @@ REDUCTIONS = {
 }
 
 SEEDS = {
+    "rt_channel": {"opening": bytes(range(32)) + struct.pack("<IIII", 1, 5, 64, 0),
+                   "window": bytes(32) + struct.pack("<IIII", 1, 5, 0, 0),
+                   "number": bytes(32) + struct.pack("<IIII", 1, 1 << 28, 1, 0),
+                   "credit": struct.pack("<BBBBIQ", 3, 1, 0, 0, 9, 64),
+                   "stop": struct.pack("<BBBBIQ", 3, 2, 1, 0, 9, 0),
+                   "gone": struct.pack("<BBBBIQ", 3, 4, 0, 0, 9, 1)},
     "rt_reduce": REDUCTIONS,
     "rt_chares": CHARES,
     "rt_coll": COLLECTIVES,

@@ -5,6 +5,7 @@
 #define WHERRY_WHERRY_H
 
 #include <wherry/am.h>
+#include <wherry/channel.h>
 #include <wherry/chare.h>
 #include <wherry/coll.h>
 #include <wherry/context.h>

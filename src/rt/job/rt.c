@@ -15,6 +15,7 @@
 #include "base/opts.h"
 #include "base/thread.h"
 #include "rt/boot/boot.h"
+#include "rt/channel/channels.h"
 #include "rt/pe/pe.h"
 
 enum { CONTACT_MAX = 4 + WH_ADDRESS_MAX, SECRET_BYTES = 32 };
@@ -203,6 +204,8 @@ static wh_status create_pes(wh_rt *rt) {
                             .failed = on_failed,
                             .contact = get_contact};
         wh_status st = whi_pe_create(&opts, &rt->pe[i]);
+        if (st == WH_OK)
+            whi_channels_attach(rt->pe[i]);
         if (st == WH_OK)
             st = put_contact(rt, rt->pe[i]);
         if (st != WH_OK)

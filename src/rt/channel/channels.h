@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The channels of a PE from inside: for the files of this folder, and for the floor that carries openings.
+//
+// An end is what one element has of a channel.  It chooses the number by which it wants to be sent to, and says so once, in its
+// opening; from then on both compute the tags of all messages alone.  What it has of the other end is that one's PE and number.
+//
+// An end lives until its user has closed it, both have finished, and all that was sent to it has been matched: so a number
+// is free again only when nothing that bears it can come any more.
+#ifndef WHI_RT_CHANNEL_CHANNELS_H
+#define WHI_RT_CHANNEL_CHANNELS_H
+
+#include <wherry/channel.h>
+
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/pool.h"
+#include "rt/channel/record.h"
+#include "rt/pe/pe.h"
+
+// How openings get from element to element.
+typedef struct whi_channel_carrier {
+    wh_status (*open)(void *arg, const whi_channel_name *to, const void *opening, size_t size);
+    // Where an element is expected to be, which is asked when a PE is lost.
+    int (*home)(void *arg, const whi_channel_name *element);
+    void *arg;
+} whi_channel_carrier;
+
+typedef struct whi_channels {
+    wh_pe *pe;
+    whi_channel_carrier carrier;
+    whi_hash ends;      // by number
+    whi_hash elements;  // by the hash of their names: whi_channel_element
+    whi_pool ops;
+    uint32_t next;  // number
+} whi_channels;
+
+// What an element has of channels to one other element.
+typedef struct whi_channel_pair {
+    whi_list link;  // of its element
+    whi_channel_name peer;
+    whi_list ends;      // all
+    whi_list unmet;     // ends whose other end has not opened, in order
+    whi_list openings;  // of the other element, that no end here has met, in order
+} whi_channel_pair;
+
+typedef struct whi_channel_element {
+    struct whi_channel_element *next;  // of the same hash
+    whi_channel_name name;
+    whi_list pairs;
+    bool busy;  // a loop is on its lists
+} whi_channel_element;
+
+struct wh_channel {
+    whi_channels *in;
+    whi_channel_element *element;
+    whi_channel_pair *pair;
+    whi_list link, unmet;  // of the pair
+    uint32_t number;
+    int peer;  // PE; negative: not met yet
+    uint32_t peer_number;
+    uint32_t window, peer_window;
+    uint64_t sent,
+        credited;  // messages to the other end, and those of them that it says it has matched
+    uint64_t matched, returned;  // messages from it, and those that it has been told of
+    uint64_t expected;           // with peer_finished: messages from it in all
+    whi_list waiting;            // sends that wait for the window, or for the other end
+    whi_list sends, receives;    // under way
+    whi_list early;              // receives that wait for the other end
+    bool used;                   // its user has the handle
+    bool closed;                 // nothing new is taken
+    bool destroyed;              // its element has ended
+    bool stopped;                // the other end takes no more
+    bool finished, peer_finished, gone, peer_gone;
+    bool lost;  // the other end's PE, or there is no other end
+    whi_channel_note early_stop,
+        early_finish;  // notes that have overtaken the opening; `what` is 0: none
+    int early_source;
+    wh_status why;  // of what fails because the other end has ended
+};
+
+// One send or receive.
+typedef struct whi_channel_op {
+    whi_list link;
+    wh_channel *channel;
+    bool receive, drain;
+    wh_status why;  // a cancel that the user has not asked for
+    void *buf;
+    size_t size;
+    wh_op_opts opts;  // of the engine's
+    wh_done_fn done;  // the user's, where there is no request of ours
+    void *arg;
+    wh_request *ours;   // the user's; NULL: done and arg instead
+    wh_request *inner;  // the engine's, once it is posted
+} whi_channel_op;
+
+WH_CHECK wh_status whi_channels_create(wh_pe *pe, const whi_channel_carrier *carrier,
+                                       whi_channels **channels);
+
+// whi_channels_lost ends all with a PE.
+void whi_channels_lost(whi_channels *channels, int lost);
+void whi_channels_destroy(whi_channels *channels);  // behind the PE's worker
+
+// whi_channels_attach has a PE's elements able to open channels.
+void whi_channels_attach(wh_pe *pe);
+
+// ---- pairs.c: which end meets which.
+
+// whi_channels_open makes an end; the k-th of one element to another meets the k-th of that one to it.
+WH_CHECK wh_status whi_channels_open(whi_channels *channels, const whi_channel_name *self,
+                                     const whi_channel_name *peer, uint32_t window,
+                                     wh_channel **channel);
+
+// whi_channels_arrive takes an opening for an element; `alive`: which is here, and will be.  WH_EPROTOCOL: it is none.
+WH_CHECK wh_status whi_channels_arrive(whi_channels *channels, const whi_channel_name *self,
+                                       bool alive, const void *opening, size_t size);
+
+// whi_channels_has says whether an element has ends, or others have opened one to it.
+bool whi_channels_has(const whi_channels *channels, const whi_channel_name *self);
+
+// whi_channels_element_ends closes all that an element has; with `over` nobody has a handle any more.
+void whi_channels_element_ends(whi_channels *channels, const whi_channel_name *self, bool over);
+void whi_channels_free_elements(whi_channels *channels);
+void whi_channel_pair_leave(wh_channel *channel);  // an end is freed
+
+// ---- end.c: the life of an end.
+
+WH_CHECK wh_status whi_channel_create(whi_channels *channels, uint32_t window,
+                                      wh_channel **channel);
+// whi_channel_meet tells an end of the other one.  It may be its end.
+void whi_channel_meet(wh_channel *channel, const whi_channel_opening *peer);
+void whi_channel_close(wh_channel *channel, bool destroyed);
+// whi_channel_lose ends what needs the other end, which is not there any more.
+void whi_channel_lose(wh_channel *channel);
+// whi_channel_settle does what has become due, which may be the end's end.
+void whi_channel_settle(wh_channel *channel);
+void whi_channel_tell(whi_channels *channels, int pe, whi_channel_what what, uint32_t number,
+                      bool destroyed, uint64_t count);
+void whi_channel_free(wh_channel *channel);
+
+// ---- op.c: sends and receives.
+
+void whi_channel_pump(wh_channel *channel);           // posts what may go
+void whi_channel_fail(whi_list *ops, wh_status why);  // ends what has not been posted
+void whi_channel_cancel(whi_list *ops, size_t keep,
+                        wh_status why);                       // all under way but the first ones
+void whi_channel_drain(wh_channel *channel, uint64_t count);  // receives messages to nowhere
+
+#endif

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Sends and receives of a channel: what waits, what is under way, and what it counts for.
+//
+// What can be posted at once and has no handle costs nothing but the engine's operation; everything else has a request of ours,
+// whose callback runs in progress whoever completes it.
+#include <wherry/layer.h>
+#include <wherry/type.h>
+
+#include "base/alloc.h"
+#include "base/opts.h"
+#include "rt/channel/channels.h"
+
+// ---- Ends of operations.
+
+static const char *sentence_of(wh_status why) {
+    return why == WH_ECLOSED ? "the channel is closed"
+           : why == WH_EPEER
+               ? "the other end of the channel is gone: its element was destroyed or never made, "
+                 "or its processing element is lost"
+               : NULL;
+}
+
+static void free_op(whi_channel_op *op) {
+    wh_type_release((wh_type *)(uintptr_t)op->opts.type);
+    whi_pool_put(&op->channel->in->ops, op);
+}
+
+// complete ends an operation.  One without a request of ours has its user's callback called by on_done.
+static void complete(whi_channel_op *op, wh_status status, size_t size) {
+    const char *sentence =
+        op->inner && status < 0 && !op->why ? wh_request_error(op->inner) : sentence_of(status);
+    whi_list_remove(&op->link);
+    // It fails only when the worker has ended it.
+    if (op->ours && wh_request_complete(op->ours, &(wh_result){.status = status, .size = size},
+                                        sentence) != WH_OK)
+        op->ours = NULL;
+    wh_request_free(op->inner);
+    free_op(op);
+}
+
+// unmatched: a message that was taken back, or a receive that has not got one.
+static bool unmatched(wh_status st) {
+    return st == WH_ECANCELLED || st == WH_ETIMEDOUT || st == WH_ECLOSED;
+}
+
+static void count_received(wh_channel *ch) {
+    ch->matched++;
+    if (ch->matched - ch->returned < (ch->window + 1) / 2 || ch->peer_finished || ch->lost)
+        return;
+    ch->returned = ch->matched;
+    whi_channel_tell(ch->in, ch->peer, WHI_CHANNEL_CREDIT, ch->peer_number, false, ch->matched);
+}
+
+static void on_done(wh_request *req, const wh_result *result, void *arg) {
+    (void)req;
+    whi_channel_op *op = arg;
+    wh_channel *ch = op->channel;
+    wh_done_fn done = op->ours ? NULL : op->done;
+    void *done_arg = op->arg;
+    wh_result ended = {.status = result->status, .size = result->size};
+    bool none = unmatched(result->status);
+    if (op->receive && !none)
+        count_received(ch);
+    else if (!op->receive && none)
+        ch->sent--;
+    if (none && op->why)
+        ended.status = op->why;
+    complete(op, ended.status, ended.size);
+    whi_channel_pump(ch);
+    whi_channel_settle(ch);
+    if (done)  // last: it may close the channel
+        done(NULL, &ended, done_arg);
+}
+
+void whi_channel_fail(whi_list *ops, wh_status why) {
+    whi_list *node;
+    while ((node = whi_list_first(ops)))
+        complete(whi_container_of(node, whi_channel_op, link), why, 0);
+}
+
+void whi_channel_cancel(whi_list *ops, size_t keep, wh_status why) {
+    whi_list_foreach(node, ops) {
+        whi_channel_op *op = whi_container_of(node, whi_channel_op, link);
+        if (keep) {
+            keep--;
+        } else if (!op->why) {
+            op->why = why;
+            wh_request_cancel(op->inner);
+        }
+    }
+}
+
+static void on_cancel(wh_request *req, wh_status why, void *state) {
+    (void)req;
+    whi_channel_op *op = state;
+    wh_channel *ch = op->channel;
+    if (op->inner) {
+        if (!op->why)
+            op->why = why;
+        wh_request_cancel(op->inner);
+        return;
+    }
+    complete(op, why, 0);
+    whi_channel_settle(ch);
+}
+
+// ---- Beginnings.
+
+// post hands an operation to the engine.
+static wh_status post(whi_channel_op *op, wh_result *result) {
+    wh_channel *ch = op->channel;
+    int source = op->receive ? ch->peer : ch->in->pe->number;
+    uint32_t number = op->receive ? ch->number : ch->peer_number;
+    uint64_t tag = WH_PE_TAG(WH_PE_TAG_CHANNEL, source, number);
+    op->opts.done = on_done;
+    op->opts.arg = op;
+    op->opts.result = result;
+    wh_status st = op->receive ? wh_pe_recv_buffer(ch->in->pe, ch->peer, op->buf, op->size, tag,
+                                                   &op->opts, &op->inner)
+                               : wh_pe_send_buffer(ch->in->pe, ch->peer, op->buf, op->size, tag,
+                                                   &op->opts, &op->inner);
+    if (st < 0)
+        return st;
+    if (!op->receive)
+        ch->sent++;
+    if (st == WH_PENDING)
+        whi_list_push_back(op->receive ? &ch->receives : &ch->sends, &op->link);
+    else if (op->receive)
+        count_received(ch);
+    return st;
+}
+
+static void post_waiting(whi_list *waiting) {
+    whi_list *node = whi_list_pop_front(waiting);
+    whi_channel_op *op = whi_container_of(node, whi_channel_op, link);
+    wh_result result = {.status = WH_OK};
+    wh_status st = post(op, &result);
+    if (st != WH_PENDING)
+        complete(op, st, st == WH_OK ? result.size : 0);
+}
+
+static bool may_send(const wh_channel *ch) {
+    return ch->peer >= 0 && ch->sent - ch->credited < ch->peer_window;
+}
+
+void whi_channel_pump(wh_channel *ch) {
+    while (ch->peer >= 0 && !whi_list_empty(&ch->early))
+        post_waiting(&ch->early);
+    while (may_send(ch) && !whi_list_empty(&ch->waiting))
+        post_waiting(&ch->waiting);
+}
+
+static whi_channel_op *new_op(wh_channel *ch, const wh_op_opts *opts) {
+    whi_channel_op *op = whi_pool_get(&ch->in->ops);
+    if (!op)
+        return NULL;
+    *op = (whi_channel_op){.channel = ch};
+    op->opts = opts ? *opts : (wh_op_opts){.size = sizeof(wh_op_opts)};
+    op->opts.timeout_ms = -1;
+    op->done = op->opts.done;
+    op->arg = op->opts.arg;
+    whi_list_init(&op->link);
+    (void)wh_type_retain((wh_type *)(uintptr_t)op->opts.type);
+    return op;
+}
+
+static wh_status start(whi_channel_op *op, bool now, const wh_op_opts *opts, wh_request **req) {
+    wh_channel *ch = op->channel;
+    bool timed = opts && opts->timeout_ms > 0;
+    wh_status st = WH_OK;
+    if (req || timed || !now)
+        st = wh_request_create(
+            ch->in->pe->worker,
+            WH_LAYER_OPS(.text = op->receive ? "receive of a channel" : "send of a channel",
+                         .cancel = on_cancel),
+            op, opts, req != NULL, &op->ours);
+    wh_result result = {.status = WH_OK};
+    if (st == WH_OK && now)
+        st = post(op, &result);
+    else if (st == WH_OK) {
+        whi_list_push_back(op->receive ? &ch->early : &ch->waiting, &op->link);
+        st = WH_PENDING;
+    }
+    if (st == WH_PENDING) {
+        if (req)
+            *req = op->ours;
+        return st;
+    }
+    if (op->ours)
+        wh_request_discard(op->ours);
+    free_op(op);
+    if (st != WH_OK)
+        return st;
+    if (req)
+        *req = NULL;
+    if (opts && opts->result)
+        *opts->result = (wh_result){.size = result.size};
+    return WH_OK;
+}
+
+wh_status wh_channel_send(wh_channel *ch, const void *buf, size_t size, const wh_op_opts *opts,
+                          wh_request **req) {
+    WHI_OPTS(wh_op_opts, opts);
+    if (ch->closed || ch->stopped)
+        return ch->closed ? WH_ECLOSED : ch->why;
+    if (opts && opts->flags & WH_OP_SYNC)
+        return WH_ENOTSUP;
+    whi_channel_op *op = new_op(ch, opts);
+    if (!op)
+        return WH_ENOMEM;
+    op->buf = (void *)(uintptr_t)buf;
+    op->size = size;
+    return start(op, may_send(ch) && whi_list_empty(&ch->waiting), opts, req);
+}
+
+static size_t length(const whi_list *ops) {
+    size_t count = 0;
+    for (const whi_list *node = ops->next; node != ops; node = node->next)
+        count++;
+    return count;
+}
+
+wh_status wh_channel_recv(wh_channel *ch, void *buf, size_t size, const wh_op_opts *opts,
+                          wh_request **req) {
+    WHI_OPTS(wh_op_opts, opts);
+    if (ch->closed || ch->lost)
+        return ch->closed ? WH_ECLOSED : ch->why;
+    if (ch->peer_finished && ch->matched + length(&ch->receives) >= ch->expected)
+        return ch->why;
+    if (opts && opts->flags & WH_OP_SYNC)
+        return WH_ENOTSUP;
+    whi_channel_op *op = new_op(ch, opts);
+    if (!op)
+        return WH_ENOMEM;
+    op->receive = true;
+    op->buf = buf;
+    op->size = size;
+    return start(op, ch->peer >= 0 && whi_list_empty(&ch->early), opts, req);
+}
+
+// ---- What nobody wants.
+
+// A receive without memory takes a message, whatever its size.
+void whi_channel_drain(wh_channel *ch, uint64_t count) {
+    while (count--) {
+        whi_channel_op *op = new_op(ch, NULL);
+        wh_result result;
+        wh_status st = WH_ENOMEM;
+        if (op) {
+            op->receive = op->drain = true;
+            st = post(op, &result);
+        }
+        if (st == WH_PENDING)
+            continue;
+        if (op)
+            free_op(op);
+        if (st == WH_ENOMEM)
+            whi_pe_fail(ch->in->pe, "there is no memory to end a channel");
+        if (st < 0 && st != WH_ETRUNCATED)
+            return;
+    }
+}
