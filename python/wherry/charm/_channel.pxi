@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Channels between two chares, of Python values.
+#
+# A value is one message of the C channel: the length of its bytes, and as many of these as fit; what does not is a second
+# message. One receive is posted at a time, ahead of whoever asks; values that nobody has asked for are bounded, and what
+# comes behind them stays with its sender, as the C channel's window says.
+
+cdef enum:
+    FIRST_MAX = 4096   # bytes of the first message
+    AHEAD_MAX = 16     # values that have come before they were asked for
+
+cdef const char *CAME = "wherry.charm.came"
+
+
+cdef struct sending:
+    wh_status *outcome   # of the first send that failed, if it is still wanted
+    sending *next
+    sending *previous
+    char data[1]
+
+
+cdef void unlink(sending *one) noexcept nogil:
+    one.previous.next = one.next
+    one.next.previous = one.previous
+
+
+cdef void on_sent(wh_request *req, const wh_result *result, void *arg) noexcept nogil:
+    cdef sending *one = <sending *>arg
+    if one.outcome != NULL and one.outcome[0] == WH_OK:
+        one.outcome[0] = result.status
+    unlink(one)
+    free(one)
+
+
+@cython.no_gc_clear
+cdef class Channel:
+    """One end of a stream of values between two chares: both make one with the other as `remote`.
+
+    chare: this object: ``Channel(self, remote=self.thisProxy[1])``.
+
+    The k-th channel that one makes to the other belongs to the k-th of that one. Values come in the
+    order in which they were sent.
+    """
+
+    cdef wh_channel *c
+    cdef Element element
+    cdef uint64_t number
+    cdef char first[FIRST_MAX]
+    cdef char *rest
+    cdef uint64_t total
+    cdef bint posted
+    cdef object inbox, waiters, error
+    cdef wh_status outcome
+    cdef sending unsent   # a ring of what is under way
+    cdef object __weakref__
+
+    def __cinit__(self, chare, remote):
+        cdef Proxy proxy
+        self.unsent.next = self.unsent.previous = &self.unsent
+        self.inbox, self.waiters = deque(), deque()
+        self.element = getattr(chare, "_element", None)
+        if self.element is None or self.element.c == NULL:
+            raise TypeError("Channel: the first argument is the chare itself: Channel(self, remote)")
+        if not isinstance(remote, Proxy) or (<Proxy>remote).c.dims == 0:
+            raise TypeError(f"Channel: remote is {remote!r:.80}: a proxy of one chare is needed, such as self.thisProxy[1]")
+        proxy = <Proxy>remote
+        running()
+        must(wh_channel_open(self.element.c, proxy.c, NULL, &self.c), "Channel")
+        here.next_channel += 1
+        self.number = here.next_channel
+        here.channels[self.number] = self
+        self.element.channels.append(self)
+        self.post()
+        here.touch()
+
+    def __dealloc__(self):
+        cdef sending *one = self.unsent.next
+        while one != &self.unsent:
+            one.outcome = NULL
+            one = one.next
+        # The others stay in a ring without its head.
+        unlink(&self.unsent)
+        free(self.rest)
+
+    cdef int post(self) except -1:
+        """Posts the next receive, unless enough has come."""
+        cdef wh_callback callback
+        if self.posted or self.c == NULL or self.error is not None or len(self.inbox) >= AHEAD_MAX:
+            return 0
+        memset(&callback, 0, sizeof(callback))
+        callback.kind = WH_CALLBACK_FUNCTION
+        callback.function = wh_function_id(CAME)
+        callback.pe = here.number
+        callback.ref = self.number
+        self.posted = True
+        cdef void *to = self.first
+        cdef size_t size = FIRST_MAX
+        if self.rest != NULL:
+            to = self.rest + FIRST_MAX - 8
+            size = self.total - (FIRST_MAX - 8)
+        cdef wh_status status = wh_channel_recv_then(self.c, to, size, NULL, &callback)
+        if status != WH_OK:
+            self.posted = False
+            self.end(failure_of(status, "Channel.recv"))
+        return 0
+
+    cdef int came(self, const wh_result *result) except -1:
+        cdef reader source
+        cdef uint64_t total
+        self.posted = False
+        if result.status != WH_OK:
+            return self.end(failure_of(result.status, "Channel.recv"))
+        if self.rest == NULL:
+            if result.size < 8:
+                raise bad_message("a channel's value has no length")
+            memcpy(&total, self.first, 8)
+            source.at = self.first + 8
+            source.end = self.first + result.size
+            if total > FIRST_MAX - 8:
+                if result.size != FIRST_MAX:
+                    raise bad_message("a channel's value is too short")
+                self.total = total
+                self.rest = <char *>malloc(total)
+                if self.rest == NULL:
+                    raise MemoryError(f"a channel's value has {total} bytes")
+                memcpy(self.rest, self.first + 8, FIRST_MAX - 8)
+                return self.post()
+            if total != result.size - 8:
+                raise bad_message("a channel's value has another length")
+        else:
+            source.at = self.rest
+            source.end = self.rest + self.total
+            if result.size != self.total - (FIRST_MAX - 8):
+                raise bad_message("a channel's value has another length")
+        try:
+            values = take_values(&source)
+        finally:
+            free(self.rest)
+            self.rest = NULL
+        value = values[0] if len(values) == 1 else values
+        while self.waiters:
+            future = <Future>self.waiters.popleft()
+            if not (<Future>future).is_done:
+                self.post()
+                return (<Future>future).take(None, value)
+        self.inbox.append(value)
+        return self.post()
+
+    cdef int end(self, object error) except -1:
+        """No more will come."""
+        if self.error is None:
+            self.error = error
+        if here is not None and not self.posted:  # else its memory is the receive's still
+            here.channels.pop(self.number, None)
+        while self.waiters:
+            (<Future>self.waiters.popleft()).fail(self.error)
+        return 0
+
+    def send(self, *values):
+        """Sends values, which are copied; returns at once.
+
+        Raises what an earlier send has failed with: ClosedError or PeerError, when the other end has gone.
+        """
+        cdef writer to
+        cdef uint64_t size
+        running()
+        if self.c == NULL:
+            raise ClosedError("Channel.send: the channel was closed, or its chare has ended")
+        if self.outcome != WH_OK:
+            raise failure_of(self.outcome, "Channel.send")
+        writer_init(&to)
+        try:
+            put_u64(&to, 0)
+            put_values(&to, values)
+            size = to.size - 8
+            memcpy(to.data, &size, 8)
+            self.send_part(to.data, min(to.size, <size_t>FIRST_MAX))
+            if to.size > FIRST_MAX:
+                self.send_part(to.data + FIRST_MAX, to.size - FIRST_MAX)
+        finally:
+            writer_fini(&to)
+        here.touch()
+
+    cdef int send_part(self, const char *data, size_t size) except -1:
+        cdef wh_op_opts opts
+        cdef sending *one = <sending *>malloc(sizeof(sending) + size)
+        cdef wh_status status
+        if one == NULL:
+            raise MemoryError(f"a channel's value has {size} bytes")
+        memcpy(one.data, data, size)
+        one.outcome = &self.outcome
+        one.previous = &self.unsent
+        one.next = self.unsent.next
+        one.next.previous = one
+        self.unsent.next = one
+        memset(&opts, 0, sizeof(opts))
+        opts.size = sizeof(opts)
+        opts.mem = WH_MEM_HOST
+        opts.done = on_sent
+        opts.arg = one
+        status = wh_channel_send(self.c, one.data, size, &opts, NULL)
+        if status == WH_PENDING:
+            return 0
+        unlink(one)
+        free(one)
+        if status != WH_OK:
+            raise failure_of(status, "Channel.send")
+        return 0
+
+    def recv(self):
+        """``await`` it: the next value, of several that were sent as one their tuple.
+
+        Raises ClosedError when the other end was closed and all was received, PeerError when the other
+        chare has ended or never was.
+        """
+        cdef Future future = Future()
+        if self.inbox:
+            value = self.inbox.popleft()
+            self.post()
+            future.take(None, value)
+        elif self.error is not None:
+            future.fail(self.error)
+        elif self.c == NULL:
+            future.fail(ClosedError("Channel.recv: the channel was closed, or its chare has ended"))
+        else:
+            self.waiters.append(future)
+            self.post()
+        here.touch()
+        return future
+
+    def close(self):
+        """Ends this end: what was sent before still arrives, then the other end gets ClosedError."""
+        if self.c == NULL:
+            return
+        running()
+        wh_channel_close(self.c)
+        self.c = NULL
+        self.element.channels.remove(self)
+        self.end(ClosedError("Channel.recv: the channel was closed here"))
+        here.touch()
+
+    def __repr__(self):
+        return f"<Channel of {self.element.name}{'' if self.c != NULL else ', closed'}>"
+
+
+cdef object failure_of(wh_status status, str op):
+    return CLASS_OF[<int>status](f"{op}: {wh_status_text(status).decode()}")
+
+
+cdef void on_came(wh_pe *pe, const wh_call *call, void *arg) noexcept with gil:
+    if here is None:
+        return
+    try:
+        found = here.channels.get(call.ref)
+        if found is not None and call.size == sizeof(wh_result):
+            (<Channel>found).came(<const wh_result *>call.args)
+    except BaseException as error:
+        here.fatal("a channel", error)
+    here.end_callback()

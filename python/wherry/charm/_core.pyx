@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# cython: language_level=3, embedsignature=True, binding=True, auto_pickle=False
+#
+# The native half of wherry.charm: the PE of this process, and what goes to and from chares.  What can be said in Python is
+# in the modules beside it.  docs/design/charm-python.md says why it is as it is.
+cimport cython
+from cpython.buffer cimport (
+    PyBUF_C_CONTIGUOUS, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer)
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.exc cimport PyErr_CheckSignals, PyErr_Clear
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.errno cimport EINTR, errno
+from libc.stdint cimport UINT64_MAX, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memset
+
+from wherry.charm._rt cimport *
+
+import sys as sys_module
+from asyncio import CancelledError, InvalidStateError, current_task
+from asyncio.tasks import _enter_task as enter_task, _leave_task as leave_task
+from collections import deque
+from contextvars import copy_context
+from pickle import dumps, loads
+from struct import error as StructError, pack as struct_pack, unpack as struct_unpack
+from sys import modules
+from traceback import format_exception, format_exception_only, print_exception
+
+import wherry  # the engine, with its check of versions
+from wherry.charm._device import to_device, to_host
+from wherry.charm._names import class_name, find_class
+from wherry.charm._reducer import reducer_of
+from wherry.errors import CLASS_OF, ClosedError
+
+
+cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
+    # Without an exception's propagation: what they raise is looked at where they are called.
+    const char *utf8_of "PyUnicode_AsUTF8AndSize"(object text, Py_ssize_t *size)
+    int get_buffer "PyObject_GetBuffer"(object obj, Py_buffer *view, int flags)
+    long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
+    unsigned long PyThread_get_thread_ident()
+    int PyContext_Enter(object context) except -1
+    int PyContext_Exit(object context) except -1
+
+cdef extern from *:
+    """
+    #if PY_VERSION_HEX < 0x030d0000
+    #define Py_IsFinalizing _Py_IsFinalizing
+    #endif
+    """
+    bint Py_IsFinalizing()
+
+cdef extern from "<poll.h>" nogil:
+    struct pollfd:
+        int fd
+        short events
+        short revents
+    enum:
+        POLLIN
+    int poll(pollfd *fds, unsigned long count, int timeout_ms)
+
+cdef extern from "<time.h>" nogil:
+    ctypedef long time_t
+    struct timespec:
+        time_t tv_sec
+        long tv_nsec
+    enum:
+        CLOCK_MONOTONIC
+    int clock_gettime(int clock, timespec *now)
+
+
+cdef inline uint64_t clock_ns() noexcept nogil:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return <uint64_t>now.tv_sec * 1000000000 + <uint64_t>now.tv_nsec
+
+
+cdef int must(wh_status status, str op) except -1:
+    """Raises what a call has failed with."""
+    if status != WH_OK:
+        raise CLASS_OF[<int>status](f"{op}: {wh_status_text(status).decode()}")
+    return 0
+
+
+cdef int heard(wh_status status, str op) except -1:
+    """The same for what says why in the log, which the exception says then (wh_log_hold_errors is on)."""
+    said = b"" if status == WH_OK else wh_log_take_error()
+    wh_log_hold_errors(False)
+    if status != WH_OK:
+        raise CLASS_OF[<int>status](said.decode("utf-8", "replace") or f"{op}: {wh_status_text(status).decode()}")
+    return 0
+
+
+cdef Runtime here = None  # the PE of this process, from charm.start on to the end
+
+
+cdef Runtime running():
+    if here is None:
+        raise RuntimeError("no program is running here: charm.start(main) starts it")
+    here.must_be_ours()
+    return here
+
+
+include "_bytes.pxi"
+include "_values.pxi"
+include "_future.pxi"
+include "_task.pxi"
+include "_element.pxi"
+include "_proxy.pxi"
+include "_reduce.pxi"
+include "_channel.pxi"
+include "_callbacks.pxi"
+include "_pe.pxi"

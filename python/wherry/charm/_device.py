@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays on devices as arguments: their bytes, and what they are; the receiver gets an array on its own device.
+
+They pass through the host's memory.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any, Dict, Tuple
+
+import wherry
+
+
+class DeviceArray:
+    """An array that has come, in memory of a device: ``cupy.asarray(it)`` makes one of cupy's of it, without a copy."""
+
+    def __init__(self, memory: wherry.DeviceMemory, typestr: str, shape: Tuple[int, ...]) -> None:
+        self.memory, self.typestr, self.shape = memory, typestr, shape
+
+    @property
+    def __cuda_array_interface__(self) -> Dict[str, Any]:
+        return {**self.memory.__cuda_array_interface__, "typestr": self.typestr, "shape": self.shape}
+
+    def __repr__(self) -> str:
+        return f"<DeviceArray {self.typestr} {self.shape} in {self.memory.memory} memory>"
+
+
+def to_host(array: Any) -> Tuple[bytes, bytearray]:
+    """What an array is, and its bytes."""
+    told = array.__cuda_array_interface__
+    shape, typestr = tuple(map(int, told["shape"])), str(told["typestr"])
+    kind = array.memory.memory if isinstance(array, DeviceArray) else getattr(array, "memory", "cuda")
+    kind = kind if kind in ("cuda", "sim") else "cuda"
+    content = bytearray(math.prod(shape) * item_size(typestr))
+    wherry.copy_memory(content, array)
+    return f"{kind} {typestr} {' '.join(map(str, shape))}".encode(), content
+
+
+def to_device(told: bytes, content: bytes) -> DeviceArray:
+    """The array again."""
+    kind, typestr, *rest = told.decode("ascii", "replace").split(" ")
+    shape = tuple(int(n) for n in rest if n)
+    if math.prod(shape) * item_size(typestr) != len(content):
+        raise ValueError(f"an array on a device: {typestr} of shape {shape} does not have {len(content)} bytes")
+    memory = wherry.DeviceMemory(len(content), kind)  # type: ignore[arg-type]  # it checks
+    if content:
+        wherry.copy_memory(memory, content)
+    return DeviceArray(memory, typestr, shape)
+
+
+def item_size(typestr: str) -> int:
+    if not typestr[2:].isdigit():
+        raise ValueError(f"an array on a device has elements of type {typestr!r}: one such as '<f8' is needed")
+    return int(typestr[2:])

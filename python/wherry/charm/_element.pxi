@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Elements: Python objects behind chares of one C class.  A message names the method by its number in the table of its class
+# (_chare.py), then come the arguments; messages whose condition (`when`) does not hold yet wait here.
+#
+# An element's message:      u16 method, u8 CALL_*, u8 0 [, i32 PE, u32 future] , values, count of keywords and their names
+# That which makes one:      values: kind of collection, class, sum over its table, number of elements, arguments
+
+cdef enum:
+    CALL_ANSWER = 1   # somebody awaits the end
+    CALL_VALUE = 2    # and the result
+    CALL_ALL = 4      # it goes to all elements: answers carry the index
+    CALL_KEYWORDS = 8
+
+cdef enum:
+    WAITS, HOLDS, FAILED  # of a condition
+
+
+cdef class Method:
+    """A method of a chare that messages can call."""
+
+    cdef object fn, condition
+    cdef str name
+    cdef bint is_async
+
+    def __init__(self, fn, str name, condition, bint is_async):
+        self.fn, self.name, self.condition, self.is_async = fn, name, condition, is_async
+
+
+cdef class Kept:
+    """A call that waits for its condition, or for the readonlies."""
+
+    cdef Method method
+    cdef tuple args
+    cdef dict keywords
+    cdef reply to
+
+
+cdef class Element:
+    cdef wh_chare *c           # NULL: it has ended
+    cdef object chare
+    cdef list methods
+    cdef list kept
+    cdef list channels
+    cdef bint looking, waits   # for the readonlies
+    cdef int running           # entries and coroutines of it that have not returned
+    cdef int to                # PE that it is to move to; negative: none
+    cdef bytes packed          # while it leaves
+    cdef str name
+    cdef object index
+    cdef tuple make            # class and arguments, until it has been made
+
+    cdef int take(self, Method method, tuple args, dict keywords, const reply *to) except -1:
+        cdef Kept kept
+        cdef int state = WAITS
+        if not self.waits:
+            state = HOLDS if method.condition is None else self.holds(method, args, keywords, to)
+        if state == HOLDS:
+            return self.run(method, args, keywords, to)
+        if state == FAILED:
+            return 0
+        kept = Kept.__new__(Kept)
+        kept.method, kept.args, kept.keywords, kept.to = method, args, keywords, to[0]
+        self.kept.append(kept)
+        return 0
+
+    cdef int holds(self, Method method, tuple args, dict keywords, const reply *to) except -1:
+        """Whether a call need not wait: HOLDS, WAITS, or FAILED, of which has been told."""
+        try:
+            if keywords:
+                return HOLDS if method.condition(self.chare, *args, **keywords) else WAITS
+            return HOLDS if method.condition(self.chare, *args) else WAITS
+        except Exception as error:
+            raised = error
+        here.failed(to, self, f"{self.name}.{method.name}: its condition", raised)
+        return FAILED
+
+    cdef int run(self, Method method, tuple args, dict keywords, const reply *to) except -1:
+        cdef Runtime home = here
+        home.depth += 1
+        self.running += 1
+        try:
+            if keywords:
+                result = method.fn(self.chare, *args, **keywords)
+            else:
+                result = method.fn(self.chare, *args)
+        except BaseException as error:
+            home.depth -= 1
+            home.failed(to, self, f"{self.name}.{method.name}", error)
+        else:
+            home.depth -= 1
+            if method.is_async:
+                start_task(result, self, f"{self.name}.{method.name}", to)
+            elif to.pe >= 0:
+                home.succeed(to, self, result)
+        self.running -= 1
+        self.look_again()  # behind an entry
+        return self.leave_if_due()
+
+    cdef int look_again(self) except -1:
+        """Runs calls whose condition has become true, in the order in which they have come."""
+        cdef Kept kept
+        cdef size_t i = 0
+        cdef int state
+        if self.looking or self.waits or not self.kept:
+            return 0
+        self.looking = True
+        try:
+            while i < <size_t>len(self.kept):
+                kept = <Kept>self.kept[i]
+                state = HOLDS
+                if kept.method.condition is not None:
+                    state = self.holds(kept.method, kept.args, kept.keywords, &kept.to)
+                if state == WAITS:
+                    i += 1
+                    continue
+                del self.kept[i]
+                if state == HOLDS:
+                    self.run(kept.method, kept.args, kept.keywords, &kept.to)
+                    i = 0  # it may have changed what the others wait for
+        finally:
+            self.looking = False
+        return 0
+
+    cdef void refuse_kept(self):
+        """It has ended: who awaits what still waits here gets an error."""
+        cdef Kept kept
+        while self.kept:
+            kept = <Kept>self.kept.pop(0)
+            try:
+                if kept.to.pe >= 0:
+                    here.failed(&kept.to, self, self.name, RuntimeError(
+                        f"{self.name} has ended before {kept.method.name} could run"))
+            except BaseException as error:
+                here.fatal(self.name, error)
+
+    cdef int construct(self) except -1:
+        """Makes the object, and runs what has come for it."""
+        self.waits = False
+        if self.make is not None:
+            cls, args = self.make
+            self.make = None
+            self.chare.__init__(*args)
+        return self.look_again()
+
+    cdef int leave_if_due(self) except -1:
+        """Moves it, as soon as no coroutine of it is suspended."""
+        cdef int to = self.to
+        if to < 0 or self.running or self.looking or self.c == NULL or self.chare.__dict__.get("_results"):
+            return 0
+        self.to = -1
+        must(wh_chare_move(self.c, to), "migrate")
+        return 0
+
+
+cdef Element element_of(wh_chare *chare):
+    cdef void **state = <void **>chare.state
+    return <Element>state[0] if state[0] != NULL else None
+
+
+cdef object index_of(const wh_proxy *proxy):
+    if proxy.dims == 1:
+        return proxy.index[0]
+    return tuple([proxy.index[i] for i in range(proxy.dims)])
+
+
+cdef int make_element(wh_chare *chare, const wh_call *call) except -1:
+    cdef reader source
+    cdef Element element
+    cdef Runtime home = here
+    source.at = <const char *>call.args
+    source.end = source.at + call.size
+    values = take_values(&source)
+    if len(values) < 4:
+        raise bad_message("it makes a chare of no class")
+    kind, name, sum, count = values[:4]
+    element = new_element(chare, kind, name, sum, count)
+    element.make = (type(element.chare), values[4:])
+    if not home.has_readonlies:
+        home.unmade.append(element)
+        return 0
+    return home.construct(element)
+
+
+cdef Element new_element(wh_chare *chare, object kind, object name, object sum, object count):
+    cdef Element element
+    cdef Proxy collection
+    cls = find_class(name)
+    if sum != cls._methods_sum:
+        raise TypeError(f"class {name} has other methods on the PE that makes it than here: all processes must run the same "
+                        "program")
+    element = Element.__new__(Element)
+    element.name, element.methods, element.kept = cls.__name__, cls._methods, []
+    element.channels = []
+    element.chare = object.__new__(cls)
+    element.index = 0 if kind == "chare" else index_of(&chare.proxy)
+    element.c = chare
+    element.chare._element = element
+    element.chare.thisIndex = element.index
+    collection = (<Proxy>cls._proxy_class.__new__(cls._proxy_class))
+    collection.kind, collection.count = kind, count
+    if kind == "chare":
+        collection.c = chare.proxy
+    else:
+        collection.c = wh_proxy_at(chare.proxy, 0, NULL)
+    collection.dims = chare.proxy.dims
+    element.chare.thisProxy = collection
+    element.waits, element.to = True, -1
+    Py_INCREF(element)
+    (<void **>chare.state)[0] = <void *>element
+    return element
+
+
+# ---- Moves: the class, the object's state, and the calls that wait for a condition.
+
+OWN = ("thisIndex", "thisProxy", "_element", "_results")
+
+
+cdef object state_of(object chare):
+    own = getattr(type(chare), "__getstate__", None)
+    if own is not None and own is not getattr(object, "__getstate__", None):
+        return chare.__getstate__()
+    return {name: value for name, value in chare.__dict__.items() if name not in OWN}
+
+
+cdef int set_state(object chare, object state) except -1:
+    if hasattr(type(chare), "__setstate__"):
+        chare.__setstate__(state)
+    else:
+        chare.__dict__.update(state)
+    return 0
+
+
+def move(chare, int pe):
+    """Has an object leave for a PE, when nothing of it runs."""
+    cdef Element element = chare._element
+    cdef Proxy proxy = chare.thisProxy
+    if pe < 0 or pe >= running().pes:
+        raise ValueError(f"there is no PE {pe}: there are {here.pes}")
+    if proxy.kind == "group":
+        raise TypeError(f"{proxy!r}: the objects of a group stay on their PEs")
+    if element.channels:
+        raise RuntimeError(f"{proxy!r}: an object with open channels cannot move: close them first")
+    element.to = pe
+    element.leave_if_due()
+
+
+cdef bytes pack_element(Element element):
+    cdef Proxy proxy = element.chare.thisProxy
+    cdef Kept kept
+    cls = type(element.chare)
+    calls = []
+    for each in element.kept:
+        kept = <Kept>each
+        calls.append((element.methods.index(kept.method), kept.args, kept.keywords, kept.to.pe, kept.to.id,
+                      bool(kept.to.keyed), bool(kept.to.value)))
+    return encode((proxy.kind, class_name(cls), cls._methods_sum, proxy.count, state_of(element.chare), calls))
+
+
+cdef int unpack_element(wh_chare *chare, bytes data) except -1:
+    cdef Element element
+    cdef Kept kept
+    kind, name, sum, count, state, calls = decode(data)
+    element = new_element(chare, kind, name, sum, count)
+    set_state(element.chare, state)
+    for number, args, keywords, pe, id, keyed, value in calls:
+        kept = Kept.__new__(Kept)
+        kept.method, kept.args, kept.keywords = element.methods[number], args, keywords
+        kept.to.pe, kept.to.id, kept.to.keyed, kept.to.value = pe, id, keyed, value
+        element.kept.append(kept)
+    if not here.has_readonlies:
+        here.unmade.append(element)
+        return 0
+    return here.construct(element)
+
+
+cdef size_t on_pack(wh_chare *chare, void *to) noexcept with gil:
+    cdef Element element
+    cdef size_t size
+    if here is None:
+        return 0
+    element = element_of(chare)
+    try:
+        if element.packed is None:
+            element.packed = pack_element(element)
+        size = len(element.packed)
+        if to != NULL:
+            memcpy(to, <const char *>element.packed, size)
+            element.kept = []  # they go along
+            element.packed = None
+        return size
+    except BaseException as error:
+        here.fatal(f"{element.name} cannot move: its state", error)
+        return 0
+
+
+cdef wh_status on_unpack(wh_chare *chare, const void *data, size_t size) noexcept with gil:
+    if here is None:
+        return WH_EINVAL
+    try:
+        unpack_element(chare, (<const char *>data)[:size])
+        return WH_OK
+    except BaseException as error:
+        here.fatal("a chare that has moved cannot be made again", error)
+        return WH_EINVAL
+
+
+cdef int call_element(wh_chare *chare, const wh_call *call) except -1:
+    cdef Element element = element_of(chare)
+    cdef reader source
+    cdef uint16_t number
+    cdef uint8_t flags
+    cdef reply to
+    cdef dict keywords = None
+    if element is None:
+        return 0  # its making has failed, which has ended the program
+    source.at = <const char *>call.args
+    source.end = source.at + call.size
+    memcpy(&number, take(&source, 2), 2)
+    flags = take_u8(&source)
+    take_u8(&source)
+    to.pe = -1
+    to.keyed = flags & CALL_ALL
+    to.value = flags & CALL_VALUE
+    if flags & CALL_ANSWER:
+        to.pe = <int>take_u32(&source)
+        to.id = take_u32(&source)
+        if to.pe < 0 or to.pe >= here.pes:
+            raise bad_message(f"an answer is for PE {to.pe}")
+    if number >= len(element.methods):
+        raise bad_message(f"{element.name} has no method {number}")
+    try:
+        values = take_values(&source)
+    except Exception as error:  # of a class whose __setstate__ raises, say
+        here.failed(&to, element, f"{element.name}.{element.methods[number].name}: its arguments", error)
+        return 0
+    if flags & CALL_KEYWORDS:
+        names = values[len(values) - 1] if values else None
+        if type(names) is not tuple or len(names) >= len(values):
+            raise bad_message("the names of its arguments are none")
+        keywords = dict(zip(names, values[len(values) - 1 - len(names):len(values) - 1]))
+        values = values[:len(values) - 1 - len(names)]
+    return element.take(<Method>element.methods[number], values, keywords, &to)
+
+
+# ---- What the C layer calls: the one place where the interpreter's lock is taken.
+
+cdef void on_construct(wh_chare *chare, const wh_call *call) noexcept with gil:
+    if here is None:
+        return
+    try:
+        make_element(chare, call)
+    except BaseException as error:
+        here.fatal(f"a chare cannot be made", error)
+    here.end_callback()
+
+
+cdef void on_call(wh_chare *chare, const wh_call *call) noexcept with gil:
+    if here is None:
+        return
+    try:
+        call_element(chare, call)
+    except BaseException as error:
+        here.fatal("a call", error)
+    here.end_callback()
+
+
+cdef void on_destruct(wh_chare *chare) noexcept with gil:
+    cdef void **state = <void **>chare.state
+    if state[0] == NULL:
+        return
+    cdef Element element = <Element>state[0]
+    state[0] = NULL
+    element.c = NULL
+    element.chare = None  # which refers to it
+    for channel in element.channels:
+        (<Channel>channel).c = NULL  # closed by the library
+    element.channels = []
+    if here is not None and not here.closing:
+        element.refuse_kept()
+    Py_DECREF(element)
