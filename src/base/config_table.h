@@ -45,8 +45,9 @@
       "Pinned host memory of a worker for that; 0: none, and each copy is waited for.")            \
     X(device_path, "WHERRY_DEVICE_PATH", CHOICE, "auto", "auto|staged", "",                        \
       "Device memory to a device: one copy where both sides can, or always through the host.")      \
-    X(kernel_compile, "WHERRY_KERNEL_COMPILE", BOOL, "yes", "", "",                                \
-      "Layouts that are often packed on devices get kernels of their own, by NVRTC where it is. "  \
+    X(kernel_compile, "WHERRY_KERNEL_COMPILE", BOOL, "no", "", "",                                \
+      "Layouts that are often packed on devices get kernels of their own, by NVRTC where it is: "    \
+      "the first such call on a machine takes some tenths of a second. "  \
       "Of the process: by the environment only.")                                                  \
     X(kernel_cache, "WHERRY_KERNEL_CACHE", STRING, "", "", "",                                     \
       "Folder that keeps such kernels, its path from /; empty: the user's cache folder; off: "     \

@@ -3,9 +3,8 @@
 // Asking for, making and finding special kernels, see special.h.
 //
 // What makes one special are the numbers of its loops, its word and direction, and the device's instruction set; on disk it is
-// the text that says so, and what compiles it.  An entry is made at the first use and stays; the thread makes those
-// that were used often enough, one after the other, and ends when none is left.  Everything is under the lock but the
-// compiling, and an entry's program, which is written before `ready` says so.
+// the text that says so, and what compiles it.  An entry is made at the first use and stays; its
+// kernel is made by the call that has used it often enough.  Everything is under the lock.
 #include "type/device/special.h"
 
 #include <inttypes.h>
@@ -18,9 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/config.h"
-#include "base/fork.h"
 #include "base/hash.h"
-#include "base/thread.h"
 #include "mem/code_cache.h"
 #include "mem/nvrtc.h"
 #include "type/device/program.h"
@@ -31,8 +28,6 @@ enum {
     TEXT_MAX = 2048,    // of definitions: 13 loops of two numbers
 };
 
-typedef enum state { COUNTING, WANTED, READY, FAILED } state;
-
 // What a kernel is special for.
 typedef struct key {
     uint32_t capability, word, transpose, narrow, unpack, ndims;
@@ -40,9 +35,8 @@ typedef struct key {
 } key;
 
 typedef struct special {
-    struct special *next;  // of those that are wanted
-    _Atomic int state;
     unsigned uses;
+    bool ready;
     const whi_mem_ops *ops;
     int device;  // that asked first: code is for all of its kind
     key of;
@@ -55,11 +49,6 @@ typedef struct special {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static whi_hash all;  // hash of the key -> special
-static special *wanted, **last_wanted = &wanted;
-static bool working;  // a thread is
-static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
-static bool ending;          // the process is
-static uint32_t generation;  // in which all this began
 static _Atomic bool enabled;
 static char folder[4096];
 static whi_code_cache cache;
@@ -67,24 +56,12 @@ static int capabilities[WHI_MEM_PROGRAM_DEVICES];
 
 // ---- Settings, which are of the process.
 
-// NVRTC registers what is to happen at the end of the process, and must not be in use then.  A forked child has no thread.
-static void wait_for_thread(void) {
-    if (whi_fork_generation() != generation)
-        return;
-    pthread_mutex_lock(&lock);
-    ending = true;
-    while (working)
-        pthread_cond_wait(&idle, &lock);
-    pthread_mutex_unlock(&lock);
-}
-
 static void set_up(void) {
     whi_config cfg;
     whi_config_init(&cfg);
     (void)!whi_config_load_env(&cfg, environ, NULL, NULL);  // whoever makes a context is told
     whi_hash_init(&all);
-    generation = whi_fork_generation();
-    enabled = cfg.kernel_compile && atexit(wait_for_thread) == 0;
+    enabled = cfg.kernel_compile;
     cache.most = cfg.kernel_cache_max;
     if (whi_code_cache_folder(cfg.kernel_cache, folder, sizeof(folder)))
         cache.folder = folder;
@@ -160,43 +137,16 @@ static wh_status make_code(const special *s, void **code) {
     return status;
 }
 
-static wh_status make(special *s) {
+static void make(special *s) {
     void *code;
     write_text(&s->of, s->text);
     wh_status status = make_code(s, &code);
+    if (status == WH_ENOTSUP)
+        enabled = false;  // NVRTC knows these devices, or it does not
     if (status == WH_OK) {
         s->program.image = code;
-        status = s->ops->kernels->load(s->device, &s->program);
+        s->ready = s->ops->kernels->load(s->device, &s->program) == WH_OK;
     }
-    atomic_store_explicit(&s->state, status == WH_OK ? READY : FAILED, memory_order_release);
-    return status;
-}
-
-// Opening NVRTC takes long, too.  What it has registered comes before what was registered earlier.
-static void open_compiler(void) {
-    if (!whi_nvrtc_version() || atexit(wait_for_thread) != 0)
-        enabled = false;
-}
-
-static void *work(void *arg) {
-    static pthread_once_t opened = PTHREAD_ONCE_INIT;
-    (void)arg;
-    pthread_once(&opened, open_compiler);
-    pthread_mutex_lock(&lock);
-    while (wanted && enabled && !ending) {
-        special *s = wanted;
-        wanted = s->next;
-        if (!wanted)
-            last_wanted = &wanted;
-        pthread_mutex_unlock(&lock);
-        wh_status status = make(s);
-        pthread_mutex_lock(&lock);
-        enabled = enabled && status != WH_ENOTSUP;  // NVRTC knows these devices, or it does not
-    }
-    working = false;
-    pthread_cond_broadcast(&idle);
-    pthread_mutex_unlock(&lock);
-    return NULL;
 }
 
 // ---- Finding.  Under the lock.
@@ -224,18 +174,6 @@ static special *find(const whi_mem_ops *ops, int device, const key *k) {
     if (!s)
         return new_entry(ops, device, hash, k);
     return memcmp(&s->of, k, sizeof(*k)) == 0 ? s : NULL;  // of two with one hash the first has it
-}
-
-static void want(special *s) {
-    pthread_t thread;
-    atomic_store(&s->state, WANTED);
-    *last_wanted = s;
-    last_wanted = &s->next;
-    if (working || ending)
-        return;
-    working = whi_thread_start(&thread, work, NULL) == WH_OK;
-    if (working)
-        pthread_detach(thread);
 }
 
 static key key_of(const whi_device_args *args, unsigned word, bool transpose) {
@@ -266,7 +204,8 @@ whi_mem_program *whi_device_special(const whi_mem_ops *ops, int device, const wh
     if (capability > 0)
         s = find(ops, device, &k);
     if (s && s->uses < USES && ++s->uses == USES)
-        want(s);
+        make(s);
+    bool ready = s && s->ready;
     pthread_mutex_unlock(&lock);
-    return s && atomic_load_explicit(&s->state, memory_order_acquire) == READY ? &s->program : NULL;
+    return ready ? &s->program : NULL;
 }

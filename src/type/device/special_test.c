@@ -73,17 +73,6 @@ static void check_shape(const wh_type *type, char *matrix, char *packed) {
     CHECK_EQ_INT(wh_mem_copy(matrix, WH_MEM_CUDA, cells, WH_MEM_HOST, sizeof(cells)), WH_OK);
 }
 
-static void check_child(void) {
-    pid_t pid = fork();
-    int status, tries = 500;
-    CHECK(pid >= 0);
-    if (pid == 0)
-        exit(0);
-    while (waitpid(pid, &status, WNOHANG) == 0 && tries--)
-        usleep(10000);
-    CHECK(tries > 0 && WIFEXITED(status));
-}
-
 // Uses all layouts until `kernels` special ones are loaded, and then a few times more.
 static int part(int kernels) {
     for (size_t i = 0; i < CELLS; i++)
@@ -97,9 +86,6 @@ static int part(int kernels) {
     for (int more = 5; left && more; left--) {
         for (int i = 0; i < SHAPES; i++)
             check_shape(types[i], matrix, packed);
-        // A child may end while a thread of ours compiles.
-        if (left % 8 == 0)
-            check_child();
         usleep(10000);
         more -= loads() > (unsigned long)kernels;
     }
