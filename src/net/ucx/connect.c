@@ -54,7 +54,7 @@ static void warn_of_detour(const whi_ucx_lane *lane) {
         whi_log_once_per(
             WHI_WARN, "W-UCX-02", 3600,
             "%s: both ends are on one host, but UCX uses %s; do they share /dev/shm and "
-            "the System V name space?",
+            "the System V name space, and is neither UCX one of 1.14 to 1.16?",
             lane->peer, text);
 }
 

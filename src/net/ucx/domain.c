@@ -21,28 +21,33 @@
 
 #define LEAVE_NS (500 * WHI_NS_PER_MS)  // for what was sent last, when a domain ends
 
+#define RELEASE(major, minor) ((major) << 16 | (minor) << 8)  // as whi_ucx_version has it
+
 static const struct {
     const char *key, *value;
-    uint32_t since;  // version of UCX, as of whi_ucx_version
+    uint32_t since, before;
     enum {
         ALWAYS,
         MEMORY,
         NETWORK
     } with;  // only where there is shared memory, or a network beside the loopback
 } settings[] = {
+    // Two UCX whose shared-memory queues differ in length crash each other.  1.13 has 64 places, 1.14 to 1.16 have more, and
+    // none of them lets itself be told: so the latter use no shared memory.
+    {"POSIX_FIFO_SIZE", "64", RELEASE(1, 17), UINT32_MAX, MEMORY},
+    {"SYSV_FIFO_SIZE", "64", RELEASE(1, 17), UINT32_MAX, MEMORY},
+    {"TLS", "^sm", RELEASE(1, 14), RELEASE(1, 17), ALWAYS},
+    // CMA reads the peer's memory while the peer may be giving it back; and it was slower here.
+    {"TLS", "^cma", 0, RELEASE(1, 14), ALWAYS},
+    {"TLS", "^cma", RELEASE(1, 17), UINT32_MAX, ALWAYS},
     // Without this, endpoints that have to survive their peer's death use no shared memory at all, but TCP on the loopback.
-    {"MM_ERROR_HANDLING", "y", 0, MEMORY},
-    // Reads the peer's memory while the peer may be giving it back; and it was slower here.
-    {"TLS", "^cma", 0, ALWAYS},
+    {"MM_ERROR_HANDLING", "y", 0, RELEASE(1, 14), MEMORY},
+    {"MM_ERROR_HANDLING", "y", RELEASE(1, 17), UINT32_MAX, MEMORY},
     // The link's socket tells of the peer's death, at once; UCX's own checks come late and now and then for nothing.
-    {"KEEPALIVE_INTERVAL", "inf", 0, ALWAYS},
-    // Two UCX whose shared-memory queues differ in length crash each other.  1.13 has 64 places and does not let itself
-    // be told otherwise.
-    {"POSIX_FIFO_SIZE", "64", 1 << 16 | 14 << 8, MEMORY},
-    {"SYSV_FIFO_SIZE", "64", 1 << 16 | 14 << 8, MEMORY},
+    {"KEEPALIVE_INTERVAL", "inf", 0, UINT32_MAX, ALWAYS},
     // 1.13 aborts when a 1.22 of its host connects to it by the loopback: their addresses of it have different forms.  Older
     // ones than 1.21 cannot be told to leave out a device.
-    {"NET_DEVICES", "^lo", 1 << 16 | 21 << 8, NETWORK},
+    {"NET_DEVICES", "^lo", RELEASE(1, 21), UINT32_MAX, NETWORK},
 };
 
 const char *whi_ucx_explain(const char *format, ...) {
@@ -104,7 +109,8 @@ static void configure(ucp_config_t *config) {
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
         char name[64];
         snprintf(name, sizeof(name), "UCX_%s", settings[i].key);
-        if (getenv(name) || whi_ucx_version() < settings[i].since || without[settings[i].with])
+        if (getenv(name) || whi_ucx_version() < settings[i].since ||
+            whi_ucx_version() >= settings[i].before || without[settings[i].with])
             continue;
         ucs_status_t status = whi_ucp.ucp_config_modify(config, settings[i].key, settings[i].value);
         if (status != UCS_OK)
