@@ -27,7 +27,7 @@ SKIPPED = 77
 OVER_CUDA = re.compile(r"^(mem-cuda|mem-device|engine-cuda|engine-device|conformance-cuda|cuda-order|python-cuda|python-streams"
                        r"|cli-cuda|type-device)")
 # About drivers that fail, or are not there: only the test driver can be told to.
-NOT_REAL = re.compile(r"^(mem-cuda-(none|old)|cuda-order|cli-cuda)")
+NOT_REAL = re.compile(r"^(mem-cuda-(none|old|driver|errors|no-ipc)|type-device-(program|special)|cuda-order|cli-cuda)")
 SANITIZED = re.compile(r"^(mem-cuda|mem-cuda-stream|engine-cuda|conformance-cuda-(shm|stream))$")
 SIZES = "8,64,512,4K,32K,256K,2M,16M,64M"
 LAYOUTS = "dense,vector,vector:512:1024,subarray,struct,indexed,transposed"

@@ -2,9 +2,10 @@
 //
 // Puts devices behind a test of the host engine: included before all of it, by its build (src/type/meson.build).
 //
-// The calls that move and reduce are replaced by such that copy both buffers to memory of the test driver, in turn of
+// The calls that move and reduce are replaced by such that copy both buffers to memory of a device, in turn of
 // every kind that a side may have, make the same call there, and copy back what it has written.  The copies lie at
-// addresses of the same alignment and end where the buffers do, so that a byte too many is a fault of the driver.
+// addresses of the same alignment and end where the buffers do, so that a byte too many is a fault of the test driver.
+// Over a real driver the bytes go by its own copies.
 #ifndef WHI_TYPE_DEVICE_SHADOW_H
 #define WHI_TYPE_DEVICE_SHADOW_H
 
@@ -42,25 +43,34 @@ typedef struct shadow {
 
 static unsigned shadow_turn;
 
-static void *shadow_entry(const char *name) {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    void *found = library ? dlsym(library, name) : NULL;
-    if (!found)
-        abort();  // such a test runs over the test driver only
-    return found;
-}
-
-static unsigned char *shadow_engine(const shadow *s) {
-    return s->kind == SHADOW_HOST
-               ? s->at
-               : ((unsigned char *(*)(const void *))shadow_entry("cutest_engine"))(s->at);
+// shadow_copy copies between the memory of a test and the copy's; `in`: to the copy.
+static void shadow_copy(const shadow *s, int in) {
+    static unsigned char *(*engine)(
+        const void *);  // the test driver's: where the CPU finds a device's byte
+    static int looked;
+    if (!looked++) {
+        void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+        *(void **)&engine = library ? dlsym(library, "cutest_engine") : NULL;
+    }
+    if (s->kind == SHADOW_HOST || s->kind == SHADOW_PINNED || engine) {
+        unsigned char *at = s->kind == SHADOW_HOST || !engine ? s->at : engine(s->at);
+        memcpy(in ? at : s->here, in ? s->here : at, s->size);
+        return;
+    }
+    const whi_cuda_device *device;
+    whi_cuda_ptr here = (uintptr_t)s->here, there = (uintptr_t)s->at;
+    if (whi_cuda_device_of(0, &device) != WH_OK || whi_cuda_enter(device->context) != WH_OK ||
+        whi_cuda.cuMemcpyAsync(in ? there : here, in ? here : there, s->size, NULL) != 0 ||
+        whi_cuda.cuStreamSynchronize(NULL) != 0)
+        abort();
+    whi_cuda_leave();
 }
 
 static shadow shadow_make(shadow_kind kind, const void *here, size_t size) {
     shadow s = {.kind = kind, .here = (unsigned char *)(uintptr_t)here, .size = size};
     size_t past = (uintptr_t)here % SHADOW_ALIGN, bytes = past + size;
     void *made = NULL;
-    int device = kind == SHADOW_OTHER;
+    int device = kind == SHADOW_OTHER && whi_cuda_open() == WH_OK && whi_cuda_devices() > 1;
     if (kind == SHADOW_HOST)
         made = aligned_alloc(SHADOW_ALIGN, (bytes + SHADOW_ALIGN) & ~(size_t)(SHADOW_ALIGN - 1));
     else if (kind == SHADOW_PINNED ? whi_cuda_staging.pin(0, bytes, &made) != WH_OK
@@ -68,13 +78,13 @@ static shadow shadow_make(shadow_kind kind, const void *here, size_t size) {
         abort();
     s.there = made;
     s.at = s.there + past;
-    memcpy(shadow_engine(&s), here, size);
+    shadow_copy(&s, 1);
     return s;
 }
 
 static void shadow_end(shadow *s, int written) {
     if (written)
-        memcpy(s->here, shadow_engine(s), s->size);
+        shadow_copy(s, 0);
     if (s->kind == SHADOW_HOST)
         free(s->there);
     else if (s->kind == SHADOW_PINNED)
