@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/run/agent.h"
@@ -18,7 +19,7 @@
 enum { KILL_AFTER_MS = 2000, HOSTS_MAX = 4096 };
 
 static struct run_words {
-    const char *count, *hosts, *per_host, *bind, *rsh, *output, *timeout, *kill_after;
+    const char *count, *hosts, *per_host, *bind, *rsh, *output, *trace, *timeout, *kill_after;
     cli_words env;
     bool prefix, dump;
 } opt;
@@ -32,6 +33,8 @@ static const cli_option options[] = {
     {"--env", "NAME[=VALUE]...", &opt.env, "a variable of the processes; may be given often"},
     {"--rsh", "PROGRAM", &opt.rsh, "reaches other hosts: PROGRAM HOST COMMAND; default ssh"},
     {"--output", "PREFIX", &opt.output, "files PREFIX.RANK.out and .err"},
+    {"--trace", "FILE", &opt.trace,
+     "a timeline of programs of Wherry, for Perfetto (ui.perfetto.dev) and chrome://tracing"},
     {"--prefix", NULL, &opt.prefix, "each line begins with [RANK]"},
     {"--timeout", "TIME", &opt.timeout, "end the job after 30s, 500ms (status 124)"},
     {"--dump", NULL, &opt.dump,
@@ -130,7 +133,7 @@ static int gather_env(run_options *run) {
     int count = 0, own = 0;
     while (environ[own])
         own++;
-    run->env = env = calloc((size_t)(own + opt.env.count) + 2, sizeof *env);
+    run->env = env = calloc((size_t)(own + opt.env.count) + 3, sizeof *env);
     if (!env)
         return cli_complain(COMMAND, CLI_FAILED, "out of memory");
     for (int i = 0; i < own; i++) {
@@ -152,7 +155,12 @@ static int gather_env(run_options *run) {
     }
     static char dump[] = "WHERRY_SIGUSR1_DUMP=yes";
     if (opt.dump)
-        env[count] = dump;
+        env[count++] = dump;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (opt.trace && asprintf(&env[count], "WHERRYRUN_TRACE_START=%lld%09ld", (long long)now.tv_sec,
+                              now.tv_nsec) < 0)
+        return cli_complain(COMMAND, CLI_FAILED, "out of memory");
     return CLI_GO_ON;
 }
 
@@ -174,6 +182,8 @@ static int parse_words(run_options *run) {
     run->rsh = opt.rsh ? rsh : NULL;
     if (opt.output && !*opt.output)
         return cli_complain(COMMAND, CLI_USAGE, "--output is empty: it is the beginning of names");
+    if (opt.trace && !*opt.trace)
+        return cli_complain(COMMAND, CLI_USAGE, "--trace is empty: it is a file's name");
     if (opt.output && opt.prefix)
         return cli_complain(COMMAND, CLI_USAGE, "--output and --prefix exclude each other");
     return CLI_GO_ON;
@@ -191,6 +201,7 @@ int cli_run(int argc, char **argv) {
     run_options run = {.hosts = (const char *const *)hosts,
                        .output = opt.output,
                        .prefix = opt.prefix,
+                       .trace = opt.trace,
                        .dump = opt.dump,
                        .argv = argv};
     code = parse_words(&run);

@@ -24,7 +24,7 @@
 #include "cli/run/link.h"
 
 enum {
-    FDS_PER_CHILD = 4,
+    FDS_PER_CHILD = 2 + CHILD_STREAMS,
     AGAIN_MS = 50,        // until those that a kill has orphaned are killed, too
     LEFT_OVER_MS = 2000,  // for those that the processes have left behind
 };
@@ -67,11 +67,12 @@ static void lose_launcher(agent *self) {
 
 static void send_stream(agent *self, child *one, int which) {
     uint8_t bytes[FRAME_DATA_MAX];
-    frame_type type = which == CHILD_OUT ? FRAME_OUT : FRAME_ERR;
+    static const frame_type types[CHILD_STREAMS] = {FRAME_OUT, FRAME_ERR, FRAME_TRACE};
     ssize_t n = read(one->streams[which], bytes, sizeof bytes);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    frame_write(&self->link.unsent, type, (uint32_t)one->rank, bytes, n > 0 ? (size_t)n : 0);
+    frame_write(&self->link.unsent, types[which], (uint32_t)one->rank, bytes,
+                n > 0 ? (size_t)n : 0);
     if (n > 0)
         self->on_the_way += (uint32_t)n;
     else

@@ -19,6 +19,7 @@
 enum {
     EXEC_FAILED = 127,
     PMI_FD = 3,  // one digit, so that a shell can use it
+    TRACE_FD,    // of a job with a timeline
 };
 
 // The ends of a child that is being started: the agent's are the first, the process's the second.
@@ -44,7 +45,16 @@ static void swap(int pair[2]) {
     pair[1] = first;
 }
 
-static bool open_ends(ends *all, bool input) {
+// wants_trace: `wherry run --trace` says so by a variable for the job.
+static bool wants_trace(const run_job *job) {
+    static const char name[] = "WHERRYRUN_TRACE_START=";
+    for (char **entry = job->env; *entry; entry++)
+        if (strncmp(*entry, name, sizeof name - 1) == 0)
+            return true;
+    return false;
+}
+
+static bool open_ends(ends *all, bool input, bool trace) {
     memset(all, 0xff, sizeof *all);
     bool good = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, all->pmi) == 0;
     if (input) {
@@ -54,7 +64,7 @@ static bool open_ends(ends *all, bool input) {
         good = good && (all->in[1] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;
     }
     for (int i = 0; i < CHILD_STREAMS; i++)
-        good = good && pipe2(all->streams[i], O_CLOEXEC) == 0;
+        good = good && ((i == CHILD_TRACE && !trace) || pipe2(all->streams[i], O_CLOEXEC) == 0);
     return good && pipe2(all->exec, O_CLOEXEC) == 0;
 }
 
@@ -68,7 +78,7 @@ static void set_number(const char *name, int number) {
 
 // What another launcher has said to this one is not for its processes.
 static void forget_launchers(void) {
-    static const char *const prefixes[] = {"PMI_", "PMIX_", "HYDI_", "MPI_LOCAL"};
+    static const char *const prefixes[] = {"PMI_", "PMIX_", "HYDI_", "MPI_LOCAL", "WHERRYRUN_"};
     for (char **entry = environ; *entry;) {
         size_t i = 0, length = strcspn(*entry, "=");
         while (i < sizeof prefixes / sizeof *prefixes &&
@@ -115,17 +125,21 @@ static void become(ends *all, const run_job *job, int rank, const struct rlimit 
         _exit(EXEC_FAILED);
     setpgid(0, 0);
     // First numbers above those that are about to be overwritten.
-    int error_fd = fcntl(all->exec[1], F_DUPFD_CLOEXEC, PMI_FD + 1);
-    int from[PMI_FD + 1] = {fcntl(all->in[1], F_DUPFD_CLOEXEC, PMI_FD + 1),
-                            fcntl(all->streams[CHILD_OUT][1], F_DUPFD_CLOEXEC, PMI_FD + 1),
-                            fcntl(all->streams[CHILD_ERR][1], F_DUPFD_CLOEXEC, PMI_FD + 1),
-                            fcntl(all->pmi[1], F_DUPFD_CLOEXEC, PMI_FD + 1)};
+    bool traced = all->streams[CHILD_TRACE][1] >= 0;
+    int last = traced ? TRACE_FD : PMI_FD;
+    int error_fd = fcntl(all->exec[1], F_DUPFD_CLOEXEC, last + 1);
+    int from[TRACE_FD + 1] = {all->in[1], all->streams[CHILD_OUT][1], all->streams[CHILD_ERR][1],
+                              all->pmi[1], all->streams[CHILD_TRACE][1]};
     bool good = error_fd >= 0;
-    for (int i = 0; i <= PMI_FD; i++)
+    for (int i = 0; i <= last; i++)
+        from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, last + 1);
+    for (int i = 0; i <= last; i++)
         good = good && dup2(from[i], i) == i;
     bool inside = good && chdir(job->folder) == 0;
     if (inside) {
         set_environment(job, rank);
+        if (traced)
+            set_number("WHERRYRUN_TRACE_FD", TRACE_FD);
         if (bind_choose(job->bind, rank - job->first, job->count, &processors))
             sched_setaffinity(0, sizeof processors, &processors);
         setrlimit(RLIMIT_NOFILE, files);
@@ -160,7 +174,7 @@ static int keep(int *fd) {
 int child_start(child *self, const run_job *job, int rank, const struct rlimit *files) {
     ends all;
     pid_t agent = getpid(), pid = -1;
-    if (open_ends(&all, rank == 0))
+    if (open_ends(&all, rank == 0, wants_trace(job)))
         pid = fork();
     int why = errno;
     if (pid == 0)

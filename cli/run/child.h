@@ -10,7 +10,7 @@
 #include "cli/run/buffer.h"
 #include "cli/run/job.h"
 
-enum { CHILD_OUT, CHILD_ERR, CHILD_STREAMS };
+enum { CHILD_OUT, CHILD_ERR, CHILD_TRACE, CHILD_STREAMS };
 
 enum { CHILD_FOLDER = 1 << 16 };  // in an error's number: of the folder, not of the program
 

@@ -24,6 +24,7 @@ static const struct {
     [FRAME_EXITED] = {NUMBER_SIZE, NUMBER_SIZE},
     [FRAME_STOPPED] = {NUMBER_SIZE, NUMBER_SIZE},
     [FRAME_GONE] = {0, 0},
+    [FRAME_TRACE] = {0, FRAME_DATA_MAX},
 };
 
 static void put32(uint8_t *to, uint32_t number) {

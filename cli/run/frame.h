@@ -23,12 +23,13 @@ typedef enum frame_type {
     FRAME_IN,       // down: standard input of a process; no byte: its end
     FRAME_OUT,      // up: standard output; no byte: its end
     FRAME_ERR,      // up: standard error; no byte: its end
-    FRAME_CREDIT,   // both ways: so many bytes of OUT and ERR, or of IN, have been passed on
+    FRAME_CREDIT,   // both ways: so many bytes of OUT, ERR and TRACE, or of IN, have been passed on
     FRAME_SIGNAL,   // down: a signal for all processes
     FRAME_END,      // down: SIGTERM for all processes, and SIGKILL after so many milliseconds
     FRAME_EXITED,   // up: a process has ended, with the status that wait() gives
     FRAME_STOPPED,  // up: a process was stopped by a signal
     FRAME_GONE,     // up, last: no process is left
+    FRAME_TRACE,    // up: lines of a timeline; no byte: their end
     FRAME_TYPES,
 } frame_type;
 

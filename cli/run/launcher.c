@@ -161,8 +161,11 @@ static void on_answer(int rank, const char *text, size_t size, void *arg) {
 
 static void on_output(launcher *self, run_host *host, int rank, const frame *got) {
     host->owed += got->size;
-    output_add(&self->output, rank, got->type == FRAME_OUT ? OUTPUT_OUT : OUTPUT_ERR, got->bytes,
-               got->size);
+    if (got->type == FRAME_TRACE)
+        trace_add(&self->trace, rank, got->bytes, got->size);
+    else
+        output_add(&self->output, rank, got->type == FRAME_OUT ? OUTPUT_OUT : OUTPUT_ERR,
+                   got->bytes, got->size);
 }
 
 // ---- The agents.
@@ -197,7 +200,7 @@ static bool take(launcher *self, run_host *host, const frame *got) {
     }
     if (got->rank < (uint32_t)host->first || got->rank >= (uint32_t)(host->first + host->count))
         return false;
-    if (got->type == FRAME_OUT || got->type == FRAME_ERR) {
+    if (got->type == FRAME_OUT || got->type == FRAME_ERR || got->type == FRAME_TRACE) {
         on_output(self, host, rank, got);
         return host->owed <= FRAME_WINDOW;
     }
@@ -452,6 +455,9 @@ int launcher_run(const run_options *options) {
         serve_once(&self);
     // Of an agent that was lost.
     launcher_end_family(&self);
+    if (!trace_close(&self.trace) && self.code == 0)
+        self.code =
+            cli_complain("run", CLI_FAILED, "%s of --trace could not be written", options->trace);
     launcher_close(&self);
     return self.code;
 }

@@ -17,6 +17,7 @@ typedef struct run_options {
     run_bind bind;
     char **env;          // NAME=VALUE, up to a NULL
     const char *output;  // the beginning of files' names, or NULL
+    const char *trace;   // the file of the timeline, or NULL
     bool prefix;
     bool dump;           // the processes print what they wait for when they get SIGUSR1
     int64_t timeout_ms;  // 0: none

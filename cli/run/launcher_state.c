@@ -76,6 +76,11 @@ bool launcher_open(launcher *self, const run_options *options) {
                      options->output ? options->output : "", strerror(errno));
         return false;
     }
+    if (!trace_open(&self->trace, options->size, options->trace)) {
+        cli_complain("run", CLI_FAILED, "%s of --trace cannot be made: %s", options->trace,
+                     strerror(errno));
+        return false;
+    }
     share_ranks(self);
     self->signals = open_signals();
     family_open(&self->family);

@@ -12,6 +12,7 @@
 #include "cli/run/launcher.h"
 #include "cli/run/output.h"
 #include "cli/run/pmi.h"
+#include "cli/run/trace.h"
 
 typedef struct run_rank {
     int pid;
@@ -27,6 +28,7 @@ typedef struct launcher {
     run_rank *ranks;
     pmi pmi;
     output output;
+    trace trace;
     family family;
     int signals;
     bool input_over;

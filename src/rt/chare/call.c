@@ -73,7 +73,7 @@ bool whi_call_own(whi_call *call) {
 // ---- To other PEs.
 
 static void send_now(whi_chares *c, uint32_t dest, whi_msg *msg, bool counted) {
-    wh_status st = whi_wire_send(c->pe->wire, (int)dest, msg);
+    wh_status st = whi_pe_send_msg(c->pe, (int)dest, msg);
     if (st == WH_OK)
         return;
     c->pe->quiet.consumed += counted;

@@ -97,11 +97,22 @@ void whi_element_leave(whi_chares *c, whi_element *element) {
     settle(c, element);
 }
 
+static const char *entry_name(const wh_class *cls, wh_entry_fn fn) {
+    for (size_t i = 0; i < cls->entry_count; i++)
+        if (cls->entries[i].fn == fn)
+            return cls->entries[i].name;
+    return "construct";
+}
+
 void whi_element_run(whi_chares *c, whi_element *element, wh_entry_fn fn, const wh_call *call) {
     whi_element *outer = c->current;
     whi_element_enter(element);
     c->current = element;
+    whi_trace *trace = c->pe->trace;
+    uint64_t begin = trace ? whi_trace_now() : 0;
     fn(&element->pub, call);
+    if (trace)
+        whi_trace_span(trace, element->cls->name, entry_name(element->cls, fn), begin);
     c->current = outer;
     whi_element_leave(c, element);
 }

@@ -222,7 +222,9 @@ static void body(wh_pe *pe, void *arg) {
     whi_chares *c = t->chares;
     t->ult = whi_ult_here();
     wh_call pub = whi_call_public(t->call);
-    element->cls->entries[t->call->entry].fn(&element->pub, &pub);
+    const wh_entry *entry = &element->cls->entries[t->call->entry];
+    whi_thread_name(element->cls->name, entry->name);
+    entry->fn(&element->pub, &pub);
     free_thread(t);
     whi_element_leave(c, element);
 }

@@ -207,6 +207,8 @@ static wh_status create_pes(wh_rt *rt) {
         if (st == WH_OK)
             whi_channels_attach(rt->pe[i]);
         if (st == WH_OK)
+            rt->pe[i]->trace = whi_trace_open(wh_rt_rank(rt), first + i, wh_rt_pes(rt));
+        if (st == WH_OK)
             st = put_contact(rt, rt->pe[i]);
         if (st != WH_OK)
             return st;

@@ -64,6 +64,17 @@ static void drop_message(wh_pe *pe, whi_msg *msg) {
     whi_msg_free(msg);
 }
 
+static void run_traced(wh_pe *pe, const whi_pe_handler *handler, whi_msg *msg) {
+    char name[32];
+    uint64_t begin = whi_trace_now();
+    snprintf(name, sizeof(name), msg->pub.handler < WHI_PE_CHARES ? "handler %u" : "chares",
+             msg->pub.handler);
+    if (msg->number)  // it has come from somewhere, and not out of a floor above
+        whi_trace_handled(pe->trace, msg->pub.source, msg->number);
+    handler->fn(pe, &msg->pub, handler->arg);
+    whi_trace_span(pe->trace, name, NULL, begin);
+}
+
 void whi_pe_handle(wh_pe *pe, whi_msg *msg) {
     const whi_pe_handler *page = pe->handlers[msg->pub.handler / WHI_HANDLERS_PAGE];
     const whi_pe_handler *handler = page ? &page[msg->pub.handler % WHI_HANDLERS_PAGE] : NULL;
@@ -81,7 +92,10 @@ void whi_pe_handle(wh_pe *pe, whi_msg *msg) {
         whi_msg *outer_msg = pe->handling;
         here = pe;
         pe->handling = msg;
-        handler->fn(pe, &msg->pub, handler->arg);
+        if (pe->trace)
+            run_traced(pe, handler, msg);
+        else
+            handler->fn(pe, &msg->pub, handler->arg);
         if (pe->handling != msg)
             msg = NULL;  // it is somebody else's
         pe->handling = outer_msg;
@@ -124,10 +138,18 @@ wh_status wh_pe_msg_new(wh_pe *pe, uint16_t handler, const void *head, size_t he
     return WH_OK;
 }
 
+wh_status whi_pe_send_msg(wh_pe *pe, int dest, whi_msg *msg) {
+    uint64_t begin = pe->trace ? whi_trace_now() : 0;
+    wh_status st = whi_wire_send(pe->wire, dest, msg);
+    if (pe->trace && st == WH_OK)
+        whi_trace_sent(pe->trace, dest, begin);
+    return st;
+}
+
 wh_status wh_pe_msg_send(wh_pe *pe, int dest, wh_pe_msg *pub) {
     whi_msg *msg = whi_msg_of(pub);
     give_up(pe, msg);
-    wh_status st = whi_wire_send(pe->wire, dest, msg);
+    wh_status st = whi_pe_send_msg(pe, dest, msg);
     pe->quiet.made += st == WH_OK;
     return st;
 }
@@ -324,7 +346,11 @@ wh_status whi_pe_start(wh_pe *pe, wh_pe_fn fn, void *arg) {
 
 void whi_pe_run(wh_pe *pe) {
     while (!whi_pe_gone(pe)) {
-        if (wh_pe_turn(pe) || whi_pe_gone(pe))
+        uint64_t begin = pe->trace ? whi_trace_now() : 0;
+        unsigned done = wh_pe_turn(pe);
+        if (pe->trace)
+            whi_trace_turn(pe->trace, begin, done);
+        if (done || whi_pe_gone(pe))
             continue;
         wh_pe *outer = here;
         here = pe;
@@ -336,12 +362,17 @@ void whi_pe_run(wh_pe *pe) {
     if (!pe->exit.left)
         close_wire(pe);
     pe->exit.left = true;
+    if (pe->trace)
+        whi_trace_flush(pe->trace);
 }
 
 // ---- Life.
 
 static void wire_message(void *owner, whi_msg *msg) {
-    whi_pe_queue(owner, msg);
+    wh_pe *pe = owner;
+    if (pe->trace)
+        msg->number = whi_trace_came(pe->trace, msg->pub.source);
+    whi_pe_queue(pe, msg);
 }
 
 static void wire_arrived(void *owner, whi_msg *msg, wh_status status) {
@@ -436,5 +467,6 @@ void whi_pe_destroy(wh_pe *pe) {
         whi_free(pe->handlers[i]);
     whi_free(pe->counters);
     whi_free(pe->exit.lost);
+    whi_trace_close(pe->trace);
     whi_free(pe);
 }

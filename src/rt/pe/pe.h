@@ -8,6 +8,7 @@
 #include "base/idmap.h"
 #include "base/timer.h"
 #include "rt/pe/sched.h"
+#include "rt/trace/trace.h"
 #include "rt/ult/ult.h"
 #include "rt/wire/gate.h"
 #include "rt/wire/wire.h"
@@ -121,6 +122,7 @@ struct wh_pe {
     void *lost_arg;
     void (*failed)(wh_pe *pe, const char *sentence);  // the job cannot go on
     wh_status (*contact)(wh_pe *pe, int other, whi_contact *contact);
+    whi_trace *trace;   // NULL: nobody wants a timeline
     _Atomic bool stop;  // another PE of the process could not go on
     whi_floor floors[WHI_FLOORS];
     const struct whi_chare_above *above;  // of the floor above chares; NULL: there is none
@@ -175,6 +177,9 @@ void whi_pe_set_control(wh_pe *pe, unsigned kind, whi_control_fn fn, void *arg);
 // whi_pe_control sends control.  Without memory for it the job cannot go on: PEs would wait for one another for ever.
 WH_CHECK wh_status whi_pe_control(wh_pe *pe, int dest, const void *data, size_t size);
 
+// whi_pe_send_msg gives a message to the wire, which does not count for quiescence by that.
+WH_CHECK wh_status whi_pe_send_msg(wh_pe *pe, int dest, whi_msg *msg);
+
 // whi_pe_fail ends the job since something that it rests on has failed.
 void whi_pe_fail(wh_pe *pe, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -196,6 +201,8 @@ wh_status whi_quiet_init(wh_pe *pe);
 void whi_quiet_fini(wh_pe *pe);
 void whi_quiet_idle(wh_pe *pe);  // the PE has nothing to do
 void whi_threads_end(wh_pe *pe);
+// whi_thread_name says what the thread that runs is called in a timeline, now and later.
+void whi_thread_name(const char *name, const char *part);
 void whi_pe_forget_timers(wh_pe *pe);
 bool whi_pe_idle(wh_pe *pe);  // calls the idle functions; true: one wants more
 

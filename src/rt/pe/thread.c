@@ -12,6 +12,7 @@ typedef struct thread {
     wh_pe_fn fn;
     void *arg;
     bool yields;
+    const char *name, *part;  // for a timeline
 } thread;
 
 static __thread thread *running;
@@ -25,7 +26,11 @@ static void body(void *arg) {
 static void run_thread(thread *t) {
     thread *outer = running;
     running = t;
+    uint64_t begin = t->pe->trace ? whi_trace_now() : 0;
+    whi_trace *trace = t->pe->trace;
     bool suspended = whi_ult_run(t->ult);
+    if (trace)
+        whi_trace_span(trace, t->name, t->part, begin);
     running = outer;
     if (!suspended)
         whi_free(t);
@@ -58,6 +63,7 @@ wh_status wh_pe_spawn(wh_pe *pe, wh_pe_fn fn, void *arg) {
     t->ready = (whi_ready){.run = run_ready, .drop = drop_ready};
     whi_list_init(&t->suspended);
     t->pe = pe;
+    t->name = "thread";
     t->fn = fn;
     t->arg = arg;
     wh_status st = whi_ult_new(&pe->stacks, body, t, &t->ult);
@@ -66,6 +72,11 @@ wh_status wh_pe_spawn(wh_pe *pe, wh_pe_fn fn, void *arg) {
     else
         whi_free(t);
     return st;
+}
+
+void whi_thread_name(const char *name, const char *part) {
+    running->name = name;
+    running->part = part;
 }
 
 wh_status wh_pe_wait(wh_pe *pe, wh_wait *wait) {

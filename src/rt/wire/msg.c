@@ -59,6 +59,7 @@ whi_msg *whi_msg_own(whi_msg *msg, size_t head_room) {
     own->pub.data = takes ? msg->pub.data : data;
     own->above = msg->above;
     own->floor = msg->floor;
+    own->number = msg->number;
     if (msg->pub.head_size)
         memcpy(head, msg->pub.head, msg->pub.head_size);
     if (takes) {

@@ -32,8 +32,9 @@ typedef struct whi_msg {
     wh_status failed;       // why its data did not come
     void *above;            // what the floor that has it keeps for it
     bool control;
-    uint8_t floor;  // whose `above` is
-    bool large;     // of no common size, which is not reused
+    uint8_t floor;    // whose `above` is
+    bool large;       // of no common size, which is not reused
+    uint32_t number;  // of those from its source, where there is a timeline
     _Alignas(16) unsigned char own[];
 } whi_msg;
 
