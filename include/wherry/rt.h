@@ -105,7 +105,7 @@ WH_API void wh_pe_dump(const wh_pe *pe, FILE *file);
 // the same priority.
 
 #define WH_PE_HEAD_MAX 512        // bytes of a message's head
-#define WH_PE_HANDLERS_MAX 65536  // ids of handlers
+#define WH_PE_HANDLERS_MAX 65534  // ids of handlers, from 0 on; those above are the runtime's own
 
 typedef struct wh_pe_msg {  // made by the library
     int source;             // PE
@@ -122,10 +122,11 @@ typedef void (*wh_pe_msg_fn)(wh_pe *pe, wh_pe_msg *msg, void *arg);
 
 // wh_pe_set_handler sets the handler of `id`; NULL unsets it.  A message without a handler ends the job with an error, as
 // it can only be a mistake: set handlers in `main_fn`, before the first message, or use wh_coll_barrier.
+// WH_EINVAL: the id is not below WH_PE_HANDLERS_MAX.  WH_ENOMEM.
 WH_API WH_CHECK wh_status wh_pe_set_handler(wh_pe *pe, uint16_t id, wh_pe_msg_fn fn, void *arg);
 
 // wh_pe_send sends a message to any PE, its own included.  Head and data are copied.  Lower priorities are handled first; 0 is
-// the usual one.
+// the usual one.  WH_EINVAL: there is no such PE, the head is too large, or the handler is not below WH_PE_HANDLERS_MAX.
 //
 // There is no limit to what a slow PE is sent: it takes in a bounded number of bytes, and what is beyond is kept here.
 WH_API WH_CHECK wh_status wh_pe_send(wh_pe *pe, int dest, uint16_t handler, const void *head,
@@ -178,7 +179,11 @@ WH_API WH_CHECK wh_status wh_pe_on_idle(wh_pe *pe, wh_pe_idle_fn fn, void *arg, 
 WH_API WH_CHECK wh_status wh_pe_cancel(wh_pe *pe, uint32_t id);
 
 // wh_pe_on_quiescence calls `fn` on this PE once, when no PE of the job has a message to handle and none is under way.  Suspended
-// threads, timers, buffers and messages that were kept do not count.  When a PE was lost there is no quiescence any more.
+// threads, timers, buffers and messages that were kept do not count.
+//
+// When a PE is lost nobody knows what was under way to it, so there is no quiescence any more: WH_EPEER if this PE knows of a loss,
+// and where somebody waits already, or asks a PE that knows of none, the job ends with an error, unless wh_rt_opts.lost has called
+// wh_pe_exit.  A program that outlives losses counts its own messages.
 WH_API WH_CHECK wh_status wh_pe_on_quiescence(wh_pe *pe, wh_pe_fn fn, void *arg);
 
 // wh_pe_on_stream has `fn` called on this PE once, in one of its later turns, when all that was submitted to a stream of a device so

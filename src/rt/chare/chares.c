@@ -101,9 +101,9 @@ static wh_status init(whi_chares *c, wh_pe *pe) {
     wh_status st =
         c->serials ? whi_places_create(&opts, &whi_call_place_ops, c, &c->places) : WH_ENOMEM;
     if (st == WH_OK)
-        st = wh_pe_set_handler(pe, WHI_PE_CHARES, take, c);
+        st = whi_pe_handler_set(pe, WHI_PE_CHARES, take, c);
     if (st == WH_OK)
-        st = wh_pe_set_handler(pe, WHI_PE_HEADS, whi_call_run, c);
+        st = whi_pe_handler_set(pe, WHI_PE_HEADS, whi_call_run, c);
     if (st == WH_OK && !whi_collection_find(c, WHI_SINGLES_ID))
         st = WH_ENOMEM;
     return st;

@@ -32,7 +32,7 @@ wh_status whi_chares_tell(whi_chares *c, int dest, const whi_head *head, const v
                           size_t size) {
     uint8_t bytes[WHI_HEAD_MAX];
     size_t used = whi_head_encode(head, bytes);
-    return wh_pe_send(c->pe, dest, WHI_PE_CHARES, bytes, used, data, size, 0);
+    return whi_pe_send(c->pe, dest, WHI_PE_CHARES, bytes, used, data, size, 0);
 }
 
 wh_status whi_tree_tell(whi_chares *c, int root, const whi_head *head, const void *data,

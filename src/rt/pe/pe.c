@@ -48,7 +48,7 @@ void whi_pe_fail(wh_pe *pe, const char *format, ...) {
 
 // ---- Handlers.
 
-wh_status wh_pe_set_handler(wh_pe *pe, uint16_t id, wh_pe_msg_fn fn, void *arg) {
+wh_status whi_pe_handler_set(wh_pe *pe, uint16_t id, wh_pe_msg_fn fn, void *arg) {
     whi_pe_handler **page = &pe->handlers[id / WHI_HANDLERS_PAGE];
     if (!*page && !fn)
         return WH_OK;
@@ -56,6 +56,16 @@ wh_status wh_pe_set_handler(wh_pe *pe, uint16_t id, wh_pe_msg_fn fn, void *arg) 
         return WH_ENOMEM;
     (*page)[id % WHI_HANDLERS_PAGE] = (whi_pe_handler){fn, arg};
     return WH_OK;
+}
+
+wh_status wh_pe_set_handler(wh_pe *pe, uint16_t id, wh_pe_msg_fn fn, void *arg) {
+    if (id < WH_PE_HANDLERS_MAX)
+        return whi_pe_handler_set(pe, id, fn, arg);
+    whi_log(WHI_ERROR, "E-RT-08",
+            "PE %d: handler %u is the runtime's own: programs have those below %u "
+            "(WH_PE_HANDLERS_MAX)",
+            pe->number, id, (unsigned)WH_PE_HANDLERS_MAX);
+    return WH_EINVAL;
 }
 
 static void drop_message(wh_pe *pe, whi_msg *msg) {
@@ -124,8 +134,8 @@ void wh_pe_msg_free(wh_pe *pe, wh_pe_msg *pub) {
 
 // ---- Sending.
 
-wh_status wh_pe_msg_new(wh_pe *pe, uint16_t handler, const void *head, size_t head_size,
-                        size_t size, wh_pe_msg **out) {
+static wh_status make_message(wh_pe *pe, uint16_t handler, const void *head, size_t head_size,
+                              size_t size, wh_pe_msg **out) {
     if (head_size > WH_PE_HEAD_MAX || (head_size && !head))
         return WH_EINVAL;
     whi_msg *msg = whi_msg_new(pe->wire, head_size, size);
@@ -136,6 +146,12 @@ wh_status wh_pe_msg_new(wh_pe *pe, uint16_t handler, const void *head, size_t he
         memcpy(msg->own, head, head_size);
     *out = &msg->pub;
     return WH_OK;
+}
+
+wh_status wh_pe_msg_new(wh_pe *pe, uint16_t handler, const void *head, size_t head_size,
+                        size_t size, wh_pe_msg **out) {
+    return handler < WH_PE_HANDLERS_MAX ? make_message(pe, handler, head, head_size, size, out)
+                                        : WH_EINVAL;
 }
 
 wh_status whi_pe_send_msg(wh_pe *pe, int dest, whi_msg *msg) {
@@ -154,18 +170,25 @@ wh_status wh_pe_msg_send(wh_pe *pe, int dest, wh_pe_msg *pub) {
     return st;
 }
 
-wh_status wh_pe_send(wh_pe *pe, int dest, uint16_t handler, const void *head, size_t head_size,
-                     const void *data, size_t size, int32_t priority) {
+wh_status whi_pe_send(wh_pe *pe, int dest, uint16_t handler, const void *head, size_t head_size,
+                      const void *data, size_t size, int32_t priority) {
     if (size && !data)
         return WH_EINVAL;
     wh_pe_msg *msg;
-    wh_status st = wh_pe_msg_new(pe, handler, head, head_size, size, &msg);
+    wh_status st = make_message(pe, handler, head, head_size, size, &msg);
     if (st != WH_OK)
         return st;
     if (size)
         memcpy(msg->data, data, size);
     msg->priority = priority;
     return wh_pe_msg_send(pe, dest, msg);
+}
+
+wh_status wh_pe_send(wh_pe *pe, int dest, uint16_t handler, const void *head, size_t head_size,
+                     const void *data, size_t size, int32_t priority) {
+    return handler < WH_PE_HANDLERS_MAX
+               ? whi_pe_send(pe, dest, handler, head, head_size, data, size, priority)
+               : WH_EINVAL;
 }
 
 typedef struct call {
@@ -237,6 +260,7 @@ static void on_lost(void *owner, int lost, wh_status why, const char *sentence) 
         pe->lost(pe, lost, sentence, pe->lost_arg);
     else if (pe->exit.state < WHI_END_STOPPED)
         whi_exit_bereft(pe, lost, sentence);
+    whi_quiet_lost(pe, lost);
     whi_exit_lost(pe, lost);
 }
 

@@ -21,7 +21,7 @@ typedef struct whi_ready {
 } whi_ready;
 
 // Handlers of a range of ids.
-enum { WHI_HANDLERS_PAGE = 256 };
+enum { WHI_HANDLERS_PAGE = 256, WHI_HANDLERS_PAGES = (UINT16_MAX + 1) / WHI_HANDLERS_PAGE };
 
 typedef struct whi_pe_handler {
     wh_pe_msg_fn fn;
@@ -92,6 +92,7 @@ typedef struct whi_quiet {
         *serves;  // by PE: how often it has asked, and how many of that are being looked for
     whi_timer again;
     uint64_t pause_ns;  // until the next wave
+    bool lost;          // a PE is, as this one knows: there is no quiescence any more
 } whi_quiet;
 
 struct wh_pe {
@@ -101,7 +102,7 @@ struct wh_pe {
     wh_worker *worker;
     whi_sched sched;
     whi_queue ready;
-    whi_pe_handler *handlers[WH_PE_HANDLERS_MAX / WHI_HANDLERS_PAGE];
+    whi_pe_handler *handlers[WHI_HANDLERS_PAGES];
     whi_pe_heads heads;  // of handler WHI_PE_HEADS
     struct {
         whi_control_fn fn;
@@ -128,6 +129,7 @@ struct wh_pe {
     const struct whi_chare_above *above;  // of the floor above chares; NULL: there is none
 };
 
+// Handlers of the runtime's own, from WH_PE_HANDLERS_MAX on.
 enum {
     WHI_PE_HEADS = 0xFFFF,   // the handler whose messages a floor above takes by their heads
     WHI_PE_CHARES = 0xFFFE,  // of what else chares say
@@ -171,6 +173,11 @@ static inline void whi_pe_do(wh_pe *pe, whi_ready *ready) {
     whi_queue_push(&pe->ready, &ready->link);
 }
 
+// whi_pe_handler_set and whi_pe_send are wh_pe_set_handler and wh_pe_send also for the runtime's own handlers.
+WH_CHECK wh_status whi_pe_handler_set(wh_pe *pe, uint16_t id, wh_pe_msg_fn fn, void *arg);
+WH_CHECK wh_status whi_pe_send(wh_pe *pe, int dest, uint16_t handler, const void *head,
+                               size_t head_size, const void *data, size_t size, int32_t priority);
+
 // whi_pe_set_control sets who takes a kind of control.
 void whi_pe_set_control(wh_pe *pe, unsigned kind, whi_control_fn fn, void *arg);
 
@@ -200,6 +207,7 @@ void whi_exit_bereft(wh_pe *pe, int lost, const char *sentence);
 wh_status whi_quiet_init(wh_pe *pe);
 void whi_quiet_fini(wh_pe *pe);
 void whi_quiet_idle(wh_pe *pe);  // the PE has nothing to do
+void whi_quiet_lost(wh_pe *pe, int lost);
 void whi_threads_end(wh_pe *pe);
 // whi_thread_name says what the thread that runs is called in a timeline, now and later.
 void whi_thread_name(const char *name, const char *part);

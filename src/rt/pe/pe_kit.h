@@ -140,4 +140,17 @@ static inline void kit_end(void) {
     wh_context_destroy(job.ctx);
 }
 
+// kit_fill makes bytes that kit_is_filled knows again.
+static inline void kit_fill(char *data, size_t size, unsigned seed) {
+    for (size_t i = 0; i < size; i++)
+        data[i] = (char)(i * 7 + i / 256 + seed);
+}
+
+static inline bool kit_is_filled(const char *data, size_t size, unsigned seed) {
+    for (size_t i = 0; i < size; i++)
+        if (data[i] != (char)(i * 7 + i / 256 + seed))
+            return false;
+    return true;
+}
+
 #endif

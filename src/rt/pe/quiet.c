@@ -6,6 +6,9 @@
 // with its sums and those of the PEs below it.  Two waves in a row with the same sums, which are equal to one another, say that
 // nothing was sent or handled between the PEs' answers: it is quiet.
 //
+// With a PE its sums are lost, and a wave never ends: each PE is told of a wave by the one above it, which then knows of the loss, and
+// ends the job where somebody waits.
+//
 // Source: F. Mattern, "Algorithms for distributed termination detection", Distributed Computing 2 (1987), the four counter
 // method.
 #include <string.h>
@@ -26,7 +29,8 @@ typedef struct waiting {
     void *arg;
 } waiting;
 
-static void tell(wh_pe *pe, int dest, int what, uint64_t wave, uint64_t made, uint64_t consumed) {
+static wh_status tell(wh_pe *pe, int dest, int what, uint64_t wave, uint64_t made,
+                      uint64_t consumed) {
     uint8_t record[RECORD];
     whi_writer w;
     whi_writer_init(&w, record, sizeof(record));
@@ -37,9 +41,23 @@ static void tell(wh_pe *pe, int dest, int what, uint64_t wave, uint64_t made, ui
     whi_writer_u64(&w, wave);
     whi_writer_u64(&w, made);
     whi_writer_u64(&w, consumed);
-    // Of a PE that cannot be reached its loss tells.
-    if (whi_pe_control(pe, dest, record, sizeof(record)) != WH_OK)
-        return;
+    return whi_pe_control(pe, dest, record, sizeof(record));
+}
+
+// never ends a job in which somebody waits for what cannot come.
+static void never(wh_pe *pe, int lost) {
+    if (pe->exit.state == WHI_END_NONE)
+        whi_pe_fail(pe,
+                    "PE %d is lost, so that quiescence, which is waited for, cannot be found any "
+                    "more",
+                    lost);
+}
+
+void whi_quiet_lost(wh_pe *pe, int lost) {
+    whi_quiet *q = &pe->quiet;
+    q->lost = true;
+    if (q->running || q->due || !whi_queue_empty(&q->waiting))
+        never(pe, lost);
 }
 
 static void begin_wave(wh_pe *pe, uint64_t wave) {
@@ -51,7 +69,8 @@ static void begin_wave(wh_pe *pe, uint64_t wave) {
     q->missing = (1u << children) - 1;
     q->sum_made = q->sum_consumed = 0;
     for (int i = 0; i < children; i++)
-        tell(pe, first + i, WAVE, wave, 0, 0);
+        if (tell(pe, first + i, WAVE, wave, 0, 0) != WH_OK)
+            never(pe, first + i);
 }
 
 static void run_waiting(wh_pe *pe, whi_ready *ready) {
@@ -103,8 +122,8 @@ static void wave_done(wh_pe *pe, uint64_t made, uint64_t consumed) {
         return;
     }
     for (int i = 0; i < pe->pes; i++)
-        if (q->serves[i])
-            tell(pe, i, QUIET, 0, q->serves[i], 0);
+        if (q->serves[i] && tell(pe, i, QUIET, 0, q->serves[i], 0) != WH_OK)
+            never(pe, i);
     q->running = false;
     start(pe);
 }
@@ -123,8 +142,8 @@ void whi_quiet_idle(wh_pe *pe) {
     uint64_t made = q->sum_made + q->made, consumed = q->sum_consumed + q->consumed;
     if (pe->number == 0)
         wave_done(pe, made, consumed);
-    else
-        tell(pe, whi_tree_parent(pe->number), ANSWER, q->wave, made, consumed);
+    else if (tell(pe, whi_tree_parent(pe->number), ANSWER, q->wave, made, consumed) != WH_OK)
+        never(pe, whi_tree_parent(pe->number));
 }
 
 static void asked(wh_pe *pe, int source) {
@@ -178,12 +197,15 @@ static void on_control(wh_pe *pe, int source, const void *data, size_t size, voi
 }
 
 wh_status wh_pe_on_quiescence(wh_pe *pe, wh_pe_fn fn, void *arg) {
+    if (fn && pe->quiet.lost)
+        return WH_EPEER;
     waiting *w = fn ? whi_malloc(sizeof(*w)) : NULL;
     if (!w)
         return fn ? WH_ENOMEM : WH_EINVAL;
     *w = (waiting){.ready = {.run = run_waiting, .drop = drop_waiting}, .fn = fn, .arg = arg};
     whi_queue_push(&pe->quiet.waiting, &w->link);
-    tell(pe, 0, ASK, 0, 0, 0);
+    if (tell(pe, 0, ASK, 0, 0, 0) != WH_OK)
+        never(pe, 0);
     return WH_OK;
 }
 
