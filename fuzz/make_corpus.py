@@ -267,8 +267,8 @@ PMI = {
 }
 
 # Elements and their places: steps of a table's owner, and what other PEs send.
-INSERT, BEGIN_MOVE, END_MOVE, INSTALL, REMOVE, SEND, REJECT_AWAITED, ASK_FLUSH, COMPLETE = range(3, 12)
-MARKER, HOME_MARKER, END, NEW, LEAVE, RELEASE, ASK, COUNT = range(1, 9)
+INSERT, BEGIN_MOVE, END_MOVE, INSTALL, REMOVE, SEND, REJECT_AWAITED, COMPLETE = (*range(3, 10), 11)
+MARKER, HOME_MARKER, END, NEW, LEAVE, RELEASE = range(1, 7)
 
 
 def act(what, index=1, who=0, collection=0):
@@ -321,8 +321,6 @@ PLACES = {
             place_message(1, 3, 1) + place_message(1, 3) + comes(COMPLETE, 0, b"\0"),
     "routes": b"".join(act(SEND, i) + place_control(NEW, i, 3, 2) + act(SEND, i) for i in (0, 2, 4, 6)) +
               place_control(LEAVE, 6, 3, 2) + place_control(NEW, 4, 2, 1),
-    "flush": act(SEND, 0) + act(ASK_FLUSH) + comes(1, 0, bytes([COUNT, 0]) + struct.pack("<Q", 1)) +
-             comes(1, 2, bytes([ASK, 4])),
     "released": place_state(0, 0, 2, 1) + act(INSTALL, 0) + act(BEGIN_MOVE, 0, 3) + act(END_MOVE, 0) +
                 place_control(RELEASE, 0, 0, 2) + place_control(RELEASE, 0, 2, 2) + place_control(END, 0, 0, at=2, source=0) +
                 act(SEND, 0),

@@ -74,11 +74,7 @@ static bool awaited(void *arg, const whi_place_key *key) {
     return key->collection % 2;
 }
 
-static void flushed(void *arg, uint64_t flush) {
-    (void)arg, (void)flush;
-}
-
-static const whi_place_ops ops = {home, forward, control, deliver, reject, awaited, flushed};
+static const whi_place_ops ops = {home, forward, control, deliver, reject, awaited};
 
 static void message_comes(const uint8_t *data, size_t size, uint32_t from) {
     uint8_t again[WHI_PLACE_ENCODED_MAX];
@@ -133,7 +129,6 @@ static void owner_acts(unsigned what, uint32_t who, const whi_place_key *key) {
     case 7: status = whi_places_remove(t, key, &state, &size); break;
     case 8: send_one(key); break;
     case 9: whi_places_reject_awaited(t, key->collection); break;
-    case 10: (void)whi_places_flush(t); break;
     }
     MUST(status == WH_OK || status == WH_EINVAL);
     if (status == WH_OK)

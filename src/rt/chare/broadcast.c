@@ -33,8 +33,7 @@ static void call_copy(whi_chares *c, whi_element *element, const whi_head *head,
     call->ref = head->broadcast.ref;
     call->from = head->broadcast.source;
     call->follows = true;
-    call->place.stamp.flags =
-        WHI_STAMP_SETTLED | WHI_STAMP_COUNTED;  // should it move with its element
+    call->place.stamp.flags = WHI_STAMP_SETTLED;  // should it move with its element
     call->element = element;
     if (whi_follow_lacks(element)) {
         call->number = head->broadcast.number;

@@ -238,18 +238,12 @@ static bool awaited(void *arg, const whi_place_key *key) {
     return whi_collection_awaits(arg, key);
 }
 
-static void flushed(void *arg, uint64_t flush) {
-    (void)arg;
-    (void)flush;
-}
-
 const whi_place_ops whi_call_place_ops = {.home = home,
                                           .forward = forward,
                                           .control = control,
                                           .deliver = deliver,
                                           .reject = reject,
-                                          .awaited = awaited,
-                                          .flushed = flushed};
+                                          .awaited = awaited};
 
 void whi_call_run(wh_pe *pe, wh_pe_msg *pub, void *arg) {
     (void)pe;

@@ -28,8 +28,8 @@ void fail(int key, const char *format, ...) {
     longjmp(model.failed, 1);
 }
 
-static const char *const kinds[] = {"message", "marker",  "home's marker", "end",  "new",
-                                    "leave",   "release", "ask",           "count"};
+static const char *const kinds[] = {"message", "marker", "home's marker", "end",
+                                    "new",     "leave",  "release"};
 
 // ---- the network
 
@@ -100,12 +100,10 @@ static void forward(void *arg, uint32_t pe, whi_place_message *m) {
 
 static void control(void *arg, uint32_t pe, const whi_place_control *c) {
     uint32_t self = (uint32_t)(uintptr_t)arg;
-    if (c->kind != WHI_PLACE_ASK && c->kind != WHI_PLACE_COUNT)
-        say(number_of(&c->key),
-            "PE %u -> PE %u: %s of PE %u, entry %llu via %llu at %llu, number %llu", self, pe,
-            kinds[c->kind], c->stamp.source, (unsigned long long)c->stamp.entry,
-            (unsigned long long)c->stamp.via, (unsigned long long)c->stamp.at,
-            (unsigned long long)c->number);
+    say(number_of(&c->key), "PE %u -> PE %u: %s of PE %u, entry %llu via %llu at %llu, number %llu",
+        self, pe, kinds[c->kind], c->stamp.source, (unsigned long long)c->stamp.entry,
+        (unsigned long long)c->stamp.via, (unsigned long long)c->stamp.at,
+        (unsigned long long)c->number);
     packet *p = new_packet(CONTROL, WHI_PLACE_ENCODED_MAX);
     p->size = whi_place_control_encode(c, p->bytes);
     post(self, pe, whi_place_in_order(c), p);
@@ -142,11 +140,7 @@ static bool awaited(void *arg, const whi_place_key *key) {
     return model.awaits;
 }
 
-static void flushed(void *arg, uint64_t flush) {
-    model.flushed[(uintptr_t)arg] = flush;
-}
-
-static const whi_place_ops ops = {home, forward, control, deliver, reject, awaited, flushed};
+static const whi_place_ops ops = {home, forward, control, deliver, reject, awaited};
 
 // ---- arrivals
 
@@ -193,7 +187,7 @@ static void arrive_control(uint32_t from, int to, packet *p) {
     wh_status status = whi_place_control_decode(p->bytes, p->size, from, (uint32_t)model.pes, &c);
     if (status != WH_OK)
         fail(-1, "a control cannot be read");
-    int key = c.kind == WHI_PLACE_ASK || c.kind == WHI_PLACE_COUNT ? -3 : number_of(&c.key);
+    int key = number_of(&c.key);
     say(key, "PE %d: %s from PE %u has come", to, kinds[c.kind], from);
     TRY(status, whi_places_control(model.tables[to], from, &c));
     if (status != WH_OK)
@@ -242,17 +236,14 @@ void set_up(uint64_t seed) {
     model.keys = model.large ? 1000 : PICK(1, 2, 3, 5, 9);
     model.told_max = PICK(1, 2, 3, 64);
     model.routes_max = PICK(1, 2, 5, 1000);
-    model.flushes = chance(50);
     model.awaits = chance(50);
     model.failing = chance(25);
     model.alike = !model.large && chance(25);
     model.percent_fail = 20;
     model.percent_incomplete = PICK(0, 0, 5, 30);
-    size_t keys = (size_t)model.keys, pe_pairs = (size_t)model.pes * keys, pairs = keys * keys;
+    size_t keys = (size_t)model.keys, pe_pairs = (size_t)model.pes * keys;
     model.sent_pe = calloc(pe_pairs, sizeof(uint32_t));
     model.taken_pe = calloc(pe_pairs, sizeof(uint32_t));
-    model.sent_sender = calloc(pairs, sizeof(uint32_t));
-    model.taken_sender = calloc(pairs, sizeof(last_seen));
     for (int i = 0; i < 2 * model.pes * model.pes; i++) {
         channel *c = &model.channels[i];
         *c = (channel){.last = &c->first, .at = -1, .slow = (uint8_t)PICK(0, 0, 50, 90, 98)};
@@ -291,8 +282,6 @@ void tear_down(void) {
     free(model.incomplete);
     free(model.sent_pe);
     free(model.taken_pe);
-    free(model.sent_sender);
-    free(model.taken_sender);
     int trace = model.trace, failed_key = model.failed_key;
     memset(&model, 0, offsetof(typeof(model), failed));
     model.trace = trace;

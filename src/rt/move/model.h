@@ -26,16 +26,15 @@ typedef enum fate { FLYING, INBOX, TAKEN, REJECTED } fate;
 typedef struct message {
     whi_place_message place;  // must be first
     int id, sender, dest, pe_now, hops;
-    uint32_t source, life;  // the sender's PE and how many elements had its key
-    uint32_t serial_pe, serial_sender;
+    uint32_t source;  // the sender's PE
+    uint32_t serial_pe;
     uint64_t sent;  // the step
     fate fate;
 } message;
 
 typedef struct element {
     int key, pe;
-    bool waits_for_flush, leaving;
-    uint64_t flush;
+    bool leaving;
     int to;
     whi_queue inbox;
 } element;
@@ -65,32 +64,25 @@ typedef struct travel {
     uint64_t since;
 } travel;
 
-typedef struct last_seen {
-    uint32_t life, serial;
-} last_seen;
-
 struct model {
     uint64_t seed;
     whi_rng rng;
     int pes, keys, told_max, routes_max;
-    bool flushes, awaits, large, failing, alike;
+    bool awaits, large, failing, alike;
     int percent_fail, percent_incomplete;
     whi_places *tables[PES_MAX];
-    uint64_t flushed[PES_MAX];
     channel channels[2 * PES_MAX * PES_MAX];
     int busy[2 * PES_MAX * PES_MAX], busy_count;
     element *elements[KEYS_MAX];  // alive, wherever
     uint64_t born[KEYS_MAX], step;
-    uint32_t lives[KEYS_MAX];
     message **messages;
     int message_count, message_room;
     message **incomplete;
     int incomplete_count, incomplete_room;
     travel travels[TRAVELS_MAX];
     int travel_count;
-    uint32_t *sent_pe, *sent_sender;
+    uint32_t *sent_pe;
     uint32_t *taken_pe;
-    last_seen *taken_sender;
     uint64_t moves, taken, rejected, destroyed;
     int trace;  // a key, -1: all, -2: none
     int failed_key;

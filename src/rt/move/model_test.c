@@ -8,8 +8,8 @@
 // has something may be the next to yield it; some are slow.  Elements send, move, are destroyed and made again; messages
 // may be incomplete for a while; allocations fail, and what failed is tried again.
 //
-// What must come of it: each message is taken once, in order of its sender's PE, and of its sender where elements leave
-// after a flush; or it is rejected once, and then its element was not there at some time since it was sent.  When
+// What must come of it: each message is taken once, in order of its sender's PE; or it is rejected once, and then its element was not there at some
+// time since it was sent.  When
 // all is quiet nothing is held, no place that was left is known any more, and routes are bounded; when all elements
 // are destroyed, all tables are empty.  A failure prints the seed and all that concerns the element.
 #include "rt/move/model.h"
@@ -27,11 +27,9 @@ static void send_one(element *e, int dest) {
     m->id = model.message_count;
     model.messages[model.message_count++] = m;
     m->sender = e->key;
-    m->life = model.lives[e->key];
     m->dest = dest;
     m->source = (uint32_t)e->pe;
     m->serial_pe = ++model.sent_pe[e->pe * model.keys + dest];
-    m->serial_sender = ++model.sent_sender[e->key * model.keys + dest];
     m->sent = model.step;
     m->pe_now = e->pe;
     m->place.key = key_of(dest);
@@ -53,7 +51,7 @@ static element *any_element(void) {
 
 static void step_send(void) {
     element *e = any_element();
-    if (!e || e->leaving || e->waits_for_flush)
+    if (!e || e->leaving)
         return;
     int dest = (int)draw((uint64_t)model.keys);
     for (int n = chance(5) ? 1 + (int)draw(30) : 1; n > 0; n--)
@@ -62,15 +60,10 @@ static void step_send(void) {
 
 static void check_taken(element *e, message *m) {
     uint32_t *pe = &model.taken_pe[(int)m->source * model.keys + m->dest];
-    last_seen *sender = &model.taken_sender[m->sender * model.keys + m->dest];
     if (m->serial_pe <= *pe)
         fail(e->key, "message %d of PE %u comes after a later one: %u after %u", m->id, m->source,
              m->serial_pe, *pe);
     *pe = m->serial_pe;
-    if (model.flushes && m->life == sender->life && m->serial_sender <= sender->serial)
-        fail(e->key, "message %d of element %d comes after a later one: %u after %u", m->id,
-             m->sender, m->serial_sender, sender->serial);
-    *sender = (last_seen){m->life, m->serial_sender};
 }
 
 static void take_some(element *e) {
@@ -101,7 +94,6 @@ static void begin_move(element *e) {
         fail(e->key, "element %d cannot leave: %s", e->key, wh_status_name(status));
     if (!whi_queue_empty(&e->inbox))
         fail(e->key, "element %d leaves, and its messages do not", e->key);
-    e->waits_for_flush = false;
     model.moves++;
     add_travel((travel){
         .element = e, .key = e->key, .pe = e->pe, .to = e->to, .state = state, .size = size});
@@ -111,20 +103,9 @@ static void step_move(void) {
     element *e = any_element();
     if (!e || e->leaving)
         return;
-    if (e->waits_for_flush) {
-        if (model.flushed[e->pe] >= e->flush)
-            begin_move(e);
-        return;
-    }
     e->to = (int)draw((uint64_t)model.pes);
-    if (e->to == e->pe)
-        return;
-    if (!model.flushes) {
+    if (e->to != e->pe)
         begin_move(e);
-        return;
-    }
-    e->flush = whi_places_flush(model.tables[e->pe]);
-    e->waits_for_flush = true;
 }
 
 static void step_insert(int number) {
@@ -148,11 +129,10 @@ static void step_insert(int number) {
         fail(number, "element %d cannot be made: %s", number, wh_status_name(status));
     model.elements[number] = e;
     model.born[number] = model.step;
-    model.lives[number]++;
 }
 
 static void step_destroy(element *e) {
-    if (!e || e->leaving || e->waits_for_flush)
+    if (!e || e->leaving)
         return;
     whi_place_key key = key_of(e->key);
     void *state;
@@ -320,12 +300,6 @@ static void send_to_all(void) {
 // When nothing moves any more, all messages come, and go directly from the second one on.
 static void check_all_reached(void) {
     model.failing = false;
-    for (int i = 0; i < model.keys; i++)
-        if (model.elements[i] && model.elements[i]->waits_for_flush) {
-            if (model.flushed[model.elements[i]->pe] < model.elements[i]->flush)
-                fail(i, "a flush of PE %d never ends", model.elements[i]->pe);
-            model.elements[i]->waits_for_flush = false;
-        }
     send_to_all();
     bool directly = model.told_max >= model.pes && model.routes_max >= model.keys;
     int second = model.message_count;

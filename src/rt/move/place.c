@@ -10,7 +10,6 @@
 #include "rt/move/place.h"
 
 #include "base/alloc.h"
-#include "rt/move/flush.h"
 
 static void send_control(whi_places *t, uint32_t pe, whi_place_kind kind, const whi_row *row,
                          uint64_t number) {
@@ -28,7 +27,6 @@ static uint64_t marker_number(const whi_place_message *marker) {
 }
 
 void whi_place_refuse(whi_places *t, whi_place_message *message) {
-    whi_places_flush_settled(t, message);
     t->ops->reject(t->arg, message);
 }
 
@@ -63,7 +61,6 @@ void whi_place_run(whi_places *t, whi_row *row, whi_place *place) {
 }
 
 static void settle(whi_places *t, whi_row *row, whi_place *place, whi_place_message *message) {
-    whi_places_flush_settled(t, message);
     message->stamp.flags |= WHI_STAMP_SETTLED;
     if (place->state == WHI_PLACE_VACANT && whi_queue_empty(&place->queue) &&
         !t->ops->awaited(t->arg, &row->key)) {

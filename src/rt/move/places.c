@@ -8,7 +8,6 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "rt/move/flush.h"
 #include "rt/move/place.h"
 #include "rt/move/route.h"
 
@@ -21,8 +20,11 @@ wh_status whi_places_create(const whi_places_opts *opts, const whi_place_ops *op
         return WH_EINVAL;
     whi_places *t = whi_calloc(1, sizeof(*t));
     whi_row **routes = whi_calloc(opts->routes_max, sizeof(whi_row *));
-    if (!t || !routes)
-        goto no_memory;
+    if (!t || !routes) {
+        whi_free(t);
+        whi_free(routes);
+        return WH_ENOMEM;
+    }
     *t = (whi_places){
         .self = opts->self,
         .pes = opts->pes,
@@ -35,14 +37,8 @@ wh_status whi_places_create(const whi_places_opts *opts, const whi_place_ops *op
     };
     whi_hash_init(&t->table);
     whi_pool_init(&t->rows, sizeof(whi_row), 0, "rows of places");
-    if (whi_places_flush_init(t) != WH_OK)
-        goto no_memory;
     *places = t;
     return WH_OK;
-no_memory:
-    whi_free(t);
-    whi_free(routes);
-    return WH_ENOMEM;
 }
 
 static wh_status strange(const whi_places *t, const char *what, const whi_place_key *key) {
@@ -181,9 +177,7 @@ wh_status whi_places_send(whi_places *t, whi_place_message *message) {
     }
     message->kind = WHI_PLACE_MESSAGE;
     message->stamp = (whi_place_stamp){.source = t->self};
-    whi_places_flush_sent(t, message);
     if (simple) {
-        whi_places_flush_settled(t, message);
         t->ops->deliver(t->arg, row->element, message);
     } else if (home) {
         let_in(t, row, place, message);
@@ -199,7 +193,6 @@ wh_status whi_places_send(whi_places *t, whi_place_message *message) {
 wh_status whi_places_arrive(whi_places *t, whi_place_message *message) {
     whi_row *row = whi_row_find(t, &message->key);
     if (is_simple(row, message) && !message->stamp.at) {
-        whi_places_flush_settled(t, message);
         t->ops->deliver(t->arg, row->element, message);
         return WH_OK;
     }
@@ -294,8 +287,6 @@ wh_status whi_places_control(whi_places *t, uint32_t from, const whi_place_contr
     case WHI_PLACE_HOME_MARKER: return marker(t, control);
     case WHI_PLACE_END:
     case WHI_PLACE_RELEASE: return fewer(t, from, control);
-    case WHI_PLACE_ASK:
-    case WHI_PLACE_COUNT: whi_places_flush_control(t, from, control); return WH_OK;
     case WHI_PLACE_NEW:
     case WHI_PLACE_LEAVE: break;
     case WHI_PLACE_MESSAGE:
@@ -375,7 +366,6 @@ void whi_places_destroy(whi_places *t) {
         t->pieces = piece->next;
         whi_free(piece);
     }
-    whi_places_flush_fini(t);
     whi_hash_fini(&t->table);
     whi_pool_fini(&t->rows);
     whi_free(t->routes);

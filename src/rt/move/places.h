@@ -35,8 +35,6 @@ typedef struct whi_place_ops {
     void (*reject)(void *arg, whi_place_message *message);
     // At home: whether a message to an element that does not exist waits for it; otherwise it is rejected.
     bool (*awaited)(void *arg, const whi_place_key *key);
-    // All messages that this PE had sent before the flush of this number are settled.
-    void (*flushed)(void *arg, uint64_t flush);
 } whi_place_ops;
 
 // What there is, for tests and dumps.
@@ -104,11 +102,6 @@ WH_CHECK wh_status whi_places_end_move(whi_places *t, const whi_place_key *key);
 WH_CHECK wh_status whi_places_expect(whi_places *t, const void *state, size_t size,
                                      whi_place_key *key);
 WH_CHECK wh_status whi_places_install(whi_places *t, const whi_place_key *key, void *element);
-
-// whi_places_flush returns a number, with which `flushed` is called when what this PE has sent until now is settled:
-// later messages, from whatever PE, can no longer be delivered before them.  An element whose messages shall keep
-// their order over its own moves leaves after a flush.
-uint64_t whi_places_flush(whi_places *t);
 
 void whi_places_stats_get(const whi_places *t, whi_places_stats *stats);
 

@@ -14,7 +14,7 @@ static struct {
     whi_places *t;
     whi_place_message *forwarded[SEEN], *delivered[SEEN];
     uint32_t forwarded_to[SEEN];
-    int forwards, delivers, rejects, flushes;
+    int forwards, delivers, rejects;
     whi_place_control controls[SEEN];
     uint32_t control_to[SEEN];
     int control_count;
@@ -54,12 +54,7 @@ static bool awaited(void *arg, const whi_place_key *key) {
     return seen.awaits;
 }
 
-static void flushed(void *arg, uint64_t flush) {
-    (void)arg, (void)flush;
-    seen.flushes++;
-}
-
-static const whi_place_ops ops = {home, forward, control, deliver, reject, awaited, flushed};
+static const whi_place_ops ops = {home, forward, control, deliver, reject, awaited};
 static int anything;
 
 static void begin(void) {
@@ -100,7 +95,7 @@ TEST(options_have_bounds) {
     whi_places *t = NULL;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         CHECK_EQ_INT(whi_places_create(&bad[i], &ops, NULL, &t), WH_EINVAL);
-    for (uint64_t n = 1; n <= 3; n++) {
+    for (uint64_t n = 1; n <= 2; n++) {
         whi_places_opts opts = {.self = 0, .pes = 4, .routes_max = 1, .told_max = 1};
         whi_alloc_fail_at(n);
         CHECK_EQ_INT(whi_places_create(&opts, &ops, NULL, &t), WH_ENOMEM);
@@ -426,18 +421,6 @@ TEST(controls_that_cannot_be_change_nothing) {
     CHECK_EQ_INT(seen.control_count, 0);
     CHECK_EQ_INT(stats().rows, 1);
     CHECK(whi_places_find(seen.t, &here));
-    end();
-}
-
-TEST(a_flush_of_nothing_ends) {
-    begin();
-    CHECK_EQ_INT(whi_places_flush(seen.t), 1);
-    CHECK_EQ_INT(seen.control_count, PES);
-    CHECK_EQ_INT(seen.flushes, 0);
-    for (int i = 0; i < PES; i++)
-        if (seen.control_to[i] == SELF)
-            CHECK_EQ_INT(whi_places_control(seen.t, SELF, &seen.controls[i]), WH_OK);
-    CHECK_EQ_INT(seen.flushes, 1);
     end();
 }
 

@@ -7,7 +7,8 @@
 // that has never moved has a stamp of one byte.
 #include "rt/move/stamp.h"
 
-enum { HAS_ENTRY = 8, HAS_VIA = 16, HAS_AT = 32, HAS_SOURCE = 64, FLAGS = 127 };
+enum { HAS_ENTRY = 8, HAS_VIA = 16, HAS_AT = 32, HAS_SOURCE = 64 };
+enum { FLAGS = WHI_STAMP_SETTLED | HAS_ENTRY | HAS_VIA | HAS_AT | HAS_SOURCE };
 
 wh_status whi_place_key_make(uint32_t collection, const int32_t *index, int dims,
                              whi_place_key *key) {
@@ -64,16 +65,15 @@ static void stamp_write(whi_writer *to, const whi_place_stamp *stamp) {
 // What has been passed on names its source; what has not comes from there.
 static void stamp_read(whi_reader *from, uint32_t sender, uint32_t pes, whi_place_stamp *stamp) {
     uint8_t flags = whi_reader_u8(from);
-    stamp->flags = flags & (WHI_STAMP_SETTLED | WHI_STAMP_COUNTED | WHI_STAMP_COLOUR);
+    stamp->flags = flags & WHI_STAMP_SETTLED;
     stamp->entry = number_read(from, flags & HAS_ENTRY);
     stamp->via = number_read(from, flags & HAS_VIA);
     stamp->at = number_read(from, flags & HAS_AT);
     bool passed = stamp->at != stamp->entry || stamp->via != 0;
     stamp->source = flags & HAS_SOURCE ? whi_reader_u32(from) : sender;
-    bool settled = flags & WHI_STAMP_SETTLED, counted = flags & WHI_STAMP_COUNTED;
     if (flags & ~FLAGS || passed != !!(flags & HAS_SOURCE) || stamp->source >= pes ||
         stamp->entry > stamp->at || stamp->via > stamp->at || (stamp->entry && stamp->via) ||
-        (settled && !(counted && stamp->at)))
+        ((flags & WHI_STAMP_SETTLED) && !stamp->at))
         whi_reader_fail(from);
 }
 
@@ -99,21 +99,14 @@ wh_status whi_place_message_decode(const void *bytes, size_t size, uint32_t from
     return WH_OK;
 }
 
-static bool is_flush(uint8_t kind) {
-    return kind == WHI_PLACE_ASK || kind == WHI_PLACE_COUNT;
-}
-
 size_t whi_place_control_encode(const whi_place_control *control, void *bytes) {
     whi_writer to;
     whi_writer_init(&to, bytes, WHI_PLACE_ENCODED_MAX);
     whi_writer_u8(&to, control->kind);
-    if (is_flush(control->kind))
-        whi_writer_u8(&to, control->stamp.flags);
-    else
-        whi_place_key_write(&to, &control->key);
+    whi_place_key_write(&to, &control->key);
     if (control->kind <= WHI_PLACE_IN_ORDER)
         stamp_write(&to, &control->stamp);
-    if (control->kind != WHI_PLACE_END && control->kind != WHI_PLACE_ASK)
+    if (control->kind != WHI_PLACE_END)
         whi_writer_u64(&to, control->number);
     return whi_writer_size(&to);
 }
@@ -128,8 +121,6 @@ static bool makes_sense(const whi_place_control *c) {
     case WHI_PLACE_NEW:
     case WHI_PLACE_LEAVE:
     case WHI_PLACE_RELEASE: return c->number != 0;
-    case WHI_PLACE_ASK: return !(s->flags & ~WHI_STAMP_COLOUR);
-    case WHI_PLACE_COUNT: return c->number != 0 && !(s->flags & ~WHI_STAMP_COLOUR);
     default: return false;
     }
 }
@@ -140,13 +131,10 @@ wh_status whi_place_control_decode(const void *bytes, size_t size, uint32_t from
     whi_reader_init(&reader, bytes, size);
     whi_place_control read = {.kind = whi_reader_u8(&reader)};
     read.stamp.source = from;
-    if (is_flush(read.kind))
-        read.stamp.flags = whi_reader_u8(&reader);
-    else
-        whi_place_key_read(&reader, &read.key);
+    whi_place_key_read(&reader, &read.key);
     if (read.kind <= WHI_PLACE_IN_ORDER)
         stamp_read(&reader, from, pes, &read.stamp);
-    if (read.kind != WHI_PLACE_END && read.kind != WHI_PLACE_ASK)
+    if (read.kind != WHI_PLACE_END)
         read.number = whi_reader_u64(&reader);
     if (!whi_reader_done(&reader) || !makes_sense(&read))
         return WH_EPROTOCOL;

@@ -34,8 +34,6 @@ typedef struct whi_place_key {
 
 enum {
     WHI_STAMP_SETTLED = 1,  // its place in the element's order is decided
-    WHI_STAMP_COUNTED = 2,  // its sender's flush does not wait for it any more
-    WHI_STAMP_COLOUR = 4,   // which of two flushes waits for it
 };
 
 typedef struct whi_place_stamp {
@@ -58,8 +56,6 @@ typedef enum whi_place_kind {
     WHI_PLACE_NEW,      // the element is with me, at place `number`
     WHI_PLACE_LEAVE,    // let no more in at `number`
     WHI_PLACE_RELEASE,  // I never let anything in at `number`, of which you told me
-    WHI_PLACE_ASK,      // a flush: how many of my messages of this colour are settled with you?
-    WHI_PLACE_COUNT,    // so many more
     WHI_PLACE_KINDS
 } whi_place_kind;
 
@@ -74,9 +70,9 @@ typedef struct whi_place_message {
 
 typedef struct whi_place_control {
     uint8_t kind;
-    whi_place_key key;      // but of ASK and COUNT
-    whi_place_stamp stamp;  // MARKER, HOME_MARKER, END; the colour of ASK, COUNT
-    uint64_t number;        // a place; COUNT: how many
+    whi_place_key key;
+    whi_place_stamp stamp;  // MARKER, HOME_MARKER, END
+    uint64_t number;        // a place
 } whi_place_control;
 
 // whi_place_key_make makes a key.  WH_EINVAL: there are not 1 to 6 dimensions.

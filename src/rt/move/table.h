@@ -75,17 +75,6 @@ typedef struct whi_row {
     uint32_t position : 30;  // there
 } whi_row;
 
-typedef struct whi_flush {
-    uint8_t colour;  // of what is sent now, 0 or WHI_STAMP_COLOUR
-    bool running;
-    uint64_t asked, begun;  // flushes
-    uint64_t sent[2], counted[2];
-    struct whi_flush_source {
-        uint64_t settled[2];
-        bool asks[2];
-    } * sources;  // per PE
-} whi_flush;
-
 struct whi_places {
     uint32_t self, pes, told_max;
     const whi_place_ops *ops;
@@ -97,7 +86,6 @@ struct whi_places {
     uint32_t route_count, route_max, route_hand;
     whi_piece *pieces;  // reserved
     uint32_t piece_count;
-    whi_flush flush;
 };
 
 whi_row *whi_row_find(const whi_places *t, const whi_place_key *key);
