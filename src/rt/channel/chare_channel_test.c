@@ -4,7 +4,7 @@
 #include <wherry/channel.h>
 
 #include "rt/channel/channels.h"
-#include "rt/pe/pe_kit.h"
+#include "rt/chare/element_kit.h"
 
 enum { CELLS = 12, ROUNDS = 20 };
 
@@ -31,20 +31,9 @@ static void destruct(wh_chare *self) {
     ENTRY(cell, tell, 0)                                                                           \
     ENTRY(cell, told, 0)                                                                           \
     ENTRY(cell, go, 0)
-static size_t pack(wh_chare *self, void *to) {
-    (void)self;
-    (void)to;
-    return 0;
-}
 
-static wh_status unpack(wh_chare *self, const void *data, size_t size) {
-    (void)self;
-    (void)data;
-    return size ? WH_EPROTOCOL : WH_OK;
-}
-
-WH_CLASS(cell, CELL_ENTRIES, .state = sizeof(cell), .destruct = destruct, .pack = pack,
-         .unpack = unpack);
+WH_CLASS(cell, CELL_ENTRIES, .state = sizeof(cell), .destruct = destruct, .pack = kit_pack,
+         .unpack = kit_unpack);
 
 static wh_proxy neighbour(const wh_chare *self, int by) {
     int32_t at = (self->proxy.index[0] + by + CELLS) % CELLS;

@@ -274,8 +274,8 @@ void whi_channels_destroy(whi_channels *channels) {
     uint64_t number;
     wh_channel *ch;
     while ((ch = whi_hash_next(&channels->ends, &cursor, &number))) {
-        whi_channel_free(ch);
-        cursor = 0;
+        whi_channel_pair_leave(ch);
+        whi_free(ch);
     }
     whi_channels_free_elements(channels);
     whi_hash_fini(&channels->ends);

@@ -67,6 +67,16 @@ static whi_channel_pair *need_pair(whi_channel_element *element, const whi_chann
     return pair;
 }
 
+static void free_pairs(whi_channel_element *element) {
+    whi_list *node;
+    while ((node = whi_list_pop_front(&element->pairs))) {
+        whi_channel_pair *pair = whi_container_of(node, whi_channel_pair, link);
+        while ((node = whi_list_pop_front(&pair->openings)))
+            whi_free(whi_container_of(node, opening, link));
+        whi_free(pair);
+    }
+}
+
 static void forget_element(whi_channels *channels, whi_channel_element *element) {
     uint64_t hash = hash_of(&element->name);
     whi_channel_element *first = whi_hash_get(&channels->elements, hash);
@@ -232,15 +242,11 @@ void whi_channels_free_elements(whi_channels *channels) {
     size_t cursor = 0;
     uint64_t hash;
     whi_channel_element *element;
-    while ((element = whi_hash_next(&channels->elements, &cursor, &hash))) {
-        whi_list *node;
-        while ((node = whi_list_pop_front(&element->pairs))) {
-            whi_channel_pair *pair = whi_container_of(node, whi_channel_pair, link);
-            while ((node = whi_list_pop_front(&pair->openings)))
-                whi_free(whi_container_of(node, opening, link));
-            whi_free(pair);
+    while ((element = whi_hash_next(&channels->elements, &cursor, &hash)))
+        while (element) {
+            whi_channel_element *next = element->next;
+            free_pairs(element);
+            whi_free(element);
+            element = next;
         }
-        forget_element(channels, element);
-        cursor = 0;
-    }
 }

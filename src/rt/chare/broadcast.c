@@ -19,11 +19,8 @@ wh_status whi_broadcast(whi_chares *c, whi_head *head, const void *data, size_t 
 // call_copy gives an element a call of its own, which it can keep.
 static void call_copy(whi_chares *c, whi_element *element, const whi_head *head,
                       const wh_pe_msg *msg) {
-    const wh_proxy *proxy = &element->pub.proxy;
-    whi_place_key key;
-    whi_call *call = NULL;
-    if (whi_place_key_make(proxy->collection, proxy->index, proxy->dims, &key) == WH_OK)
-        call = whi_call_new(c, &key, whi_follow_entry(head), msg->size);
+    whi_place_key key = whi_element_key(element);
+    whi_call *call = whi_call_new(c, &key, whi_follow_entry(head), msg->size);
     if (!call) {
         whi_pe_fail(c->pe, "there is no memory for a message to all elements");
         return;

@@ -4,7 +4,7 @@
 #include <wherry/chare.h>
 
 #include "base/rng.h"
-#include "rt/pe/pe_kit.h"
+#include "rt/chare/element_kit.h"
 
 enum { BIG = 300 << 10, PER_CALL = 3, PES = 4 };
 
@@ -14,10 +14,7 @@ typedef struct box {
     char place[PER_CALL][BIG];  // where posts say
 } box;
 
-static struct {
-    int runs, posts, done, refused, errors, small;
-    char error[400];
-} seen;
+static struct { int runs, posts, done, refused, small; } seen;
 
 static char filler(size_t i, int64_t ref, size_t buffer) {
     return (char)(i * 7 + i / 251 + (size_t)ref * 13 + buffer);
@@ -146,22 +143,13 @@ static const wh_class box_class = {.size = sizeof(wh_class),
                                    .pack = box_pack,
                                    .unpack = box_unpack};
 
-static void on_error(wh_pe *pe, const wh_proxy *proxy, const char *sentence, void *arg) {
-    (void)pe;
-    (void)proxy;
-    (void)arg;
-    seen.errors++;
-    snprintf(seen.error, sizeof(seen.error), "%s", sentence);
-}
-
 static wh_proxy begin(int pes, int ppn, int where) {
     memset(&seen, 0, sizeof(seen));
     kit_begin(pes, ppn);
     wh_proxy one;
-    for (int i = 0; i < pes; i++) {
+    for (int i = 0; i < pes; i++)
         CHECK_EQ_INT(wh_class_register(job.pe[i], &box_class), WH_OK);
-        CHECK_EQ_INT(wh_chare_on_error(job.pe[i], on_error, NULL), WH_OK);
-    }
+    kit_count_errors();
     CHECK_EQ_INT(wh_chare_create(job.pe[0], "box", where, NULL, 0, &one), WH_OK);
     return one;
 }
@@ -204,22 +192,6 @@ static void send(int from, wh_proxy to, unsigned entry, int64_t ref) {
         WH_OK);
 }
 
-static void is_quiet(wh_pe *pe, void *arg) {
-    (void)pe;
-    *(bool *)arg = true;
-}
-
-static void settle(void) {
-    bool quiet = false;
-    CHECK_EQ_INT(wh_pe_on_quiescence(job.pe[0], is_quiet, &quiet), WH_OK);
-    UNTIL(quiet);
-}
-
-static void end(void) {
-    CHECK_EQ_INT(job.failures, 0);
-    kit_end();
-}
-
 static void all_sizes(int pes, int ppn, int where, unsigned entry) {
     enum { COUNT = 21 };
     wh_proxy one = begin(pes, ppn, where);
@@ -228,13 +200,13 @@ static void all_sizes(int pes, int ppn, int where, unsigned entry) {
         if (entry == POSTED)
             UNTIL(seen.runs == i + 1);
     }
-    settle();
+    kit_settle();
     CHECK_EQ_INT(seen.runs, COUNT);  // quiescence waits for them
     UNTIL(seen.done == COUNT);
     CHECK_EQ_INT(seen.refused, 0);
     CHECK_EQ_INT(seen.posts, entry == POSTED ? COUNT : 0);
-    CHECK_EQ_INT(seen.errors, 0);
-    end();
+    CHECK_EQ_INT(kit_errors.count, 0);
+    kit_finish();
 }
 
 TEST(to_another_process) {
@@ -263,9 +235,9 @@ TEST(calls_keep_their_order_behind_buffers) {
             send(0, one, GIVEN, i);
         CHECK_EQ_INT(wh_chare_send(job.pe[2], one, PLAIN, NULL, 0, WH_SEND_OPTS(.ref = i)), WH_OK);
     }
-    settle();
+    kit_settle();
     CHECK_EQ_INT(seen.runs, 60);
-    end();
+    kit_finish();
 }
 
 static void layouts(int where, wh_mem_kind kind) {
@@ -289,9 +261,9 @@ static void layouts(int where, wh_mem_kind kind) {
         wh_chare_send(job.pe[0], one, COLUMNS, NULL, 0,
                       WH_SEND_OPTS(.buffers = &frame, .count = 1, .frame_size = sizeof(frame))),
         WH_OK);
-    settle();
+    kit_settle();
     CHECK_EQ_INT(seen.runs, 1);
-    end();
+    kit_finish();
     wh_type_release(every_second);
     CHECK_EQ_INT(wh_mem_free_kind(kind, memory), WH_OK);
     CHECK_EQ_INT(wh_mem_free_kind(kind, source), WH_OK);
@@ -331,10 +303,10 @@ TEST(elements_that_move_get_their_buffers) {
                 (void)wh_pe_turn(job.pe[from]);
             }
         }
-        settle();
+        kit_settle();
         CHECK_EQ_INT(seen.runs, count);
-        CHECK_EQ_INT(seen.errors, 0);
-        end();
+        CHECK_EQ_INT(kit_errors.count, 0);
+        kit_finish();
     }
 }
 
@@ -343,11 +315,11 @@ TEST(too_little_memory_is_said) {
         wh_proxy one = begin(2, 1, where);
         send(0, one, SMALL, 4);
         send(0, one, SMALL, 1);  // it comes within the message
-        UNTIL(seen.errors == 2 && seen.done == 2);
-        CHECK(strstr(seen.error, "small of class box has posted less memory"));
+        UNTIL(kit_errors.count == 2 && seen.done == 2);
+        CHECK(strstr(kit_errors.last, "small of class box has posted less memory"));
         CHECK_EQ_INT(seen.small, 0);
-        settle();
-        end();
+        kit_settle();
+        kit_finish();
     }
 }
 
@@ -358,15 +330,15 @@ TEST(buffers_for_nobody_come_back) {
         CHECK_EQ_INT(wh_chare_destroy(job.pe[0], one), WH_OK);
         for (int i = 0; i < 7; i++)
             send(0, one, GIVEN, i);
-        UNTIL(seen.errors == 7 && seen.done == 7);
-        settle();
+        UNTIL(kit_errors.count == 7 && seen.done == 7);
+        kit_settle();
         one.index[2]++;
         CHECK_EQ_INT(wh_chare_create(job.pe[0], "box", where, NULL, 0, &one), WH_OK);
         send(0, one, 99, 6);
-        UNTIL(seen.errors == 8 && seen.done == 8);
+        UNTIL(kit_errors.count == 8 && seen.done == 8);
         CHECK_EQ_INT(wh_chare_send(job.pe[0], one, GIVEN, NULL, 0, WH_SEND_OPTS(.done = on_done)),
                      WH_EINVAL);
-        end();
+        kit_finish();
     }
 }
 
@@ -375,7 +347,7 @@ TEST(a_lost_pe) {
     for (int turns = 0; turns < 12; turns++) {
         wh_proxy there = begin(3, 1, 1), here;
         CHECK_EQ_INT(wh_chare_create(job.pe[0], "box", 0, NULL, 0, &here), WH_OK);
-        settle();
+        kit_settle();
         for (int i = 0; i < 6; i++) {
             send(0, there, GIVEN, i);
             send(1, here, GIVEN, i);
@@ -392,8 +364,8 @@ TEST(a_lost_pe) {
         UNTIL(seen.done == 24 && job.lost);
         UNTIL(seen.runs >= 9);
         kit_turns(100);
-        CHECK_EQ_INT(seen.errors, 0);
-        end();
+        CHECK_EQ_INT(kit_errors.count, 0);
+        kit_finish();
     }
 }
 

@@ -299,11 +299,11 @@ void whi_call_reject(whi_chares *c, whi_call *call) {
 
 // ---- Into the places.
 
-// give has the places take a call, of this PE or of another one, and keep nothing of its sender if it has to wait.
-static wh_status give(whi_chares *c, whi_call *call, bool ours) {
+// give has the places take a call by one of their functions; if it has to wait it keeps nothing of its sender.
+static wh_status give(whi_chares *c, whi_call *call,
+                      wh_status (*take)(whi_places *places, whi_place_message *message)) {
     c->undecided = call;
-    wh_status st = ours ? whi_places_send(c->places, &call->place)
-                        : whi_places_arrive(c->places, &call->place);
+    wh_status st = take(c->places, &call->place);
     if (st == WH_OK && c->undecided && !whi_call_own(call))
         whi_pe_fail(c->pe, "there is no memory to keep a message");
     c->undecided = NULL;
@@ -329,7 +329,7 @@ static wh_status route(whi_chares *c, whi_call *call, bool ours) {
         return WH_OK;
     }
     call->fate = WHI_FATE_PLACE;
-    return give(c, call, ours);
+    return give(c, call, ours ? whi_places_send : whi_places_arrive);
 }
 
 // A call that has been accepted cannot be given back.
@@ -408,14 +408,12 @@ void whi_call_arrive(void *chares, whi_msg *msg) {
 }
 
 static void complete(whi_chares *c, whi_call *call) {
+    int source;
     switch ((whi_fate)call->fate) {
     case WHI_FATE_PLACE:
-        c->undecided = call;
-        if (whi_places_complete(c->places, &call->place) != WH_OK)
-            strange(c, (int)call->place.stamp.source);
-        else if (c->undecided && !whi_call_own(call))
-            whi_pe_fail(c->pe, "there is no memory to keep a message");
-        c->undecided = NULL;
+        source = (int)call->place.stamp.source;
+        if (give(c, call, whi_places_complete) != WH_OK)
+            strange(c, source);
         break;
     case WHI_FATE_FORWARD:
         call->msg->above = NULL;

@@ -6,8 +6,7 @@
 
 #include <wherry/chare.h>
 
-#include "rt/chare/head.h"
-#include "rt/pe/pe_kit.h"
+#include "rt/chare/element_kit.h"
 
 enum { MOST = 4096 };
 
@@ -22,8 +21,6 @@ static struct {
     note notes[MOST];
     int count;
     int made, ended;
-    int errors;
-    char error[400];
 } seen;
 
 typedef struct cell {
@@ -101,7 +98,7 @@ static void cell_collect(wh_chare *self, const wh_call *call) {
         wh_status st = wh_chare_wait(self, cell_asked_entry, i, &got);
         if (st != WH_OK) {
             CHECK_EQ_INT(st, WH_ECLOSED);
-            seen.errors += 1000;
+            kit_errors.count += 1000;
             return;
         }
         CHECK_EQ_INT(got->ref, i);
@@ -144,14 +141,6 @@ static void cell_nest(wh_chare *self, const wh_call *call) {
     CHECK_EQ_INT(seen.count, before + 1);
 }
 
-static void on_error(wh_pe *pe, const wh_proxy *proxy, const char *sentence, void *arg) {
-    (void)pe;
-    (void)proxy;
-    CHECK(arg == &seen);
-    seen.errors++;
-    snprintf(seen.error, sizeof(seen.error), "%s", sentence);
-}
-
 static int backwards(const int32_t *index, int dims, const int32_t *shape, int pes, void *arg) {
     (void)dims;
     (void)shape;
@@ -176,31 +165,14 @@ static void begin(int pes, int ppn) {
         CHECK_EQ_INT(wh_class_register(job.pe[i], &cell_class), WH_OK);
         CHECK_EQ_INT(wh_map_register(job.pe[i], "backwards", backwards, NULL), WH_OK);
         CHECK_EQ_INT(wh_function_register(job.pe[i], "sum", on_function, &summed), WH_OK);
-        CHECK_EQ_INT(wh_chare_on_error(job.pe[i], on_error, &seen), WH_OK);
     }
+    kit_count_errors();
 }
 
 static void send(int from, wh_proxy to, unsigned entry, const char *text, int64_t ref) {
     CHECK_EQ_INT(
         wh_chare_send(job.pe[from], to, entry, text, strlen(text), WH_SEND_OPTS(.ref = ref)),
         WH_OK);
-}
-
-static void is_quiet(wh_pe *pe, void *arg) {
-    (void)pe;
-    *(bool *)arg = true;
-}
-
-// settle waits until nothing is under way; what is not counted would have it too early or never.
-static void settle(void) {
-    bool quiet = false;
-    CHECK_EQ_INT(wh_pe_on_quiescence(job.pe[0], is_quiet, &quiet), WH_OK);
-    UNTIL(quiet);
-}
-
-static void end(void) {
-    CHECK_EQ_INT(job.failures, 0);
-    kit_end();
 }
 
 // Both with processes of one PE, and with PEs that share one.

@@ -14,7 +14,7 @@ BOTH(groups) {
         send(i, group, cell_tell_entry, "all", i);
     send(0, nodes, cell_tell_entry, "nodes", 0);
     UNTIL(seen.count == pes * pes + pes / ppn);
-    settle();
+    kit_settle();
     CHECK_EQ_INT(seen.count, pes * pes + pes / ppn);
     CHECK_EQ_INT(seen.made, pes + pes / ppn);
     for (int i = 0; i < seen.count; i++) {
@@ -23,7 +23,7 @@ BOTH(groups) {
         CHECK_EQ_INT(n->element.index[0], node ? n->pe / ppn : n->pe);
         CHECK(!node || n->pe % ppn == 0);
     }
-    end();
+    kit_finish();
 }
 
 static void array_of(int pes, int ppn, const char *map) {
@@ -42,7 +42,7 @@ static void array_of(int pes, int ppn, const char *map) {
                 send(from, wh_proxy_at(array, 3, index), cell_tell_entry, "one", round);
             }
     UNTIL(seen.count == 3 * pes * ALL);
-    settle();
+    kit_settle();
     CHECK_EQ_INT(seen.count, 3 * pes * ALL);
     CHECK_EQ_INT(seen.made, ALL);
     static int64_t next[PES_MAX][ALL];
@@ -58,7 +58,7 @@ static void array_of(int pes, int ppn, const char *map) {
     int found = seen.count;
     send(0, array, cell_tell_entry, "all", 0);
     UNTIL(seen.count == found + ALL);
-    end();
+    kit_finish();
 }
 
 BOTH(arrays) {
@@ -89,17 +89,17 @@ BOTH(single_chares) {
         CHECK_EQ_INT(wh_chare_send(job.pe[0], all[i], cell_value_entry, bytes, sizeof(bytes), NULL),
                      WH_OK);
     }
-    settle();
+    kit_settle();
     CHECK_EQ_INT(summed, 64 * 63 / 2 + 64 * 1000 * (pes - 1));
     for (int i = 0; i < count; i++)
         CHECK_EQ_INT(wh_chare_destroy(job.pe[i % pes], all[i]), WH_OK);
-    settle();
+    kit_settle();
     CHECK_EQ_INT(seen.ended, count);
-    CHECK_EQ_INT(seen.errors, 0);
+    CHECK_EQ_INT(kit_errors.count, 0);
     send(0, all[5], cell_tell_entry, "gone", 0);
-    UNTIL(seen.errors == 1);
-    CHECK(strstr(seen.error, "does not exist"));
-    end();
+    UNTIL(kit_errors.count == 1);
+    CHECK(strstr(kit_errors.last, "does not exist"));
+    kit_finish();
 }
 
 BOTH(broadcasts_come_in_one_order) {
@@ -113,7 +113,7 @@ BOTH(broadcasts_come_in_one_order) {
         for (int from = 0; from < pes; from++)
             send(from, array, cell_tell_entry, "x", i);
     UNTIL(seen.count == 9 * EACH * pes);
-    settle();
+    kit_settle();
     CHECK_EQ_INT(seen.count, 9 * EACH * pes);
     static int order[9][MOST];
     int count[9] = {0};
@@ -126,7 +126,7 @@ BOTH(broadcasts_come_in_one_order) {
     }
     for (int e = 1; e < 9; e++)
         CHECK_MEM(order[e], order[0], (size_t)count[0] * sizeof(int));
-    end();
+    kit_finish();
 }
 
 // ---- Entries.
@@ -137,20 +137,20 @@ BOTH(when_runs_what_is_asked_for) {
     CHECK_EQ_INT(wh_chare_create(job.pe[0], "cell", pes - 1, NULL, 0, &one), WH_OK);
     for (int i = 0; i < 5; i++)
         send(0, one, cell_asked_entry, "asked", 4 - i);
-    settle();
+    kit_settle();
     CHECK_EQ_INT(seen.count, 0);
     for (int i = 0; i < 7; i++)
         send(0, one, cell_ask_entry, "", i);
-    settle();
+    kit_settle();
     CHECK_EQ_INT(seen.count, 5);
     for (int i = 0; i < 5; i++)
         CHECK_EQ_INT(seen.notes[i].ref, i);
     send(0, one, cell_asked_entry, "asked", 6);
     send(0, one, cell_asked_entry, "asked", 6);
     send(0, one, cell_ask_entry, "", WH_REF_ANY);
-    settle();
+    kit_settle();
     CHECK_EQ_INT(seen.count, 7);
-    end();
+    kit_finish();
 }
 
 static void wait_for_sum(wh_pe *pe, void *arg) {
@@ -178,7 +178,7 @@ BOTH(threaded_entries_wait_for_messages_and_futures) {
                                WH_SEND_OPTS(.ref = 4)),
                  WH_OK);
     for (int i = 3; i >= 0; i--) {
-        settle();
+        kit_settle();
         CHECK_EQ_INT(summed, 0);
         int value = 10 + i;
         CHECK_EQ_INT(wh_chare_send(job.pe[i % pes], one, cell_asked_entry, &value, sizeof(value),
@@ -187,8 +187,8 @@ BOTH(threaded_entries_wait_for_messages_and_futures) {
     }
     UNTIL(summed == 10 + 11 + 12 + 13);
     CHECK_EQ_INT(wh_future_set(job.pe[0], future, "late", 4), WH_OK);
-    settle();
-    end();
+    kit_settle();
+    kit_finish();
 }
 
 BOTH(an_element_that_ends_wakes_its_threads) {
@@ -199,18 +199,18 @@ BOTH(an_element_that_ends_wakes_its_threads) {
     CHECK_EQ_INT(wh_chare_send(job.pe[0], one, cell_collect_entry, &future, sizeof(future),
                                WH_SEND_OPTS(.ref = 2)),
                  WH_OK);
-    settle();
+    kit_settle();
     CHECK_EQ_INT(wh_chare_destroy(job.pe[0], one), WH_OK);
-    UNTIL(seen.errors == 1000);
+    UNTIL(kit_errors.count == 1000);
     UNTIL(seen.ended == 1);
-    end();
+    kit_finish();
 }
 
 TEST(expedited_entries_come_first) {
     begin(2, 1);
     wh_proxy one;
     CHECK_EQ_INT(wh_chare_create(job.pe[1], "cell", 1, NULL, 0, &one), WH_OK);
-    settle();
+    kit_settle();
     for (int i = 0; i < 3; i++)
         send(1, one, cell_tell_entry, "usual", i);
     CHECK_EQ_INT(
@@ -225,7 +225,7 @@ TEST(expedited_entries_come_first) {
     CHECK_EQ_STR(seen.notes[1].text, "high");
     CHECK_EQ_STR(seen.notes[2].text, "usual");
     CHECK_EQ_STR(seen.notes[5].text, "low");
-    end();
+    kit_finish();
 }
 
 // Not where it is on another PE, has something waiting, or runs.
@@ -234,7 +234,7 @@ TEST(inline_entries_run_within_the_send) {
     wh_proxy here, there;
     CHECK_EQ_INT(wh_chare_create(job.pe[0], "cell", 0, NULL, 0, &here), WH_OK);
     CHECK_EQ_INT(wh_chare_create(job.pe[0], "cell", 1, NULL, 0, &there), WH_OK);
-    settle();
+    kit_settle();
     wh_pe *outer = wh_pe_here();
     CHECK(!outer);
     send(0, there, cell_at_once_entry, "there", 0);
@@ -248,7 +248,7 @@ TEST(inline_entries_run_within_the_send) {
     send(0, here, cell_nest_entry, "", 1);
     UNTIL(seen.count == 5);
     CHECK_EQ_INT(seen.notes[3].ref, 1);
-    end();
+    kit_finish();
 }
 
 // What is large comes as it may, and in its turn; nothing that waits holds up its sender.
@@ -269,7 +269,7 @@ BOTH(large_arguments) {
     UNTIL(seen.count == COUNT);
     for (int i = 0; i < COUNT; i++)
         CHECK_EQ_INT(seen.notes[i].ref, i);
-    end();
+    kit_finish();
 }
 
 TEST_MAIN()

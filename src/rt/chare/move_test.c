@@ -4,8 +4,7 @@
 #include <wherry/chare.h>
 
 #include "base/rng.h"
-#include "rt/chare/chares.h"
-#include "rt/pe/pe_kit.h"
+#include "rt/chare/element_kit.h"
 
 enum { WALKERS = 24, PES = 8 };
 
@@ -19,7 +18,7 @@ typedef struct walker {
 } walker;
 
 static struct {
-    int calls, broadcasts, asked, moved, ended, errors;
+    int calls, broadcasts, asked, moved, ended;
     uint64_t order[WALKERS];
     int64_t all[WALKERS];
 } seen;
@@ -124,22 +123,14 @@ static void stayer_go(wh_chare *self, const wh_call *call) {
     seen.calls++;
 }
 
-static void on_error(wh_pe *pe, const wh_proxy *proxy, const char *sentence, void *arg) {
-    (void)pe;
-    (void)proxy;
-    (void)sentence;
-    (void)arg;
-    seen.errors++;
-}
-
 static wh_proxy begin(int pes, int ppn) {
     memset(&seen, 0, sizeof(seen));
     kit_begin(pes, ppn);
     for (int i = 0; i < pes; i++) {
         CHECK_EQ_INT(wh_class_register(job.pe[i], &walker_class), WH_OK);
         CHECK_EQ_INT(wh_class_register(job.pe[i], &stayer_class), WH_OK);
-        CHECK_EQ_INT(wh_chare_on_error(job.pe[i], on_error, NULL), WH_OK);
     }
+    kit_count_errors();
     wh_proxy array;
     CHECK_EQ_INT(wh_array_create(job.pe[0], "walker", WH_ARRAY_OPTS(.dims = 1, .shape = {WALKERS}),
                                  NULL, 0, &array),
@@ -156,26 +147,10 @@ static void call(int from, wh_proxy to, unsigned entry, int64_t ref) {
                  WH_OK);
 }
 
-static void is_quiet(wh_pe *pe, void *arg) {
-    (void)pe;
-    *(bool *)arg = true;
-}
-
-static void settle(void) {
-    bool quiet = false;
-    CHECK_EQ_INT(wh_pe_on_quiescence(job.pe[0], is_quiet, &quiet), WH_OK);
-    UNTIL(quiet);
-}
-
 // ended destroys what has memory of its own: the end of a job calls no destructors.
 static void ended(wh_proxy collection) {
     CHECK_EQ_INT(wh_chare_destroy(job.pe[0], collection), WH_OK);
-    settle();
-}
-
-static void end(void) {
-    CHECK_EQ_INT(job.failures, 0);
-    kit_end();
+    kit_settle();
 }
 
 static whi_chares *chares(int pe) {
@@ -232,23 +207,23 @@ static void walk(uint64_t seed, int pes, int ppn, int steps) {
     for (int to = 0; to < WALKERS; to++)
         while (asks[to] < told[to])
             call(0, at(array, to), walker_ask_entry, asks[to]++);
-    settle();
+    kit_settle();
     CHECK_EQ_INT(seen.calls, calls);
     CHECK_EQ_INT(seen.broadcasts, broadcasts);
     CHECK_EQ_INT(seen.asked, asked);
-    CHECK_EQ_INT(seen.errors, 0);
+    CHECK_EQ_INT(kit_errors.count, 0);
     CHECK_EQ_INT(seen.ended, seen.moved);
     call(0, array, walker_tell_entry, 0);
-    settle();
+    kit_settle();
     for (int i = 0; i < WALKERS; i++) {
         CHECK_EQ_INT(seen.all[i] * WALKERS, broadcasts);
         CHECK(seen.order[i] == seen.order[0]);
     }
     nothing_is_left(pes, array.collection);
     CHECK_EQ_INT(wh_chare_destroy(job.pe[pes - 1], array), WH_OK);
-    settle();
+    kit_settle();
     CHECK_EQ_INT(seen.ended, seen.moved + WALKERS);
-    end();
+    kit_finish();
 }
 
 TEST(walks_between_processes) {
@@ -273,12 +248,12 @@ TEST(what_cannot_move_says_so) {
     call(0, one, stayer_go_entry, 0);
     UNTIL(seen.calls == 1);
     call(0, at(array, 20), walker_sleep_entry, 0);
-    settle();
+    kit_settle();
     call(0, at(array, 20), walker_asked_entry, 77);
-    settle();
+    kit_settle();
     ended(array);
     ended(group);
-    end();
+    kit_finish();
 }
 
 // A single chare moves too, and ends wherever it is.
@@ -292,17 +267,17 @@ TEST(single_chares_move_and_end) {
         call(0, one, walker_step_entry, i);
         kit_turns(i % 3);
     }
-    settle();
+    kit_settle();
     CHECK_EQ_INT(seen.calls, 20);
     call(3, one, walker_go_entry, 2);
-    settle();
+    kit_settle();
     call(3, one, walker_die_entry, 0);
-    settle();
+    kit_settle();
     CHECK_EQ_INT(seen.ended, seen.moved + 1);
-    CHECK_EQ_INT(seen.errors, 0);
+    CHECK_EQ_INT(kit_errors.count, 0);
     call(0, one, walker_step_entry, 20);
-    UNTIL(seen.errors == 1);
-    end();
+    UNTIL(kit_errors.count == 1);
+    kit_finish();
 }
 
 // The state of an element that is large is announced; what comes behind it waits.
@@ -311,20 +286,8 @@ typedef struct whale {
     int64_t next;
 } whale;
 
-static size_t whale_pack(wh_chare *self, void *to) {
-    if (to)
-        memcpy(to, self->state, sizeof(whale));
-    return sizeof(whale);
-}
-
-static wh_status whale_unpack(wh_chare *self, const void *data, size_t size) {
-    CHECK_EQ_INT(size, sizeof(whale));
-    memcpy(self->state, data, size);
-    return WH_OK;
-}
-
 #define WHALE_ENTRIES(ENTRY) ENTRY(whale, step, 0) ENTRY(whale, go, 0)
-WH_CLASS(whale, WHALE_ENTRIES, .state = sizeof(whale), .pack = whale_pack, .unpack = whale_unpack);
+WH_CLASS(whale, WHALE_ENTRIES, .state = sizeof(whale), .pack = kit_pack, .unpack = kit_unpack);
 
 static void whale_step(wh_chare *self, const wh_call *call) {
     whale *w = self->state;
@@ -365,8 +328,8 @@ TEST(large_elements_and_large_calls) {
             kit_turns((int)whi_rng_below(&rng, 3));
         }
         UNTIL(seen.calls == COUNT);
-        settle();
-        end();
+        kit_settle();
+        kit_finish();
     }
 }
 

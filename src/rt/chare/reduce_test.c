@@ -4,7 +4,7 @@
 #include <wherry/reduce.h>
 
 #include "base/rng.h"
-#include "rt/pe/pe_kit.h"
+#include "rt/chare/element_kit.h"
 
 enum { CELLS = 37, MOST = 4096 };
 
@@ -15,8 +15,6 @@ static struct {
     size_t size;
     _Alignas(16) char value[1 << 20];
     int64_t refs[MOST];
-    int errors;
-    char error[400];
     int made, moved;
 } seen;
 
@@ -28,14 +26,6 @@ static void on_result(wh_pe *pe, const wh_call *call, void *arg) {
         memcpy(seen.value, call->args, call->size);
     seen.size = call->size;
     seen.refs[seen.fired++] = call->ref;
-}
-
-static void on_error(wh_pe *pe, const wh_proxy *proxy, const char *sentence, void *arg) {
-    (void)pe;
-    (void)proxy;
-    (void)arg;
-    seen.errors++;
-    snprintf(seen.error, sizeof(seen.error), "%s", sentence);
 }
 
 static wh_callback to_function(int pe, int64_t ref) {
@@ -59,20 +49,12 @@ static void construct(wh_chare *self, const wh_call *call) {
 
 #define CELL_ENTRIES(ENTRY)                                                                        \
     ENTRY(cell, give, 0) ENTRY(cell, told, 0) ENTRY(cell, end, 0) ENTRY(cell, go, 0)
-static size_t pack(wh_chare *self, void *to) {
-    if (to)
-        memcpy(to, self->state, sizeof(cell));
-    return sizeof(cell);
-}
-
 static wh_status unpack(wh_chare *self, const void *data, size_t size) {
-    CHECK_EQ_INT(size, sizeof(cell));
-    memcpy(self->state, data, size);
     seen.moved++;
-    return WH_OK;
+    return kit_unpack(self, data, size);
 }
 
-WH_CLASS(cell, CELL_ENTRIES, .state = sizeof(cell), .construct = construct, .pack = pack,
+WH_CLASS(cell, CELL_ENTRIES, .state = sizeof(cell), .construct = construct, .pack = kit_pack,
          .unpack = unpack);
 
 static int number_of(const wh_chare *self) {
@@ -188,8 +170,8 @@ static void begin(int pes, int ppn) {
         CHECK_EQ_INT(wh_class_register(job.pe[i], &cell_class), WH_OK);
         CHECK_EQ_INT(wh_function_register(job.pe[i], "result", on_result, NULL), WH_OK);
         CHECK_EQ_INT(wh_reducer_register(job.pe[i], "gcd", gcd, (void *)"arg"), WH_OK);
-        CHECK_EQ_INT(wh_chare_on_error(job.pe[i], on_error, NULL), WH_OK);
     }
+    kit_count_errors();
 }
 
 static void make(int maker, int32_t count, uint32_t flags) {
@@ -210,9 +192,8 @@ static void give(int pe, wh_proxy to, int kind, int64_t ref) {
 }
 
 static void finish(void) {
-    CHECK_EQ_INT(seen.errors, 0);
-    CHECK_EQ_INT(job.failures, 0);
-    kit_end();
+    CHECK_EQ_INT(kit_errors.count, 0);
+    kit_finish();
 }
 
 static void check_sum(const void *value) {
@@ -455,10 +436,10 @@ static void differ(int kind, const char *why) {
     begin(2, 1);
     make(0, 5, 0);
     give(0, cells, kind, 0);
-    UNTIL(seen.errors);
-    CHECK(strstr(seen.error, why));
+    UNTIL(kit_errors.count);
+    CHECK(strstr(kit_errors.last, why));
     CHECK_EQ_INT(seen.fired, 0);
-    seen.errors = 0;
+    kit_errors.count = 0;
     finish();
 }
 

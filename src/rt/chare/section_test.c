@@ -4,18 +4,17 @@
 #include <wherry/section.h>
 
 #include "base/rng.h"
-#include "rt/pe/pe_kit.h"
+#include "rt/chare/element_kit.h"
 
 enum { SIDE = 9, MOST = 4096 };
 
 static struct {
     int calls[SIDE][SIDE];
     int64_t last[SIDE][SIDE];
-    int made, total, fired, errors;
+    int made, total, fired;
     int64_t ref;
     size_t size;
     _Alignas(16) char value[4096];
-    char error[400];
 } seen;
 
 #define CELL_ENTRIES(ENTRY)                                                                        \
@@ -27,19 +26,7 @@ static void construct(wh_chare *self, const wh_call *call) {
     (void)call;
     seen.made++;
 }
-static size_t pack(wh_chare *self, void *to) {
-    (void)self;
-    (void)to;
-    return 0;
-}
-
-static wh_status unpack(wh_chare *self, const void *data, size_t size) {
-    (void)self;
-    (void)data;
-    return size ? WH_EPROTOCOL : WH_OK;
-}
-
-WH_CLASS(cell, CELL_ENTRIES, .construct = construct, .pack = pack, .unpack = unpack);
+WH_CLASS(cell, CELL_ENTRIES, .construct = construct, .pack = kit_pack, .unpack = kit_unpack);
 
 // told counts, and checks the order of what one PE has sent.
 static void cell_told(wh_chare *self, const wh_call *call) {
@@ -99,14 +86,6 @@ static void on_result(wh_pe *pe, const wh_call *call, void *arg) {
     seen.fired++;
 }
 
-static void on_error(wh_pe *pe, const wh_proxy *proxy, const char *sentence, void *arg) {
-    (void)pe;
-    (void)proxy;
-    (void)arg;
-    seen.errors++;
-    snprintf(seen.error, sizeof(seen.error), "%s", sentence);
-}
-
 static wh_proxy cells;
 
 static void begin(int pes, int ppn, int maker) {
@@ -115,17 +94,16 @@ static void begin(int pes, int ppn, int maker) {
     for (int i = 0; i < pes; i++) {
         CHECK_EQ_INT(wh_class_register(job.pe[i], &cell_class), WH_OK);
         CHECK_EQ_INT(wh_function_register(job.pe[i], "result", on_result, NULL), WH_OK);
-        CHECK_EQ_INT(wh_chare_on_error(job.pe[i], on_error, NULL), WH_OK);
     }
+    kit_count_errors();
     CHECK_EQ_INT(wh_array_create(job.pe[maker], "cell",
                                  WH_ARRAY_OPTS(.dims = 2, .shape = {SIDE, SIDE}), NULL, 0, &cells),
                  WH_OK);
 }
 
 static void finish(void) {
-    CHECK_EQ_INT(seen.errors, 0);
-    CHECK_EQ_INT(job.failures, 0);
-    kit_end();
+    CHECK_EQ_INT(kit_errors.count, 0);
+    kit_finish();
 }
 
 // make_section takes elements by a rule, the last of them twice.
@@ -263,13 +241,13 @@ TEST(members_that_end) {
     UNTIL(seen.fired == 2);
     check_sum(0, 3, 3);
     kit_turns(50);
-    CHECK_EQ_INT(seen.errors, 0);  // the one that has ended was not called
+    CHECK_EQ_INT(kit_errors.count, 0);  // the one that has ended was not called
     CHECK_EQ_INT(wh_section_destroy(job.pe[2], section), WH_OK);
     CHECK_EQ_INT(wh_section_send(job.pe[2], section, cell_give_entry, bytes, sizeof(bytes), 0),
                  WH_OK);
-    UNTIL(seen.errors == 1);
-    CHECK(strstr(seen.error, "destroyed"));
-    seen.errors = 0;
+    UNTIL(kit_errors.count == 1);
+    CHECK(strstr(kit_errors.last, "destroyed"));
+    kit_errors.count = 0;
     finish();
 }
 
@@ -309,9 +287,9 @@ TEST(strangers_to_a_section) {
     CHECK_EQ_INT(wh_chare_send(job.pe[0], wh_proxy_at(cells, 2, (int32_t[]){0, 1}),
                                cell_early_entry, bytes, sizeof(bytes), NULL),
                  WH_OK);
-    UNTIL(seen.errors == 1);
-    CHECK(strstr(seen.error, "does not belong"));
-    seen.errors = 0;
+    UNTIL(kit_errors.count == 1);
+    CHECK(strstr(kit_errors.last, "does not belong"));
+    kit_errors.count = 0;
     finish();
 }
 

@@ -27,18 +27,18 @@ BOTH(inserted_elements) {
     }
     UNTIL(seen.count == 29);
     CHECK_EQ_INT(seen.made, 29);
-    CHECK_EQ_INT(seen.errors, 0);
+    CHECK_EQ_INT(kit_errors.count, 0);
     CHECK_EQ_INT(wh_array_done(job.pe[pes - 1], array), WH_OK);
-    UNTIL(seen.errors == 1);
-    CHECK(strstr(seen.error, "element (29, ...)"));
-    settle();
+    UNTIL(kit_errors.count == 1);
+    CHECK(strstr(kit_errors.last, "element (29, ...)"));
+    kit_settle();
     send(0, wh_proxy_at(array, 2, (const int32_t[]){100, 0}), cell_tell_entry, "none", 0);
-    UNTIL(seen.errors == 2);
+    UNTIL(kit_errors.count == 2);
     const int32_t twice[2] = {3, -3};
     CHECK_EQ_INT(wh_array_insert(job.pe[0], wh_proxy_at(array, 2, twice), NULL, 0), WH_OK);
-    UNTIL(seen.errors == 3);
-    CHECK(strstr(seen.error, "there already"));
-    end();
+    UNTIL(kit_errors.count == 3);
+    CHECK(strstr(kit_errors.last, "there already"));
+    kit_finish();
 }
 
 BOTH(elements_on_demand) {
@@ -51,10 +51,10 @@ BOTH(elements_on_demand) {
     for (int i = 0; i < 60; i++)
         send(i % pes, wh_proxy_at(array, 1, (const int32_t[]){i % 20}), cell_tell_entry, "x", i);
     UNTIL(seen.count == 60);
-    settle();
+    kit_settle();
     CHECK_EQ_INT(seen.made, 20);
-    CHECK_EQ_INT(seen.errors, 0);
-    end();
+    CHECK_EQ_INT(kit_errors.count, 0);
+    kit_finish();
 }
 
 BOTH(ends) {
@@ -69,16 +69,16 @@ BOTH(ends) {
         send(pes - 1, one, cell_end_entry, "end", i);
         send(pes - 1, one, cell_tell_entry, "late", i);
     }
-    UNTIL(seen.count == 10 && seen.errors == 10);
-    settle();
+    UNTIL(seen.count == 10 && kit_errors.count == 10);
+    kit_settle();
     CHECK_EQ_INT(seen.ended, 10);
     CHECK_EQ_INT(wh_chare_destroy(job.pe[pes - 1], array), WH_OK);
     UNTIL(seen.ended == 20);
-    settle();
+    kit_settle();
     for (int i = 0; i < pes; i++)
         CHECK_EQ_INT(wh_chare_send(job.pe[i], array, cell_tell_entry, "", 0, NULL), WH_ENOTFOUND);
-    CHECK_EQ_INT(seen.errors, 10);
-    end();
+    CHECK_EQ_INT(kit_errors.count, 10);
+    kit_finish();
 }
 
 // ---- Values.
@@ -108,7 +108,7 @@ BOTH(readonly_data) {
         CHECK_EQ_STR(shared[i][0], "first");
         CHECK_EQ_STR(shared[i][1], "2");
     }
-    end();
+    kit_finish();
 }
 
 BOTH(callbacks) {
@@ -141,15 +141,15 @@ BOTH(callbacks) {
         bytes[0] = 77;
         CHECK_EQ_INT(wh_callback_decode(bytes, sizeof(bytes), &copy), WH_EPROTOCOL);
     }
-    settle();
+    kit_settle();
     CHECK_EQ_INT(seen.count, pes + 1);
     CHECK_EQ_INT(summed, 5 + 1000 * (pes - 1));
     CHECK_EQ_INT(wh_future_get(job.pe[pes - 1], future, &value, &size), WH_OK);
     CHECK_EQ_INT(*(const int *)value, 5);
     all[3].function++;
     CHECK_EQ_INT(wh_callback_fire(job.pe[0], &all[3], &five, sizeof(five)), WH_OK);
-    UNTIL(seen.errors == 1);
-    CHECK(strstr(seen.error, "not registered"));
+    UNTIL(kit_errors.count == 1);
+    CHECK(strstr(kit_errors.last, "not registered"));
     five = 3;
     CHECK_EQ_INT(wh_callback_fire(job.pe[pes - 1], &(wh_callback){.kind = WH_CALLBACK_EXIT}, &five,
                                   sizeof(five)),
@@ -157,7 +157,7 @@ BOTH(callbacks) {
     for (int i = 0; i < pes; i++)
         UNTIL(wh_pe_ended(job.pe[i]));
     CHECK_EQ_INT(job.pe[0]->exit.status, 3);
-    end();
+    kit_finish();
 }
 
 // ---- Mistakes.
@@ -179,7 +179,7 @@ TEST(mistakes_are_refused) {
                                  0, &array),
                  WH_ENOTFOUND);
     CHECK_EQ_INT(wh_group_create(job.pe[0], "cell", NULL, 0, &group), WH_OK);
-    settle();
+    kit_settle();
     none = wh_proxy_at(group, 2, (const int32_t[]){0, 0});
     CHECK_EQ_INT(wh_chare_send(job.pe[0], none, 0, NULL, 0, NULL), WH_EINVAL);
     none = wh_proxy_at(group, 1, (const int32_t[]){0});
@@ -187,10 +187,10 @@ TEST(mistakes_are_refused) {
     CHECK_EQ_INT(wh_chare_send(job.pe[0], (wh_proxy){.collection = 1}, 0, NULL, 0, NULL),
                  WH_EINVAL);
     CHECK_EQ_INT(wh_chare_send(job.pe[1], none, 99, NULL, 0, NULL), WH_OK);
-    UNTIL(seen.errors == 1);
-    CHECK(strstr(seen.error, "entry 99 of class cell"));
+    UNTIL(kit_errors.count == 1);
+    CHECK(strstr(kit_errors.last, "entry 99 of class cell"));
     send(1, wh_proxy_at(group, 1, (const int32_t[]){5}), cell_tell_entry, "x", 0);
-    UNTIL(seen.errors == 2);
+    UNTIL(kit_errors.count == 2);
     const void *value;
     size_t size;
     CHECK_EQ_INT(wh_future_get(job.pe[0], (wh_future){.pe = 1}, &value, &size), WH_ENOTFOUND);
@@ -203,7 +203,7 @@ TEST(mistakes_are_refused) {
     CHECK_EQ_INT(wh_proxy_decode(bytes, sizeof(bytes) - 1, &copy), WH_EPROTOCOL);
     bytes[8] = 1;
     CHECK_EQ_INT(wh_proxy_decode(bytes, sizeof(bytes), &copy), WH_EPROTOCOL);
-    end();
+    kit_finish();
 }
 
 TEST(without_an_error_function_the_job_ends) {
@@ -257,14 +257,14 @@ TEST(without_memory_calls_are_refused) {
         bool reached = whi_alloc_count() >= n;
         whi_alloc_fail_at(0);
         CHECK(st == WH_OK || (reached && st == WH_ENOMEM));
-        settle();
+        kit_settle();
         CHECK_EQ_INT(seen.count, sent + with);
         UNTIL(given_back == with);
         if (!reached)
             break;
     }
     CHECK(with >= 1);
-    end();
+    kit_finish();
 }
 
 // A job ends wherever its calls are.
@@ -293,7 +293,7 @@ TEST(the_end_frees_what_is_under_way) {
                                    WH_SEND_OPTS(.ref = 2)),
                      WH_OK);
         kit_turns(turns * turns);
-        end();
+        kit_finish();
     }
 }
 

@@ -17,6 +17,7 @@ static struct {
     wh_pe *pe[PES_MAX];
     whi_wire *wires[PES_MAX];
     whi_contact contact[PES_MAX];  // also of those that are lost
+    int contacts[PES_MAX];         // how often it was asked for
     int pes;
     int failures;  // calls of `failed`
     char failure[512];
@@ -31,6 +32,7 @@ static const uint8_t kit_ticket[WHI_TICKET_SIZE] = "kit";
 static wh_status kit_contact(wh_pe *pe, int other, whi_contact *contact) {
     (void)pe;
     *contact = job.contact[other];
+    job.contacts[other]++;
     return WH_OK;
 }
 
@@ -52,6 +54,7 @@ static inline void kit_begin(int pes, int ppn) {
     CHECK_EQ_INT(wh_context_create(NULL, &job.ctx), WH_OK);
     job.pes = pes;
     job.failures = job.lost = 0;
+    memset(job.contacts, 0, sizeof(job.contacts));
     for (int i = 0; i < pes; i++) {
         whi_pe_opts opts = {.wire = {.ctx = job.ctx,
                                      .pe = i,
@@ -130,6 +133,18 @@ static inline void kit_kill(int pe) {
     job.pe[pe] = NULL;
 }
 
+static inline void kit_is_quiet(wh_pe *pe, void *arg) {
+    (void)pe;
+    *(bool *)arg = true;
+}
+
+// kit_settle waits until nothing is under way; what is not counted would have it too early or never.
+static inline void kit_settle(void) {
+    bool quiet = false;
+    CHECK_EQ_INT(wh_pe_on_quiescence(job.pe[0], kit_is_quiet, &quiet), WH_OK);
+    UNTIL(quiet);
+}
+
 static inline void kit_end(void) {
     job.on_lost = NULL;
     for (int i = 0; i < job.pes; i++) {
@@ -138,6 +153,12 @@ static inline void kit_end(void) {
         job.pe[i] = NULL;
     }
     wh_context_destroy(job.ctx);
+}
+
+// kit_finish ends a job that has not failed.
+static inline void kit_finish(void) {
+    CHECK_EQ_INT(job.failures, 0);
+    kit_end();
 }
 
 // kit_fill makes bytes that kit_is_filled knows again.
