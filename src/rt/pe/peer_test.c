@@ -43,6 +43,24 @@ TEST(a_lost_pe) {
     kit_end();
 }
 
+// What a launcher knows is asked for once per PE, though two endpoints go there.
+TEST(a_contact_is_asked_for_once) {
+    int echoes = 0;
+    kit_begin(3, 1);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ_INT(wh_pe_set_handler(job.pe[i], 1, on_echo, &echoes), WH_OK);
+    CHECK_EQ_INT(wh_pe_send(job.pe[1], 2, 1, NULL, 0, NULL, 0, 0), WH_OK);
+    UNTIL(echoes > 3);
+    // PE 1 has its data endpoint to PE 2 open; control follows.
+    uint8_t unknown[8] = {WHI_CONTROLS};
+    CHECK_EQ_INT(job.contacts[2], 1);
+    CHECK_EQ_INT(whi_wire_control(job.wires[1], 2, unknown, sizeof(unknown)), WH_OK);
+    UNTIL(job.wires[1]->peers[2]->out[WHI_USE_CONTROL]);
+    CHECK_EQ_INT(job.contacts[2], 1);
+    CHECK(!job.wires[1]->peers[2]->contact);
+    kit_end();
+}
+
 // ---- Strangers.
 
 static void stranger(const void *data, size_t size, wh_status expected) {

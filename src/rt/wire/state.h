@@ -18,6 +18,7 @@ typedef struct whi_peer {
     wh_endpoint *out[WHI_USES];  // ours; NULL: not opened yet
     wh_endpoint *in[WHI_USES];   // theirs; NULL: not opened yet, or gone
     whi_list receives;           // receives that wait for in[WHI_USE_DATA]
+    whi_contact *contact;        // from the first of ours on until all are open
 } whi_peer;
 
 struct whi_wire {

@@ -74,18 +74,45 @@ static void on_connected(wh_request *req, const wh_result *result, void *arg) {
         whi_peer_lost(arg, result->status, req ? wh_request_error(req) : NULL);
 }
 
+// ask_contact finds out once how a PE is reached.
+static wh_status ask_contact(whi_peer *peer) {
+    if (peer->contact)
+        return WH_OK;
+    whi_contact *contact = whi_calloc(1, sizeof(*contact));
+    if (!contact)
+        return WH_ENOMEM;
+    wh_status st = peer->wire->up->contact(peer->wire->owner, peer->pe, contact);
+    if (st == WH_OK)
+        peer->contact = contact;
+    else
+        whi_free(contact);
+    return st;
+}
+
+static void forget_contact(whi_peer *peer) {
+    whi_free(peer->contact);
+    peer->contact = NULL;
+}
+
+static bool all_open(const whi_peer *peer) {
+    for (int use = 0; use < WHI_USES; use++)
+        if (!peer->out[use])
+            return false;
+    return true;
+}
+
 static wh_status open_endpoint(whi_peer *peer, whi_lane_use use) {
     whi_wire *wire = peer->wire;
-    whi_contact contact = {.blob_size = 0};
-    wh_status st = wire->up->contact(wire->owner, peer->pe, &contact);
+    wh_status st = ask_contact(peer);
     if (st != WH_OK)
         return st;
+    const whi_contact *contact = peer->contact;
     uint8_t data[WHI_GREETING_SIZE];
     whi_greeting greeting = {.use = use, .pe = (uint32_t)wire->pe};
-    memcpy(greeting.ticket, contact.ticket, sizeof(greeting.ticket));
+    memcpy(greeting.ticket, contact->ticket, sizeof(greeting.ticket));
     whi_greeting_write(&greeting, data);
     wh_endpoint *ep = NULL;
-    st = wh_endpoint_connect_blob(wire->worker, contact.blob, contact.blob_size,
+    st = wh_endpoint_connect_blob(wire->worker, contact->blob, contact->blob_size,
                                   &(wh_endpoint_opts){.size = sizeof(wh_endpoint_opts),
                                                       .done = on_connected,
                                                       .arg = peer,
@@ -98,6 +125,8 @@ static wh_status open_endpoint(whi_peer *peer, whi_lane_use use) {
         wh_endpoint_abort(ep);
     else if (st == WH_OK)
         peer->out[use] = ep;
+    if (all_open(peer))
+        forget_contact(peer);
     return st;
 }
 
@@ -282,6 +311,7 @@ bool whi_wire_closed(const whi_wire *wire) {
 static void end_peer(whi_peer *peer) {
     for (int use = 0; use < WHI_USES; use++)
         abort_endpoints(peer, (whi_lane_use)use);
+    forget_contact(peer);
     whi_peer_fail_receives(peer, WH_ECLOSED);
 }
 
