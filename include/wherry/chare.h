@@ -65,9 +65,11 @@ typedef void (*wh_post_fn)(wh_chare *self, const wh_call *call, wh_frame *buffer
 
 enum {
     WH_ENTRY_EXPEDITED = 1 << 0,  // before all other messages of the PE
-    WH_ENTRY_INLINE = 1 << 1,     // within the send, if the element is on this PE and idle
-    WH_ENTRY_THREADED = 1 << 2,   // as a user-level thread, which may wait
-    WH_ENTRY_WHEN = 1 << 3,       // only when the element asks for it: wh_chare_when
+    WH_ENTRY_INLINE =
+        1
+        << 1,  // within the send, if the element is on this PE, idle, and has had all that was sent before
+    WH_ENTRY_THREADED = 1 << 2,  // as a user-level thread, which may wait
+    WH_ENTRY_WHEN = 1 << 3,      // only when the element asks for it: wh_chare_when
 };
 
 typedef struct wh_entry {

@@ -207,9 +207,16 @@ void whi_call_deliver(whi_chares *c, whi_element *element, whi_call *call) {
 }
 
 static void deliver(void *arg, void *element, whi_place_message *message) {
+    whi_chares *c = arg;
     whi_call *call = call_of(message);
-    decided(arg, call);
-    whi_call_deliver(arg, element, call);
+    const whi_element *to = element;
+    decided(c, call);
+    if (c->at_once == call && !to->running && !to->queued) {
+        call->element = element;
+        c->at_once = NULL;
+        return;
+    }
+    whi_call_deliver(c, element, call);
 }
 
 // Who is told of it may call the table, so it waits for its turn.
@@ -351,6 +358,20 @@ wh_status whi_call_send(whi_chares *c, whi_call *call) {
     call->held = NULL;
     whi_call_free(c, call);
     return st;
+}
+
+wh_status whi_call_send_at_once(whi_chares *c, whi_call *call) {
+    c->at_once = call;
+    wh_status st = whi_call_send(c, call);
+    bool now = st == WH_OK && !c->at_once;
+    c->at_once = NULL;
+    if (!now)
+        return st;
+    c->pe->quiet.consumed++;
+    c->depth++;
+    whi_element_take(c, call);
+    c->depth--;
+    return WH_OK;
 }
 
 void whi_call_release(whi_chares *c, whi_collection *in) {

@@ -129,7 +129,9 @@ struct whi_chares {
     uint64_t readonly_count;
     whi_element *current;  // whose entry runs; only to compare with
     unsigned depth;        // of inline calls
-    whi_call *undecided;   // the call that the places are being given, until it has gone on
+    whi_call *
+        at_once;  // a call that may run within its send; NULL: none, or its element is here and idle
+    whi_call *undecided;  // the call that the places are being given, until it has gone on
     uint64_t departures;
     whi_reduce_ops reduce;
     whi_hash sections;  // by maker and number
@@ -252,6 +254,9 @@ void whi_call_arrived(void *chares, whi_msg *msg, wh_status status);
 void whi_call_control(wh_pe *pe, int source, const void *data, size_t size, void *chares);
 void whi_call_run(wh_pe *pe, wh_pe_msg *pub, void *arg);  // what has been delivered, or rejected
 void whi_call_deliver(whi_chares *c, whi_element *element, whi_call *call);
+
+// whi_call_send_at_once is whi_call_send of a call that runs now if its element is here, idle, and has had all before it.
+WH_CHECK wh_status whi_call_send_at_once(whi_chares *c, whi_call *call);
 void whi_call_reject(whi_chares *c, whi_call *call);
 void whi_call_release(whi_chares *c, whi_collection *in);  // what has waited for a collection
 void whi_call_free_gates(whi_chares *c);

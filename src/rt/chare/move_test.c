@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Chares that move while they are called: each call once and in order, wherever the element is by then.
+// Chares that move while they are called, over the engine: each call once and in order, wherever the element is by then.
+// Walks over a network that a seed decides: walk_test.c.
 #include <wherry/chare.h>
 
 #include "base/rng.h"
@@ -229,11 +230,6 @@ static void walk(uint64_t seed, int pes, int ppn, int steps) {
 TEST(walks_between_processes) {
     for (uint64_t seed = 1; seed <= 12; seed++)
         walk(seed, 2 + (int)(seed % 5), 1, 1500);
-}
-
-TEST(walks_in_one_process) {
-    for (uint64_t seed = 100; seed <= 140; seed++)
-        walk(seed, 4, 4, 2000);
 }
 
 TEST(walks_in_both) {

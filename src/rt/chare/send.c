@@ -60,18 +60,27 @@ static wh_status send_to_all(whi_chares *c, const wh_proxy *proxy, unsigned entr
     return whi_broadcast(c, &head, args, size);
 }
 
-// run_inline runs an entry within its send, where that can be.
-static bool run_inline(whi_chares *c, const whi_collection *in, const whi_place_key *key,
-                       unsigned entry, const void *args, size_t size, const wh_send_opts *opts) {
-    if (in->cls && (entry >= in->cls->cls.entry_count ||
-                    !(in->cls->cls.entries[entry].flags & WH_ENTRY_INLINE)))
+// may_be_inline says whether an entry of an element may run within its send; of a single chare the class is known where it is.
+static bool may_be_inline(const whi_chares *c, const whi_collection *in, const whi_place_key *key,
+                          unsigned entry) {
+    const wh_class *cls = in->cls ? &in->cls->cls : NULL;
+    if (!cls) {
+        const whi_element *element = whi_places_find(c->places, key);
+        cls = element ? element->cls : NULL;
+    }
+    if (!cls || entry >= cls->entry_count || c->depth >= INLINE_DEPTH_MAX)
         return false;
-    whi_element *element = c->depth < INLINE_DEPTH_MAX ? whi_places_find(c->places, key) : NULL;
-    if (!element || element->running || element->queued || entry >= element->cls->entry_count)
+    unsigned flags = cls->entries[entry].flags;
+    return flags & WH_ENTRY_INLINE && !(flags & (WH_ENTRY_THREADED | WH_ENTRY_WHEN));
+}
+
+// run_inline runs an entry within its send, where nothing that was sent before can still be on its way.
+static bool run_inline(whi_chares *c, const whi_place_key *key, unsigned entry, const void *args,
+                       size_t size, const wh_send_opts *opts) {
+    whi_element *element = whi_places_find_unmoved(c->places, key);
+    if (!element || element->running || element->queued)
         return false;
     const wh_entry *e = &element->cls->entries[entry];
-    if (!(e->flags & WH_ENTRY_INLINE) || e->flags & (WH_ENTRY_THREADED | WH_ENTRY_WHEN))
-        return false;
     wh_call call = {.struct_size = sizeof(call),
                     .args = args,
                     .size = size,
@@ -106,7 +115,8 @@ wh_status wh_chare_send(wh_pe *pe, wh_proxy proxy, unsigned entry, const void *a
     whi_place_key key = {.collection = proxy.collection, .dims = proxy.dims};
     memcpy(key.index, proxy.index, proxy.dims * sizeof(key.index[0]));
     bool buffers = opts && opts->count;
-    if (in->known && !buffers && run_inline(c, in, &key, entry, args, size, opts))
+    bool at_once = in->known && !buffers && may_be_inline(c, in, &key, entry);
+    if (at_once && run_inline(c, &key, entry, args, size, opts))
         return WH_OK;
     whi_call *call = NULL;
     if (buffers)
@@ -121,7 +131,7 @@ wh_status wh_chare_send(wh_pe *pe, wh_proxy proxy, unsigned entry, const void *a
         call->ref = opts->ref;
         call->msg->pub.priority = opts->priority;
     }
-    return whi_call_send(c, call);
+    return at_once ? whi_call_send_at_once(c, call) : whi_call_send(c, call);
 }
 
 wh_status wh_chare_destroy(wh_pe *pe, wh_proxy proxy) {
