@@ -74,7 +74,7 @@ static bool may_be_inline(const whi_chares *c, const whi_collection *in, const w
     return flags & WH_ENTRY_INLINE && !(flags & (WH_ENTRY_THREADED | WH_ENTRY_WHEN));
 }
 
-// run_inline runs an entry within its send, where nothing that was sent before can still be on its way.
+// run_inline runs an entry within its send, without a call, where its element is here, idle, and has never moved.
 static bool run_inline(whi_chares *c, const whi_place_key *key, unsigned entry, const void *args,
                        size_t size, const wh_send_opts *opts) {
     whi_element *element = whi_places_find_unmoved(c->places, key);
