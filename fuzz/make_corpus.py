@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Write the seeds of the fuzz targets comm_hello, comm_blob, comm_records, config_env, lane_address,
-rt_channel, rt_chares, rt_coll, rt_control, rt_messages, rt_places, rt_reduce, run_frames, run_pmi, boot_answers.
+rt_channel, rt_chares, rt_coll, rt_control, rt_messages, rt_places, rt_reduce, rt_section, run_frames, run_pmi, boot_answers.
 
     make_corpus.py [FOLDER]     (default: fuzz/corpus)
 
@@ -326,6 +326,27 @@ PLACES = {
                 act(SEND, 0),
 }
 
+
+def section(self, parent, *members):
+    """The list that a PE is sent, with indices of as many numbers as the first member has."""
+    dims = len(members[0]) - 1 if members else 1
+    return (bytes([dims - 1, self]) + struct.pack("<qQ", parent, len(members)) +
+            b"".join(struct.pack(f"<{dims + 1}i", *member) for member in members))
+
+
+SECTIONS = {
+    "own": section(2, -1, (7, 0), (3, 2), (7, 0), (-1, 4)),
+    "part": section(3, 2, (1, 3), (4, 3), (2, 4), (9, 0)),
+    "two-dims": section(1, 0, (1, 2, 1), (1, 3, 1), (0, 0, 2)),
+    "six-dims": section(0, 4, (1, 2, 3, 4, 5, 6, 0)),
+    "not-sorted": section(3, 2, (4, 3), (1, 3)),
+    "twice": section(3, 2, (1, 3), (1, 3)),
+    "not-first": section(3, 2, (1, 4)),
+    "no-such-pe": section(3, 2, (1, 3), (1, 5)),
+    "none": section(3, 2),
+    "short": section(3, 2, (1, 3))[:-1],
+}
+
 # What a launcher answers to a process that puts a value of one text, and gets one.
 JOINED = (b"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"
           b"cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=%d\ncmd=my_kvsname kvsname=kvs\n")
@@ -447,6 +468,7 @@ SEEDS = {
                    "stop": struct.pack("<BBBBIQ", 3, 2, 1, 0, 9, 0),
                    "gone": struct.pack("<BBBBIQ", 3, 4, 0, 0, 9, 1)},
     "rt_reduce": REDUCTIONS,
+    "rt_section": SECTIONS,
     "rt_chares": CHARES,
     "rt_coll": COLLECTIVES,
     "rt_places": PLACES,

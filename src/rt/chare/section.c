@@ -9,16 +9,8 @@
 
 #include "base/alloc.h"
 #include "base/opts.h"
+#include "rt/chare/members.h"
 #include "rt/chare/reduce.h"
-
-enum { MEMBERS_MAX = 1 << 24 };
-
-typedef struct member {
-    int32_t index[WH_CHARE_DIMS_MAX];
-    int32_t pe;
-    bool gone;
-    uint64_t contributed;  // to so many reductions
-} member;
 
 // A contribution that came before the section.
 typedef struct early {
@@ -31,7 +23,7 @@ typedef struct branch {  // what this PE has of a section
     uint64_t id;
     whi_collection *in;
     bool known;
-    member *members;      // that are at home here, by index
+    whi_member *members;  // that are at home here, by index
     size_t count, there;  // of them, of those that have not ended
     int children[WHI_TREE_ARITY];
     int child_count;
@@ -47,20 +39,8 @@ static int root_of(uint64_t id) {
     return (int)(id >> 32);
 }
 
-static int compare(const void *a, const void *b) {
-    const member *x = a, *y = b;
-    if (x->pe != y->pe)
-        return x->pe < y->pe ? -1 : 1;
-    for (int i = 0; i < WH_CHARE_DIMS_MAX; i++)
-        if (x->index[i] != y->index[i])
-            return x->index[i] < y->index[i] ? -1 : 1;
-    return 0;
-}
-
-static member *find_member(const whi_chares *c, const branch *s, const wh_proxy *element) {
-    member key = {.pe = c->pe->number};
-    memcpy(key.index, element->index, sizeof(key.index));
-    return s->count ? bsearch(&key, s->members, s->count, sizeof(key), compare) : NULL;
+static whi_member *find_member(const whi_chares *c, const branch *s, const wh_proxy *element) {
+    return whi_members_find(s->members, s->count, c->pe->number, element->index);
 }
 
 static branch *need(whi_chares *c, uint64_t id, whi_collection *in) {
@@ -94,62 +74,16 @@ void whi_section_free_all(whi_chares *c) {
     whi_hash_fini(&c->sections);
 }
 
-// ---- As bytes: the parent, the number of members, then each one's index and PE, ordered by PE; the receiver's first.
-
-static size_t encoded_size(int dims, size_t count) {
-    return 16 + count * 4 * ((size_t)dims + 1);
-}
-
-static void encode(const member *members, size_t count, int dims, int parent, void *bytes) {
-    whi_writer to;
-    whi_writer_init(&to, bytes, encoded_size(dims, count));
-    whi_writer_u64(&to, (uint64_t)(int64_t)parent);
-    whi_writer_u64(&to, count);
-    for (size_t i = 0; i < count; i++) {
-        for (int d = 0; d < dims; d++)
-            whi_writer_u32(&to, (uint32_t)members[i].index[d]);
-        whi_writer_u32(&to, (uint32_t)members[i].pe);
-    }
-}
-
-static wh_status decode(const void *bytes, size_t size, int dims, int pes, int *parent,
-                        member **out, size_t *out_count) {
-    whi_reader from;
-    whi_reader_init(&from, bytes, size);
-    int64_t above = (int64_t)whi_reader_u64(&from);
-    uint64_t count = whi_reader_u64(&from);
-    if (!whi_reader_ok(&from) || above < -1 || above >= pes || !count || count > MEMBERS_MAX ||
-        size != encoded_size(dims, count))
-        return WH_EPROTOCOL;
-    member *members = whi_calloc(count, sizeof(*members));
-    if (!members)
-        return WH_ENOMEM;
-    for (uint64_t i = 0; i < count; i++) {
-        for (int d = 0; d < dims; d++)
-            members[i].index[d] = (int32_t)whi_reader_u32(&from);
-        members[i].pe = (int32_t)whi_reader_u32(&from);
-        if (members[i].pe < 0 || members[i].pe >= pes)
-            whi_reader_fail(&from);
-    }
-    if (!whi_reader_done(&from)) {
-        whi_free(members);
-        return WH_EPROTOCOL;
-    }
-    *parent = (int)above;
-    *out = members;
-    *out_count = count;
-    return WH_OK;
-}
-
 // ---- Making.
 
-static wh_status send_part(whi_chares *c, const branch *s, const member *members, size_t count) {
+static wh_status send_part(whi_chares *c, const branch *s, const whi_member *members,
+                           size_t count) {
     int dims = s->in->def.dims;
-    size_t size = encoded_size(dims, count);
+    size_t size = whi_members_encoded_size(dims, count);
     void *bytes = whi_malloc(size);
     if (!bytes)
         return WH_ENOMEM;
-    encode(members, count, dims, c->pe->number, bytes);
+    whi_members_encode(members, count, dims, c->pe->number, bytes);
     whi_head head = {
         .kind = WHI_HEAD_SECTION,
         .section = {.what = WHI_SECTION_MAKE, .collection = s->in->def.id, .id = s->id}};
@@ -158,7 +92,7 @@ static wh_status send_part(whi_chares *c, const branch *s, const member *members
     return st;
 }
 
-static size_t end_of_pe(const member *members, size_t at, size_t count) {
+static size_t end_of_pe(const whi_member *members, size_t at, size_t count) {
     int pe = members[at].pe;
     while (at < count && members[at].pe == pe)
         at++;
@@ -166,7 +100,7 @@ static size_t end_of_pe(const member *members, size_t at, size_t count) {
 }
 
 // share parts what is below this PE among its children, equally by PEs.
-static wh_status share(whi_chares *c, branch *s, const member *members, size_t count) {
+static wh_status share(whi_chares *c, branch *s, const whi_member *members, size_t count) {
     size_t pes = 0, at = 0;
     for (size_t next = 0; next < count; next = end_of_pe(members, next, count))
         pes++;
@@ -183,7 +117,7 @@ static wh_status share(whi_chares *c, branch *s, const member *members, size_t c
 }
 
 static void add(whi_chares *c, branch *s, const wh_proxy *element, whi_partial *partial) {
-    member *m = find_member(c, s, element);
+    whi_member *m = find_member(c, s, element);
     if (!m || m->gone) {
         whi_partial_free(partial);
         whi_chares_error(c, element,
@@ -196,7 +130,7 @@ static void add(whi_chares *c, branch *s, const wh_proxy *element, whi_partial *
 }
 
 // own keeps this PE's members of `members`, which it takes.
-static wh_status own(whi_chares *c, branch *s, member *members, size_t count, int parent) {
+static wh_status own(whi_chares *c, branch *s, whi_member *members, size_t count, int parent) {
     size_t here = 0;
     uint64_t all = count;
     while (here < count && members[here].pe == c->pe->number)
@@ -222,31 +156,24 @@ static wh_status own(whi_chares *c, branch *s, member *members, size_t count, in
 }
 
 // find_homes has the maker's members first, and each once.
-static void find_homes(whi_chares *c, const whi_collection *in, member *members, size_t *count) {
-    int pes = c->pe->pes, self = c->pe->number;
+static void find_homes(whi_chares *c, const whi_collection *in, whi_member *members,
+                       size_t *count) {
     for (size_t i = 0; i < *count; i++) {
         whi_place_key key = {.collection = in->def.id, .dims = in->def.dims};
         memcpy(key.index, members[i].index, sizeof(key.index));
-        members[i].pe = ((int)whi_collection_home(c, &key) - self + pes) % pes;
+        members[i].pe = (int)whi_collection_home(c, &key);
     }
-    qsort(members, *count, sizeof(*members), compare);
-    size_t kept = 0;
-    for (size_t i = 0; i < *count; i++)
-        if (!kept || compare(&members[kept - 1], &members[i]) != 0)
-            members[kept++] = members[i];
-    *count = kept;
-    for (size_t i = 0; i < kept; i++)
-        members[i].pe = (members[i].pe + self) % pes;
+    *count = whi_members_sort(members, *count, c->pe->number, c->pe->pes);
 }
 
 static void make(whi_chares *c, const whi_head *head, whi_collection *in, wh_pe_msg *msg) {
-    member *members;
+    whi_member *members;
     size_t count;
     int parent, root = root_of(head->section.id);
     branch *s = need(c, head->section.id, in);
-    wh_status st =
-        s ? decode(msg->data, msg->size, in->def.dims, c->pe->pes, &parent, &members, &count)
-          : WH_ENOMEM;
+    wh_status st = s ? whi_members_decode(msg->data, msg->size, in->def.dims, c->pe->number,
+                                          c->pe->pes, &parent, &members, &count)
+                     : WH_ENOMEM;
     if (st == WH_OK && (s->known || (parent < 0) != (root == c->pe->number))) {
         whi_free(members);
         st = WH_EPROTOCOL;
@@ -263,8 +190,8 @@ static void make(whi_chares *c, const whi_head *head, whi_collection *in, wh_pe_
 
 // ---- Messages.
 
-static wh_status call_member(whi_chares *c, const branch *s, const member *m, const whi_head *head,
-                             const wh_pe_msg *msg) {
+static wh_status call_member(whi_chares *c, const branch *s, const whi_member *m,
+                             const whi_head *head, const wh_pe_msg *msg) {
     whi_place_key key = {.collection = s->in->def.id, .dims = s->in->def.dims};
     memcpy(key.index, m->index, sizeof(key.index));
     whi_call *call = whi_call_new(c, &key, head->section.entry, msg->size);
@@ -340,9 +267,9 @@ void whi_section_ended(whi_chares *c, const whi_element *element) {
     uint64_t id;
     branch *s;
     while (whi_hash_count(&c->sections) && (s = whi_hash_next(&c->sections, &cursor, &id))) {
-        member *m = s->known && s->in == element->collection
-                        ? find_member(c, s, &element->pub.proxy)
-                        : NULL;
+        whi_member *m = s->known && s->in == element->collection
+                            ? find_member(c, s, &element->pub.proxy)
+                            : NULL;
         if (!m || m->gone)
             continue;
         m->gone = true;
@@ -366,12 +293,12 @@ wh_status wh_section_create(wh_pe *pe, wh_proxy collection, int dims, const int3
         return WH_EINVAL;
     if (in->ended)
         return WH_ENOTFOUND;
-    if (count > MEMBERS_MAX || c->next_section == UINT32_MAX)
+    if (count > WHI_MEMBERS_MAX || c->next_section == UINT32_MAX)
         return WH_ELIMIT;
     wh_section made = {
         .collection = collection.collection, .pe = pe->number, .number = c->next_section + 1};
-    member *members = whi_calloc(count, sizeof(*members));
-    void *bytes = whi_malloc(encoded_size(dims, count));
+    whi_member *members = whi_calloc(count, sizeof(*members));
+    void *bytes = whi_malloc(whi_members_encoded_size(dims, count));
     wh_status st = members && bytes ? WH_OK : WH_ENOMEM;
     for (size_t i = 0; st == WH_OK && i < count; i++)
         memcpy(members[i].index, indices + i * (size_t)dims, (size_t)dims * sizeof(*indices));
@@ -380,8 +307,8 @@ wh_status wh_section_create(wh_pe *pe, wh_proxy collection, int dims, const int3
                          .section = {.what = WHI_SECTION_MAKE,
                                      .collection = made.collection,
                                      .id = id_of(&made)}};
-        encode(members, count, dims, -1, bytes);
-        st = whi_chares_tell(c, pe->number, &head, bytes, encoded_size(dims, count));
+        whi_members_encode(members, count, dims, -1, bytes);
+        st = whi_chares_tell(c, pe->number, &head, bytes, whi_members_encoded_size(dims, count));
     }
     whi_free(members);
     whi_free(bytes);

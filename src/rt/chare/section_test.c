@@ -3,8 +3,10 @@
 // Sections: calls of some elements, in order, and reductions over them.
 #include <wherry/section.h>
 
+#include "base/alloc.h"
 #include "base/rng.h"
 #include "rt/chare/element_kit.h"
+#include "rt/chare/members.h"
 
 enum { SIDE = 9, MOST = 4096 };
 
@@ -312,6 +314,48 @@ TEST(arguments_that_are_none) {
     section.pe = 2;
     CHECK_EQ_INT(wh_section_send(job.pe[0], section, 0, NULL, 0, 0), WH_EINVAL);
     finish();
+}
+
+// ---- Lists of members, as they are sent.
+
+static wh_status read_list(int parent, const whi_member *members, size_t count, size_t less) {
+    uint8_t bytes[256];
+    whi_member *read = NULL;
+    int above;
+    size_t found, size = whi_members_encoded_size(1, count);
+    CHECK(size <= sizeof(bytes));
+    whi_members_encode(members, count, 1, parent, bytes);
+    wh_status st = whi_members_decode(bytes, size - less, 1, 3, 5, &above, &read, &found);
+    if (st == WH_OK) {
+        CHECK_EQ_INT(above, parent);
+        CHECK_EQ_INT(found, count);
+        CHECK_MEM(read, members, count * sizeof(*members));
+        whi_free(read);
+    }
+    return st;
+}
+
+TEST(lists_of_members_that_cannot_be) {
+    enum { SELF = 3, NONE = 5 };
+    const whi_member good[] = {{.index = {-4}, .pe = SELF},
+                               {.index = {4}, .pe = SELF},
+                               {.index = {2}, .pe = 4},
+                               {.index = {1}, .pe = 0}};
+    const whi_member bad[][2] = {{{.index = {4}, .pe = SELF}, {.index = {1}, .pe = SELF}},
+                                 {{.index = {1}, .pe = SELF}, {.index = {1}, .pe = SELF}},
+                                 {{.index = {1}, .pe = 0}, {.index = {1}, .pe = 4}},
+                                 {{.index = {1}, .pe = 4}, {.index = {1}, .pe = 0}},
+                                 {{.index = {1}, .pe = SELF}, {.index = {1}, .pe = NONE}}};
+    CHECK_EQ_INT(read_list(2, good, 4, 0), WH_OK);
+    CHECK_EQ_INT(read_list(2, good, 4, 1), WH_EPROTOCOL);
+    CHECK_EQ_INT(read_list(2, good, 0, 0), WH_EPROTOCOL);
+    CHECK_EQ_INT(read_list(SELF, good, 4, 0), WH_EPROTOCOL);
+    CHECK_EQ_INT(read_list(NONE, good, 4, 0), WH_EPROTOCOL);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        CHECK_EQ_INT(read_list(2, bad[i], 2, 0), WH_EPROTOCOL);
+    // The maker's own list has not been sorted yet, but names PEs that there are.
+    CHECK_EQ_INT(read_list(-1, bad[0], 2, 0), WH_OK);
+    CHECK_EQ_INT(read_list(-1, bad[4], 2, 0), WH_EPROTOCOL);
 }
 
 TEST_MAIN()
