@@ -26,22 +26,29 @@ static whi_partial *new_partial(size_t count) {
     return partial;
 }
 
-static bool append(whi_partial_part *part, const void *data, size_t size) {
+// reserve has space for `size` more bytes.
+static bool reserve(whi_partial_part *part, size_t size) {
     size_t need;
-    if (!size)
-        return true;
     if (__builtin_add_overflow(part->size, size, &need))
         return false;
-    if (need > part->space || !part->data) {
-        size_t space = part->space && need < 2 * part->space ? 2 * part->space : need;
-        void *grown = whi_realloc(part->data, space);
-        if (!grown)
-            return false;
-        part->data = grown;
-        part->space = space;
-    }
+    if (need <= part->space)
+        return true;
+    size_t space = need < 2 * part->space ? 2 * part->space : need;
+    void *grown = whi_realloc(part->data, space);
+    if (!grown)
+        return false;
+    part->data = grown;
+    part->space = space;
+    return true;
+}
+
+static bool append(whi_partial_part *part, const void *data, size_t size) {
+    if (!size)
+        return true;
+    if (!reserve(part, size))
+        return false;
     memcpy((char *)part->data + part->size, data, size);
-    part->size = need;
+    part->size += size;
     return true;
 }
 
@@ -171,6 +178,10 @@ static const char *mismatch(const whi_partial *a, const whi_partial *b) {
     return NULL;
 }
 
+static bool grows(const whi_partial_part *part) {
+    return part->reducer == WH_REDUCER_CONCAT || part->reducer == WH_REDUCER_SET;
+}
+
 static wh_status merge_part(whi_partial_part *into, const whi_partial_part *from,
                             const whi_partial_ops *ops, const char **why) {
     switch (into->reducer) {
@@ -196,6 +207,10 @@ wh_status whi_partial_merge(whi_partial *into, const whi_partial *from, const wh
                             const char **why) {
     *why = mismatch(into, from);
     wh_status st = *why ? WH_EINVAL : WH_OK;
+    // All memory first: what has been added to one part cannot be taken back when there is none for the next.
+    for (size_t i = 0; st == WH_OK && i < into->count; i++)
+        if (grows(&into->parts[i]) && !reserve(&into->parts[i], from->parts[i].size))
+            st = WH_ENOMEM;
     for (size_t i = 0; st == WH_OK && i < into->count; i++)
         st = merge_part(&into->parts[i], &from->parts[i], ops, why);
     return st;

@@ -110,5 +110,8 @@ wh_status wh_contribute(wh_chare *self, const wh_contribution *parts, size_t cou
         whi_partial_free(partial);
         return WH_ENOMEM;
     }
-    return whi_reductions_add(c, of, element->contributed++, partial, element->collection->count);
+    st = whi_reductions_add(c, of, element->contributed++, partial, element->collection->count);
+    if (st == WH_ENOMEM)
+        element->contributed--;  // it has not
+    return st;
 }

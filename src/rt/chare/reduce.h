@@ -23,7 +23,7 @@ struct whi_reductions {
     whi_list leavers;  // struct leaver: members that end before a later one
 };
 
-// whi_reductions_add adds a contribution of a member that is here.  It takes `partial`.
+// whi_reductions_add adds a contribution of a member that is here.  It takes `partial`.  WH_ENOMEM: nothing was added.
 WH_CHECK wh_status whi_reductions_add(whi_chares *c, whi_reductions *of, uint64_t number,
                                       whi_partial *partial, size_t members_here);
 

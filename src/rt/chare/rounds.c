@@ -147,21 +147,22 @@ static bool on_idle(wh_pe *pe, void *arg) {
 }
 
 // progress sends a round up that is likely to be whole, or sees to it that it is sent when there is nothing else to do.
-static wh_status progress(whi_chares *c, whi_reductions *of, round *r, size_t members_here) {
+static void progress(whi_chares *c, whi_reductions *of, round *r, size_t members_here) {
     if (of->parent < 0) {
         end_rounds(c, of);
-        return WH_OK;
+        return;
     }
     if (r->here >= members_here && r->below >= of->children) {
         flush(c, of, r);
-        return WH_OK;
+        return;
     }
     if (!whi_list_linked(&of->link))
         whi_list_push_back(&c->reductions, &of->link);
     if (c->reducing)
-        return WH_OK;
+        return;
     c->reducing = true;
-    return wh_pe_on_idle(c->pe, on_idle, c, NULL);
+    if (wh_pe_on_idle(c->pe, on_idle, c, NULL) != WH_OK)
+        whi_pe_fail(c->pe, "there is no memory for a reduction");
 }
 
 static bool combine(void *arg, uint64_t function, void *inout, const void *in, size_t size) {
@@ -213,7 +214,8 @@ wh_status whi_reductions_add(whi_chares *c, whi_reductions *of, uint64_t number,
         return st;
     r->count++;
     r->here++;
-    return progress(c, of, r, members_here);
+    progress(c, of, r, members_here);
+    return WH_OK;
 }
 
 static void take_partial(whi_chares *c, whi_reductions *of, const whi_head *head, wh_pe_msg *msg,
@@ -233,12 +235,14 @@ static void take_partial(whi_chares *c, whi_reductions *of, const whi_head *head
             whi_partial_free(partial);
         return;
     }
-    if (merge(c, of, r, partial) != WH_OK)
+    st = merge(c, of, r, partial);
+    if (st == WH_ENOMEM)  // of all else it has told
+        whi_pe_fail(c->pe, "there is no memory for a reduction");
+    if (st != WH_OK)
         return;
     r->count += head->reduce.count;
     r->below++;
-    if (progress(c, of, r, members_here) != WH_OK)
-        whi_pe_fail(c->pe, "there is no memory for a reduction");
+    progress(c, of, r, members_here);
 }
 
 // ---- Members.
