@@ -129,6 +129,27 @@ static void add(whi_chares *c, branch *s, const wh_proxy *element, whi_partial *
         whi_pe_fail(c->pe, "there is no memory for a reduction");
 }
 
+static whi_place_key key_of(const branch *s, const whi_member *m) {
+    whi_place_key key = {.collection = s->in->def.id, .dims = s->in->def.dims};
+    memcpy(key.index, m->index, sizeof(key.index));
+    return key;
+}
+
+static void leave(whi_chares *c, branch *s, whi_member *m) {
+    m->gone = true;
+    s->there--;
+    whi_reductions_leave(c, s->reductions, m->contributed);
+}
+
+// leave_those_gone takes those out that ended before the section came here.
+static void leave_those_gone(whi_chares *c, branch *s) {
+    for (size_t i = 0; i < s->count; i++) {
+        whi_place_key key = key_of(s, &s->members[i]);
+        if (whi_places_lacks(c->places, &key))
+            leave(c, s, &s->members[i]);
+    }
+}
+
 // own keeps this PE's members of `members`, which it takes.
 static wh_status own(whi_chares *c, branch *s, whi_member *members, size_t count, int parent) {
     size_t here = 0;
@@ -146,6 +167,7 @@ static wh_status own(whi_chares *c, branch *s, whi_member *members, size_t count
         return WH_ENOMEM;
     s->reductions->root = root_of(s->id);
     s->reductions->members = all;
+    leave_those_gone(c, s);
     whi_queue_node *node;
     while ((node = whi_queue_pop(&s->early))) {
         early *e = whi_container_of(node, early, node);
@@ -192,8 +214,7 @@ static void make(whi_chares *c, const whi_head *head, whi_collection *in, wh_pe_
 
 static wh_status call_member(whi_chares *c, const branch *s, const whi_member *m,
                              const whi_head *head, const wh_pe_msg *msg) {
-    whi_place_key key = {.collection = s->in->def.id, .dims = s->in->def.dims};
-    memcpy(key.index, m->index, sizeof(key.index));
+    whi_place_key key = key_of(s, m);
     whi_call *call = whi_call_new(c, &key, head->section.entry, msg->size);
     if (!call)
         return WH_ENOMEM;
@@ -272,9 +293,7 @@ void whi_section_ended(whi_chares *c, const whi_element *element) {
                             : NULL;
         if (!m || m->gone)
             continue;
-        m->gone = true;
-        s->there--;
-        whi_reductions_leave(c, s->reductions, m->contributed);
+        leave(c, s, m);
     }
 }
 

@@ -316,6 +316,24 @@ TEST(arguments_that_are_none) {
     finish();
 }
 
+// An element that has ended when a section is made of it is no member.
+TEST(members_that_have_ended_before) {
+    wh_section section;
+    uint8_t bytes[WH_SECTION_SIZE];
+    begin(4, 1, 0);
+    CHECK_EQ_INT(wh_chare_send(job.pe[0], wh_proxy_at(cells, 2, (int32_t[]){3, 3}), cell_end_entry,
+                               NULL, 0, NULL),
+                 WH_OK);
+    kit_settle();
+    (void)make_section(2, 0, &section);
+    wh_section_encode(&section, bytes);
+    CHECK_EQ_INT(wh_section_send(job.pe[2], section, cell_give_entry, bytes, sizeof(bytes), 0),
+                 WH_OK);
+    UNTIL(seen.fired == 1);
+    check_sum(0, 3, 3);
+    finish();
+}
+
 // ---- Lists of members, as they are sent.
 
 static wh_status read_list(int parent, const whi_member *members, size_t count, size_t less) {

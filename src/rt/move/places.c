@@ -162,6 +162,16 @@ static wh_status open_gate(whi_places *t, whi_row *row, whi_place *gate) {
     return WH_OK;
 }
 
+bool whi_places_lacks(const whi_places *t, const whi_place_key *key) {
+    whi_row *row = whi_row_find(t, key);
+    if (is_known(row)) {
+        const whi_place *place = row->pe == t->self ? whi_place_find(row, row->number) : NULL;
+        if (row->element || !place || place->state != WHI_PLACE_VACANT)
+            return false;
+    }
+    return !t->ops->awaited(t->arg, key);
+}
+
 // An element that has never moved, and no reason to wait.
 static bool is_simple(const whi_row *row, const whi_place_message *message) {
     return row && row->element && !row->places && !message->incomplete;

@@ -66,6 +66,9 @@ void *whi_places_find(const whi_places *t, const whi_place_key *key);
 // whi_places_find_unmoved returns it if it is here and has no trace of moves: what this PE has sent to it has been delivered.
 void *whi_places_find_unmoved(const whi_places *t, const whi_place_key *key);
 
+// whi_places_lacks says, at its home, that there is no such element, and that nobody waits for it to be made.
+bool whi_places_lacks(const whi_places *t, const whi_place_key *key);
+
 // whi_places_next returns the elements that are here one after the other, then NULL.  *cursor is 0 at first; nothing
 // must change meanwhile.
 void *whi_places_next(const whi_places *t, size_t *cursor, const whi_place_key **key);
