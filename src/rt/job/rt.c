@@ -3,6 +3,7 @@
 // A process of a job: joining it, its PEs and their threads, leaving it.
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -158,7 +159,9 @@ static wh_status make_context(wh_rt *rt) {
     char option[16 + 2 * SECRET_BYTES];
     snprintf(option, sizeof(option), "secret=%s", rt->secret);
     rt->own_context = true;
-    return wh_context_create((const char *const[]){option, NULL}, &rt->ctx);
+    // A PE may compute for long between two steps of a handshake, while it makes no progress.
+    const char *patience = getenv("WHERRY_HANDSHAKE_TIMEOUT") ? NULL : "handshake_timeout=10m";
+    return wh_context_create((const char *const[]){option, patience, NULL}, &rt->ctx);
 }
 
 // read_setting takes over what the runtime has in the configuration.

@@ -61,6 +61,22 @@ TEST(a_contact_is_asked_for_once) {
     kit_end();
 }
 
+// A PE that computes for longer than a connection may take elsewhere has not died: it answers when it returns.
+TEST(a_pe_that_computes_while_it_is_first_spoken_to) {
+    int echoes = 0;
+    setenv("WHERRY_CONNECT_TIMEOUT", "20ms", 1);
+    kit_begin(2, 1);
+    unsetenv("WHERRY_CONNECT_TIMEOUT");
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ_INT(wh_pe_set_handler(job.pe[i], 1, on_echo, &echoes), WH_OK);
+    CHECK_EQ_INT(wh_pe_send(job.pe[0], 1, 1, NULL, 0, NULL, 0, 0), WH_OK);
+    for (uint64_t end = whi_clock_ns() + 100 * WHI_NS_PER_MS; whi_clock_ns() < end;)
+        wh_pe_turn(job.pe[0]);
+    UNTIL(echoes > 3);
+    CHECK_EQ_INT(job.lost, 0);
+    kit_end();
+}
+
 // ---- Strangers.
 
 static void stranger(const void *data, size_t size, wh_status expected) {

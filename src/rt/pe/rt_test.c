@@ -179,6 +179,28 @@ static void do_nothing(wh_pe *pe, void *arg) {
     (void)arg;
 }
 
+static void take_timeout(const wh_config_item *item, void *arg) {
+    if (!strcmp(item->key, "handshake_timeout"))
+        snprintf(arg, 16, "%s", item->value);
+}
+
+static void check_timeout(const char *expected) {
+    char value[16] = "";
+    wh_rt *rt;
+    CHECK_EQ_INT(wh_rt_init(NULL, &rt), WH_OK);
+    wh_context_config(wh_rt_context(rt), take_timeout, value);
+    CHECK_EQ_STR(value, expected);
+    wh_rt_finish(rt);
+}
+
+// A PE that computes for long in the middle of a handshake is waited for, unless somebody has said how long.
+TEST(handshakes_have_time) {
+    check_timeout("10m");
+    setenv("WHERRY_HANDSHAKE_TIMEOUT", "7s", 1);
+    check_timeout("7s");
+    unsetenv("WHERRY_HANDSHAKE_TIMEOUT");
+}
+
 TEST(a_job_in_pieces) {
     wh_rt *rt;
     wh_pe *pe;

@@ -112,8 +112,10 @@ static wh_status open_endpoint(whi_peer *peer, whi_lane_use use) {
     memcpy(greeting.ticket, contact->ticket, sizeof(greeting.ticket));
     whi_greeting_write(&greeting, data);
     wh_endpoint *ep = NULL;
+    // Without a limit: a PE whose entry computes for long answers when it returns, and one that has died is noticed.
     st = wh_endpoint_connect_blob(wire->worker, contact->blob, contact->blob_size,
                                   &(wh_endpoint_opts){.size = sizeof(wh_endpoint_opts),
+                                                      .timeout_ms = -1,
                                                       .done = on_connected,
                                                       .arg = peer,
                                                       .data = data,
