@@ -47,6 +47,7 @@ SEES = {
     "fuzz/run_pmi.c": ["fuzz", "cli"],
     "fuzz/rt_places.c": ["src/base", "src/rt"],
     "fuzz/rt_reduce.c": ["src/base", "src/rt"],
+    "fuzz/rt_section.c": ["src/base", "src/rt"],
     "include": [],
     "python": [],
     "python/tests": ["src/base/test.h", "python"],
