@@ -102,6 +102,14 @@ static inline uint64_t whi_reader_u64(whi_reader *reader) {
     return le64toh(value);
 }
 
+// whi_reader_f64 reads a double, of IEEE 754, as the bits of a u64; any bits may come, also no number.
+static inline double whi_reader_f64(whi_reader *reader) {
+    uint64_t bits = whi_reader_u64(reader);
+    double value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
 // whi_writer_init starts writing into `size` bytes at `data`.
 static inline void whi_writer_init(whi_writer *writer, void *data, size_t size) {
     writer->begin = writer->next = data;
@@ -155,6 +163,12 @@ static inline void whi_writer_u32(whi_writer *writer, uint32_t value) {
 static inline void whi_writer_u64(whi_writer *writer, uint64_t value) {
     value = htole64(value);
     whi_writer_bytes(writer, &value, sizeof(value));
+}
+
+static inline void whi_writer_f64(whi_writer *writer, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    whi_writer_u64(writer, bits);
 }
 
 #endif

@@ -94,5 +94,8 @@ void wh_pe_dump(const wh_pe *pe, FILE *file) {
     whi_pe_dump_timers(pe, file);
     dump_quiet(pe, file);
     dump_end(pe, file);
+    for (int i = 0; i < WHI_FLOORS; i++)
+        if (pe->floors[i].dump && pe->floors[i].state)
+            pe->floors[i].dump(pe->floors[i].state, file);
     whi_wire_dump(pe->wire, file);
 }

@@ -4,6 +4,7 @@
 #ifndef WHI_RT_PE_PE_H
 #define WHI_RT_PE_PE_H
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/idmap.h"
 #include "base/timer.h"
@@ -43,7 +44,8 @@ typedef struct whi_floor {
     void (*drop)(void *state,
                  whi_msg *msg);  // frees what it keeps for a message that is never handled
     void (*destroy)(void *state);
-    void (*lost)(void *state, int pe);  // a PE is lost; NULL: nothing depends on one
+    void (*lost)(void *state, int pe);            // a PE is lost; NULL: nothing depends on one
+    void (*dump)(const void *state, FILE *file);  // prints what it waits for; NULL: nothing
 } whi_floor;
 
 // Kinds of control, their first byte.
@@ -127,7 +129,23 @@ struct wh_pe {
     _Atomic bool stop;  // another PE of the process could not go on
     whi_floor floors[WHI_FLOORS];
     const struct whi_chare_above *above;  // of the floor above chares; NULL: there is none
+    // Who runs now is charged for it, in nanoseconds; NULL: nobody measures that.
+    uint64_t *charged, charged_since;
 };
+
+// whi_pe_charge has what runs from now on charged to `to`, or, where that is NULL, to nobody, and returns who was charged until
+// now.  It costs nothing where nobody is.
+static inline uint64_t *whi_pe_charge(wh_pe *pe, uint64_t *to) {
+    uint64_t *before = pe->charged;
+    if (__builtin_expect(!before && !to, 1))
+        return NULL;
+    uint64_t now = whi_clock_ns();
+    if (before)
+        *before += now - pe->charged_since;
+    pe->charged = to;
+    pe->charged_since = now;
+    return before;
+}
 
 // Handlers of the runtime's own, from WH_PE_HANDLERS_MAX on.
 enum {

@@ -13,6 +13,7 @@ typedef struct thread {
     void *arg;
     bool yields;
     const char *name, *part;  // for a timeline
+    uint64_t *charged;  // while it does not run
 } thread;
 
 static __thread thread *running;
@@ -25,10 +26,13 @@ static void body(void *arg) {
 // run_thread runs a thread until it waits or ends.
 static void run_thread(thread *t) {
     thread *outer = running;
+    wh_pe *pe = t->pe;
     running = t;
-    uint64_t begin = t->pe->trace ? whi_trace_now() : 0;
-    whi_trace *trace = t->pe->trace;
+    whi_trace *trace = pe->trace;
+    uint64_t begin = trace ? whi_trace_now() : 0;
+    uint64_t *outer_charged = whi_pe_charge(pe, t->charged);
     bool suspended = whi_ult_run(t->ult);
+    t->charged = whi_pe_charge(pe, outer_charged);
     if (trace)
         whi_trace_span(trace, t->name, t->part, begin);
     running = outer;
