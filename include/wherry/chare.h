@@ -149,6 +149,11 @@ typedef struct wh_array_opts {  // zero in any field means its default
     int32_t shape[WH_CHARE_DIMS_MAX];
     const char *map;  // "block", the default; "round-robin"; the name of one that is registered
     uint32_t flags;   // WH_ARRAY_*
+    // A name of balance.h: elements are moved to where there is less to do, at their sync points (wh_chare_sync), and called at
+    // `resume` then, an entry.  Default: they stay, and nothing is measured.  Not with WH_ARRAY_ON_DEMAND.
+    const char *balance;
+    uint32_t resume;
+    uint32_t reserved;
 } wh_array_opts;
 #ifndef __cplusplus
 #define WH_ARRAY_OPTS(...) (&(wh_array_opts){.size = sizeof(wh_array_opts), __VA_ARGS__})

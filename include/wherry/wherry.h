@@ -6,6 +6,7 @@
 
 #include <wherry/am.h>
 #include <wherry/channel.h>
+#include <wherry/balance.h>
 #include <wherry/chare.h>
 #include <wherry/coll.h>
 #include <wherry/context.h>

@@ -31,6 +31,7 @@ static void take(wh_pe *pe, wh_pe_msg *msg, void *arg) {
     case WHI_HEAD_ARRIVED: whi_follow_arrived(c, &head); break;
     case WHI_HEAD_SECTION: whi_section_take(c, &head, msg); break;
     case WHI_HEAD_REDUCE: whi_reduce_take(c, &head, msg); break;
+    case WHI_HEAD_BALANCE: whi_balance_take(c, &head, msg); break;
     case WHI_HEAD_CALL:
     case WHI_HEAD_CONTROL:
     case WHI_HEAD_STATE: break;
@@ -77,6 +78,10 @@ static void destroy(void *state) {
     whi_free(c);
 }
 
+static void dump(const void *state, FILE *file) {
+    whi_balance_dump(state, file);
+}
+
 static wh_status init(whi_chares *c, wh_pe *pe) {
     c->pe = pe;
     whi_hash_init(&c->named);
@@ -92,7 +97,9 @@ static wh_status init(whi_chares *c, wh_pe *pe) {
     whi_hash_init(&c->sections);
     whi_reduce_init(c);
     c->reduce.fire = wh_callback_fire;
-    pe->floors[WHI_FLOOR_CHARE] = (whi_floor){.state = c, .drop = drop, .destroy = destroy};
+    whi_balance_init(c);
+    pe->floors[WHI_FLOOR_CHARE] =
+        (whi_floor){.state = c, .drop = drop, .destroy = destroy, .dump = dump};
     c->serials = whi_calloc((size_t)pe->pes, sizeof(*c->serials));
     whi_places_opts opts = {.self = (uint32_t)pe->number,
                             .pes = (uint32_t)pe->pes,

@@ -14,6 +14,7 @@
 #include "rt/move/places.h"
 #include "rt/pe/pe.h"
 
+#include <wherry/balance.h>
 #include <wherry/reduce.h>
 
 typedef struct whi_chares whi_chares;
@@ -21,13 +22,15 @@ typedef struct whi_element whi_element;
 typedef struct whi_held whi_held;      // buffers of a call that are this PE's
 typedef struct whi_posted whi_posted;  // that are being received
 typedef struct whi_reductions whi_reductions;
+typedef struct whi_balance whi_balance;  // steps of load balancing of a collection
 
 // Something that is registered by a name, whose hash is its id.
 typedef enum whi_named_kind {
     WHI_NAMED_CLASS,
     WHI_NAMED_MAP,
     WHI_NAMED_FUNCTION,
-    WHI_NAMED_REDUCER
+    WHI_NAMED_REDUCER,
+    WHI_NAMED_BALANCER
 } whi_named_kind;
 
 typedef struct whi_named {
@@ -38,6 +41,7 @@ typedef struct whi_named {
     wh_map_fn map;
     wh_function_fn function;
     wh_reducer_fn reducer;
+    wh_balancer_fn balancer;
     void *arg;
 } whi_named;
 
@@ -50,6 +54,8 @@ typedef struct whi_collection {
     size_t count;                // of them
     uint64_t inserted;           // elements that this PE has made while they were inserted
     whi_reductions *reductions;  // NULL: none yet
+    whi_reductions *syncs;       // likewise: they count elements at their sync points
+    whi_balance *balance;        // NULL: none yet
     uint64_t epoch;              // broadcasts that have come here
     uint64_t numbered;           // broadcasts, where they are numbered
     whi_queue waiting;           // calls that came before the collection
@@ -88,6 +94,16 @@ typedef struct whi_waits {
     whi_queue ahead;  // by their numbers: what has come before its turn
 } whi_waits;
 
+// What an element of a balanced array keeps for its sync points.
+typedef struct whi_sync {
+    uint64_t spent;    // nanoseconds in its entries since the last step
+    double told;       // its load, as the program has said; -1: it has not
+    double load;       // in the last step
+    uint64_t reached;  // so many sync points
+    bool waits;        // to be resumed from the last one
+    bool sent;         // it is leaving for balance
+} whi_sync;
+
 struct whi_element {
     wh_chare pub;   // first
     whi_list link;  // of its collection
@@ -101,6 +117,7 @@ struct whi_element {
     bool reduces;          // it takes part in reductions
     uint64_t contributed;  // to so many
     whi_waits *waits;      // NULL: nothing waits
+    whi_sync *sync;        // NULL: its array is not balanced
     _Alignas(16) unsigned char state[];
 };
 
@@ -112,6 +129,13 @@ typedef struct whi_reduce_ops {
     void (*free)(whi_reductions *of);
     wh_status (*fire)(wh_pe *pe, const wh_callback *callback, const void *value, size_t size);
 } whi_reduce_ops;
+
+// So does load balancing.
+typedef struct whi_balance_ops {
+    void (*reached)(whi_chares *c, whi_collection *in, uint64_t step);  // all elements, at the root
+    void (*came)(whi_chares *c, whi_element *element, int source, bool sent);  // one has moved here
+    void (*free)(whi_balance *of);
+} whi_balance_ops;
 
 struct whi_chares {
     wh_pe *pe;
@@ -134,6 +158,7 @@ struct whi_chares {
     whi_call *undecided;  // the call that the places are being given, until it has gone on
     uint64_t departures;
     whi_reduce_ops reduce;
+    whi_balance_ops balance;
     whi_hash sections;  // by maker and number
     uint32_t next_section;
     whi_list reductions;  // that have something to send up
@@ -174,6 +199,17 @@ uint64_t whi_named_id(whi_named_kind kind, const char *name);
 whi_named *whi_named_find(const whi_chares *c, uint64_t id, whi_named_kind kind);
 void whi_named_free_all(whi_chares *c);  // names.c
 
+// Strategies of load balancing.  An id of 0 is none.
+typedef enum whi_balancer_kind {
+    WHI_BALANCER_NONE,
+    WHI_BALANCER_GREEDY,
+    WHI_BALANCER_REFINE,
+    WHI_BALANCER_DISTRIBUTED,
+    WHI_BALANCER_CUSTOM  // registered, or unknown
+} whi_balancer_kind;
+whi_balancer_kind whi_balancer_kind_of(uint64_t id);
+bool whi_balancer_is_known(const whi_chares *c, uint64_t id);
+
 // ---- collection.c: which collections there are, and where their elements are at first.
 
 enum { WHI_SINGLES_ID = 0 };
@@ -202,6 +238,15 @@ int whi_collection_root(const whi_chares *c, uint32_t collection);
 void whi_reduce_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
 void whi_section_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
 void whi_section_free_all(whi_chares *c);
+
+// whi_reduce_sync counts an element that has reached its sync point.
+WH_CHECK wh_status whi_reduce_sync(whi_chares *c, whi_element *element);
+
+// ---- step.c
+
+void whi_balance_init(whi_chares *c);  // sets its table
+void whi_balance_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
+void whi_balance_dump(const whi_chares *c, FILE *file);
 
 // ---- element.c: making, running, ending.
 
@@ -289,6 +334,9 @@ void whi_buffers_free(whi_posted *posted);
 
 // whi_move_element has an element of which nothing runs leave for another PE.
 void whi_move_element(whi_chares *c, whi_element *element, int to);
+
+// whi_move_hindrance says why an element that could be packed must stay where it is, or returns NULL.
+const char *whi_move_hindrance(whi_chares *c, const whi_element *element);
 
 // whi_move_vacant sends home the order of an element that was destroyed elsewhere; `order` is whi_free'd.
 void whi_move_vacant(whi_chares *c, const whi_element *element, void *order, size_t size);

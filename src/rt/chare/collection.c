@@ -122,8 +122,9 @@ void whi_collection_free_all(whi_chares *c) {
         while ((node = whi_queue_pop(&in->inserts)))
             whi_msg_free(whi_container_of(node, whi_msg, link));
         whi_follow_free(in);
-        if (in->reductions)
-            c->reduce.free(in->reductions);
+        c->reduce.free(in->reductions);
+        c->reduce.free(in->syncs);
+        c->balance.free(in->balance);
         whi_free(in);
     }
     whi_hash_fini(&c->collections);
@@ -172,13 +173,17 @@ void whi_collection_create(whi_chares *c, const whi_head *head, wh_pe_msg *msg) 
     }
     in->cls = whi_named_find(c, def->cls, WHI_NAMED_CLASS);
     in->map = whi_named_find(c, def->map, WHI_NAMED_MAP);
-    if (in->known || !in->cls ||
-        (!in->map && def->map && def->map != whi_named_id(WHI_NAMED_MAP, "round-robin"))) {
+    const char *lacks =
+        in->known || !in->cls                                                            ? "class"
+        : !in->map && def->map && def->map != whi_named_id(WHI_NAMED_MAP, "round-robin") ? "map"
+        : !whi_balancer_is_known(c, def->balance) ? "balancer"
+                                                  : NULL;
+    if (lacks || (def->balance && def->resume >= in->cls->cls.entry_count)) {
         whi_pe_fail(
             c->pe,
-            "PE %d has made a collection of a %s that is not registered here: register classes and maps on "
-            "all PEs, first of all in the main function",
-            msg->source, in->cls ? "map" : "class");
+            "PE %d has made a collection of a %s that is not registered here: register classes, maps "
+            "and balancers on all PEs, first of all in the main function",
+            msg->source, lacks ? lacks : "class");
         return;
     }
     in->def = *def;
@@ -213,6 +218,11 @@ static wh_status create(wh_pe *pe, const char *cls, whi_collection_def *def, con
     if (map && def->map && strcmp(map, "round-robin") != 0 &&
         !whi_named_find(c, def->map, WHI_NAMED_MAP))
         return WH_ENOTFOUND;
+    if (!whi_balancer_is_known(c, def->balance))
+        return WH_ENOTFOUND;
+    if (def->balance &&
+        def->resume >= whi_named_find(c, def->cls, WHI_NAMED_CLASS)->cls.entry_count)
+        return WH_EINVAL;
     uint64_t id = (uint64_t)(c->next_collection + 1) * (unsigned)pe->pes + (unsigned)pe->number;
     if (id > UINT32_MAX)
         return WH_ELIMIT;
@@ -243,10 +253,15 @@ wh_status wh_array_create(wh_pe *pe, const char *cls, const wh_array_opts *opts,
     WHI_OPTS(wh_array_opts, opts);
     const uint32_t both = WH_ARRAY_INSERTING | WH_ARRAY_ON_DEMAND;
     if (!opts || opts->dims < 1 || opts->dims > WH_CHARE_DIMS_MAX || opts->flags & ~both ||
-        opts->flags == both)
+        opts->flags == both || opts->reserved || opts->resume >= WHI_ENTRY_MAX ||
+        (opts->balance ? (opts->flags & WH_ARRAY_ON_DEMAND) != 0 : opts->resume != 0))
         return WH_EINVAL;
     whi_collection_def def = {
-        .kind = WHI_ARRAY, .dims = (uint8_t)opts->dims, .flags = (uint8_t)opts->flags};
+        .kind = WHI_ARRAY,
+        .dims = (uint8_t)opts->dims,
+        .flags = (uint8_t)opts->flags,
+        .balance = opts->balance ? whi_named_id(WHI_NAMED_BALANCER, opts->balance) : 0,
+        .resume = (uint16_t)opts->resume};
     int64_t all = 1;
     for (int i = 0; i < opts->dims; i++) {
         def.shape[i] = opts->shape[i];

@@ -26,6 +26,22 @@ whi_named *whi_named_find(const whi_chares *c, uint64_t id, whi_named_kind kind)
     return named && named->kind == kind ? named : NULL;
 }
 
+// Of the library, by whi_balancer_kind.
+static const char *const balancers[WHI_BALANCER_CUSTOM] = {"none", "greedy", "refine",
+                                                           "distributed"};
+
+whi_balancer_kind whi_balancer_kind_of(uint64_t id) {
+    int kind = 0;
+    while (kind < WHI_BALANCER_CUSTOM && id != whi_named_id(WHI_NAMED_BALANCER, balancers[kind]))
+        kind++;
+    return (whi_balancer_kind)kind;
+}
+
+bool whi_balancer_is_known(const whi_chares *c, uint64_t id) {
+    return !id || whi_balancer_kind_of(id) != WHI_BALANCER_CUSTOM ||
+           whi_named_find(c, id, WHI_NAMED_BALANCER);
+}
+
 // ---- Messages.
 
 wh_status whi_chares_tell(whi_chares *c, int dest, const whi_head *head, const void *data,

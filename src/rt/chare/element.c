@@ -31,6 +31,12 @@ whi_element *whi_element_new(whi_chares *c, whi_collection *in, const whi_named 
     whi_element *element = whi_calloc(1, size);
     if (!element)
         return NULL;
+    if (in->def.balance && !(element->sync = whi_calloc(1, sizeof(*element->sync)))) {
+        whi_free(element);
+        return NULL;
+    }
+    if (element->sync)
+        element->sync->told = -1;
     element->pub = (wh_chare){.pe = c->pe, .state = element->state, .proxy = whi_proxy_of(key)};
     element->collection = in;
     element->cls = &cls->cls;
@@ -59,6 +65,7 @@ static void destruct(whi_element *element) {
 static void free_element(whi_chares *c, whi_element *element) {
     whi_when_free(c, element);
     whi_list_remove(&element->link);
+    whi_free(element->sync);
     whi_free(element);
 }
 
@@ -110,7 +117,9 @@ void whi_element_run(whi_chares *c, whi_element *element, wh_entry_fn fn, const 
     c->current = element;
     whi_trace *trace = c->pe->trace;
     uint64_t begin = trace ? whi_trace_now() : 0;
+    uint64_t *charged = whi_pe_charge(c->pe, element->sync ? &element->sync->spent : NULL);
     fn(&element->pub, call);
+    (void)whi_pe_charge(c->pe, charged);
     if (trace)
         whi_trace_span(trace, element->cls->name, entry_name(element->cls, fn), begin);
     c->current = outer;
@@ -134,6 +143,7 @@ wh_status whi_element_make(whi_chares *c, whi_collection *in, const whi_named *c
     if (st != WH_OK) {
         whi_list_remove(&element->link);
         in->count--;
+        whi_free(element->sync);
         whi_free(element);
         return st;
     }
@@ -306,6 +316,7 @@ static void free_list(whi_chares *c, whi_list *list) {
     while ((node = whi_list_pop_front(list))) {
         whi_element *element = whi_container_of(node, whi_element, link);
         whi_when_free(c, element);
+        whi_free(element->sync);
         whi_free(element);
     }
 }

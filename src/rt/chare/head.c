@@ -73,6 +73,8 @@ static void write_create(whi_writer *to, const whi_head *head) {
     whi_writer_u8(to, def->flags);
     whi_writer_u64(to, def->cls);
     whi_writer_u64(to, def->map);
+    whi_writer_u64(to, def->balance);
+    whi_writer_u16(to, def->resume);
     for (int i = 0; i < def->dims; i++)
         whi_writer_u32(to, (uint32_t)def->shape[i]);
 }
@@ -85,9 +87,12 @@ static void read_create(whi_reader *from, uint32_t pes, whi_head *head) {
     def->flags = whi_reader_u8(from);
     def->cls = whi_reader_u64(from);
     def->map = whi_reader_u64(from);
+    def->balance = whi_reader_u64(from);
+    def->resume = whi_reader_u16(from);
     if (def->id < pes || def->kind == WHI_SINGLES || def->kind >= WHI_COLLECTION_KINDS ||
         def->dims < 1 || def->dims > WH_CHARE_DIMS_MAX ||
-        (def->kind != WHI_ARRAY && (def->dims != 1 || def->flags)) ||
+        (def->kind != WHI_ARRAY && (def->dims != 1 || def->flags || def->balance)) ||
+        (def->balance && def->flags & WH_ARRAY_ON_DEMAND) || (!def->balance && def->resume) ||
         (def->flags & ~(WH_ARRAY_INSERTING | WH_ARRAY_ON_DEMAND)) ||
         def->flags == (WH_ARRAY_INSERTING | WH_ARRAY_ON_DEMAND)) {
         whi_reader_fail(from);
@@ -177,6 +182,15 @@ static void write_state(whi_writer *to, const whi_head *head) {
     whi_writer_u64(to, head->state.departure);
     whi_writer_u8(to, head->state.reduces);
     whi_writer_u64(to, head->state.contributed);
+    whi_writer_u8(to, head->state.synced);
+    if (!head->state.synced)
+        return;
+    whi_writer_u8(to, head->state.waits);
+    whi_writer_u8(to, head->state.sent);
+    whi_writer_u64(to, head->state.reached);
+    whi_writer_u64(to, head->state.spent);
+    whi_writer_f64(to, head->state.told);
+    whi_writer_f64(to, head->state.load);
 }
 
 static void read_state(whi_reader *from, whi_head *head) {
@@ -191,6 +205,34 @@ static void read_state(whi_reader *from, whi_head *head) {
     head->state.reduces = whi_reader_u8(from);
     head->state.contributed = whi_reader_u64(from);
     if (head->state.vacant > 1 || head->state.reduces > 1 || head->state.had > head->state.due)
+        whi_reader_fail(from);
+    head->state.synced = whi_reader_u8(from);
+    if (!head->state.synced)
+        return;
+    head->state.waits = whi_reader_u8(from);
+    head->state.sent = whi_reader_u8(from);
+    head->state.reached = whi_reader_u64(from);
+    head->state.spent = whi_reader_u64(from);
+    head->state.told = whi_reader_f64(from);
+    head->state.load = whi_reader_f64(from);
+    if (head->state.synced > 1 || head->state.waits > 1 || head->state.sent > 1 ||
+        (head->state.told != -1 && !whi_is_load(head->state.told)) ||
+        !whi_is_load(head->state.load))
+        whi_reader_fail(from);
+}
+
+static void write_balance(whi_writer *to, const whi_head *head) {
+    whi_writer_u8(to, head->balance.what);
+    whi_writer_u32(to, head->balance.collection);
+    whi_writer_u64(to, head->balance.step);
+}
+
+static void read_balance(whi_reader *from, uint32_t pes, whi_head *head) {
+    head->balance.what = whi_reader_u8(from);
+    head->balance.collection = whi_reader_u32(from);
+    head->balance.step = whi_reader_u64(from);
+    if (head->balance.what >= WHI_BALANCE_WHATS || head->balance.collection < pes ||
+        !head->balance.step)
         whi_reader_fail(from);
 }
 
@@ -220,6 +262,7 @@ size_t whi_head_encode(const whi_head *head, void *bytes) {
     case WHI_HEAD_ARRIVED: write_arrived(&to, head); break;
     case WHI_HEAD_SECTION: write_section(&to, head); break;
     case WHI_HEAD_REDUCE: write_reduce(&to, head); break;
+    case WHI_HEAD_BALANCE: write_balance(&to, head); break;
     case WHI_HEAD_FUTURE:
     case WHI_HEAD_FUNCTION:
     case WHI_HEAD_READONLY:
@@ -249,6 +292,7 @@ wh_status whi_head_decode(const void *bytes, size_t size, uint32_t from, uint32_
     case WHI_HEAD_ARRIVED: read_arrived(&reader, &read); break;
     case WHI_HEAD_SECTION: read_section(&reader, pes, &read); break;
     case WHI_HEAD_REDUCE: read_reduce(&reader, pes, &read); break;
+    case WHI_HEAD_BALANCE: read_balance(&reader, pes, &read); break;
     case WHI_HEAD_FUTURE:
     case WHI_HEAD_FUNCTION:
     case WHI_HEAD_READONLY:

@@ -8,6 +8,8 @@
 #ifndef WHI_RT_CHARE_HEAD_H
 #define WHI_RT_CHARE_HEAD_H
 
+#include <float.h>
+
 #include <wherry/chare.h>
 
 #include "rt/move/stamp.h"
@@ -27,6 +29,7 @@ typedef enum whi_head_kind {
     WHI_HEAD_ARRIVED,  // of an element that has moved
     WHI_HEAD_REDUCE,
     WHI_HEAD_SECTION,
+    WHI_HEAD_BALANCE,
 } whi_head_kind;
 
 typedef enum whi_collection_kind {
@@ -43,6 +46,8 @@ typedef struct whi_collection_def {
     uint8_t kind, dims;
     uint8_t flags;  // WH_ARRAY_*
     uint64_t cls, map;
+    uint64_t balance;  // its strategy; 0: its elements are not balanced
+    uint16_t resume;   // then, the entry
     int32_t shape[WH_CHARE_DIMS_MAX];
 } whi_collection_def;
 
@@ -66,6 +71,26 @@ typedef enum whi_reduce_what {
     WHI_REDUCE_JOINED,   // a PE has made `count` members, and will make no more
     WHI_REDUCE_WHATS
 } whi_reduce_what;
+
+// Steps of load balancing.  The root, which is that of reductions, asks all PEs down the tree, one thing at a time, and the answers
+// are put together on their way up.
+typedef enum whi_balance_what {
+    WHI_BALANCE_START,     // root to itself: all elements have reached their sync point
+    WHI_BALANCE_LOADS,     // how much is there to do?
+    WHI_BALANCE_MOVES,     // these elements leave
+    WHI_BALANCE_GOSSIP,    // tell some others of PEs below the mean
+    WHI_BALANCE_TRANSFER,  // send away what is too much
+    WHI_BALANCE_AFTER,     // how much is there to do now?
+    WHI_BALANCE_RESUME,    // the step has ended
+    WHI_BALANCE_ANSWER,    // up the tree
+    WHI_BALANCE_ARRIVED,   // to the PE that an element has left
+    WHI_BALANCE_KNOWN,     // PEs below the mean
+    WHI_BALANCE_HEARD,     // its receipt
+    WHI_BALANCE_WHATS
+} whi_balance_what;
+
+// In the place of a section: reductions that count the elements at their sync points.
+#define WHI_SYNC_SECTION UINT64_MAX
 
 enum {
     WHI_HEAD_MAX = 160,           // bytes of any head
@@ -133,6 +158,11 @@ typedef struct whi_head {
             uint64_t departure;  // by which the PE that it has left knows it
             uint8_t reduces;     // 1: it takes part in reductions, and has contributed to so many
             uint64_t contributed;
+            uint8_t synced;  // 1: it has what follows
+            uint8_t waits;   // 1: at its sync point
+            uint8_t sent;    // 1: it moves for balance
+            uint64_t reached, spent;
+            double told, load;
         } state;
         struct {
             uint32_t collection;
@@ -140,8 +170,18 @@ typedef struct whi_head {
             uint64_t
                 until;  // the element needs broadcasts up to this one from the PE that it has left
         } arrived;
+        struct {
+            uint8_t what;
+            uint32_t collection;
+            uint64_t step;
+        } balance;
     };
 } whi_head;
+
+// whi_is_load says whether a number is a load: none is negative or not finite.
+static inline bool whi_is_load(double load) {
+    return load >= 0 && load <= DBL_MAX;
+}
 
 // whi_head_encode writes a head, at most WHI_HEAD_MAX bytes, and returns how many.
 size_t whi_head_encode(const whi_head *head, void *bytes);

@@ -77,6 +77,16 @@ static wh_status leave(whi_chares *c, whi_element *element, int to) {
                                .wants = whi_when_count(element),
                                .reduces = element->reduces,
                                .contributed = element->contributed}};
+    const whi_sync *sync = element->sync;
+    if (sync) {
+        head.state.synced = 1;
+        head.state.waits = sync->waits;
+        head.state.sent = sync->sent;
+        head.state.reached = sync->reached;
+        head.state.spent = sync->spent;
+        head.state.told = sync->told;
+        head.state.load = sync->load;
+    }
     size_t bytes = element->cls->pack(&element->pub, NULL), size;
     wh_status st = whi_follow_depart(c, element, &head);
     if (st != WH_OK)
@@ -126,14 +136,19 @@ void whi_move_vacant(whi_chares *c, const whi_element *element, void *order, siz
         whi_pe_fail(c->pe, "an element cannot be destroyed");
 }
 
-// is_held says whether something that does not move depends on where the element is.
-static bool is_held(whi_chares *c, const whi_element *element) {
+const char *whi_move_hindrance(whi_chares *c, const whi_element *element) {
     const whi_chare_above *above = c->pe->above;
     whi_place_key key = whi_element_key(element);
-    const char *why = above && above->holds(c->pe, &key)
-                          ? "it has a channel, or another element has opened one to it"
-                      : c->reduce.holds(c, element) ? "it belongs to a section"
-                                                    : NULL;
+    return above && above->holds(c->pe, &key)
+               ? "it has a channel, or another element has opened one to it"
+           : c->reduce.holds(c, element) ? "it belongs to a section"
+                                         : NULL;
+}
+
+// is_held says whether something that does not move depends on where the element is.
+static bool is_held(whi_chares *c, const whi_element *element) {
+    whi_place_key key = whi_element_key(element);
+    const char *why = whi_move_hindrance(c, element);
     if (why)
         whi_log_once_per(WHI_WARN, "W-CHARE-10", 10,
                          "element (%d, ...) of collection %u cannot move: %s", key.index[0],
@@ -270,6 +285,14 @@ static wh_status install(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
     whi_element *element = whi_element_new(c, in, cls, &key);
     if (!element)
         return WH_ENOMEM;
+    if (!element->sync != !head->state.synced)
+        return WH_EPROTOCOL;
+    if (element->sync)
+        *element->sync = (whi_sync){.spent = head->state.spent,
+                                    .told = head->state.told,
+                                    .load = head->state.load,
+                                    .reached = head->state.reached,
+                                    .waits = head->state.waits};
     element->reduces = head->state.reduces;
     element->contributed = head->state.contributed;
     wh_status st = unpack(element, head, &from);
@@ -277,6 +300,8 @@ static wh_status install(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
         st = whi_follow_arrive(c, element, head, msg->source);
     if (st == WH_OK)
         st = whi_places_install(c->places, &key, element);
+    if (st == WH_OK && element->sync)
+        c->balance.came(c, element, msg->source, head->state.sent);
     return st;
 }
 

@@ -91,6 +91,13 @@ wh_status wh_reducer_register(wh_pe *pe, const char *name, wh_reducer_fn fn, voi
     return fn ? add(pe, &named, name) : WH_EINVAL;
 }
 
+wh_status wh_balancer_register(wh_pe *pe, const char *name, wh_balancer_fn fn, void *arg) {
+    if (name && whi_balancer_kind_of(whi_named_id(WHI_NAMED_BALANCER, name)) != WHI_BALANCER_CUSTOM)
+        return WH_EINVAL;
+    whi_named named = {.kind = WHI_NAMED_BALANCER, .balancer = fn, .arg = arg};
+    return fn ? add(pe, &named, name) : WH_EINVAL;
+}
+
 void whi_named_free_all(whi_chares *c) {
     size_t cursor = 0;
     uint64_t id;

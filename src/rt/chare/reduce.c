@@ -25,27 +25,41 @@ static uint64_t members_at_first(const whi_chares *c, const whi_collection *in) 
     return all;
 }
 
-static whi_reductions *reductions_of(whi_chares *c, whi_collection *in) {
-    if (in->reductions)
-        return in->reductions;
+static whi_reductions *make(whi_chares *c, whi_collection *in, uint64_t section) {
     int pes = c->pe->pes, root = whi_collection_root(c, in->def.id);
     int at = (c->pe->number - root + pes) % pes;
     int parent = at ? (whi_tree_parent(at) + root) % pes : -1;
-    in->reductions = whi_reductions_new(in->def.id, 0, parent, whi_tree_children(at, pes));
-    if (in->reductions)
-        in->reductions->root = root;
-    if (in->reductions && parent < 0) {
-        in->reductions->members = members_at_first(c, in);
-        in->reductions->awaited = in->def.flags & WH_ARRAY_INSERTING ? pes : 0;
+    whi_reductions *of =
+        whi_reductions_new(in->def.id, section, parent, whi_tree_children(at, pes));
+    if (!of)
+        return NULL;
+    of->root = root;
+    if (parent < 0) {
+        of->members = members_at_first(c, in);
+        of->awaited = in->def.flags & WH_ARRAY_INSERTING ? pes : 0;
     }
+    return of;
+}
+
+static whi_reductions *reductions_of(whi_chares *c, whi_collection *in) {
+    if (!in->reductions)
+        in->reductions = make(c, in, 0);
     return in->reductions;
+}
+
+// syncs_of returns the reductions that count elements at their sync points.  NULL: no memory, or it is not balanced.
+static whi_reductions *syncs_of(whi_chares *c, whi_collection *in) {
+    if (!in->syncs && in->def.balance)
+        in->syncs = make(c, in, WHI_SYNC_SECTION);
+    return in->syncs;
 }
 
 void whi_reduce_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
     whi_collection *in = whi_collection_find(c, head->reduce.collection);
-    whi_reductions *of = in && in->known ? reductions_of(c, in) : NULL;
+    bool sync = head->reduce.section == WHI_SYNC_SECTION;
+    whi_reductions *of = !in || !in->known ? NULL : sync ? syncs_of(c, in) : reductions_of(c, in);
     size_t there = of ? in->count : 0;
-    if (of && head->reduce.section &&
+    if (of && head->reduce.section && !sync &&
         !(of = whi_section_reductions(c, head->reduce.section, &there)))
         return;  // it has been destroyed
     if (of)
@@ -59,6 +73,8 @@ static void inserted(whi_chares *c, whi_collection *in) {
     whi_reductions *of = in->def.flags & WH_ARRAY_INSERTING ? reductions_of(c, in) : NULL;
     if (of)
         whi_reductions_joined(c, of, in->inserted);
+    if (of && (of = syncs_of(c, in)))
+        whi_reductions_joined(c, of, in->inserted);
 }
 
 static void ended(whi_chares *c, whi_element *element) {
@@ -67,6 +83,8 @@ static void ended(whi_chares *c, whi_element *element) {
     whi_reductions *of = element->reduces && !in->ended ? reductions_of(c, in) : NULL;
     if (of)
         whi_reductions_leave(c, of, element->contributed);
+    if (of && element->sync && (of = syncs_of(c, in)))
+        whi_reductions_leave(c, of, element->sync->reached);
 }
 
 static bool holds(whi_chares *c, const whi_element *element) {
@@ -76,6 +94,21 @@ static bool holds(whi_chares *c, const whi_element *element) {
 void whi_reduce_init(whi_chares *c) {
     c->reduce = (whi_reduce_ops){
         .inserted = inserted, .ended = ended, .holds = holds, .free = whi_reductions_free};
+}
+
+wh_status whi_reduce_sync(whi_chares *c, whi_element *element) {
+    const wh_callback nothing = {.kind = WH_CALLBACK_NONE};
+    whi_partial *partial;
+    whi_reductions *of = syncs_of(c, element->collection);
+    if (!of)
+        return WH_ENOMEM;
+    wh_status st = whi_partial_make(&element->pub.proxy, NULL, 0, &nothing, &partial);
+    if (st != WH_OK)
+        return st;
+    st = whi_reductions_add(c, of, element->sync->reached++, partial, element->collection->count);
+    if (st != WH_OK)  // it may have been counted
+        whi_pe_fail(c->pe, "an element cannot reach its sync point: %s", wh_status_text(st));
+    return st;
 }
 
 wh_status whi_contribution(const wh_chare *self, const wh_contribution *parts, size_t count,

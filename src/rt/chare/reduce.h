@@ -48,6 +48,9 @@ void whi_reductions_take(whi_chares *c, whi_reductions *of, const whi_head *head
 bool whi_section_holds(const whi_chares *c, const whi_element *element);
 void whi_section_ended(whi_chares *c, const whi_element *element);
 
+// whi_reductions_missing says, at the root, how many contributions the first reduction under way has, of how many.  False: none is.
+bool whi_reductions_missing(const whi_reductions *of, uint64_t *count, uint64_t *members);
+
 void whi_reductions_free(whi_reductions *of);
 whi_reductions *whi_reductions_new(uint32_t collection, uint64_t section, int parent, int children);
 

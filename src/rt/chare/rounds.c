@@ -103,9 +103,22 @@ static void end_rounds(whi_chares *c, whi_reductions *of) {
             return;
         whi_list_remove(&r->link);  // what fires may contribute
         of->next++;
-        fire(c, of, r->partial);
+        if (of->section == WHI_SYNC_SECTION)
+            c->balance.reached(c, whi_collection_find(c, of->collection), of->next);
+        else
+            fire(c, of, r->partial);
         free_round(r);
     }
+}
+
+bool whi_reductions_missing(const whi_reductions *of, uint64_t *count, uint64_t *members) {
+    if (of->parent >= 0 || !whi_list_linked(&of->rounds))
+        return false;
+    *count = whi_container_of(of->rounds.next, round, link)->count;
+    *members = of->members;
+    for (const whi_list *node = of->leavers.next; node != &of->leavers; node = node->next)
+        *members -= whi_container_of(node, leaver, link)->number <= of->next;
+    return true;
 }
 
 // ---- Up the tree.

@@ -216,7 +216,6 @@ static void free_thread(thread *t) {
 }
 
 static void body(wh_pe *pe, void *arg) {
-    (void)pe;
     thread *t = arg;
     whi_element *element = t->element;
     whi_chares *c = t->chares;
@@ -224,7 +223,9 @@ static void body(wh_pe *pe, void *arg) {
     wh_call pub = whi_call_public(t->call);
     const wh_entry *entry = &element->cls->entries[t->call->entry];
     whi_thread_name(element->cls->name, entry->name);
+    (void)whi_pe_charge(pe, element->sync ? &element->sync->spent : NULL);
     entry->fn(&element->pub, &pub);
+    (void)whi_pe_charge(pe, NULL);
     free_thread(t);
     whi_element_leave(c, element);
 }
