@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Write the seeds of the fuzz targets comm_hello, comm_blob, comm_records, config_env, lane_address,
-rt_channel, rt_chares, rt_coll, rt_control, rt_messages, rt_places, rt_reduce, rt_section, run_frames, run_pmi, boot_answers.
+rt_balance, rt_channel, rt_chares, rt_coll, rt_control, rt_messages, rt_places, rt_reduce, rt_section, run_frames, run_pmi, boot_answers.
 
     make_corpus.py [FOLDER]     (default: fuzz/corpus)
 
@@ -413,8 +413,12 @@ ELEMENT = struct.pack("<IBi", 9, 1, 3)
 CHARES = {  # the first byte: the PE that it comes from
     "call": b"\2\1" + ELEMENT + b"\0" + struct.pack("<HB", 4, 0),
     "call-all": b"\2\1" + ELEMENT + b"\0" + struct.pack("<HBqHQI", 4, 15, -5, 3, 8, 6),
-    "state": b"\1\3" + ELEMENT + struct.pack("<BQIIQQQBQ", 0, 77, 40, 1, 3, 5, 2, 1, 6),
-    "create": b"\0\4" + struct.pack("<IBBBQQiii", 15, 3, 3, 1, 77, 0, 2, 3, 4),
+    "state": b"\1\3" + ELEMENT + struct.pack("<BQIIQQQBQB", 0, 77, 40, 1, 3, 5, 2, 1, 6, 0),
+    "state-balanced": b"\1\3" + ELEMENT + struct.pack("<BQIIQQQBQB", 0, 77, 40, 1, 3, 5, 2, 1, 6, 1) +
+                      struct.pack("<BBQQdd", 1, 1, 4, 12345, -1, 0.5),
+    "create": b"\0\4" + struct.pack("<IBBBQQQHiii", 15, 3, 3, 1, 77, 0, 0, 0, 2, 3, 4),
+    "create-balanced": b"\0\4" + struct.pack("<IBBBQQQHi", 15, 3, 1, 0, 77, 0, 99, 2, 8),
+    "balance": b"\0\15" + struct.pack("<BIQ", 1, 15, 3),
     "element": b"\0\5" + ELEMENT + struct.pack("<Q", 0),
     "broadcast": b"\0\6" + struct.pack("<IQIBHq", 15, 3, 2, 0, 1, 7),
     "future": b"\0\7" + struct.pack("<Qq", 3, 0),
@@ -460,7 +464,22 @@ REDUCTIONS = {
     "broken-set": partial((SET, 0, 0, 0, item(2, b"two")[:-1])),
 }
 
+# Of load balancing: all loads, moves, what PEs have heard of others.
+def loads(pe, *elements):
+    return struct.pack("<II", pe, len(elements)) + b"".join(struct.pack("<dB", *e) for e in elements)
+
+
+BALANCE = {
+    "loads": loads(3, (1, 0), (2, 0), (9, 1)) + loads(0, (5, 0)) + loads(6),
+    "crowded": loads(1, *[(i % 5, 0) for i in range(12)]) + loads(2),
+    "twice": loads(3, (1, 0)) + loads(3, (1, 0)),
+    "no-number": loads(2, (float("nan"), 0)),
+    "moves": struct.pack("<IIIIII", 3, 2, 0, 1, 2, 6) + struct.pack("<IIII", 5, 1, 0, 0),
+    "gossip": struct.pack("<IdId", 4, 0.5, 2, 0),
+}
+
 SEEDS = {
+    "rt_balance": BALANCE,
     "rt_channel": {"opening": bytes(range(32)) + struct.pack("<IIII", 1, 5, 64, 0),
                    "window": bytes(32) + struct.pack("<IIII", 1, 5, 0, 0),
                    "number": bytes(32) + struct.pack("<IIII", 1, 1 << 28, 1, 0),

@@ -38,6 +38,7 @@ SEES = {
     "examples": [],
     "fuzz": [*LOW, *ROOMS],  # decoders
     "fuzz/boot_answers.c": ["src/base", "src/rt"],
+    "fuzz/rt_balance.c": ["src/base", "src/rt"],
     "fuzz/rt_channel.c": ["src/base", "src/rt"],
     "fuzz/rt_chares.c": ["src/base", "src/rt"],
     "fuzz/rt_coll.c": ["src/base", "src/rt"],
