@@ -87,7 +87,13 @@ TEST(greedy_takes_the_largest_first) {
     for (size_t i = 0; i < 5; i++)
         set(i, loads[4 - i], 0, false);
     CHECK_EQ_INT(whi_balance_greedy(in.e, in.count, in.pes, in.to, NULL), WH_OK);
-    CHECK(max_of(in.to) == 7);  // 6 would be best; by any other order up to 8
+    CHECK(max_of(in.to) == 7);  // 6 would be best
+    in.count = 3;
+    set(0, 1, 0, false);
+    set(1, 1, 0, false);
+    set(2, 2, 0, false);
+    CHECK_EQ_INT(whi_balance_greedy(in.e, in.count, in.pes, in.to, NULL), WH_OK);
+    CHECK(max_of(in.to) == 2);  // the smallest first: 3
 }
 
 TEST(greedy_works_around_what_is_fixed) {
@@ -149,12 +155,13 @@ TEST(refine_moves_few) {
 }
 
 TEST(refine_chooses_the_element_that_fits) {
-    const double loads[] = {1, 5, 9};
+    const double loads[] = {1, 9, 5};
     in.pes = 2;
     in.count = 3;
     for (size_t i = 0; i < 3; i++)
         set(i, loads[i], 0, false);
     CHECK_EQ_INT(whi_balance_refine(in.e, in.count, in.pes, in.to, NULL), WH_OK);
+    CHECK_EQ_INT(valid(), 1);
     CHECK(max_of(in.to) == 9);
 }
 

@@ -27,6 +27,7 @@ static struct {
     uint32_t arrays[ARRAYS];
     bool leaves;     // elements leave for a PE when they have reached their sync point
     uint64_t spins;  // ns that the next entry takes
+    size_t bulk;     // bytes that an element packs in addition
 } seen;
 
 static int number_of(wh_proxy proxy) {
@@ -40,12 +41,14 @@ static int number_of(wh_proxy proxy) {
 static size_t sitter_pack(wh_chare *self, void *to) {
     if (to)
         memcpy(to, self->state, sizeof(sitter));
-    return sizeof(sitter);
+    if (to && seen.bulk)
+        memset((char *)to + sizeof(sitter), 7, seen.bulk);
+    return sizeof(sitter) + seen.bulk;
 }
 
 static wh_status sitter_unpack(wh_chare *self, const void *data, size_t size) {
-    CHECK_EQ_INT(size, sizeof(sitter));
-    memcpy(self->state, data, size);
+    CHECK_EQ_INT(size, sizeof(sitter) + seen.bulk);
+    memcpy(self->state, data, sizeof(sitter));
     return WH_OK;
 }
 

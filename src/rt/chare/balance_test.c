@@ -118,6 +118,22 @@ TEST(elements_that_move_by_themselves) {
         balance(strategies[seed % 4], seed, 4, 1, true);
 }
 
+// Elements of which the state takes long are told to go on where they arrive, after that PE was.
+TEST(elements_that_arrive_after_the_step) {
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        begin(4, seed % 2 ? 1 : 2);
+        wh_proxy array = sitters(0, 1, strategies[seed % 4]);
+        settle();
+        seen.bulk = 1 << 20;
+        seen.leaves = true;
+        for (int i = 0; i < SITTERS; i++)
+            reach(1, at(array, i), 1, i % 8 ? i * 4 / SITTERS : 1);
+        UNTIL(seen.resumed[0] == SITTERS);
+        settle();
+        end();
+    }
+}
+
 // With all on one PE most have to leave, by whatever strategy.
 TEST(a_pe_without_elements_gets_some) {
     for (int s = 1; s < 4; s++) {
