@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Write the seeds of the fuzz targets comm_hello, comm_blob, comm_records, config_env, lane_address,
-rt_balance, rt_channel, rt_chares, rt_coll, rt_control, rt_messages, rt_places, rt_reduce, rt_section, run_frames, run_pmi, boot_answers.
+rt_balance, rt_channel, rt_chares, rt_coll, rt_control, rt_messages, rt_places, rt_reduce, rt_saved, rt_section, run_frames, run_pmi,
+boot_answers.
 
     make_corpus.py [FOLDER]     (default: fuzz/corpus)
 
@@ -478,8 +479,24 @@ BALANCE = {
     "gossip": struct.pack("<IdId", 4, 0.5, 2, 0),
 }
 
+# Of checkpoints; the hash at the end is put right by the fuzzer.
+def saved(what, content):
+    return b"WHERRYCP" + struct.pack("<II", 1, what) + content + bytes(8)
+
+
+ARRAY = b"\4" + struct.pack("<IBBBQQQHii", 1 << 20, 3, 2, 0, 77, 0, 0, 0, 4, 4)
+SAVED_ELEMENT = struct.pack("<IBiiBQ", 1 << 20, 2, 1, 3, 1, 5) + b"bytes"
+SAVED = {
+    "index": saved(1, struct.pack("<QIIII", 3, 4, 2, 1, 0) + struct.pack("<QI", 16, len(ARRAY)) + ARRAY +
+                   struct.pack("<8Q", *range(8))),
+    "empty-index": saved(1, struct.pack("<QIIII", 1, 1, 1, 0, 0) + struct.pack("<QQ", 40, 7)),
+    "data": saved(2, struct.pack("<IIQ", 1, 0, 3) + SAVED_ELEMENT + SAVED_ELEMENT),
+    "empty-data": saved(2, struct.pack("<IIQ", 1, 0, 3)),
+}
+
 SEEDS = {
     "rt_balance": BALANCE,
+    "rt_saved": SAVED,
     "rt_channel": {"opening": bytes(range(32)) + struct.pack("<IIII", 1, 5, 64, 0),
                    "window": bytes(32) + struct.pack("<IIII", 1, 5, 0, 0),
                    "number": bytes(32) + struct.pack("<IIII", 1, 1 << 28, 1, 0),

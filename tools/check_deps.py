@@ -49,6 +49,7 @@ SEES = {
     "fuzz/rt_places.c": ["src/base", "src/rt"],
     "fuzz/rt_reduce.c": ["src/base", "src/rt"],
     "fuzz/rt_section.c": ["src/base", "src/rt"],
+    "fuzz/rt_saved.c": ["src/base", "src/rt"],
     "include": [],
     "python": [],
     "python/tests": ["src/base/test.h", "python"],

@@ -8,6 +8,7 @@
 #include <wherry/channel.h>
 #include <wherry/balance.h>
 #include <wherry/chare.h>
+#include <wherry/checkpoint.h>
 #include <wherry/coll.h>
 #include <wherry/context.h>
 #include <wherry/endpoint.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The chares of a PE: made with the first thing that is registered, ended with the PE.
-#include "rt/chare/chares.h"
+#include "rt/chare/checkpoint.h"
 
 #include "base/alloc.h"
 
@@ -32,6 +32,12 @@ static void take(wh_pe *pe, wh_pe_msg *msg, void *arg) {
     case WHI_HEAD_SECTION: whi_section_take(c, &head, msg); break;
     case WHI_HEAD_REDUCE: whi_reduce_take(c, &head, msg); break;
     case WHI_HEAD_BALANCE: whi_balance_take(c, &head, msg); break;
+    case WHI_HEAD_CHECKPOINT:
+        if (head.checkpoint.what <= WHI_CHECKPOINT_WROTE)
+            whi_checkpoint_write_take(c, &head, msg);
+        else
+            whi_checkpoint_read_take(c, &head, msg);
+        break;
     case WHI_HEAD_CALL:
     case WHI_HEAD_CONTROL:
     case WHI_HEAD_STATE: break;
@@ -74,6 +80,7 @@ static void destroy(void *state) {
     whi_hash_fini(&c->singles);
     whi_pool_fini(&c->calls);
     whi_free(c->serials);
+    whi_checkpoint_free(c);
     c->pe->floors[WHI_FLOOR_CHARE].state = NULL;
     whi_free(c);
 }
@@ -84,6 +91,7 @@ static void dump(const void *state, FILE *file) {
 
 static wh_status init(whi_chares *c, wh_pe *pe) {
     c->pe = pe;
+    c->next_collection = WHI_COLLECTIONS_FIRST / (unsigned)pe->pes;
     whi_hash_init(&c->named);
     whi_hash_init(&c->collections);
     whi_hash_init(&c->gates);

@@ -56,11 +56,13 @@ typedef struct whi_collection {
     whi_reductions *reductions;  // NULL: none yet
     whi_reductions *syncs;       // likewise: they count elements at their sync points
     whi_balance *balance;        // NULL: none yet
-    uint64_t epoch;              // broadcasts that have come here
-    uint64_t numbered;           // broadcasts, where they are numbered
-    whi_queue waiting;           // calls that came before the collection
-    whi_queue inserts;           // messages that make elements of it, likewise
-    whi_list departed;           // elements that may lack broadcasts where they are now
+    bool restored;               // from a checkpoint, with so many members of reductions
+    uint64_t members;
+    uint64_t epoch;     // broadcasts that have come here
+    uint64_t numbered;  // broadcasts, where they are numbered
+    whi_queue waiting;  // calls that came before the collection
+    whi_queue inserts;  // messages that make elements of it, likewise
+    whi_list departed;  // elements that may lack broadcasts where they are now
 } whi_collection;
 
 // How a call goes on whose data is arriving.
@@ -147,8 +149,8 @@ struct whi_chares {
     whi_hash singles;      // by creator: the last single chare that it has made here
     whi_pool calls;
     whi_idmap futures;
-    uint32_t next_collection, next_where;
-    uint32_t *serials;  // of single chares, by PE
+    uint32_t next_collection, next_where;  // the former from WHI_COLLECTIONS_FIRST / PEs
+    uint32_t *serials;                     // of single chares, by PE
     whi_queue readonly;
     uint64_t readonly_count;
     whi_element *current;  // whose entry runs; only to compare with
@@ -161,9 +163,11 @@ struct whi_chares {
     whi_balance_ops balance;
     whi_hash sections;  // by maker and number
     uint32_t next_section;
-    whi_list reductions;  // that have something to send up
-    bool reducing;        // an idle function will
-    whi_list dying;       // elements of which calls or threads are left
+    struct whi_writing *writing;  // the checkpoint that PE 0 has written; NULL: none
+    struct whi_reading *reading;  // that is read; NULL: none
+    whi_list reductions;          // that have something to send up
+    bool reducing;                // an idle function will
+    whi_list dying;               // elements of which calls or threads are left
     bool closing;
     wh_chare_error_fn error;
     void *error_arg;
@@ -212,7 +216,8 @@ bool whi_balancer_is_known(const whi_chares *c, uint64_t id);
 
 // ---- collection.c: which collections there are, and where their elements are at first.
 
-enum { WHI_SINGLES_ID = 0 };
+// Numbers begin above those of PEs in any job, so that a job with more PEs can take over the collections of a checkpoint.
+enum { WHI_SINGLES_ID = 0, WHI_COLLECTIONS_FIRST = 1 << 20 };
 
 // whi_collection_find returns what is known of a collection, made when it is new.  NULL: no memory.
 whi_collection *whi_collection_find(whi_chares *c, uint32_t id);
@@ -221,6 +226,11 @@ bool whi_collection_awaits(whi_chares *c, const whi_place_key *key);
 void whi_collection_create(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
 void whi_collection_element(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
 void whi_collection_free_all(whi_chares *c);
+bool whi_map_is_known(const whi_chares *c, uint64_t id);
+
+// whi_collection_restore makes a collection of a checkpoint known, without elements.  WH_EBUSY: it is there.
+WH_CHECK wh_status whi_collection_restore(whi_chares *c, const whi_collection_def *def,
+                                          uint64_t members);
 
 // ---- broadcast.c
 

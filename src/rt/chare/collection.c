@@ -2,7 +2,7 @@
 //
 // Collections: what a PE knows of them, where their elements are at first, and how they come to be.
 //
-// The creator of a collection numbers it, without asking anybody: PE + k * number of PEs, k from 1.  Its description goes down a tree
+// The creator of a collection numbers it, without asking anybody: PE + k * number of PEs, above 2^20.  Its description goes down a tree
 // whose root is the creator, and each PE makes the elements that belong to it.  What names a collection before its
 // description is there waits for it.  Collection 0 are the single chares: their index is (PE, creator, serial number).
 #include <assert.h>
@@ -161,6 +161,22 @@ static wh_status make_elements(whi_chares *c, whi_collection *in, const wh_call 
     return st;
 }
 
+bool whi_map_is_known(const whi_chares *c, uint64_t id) {
+    return !id || whi_named_find(c, id, WHI_NAMED_MAP) ||
+           id == whi_named_id(WHI_NAMED_MAP, "round-robin");
+}
+
+// release lets go what has waited until a collection was known.
+static void release(whi_chares *c, whi_collection *in) {
+    whi_queue_node *node;
+    while ((node = whi_queue_pop(&in->inserts))) {
+        whi_msg *early = whi_container_of(node, whi_msg, link);
+        whi_sched_push(&c->pe->sched, early);
+    }
+    whi_call_release(c, in);
+    whi_move_open_all(c);
+}
+
 void whi_collection_create(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
     const whi_collection_def *def = &head->create;
     whi_collection *in = whi_collection_find(c, def->id);
@@ -173,11 +189,10 @@ void whi_collection_create(whi_chares *c, const whi_head *head, wh_pe_msg *msg) 
     }
     in->cls = whi_named_find(c, def->cls, WHI_NAMED_CLASS);
     in->map = whi_named_find(c, def->map, WHI_NAMED_MAP);
-    const char *lacks =
-        in->known || !in->cls                                                            ? "class"
-        : !in->map && def->map && def->map != whi_named_id(WHI_NAMED_MAP, "round-robin") ? "map"
-        : !whi_balancer_is_known(c, def->balance) ? "balancer"
-                                                  : NULL;
+    const char *lacks = in->known || !in->cls                     ? "class"
+                        : !whi_map_is_known(c, def->map)          ? "map"
+                        : !whi_balancer_is_known(c, def->balance) ? "balancer"
+                                                                  : NULL;
     if (lacks || (def->balance && def->resume >= in->cls->cls.entry_count)) {
         whi_pe_fail(
             c->pe,
@@ -197,13 +212,24 @@ void whi_collection_create(whi_chares *c, const whi_head *head, wh_pe_msg *msg) 
                     wh_status_text(st));
         return;
     }
-    whi_queue_node *node;
-    while ((node = whi_queue_pop(&in->inserts))) {
-        whi_msg *early = whi_container_of(node, whi_msg, link);
-        whi_sched_push(&c->pe->sched, early);
-    }
-    whi_call_release(c, in);
-    whi_move_open_all(c);
+    release(c, in);
+}
+
+wh_status whi_collection_restore(whi_chares *c, const whi_collection_def *def, uint64_t members) {
+    unsigned pes = (unsigned)c->pe->pes;
+    whi_collection *in = whi_collection_find(c, def->id);
+    if (!in || in->known)
+        return in ? WH_EBUSY : WH_ENOMEM;
+    in->def = *def;
+    in->cls = whi_named_find(c, def->cls, WHI_NAMED_CLASS);
+    in->map = whi_named_find(c, def->map, WHI_NAMED_MAP);
+    in->known = in->restored = true;
+    in->members = members;
+    // This PE's next one gets another number.
+    if (def->id % pes == (unsigned)c->pe->number && c->next_collection < def->id / pes)
+        c->next_collection = def->id / pes;
+    release(c, in);
+    return WH_OK;
 }
 
 static wh_status create(wh_pe *pe, const char *cls, whi_collection_def *def, const char *map,

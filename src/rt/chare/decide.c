@@ -9,26 +9,6 @@
 
 enum { LOAD_SIZE = 9, PAIR_SIZE = 8, BLOCK_SIZE = 8 };
 
-// ---- Bytes that grow.
-
-void *whi_blob_add(whi_blob *blob, size_t size) {
-    if (!blob->data || blob->space - blob->size < size) {
-        size_t space = blob->space * 2 + size + 64;
-        uint8_t *data = whi_realloc(blob->data, space);
-        if (!data)
-            return NULL;
-        blob->data = data;
-        blob->space = space;
-    }
-    blob->size += size;
-    return blob->data + blob->size - size;
-}
-
-void whi_blob_fini(whi_blob *blob) {
-    whi_free(blob->data);
-    *blob = (whi_blob){.data = NULL};
-}
-
 // ---- Loads.
 
 wh_status whi_decide_write(whi_balance *b, int pe) {

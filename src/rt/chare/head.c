@@ -236,6 +236,20 @@ static void read_balance(whi_reader *from, uint32_t pes, whi_head *head) {
         whi_reader_fail(from);
 }
 
+static void write_checkpoint(whi_writer *to, const whi_head *head) {
+    whi_writer_u8(to, head->checkpoint.what);
+    whi_writer_u32(to, head->checkpoint.from);
+    whi_writer_u64(to, head->checkpoint.number);
+}
+
+static void read_checkpoint(whi_reader *from, uint32_t pes, whi_head *head) {
+    head->checkpoint.what = whi_reader_u8(from);
+    head->checkpoint.from = whi_reader_u32(from);
+    head->checkpoint.number = whi_reader_u64(from);
+    if (head->checkpoint.what >= WHI_CHECKPOINT_WHATS || head->checkpoint.from >= pes)
+        whi_reader_fail(from);
+}
+
 static void write_arrived(whi_writer *to, const whi_head *head) {
     whi_writer_u32(to, head->arrived.collection);
     whi_writer_u64(to, head->arrived.departure);
@@ -263,6 +277,7 @@ size_t whi_head_encode(const whi_head *head, void *bytes) {
     case WHI_HEAD_SECTION: write_section(&to, head); break;
     case WHI_HEAD_REDUCE: write_reduce(&to, head); break;
     case WHI_HEAD_BALANCE: write_balance(&to, head); break;
+    case WHI_HEAD_CHECKPOINT: write_checkpoint(&to, head); break;
     case WHI_HEAD_FUTURE:
     case WHI_HEAD_FUNCTION:
     case WHI_HEAD_READONLY:
@@ -293,6 +308,7 @@ wh_status whi_head_decode(const void *bytes, size_t size, uint32_t from, uint32_
     case WHI_HEAD_SECTION: read_section(&reader, pes, &read); break;
     case WHI_HEAD_REDUCE: read_reduce(&reader, pes, &read); break;
     case WHI_HEAD_BALANCE: read_balance(&reader, pes, &read); break;
+    case WHI_HEAD_CHECKPOINT: read_checkpoint(&reader, pes, &read); break;
     case WHI_HEAD_FUTURE:
     case WHI_HEAD_FUNCTION:
     case WHI_HEAD_READONLY:

@@ -30,6 +30,7 @@ typedef enum whi_head_kind {
     WHI_HEAD_REDUCE,
     WHI_HEAD_SECTION,
     WHI_HEAD_BALANCE,
+    WHI_HEAD_CHECKPOINT,
 } whi_head_kind;
 
 typedef enum whi_collection_kind {
@@ -88,6 +89,16 @@ typedef enum whi_balance_what {
     WHI_BALANCE_HEARD,     // its receipt
     WHI_BALANCE_WHATS
 } whi_balance_what;
+
+typedef enum whi_checkpoint_what {
+    WHI_CHECKPOINT_ASK,    // PE 0 for one
+    WHI_CHECKPOINT_WRITE,  // all to write what they have
+    WHI_CHECKPOINT_WROTE,  // to PE 0
+    WHI_CHECKPOINT_READ,   // all to read their share
+    WHI_CHECKPOINT_ELEMENT,
+    WHI_CHECKPOINT_FAILED,  // to the PE that has been asked to read one
+    WHI_CHECKPOINT_WHATS
+} whi_checkpoint_what;
 
 // In the place of a section: reductions that count the elements at their sync points.
 #define WHI_SYNC_SECTION UINT64_MAX
@@ -175,6 +186,12 @@ typedef struct whi_head {
             uint32_t collection;
             uint64_t step;
         } balance;
+        struct {
+            uint8_t what;
+            uint32_t from;  // READ, ELEMENT: the PE that has been asked
+            uint64_t
+                number;  // WRITE: of the checkpoint; ELEMENT: packed bytes, in front of its key
+        } checkpoint;
     };
 } whi_head;
 

@@ -35,7 +35,8 @@ static whi_reductions *make(whi_chares *c, whi_collection *in, uint64_t section)
         return NULL;
     of->root = root;
     if (parent < 0) {
-        of->members = members_at_first(c, in);
+        of->members =
+            in->restored && in->def.kind == WHI_ARRAY ? in->members : members_at_first(c, in);
         of->awaited = in->def.flags & WH_ARRAY_INSERTING ? pes : 0;
     }
     return of;

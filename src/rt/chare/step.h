@@ -7,14 +7,9 @@
 #ifndef WHI_RT_CHARE_STEP_H
 #define WHI_RT_CHARE_STEP_H
 
+#include "base/blob.h"
 #include "rt/balance/gossip.h"
 #include "rt/chare/chares.h"
-
-// Bytes that grow.
-typedef struct whi_blob {
-    uint8_t *data;
-    size_t size, space;
-} whi_blob;
 
 typedef struct whi_balance_sum {  // of the PEs that have answered
     double total, max;            // loads; max is that of a PE
@@ -96,9 +91,5 @@ typedef struct whi_moves {
         pairs;  // of an element's place in its PE's list, and the PE to which it goes; 4 bytes each
 } whi_moves;
 bool whi_decide_next(whi_reader *at, int pes, whi_moves *moves);
-
-// whi_blob_add makes space for `size` bytes at the end.  NULL: no memory.
-void *whi_blob_add(whi_blob *blob, size_t size);
-void whi_blob_fini(whi_blob *blob);
 
 #endif

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Writing a checkpoint.
+//
+// PE 0 is asked, waits until the job is quiet, and has all PEs write what they have.  When all files are on the disk, it writes the index
+// under a temporary name and renames it: from then on the new checkpoint counts.  The files of the former one go after that.
+#include <stdlib.h>
+
+#include "rt/chare/checkpoint.h"
+#include "rt/chare/disk.h"
+
+enum { WROTE_SIZE = 20, MEMBER_SIZE = 12 };
+
+struct whi_writing {  // of PE 0
+    char folder[WHI_CHECKPOINT_FOLDER_MAX + 1];
+    wh_callback callback;
+    uint64_t former;  // number of the one before; 0: there is none
+    uint32_t former_pes;
+    whi_saved_index index;
+    uint32_t missing;  // PEs that have not answered
+    wh_status status;
+};
+
+static void tell(whi_chares *c, int dest, whi_checkpoint_what what, const void *data, size_t size) {
+    whi_head head = {.kind = WHI_HEAD_CHECKPOINT, .checkpoint = {.what = (uint8_t)what}};
+    if (whi_chares_tell(c, dest, &head, data, size) == WH_ENOMEM)
+        whi_pe_fail(c->pe, "there is no memory for a checkpoint");
+}
+
+wh_status wh_checkpoint_write(wh_pe *pe, const char *folder, const wh_callback *callback) {
+    size_t length = folder ? strlen(folder) : 0;
+    whi_chares *c = pe ? whi_chares_get(pe) : NULL;
+    if (!c || !length || length > WHI_CHECKPOINT_FOLDER_MAX || !callback)
+        return WH_EINVAL;
+    uint8_t *bytes = whi_malloc(WH_CALLBACK_SIZE + length);
+    if (!bytes)
+        return WH_ENOMEM;
+    wh_callback_encode(callback, bytes);
+    memcpy(bytes + WH_CALLBACK_SIZE, folder, length);
+    whi_head head = {.kind = WHI_HEAD_CHECKPOINT, .checkpoint = {.what = WHI_CHECKPOINT_ASK}};
+    wh_status st = whi_chares_tell(c, 0, &head, bytes, WH_CALLBACK_SIZE + length);
+    whi_free(bytes);
+    return st;
+}
+
+// ---- Each PE.
+
+static int by_id(const void *a, const void *b) {
+    const whi_saved_collection *x = a, *y = b;
+    return x->def.id < y->def.id ? -1 : x->def.id > y->def.id;
+}
+
+// list lists the collections that are known here.  WH_ENOMEM.
+static wh_status list(whi_chares *c, whi_saved_index *index) {
+    size_t cursor = 0;
+    uint64_t id;
+    const whi_collection *in;
+    index->collections =
+        whi_calloc(whi_hash_count(&c->collections) + 1, sizeof(*index->collections));
+    if (!index->collections)
+        return WH_ENOMEM;
+    while ((in = whi_hash_next(&c->collections, &cursor, &id))) {
+        if (!in->known || in->ended || in->def.kind == WHI_SINGLES)
+            continue;
+        whi_saved_collection *saved = &index->collections[index->count++];
+        saved->def = in->def;
+        saved->def.flags &= (uint8_t)~WH_ARRAY_INSERTING;
+        whi_list_foreach(node, (whi_list *)(uintptr_t)&in->elements) saved->members +=
+            whi_container_of(node, whi_element, link)->reduces;
+    }
+    qsort(index->collections, index->count, sizeof(*index->collections), by_id);
+    return WH_OK;
+}
+
+static wh_status write_own(whi_chares *c, const char *folder, uint64_t number, uint64_t *size,
+                           uint64_t *hash) {
+    whi_blob bytes = {.data = NULL};
+    char name[WHI_DISK_NAME_MAX];
+    wh_status st = whi_saved_begin(&bytes, (uint32_t)c->pe->number, number);
+    if (st == WH_OK)
+        st = whi_checkpoint_collect(c, &bytes);
+    if (st == WH_OK)
+        st = whi_saved_end(&bytes);
+    whi_checkpoint_name(name, sizeof(name), number, (uint32_t)c->pe->number);
+    if (st == WH_OK)
+        st = whi_disk_write(folder, name, bytes.data, bytes.size);
+    *size = bytes.size;
+    *hash = st == WH_OK ? whi_saved_hash(bytes.data, bytes.size) : 0;
+    whi_blob_fini(&bytes);
+    return st;
+}
+
+// write_part writes what this PE has, and answers.
+static void write_part(whi_chares *c, const char *folder, uint64_t number) {
+    whi_saved_index own = {.number = number};
+    uint64_t size = 0, hash = 0;
+    wh_status st = list(c, &own);
+    if (st == WH_OK)
+        st = write_own(c, folder, number, &size, &hash);
+    size_t bytes = WROTE_SIZE + (size_t)own.count * MEMBER_SIZE;
+    void *answer = whi_malloc(bytes);
+    if (!answer) {
+        whi_pe_fail(c->pe, "there is no memory for a checkpoint");
+    } else {
+        whi_writer to;
+        whi_writer_init(&to, answer, bytes);
+        whi_writer_u32(&to, (uint32_t)st);
+        whi_writer_u64(&to, size);
+        whi_writer_u64(&to, hash);
+        for (uint32_t i = 0; i < own.count; i++) {
+            whi_writer_u32(&to, own.collections[i].def.id);
+            whi_writer_u64(&to, own.collections[i].members);
+        }
+        tell(c, 0, WHI_CHECKPOINT_WROTE, answer, bytes);
+    }
+    whi_free(answer);
+    whi_saved_index_fini(&own);
+}
+
+static wh_status take_write(whi_chares *c, const whi_head *head, const wh_pe_msg *msg) {
+    char folder[WHI_CHECKPOINT_FOLDER_MAX + 1] = "";
+    if (!c->pe->number || msg->source != whi_tree_parent(c->pe->number) || !msg->size ||
+        msg->size >= sizeof(folder))
+        return WH_EPROTOCOL;
+    memcpy(folder, msg->data, msg->size);
+    wh_status st = whi_tree_tell(c, 0, head, msg->data, msg->size);
+    if (st == WH_OK)
+        write_part(c, folder, head->checkpoint.number);
+    return st;
+}
+
+// ---- PE 0.
+
+static void remove_files(const char *folder, uint64_t number, uint32_t pes) {
+    char name[WHI_DISK_NAME_MAX];
+    for (uint32_t i = 0; number && i < pes; i++) {
+        whi_checkpoint_name(name, sizeof(name), number, i);
+        whi_disk_remove(folder, name);
+    }
+}
+
+static wh_status write_index(const struct whi_writing *w) {
+    whi_blob bytes = {.data = NULL};
+    wh_status st = whi_saved_index_encode(&w->index, &bytes);
+    if (st == WH_OK)
+        st = whi_disk_write(w->folder, WHI_CHECKPOINT_INDEX, bytes.data, bytes.size);
+    whi_blob_fini(&bytes);
+    return st;
+}
+
+static void finish(whi_chares *c) {
+    struct whi_writing *w = c->writing;
+    c->writing = NULL;  // the callback may ask for the next one
+    if (w->status == WH_OK)
+        w->status = write_index(w);
+    if (w->status == WH_OK)
+        remove_files(w->folder, w->former, w->former_pes);
+    else
+        remove_files(w->folder, w->index.number, w->index.pes);
+    whi_checkpoint_fire(c, &w->callback, w->status);
+    whi_saved_index_fini(&w->index);
+    whi_free(w);
+}
+
+static wh_status take_wrote(whi_chares *c, const wh_pe_msg *msg) {
+    struct whi_writing *w = c->writing;
+    whi_reader from;
+    whi_reader_init(&from, msg->data, msg->size);
+    wh_status st = (wh_status)(int32_t)whi_reader_u32(&from);
+    if (!w || !w->missing || c->pe->number || msg->source >= (int)w->index.pes)
+        return WH_EPROTOCOL;
+    whi_saved_file *file = &w->index.files[msg->source];
+    file->size = whi_reader_u64(&from);
+    file->hash = whi_reader_u64(&from);
+    if (st != WH_OK && w->status == WH_OK)
+        w->status = st;
+    for (uint32_t i = 0; whi_reader_left(&from) && i < w->index.count; i++) {
+        if (whi_reader_u32(&from) != w->index.collections[i].def.id)
+            return WH_EPROTOCOL;  // at rest all PEs know the same ones
+        w->index.collections[i].members += whi_reader_u64(&from);
+    }
+    if (!whi_reader_done(&from))
+        return WH_EPROTOCOL;
+    if (--w->missing == 0)
+        finish(c);
+    return WH_OK;
+}
+
+// begin: nothing is under way.
+static void begin(wh_pe *pe, void *arg) {
+    whi_chares *c = arg;
+    struct whi_writing *w = c->writing;
+    whi_saved_index *index = &w->index;
+    w->missing = index->pes = (uint32_t)pe->pes;
+    index->local = (uint32_t)whi_wire_local(pe->wire);
+    index->files = whi_calloc(index->pes, sizeof(*index->files));
+    wh_status st = index->files ? list(c, index) : WH_ENOMEM;
+    for (uint32_t i = 0; st == WH_OK && i < index->count; i++)
+        index->collections[i].members = 0;  // all PEs say how many they have, this one, too
+    whi_head head = {.kind = WHI_HEAD_CHECKPOINT,
+                     .checkpoint = {.what = WHI_CHECKPOINT_WRITE, .number = index->number}};
+    if (st == WH_OK)
+        st = whi_tree_tell(c, 0, &head, w->folder, strlen(w->folder));
+    if (st == WH_OK)
+        write_part(c, w->folder, index->number);
+    else
+        whi_pe_fail(pe, "a checkpoint cannot be written: %s", wh_status_text(st));
+}
+
+// former finds out which checkpoint there is.
+static wh_status find_former(struct whi_writing *w) {
+    whi_blob bytes = {.data = NULL};
+    whi_saved_index there;
+    wh_status st = whi_checkpoint_index(w->folder, false, &bytes, &there);
+    if (st == WH_OK) {
+        w->former = there.number;
+        w->former_pes = there.pes;
+        whi_saved_index_fini(&there);
+    }
+    w->index.number = w->former + 1;
+    whi_blob_fini(&bytes);
+    return st == WH_ENOTFOUND ? WH_OK : st;
+}
+
+static wh_status take_ask(whi_chares *c, const wh_pe_msg *msg) {
+    wh_callback callback;
+    if (c->pe->number || msg->size <= WH_CALLBACK_SIZE ||
+        msg->size > WH_CALLBACK_SIZE + WHI_CHECKPOINT_FOLDER_MAX ||
+        wh_callback_decode(msg->data, WH_CALLBACK_SIZE, &callback) != WH_OK)
+        return WH_EPROTOCOL;
+    if (c->writing || c->reading) {
+        whi_checkpoint_fire(c, &callback, WH_EBUSY);
+        return WH_OK;
+    }
+    struct whi_writing *w = whi_calloc(1, sizeof(*w));
+    if (!w)
+        return WH_ENOMEM;
+    w->callback = callback;
+    memcpy(w->folder, (const char *)msg->data + WH_CALLBACK_SIZE, msg->size - WH_CALLBACK_SIZE);
+    wh_status st = find_former(w);
+    if (st == WH_OK) {
+        c->writing = w;
+        return wh_pe_on_quiescence(c->pe, begin, c);
+    }
+    whi_checkpoint_fire(c, &callback, st);
+    whi_free(w);
+    return WH_OK;
+}
+
+void whi_checkpoint_write_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
+    wh_status st = WH_EPROTOCOL;
+    if (head->checkpoint.what == WHI_CHECKPOINT_ASK)
+        st = take_ask(c, msg);
+    else if (head->checkpoint.what == WHI_CHECKPOINT_WRITE)
+        st = take_write(c, head, msg);
+    else if (head->checkpoint.what == WHI_CHECKPOINT_WROTE)
+        st = take_wrote(c, msg);
+    if (st != WH_OK)
+        whi_pe_fail(c->pe, "a message about a checkpoint that PE %d has sent cannot be taken: %s",
+                    msg->source, wh_status_text(st));
+}
+
+void whi_checkpoint_free(whi_chares *c) {
+    if (c->writing)
+        whi_saved_index_fini(&c->writing->index);
+    whi_free(c->writing);
+    whi_free(c->reading);
+}
