@@ -16,8 +16,7 @@
 enum { VALUES = 30, MOST = 200 };
 
 typedef struct value {
-    int64_t number;
-    char *text;  // of as many bytes as the number
+    int64_t number;  // it is packed with as many bytes behind it
 } value;
 
 static struct {
@@ -29,28 +28,16 @@ static struct {
 
 static char folder[200];
 
-static void set(value *v, int64_t number) {
-    free(v->text);
-    v->number = number;
-    v->text = malloc((size_t)number + 1);
-    CHECK(v->text);
-    memset(v->text, (char)number, (size_t)number);
-}
-
 static void value_construct(wh_chare *self, const wh_call *call) {
     (void)call;
-    set(self->state, 1000 + self->proxy.index[0]);
-}
-
-static void value_destruct(wh_chare *self) {
-    free(((value *)self->state)->text);
+    ((value *)self->state)->number = 1000 + self->proxy.index[0];
 }
 
 static size_t value_pack(wh_chare *self, void *to) {
     const value *v = self->state;
     if (to) {
         memcpy(to, &v->number, sizeof(v->number));
-        memcpy((char *)to + sizeof(v->number), v->text, (size_t)v->number);
+        memset((char *)to + sizeof(v->number), (char)v->number, (size_t)v->number);
     }
     return sizeof(v->number) + (size_t)v->number;
 }
@@ -62,7 +49,7 @@ static wh_status value_unpack(wh_chare *self, const void *data, size_t size) {
     if (number == 4711)
         return WH_ELIMIT;
     CHECK_EQ_INT(size, sizeof(number) + (size_t)number);
-    set(self->state, number);
+    ((value *)self->state)->number = number;
     for (int64_t i = 0; i < number; i++)
         CHECK(((const char *)data)[(int64_t)sizeof(number) + i] == (char)number);
     return WH_OK;
@@ -77,10 +64,10 @@ static wh_status value_unpack(wh_chare *self, const void *data, size_t size) {
     ENTRY(value, ask, 0)                                                                           \
     ENTRY(value, sync, 0)
 WH_CLASS(value, VALUE_ENTRIES, .state = sizeof(value), .construct = value_construct,
-         .destruct = value_destruct, .pack = value_pack, .unpack = value_unpack);
+         .pack = value_pack, .unpack = value_unpack);
 
 static void value_set_to(wh_chare *self, const wh_call *call) {
-    set(self->state, call->ref);
+    ((value *)self->state)->number = call->ref;
 }
 
 static void value_tell(wh_chare *self, const wh_call *call) {
