@@ -24,7 +24,7 @@ const char *bench_metric_unit(bench_metric metric) {
 }
 
 bool bench_metric_parse(const char *name, bench_metric *metric) {
-    for (int i = 0; i < BENCH_METRIC_COUNT; i++) {
+    for (int i = 0; i < BENCH_MEMORY; i++) {
         if (strcmp(name, metrics[i].name) == 0) {
             *metric = (bench_metric)i;
             return true;

@@ -19,7 +19,8 @@
     X(LATENCY, "latency", "us")       /* half of a round trip */                                   \
     X(BANDWIDTH, "bandwidth", "GB/s") /* one way, 10^9 bytes */                                    \
     X(BIDIR, "bidir", "GB/s")         /* both ways at once, both counted */                        \
-    X(RATE, "rate", "M/s")            /* million messages, one way */
+    X(RATE, "rate", "M/s")            /* million messages, one way */                              \
+    X(MEMORY, "memory", "B")          /* of one object; measured of chares only */
 
 typedef enum bench_metric {
 #define BENCH_METRIC_ENUM(symbol, name, unit) BENCH_##symbol,
@@ -52,6 +53,8 @@ typedef struct bench_run {
 
 const char *bench_metric_name(bench_metric metric);
 const char *bench_metric_unit(bench_metric metric);
+
+// bench_metric_parse reads the name of a metric that a run can be asked for: not of BENCH_MEMORY.
 bool bench_metric_parse(const char *name, bench_metric *metric);
 
 // bench_rate_in_unit turns a rate into the unit of the cell's metric.

@@ -24,4 +24,9 @@ bool bench_memory_parse(const char *name, bench_memory *memory);
 char *bench_memory_alloc(wh_mem_kind kind, bool managed, size_t size);
 void bench_memory_free(wh_mem_kind kind, bool managed, char *memory);
 
+// bench_host_memory is that of messages for which no kind can be chosen.
+static inline bench_memory bench_host_memory(void) {
+    return (bench_memory){.name = "host", .kind = WH_MEM_HOST};
+}
+
 #endif

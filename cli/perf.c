@@ -31,7 +31,7 @@
 static struct perf_options {
     const char *sizes, *lane, *mode, *metric, *reps, *seconds, *pin;
     const char *listen, *connect, *host, *secret, *secret_file, *ucx, *bells, *memory, *peers,
-        *patience, *plot, *layout;
+        *patience, *plot, *layout, *model, *count;
     bool raw, json, once, child;
 } opt;
 
@@ -57,6 +57,9 @@ static const cli_option options[] = {
     {"--memory", "LIST", &opt.memory,
      "of messages: host (default), sim, cuda, cuda-staged, managed; alloc, user"},
     {"--plot", "FILE", &opt.plot, "draw latency and bandwidth over size as SVG"},
+    {"--model", "LIST", &opt.model,
+     "the runtime: of engine, message, entry, buffer, channel, chares"},
+    {"--count", "N", &opt.count, "with --model: chares to make (default 1000000)"},
     {"--listen", "PORT", &opt.listen, "be the other end for --connect, until interrupted"},
     {"--once", NULL, &opt.once, "with --listen: end after the first session"},
     {"--host", "H", &opt.host,
@@ -77,7 +80,8 @@ static const cli_syntax syntax = {
     "--listen and the other with --connect.  Latency is half of a round trip.  All programs of\n"
     "a cell take turns, so that their ratio (Wherry / raw) is good on a noisy machine too.\n"
     "post: hand-overs between two threads of this process, with --metric, --mode, --reps,\n"
-    "--time, --pin and --json only.\n",
+    "--time, --pin and --json only.\n"
+    "--model: messages of the runtime between two processes of a job, which it starts.\n",
     options,
 };
 
@@ -127,6 +131,8 @@ static bool parse_plan(perf_run *run, char **words, int count, bench_error *erro
         return bench_fail(error, "--peers compares processes that spin on this host");
     if (opt.listen && opt.connect)
         return bench_fail(error, "--listen and --connect exclude each other");
+    if (opt.count && !opt.model)
+        return bench_fail(error, "--count goes with --model");
     if (opt.host && !opt.listen)
         return bench_fail(error, "--host goes with --listen");
     if (opt.connect)
@@ -434,6 +440,18 @@ static int run_post(const perf_run *run) {
     return perf_post_run(&run->plan, run->cores, opt.mode, opt.json);
 }
 
+static int run_model(const perf_run *run) {
+    perf_model_words words = {opt.model,   opt.sizes, opt.lane,  opt.mode, opt.reps,
+                              opt.seconds, opt.pin,   opt.count, opt.json};
+    if (run->plan.test_count > 1 || strcmp(run->plan.tests[0], "tag") != 0 || opt.metric ||
+        opt.listen || opt.connect || opt.host || opt.secret || opt.secret_file || opt.ucx ||
+        opt.memory || opt.layout || opt.peers || opt.patience || opt.plot || opt.raw || opt.once)
+        return cli_complain(
+            COMMAND, CLI_USAGE,
+            "--model takes --sizes, --lane, --mode, --reps, --time, --pin, --count and --json only");
+    return opt.child ? perf_model_run(&words, &run->plan, run->cores) : perf_model_launch(&words);
+}
+
 int cli_perf(int argc, char **argv) {
     bench_error error = {""};
     int rest;
@@ -457,6 +475,8 @@ int cli_perf(int argc, char **argv) {
         code = cli_complain(COMMAND, CLI_USAGE, "%s", error.text);
     else if (run->plan.tests[0] && strcmp(run->plan.tests[0], "post") == 0)
         code = run_post(run);
+    else if (opt.model)
+        code = run_model(run);
     else
         code = opt.listen ? run_serve(run) : run_lead(run);
     free(run);

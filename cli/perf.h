@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What the parts of `wherry perf` share.  The asking end is in perf.c, the other in perf_serve.c, what needs no other
-// process in perf_post.c, and the words of the options in perf_words.c.
+// process in perf_post.c, what is measured by a job of two in perf_model.c, and the words of the options in perf_words.c.
 #ifndef CLI_PERF_H
 #define CLI_PERF_H
 
@@ -27,6 +27,17 @@ int perf_serve_run(const perf_serve *serve);
 // perf_post_run measures wh_worker_post between two threads, on these cores, with the plan's metrics and times; `mode` is
 // that of the owners, NULL: one after the other.  Returns an exit code.
 int perf_post_run(const bench_plan *plan, const int cores[2], const char *mode, bool json);
+
+// What `wherry perf --model` was given; NULL: not given.
+typedef struct perf_model_words {
+    const char *models, *sizes, *lane, *mode, *reps, *seconds, *pin, *count;
+    bool json;
+} perf_model_words;
+
+// perf_model_launch starts two processes of this program as a job, which perf_model_run is: it measures, with the plan's sizes,
+// times and mode, on these cores, and the one of rank 0 prints.  Both return an exit code.
+int perf_model_launch(const perf_model_words *words);
+int perf_model_run(const perf_model_words *words, const bench_plan *plan, const int cores[2]);
 
 // The words of options, NULL where one was not given; false with a sentence when they are wrong.
 bool perf_parse_sizes(const char *text, bench_plan *plan, bench_error *error);

@@ -31,6 +31,7 @@ SEES = {
     # `wherry info` describes the machine as the reports of measurements do.
     "cli/perf.h": ["cli", "bench"],
     "cli/perf.c": ["cli", "bench"],
+    "cli/perf_model.c": ["cli", "bench"],
     "cli/perf_serve.c": ["cli", "bench"],
     "cli/perf_words.c": ["cli", "bench"],
     "cli/plain_files.c": ["cli", "bench"],

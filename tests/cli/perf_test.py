@@ -17,7 +17,7 @@ from wherry_client import Sender
 
 FIELDS = ["test", "metric", "size", "lane", "mode", "unit", "median", "p99", "min", "raw", "ratio",
           "ucx", "peer", "layout", "memory", "device_parts"]
-UNITS = {"latency": "us", "bandwidth": "GB/s", "bidir": "GB/s", "rate": "M/s"}
+UNITS = {"latency": "us", "bandwidth": "GB/s", "bidir": "GB/s", "rate": "M/s", "memory": "B"}
 SHORT = ["--time", "0.02", "--reps", "2"]
 
 # A ucx_perftest, as far as it is known from outside, whose sizes say what is wrong with it.
@@ -78,6 +78,34 @@ class Perf(tool.Case):
             self.assertLessEqual(row["min"], row["median"])
         rows = self.measure("post", "--metric", "rate", "--mode", "wait", "--pin", "none")
         self.assertEqual([(row["metric"], row["mode"]) for row in rows], [("rate", "wait")])
+
+    def test_model(self):
+        for lane in ("shm", "stream"):
+            rows = self.measure("--model", "engine,message,entry,buffer,channel", "--lane", lane,
+                                "--sizes", "0,8,64K", "--time", "0.01")
+            told = [(row["test"], row["size"], row["lane"]) for row in rows]
+            self.assertEqual(told, [
+                (test, size, where) for size in (0, 8, 65536)
+                for test, where in (("am", lane), ("tag", lane), ("message", lane),
+                                    ("entry", lane), ("entry", "self"), ("buffer", lane),
+                                    ("channel", lane))])
+            yards = {(row["test"], row["size"]): row["median"] for row in rows}
+            for row in rows:
+                self.assertEqual(row["metric"], "latency")
+                if row["test"] in ("am", "tag") or row["lane"] == "self":
+                    self.assertIsNone(row["raw"])
+                    continue
+                yard = "tag" if row["test"] == "channel" else "am"
+                self.assertEqual(row["raw"], yards[yard, row["size"]])
+                self.assert_ratio(row)
+
+    def test_model_chares(self):
+        rows = self.measure("--model", "chares", "--count", "20000", "--mode", "wait")
+        self.assertEqual([(row["test"], row["metric"], row["mode"]) for row in rows],
+                         [("create", "rate", "wait"), ("bcast", "rate", "wait"),
+                          ("chare", "memory", "wait")])
+        # What is resident of one: its state, its place, no more than a few hundred bytes.
+        self.assertTrue(rows[2]["size"] + 64 < rows[2]["median"] < 1000, rows[2])
 
     def test_all_tests_lanes_and_metrics(self):
         for lane in ("shm", "stream"):
