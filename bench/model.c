@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COUNT_MIN = 64, HANG_US = 60 * 1000000, CONTENDERS_MAX = 12 };
+enum { COUNT_MIN = 64, CONTENDERS_MAX = 12 };
 
 // What the lead asks for.  The processes of a job are of one program on one host, or on hosts alike.
 typedef struct order {
@@ -51,7 +51,6 @@ typedef struct job {
     hello hello;  // the lead's
     contender all[CONTENDERS_MAX];
     size_t count;
-    uint32_t timer;
 } job;
 
 // ---- Parts of a run.
@@ -60,22 +59,9 @@ static bool fail(job *j, const char *what, wh_status st) {
     return bench_fail(j->error, "%s: %s", what, wh_status_text(st));
 }
 
-static void on_hang(wh_pe *pe, void *arg) {
-    job *j = arg;
-    (void)pe;
-    bench_pair_failed(&j->pair, WH_ETIMEDOUT);
-}
-
-// await waits for what was begun; `what` is said of what has not come.
+// await waits for what was begun; `what` is said of what has failed.
 static bool await(job *j, const char *what, wh_status begun) {
-    wh_status st = begun;
-    if (st == WH_OK)
-        st = wh_pe_after(j->pe, HANG_US, on_hang, j, &j->timer);
-    if (st == WH_OK) {
-        st = wh_pe_wait(j->pe, &j->pair.wait);
-        if (wh_pe_cancel(j->pe, j->timer) != WH_OK && st == WH_OK)
-            st = WH_ETIMEDOUT;
-    }
+    wh_status st = begun == WH_OK ? wh_pe_wait(j->pe, &j->pair.wait) : begun;
     if (st == WH_OK)
         st = j->pair.failed;
     return st == WH_OK || fail(j, what, st);

@@ -449,7 +449,8 @@ static int run_model(const perf_run *run) {
         return cli_complain(
             COMMAND, CLI_USAGE,
             "--model takes --sizes, --lane, --mode, --reps, --time, --pin, --count and --json only");
-    return opt.child ? perf_model_run(&words, &run->plan, run->cores) : perf_model_launch(&words);
+    return opt.child ? perf_model_run(&words, &run->plan, run->cores)
+                     : perf_model_launch(&words, &run->plan);
 }
 
 int cli_perf(int argc, char **argv) {

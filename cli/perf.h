@@ -36,7 +36,7 @@ typedef struct perf_model_words {
 
 // perf_model_launch starts two processes of this program as a job, which perf_model_run is: it measures, with the plan's sizes,
 // times and mode, on these cores, and the one of rank 0 prints.  Both return an exit code.
-int perf_model_launch(const perf_model_words *words);
+int perf_model_launch(const perf_model_words *words, const bench_plan *plan);
 int perf_model_run(const perf_model_words *words, const bench_plan *plan, const int cores[2]);
 
 // The words of options, NULL where one was not given; false with a sentence when they are wrong.

@@ -17,7 +17,7 @@
 
 #define COMMAND "perf"
 
-enum { KILL_AFTER_MS = 2000, WORDS_MAX = 24 };
+enum { KILL_AFTER_MS = 2000, WORDS_MAX = 24, PATIENCE_S = 60 };
 
 static bool check(const perf_model_words *words, bench_model_plan *plan, bench_error *error) {
     plan->chares = 1000000;
@@ -35,8 +35,16 @@ static size_t add(char **argv, size_t count, const char *name, const char *value
     return count;
 }
 
-int perf_model_launch(const perf_model_words *words) {
-    bench_model_plan plan = {.reps = 0};
+// limit_ms is when a job counts as hung: after twenty times its due, as other programs do.
+static int64_t limit_ms(const bench_model_plan *plan) {
+    double cells = (double)plan->size_count * BENCH_MODEL_COUNT * 2;
+    double chares_s = plan->models[BENCH_MODEL_CHARES] ? (double)plan->chares / 1e6 : 0;
+    return (int64_t)(1000 * (PATIENCE_S + 20 * (cells * plan->seconds + chares_s * plan->reps)));
+}
+
+int perf_model_launch(const perf_model_words *words, const bench_plan *from) {
+    bench_model_plan plan = {
+        .size_count = from->size_count, .reps = from->reps, .seconds = from->seconds};
     bench_error error = {""};
     char path[PATH_MAX], host[256] = "";
     char *argv[WORDS_MAX], *env[] = {NULL};
@@ -65,6 +73,7 @@ int perf_model_launch(const perf_model_words *words) {
                              .per_host = 2,
                              .bind = RUN_BIND_NONE,
                              .env = env,
+                             .timeout_ms = limit_ms(&plan),
                              .kill_after_ms = KILL_AFTER_MS,
                              .argv = argv};
     return launcher_run(&job);
