@@ -78,6 +78,13 @@ static inline void whi_reader_copy(whi_reader *reader, void *to, size_t size) {
         memset(to, 0, size);
 }
 
+// whi_load_u32 reads a number from bytes that are known to be there.
+static inline uint32_t whi_load_u32(const void *from) {
+    uint32_t value;
+    memcpy(&value, from, sizeof(value));
+    return le32toh(value);
+}
+
 static inline uint8_t whi_reader_u8(whi_reader *reader) {
     uint8_t value;
     whi_reader_copy(reader, &value, sizeof(value));
@@ -144,6 +151,12 @@ static inline void whi_writer_bytes(whi_writer *writer, const void *data, size_t
     void *to = whi_writer_space(writer, size);
     if (to && size)
         memcpy(to, data, size);
+}
+
+// whi_store_u32 writes a number to space that is known to be there.
+static inline void whi_store_u32(void *to, uint32_t value) {
+    value = htole32(value);
+    memcpy(to, &value, sizeof(value));
 }
 
 static inline void whi_writer_u8(whi_writer *writer, uint8_t value) {

@@ -130,12 +130,6 @@ void whi_hash_fini(whi_hash *map) {
     map->mask = map->count = 0;
 }
 
-// Multiplies to 128 bits and folds: each bit of the result depends on all bits of both factors.
-static uint64_t fold(uint64_t a, uint64_t b) {
-    unsigned __int128 product = (unsigned __int128)a * b;
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
 uint64_t whi_hash_bytes(const void *data, size_t size) {
     const uint64_t odd = 0x9e3779b97f4a7c15u;
     const uint8_t *at = data;
@@ -143,10 +137,10 @@ uint64_t whi_hash_bytes(const void *data, size_t size) {
     uint64_t word;
     for (; size >= sizeof(word); at += sizeof(word), size -= sizeof(word)) {
         memcpy(&word, at, sizeof(word));
-        hash = fold(hash ^ word, odd) + word;
+        hash = whi_hash_fold(hash ^ word, odd) + word;
     }
     word = 0;
     if (size)
         memcpy(&word, at, size);
-    return whi_hash_mix(fold(hash ^ word, odd) + word);
+    return whi_hash_mix(whi_hash_fold(hash ^ word, odd) + word);
 }

@@ -35,6 +35,12 @@ static inline uint64_t whi_hash_mix(uint64_t x) {
     return x ^ (x >> 32);
 }
 
+// whi_hash_fold multiplies to 128 bits and folds: each bit of the result depends on all bits of both factors.
+static inline uint64_t whi_hash_fold(uint64_t a, uint64_t b) {
+    unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
 // whi_hash_bytes returns a good 64-bit hash of any bytes, such as a uuid.  It is the same in every
 // process on machines of the same byte order, and no secret: do not rely on it against an attacker.
 uint64_t whi_hash_bytes(const void *data, size_t size);

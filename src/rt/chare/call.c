@@ -253,7 +253,6 @@ const whi_place_ops whi_call_place_ops = {.home = home,
                                           .awaited = awaited};
 
 void whi_call_run(wh_pe *pe, wh_pe_msg *pub, void *arg) {
-    (void)pe;
     whi_chares *c = arg;
     whi_call *call = whi_msg_of(pub)->above;
     if (!call) {
@@ -261,7 +260,8 @@ void whi_call_run(wh_pe *pe, wh_pe_msg *pub, void *arg) {
         return;
     }
     whi_element *element = call->element;
-    wh_pe_msg_keep(pub);
+    whi_pe_give_up(pe, call->msg);
+    whi_msg_uncharge(call->msg);  // it may wait for long
     if (call->msg->failed != WH_OK) {
         if (element)
             element->queued--;

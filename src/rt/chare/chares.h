@@ -142,11 +142,12 @@ typedef struct whi_balance_ops {
 struct whi_chares {
     wh_pe *pe;
     whi_places *places;
-    whi_hash named;        // whi_named by id
-    whi_hash collections;  // by id
-    whi_hash states;       // by PE: messages of it behind an element whose data is arriving
-    whi_hash gates;        // by PE: messages to it behind one whose data is arriving here
-    whi_hash singles;      // by creator: the last single chare that it has made here
+    whi_hash named;          // whi_named by id
+    whi_hash collections;    // by id
+    whi_collection *recent;  // one of them, that was asked for last; NULL: none was
+    whi_hash states;         // by PE: messages of it behind an element whose data is arriving
+    whi_hash gates;          // by PE: messages to it behind one whose data is arriving here
+    whi_hash singles;        // by creator: the last single chare that it has made here
     whi_pool calls;
     whi_idmap futures;
     uint32_t next_collection, next_where;  // the former from WHI_COLLECTIONS_FIRST / PEs
@@ -218,6 +219,16 @@ bool whi_balancer_is_known(const whi_chares *c, uint64_t id);
 
 // Numbers begin above those of PEs in any job, so that a job with more PEs can take over the collections of a checkpoint.
 enum { WHI_SINGLES_ID = 0, WHI_COLLECTIONS_FIRST = 1 << 20 };
+
+// whi_collection_get returns what is known of a collection, or NULL.  They live as long as the chares do.
+static inline whi_collection *whi_collection_get(whi_chares *c, uint32_t id) {
+    if (c->recent && c->recent->def.id == id)
+        return c->recent;
+    whi_collection *in = whi_hash_get(&c->collections, id + 1ull);
+    if (in)
+        c->recent = in;
+    return in;
+}
 
 // whi_collection_find returns what is known of a collection, made when it is new.  NULL: no memory.
 whi_collection *whi_collection_find(whi_chares *c, uint32_t id);

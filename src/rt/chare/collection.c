@@ -32,8 +32,12 @@ static uint64_t number_of(const whi_collection_def *def, const int32_t *index, u
 }
 
 static int block(const whi_collection_def *def, const int32_t *index, int pes) {
-    uint64_t all, number = number_of(def, index, &all);
-    return (int)(all ? (unsigned __int128)number * (unsigned)pes / all : number % (unsigned)pes);
+    uint64_t all, number = number_of(def, index, &all), product;
+    if (!all)
+        return (int)(number % (unsigned)pes);
+    if (!__builtin_mul_overflow(number, (unsigned)pes, &product))
+        return (int)(product / all);  // a division of 128 bits takes as long as all else here
+    return (int)((unsigned __int128)number * (unsigned)pes / all);
 }
 
 static int round_robin(const whi_collection_def *def, const int32_t *index, int pes) {
@@ -51,7 +55,7 @@ static int array_home(const whi_collection *in, const int32_t *index, int pes) {
 }
 
 uint32_t whi_collection_home(whi_chares *c, const whi_place_key *key) {
-    const whi_collection *in = whi_hash_get(&c->collections, key->collection + 1ull);
+    const whi_collection *in = whi_collection_get(c, key->collection);
     int pes = c->pe->pes, at = key->index[0], local = whi_wire_local(c->pe->wire);
     switch (in ? (whi_collection_kind)in->def.kind : WHI_SINGLES) {
     case WHI_NODE_GROUP: at = at >= 0 && at < pes / local ? at * local : 0; break;
@@ -73,7 +77,7 @@ static bool single_awaited(whi_chares *c, const whi_place_key *key) {
 
 // It is asked within a call of the places, so an element on demand is made by a message.
 bool whi_collection_awaits(whi_chares *c, const whi_place_key *key) {
-    const whi_collection *in = whi_hash_get(&c->collections, key->collection + 1ull);
+    const whi_collection *in = whi_collection_get(c, key->collection);
     if (!in || !in->known || in->ended)
         return false;
     if (in->def.kind == WHI_SINGLES)
@@ -90,7 +94,7 @@ bool whi_collection_awaits(whi_chares *c, const whi_place_key *key) {
 // ---- What is known.
 
 whi_collection *whi_collection_find(whi_chares *c, uint32_t id) {
-    whi_collection *in = whi_hash_get(&c->collections, id + 1ull);
+    whi_collection *in = whi_collection_get(c, id);
     if (in)
         return in;
     in = whi_hash_make(&c->collections, id + 1ull, sizeof(*in));

@@ -37,6 +37,8 @@ static void read_call(whi_reader *from, uint32_t source, uint32_t pes, whi_head 
     (void)whi_reader_bytes(from, used);
     head->call.entry = whi_reader_u16(from);
     uint8_t flags = whi_reader_u8(from);
+    if (!flags)
+        return;
     head->call.ref = flags & HAS_REF ? (int64_t)whi_reader_u64(from) : 0;
     head->call.buffers = flags & HAS_BUFFERS ? whi_reader_u16(from) : 0;
     head->call.wanted = flags & WANTED;
@@ -293,32 +295,29 @@ wh_status whi_head_decode(const void *bytes, size_t size, uint32_t from, uint32_
                           whi_head *head) {
     whi_reader reader;
     whi_reader_init(&reader, bytes, size);
-    whi_head read = {.kind = whi_reader_u8(&reader)};
-    switch ((whi_head_kind)read.kind) {
-    case WHI_HEAD_CALL: read_call(&reader, from, pes, &read); break;
-    case WHI_HEAD_CONTROL: read_control(&reader, from, pes, &read); break;
-    case WHI_HEAD_STATE: read_state(&reader, &read); break;
-    case WHI_HEAD_CREATE: read_create(&reader, pes, &read); break;
+    *head = (whi_head){.kind = whi_reader_u8(&reader)};
+    switch ((whi_head_kind)head->kind) {
+    case WHI_HEAD_CALL: read_call(&reader, from, pes, head); break;
+    case WHI_HEAD_CONTROL: read_control(&reader, from, pes, head); break;
+    case WHI_HEAD_STATE: read_state(&reader, head); break;
+    case WHI_HEAD_CREATE: read_create(&reader, pes, head); break;
     case WHI_HEAD_ELEMENT:
-        whi_place_key_read(&reader, &read.element.key);
-        read.element.cls = whi_reader_u64(&reader);
+        whi_place_key_read(&reader, &head->element.key);
+        head->element.cls = whi_reader_u64(&reader);
         break;
-    case WHI_HEAD_BROADCAST: read_broadcast(&reader, pes, &read); break;
-    case WHI_HEAD_ARRIVED: read_arrived(&reader, &read); break;
-    case WHI_HEAD_SECTION: read_section(&reader, pes, &read); break;
-    case WHI_HEAD_REDUCE: read_reduce(&reader, pes, &read); break;
-    case WHI_HEAD_BALANCE: read_balance(&reader, pes, &read); break;
-    case WHI_HEAD_CHECKPOINT: read_checkpoint(&reader, pes, &read); break;
+    case WHI_HEAD_BROADCAST: read_broadcast(&reader, pes, head); break;
+    case WHI_HEAD_ARRIVED: read_arrived(&reader, head); break;
+    case WHI_HEAD_SECTION: read_section(&reader, pes, head); break;
+    case WHI_HEAD_REDUCE: read_reduce(&reader, pes, head); break;
+    case WHI_HEAD_BALANCE: read_balance(&reader, pes, head); break;
+    case WHI_HEAD_CHECKPOINT: read_checkpoint(&reader, pes, head); break;
     case WHI_HEAD_FUTURE:
     case WHI_HEAD_FUNCTION:
     case WHI_HEAD_READONLY:
-        read.value.id = whi_reader_u64(&reader);
-        read.value.ref = (int64_t)whi_reader_u64(&reader);
+        head->value.id = whi_reader_u64(&reader);
+        head->value.ref = (int64_t)whi_reader_u64(&reader);
         break;
     default: whi_reader_fail(&reader);
     }
-    if (!whi_reader_done(&reader))
-        return WH_EPROTOCOL;
-    *head = read;
-    return WH_OK;
+    return whi_reader_done(&reader) ? WH_OK : WH_EPROTOCOL;
 }

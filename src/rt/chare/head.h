@@ -203,7 +203,7 @@ static inline bool whi_is_load(double load) {
 // whi_head_encode writes a head, at most WHI_HEAD_MAX bytes, and returns how many.
 size_t whi_head_encode(const whi_head *head, void *bytes);
 
-// whi_head_decode reads what PE `from` of `pes` has encoded.  WH_EPROTOCOL: it is none.
+// whi_head_decode reads what PE `from` of `pes` has encoded.  WH_EPROTOCOL: it is none, and *head means nothing.
 WH_CHECK wh_status whi_head_decode(const void *bytes, size_t size, uint32_t from, uint32_t pes,
                                    whi_head *head);
 

@@ -181,7 +181,8 @@ wh_status whi_places_send(whi_places *t, whi_place_message *message) {
     whi_row *row = whi_row_find(t, &message->key);
     whi_place *place = NULL;
     bool simple = is_simple(row, message);
-    bool home = row ? row->home_here : whi_home_of(t, &message->key) == t->self;
+    uint32_t home_pe = row ? WHI_NO_PE : whi_home_of(t, &message->key);
+    bool home = row ? row->home_here : home_pe == t->self;
     if (!simple) {
         if (!whi_pieces_reserve(t, 1))
             return WH_ENOMEM;
@@ -197,7 +198,8 @@ wh_status whi_places_send(whi_places *t, whi_place_message *message) {
     } else if (home) {
         let_in(t, row, place, message);
     } else if (!is_known(row)) {
-        t->ops->forward(t->arg, whi_home_of(t, &message->key), message);
+        t->ops->forward(t->arg, home_pe != WHI_NO_PE ? home_pe : whi_home_of(t, &message->key),
+                        message);
     } else {
         message->stamp.entry = message->stamp.at = row->number;
         whi_place_send(t, row, message);

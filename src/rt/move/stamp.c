@@ -19,22 +19,32 @@ wh_status whi_place_key_make(uint32_t collection, const int32_t *index, int dims
     return WH_OK;
 }
 
+enum { KEY_FIXED = 5 };
+
 void whi_place_key_write(whi_writer *to, const whi_place_key *key) {
-    whi_writer_u32(to, key->collection);
-    whi_writer_u8(to, key->dims);
-    for (int i = 0; i < key->dims; i++)
-        whi_writer_u32(to, (uint32_t)key->index[i]);
+    uint8_t *at = whi_writer_space(to, KEY_FIXED + sizeof(key->index[0]) * key->dims);
+    if (!at)
+        return;
+    whi_store_u32(at, key->collection);
+    at[4] = key->dims;
+    at += KEY_FIXED;
+    for (int i = 0; i < key->dims; i++, at += sizeof(key->index[0]))
+        whi_store_u32(at, (uint32_t)key->index[i]);
 }
 
 void whi_place_key_read(whi_reader *from, whi_place_key *key) {
-    *key = (whi_place_key){.collection = whi_reader_u32(from)};
-    key->dims = whi_reader_u8(from);
-    if (key->dims < 1 || key->dims > WHI_PLACE_DIMS_MAX) {
-        key->dims = 0;
+    *key = (whi_place_key){.collection = 0};
+    const uint8_t *at = whi_reader_bytes(from, KEY_FIXED);
+    uint8_t dims = at ? at[4] : 0;
+    const uint8_t *index = whi_reader_bytes(from, sizeof(key->index[0]) * dims);
+    if (dims < 1 || dims > WHI_PLACE_DIMS_MAX || !index) {
         whi_reader_fail(from);
+        return;
     }
-    for (int i = 0; i < key->dims; i++)
-        key->index[i] = (int32_t)whi_reader_u32(from);
+    key->collection = whi_load_u32(at);
+    key->dims = dims;
+    for (int i = 0; i < dims; i++, index += sizeof(key->index[0]))
+        key->index[i] = (int32_t)whi_load_u32(index);
 }
 
 static void number_write(whi_writer *to, uint64_t number) {
@@ -55,6 +65,8 @@ static void stamp_write(whi_writer *to, const whi_place_stamp *stamp) {
     flags |= (stamp->entry ? HAS_ENTRY : 0u) | (stamp->via ? HAS_VIA : 0u);
     flags |= stamp->at ? HAS_AT : 0u;
     whi_writer_u8(to, (uint8_t)flags);
+    if (flags == stamp->flags)
+        return;
     number_write(to, stamp->entry);
     number_write(to, stamp->via);
     number_write(to, stamp->at);
@@ -65,12 +77,15 @@ static void stamp_write(whi_writer *to, const whi_place_stamp *stamp) {
 // What has been passed on names its source; what has not comes from there.
 static void stamp_read(whi_reader *from, uint32_t sender, uint32_t pes, whi_place_stamp *stamp) {
     uint8_t flags = whi_reader_u8(from);
-    stamp->flags = flags & WHI_STAMP_SETTLED;
+    *stamp = (whi_place_stamp){.source = sender, .flags = flags & WHI_STAMP_SETTLED};
+    if (!flags)
+        return;  // of an element that has never moved
     stamp->entry = number_read(from, flags & HAS_ENTRY);
     stamp->via = number_read(from, flags & HAS_VIA);
     stamp->at = number_read(from, flags & HAS_AT);
     bool passed = stamp->at != stamp->entry || stamp->via != 0;
-    stamp->source = flags & HAS_SOURCE ? whi_reader_u32(from) : sender;
+    if (flags & HAS_SOURCE)
+        stamp->source = whi_reader_u32(from);
     if (flags & ~FLAGS || passed != !!(flags & HAS_SOURCE) || stamp->source >= pes ||
         stamp->entry > stamp->at || stamp->via > stamp->at || (stamp->entry && stamp->via) ||
         ((flags & WHI_STAMP_SETTLED) && !stamp->at))
@@ -89,12 +104,11 @@ wh_status whi_place_message_decode(const void *bytes, size_t size, uint32_t from
                                    whi_place_message *message, size_t *used) {
     whi_reader reader;
     whi_reader_init(&reader, bytes, size);
-    whi_place_message read = {.kind = WHI_PLACE_MESSAGE};
-    whi_place_key_read(&reader, &read.key);
-    stamp_read(&reader, from, pes, &read.stamp);
+    *message = (whi_place_message){.kind = WHI_PLACE_MESSAGE};
+    whi_place_key_read(&reader, &message->key);
+    stamp_read(&reader, from, pes, &message->stamp);
     if (!whi_reader_ok(&reader))
         return WH_EPROTOCOL;
-    *message = read;
     *used = size - whi_reader_left(&reader);
     return WH_OK;
 }

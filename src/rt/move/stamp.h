@@ -86,7 +86,7 @@ void whi_place_key_read(whi_reader *from, whi_place_key *key);
 size_t whi_place_message_encode(const whi_place_message *message, void *bytes);
 
 // whi_place_message_decode reads what PE `from` of `pes` has encoded, and how long it is; the rest of the message is zero.
-// WH_EPROTOCOL: it is none.
+// WH_EPROTOCOL: it is none, and *message means nothing.
 WH_CHECK wh_status whi_place_message_decode(const void *bytes, size_t size, uint32_t from,
                                             uint32_t pes, whi_place_message *message, size_t *used);
 

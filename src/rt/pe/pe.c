@@ -98,9 +98,6 @@ void whi_pe_handle(wh_pe *pe, whi_msg *msg) {
             "first message can come",
             msg->pub.source, msg->pub.handler);
     } else {
-        wh_pe *outer = here;
-        whi_msg *outer_msg = pe->handling;
-        here = pe;
         pe->handling = msg;
         if (pe->trace)
             run_traced(pe, handler, msg);
@@ -108,27 +105,21 @@ void whi_pe_handle(wh_pe *pe, whi_msg *msg) {
             handler->fn(pe, &msg->pub, handler->arg);
         if (pe->handling != msg)
             msg = NULL;  // it is somebody else's
-        pe->handling = outer_msg;
-        here = outer;
+        pe->handling = NULL;
     }
     if (msg)
         drop_message(pe, msg);
 }
 
-// give_up: a message is no longer that of the handler that runs.
-static void give_up(wh_pe *pe, const whi_msg *msg) {
-    if (pe && pe->handling == msg)
-        pe->handling = NULL;
-}
-
 void wh_pe_msg_keep(wh_pe_msg *pub) {
     whi_msg *msg = whi_msg_of(pub);
-    give_up(here, msg);
+    if (here)
+        whi_pe_give_up(here, msg);
     whi_msg_uncharge(msg);  // else a program that keeps many would get no more
 }
 
 void wh_pe_msg_free(wh_pe *pe, wh_pe_msg *pub) {
-    give_up(pe, whi_msg_of(pub));
+    whi_pe_give_up(pe, whi_msg_of(pub));
     whi_msg_free(whi_msg_of(pub));
 }
 
@@ -164,7 +155,7 @@ wh_status whi_pe_send_msg(wh_pe *pe, int dest, whi_msg *msg) {
 
 wh_status wh_pe_msg_send(wh_pe *pe, int dest, wh_pe_msg *pub) {
     whi_msg *msg = whi_msg_of(pub);
-    give_up(pe, msg);
+    whi_pe_give_up(pe, msg);
     wh_status st = whi_pe_send_msg(pe, dest, msg);
     pe->quiet.made += st == WH_OK;
     return st;
@@ -297,7 +288,8 @@ static unsigned run_messages(wh_pe *pe) {
     return done;
 }
 
-unsigned wh_pe_turn(wh_pe *pe) {
+// turn does what there is to do; what the worker's progress has to do is done already, or done here first.
+static unsigned turn(wh_pe *pe, bool progressed) {
     if (atomic_load_explicit(&pe->stop, memory_order_relaxed)) {
         pe->exit.state = WHI_END_GONE;
         pe->exit.failed = true;
@@ -306,17 +298,21 @@ unsigned wh_pe_turn(wh_pe *pe) {
     }
     wh_pe *outer = here;
     here = pe;
-    unsigned done = wh_worker_progress(pe->worker);
-    if (whi_timers_count(&pe->timers))
-        done += (unsigned)whi_timers_run(&pe->timers, whi_clock_ns());
+    unsigned done = progressed ? 0 : wh_worker_progress(pe->worker);
     done += run_ready(pe);
     done += run_messages(pe);
+    if (whi_timers_count(&pe->timers))
+        done += (unsigned)whi_timers_run(&pe->timers, whi_clock_ns());
     if (!done && pe->exit.state < WHI_END_STOPPED && whi_queue_empty(&pe->ready)) {
         whi_quiet_idle(pe);
         done = whi_pe_idle(pe);
     }
     here = outer;
     return done;
+}
+
+unsigned wh_pe_turn(wh_pe *pe) {
+    return turn(pe, false);
 }
 
 void whi_pe_stop(wh_pe *pe) {
@@ -382,6 +378,8 @@ void whi_pe_run(wh_pe *pe) {
         here = outer;
         if (st != WH_OK && st != WH_ETIMEDOUT)
             whi_pe_fail(pe, "its worker cannot wait: %s", wh_status_text(st));
+        else
+            (void)turn(pe, true);
     }
     if (!pe->exit.left)
         close_wire(pe);

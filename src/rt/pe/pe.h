@@ -217,6 +217,12 @@ void whi_pe_queue_arrived(wh_pe *pe, whi_msg *msg, wh_status status);
 // whi_pe_handle has a message handled, and frees it.
 void whi_pe_handle(wh_pe *pe, whi_msg *msg);
 
+// whi_pe_give_up: a message is no longer that of the handler that runs, and is not freed behind it.
+static inline void whi_pe_give_up(wh_pe *pe, const whi_msg *msg) {
+    if (pe->handling == msg)
+        pe->handling = NULL;
+}
+
 wh_status whi_exit_init(wh_pe *pe);
 // whi_exit_lost: one whose part in the end of the job may be missing is lost.
 void whi_exit_lost(wh_pe *pe, int lost);

@@ -72,13 +72,6 @@ whi_msg *whi_msg_own(whi_msg *msg, size_t head_room) {
     return own;
 }
 
-void whi_msg_uncharge(whi_msg *msg) {
-    size_t size = msg->charged;
-    msg->charged = 0;
-    if (size)
-        whi_wire_uncharge(msg->wire, size);
-}
-
 void whi_msg_free(whi_msg *msg) {
     whi_wire *wire = msg->wire;
     if (msg->am)

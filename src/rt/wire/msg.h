@@ -57,8 +57,16 @@ bool whi_msg_open(whi_msg *msg);
 // `msg` is as it was.
 whi_msg *whi_msg_own(whi_msg *msg, size_t head_room);
 
+// whi_wire_uncharge gives bytes of the inbox back.
+void whi_wire_uncharge(whi_wire *wire, size_t size);
+
 // whi_msg_uncharge gives a message's space in the inbox back: from now on it is the program's memory.
-void whi_msg_uncharge(whi_msg *msg);
+static inline void whi_msg_uncharge(whi_msg *msg) {
+    size_t size = msg->charged;
+    msg->charged = 0;
+    if (size)
+        whi_wire_uncharge(msg->wire, size);
+}
 
 void whi_msg_free(whi_msg *msg);
 

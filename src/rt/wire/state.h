@@ -49,9 +49,6 @@ void whi_peer_lost(whi_peer *peer, wh_status why, const char *sentence);
 void whi_peer_cut(whi_peer *peer, wh_status why, const char *sentence);
 void whi_peer_reject(whi_peer *peer, const char *sentence);
 
-// whi_wire_uncharge gives bytes of the inbox back.
-void whi_wire_uncharge(whi_wire *wire, size_t size);
-
 // whi_wire_arrive is the handler of WHI_AM_DATA.
 wh_status whi_wire_arrive(wh_am *am, void *arg);
 
