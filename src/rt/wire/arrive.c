@@ -6,7 +6,6 @@
 // data of a larger one is asked for when the inbox has space for it; until then it stays with the sender.
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/log.h"
 #include "rt/wire/state.h"
 
@@ -46,7 +45,7 @@ static void ask(whi_msg *msg) {
     msg->am = NULL;
     msg->charged = msg->pub.size;
     wire->inbox += msg->charged;
-    msg->heap = whi_aligned_alloc(64, msg->pub.size);
+    msg->heap = whi_blocks_get(&wire->blocks, msg->pub.size);
     msg->pub.data = msg->heap;
     if (!msg->heap) {
         wh_am_drop(am);

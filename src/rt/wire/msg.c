@@ -17,13 +17,17 @@ whi_msg *whi_msg_new(whi_wire *wire, size_t head_size, size_t size) {
     size_t room = head_space(head_size) + size;
     bool large = room > WHI_MSG_ROOM;
     whi_msg *msg;
-    if (!large && wire->free) {
+    if (large) {
+        msg = whi_blocks_get(&wire->blocks, sizeof(*msg) + room);
+    } else if (wire->free) {
         msg = whi_container_of(wire->free, whi_msg, link);
         wire->free = msg->link.next;
         wire->free_count--;
-    } else if (!(msg = whi_aligned_alloc(16, sizeof(*msg) + (large ? room : WHI_MSG_ROOM)))) {
-        return NULL;
+    } else {
+        msg = whi_aligned_alloc(16, sizeof(*msg) + WHI_MSG_ROOM);
     }
+    if (!msg)
+        return NULL;
     *msg = (whi_msg){.wire = wire, .large = large};
     msg->pub.head = msg->own;
     msg->pub.head_size = head_size;
@@ -76,9 +80,13 @@ void whi_msg_free(whi_msg *msg) {
     whi_wire *wire = msg->wire;
     if (msg->am)
         wh_am_drop(msg->am);
-    whi_free(msg->heap);
+    whi_blocks_put(&wire->blocks, msg->heap);
     whi_msg_uncharge(msg);
-    if (msg->large || wire->free_count == WHI_MSG_FREE_MAX) {
+    if (msg->large) {
+        whi_blocks_put(&wire->blocks, msg);
+        return;
+    }
+    if (wire->free_count == WHI_MSG_FREE_MAX) {
         whi_free(msg);
         return;
     }

@@ -25,7 +25,7 @@ typedef struct whi_msg {
     wh_post post;           // to a PE of the same process
     struct whi_peer *peer;  // to whom it is being sent
     wh_am *am;              // where head and data are, until it is dropped; NULL: they are its own
-    void *heap;             // its data, when that does not lie behind the head
+    void *heap;             // a block of its data, when that does not lie behind the head
     size_t charged;         // bytes of its wire's inbox
     bool arriving;          // its data has yet to come
     bool gated;             // it is in the queue of a gate, or was
@@ -33,7 +33,7 @@ typedef struct whi_msg {
     void *above;            // what the floor that has it keeps for it
     bool control;
     uint8_t floor;    // whose `above` is
-    bool large;       // of no common size, which is not reused
+    bool large;       // of no common size: it is a block
     uint32_t number;  // of those from its source, where there is a timeline
     _Alignas(16) unsigned char own[];
 } whi_msg;

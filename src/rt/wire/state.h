@@ -4,6 +4,7 @@
 #ifndef WHI_RT_WIRE_STATE_H
 #define WHI_RT_WIRE_STATE_H
 
+#include "base/blocks.h"
 #include "base/list.h"
 #include "rt/wire/wire.h"
 
@@ -32,6 +33,7 @@ struct whi_wire {
     int sibling_first, sibling_count;
     whi_queue_node *free;  // messages for reuse
     unsigned free_count;
+    whi_blocks blocks;  // for large messages
     size_t inbox, inbox_max;
     whi_queue asking;  // messages whose data waits for space in the inbox
     unsigned closing;  // endpoints

@@ -233,6 +233,7 @@ static wh_status init_wire(whi_wire *wire, const whi_wire_opts *opts) {
     wire->owner = opts->owner;
     wire->inbox_max = opts->inbox_max;
     whi_queue_init(&wire->asking);
+    whi_blocks_init(&wire->blocks);
     wire->peers = whi_calloc((size_t)opts->pes, sizeof(void *));
     if (!wire->peers)
         return WH_ENOMEM;
@@ -341,5 +342,6 @@ void whi_wire_destroy(whi_wire *wire) {
         wire->free = node->next;
         whi_free(whi_container_of(node, whi_msg, link));
     }
+    whi_blocks_fini(&wire->blocks);
     whi_free(wire);
 }
