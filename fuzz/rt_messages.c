@@ -19,8 +19,10 @@ static void try_envelope(const uint8_t *data, size_t size) {
     if (!whi_envelope_read(&envelope, data, size))
         return;
     MUST(envelope.head_size <= WH_PE_HEAD_MAX && size <= sizeof(bytes));
-    MUST(whi_envelope_write(&envelope, data + WHI_ENVELOPE_SIZE, bytes) == size);
-    MUST(memcmp(bytes, data, WHI_ENVELOPE_SIZE + envelope.head_size) == 0);
+    MUST(whi_envelope_write(&envelope, data, bytes) == size);
+    MUST(memcmp(bytes, data, envelope.head_size) == 0);
+    MUST(memcmp(bytes + size - WHI_ENVELOPE_SIZE, data + size - WHI_ENVELOPE_SIZE,
+                WHI_ENVELOPE_SIZE) == 0);
 }
 
 static void try_greeting(const uint8_t *data, size_t size) {

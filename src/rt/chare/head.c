@@ -3,19 +3,28 @@
 
 #include <assert.h>
 
+// The first byte: the kind, and above it what a call has that is not usual.
+enum {
+    HAS_REF = 0x10,
+    HAS_BUFFERS = 0x20,
+    FOLLOWS = 0x40,
+    WANTED = 0x80,
+    CALL_FLAGS = HAS_REF | HAS_BUFFERS | FOLLOWS | WANTED,
+};
+
 // ---- Calls: the place, the entry, and what is not usual.
 
-enum { HAS_REF = 1, HAS_BUFFERS = 2, FOLLOWS = 4, WANTED = 8, CALL_FLAGS = 15 };
+static unsigned call_flags(const whi_head *head) {
+    unsigned flags = head->call.ref ? HAS_REF : 0;
+    flags |= (head->call.buffers ? HAS_BUFFERS : 0u) | (head->call.follows ? FOLLOWS : 0u);
+    return flags | (head->call.wanted ? WANTED : 0u);
+}
 
 static void write_call(whi_writer *to, const whi_head *head) {
     void *at = whi_writer_space(to, 0);
     size_t used = whi_place_message_encode(&head->call.place, at);
     (void)whi_writer_space(to, used);
     whi_writer_u16(to, head->call.entry);
-    unsigned flags = head->call.ref ? HAS_REF : 0;
-    flags |= (head->call.buffers ? HAS_BUFFERS : 0u) | (head->call.follows ? FOLLOWS : 0u);
-    flags |= head->call.wanted ? WANTED : 0u;
-    whi_writer_u8(to, (uint8_t)flags);
     if (head->call.ref)
         whi_writer_u64(to, (uint64_t)head->call.ref);
     if (head->call.buffers)
@@ -26,7 +35,8 @@ static void write_call(whi_writer *to, const whi_head *head) {
     }
 }
 
-static void read_call(whi_reader *from, uint32_t source, uint32_t pes, whi_head *head) {
+static void read_call(whi_reader *from, unsigned flags, uint32_t source, uint32_t pes,
+                      whi_head *head) {
     size_t used = 0;
     const void *at = whi_reader_bytes(from, 0);
     if (!at || whi_place_message_decode(at, whi_reader_left(from), source, pes, &head->call.place,
@@ -36,7 +46,6 @@ static void read_call(whi_reader *from, uint32_t source, uint32_t pes, whi_head 
     }
     (void)whi_reader_bytes(from, used);
     head->call.entry = whi_reader_u16(from);
-    uint8_t flags = whi_reader_u8(from);
     if (!flags)
         return;
     head->call.ref = flags & HAS_REF ? (int64_t)whi_reader_u64(from) : 0;
@@ -45,7 +54,7 @@ static void read_call(whi_reader *from, uint32_t source, uint32_t pes, whi_head 
     head->call.follows = flags & FOLLOWS;
     head->call.number = flags & FOLLOWS ? whi_reader_u64(from) : 0;
     head->call.from = flags & FOLLOWS ? whi_reader_u32(from) : 0;
-    if (flags & ~CALL_FLAGS || head->call.from >= pes || ((flags & HAS_REF) && !head->call.ref) ||
+    if (head->call.from >= pes || ((flags & HAS_REF) && !head->call.ref) ||
         ((flags & HAS_BUFFERS) && !head->call.buffers) || head->call.buffers > WHI_CALL_BUFFERS_MAX)
         whi_reader_fail(from);
 }
@@ -267,7 +276,8 @@ static void read_arrived(whi_reader *from, whi_head *head) {
 size_t whi_head_encode(const whi_head *head, void *bytes) {
     whi_writer to;
     whi_writer_init(&to, bytes, WHI_HEAD_MAX);
-    whi_writer_u8(&to, head->kind);
+    bool call = head->kind == WHI_HEAD_CALL;
+    whi_writer_u8(&to, (uint8_t)(head->kind | (call ? call_flags(head) : 0u)));
     switch ((whi_head_kind)head->kind) {
     case WHI_HEAD_CALL: write_call(&to, head); break;
     case WHI_HEAD_CONTROL: write_control(&to, head); break;
@@ -295,9 +305,12 @@ wh_status whi_head_decode(const void *bytes, size_t size, uint32_t from, uint32_
                           whi_head *head) {
     whi_reader reader;
     whi_reader_init(&reader, bytes, size);
-    *head = (whi_head){.kind = whi_reader_u8(&reader)};
+    unsigned first = whi_reader_u8(&reader), flags = first & CALL_FLAGS;
+    *head = (whi_head){.kind = (uint8_t)(first & ~(unsigned)CALL_FLAGS)};
+    if (flags && head->kind != WHI_HEAD_CALL)
+        whi_reader_fail(&reader);
     switch ((whi_head_kind)head->kind) {
-    case WHI_HEAD_CALL: read_call(&reader, from, pes, head); break;
+    case WHI_HEAD_CALL: read_call(&reader, flags, from, pes, head); break;
     case WHI_HEAD_CONTROL: read_control(&reader, from, pes, head); break;
     case WHI_HEAD_STATE: read_state(&reader, head); break;
     case WHI_HEAD_CREATE: read_create(&reader, pes, head); break;

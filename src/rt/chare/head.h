@@ -2,7 +2,7 @@
 //
 // What chares of different PEs say to each other, as bytes: the heads of their messages.
 //
-// A head is a kind and its fields, little-endian.  The message's data are arguments, behind which the table of buffers lies.
+// A head is a kind, which is below 16, and its fields, little-endian.  The message's data are arguments, behind which the table of buffers lies.
 // Calls, controls and states of places keep the order of each pair of PEs (WHI_PE_HEADS); all others are handled in the
 // order of ordinary messages (WHI_PE_CHARES).
 #ifndef WHI_RT_CHARE_HEAD_H

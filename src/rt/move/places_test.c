@@ -333,19 +333,19 @@ TEST(a_state_that_cannot_be_is_refused) {
         CHECK_EQ_INT(whi_places_expect(seen.t, bytes, less, &key), WH_EPROTOCOL);
     bytes[size] = 0;
     CHECK_EQ_INT(whi_places_expect(seen.t, bytes, size + 1, &key), WH_EPROTOCOL);
-    size_t after_key = 5 + 4 * 2;
+    size_t after_key = 1 + 1 + 2;
     const struct {
         size_t at;
         uint8_t value;
     } wrong[] = {
-        {4, 0},               // dimensions
+        {0, 0},               // dimensions
         {after_key, 1},       // vacant, but this is not its home
         {after_key, 2},       // neither
         {after_key + 1, 1},   // number: not behind home's stream
         {after_key + 9, 0},   // home's stream
         {after_key + 17, 3},  // PEs told
         {after_key + 21, 9},  // flows
-        {5, SELF},            // the key of an element that home does not know
+        {2, SELF},            // the key of an element that home does not know
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         uint8_t good = bytes[wrong[i].at];

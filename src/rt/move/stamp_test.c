@@ -12,6 +12,11 @@ static whi_place_key key_of(int dims) {
     return key;
 }
 
+// The first two need a byte, the others four.
+static size_t key_size(int dims) {
+    return 2 + (dims > 2 ? 4u : 1u) * (size_t)dims;
+}
+
 TEST(keys_have_one_to_six_dimensions) {
     int32_t index[7] = {0};
     whi_place_key key;
@@ -23,7 +28,7 @@ TEST(keys_have_one_to_six_dimensions) {
         whi_writer to;
         whi_writer_init(&to, bytes, sizeof(bytes));
         whi_place_key_write(&to, &key);
-        CHECK_EQ_INT(whi_writer_size(&to), 5 + 4 * dims);
+        CHECK_EQ_INT(whi_writer_size(&to), key_size(dims));
         whi_reader from;
         whi_reader_init(&from, bytes, whi_writer_size(&to));
         whi_place_key read;
@@ -47,7 +52,7 @@ TEST(a_message_comes_out_as_it_went_in) {
         whi_place_message message = {.key = key_of(1 + (int)i % 6), .stamp = stamps[i]}, read;
         uint8_t bytes[WHI_PLACE_ENCODED_MAX];
         size_t size = whi_place_message_encode(&message, bytes), used;
-        CHECK_EQ_INT(size, 5 + 4 * message.key.dims + sizes[i]);
+        CHECK_EQ_INT(size, key_size(message.key.dims) + sizes[i]);
         CHECK_EQ_INT(whi_place_message_decode(bytes, sizeof(bytes), FROM, PES, &read, &used),
                      WH_OK);
         CHECK_EQ_INT(used, size);
@@ -89,15 +94,52 @@ TEST(a_stamp_that_cannot_be_is_refused) {
     CHECK_EQ_INT(read_bits(0), WH_OK);
 }
 
+static size_t write_key(uint32_t collection, int32_t first, int32_t second, uint8_t *bytes) {
+    const int32_t index[] = {first, second};
+    whi_place_key key, read;
+    whi_writer to;
+    whi_reader from;
+    CHECK_EQ_INT(whi_place_key_make(collection, index, 2, &key), WH_OK);
+    whi_writer_init(&to, bytes, WHI_PLACE_ENCODED_MAX);
+    whi_place_key_write(&to, &key);
+    whi_reader_init(&from, bytes, whi_writer_size(&to));
+    whi_place_key_read(&from, &read);
+    CHECK(whi_reader_done(&from));
+    CHECK_MEM(&read, &key, sizeof(key));
+    return whi_writer_size(&to);
+}
+
+TEST(a_key_is_as_wide_as_it_needs) {
+    uint8_t bytes[WHI_PLACE_ENCODED_MAX];
+    CHECK_EQ_INT(write_key(255, 127, -128, bytes), 1 + 1 + 2);
+    CHECK_EQ_INT(write_key(256, 127, -128, bytes), 1 + 2 + 2);
+    CHECK_EQ_INT(write_key(65535, 128, 0, bytes), 1 + 2 + 4);
+    CHECK_EQ_INT(write_key(65536, 0, -129, bytes), 1 + 4 + 4);
+    CHECK_EQ_INT(write_key(0, 32767, -32768, bytes), 1 + 1 + 4);
+    CHECK_EQ_INT(write_key(0, 32768, 0, bytes), 1 + 1 + 8);
+    CHECK_EQ_INT(write_key(UINT32_MAX, 0, -32769, bytes), 1 + 4 + 8);
+}
+
 TEST(a_key_that_cannot_be_is_refused) {
-    uint8_t bytes[WHI_PLACE_ENCODED_MAX] = {1, 0, 0, 0, 0};
-    whi_place_message read;
-    size_t used;
-    for (int dims = 0; dims < 256; dims++) {
-        bytes[4] = (uint8_t)dims;
-        wh_status status = whi_place_message_decode(bytes, sizeof(bytes), FROM, PES, &read, &used);
-        CHECK_EQ_INT(status, dims >= 1 && dims <= 6 ? WH_OK : WH_EPROTOCOL);
+    // Collection 1 and index 0: only where they are no wider than a byte it is one.
+    for (int first = 0; first < 256; first++) {
+        uint8_t bytes[WHI_PLACE_ENCODED_MAX] = {(uint8_t)first, 1};
+        whi_reader from;
+        whi_place_key key;
+        whi_reader_init(&from, bytes, sizeof(bytes));
+        whi_place_key_read(&from, &key);
+        CHECK_EQ_INT(whi_reader_ok(&from), first >= 1 && first <= 6);
     }
+    uint8_t wide[] = {1 | 1 << 3, 1, 1, 0}, right[] = {1 | 1 << 3, 1, 128, 0};
+    whi_reader from;
+    whi_place_key key;
+    whi_reader_init(&from, wide, sizeof(wide));
+    whi_place_key_read(&from, &key);
+    CHECK(!whi_reader_ok(&from));
+    whi_reader_init(&from, right, sizeof(right));
+    whi_place_key_read(&from, &key);
+    CHECK(whi_reader_done(&from));
+    CHECK_EQ_INT(key.index[0], 128);
 }
 
 static const whi_place_stamp by_entry = {.entry = 3, .at = 3, .source = FROM};

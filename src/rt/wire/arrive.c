@@ -12,7 +12,7 @@
 const void *whi_msg_head(const whi_msg *msg) {
     if (!msg->am)
         return msg->pub.head;
-    return msg->am->header_size ? (const char *)msg->am->header + WHI_ENVELOPE_SIZE : NULL;
+    return msg->am->header_size ? msg->am->header : NULL;
 }
 
 static void landed(whi_msg *msg, wh_status st) {
@@ -87,7 +87,7 @@ static wh_status announced(whi_wire *wire, whi_peer *peer, const whi_envelope *e
     whi_msg *msg = whi_msg_new(wire, envelope->head_size, 0);
     if (!msg)
         return WH_ENOMEM;
-    memcpy(msg->own, (const char *)am->header + WHI_ENVELOPE_SIZE, envelope->head_size);
+    memcpy(msg->own, am->header, envelope->head_size);
     msg->pub.source = peer->pe;
     msg->pub.handler = envelope->handler;
     msg->pub.priority = envelope->priority;

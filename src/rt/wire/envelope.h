@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What stands in front of a message between PEs, and what a PE says of itself when it connects.
+// What stands in front of a message's data between PEs, and what a PE says of itself when it connects.
 //
-// The head follows, and zeros up to a multiple of 16, so that both it and the data are aligned in the memory that the engine
-// keeps them in.
+// In front of the data: the head, zeros up to a multiple of 16, and the envelope in the last bytes of that, so that both head and
+// data are aligned in the memory that the engine keeps them in.  A short head and the envelope are 16 bytes, and with as many of data one
+// cache line of the shared-memory lane.
 #ifndef WHI_RT_WIRE_ENVELOPE_H
 #define WHI_RT_WIRE_ENVELOPE_H
 
@@ -22,44 +23,55 @@ typedef struct whi_envelope {
     int32_t priority;
 } whi_envelope;
 
+// The envelope: priority (4), if it is not 0; handler (2), bytes of the head (2), of which the highest bit says that there is a
+// priority.
 enum {
-    WHI_ENVELOPE_SIZE = 8,
-    WHI_ENVELOPE_MAX = (WHI_ENVELOPE_SIZE + WH_PE_HEAD_MAX + 15) / 16 * 16,
+    WHI_ENVELOPE_SIZE = 4,
+    WHI_ENVELOPE_PRIORITY = 4,
+    WHI_ENVELOPE_MAX = (WH_PE_HEAD_MAX + WHI_ENVELOPE_SIZE + WHI_ENVELOPE_PRIORITY + 15) / 16 * 16,
+    WHI_ENVELOPE_HAS_PRIORITY = 0x8000,
 };
 _Static_assert(WHI_ENVELOPE_MAX <= WH_AM_HEADER_MAX, "it fits");
+_Static_assert(WH_PE_HEAD_MAX < WHI_ENVELOPE_HAS_PRIORITY, "the bit is free");
 
-static inline size_t whi_envelope_space(size_t head_size) {
-    return (WHI_ENVELOPE_SIZE + head_size + 15) / 16 * 16;
+// whi_envelope_space returns the bytes of head and envelope together.
+static inline size_t whi_envelope_space(const whi_envelope *envelope) {
+    size_t size = WHI_ENVELOPE_SIZE + (envelope->priority ? WHI_ENVELOPE_PRIORITY : 0u);
+    return (envelope->head_size + size + 15) / 16 * 16;
 }
 
 // whi_envelope_write returns the bytes written to `to`, which has WHI_ENVELOPE_MAX.
 static inline size_t whi_envelope_write(const whi_envelope *envelope, const void *head, void *to) {
-    size_t space = whi_envelope_space(envelope->head_size);
-    whi_writer w;
-    whi_writer_init(&w, to, space);
-    whi_writer_u16(&w, envelope->handler);
-    whi_writer_u16(&w, envelope->head_size);
-    whi_writer_u32(&w, (uint32_t)envelope->priority);
-    whi_writer_bytes(&w, head, envelope->head_size);
-    memset(w.next, 0, (size_t)(w.end - w.next));
+    size_t space = whi_envelope_space(envelope);
+    uint8_t *bytes = to;
+    uint32_t word = envelope->head_size | (envelope->priority ? WHI_ENVELOPE_HAS_PRIORITY : 0u);
+    if (envelope->head_size)
+        memcpy(bytes, head, envelope->head_size);
+    memset(bytes + envelope->head_size, 0, space - envelope->head_size);
+    if (envelope->priority)
+        whi_store_u32(bytes + space - 8, (uint32_t)envelope->priority);
+    whi_store_u32(bytes + space - 4, word << 16 | envelope->handler);
     return space;
 }
 
-// whi_envelope_read says whether `size` bytes are an envelope with its head, which then begins at WHI_ENVELOPE_SIZE.
+// whi_envelope_read says whether `size` bytes are a head, which they begin with, and its envelope.
 static inline bool whi_envelope_read(whi_envelope *envelope, const void *from, size_t size) {
-    whi_reader r;
-    whi_reader_init(&r, from, size);
-    envelope->handler = whi_reader_u16(&r);
-    envelope->head_size = whi_reader_u16(&r);
-    envelope->priority = (int32_t)whi_reader_u32(&r);
-    return whi_reader_ok(&r) && envelope->head_size <= WH_PE_HEAD_MAX &&
-           size == whi_envelope_space(envelope->head_size);
+    if (size < 16)
+        return false;
+    const uint8_t *end = (const uint8_t *)from + size;
+    uint32_t word = whi_load_u32(end - 4);
+    bool priority = word >> 16 & WHI_ENVELOPE_HAS_PRIORITY;
+    envelope->handler = (uint16_t)word;
+    envelope->head_size = (uint16_t)(word >> 16 & ~(uint32_t)WHI_ENVELOPE_HAS_PRIORITY);
+    envelope->priority = priority ? (int32_t)whi_load_u32(end - 8) : 0;
+    return envelope->head_size <= WH_PE_HEAD_MAX && priority == (envelope->priority != 0) &&
+           size == whi_envelope_space(envelope);
 }
 
 // What an endpoint between PEs is for.
 typedef enum whi_lane_use { WHI_USE_CONTROL, WHI_USE_DATA, WHI_USES } whi_lane_use;
 
-enum { WHI_TICKET_SIZE = 16, WHI_GREETING_SIZE = 12 + WHI_TICKET_SIZE, WHI_GREETING_VERSION = 1 };
+enum { WHI_TICKET_SIZE = 16, WHI_GREETING_SIZE = 12 + WHI_TICKET_SIZE, WHI_GREETING_VERSION = 2 };
 #define WHI_GREETING_MAGIC 0x52485757u  // "WWHR"
 
 typedef struct whi_greeting {

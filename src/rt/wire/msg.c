@@ -41,8 +41,7 @@ bool whi_msg_open(whi_msg *msg) {
         return true;
     if (!msg->am->header_size)
         return false;
-    const char *header = msg->am->header;
-    msg->pub.head = header + WHI_ENVELOPE_SIZE;
+    msg->pub.head = msg->am->header;
     msg->pub.data = (char *)(uintptr_t)msg->am->data;
     return true;
 }
