@@ -67,8 +67,10 @@ static void on_done(wh_request *req, const wh_result *result, void *arg) {
     if (none && op->why)
         ended.status = op->why;
     complete(op, ended.status, ended.size);
-    whi_channel_pump(ch);
-    whi_channel_settle(ch);
+    if (!whi_list_empty(&ch->waiting) || !whi_list_empty(&ch->early))
+        whi_channel_pump(ch);
+    if (ch->closed || ch->stopped || ch->peer_finished)
+        whi_channel_settle(ch);
     if (done)  // last: it may close the channel
         done(NULL, &ended, done_arg);
 }
@@ -155,11 +157,11 @@ static whi_channel_op *new_op(wh_channel *ch, const wh_op_opts *opts) {
     whi_channel_op *op = whi_pool_get(&ch->in->ops);
     if (!op)
         return NULL;
-    *op = (whi_channel_op){.channel = ch};
-    op->opts = opts ? *opts : (wh_op_opts){.size = sizeof(wh_op_opts)};
+    *op = (whi_channel_op){.channel = ch,
+                           .opts = opts ? *opts : (wh_op_opts){.size = sizeof(wh_op_opts)},
+                           .done = opts ? opts->done : NULL,
+                           .arg = opts ? opts->arg : NULL};
     op->opts.timeout_ms = -1;
-    op->done = op->opts.done;
-    op->arg = op->opts.arg;
     whi_list_init(&op->link);
     (void)wh_type_retain((wh_type *)(uintptr_t)op->opts.type);
     return op;

@@ -24,11 +24,13 @@ whi_msg *whi_msg_new(whi_wire *wire, size_t head_size, size_t size) {
         wire->free = msg->link.next;
         wire->free_count--;
     } else {
-        msg = whi_aligned_alloc(16, sizeof(*msg) + WHI_MSG_ROOM);
+        msg = whi_aligned_alloc(64, sizeof(*msg) + WHI_MSG_ROOM);
     }
     if (!msg)
         return NULL;
-    *msg = (whi_msg){.wire = wire, .large = large};
+    memset(msg, 0, offsetof(whi_msg, peer));
+    msg->wire = wire;
+    msg->large = large;
     msg->pub.head = msg->own;
     msg->pub.head_size = head_size;
     msg->pub.data = msg->own + head_space(head_size);

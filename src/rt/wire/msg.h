@@ -15,26 +15,27 @@
 
 typedef struct whi_wire whi_wire;
 
+// What each message needs is in the first two cache lines; what few need, behind it, is set by who needs it.
 typedef struct whi_msg {
     wh_pe_msg pub;        // first
-    whi_wire *wire;       // of the PE that has it
     whi_queue_node link;  // of whoever has it
-    whi_queue_node ask;   // of the wire, while its data waits for space
-    uint64_t order;       // of the scheduler, as `child`
-    struct whi_msg *child;
-    wh_post post;           // to a PE of the same process
-    struct whi_peer *peer;  // to whom it is being sent
-    wh_am *am;              // where head and data are, until it is dropped; NULL: they are its own
-    void *heap;             // a block of its data, when that does not lie behind the head
-    size_t charged;         // bytes of its wire's inbox
-    bool arriving;          // its data has yet to come
-    bool gated;             // it is in the queue of a gate, or was
-    wh_status failed;       // why its data did not come
-    void *above;            // what the floor that has it keeps for it
+    void *above;          // what the floor that has it keeps for it
+    whi_wire *wire;       // of the PE that has it
+    wh_am *am;            // where head and data are, until it is dropped; NULL: they are its own
+    void *heap;           // a block of its data, when that does not lie behind the head
+    size_t charged;       // bytes of its wire's inbox
+    wh_status failed;     // why its data did not come
+    bool arriving;        // its data has yet to come
+    bool gated;           // it is in the queue of a gate, or was
     bool control;
-    uint8_t floor;    // whose `above` is
-    bool large;       // of no common size: it is a block
-    uint32_t number;  // of those from its source, where there is a timeline
+    bool large;             // of no common size: it is a block
+    uint8_t floor;          // whose `above` is
+    uint32_t number;        // of those from its source, where there is a timeline
+    struct whi_peer *peer;  // to whom it is being sent
+    wh_post post;           // to a PE of the same process
+    whi_queue_node ask;     // of the wire, while its data waits for space
+    uint64_t order;         // of the scheduler, as `child`
+    struct whi_msg *child;
     _Alignas(16) unsigned char own[];
 } whi_msg;
 

@@ -75,7 +75,7 @@ static void on_control_sent(wh_request *req, const wh_result *result, void *arg)
 
 static wh_status send_am(whi_wire *wire, int dest, whi_msg *msg) {
     wh_endpoint *ep;
-    wh_status st = whi_wire_endpoint(wire, dest, WHI_USE_DATA, &ep);
+    wh_status st = whi_wire_to(wire, dest, WHI_USE_DATA, &ep);
     if (st != WH_OK || !whi_msg_open(msg)) {
         whi_msg_free(msg);
         return st != WH_OK ? st : WH_ENOMEM;

@@ -43,6 +43,20 @@ struct whi_wire {
 // whi_wire_peer finds or makes what is known of a PE.
 WH_CHECK wh_status whi_wire_peer(whi_wire *wire, int pe, whi_peer **peer);
 
+// whi_wire_open returns the endpoint to a PE, opened if there is none; whi_wire_to is the same, and short where there is one, as
+// nearly always.
+WH_CHECK wh_status whi_wire_open(whi_wire *wire, int dest, whi_lane_use use, wh_endpoint **ep);
+
+WH_CHECK static inline wh_status whi_wire_to(whi_wire *wire, int dest, whi_lane_use use,
+                                             wh_endpoint **ep) {
+    bool inside = wire->peers && dest >= 0 && dest < wire->pes && !wire->closed;
+    const whi_peer *peer = inside ? wire->peers[dest] : NULL;
+    if (!peer || !peer->out[use] || peer->lost != WH_OK)
+        return whi_wire_open(wire, dest, use, ep);
+    *ep = peer->out[use];
+    return WH_OK;
+}
+
 // whi_peer_lost ends all with a PE, once.
 void whi_peer_lost(whi_peer *peer, wh_status why, const char *sentence);
 

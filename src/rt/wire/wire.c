@@ -132,7 +132,7 @@ static wh_status open_endpoint(whi_peer *peer, whi_lane_use use) {
     return st;
 }
 
-wh_status whi_wire_endpoint(whi_wire *wire, int dest, whi_lane_use use, wh_endpoint **ep) {
+wh_status whi_wire_open(whi_wire *wire, int dest, whi_lane_use use, wh_endpoint **ep) {
     whi_peer *peer;
     wh_status st = whi_wire_peer(wire, dest, &peer);
     if (st == WH_OK)
@@ -144,6 +144,10 @@ wh_status whi_wire_endpoint(whi_wire *wire, int dest, whi_lane_use use, wh_endpo
     if (st == WH_OK)
         *ep = peer->out[use];
     return st;
+}
+
+wh_status whi_wire_endpoint(whi_wire *wire, int dest, whi_lane_use use, wh_endpoint **ep) {
+    return whi_wire_to(wire, dest, use, ep);
 }
 
 // ---- Accepting.
