@@ -15,20 +15,27 @@
 
 // ---- Maps.
 
-// number_of counts an index within a shape; what is outside is scattered.
+// scattered is the number of an index outside of its shape.
+static uint64_t scattered(const whi_collection_def *def, const int32_t *index) {
+    uint64_t mixed = 0;
+    for (int i = 0; i < def->dims; i++)
+        mixed = whi_hash_mix(mixed ^ (uint32_t)index[i]) + 1;
+    return mixed;
+}
+
+// number_of counts an index within a shape of `all` elements; 0: it is outside.
 static uint64_t number_of(const whi_collection_def *def, const int32_t *index, uint64_t *all) {
-    uint64_t number = 0, mixed = 0;
-    bool inside = true;
+    uint64_t number = 0;
     *all = 1;
     for (int i = 0; i < def->dims; i++) {
-        inside = inside && index[i] >= 0 && index[i] < def->shape[i];
+        if (index[i] < 0 || index[i] >= def->shape[i]) {
+            *all = 0;
+            return scattered(def, index);
+        }
         number = number * (uint32_t)def->shape[i] + (uint32_t)index[i];
-        mixed = whi_hash_mix(mixed ^ (uint32_t)index[i]) + 1;
         *all *= (uint32_t)def->shape[i];
     }
-    if (!inside)
-        *all = 0;
-    return inside ? number : mixed;
+    return number;
 }
 
 static int block(const whi_collection_def *def, const int32_t *index, int pes) {
@@ -56,9 +63,12 @@ static int array_home(const whi_collection *in, const int32_t *index, int pes) {
 
 uint32_t whi_collection_home(whi_chares *c, const whi_place_key *key) {
     const whi_collection *in = whi_collection_get(c, key->collection);
-    int pes = c->pe->pes, at = key->index[0], local = whi_wire_local(c->pe->wire);
+    int pes = c->pe->pes, at = key->index[0], local;
     switch (in ? (whi_collection_kind)in->def.kind : WHI_SINGLES) {
-    case WHI_NODE_GROUP: at = at >= 0 && at < pes / local ? at * local : 0; break;
+    case WHI_NODE_GROUP:
+        local = whi_wire_local(c->pe->wire);
+        at = at >= 0 && at < pes / local ? at * local : 0;
+        break;
     case WHI_ARRAY: at = array_home(in, key->index, pes); break;
     case WHI_SINGLES:
     case WHI_GROUP:

@@ -21,9 +21,7 @@ static unsigned call_flags(const whi_head *head) {
 }
 
 static void write_call(whi_writer *to, const whi_head *head) {
-    void *at = whi_writer_space(to, 0);
-    size_t used = whi_place_message_encode(&head->call.place, at);
-    (void)whi_writer_space(to, used);
+    whi_place_message_write(to, &head->call.place);
     whi_writer_u16(to, head->call.entry);
     if (head->call.ref)
         whi_writer_u64(to, (uint64_t)head->call.ref);
@@ -37,14 +35,7 @@ static void write_call(whi_writer *to, const whi_head *head) {
 
 static void read_call(whi_reader *from, unsigned flags, uint32_t source, uint32_t pes,
                       whi_head *head) {
-    size_t used = 0;
-    const void *at = whi_reader_bytes(from, 0);
-    if (!at || whi_place_message_decode(at, whi_reader_left(from), source, pes, &head->call.place,
-                                        &used) != WH_OK) {
-        whi_reader_fail(from);
-        return;
-    }
-    (void)whi_reader_bytes(from, used);
+    whi_place_message_read(from, source, pes, &head->call.place);
     head->call.entry = whi_reader_u16(from);
     if (!flags)
         return;

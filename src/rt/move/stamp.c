@@ -133,11 +133,22 @@ static void stamp_read(whi_reader *from, uint32_t sender, uint32_t pes, whi_plac
         whi_reader_fail(from);
 }
 
+void whi_place_message_write(whi_writer *to, const whi_place_message *message) {
+    whi_place_key_write(to, &message->key);
+    stamp_write(to, &message->stamp);
+}
+
+void whi_place_message_read(whi_reader *from, uint32_t sender, uint32_t pes,
+                            whi_place_message *message) {
+    *message = (whi_place_message){.kind = WHI_PLACE_MESSAGE};
+    whi_place_key_read(from, &message->key);
+    stamp_read(from, sender, pes, &message->stamp);
+}
+
 size_t whi_place_message_encode(const whi_place_message *message, void *bytes) {
     whi_writer to;
     whi_writer_init(&to, bytes, WHI_PLACE_ENCODED_MAX);
-    whi_place_key_write(&to, &message->key);
-    stamp_write(&to, &message->stamp);
+    whi_place_message_write(&to, message);
     return whi_writer_size(&to);
 }
 
@@ -145,9 +156,7 @@ wh_status whi_place_message_decode(const void *bytes, size_t size, uint32_t from
                                    whi_place_message *message, size_t *used) {
     whi_reader reader;
     whi_reader_init(&reader, bytes, size);
-    *message = (whi_place_message){.kind = WHI_PLACE_MESSAGE};
-    whi_place_key_read(&reader, &message->key);
-    stamp_read(&reader, from, pes, &message->stamp);
+    whi_place_message_read(&reader, from, pes, message);
     if (!whi_reader_ok(&reader))
         return WH_EPROTOCOL;
     *used = size - whi_reader_left(&reader);

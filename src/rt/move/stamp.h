@@ -82,7 +82,13 @@ WH_CHECK wh_status whi_place_key_make(uint32_t collection, const int32_t *index,
 void whi_place_key_write(whi_writer *to, const whi_place_key *key);
 void whi_place_key_read(whi_reader *from, whi_place_key *key);
 
-// whi_place_message_encode writes key and stamp, at most WHI_PLACE_ENCODED_MAX bytes, and returns how many.
+// whi_place_message_write writes key and stamp; whi_place_message_read reads what PE `sender` of `pes` has written: the rest of the
+// message is zero, and means nothing when the reader has failed.
+void whi_place_message_write(whi_writer *to, const whi_place_message *message);
+void whi_place_message_read(whi_reader *from, uint32_t sender, uint32_t pes,
+                            whi_place_message *message);
+
+// whi_place_message_encode does so into memory, at most WHI_PLACE_ENCODED_MAX bytes, and returns how many.
 size_t whi_place_message_encode(const whi_place_message *message, void *bytes);
 
 // whi_place_message_decode reads what PE `from` of `pes` has encoded, and how long it is; the rest of the message is zero.
