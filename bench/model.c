@@ -187,7 +187,7 @@ static bool run_once(job *j, contender *one, uint64_t size, uint64_t count, doub
 
 // Finds how many messages fill a repetition, by running more and more of them; that also warms up.
 static bool calibrate(job *j, contender *one, uint64_t size) {
-    double target = j->plan->seconds / j->plan->reps, seconds;
+    double target = j->plan->seconds / j->plan->reps, seconds = 0;
     uint64_t count = 2;
     for (;;) {
         if (!run_once(j, one, size, count, &seconds))

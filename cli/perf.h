@@ -34,10 +34,10 @@ typedef struct perf_model_words {
     bool json;
 } perf_model_words;
 
-// perf_model_launch starts two processes of this program as a job, which perf_model_run is: it measures, with the plan's sizes,
+// perf_model_launch starts two processes of this program as a job, which perf_model_run is: it measures, with `from`'s sizes,
 // times and mode, on these cores, and the one of rank 0 prints.  Both return an exit code.
-int perf_model_launch(const perf_model_words *words, const bench_plan *plan);
-int perf_model_run(const perf_model_words *words, const bench_plan *plan, const int cores[2]);
+int perf_model_launch(const perf_model_words *words, const bench_plan *from);
+int perf_model_run(const perf_model_words *words, const bench_plan *from, const int cores[2]);
 
 // The words of options, NULL where one was not given; false with a sentence when they are wrong.
 bool perf_parse_sizes(const char *text, bench_plan *plan, bench_error *error);
