@@ -288,6 +288,12 @@ static unsigned run_messages(wh_pe *pe) {
     return done;
 }
 
+// has_more says whether a PE without messages has something to do in its next turn, and must not sleep: a function, or, alone in
+// its job, the next wave of quiescence.
+static bool has_more(const wh_pe *pe) {
+    return !whi_queue_empty(&pe->ready) || (pe->quiet.due && !pe->quiet.missing);
+}
+
 // turn does what there is to do; what the worker's progress has to do is done already, or done here first.
 static unsigned turn(wh_pe *pe, bool progressed) {
     if (atomic_load_explicit(&pe->stop, memory_order_relaxed)) {
@@ -305,7 +311,7 @@ static unsigned turn(wh_pe *pe, bool progressed) {
         done += (unsigned)whi_timers_run(&pe->timers, whi_clock_ns());
     if (!done && pe->exit.state < WHI_END_STOPPED && whi_queue_empty(&pe->ready)) {
         whi_quiet_idle(pe);
-        done = whi_pe_idle(pe);
+        done = whi_pe_idle(pe) || has_more(pe);
     }
     here = outer;
     return done;
@@ -332,8 +338,7 @@ static int left_ms(const wh_pe *pe) {
 }
 
 wh_status wh_pe_arm(wh_pe *pe, int *timeout_ms) {
-    if (whi_pe_gone(pe) || pe->sched.count || !whi_queue_empty(&pe->ready) ||
-        !whi_list_empty(&pe->idle) || (pe->quiet.due && !pe->quiet.missing))
+    if (whi_pe_gone(pe) || pe->sched.count || has_more(pe) || !whi_list_empty(&pe->idle))
         return WH_EBUSY;
     *timeout_ms = left_ms(pe);
     return *timeout_ms ? wh_worker_arm(pe->worker) : WH_EBUSY;

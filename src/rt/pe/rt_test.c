@@ -122,6 +122,28 @@ TEST(pes_in_threads) {
     }
 }
 
+// ---- Alone: nobody wakes it for the next wave.
+
+static void on_quiet_alone(wh_pe *pe, void *arg) {
+    if (++*(int *)arg < 3)
+        CHECK_EQ_INT(wh_pe_on_quiescence(pe, on_quiet_alone, arg), WH_OK);
+    else
+        wh_pe_exit(pe, 7);
+}
+
+static void ask_alone(wh_pe *pe, void *arg) {
+    CHECK_EQ_INT(wh_pe_on_quiescence(pe, on_quiet_alone, arg), WH_OK);
+}
+
+TEST(quiescence_of_one_pe) {
+    wh_rt *rt;
+    int status = -1, asked = 0;
+    CHECK_EQ_INT(wh_rt_init(WH_RT_OPTS(.pes = 1), &rt), WH_OK);
+    CHECK_EQ_INT(wh_rt_run(rt, ask_alone, &asked, &status), WH_OK);
+    CHECK(status == 7 && asked == 3);
+    wh_rt_finish(rt);
+}
+
 // ---- Main is a thread that may wait.
 
 static void wake(wh_pe *pe, void *arg) {
