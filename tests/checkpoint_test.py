@@ -5,6 +5,7 @@
 Whenever a process is killed, the job that follows, of another number of processes, finds a whole
 checkpoint: at least the one that the job before it was begun with, all elements of one round.
 """
+import pathlib
 import random
 import re
 import subprocess
@@ -25,7 +26,7 @@ def run(wherry, job, folder, processes, rounds, kill_us=0):
 
 
 def main():
-    wherry, job = sys.argv[1:]
+    wherry, job = (pathlib.Path(name).resolve() for name in sys.argv[1:])
     draw = random.Random(7)
     with tempfile.TemporaryDirectory() as folder:
         first = run(wherry, job, folder, 3, 2)
