@@ -32,7 +32,8 @@ typedef struct whi_channels {
     whi_hash ends;      // by number
     whi_hash elements;  // by the hash of their names: whi_channel_element
     whi_pool ops;
-    uint32_t next;  // number
+    uint32_t next;     // number
+    uint64_t changes;  // of `ends`: who goes through them begins again
 } whi_channels;
 
 // What an element has of channels to one other element.

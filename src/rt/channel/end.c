@@ -35,6 +35,7 @@ static wh_status number_it(whi_channels *channels, wh_channel *ch) {
     do
         ch->number = channels->next++ % WHI_CHANNEL_NUMBERS;
     while (whi_hash_get(&channels->ends, ch->number));
+    channels->changes++;
     return whi_hash_put(&channels->ends, ch->number, ch);
 }
 
@@ -62,6 +63,7 @@ wh_status whi_channel_create(whi_channels *channels, uint32_t window, wh_channel
 
 void whi_channel_free(wh_channel *ch) {
     whi_hash_remove(&ch->in->ends, ch->number);
+    ch->in->changes++;
     whi_channel_pair_leave(ch);
     whi_free(ch);
 }
@@ -264,8 +266,10 @@ void whi_channels_lost(whi_channels *channels, int lost) {
     while ((ch = whi_hash_next(&channels->ends, &cursor, &number))) {
         if (ch->lost || !depends(channels, ch, lost))
             continue;
+        uint64_t before = channels->changes;
         whi_channel_lose(ch);
-        cursor = 0;  // it may be gone
+        if (channels->changes != before)  // it is gone, or who was told has opened another one
+            cursor = 0;
     }
 }
 

@@ -223,6 +223,28 @@ TEST(a_lost_pe_ends_its_channels) {
     end(false);
 }
 
+// Ends that are closed already are freed while all are gone through, which passes over none of the others.
+TEST(a_lost_pe_ends_its_channels_while_some_go) {
+    enum { ENDS = 200 };
+    static wh_channel *ends[ENDS];
+    begin(2, 1);
+    for (int i = 0; i < ENDS; i++)
+        ends[i] = open_end(0, 1);
+    kit_turns(5);
+    kit_kill(1);
+    for (int i = 0; i < ENDS; i += 2)
+        wh_channel_close(ends[i]);
+    UNTIL(job.lost == 1);
+    whi_channels_lost(channels[0], 1);
+    CHECK_EQ_INT(whi_hash_count(&channels[0]->ends), ENDS / 2);
+    for (int i = 1; i < ENDS; i += 2) {
+        CHECK_EQ_INT(wh_channel_send(ends[i], NULL, 0, NULL, NULL), WH_EPEER);
+        wh_channel_close(ends[i]);
+    }
+    CHECK_EQ_INT(whi_hash_count(&channels[0]->ends), 0);
+    end(false);
+}
+
 // ---- Numbers.
 
 TEST(numbers_in_use_are_passed_over) {
