@@ -294,8 +294,8 @@ static bool has_more(const wh_pe *pe) {
     return !whi_queue_empty(&pe->ready) || (pe->quiet.due && !pe->quiet.missing);
 }
 
-// turn does what there is to do; what the worker's progress has to do is done already, or done here first.
-static unsigned turn(wh_pe *pe, bool progressed) {
+// do_turn does what there is to do; what the worker's progress has to do is done already, or done here first.
+static unsigned do_turn(wh_pe *pe, bool progressed) {
     if (atomic_load_explicit(&pe->stop, memory_order_relaxed)) {
         pe->exit.state = WHI_END_GONE;
         pe->exit.failed = true;
@@ -314,6 +314,15 @@ static unsigned turn(wh_pe *pe, bool progressed) {
         done = whi_pe_idle(pe) || has_more(pe);
     }
     here = outer;
+    return done;
+}
+
+static unsigned turn(wh_pe *pe, bool progressed) {
+    if (!pe->trace)
+        return do_turn(pe, progressed);
+    uint64_t begin = whi_trace_now();
+    unsigned done = do_turn(pe, progressed);
+    whi_trace_turn(pe->trace, begin, done);
     return done;
 }
 
@@ -371,11 +380,7 @@ wh_status whi_pe_start(wh_pe *pe, wh_pe_fn fn, void *arg) {
 
 void whi_pe_run(wh_pe *pe) {
     while (!whi_pe_gone(pe)) {
-        uint64_t begin = pe->trace ? whi_trace_now() : 0;
-        unsigned done = wh_pe_turn(pe);
-        if (pe->trace)
-            whi_trace_turn(pe->trace, begin, done);
-        if (done || whi_pe_gone(pe))
+        if (wh_pe_turn(pe) || whi_pe_gone(pe))
             continue;
         wh_pe *outer = here;
         here = pe;
