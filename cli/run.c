@@ -34,7 +34,7 @@ static const cli_option options[] = {
     {"--rsh", "PROGRAM", &opt.rsh, "reaches other hosts: PROGRAM HOST COMMAND; default ssh"},
     {"--output", "PREFIX", &opt.output, "files PREFIX.RANK.out and .err"},
     {"--trace", "FILE", &opt.trace,
-     "a timeline of programs of Wherry, for Perfetto (ui.perfetto.dev) and chrome://tracing"},
+     "a timeline of what programs of Wherry do, for ui.perfetto.dev"},
     {"--prefix", NULL, &opt.prefix, "each line begins with [RANK]"},
     {"--timeout", "TIME", &opt.timeout, "end the job after 30s, 500ms (status 124)"},
     {"--dump", NULL, &opt.dump,
