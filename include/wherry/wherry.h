@@ -5,8 +5,8 @@
 #define WHERRY_WHERRY_H
 
 #include <wherry/am.h>
-#include <wherry/channel.h>
 #include <wherry/balance.h>
+#include <wherry/channel.h>
 #include <wherry/chare.h>
 #include <wherry/checkpoint.h>
 #include <wherry/coll.h>

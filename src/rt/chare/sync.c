@@ -112,7 +112,7 @@ void whi_sync_resume(whi_chares *c, const whi_balance *b, whi_element *element) 
     element->sync->waits = false;
     call->ref = (int64_t)element->sync->reached;
     call->from = (uint32_t)c->pe->number;
-    call->follows = true;  // no error if the element ends before
+    call->follows = true;                         // no error if the element ends before
     call->place.stamp.flags = WHI_STAMP_SETTLED;  // should it move first
     c->pe->quiet.made++;
     whi_call_deliver(c, element, call);

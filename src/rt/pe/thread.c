@@ -13,7 +13,7 @@ typedef struct thread {
     void *arg;
     bool yields;
     const char *name, *part;  // for a timeline
-    uint64_t *charged;  // while it does not run
+    uint64_t *charged;        // while it does not run
 } thread;
 
 static __thread thread *running;
