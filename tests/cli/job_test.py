@@ -27,7 +27,8 @@ class Job(launch.Case):
     def test_64_processes(self):
         out, err = self.job(0, "-n", "64", RT_JOB, "--rounds", "2")
         self.assertRegex(out, r"^64 processes, 64 PEs, ")
-        self.assertEqual(err, "")
+        # So many on a busy machine may take longer for a handshake than one address is given, and begin it again.
+        self.assertEqual([line for line in err.splitlines() if "W-HND-01" not in line], [])
 
     def test_hosts(self):
         for pes in ("1", "2"):
