@@ -1240,7 +1240,8 @@ class Examples(Jobs):
     def test_examples(self):
         folder = pathlib.Path(__file__).parents[2] / "examples" / "charm"
         said = {"hello": "hello world, from PE 0 of {n}\n", "ring": "30 hops over {n} PEs\n", "pingpong": " 65536 bytes: ",
-                "heat": "after 200 steps 1079.7870 degrees in all\n", "jacobi3d": "equal to a serial run: True\n"}
+                "heat": "after 200 steps 1079.7870 degrees in all\n", "jacobi3d": "equal to a serial run: True\n",
+                "steal": "200 tasks on {n} PEs\n"}
         self.assertEqual({path.stem for path in folder.glob("*.py")}, set(said))
         try:
             import numpy  # noqa: F401
