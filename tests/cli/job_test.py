@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Tests of jobs of the runtime: processes with processing elements (PEs) under `wherry run`, and how they end."""
+import json
 import os
 import re
 import signal
 import subprocess
 import time
 import unittest
+import uuid
 
 import launch
 import tool
@@ -152,6 +154,60 @@ class Job(launch.Case):
         self.assertIn("E-RT-04: the process of PE 0 has 1 processing elements, this one 2", err)
         _, err = self.job(1, "-n", "2", RT_JOB, WHERRY_PES="0")
         self.assertIn("WHERRY_PES", err)
+
+
+
+class Hosts(launch.Case):
+    """Four hosts: network namespaces on one bridge, each with a boot id of its own, so that nothing but TCP leads from one to another."""
+
+    def ip(self, *words):
+        try:
+            done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=tool.LIMIT)
+        except FileNotFoundError:
+            self.skipTest("there is no program ip")
+        if done.returncode:
+            self.skipTest("no network namespaces here: " + done.stderr)
+
+    def space(self):
+        name = f"wherry-{uuid.uuid4().hex[:8]}"
+        self.ip("netns", "add", name)
+        self.addCleanup(subprocess.run, ["ip", "netns", "delete", name], check=False)
+        self.ip("-n", name, "link", "set", "lo", "up")
+        return name
+
+    def setUp(self):
+        super().setUp()
+        hub, names = self.space(), []
+        self.ip("-n", hub, "link", "add", "hub", "type", "bridge")
+        self.ip("-n", hub, "link", "set", "hub", "up")
+        for i in range(4):
+            name = self.space()
+            self.ip("-n", name, "link", "add", "cable", "type", "veth", "peer", "name", f"socket{i}", "netns", hub)
+            self.ip("-n", hub, "link", "set", f"socket{i}", "master", "hub", "up")
+            self.ip("-n", name, "addr", "add", f"10.96.0.{i + 1}/24", "dev", "cable")
+            self.ip("-n", name, "link", "set", "cable", "up")
+            (self.folder / name).write_text(f"{uuid.uuid4()}\n")
+            names.append(name)
+        boot_id = "/proc/sys/kernel/random/boot_id"
+        self.rsh.write_text("#!/bin/sh\nhost=$1\nshift\n"
+                            f'exec ip netns exec $host sh -c "mount --bind {self.folder}/$host {boot_id} && $*"\n')
+        self.hosts = ["--hosts", ",".join(names), "--ppn", "2"]
+
+    def test_a_job(self):
+        for pes in (1, 2):
+            out, err = self.job(0, *self.hosts, "--env", f"WHERRY_PES={pes}", RT_JOB)
+            self.assertRegex(out, rf"^8 processes, {8 * pes} PEs, started by PMI-1, ")
+            self.assertEqual(err, "")
+
+    def test_a_killed_process(self):
+        begin = time.monotonic()
+        _, err = self.job(137, *self.hosts, RT_JOB, "--die", "5", "kill")
+        self.assertLess(time.monotonic() - begin, END)
+        self.assertRegex(err, r"^wherry run: rank 5 \(pid \d+ on wherry-\S+\) was killed by signal 9 \(Killed\)\n$")
+
+    def test_a_timeline(self):
+        self.job(0, *self.hosts, "--trace", "t.json", RT_JOB)
+        self.assertEqual(len({event["pid"] for event in json.loads((self.folder / "t.json").read_text())}), 8)
 
 
 if __name__ == "__main__":
