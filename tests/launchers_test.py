@@ -134,6 +134,16 @@ class Launched(unittest.TestCase):
             if not status:  # else it may be lost
                 self.assertIn(f"3 processes, 3 PEs, started by {self.way}", output)
 
+    def test_a_process_of_the_runtime_dies(self):
+        """The job ends, whether the launcher notices or the other processes do."""
+        for rank in (0, 2):
+            for how in ("kill", "exit", "segv"):
+                with self.subTest(rank=rank, how=how):
+                    began = time.monotonic()
+                    code, output = run([*self.command(), "-n", "3", RT_JOB, "--die", str(rank), how])
+                    self.assertNotIn(code, (0, None), output)
+                    self.assertLess(time.monotonic() - began, SOON)
+
     def test_ends(self):
         for end in self.ends:
             began = time.monotonic()
