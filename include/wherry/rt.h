@@ -214,7 +214,8 @@ WH_API WH_CHECK wh_status wh_pe_wait(wh_pe *pe, wh_wait *wait);
 WH_API void wh_wait_done(wh_request *req, const wh_result *result, void *arg);
 WH_API void wh_pe_resume(wh_pe *pe, wh_wait *wait);
 
-// wh_pe_yield lets the PE do what else there is.  Only in user-level threads; elsewhere it does nothing.
+// wh_pe_yield lets the PE do what else there is.  Only in user-level threads; elsewhere it does nothing.  Threads that yield when
+// the job ends do not come back.
 WH_API void wh_pe_yield(wh_pe *pe);
 
 #ifdef __cplusplus

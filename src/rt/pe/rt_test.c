@@ -144,6 +144,26 @@ TEST(quiescence_of_one_pe) {
     wh_rt_finish(rt);
 }
 
+// ---- A thread that yields for ever does not hold the end.
+
+static void yield_for_ever(wh_pe *pe, void *arg) {
+    (void)arg;
+    wh_pe_exit(pe, 6);
+    for (;;)
+        wh_pe_yield(pe);
+}
+
+TEST(a_thread_yields_for_ever) {
+    for (unsigned count = 1; count <= 2; count++) {
+        wh_rt *rt;
+        int status = -1;
+        CHECK_EQ_INT(wh_rt_init(WH_RT_OPTS(.pes = count), &rt), WH_OK);
+        CHECK_EQ_INT(wh_rt_run(rt, yield_for_ever, NULL, &status), WH_OK);
+        CHECK_EQ_INT(status, 6);
+        wh_rt_finish(rt);
+    }
+}
+
 // ---- Main is a thread that may wait.
 
 static void wake(wh_pe *pe, void *arg) {

@@ -122,9 +122,9 @@ void wh_wait_done(wh_request *req, const wh_result *result, void *arg) {
 
 void wh_pe_yield(wh_pe *pe) {
     thread *t = running;
-    if (!t || t->pe != pe || pe->exit.state >= WHI_END_STOPPED)
+    if (!t || t->pe != pe)
         return;
-    t->yields = true;
+    t->yields = pe->exit.state < WHI_END_STOPPED;  // else it does not come back
     whi_ult_suspend();
     t->yields = false;
 }
