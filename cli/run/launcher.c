@@ -48,7 +48,7 @@ static bool decide(launcher *self, int code) {
     if (self->decided)  // the first one has
         return false;
     self->decided = true;
-    self->code = code;
+    self->code = self->end_at ? self->code : code;
     end_all(self, self->options->kill_after_ms);
     return true;
 }
@@ -97,6 +97,17 @@ static void refuse_agent(launcher *self, run_host *host) {
 
 // ---- The processes.
 
+// on_status: a process that was done with the job has ended with another status than 0, as those may be about to with which it has
+// agreed on that.  They get the time for their last words.
+static void on_status(launcher *self, int rank, int status) {
+    if (self->decided || self->end_at)
+        return;
+    self->code = status;
+    self->end_at = cli_ms() + self->options->kill_after_ms;
+    output_say(&self->output, "rank %d (pid %d on %s) exited with status %d", rank,
+               self->ranks[rank].pid, launcher_host(self, rank)->name, status);
+}
+
 static void on_ended(launcher *self, int rank, int status) {
     run_rank *one = &self->ranks[rank];
     const char *host = launcher_host(self, rank)->name;
@@ -108,6 +119,8 @@ static void on_ended(launcher *self, int rank, int status) {
         FAIL(self, CODE_SIGNAL + WTERMSIG(status),
              "rank %d (pid %d on %s) was killed by signal %d (%s)", rank, one->pid, host,
              WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else if (WEXITSTATUS(status) != 0 && pmi_is_done(&self->pmi, rank))
+        on_status(self, rank, WEXITSTATUS(status));
     else if (WEXITSTATUS(status) != 0)
         FAIL(self, WEXITSTATUS(status), "rank %d (pid %d on %s) exited with status %d", rank,
              one->pid, host, WEXITSTATUS(status));
@@ -366,6 +379,8 @@ static void do_deadlines(launcher *self) {
         end_for_time(self);
     if (self->dumped_at && now >= self->dumped_at)
         end_after_dump(self);
+    if (!self->decided && self->end_at && now >= self->end_at)
+        (void)decide(self, self->code);
     if (!self->decided && now >= self->greeting_at) {
         self->greeting_at = INT64_MAX;
         for (int i = 0; i < self->host_count; i++) {
@@ -391,6 +406,7 @@ static int wait_ms(const launcher *self) {
     if (!self->decided) {
         earlier(&at, self->timeout_at);
         earlier(&at, self->greeting_at);
+        earlier(&at, self->end_at);
     } else {
         earlier(&at, self->hosts_left ? self->give_up_at : 0);
         earlier(&at, self->hurry_at);

@@ -37,7 +37,7 @@ typedef struct launcher {
     int code;
     int interrupts;
     bool hurry;  // output that nobody reads is not waited for
-    int64_t timeout_at, dumped_at, greeting_at, give_up_at, hurry_at;  // 0: never
+    int64_t timeout_at, dumped_at, greeting_at, end_at, give_up_at, hurry_at;  // 0: never
     struct pollfd *polls;
 } launcher;
 

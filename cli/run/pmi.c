@@ -310,3 +310,7 @@ pmi_verdict pmi_left(pmi *self, int rank) {
 bool pmi_is_in(const pmi *self, int rank) {
     return self->processes[rank].begun && !self->processes[rank].ended;
 }
+
+bool pmi_is_done(const pmi *self, int rank) {
+    return self->processes[rank].ended;
+}

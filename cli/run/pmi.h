@@ -61,7 +61,8 @@ pmi_verdict pmi_line(pmi *self, int rank, char *line);
 // pmi_left says that a process has ended; PMI_STRANGE when others wait for it in vain.
 pmi_verdict pmi_left(pmi *self, int rank);
 
-// Whether a process has begun and not said that it is done.
+// Whether a process has begun and not said that it is done; whether it has said so.
 bool pmi_is_in(const pmi *self, int rank);
+bool pmi_is_done(const pmi *self, int rank);
 
 #endif

@@ -6,6 +6,8 @@
 #include "worker/dump.h"
 
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -80,7 +82,14 @@ void whi_dump_if_asked(wh_worker *worker) {
     if (now == worker->dumps_seen)
         return;
     worker->dumps_seen = now;
-    wh_worker_dump(worker, stderr);
+    // Of several workers and processes the texts shall not mix, so each goes out at once.
+    char *text = NULL;
+    size_t size;
+    FILE *memory = open_memstream(&text, &size);
+    wh_worker_dump(worker, memory ? memory : stderr);
+    if (memory && fclose(memory) == 0)
+        fwrite(text, 1, size, stderr);
+    free(text);
 }
 
 void whi_dump_forget(wh_worker *worker) {

@@ -74,6 +74,16 @@ class Job(launch.Case):
                             self.assertLess(time.monotonic() - begin, END)
                             self.assertRegex(err, rf"^wherry run: rank {rank} \(pid \d+ on \S+\) {says}\n$")
 
+    def test_last_words(self):
+        """A job ends with a status of its own: nobody loses what is printed behind its end, but the time for that is bounded."""
+        for seconds, says in (("0.7", "late\n"), ("60", "")):
+            begin = time.monotonic()
+            out, err = self.job(5, "-n", "3", "--kill-after", "2s", "sh", "-c", f"{RT_JOB} --status 5; s=$?; "
+                                f"if [ $PMI_RANK = 0 ]; then sleep {seconds}; echo late; fi; exit $s")
+            self.assertLess(time.monotonic() - begin, END + 4)
+            self.assertTrue(out.endswith(says) and ("late" in out) == bool(says), out)
+            self.assertRegex(err, r"^wherry run: rank [12] \(pid \d+ on \S+\) exited with status 5\n$")
+
     def test_stopped(self):
         for kind in HERE:
             for rank in (0, 2):

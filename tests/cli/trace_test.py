@@ -28,9 +28,10 @@ class Trace(launch.Case):
         """Each message that was handled has been sent, once, and before."""
         sent = {event["id"]: event["ts"] for event in events if event["ph"] == "s"}
         self.assertEqual(len(sent), sum(event["ph"] == "s" for event in events))
-        for event in events:
-            if event["ph"] == "f":
-                self.assertLess(sent[event["id"]], event["ts"])
+        handled = [event for event in events if event["ph"] == "f"]
+        self.assertEqual(len({event["id"] for event in handled}), len(handled))
+        for event in handled:
+            self.assertLess(sent[event["id"]], event["ts"])
         return len(sent)
 
     def test_messages(self):
@@ -45,7 +46,9 @@ class Trace(launch.Case):
                     spans = collections.Counter((event["pid"], event["tid"]) for event in events
                                                 if event["name"] == "handler 1")
                     self.assertEqual(spans, {(pe // pes, pe): ROUNDS * total for pe in range(total)})
-                    names = [event["args"]["name"] for event in events if event["ph"] == "M"]
+                    rows = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+                    self.assertEqual(rows, {pe: f"PE {pe}" for pe in range(total)})
+                    names = [event["args"]["name"] for event in events if event["name"] == "process_name"]
                     self.assertEqual(names, ["rank 0", "rank 1", "rank 2"])
 
     def test_entries(self):
@@ -70,7 +73,7 @@ class Trace(launch.Case):
     def test_a_killed_process(self):
         """The others' lines are there, and the file is whole."""
         self.job(137, "-n", "3", "--trace", "t.json", RT_JOB, "--die", "1", "kill")
-        self.assertEqual(sum(event["ph"] == "M" for event in self.events()), 3)
+        self.assertEqual(sum(event["name"] == "process_name" for event in self.events()), 3)
 
     def test_what_is_no_event(self):
         """A process that writes something else to the descriptor does not spoil the file."""

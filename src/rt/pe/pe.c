@@ -81,6 +81,7 @@ static void run_traced(wh_pe *pe, const whi_pe_handler *handler, whi_msg *msg) {
              msg->pub.handler);
     if (msg->number)  // it has come from somewhere, and not out of a floor above
         whi_trace_handled(pe->trace, msg->pub.source, msg->number);
+    msg->number = 0;  // it may be kept, and handled again
     handler->fn(pe, &msg->pub, handler->arg);
     whi_trace_span(pe->trace, name, NULL, begin);
 }

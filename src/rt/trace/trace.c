@@ -55,8 +55,13 @@ whi_trace *whi_trace_open(int rank, int pe, int pes) {
     t->zero = zero_of(strtoull(start, NULL, 10));
     t->sent = whi_calloc((size_t)pes, sizeof(*t->sent));
     t->came = whi_calloc((size_t)pes, sizeof(*t->came));
-    if (t->sent && t->came)
+    if (t->sent && t->came) {
+        t->size = (size_t)snprintf(t->lines, LINE_MAX_BYTES,
+                                   "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,"
+                                   "\"args\":{\"name\":\"PE %d\"}},\n",
+                                   rank, pe, pe);
         return t;
+    }
     whi_trace_close(t);
     return NULL;
 }
