@@ -47,7 +47,9 @@ bool trace_close(trace *self) {
                 self->file,
                 "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d\"}}%s\n",
                 i, i, i + 1 < self->ranks ? "," : "\n]");
-    bool good = !self->file || (!ferror(self->file) & (fclose(self->file) == 0));
+    bool good = !self->file || !ferror(self->file);
+    if (self->file && fclose(self->file) != 0)
+        good = false;
     for (int i = 0; self->lines && i < self->ranks; i++)
         buffer_free(&self->lines[i]);
     free(self->lines);

@@ -105,8 +105,9 @@ static void become_quiet(void) {
                          WH_OK);
     for (int i = 0; i < asks; i++)
         CHECK_EQ_INT(wh_pe_on_quiescence(net_pe(any_pe()), on_quiet, &quiet), WH_OK);
-    for (int i = 0; quiet < asks; i++) {
-        CHECK(i < STUCK);
+    int turns = 0;
+    while (quiet < asks) {
+        CHECK(turns++ < STUCK);
         net_step();
         (void)net_turn(any_pe());
     }
