@@ -443,7 +443,8 @@ static int run_post(const perf_run *run) {
 static int run_model(const perf_run *run) {
     perf_model_words words = {opt.model,   opt.sizes, opt.lane,  opt.mode, opt.reps,
                               opt.seconds, opt.pin,   opt.count, opt.json};
-    if (run->plan.test_count > 1 || strcmp(run->plan.tests[0], "tag") != 0 || opt.metric ||
+    const char *test = run->plan.tests[0];  // NULL, or the default: none is named
+    if (run->plan.test_count > 1 || (test && strcmp(test, "tag") != 0) || opt.metric ||
         opt.listen || opt.connect || opt.host || opt.secret || opt.secret_file || opt.ucx ||
         opt.memory || opt.layout || opt.peers || opt.patience || opt.plot || opt.raw || opt.once)
         return cli_complain(

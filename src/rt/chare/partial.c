@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rt/chare/partial.h"
 
+#include <assert.h>
+
 #include "base/alloc.h"
 #include "base/bytes.h"
 
@@ -47,6 +49,7 @@ static bool append(whi_partial_part *part, const void *data, size_t size) {
         return true;
     if (!reserve(part, size))
         return false;
+    assert(part->data);  // where there is space, there is memory
     memcpy((char *)part->data + part->size, data, size);
     part->size += size;
     return true;
