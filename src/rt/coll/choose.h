@@ -9,17 +9,11 @@
 
 #include <stdint.h>
 
+#include "rt/coll/segments.h"
 #include "rt/coll/team.h"
 #include "rt/coll/tree.h"
 
 enum { WHI_COLL_SEGMENT_MAX = 1 << 20 };
-
-// How data goes through a tree or along a chain in segments.
-typedef struct whi_coll_segments {
-    uint64_t size;   // of one; the last one may be shorter
-    uint32_t count;  // at least one
-    uint64_t cost;
-} whi_coll_segments;
 
 // whi_coll_cut finds the best segments for `size` bytes over `levels` levels with `sends` messages of each node one behind the other.
 whi_coll_segments whi_coll_cut(const wh_team *team, uint64_t size, uint64_t levels, unsigned sends);

@@ -71,43 +71,28 @@ static bool whole_step(whi_coll_op *op) {
 
 // ---- In segments.
 
-static uint64_t begin_of(const whi_coll_op *op, uint32_t k) {
-    const reduce *s = op->state;
-    return k < s->cut.count ? whi_coll_data_border(&op->args.from, k * s->cut.size)
-                            : op->args.from.size;
-}
-
-static uint64_t size_of(const whi_coll_op *op, uint32_t k) {
-    return begin_of(op, k + 1) - begin_of(op, k);
-}
-
-// A segment between elements may be longer than the others by less than one of them; and elements are aligned if they can be.
-enum { SLACK = 64 };
-
-static uint64_t room_of(uint64_t segment) {
-    return (segment + SLACK + 15) / 16 * 16;
-}
-
 // place returns where segment k of a child comes to, or of the own data, whose number is that of the children.
 static char *place(const whi_coll_op *op, unsigned child, uint32_t k) {
     const reduce *s = op->state;
-    return op->temp + (child * 2 + (k & 1)) * room_of(s->cut.size);
+    return op->temp + (child * 2 + (k & 1)) * whi_coll_segment_room(&s->cut);
 }
 
 // own returns segment k of the own data; to be written to if `copied`.
 static char *own(whi_coll_op *op, uint32_t k, bool copied) {
     const reduce *s = op->state;
     if (op->args.from.dense && !copied)
-        return op->args.from.buf + begin_of(op, k);
+        return op->args.from.buf + whi_coll_segment_begin(&op->args.from, &s->cut, k);
     char *to = place(op, s->tree.count, k);
-    whi_coll_pack(op, &op->args.from, 0, 1, begin_of(op, k), to, size_of(op, k));
+    whi_coll_pack(op, &op->args.from, 0, 1, whi_coll_segment_begin(&op->args.from, &s->cut, k), to,
+                  whi_coll_segment_size(&op->args.from, &s->cut, k));
     return to;
 }
 
 static const char *combine(whi_coll_op *op, uint32_t k) {
     const reduce *s = op->state;
     const whi_coll_tree *tree = &s->tree;
-    uint64_t at = begin_of(op, k), size = size_of(op, k);
+    uint64_t at = whi_coll_segment_begin(&op->args.from, &s->cut, k),
+             size = whi_coll_segment_size(&op->args.from, &s->cut, k);
     char *mine = own(op, k, !tree->below && tree->count), *sum = mine;
     if (tree->below) {
         sum = place(op, 0, k);
@@ -126,17 +111,19 @@ static bool segments_step(whi_coll_op *op) {
     WHI_COLL_BEGIN(op)
     for (s->k = 0; s->k <= s->cut.count; s->k++) {
         for (unsigned i = 0; s->k < s->cut.count && i < s->tree.count; i++)
-            whi_coll_recv(op, s->tree.children[i].rank, place(op, i, s->k), size_of(op, s->k),
-                          NULL);
+            whi_coll_recv(op, s->tree.children[i].rank, place(op, i, s->k),
+                          whi_coll_segment_size(&op->args.from, &s->cut, s->k), NULL);
         if (s->k > 0 && !root)
-            whi_coll_send(op, s->tree.parent, s->made[(s->k - 1) & 1], size_of(op, s->k - 1), NULL);
+            whi_coll_send(op, s->tree.parent, s->made[(s->k - 1) & 1],
+                          whi_coll_segment_size(&op->args.from, &s->cut, s->k - 1), NULL);
         WHI_COLL_WAIT(op);
         if (s->k == s->cut.count)
             break;
         s->made[s->k & 1] = combine(op, s->k);
         if (root)
-            whi_coll_unpack(op, s->made[s->k & 1], size_of(op, s->k), &op->args.to, 0, 1,
-                            begin_of(op, s->k));
+            whi_coll_unpack(op, s->made[s->k & 1],
+                            whi_coll_segment_size(&op->args.from, &s->cut, s->k), &op->args.to, 0,
+                            1, whi_coll_segment_begin(&op->args.from, &s->cut, s->k));
     }
     WHI_COLL_END;
 }
@@ -164,7 +151,7 @@ wh_status wh_coll_reduce(wh_team *team, const void *from, void *to, int64_t coun
     bool whole = shape == WHI_COLL_TREE_BINOMIAL;
     whi_coll_tree tree;
     whi_coll_tree_make(shape, team->rank, team->count, root, &tree);
-    uint64_t room = room_of(cut.size), temp = (whole ? 2 : (tree.count + 1) * 2) * room;
+    uint64_t room = whi_coll_segment_room(&cut), temp = (whole ? 2 : (tree.count + 1) * 2) * room;
     whi_coll_op *op = whi_coll_op_new(team, whole ? &whole_kind : &segments_kind, &args,
                                       tree.count + 1, sizeof(reduce), temp);
     if (!op)

@@ -64,32 +64,16 @@ static bool double_step(whi_coll_op *op) {
 
 // ---- The chain.
 
-// A segment between elements may be longer than the others by less than one of them; and elements are aligned if they can be.
-enum { SLACK = 64 };
-
-static uint64_t room_of(uint64_t segment) {
-    return (segment + SLACK + 15) / 16 * 16;
-}
-
-static uint64_t begin_of(const whi_coll_op *op, uint32_t k) {
-    const scan *s = op->state;
-    return k < s->cut.count ? whi_coll_data_border(&op->args.from, k * s->cut.size)
-                            : op->args.from.size;
-}
-
-static uint64_t size_of(const whi_coll_op *op, uint32_t k) {
-    return begin_of(op, k + 1) - begin_of(op, k);
-}
-
 // place returns where segment k of the sum is, of two parities; 2: the own data.
 static char *place(const whi_coll_op *op, unsigned index) {
     const scan *s = op->state;
-    return op->temp + index * room_of(s->cut.size);
+    return op->temp + index * whi_coll_segment_room(&s->cut);
 }
 
 static void add_own(whi_coll_op *op, uint32_t k) {
     const scan *s = op->state;
-    uint64_t at = begin_of(op, k), size = size_of(op, k);
+    uint64_t at = whi_coll_segment_begin(&op->args.from, &s->cut, k),
+             size = whi_coll_segment_size(&op->args.from, &s->cut, k);
     char *sum = place(op, k & 1), *own = place(op, 2);
     bool first = op->team->rank == 0;
     whi_coll_pack(op, &op->args.from, 0, 1, at, first ? sum : own, size);
@@ -107,9 +91,11 @@ static bool chain_step(whi_coll_op *op) {
     WHI_COLL_BEGIN(op)
     for (s->k = 0; s->k <= s->cut.count; s->k++) {
         if (s->k < s->cut.count && rank > 0)
-            whi_coll_recv(op, rank - 1, place(op, s->k & 1), size_of(op, s->k), NULL);
+            whi_coll_recv(op, rank - 1, place(op, s->k & 1),
+                          whi_coll_segment_size(&op->args.from, &s->cut, s->k), NULL);
         if (s->k > 0 && rank + 1 < n)
-            whi_coll_send(op, rank + 1, place(op, (s->k - 1) & 1), size_of(op, s->k - 1), NULL);
+            whi_coll_send(op, rank + 1, place(op, (s->k - 1) & 1),
+                          whi_coll_segment_size(&op->args.from, &s->cut, s->k - 1), NULL);
         WHI_COLL_WAIT(op);
         if (s->k < s->cut.count)
             add_own(op, s->k);
@@ -125,7 +111,7 @@ static wh_status start(wh_team *team, const whi_coll_args *args, bool exclusive,
     whi_coll_segments cut;
     uint64_t size = args->from.size;
     bool chain = whi_coll_chain_scan(team, size, &cut);
-    uint64_t temp = chain ? 3 * room_of(cut.size) : (exclusive ? 4 : 2) * size;
+    uint64_t temp = chain ? 3 * whi_coll_segment_room(&cut) : (exclusive ? 4 : 2) * size;
     whi_coll_op *op =
         whi_coll_op_new(team, chain ? &chain_kind : &double_kind, args, 2, sizeof(scan), temp);
     if (!op)
