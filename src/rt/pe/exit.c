@@ -110,12 +110,6 @@ static void stop(wh_pe *pe, int status) {
         all_below_stopped(pe);
 }
 
-// child_of returns which of the PEs below this one it is, or -1.
-static int child_of(const wh_pe *pe, int other) {
-    int at = other - whi_tree_first_child(pe->number);
-    return at >= 0 && at < whi_tree_children(pe->number, pe->pes) ? at : -1;
-}
-
 static void child_stopped(wh_pe *pe, int child) {
     unsigned bit = 1u << child;
     if (pe->exit.state != WHI_END_STOPPED || !(pe->exit.missing & bit))
@@ -137,7 +131,7 @@ static bool may_say(const wh_pe *pe, int source, int what) {
     switch (what) {
     case ASK: return pe->number == 0;
     case STOP: return is_above(pe, source);
-    case STOPPED: return child_of(pe, source) >= 0 && pe->exit.state >= WHI_END_STOPPED;
+    case STOPPED: return whi_tree_child_of(pe, source) >= 0 && pe->exit.state >= WHI_END_STOPPED;
     case GO: return is_above(pe, source) && pe->exit.state >= WHI_END_STOPPED;
     default: return false;
     }
@@ -156,7 +150,7 @@ static void on_control(wh_pe *pe, int source, const void *data, size_t size, voi
     else if (what == ASK || what == STOP)
         stop(pe, status);
     else if (what == STOPPED)
-        child_stopped(pe, child_of(pe, source));
+        child_stopped(pe, whi_tree_child_of(pe, source));
     else if (!pe->exit.lost)
         go(pe);
 }
@@ -175,7 +169,7 @@ void wh_pe_exit(wh_pe *pe, int status) {
 void whi_exit_lost(wh_pe *pe, int lost) {
     if (pe->exit.lost || pe->exit.state == WHI_END_GONE)
         return;
-    int child = child_of(pe, lost);
+    int child = whi_tree_child_of(pe, lost);
     if (pe->exit.state == WHI_END_ASKED && lost == 0) {
         whi_pe_fail(pe, "PE 0, which was asked to end the job, is lost");
     } else if (pe->exit.state == WHI_END_STOPPED && child >= 0) {

@@ -257,5 +257,10 @@ static inline int whi_tree_children(int pe, int pes) {
     int first = whi_tree_first_child(pe), left = pes - first;
     return left < 0 ? 0 : left < WHI_TREE_ARITY ? left : WHI_TREE_ARITY;
 }
+// whi_tree_child_of returns which of the PEs below this one `other` is, or -1.
+static inline int whi_tree_child_of(const wh_pe *pe, int other) {
+    int at = other - whi_tree_first_child(pe->number);
+    return at >= 0 && at < whi_tree_children(pe->number, pe->pes) ? at : -1;
+}
 
 #endif

@@ -164,12 +164,11 @@ static void answered(whi_quiet *q, int child, uint64_t made, uint64_t consumed) 
 // may_say says whether a PE may send this, here and now.
 static bool may_say(const wh_pe *pe, int source, int what, uint64_t wave) {
     const whi_quiet *q = &pe->quiet;
-    int child = source - whi_tree_first_child(pe->number);
+    int child = whi_tree_child_of(pe, source);
     switch (what) {
     case ASK: return pe->number == 0;
     case WAVE: return pe->number && source == whi_tree_parent(pe->number);
-    case ANSWER:
-        return child >= 0 && child < WHI_TREE_ARITY && wave == q->wave && (q->missing >> child & 1);
+    case ANSWER: return child >= 0 && wave == q->wave && (q->missing >> child & 1);
     case QUIET: return source == 0;
     default: return false;
     }
@@ -191,7 +190,7 @@ static void on_control(wh_pe *pe, int source, const void *data, size_t size, voi
     else if (what == WAVE)
         begin_wave(pe, wave);
     else if (what == ANSWER)
-        answered(&pe->quiet, source - whi_tree_first_child(pe->number), made, consumed);
+        answered(&pe->quiet, whi_tree_child_of(pe, source), made, consumed);
     else
         quiet_here(pe, made);
 }
