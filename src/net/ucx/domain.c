@@ -25,29 +25,28 @@
 
 static const struct {
     const char *key, *value;
-    uint32_t since, before;
+    uint32_t since;
     enum {
         ALWAYS,
         MEMORY,
-        NETWORK
-    } with;  // only where there is shared memory, or a network beside the loopback
+        NETWORK,
+        LONG_QUEUES,
+        SHORT_QUEUES
+    } with;  // only where there is shared memory, a network beside the loopback, or such a release
 } settings[] = {
-    // Two UCX whose shared-memory queues differ in length crash each other.  1.13 has 64 places, 1.14 to 1.16 have more, and
-    // none of them lets itself be told: so the latter use no shared memory.
-    {"POSIX_FIFO_SIZE", "64", RELEASE(1, 17), UINT32_MAX, MEMORY},
-    {"SYSV_FIFO_SIZE", "64", RELEASE(1, 17), UINT32_MAX, MEMORY},
-    {"TLS", "^sm", RELEASE(1, 14), RELEASE(1, 17), ALWAYS},
-    // CMA reads the peer's memory while the peer may be giving it back; and it was slower here.
-    {"TLS", "^cma", 0, RELEASE(1, 14), ALWAYS},
-    {"TLS", "^cma", RELEASE(1, 17), UINT32_MAX, ALWAYS},
     // Without this, endpoints that have to survive their peer's death use no shared memory at all, but TCP on the loopback.
-    {"MM_ERROR_HANDLING", "y", 0, RELEASE(1, 14), MEMORY},
-    {"MM_ERROR_HANDLING", "y", RELEASE(1, 17), UINT32_MAX, MEMORY},
+    {"MM_ERROR_HANDLING", "y", 0, MEMORY},
+    // CMA reads the peer's memory while the peer may be giving it back; and it was slower here.
+    {"TLS", "^cma", 0, SHORT_QUEUES},
+    {"TLS", "^sm", 0, LONG_QUEUES},
     // The link's socket tells of the peer's death, at once; UCX's own checks come late and now and then for nothing.
-    {"KEEPALIVE_INTERVAL", "inf", 0, UINT32_MAX, ALWAYS},
+    {"KEEPALIVE_INTERVAL", "inf", 0, ALWAYS},
+    // As has_long_queues says.
+    {"POSIX_FIFO_SIZE", "64", RELEASE(1, 17), MEMORY},
+    {"SYSV_FIFO_SIZE", "64", RELEASE(1, 17), MEMORY},
     // 1.13 aborts when a 1.22 of its host connects to it by the loopback: their addresses of it have different forms.  Older
     // ones than 1.21 cannot be told to leave out a device.
-    {"NET_DEVICES", "^lo", RELEASE(1, 21), UINT32_MAX, NETWORK},
+    {"NET_DEVICES", "^lo", RELEASE(1, 21), NETWORK},
 };
 
 const char *whi_ucx_explain(const char *format, ...) {
@@ -104,13 +103,23 @@ static bool without_network(void) {
     return none;
 }
 
+// Two UCX whose shared-memory queues differ in length crash each other.  1.13 has 64 places, 1.14 to 1.16 have more, and
+// none of them lets itself be told: so the latter use no shared memory.
+static bool has_long_queues(void) {
+    return whi_ucx_version() >= RELEASE(1, 14) && whi_ucx_version() < RELEASE(1, 17);
+}
+
 static void configure(ucp_config_t *config) {
-    bool without[] = {[ALWAYS] = false, [MEMORY] = without_memory(), [NETWORK] = without_network()};
+    bool queues = has_long_queues();
+    bool without[] = {[ALWAYS] = false,
+                      [MEMORY] = queues || without_memory(),
+                      [NETWORK] = without_network(),
+                      [LONG_QUEUES] = !queues,
+                      [SHORT_QUEUES] = queues};
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
         char name[64];
         snprintf(name, sizeof(name), "UCX_%s", settings[i].key);
-        if (getenv(name) || whi_ucx_version() < settings[i].since ||
-            whi_ucx_version() >= settings[i].before || without[settings[i].with])
+        if (getenv(name) || whi_ucx_version() < settings[i].since || without[settings[i].with])
             continue;
         ucs_status_t status = whi_ucp.ucp_config_modify(config, settings[i].key, settings[i].value);
         if (status != UCS_OK)
