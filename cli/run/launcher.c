@@ -97,15 +97,16 @@ static void refuse_agent(launcher *self, run_host *host) {
 
 // ---- The processes.
 
-// on_status: a process that was done with the job has ended with another status than 0, as those may be about to with which it has
-// agreed on that.  They get the time for their last words.
-static void on_status(launcher *self, int rank, int status) {
+// on_status: a process has ended with another status than 0.  If it was done with the job, those with which it has agreed on that
+// status may be about to do so: they get the time for their last words.
+static bool on_status(launcher *self, int rank, int status) {
+    if (!pmi_is_done(&self->pmi, rank))
+        return decide(self, status);
     if (self->decided || self->end_at)
-        return;
+        return false;
     self->code = status;
     self->end_at = cli_ms() + self->options->kill_after_ms;
-    output_say(&self->output, "rank %d (pid %d on %s) exited with status %d", rank,
-               self->ranks[rank].pid, launcher_host(self, rank)->name, status);
+    return true;
 }
 
 static void on_ended(launcher *self, int rank, int status) {
@@ -119,12 +120,11 @@ static void on_ended(launcher *self, int rank, int status) {
         FAIL(self, CODE_SIGNAL + WTERMSIG(status),
              "rank %d (pid %d on %s) was killed by signal %d (%s)", rank, one->pid, host,
              WTERMSIG(status), strsignal(WTERMSIG(status)));
-    else if (WEXITSTATUS(status) != 0 && pmi_is_done(&self->pmi, rank))
-        on_status(self, rank, WEXITSTATUS(status));
-    else if (WEXITSTATUS(status) != 0)
-        FAIL(self, WEXITSTATUS(status), "rank %d (pid %d on %s) exited with status %d", rank,
-             one->pid, host, WEXITSTATUS(status));
-    else if (pmi_is_in(&self->pmi, rank))
+    else if (WEXITSTATUS(status) != 0) {
+        if (on_status(self, rank, WEXITSTATUS(status)))
+            output_say(&self->output, "rank %d (pid %d on %s) exited with status %d", rank,
+                       one->pid, host, WEXITSTATUS(status));
+    } else if (pmi_is_in(&self->pmi, rank))
         FAIL(self, CLI_FAILED,
              "rank %d (pid %d on %s) has ended without having left the job (PMI finalize)", rank,
              one->pid, host);
