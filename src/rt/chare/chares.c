@@ -9,6 +9,22 @@ enum { ROUTES_MAX = 1 << 16, TOLD_MAX = 16 };
 
 // ---- Messages that are no calls.
 
+static void take_checkpoint(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
+    wh_status st = WH_EPROTOCOL;
+    switch ((whi_checkpoint_what)head->checkpoint.what) {
+    case WHI_CHECKPOINT_ASK:
+    case WHI_CHECKPOINT_WRITE:
+    case WHI_CHECKPOINT_WROTE: st = whi_checkpoint_write_take(c, head, msg); break;
+    case WHI_CHECKPOINT_READ:
+    case WHI_CHECKPOINT_ELEMENT:
+    case WHI_CHECKPOINT_FAILED: st = whi_checkpoint_read_take(c, head, msg); break;
+    case WHI_CHECKPOINT_WHATS: break;
+    }
+    if (st != WH_OK)
+        whi_pe_fail(c->pe, "a message about a checkpoint that PE %d has sent cannot be taken: %s",
+                    msg->source, wh_status_text(st));
+}
+
 static void take(wh_pe *pe, wh_pe_msg *msg, void *arg) {
     whi_chares *c = arg;
     whi_head head;
@@ -32,12 +48,7 @@ static void take(wh_pe *pe, wh_pe_msg *msg, void *arg) {
     case WHI_HEAD_SECTION: whi_section_take(c, &head, msg); break;
     case WHI_HEAD_REDUCE: whi_reduce_take(c, &head, msg); break;
     case WHI_HEAD_BALANCE: whi_balance_take(c, &head, msg); break;
-    case WHI_HEAD_CHECKPOINT:
-        if (head.checkpoint.what <= WHI_CHECKPOINT_WROTE)
-            whi_checkpoint_write_take(c, &head, msg);
-        else
-            whi_checkpoint_read_take(c, &head, msg);
-        break;
+    case WHI_HEAD_CHECKPOINT: take_checkpoint(c, &head, msg); break;
     case WHI_HEAD_CALL:
     case WHI_HEAD_CONTROL:
     case WHI_HEAD_STATE: break;

@@ -247,17 +247,14 @@ static wh_status take_ask(whi_chares *c, const wh_pe_msg *msg) {
     return WH_OK;
 }
 
-void whi_checkpoint_write_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
-    wh_status st = WH_EPROTOCOL;
+wh_status whi_checkpoint_write_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
     if (head->checkpoint.what == WHI_CHECKPOINT_ASK)
-        st = take_ask(c, msg);
-    else if (head->checkpoint.what == WHI_CHECKPOINT_WRITE)
-        st = take_write(c, head, msg);
-    else if (head->checkpoint.what == WHI_CHECKPOINT_WROTE)
-        st = take_wrote(c, msg);
-    if (st != WH_OK)
-        whi_pe_fail(c->pe, "a message about a checkpoint that PE %d has sent cannot be taken: %s",
-                    msg->source, wh_status_text(st));
+        return take_ask(c, msg);
+    if (head->checkpoint.what == WHI_CHECKPOINT_WRITE)
+        return take_write(c, head, msg);
+    if (head->checkpoint.what == WHI_CHECKPOINT_WROTE)
+        return take_wrote(c, msg);
+    return WH_EPROTOCOL;
 }
 
 void whi_checkpoint_free(whi_chares *c) {

@@ -26,9 +26,9 @@ WH_CHECK wh_status whi_checkpoint_collect(whi_chares *c, whi_blob *to);
 // whi_checkpoint_fire carries out a callback with a status.
 void whi_checkpoint_fire(whi_chares *c, const wh_callback *callback, wh_status status);
 
-// Messages; what a PE asks is taken by the other file.
-void whi_checkpoint_write_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
-void whi_checkpoint_read_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
+// Messages about writing one, and about reading one.  Fails with what makes the job end.
+WH_CHECK wh_status whi_checkpoint_write_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
+WH_CHECK wh_status whi_checkpoint_read_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
 
 void whi_checkpoint_free(whi_chares *c);  // what is left of one at the end of the PE
 

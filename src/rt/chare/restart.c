@@ -270,15 +270,12 @@ static wh_status take_failed(whi_chares *c, const wh_pe_msg *msg) {
     return WH_OK;
 }
 
-void whi_checkpoint_read_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
-    wh_status st = WH_EPROTOCOL;
+wh_status whi_checkpoint_read_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
     if (head->checkpoint.what == WHI_CHECKPOINT_READ)
-        st = take_read(c, head, msg->data, msg->size);
-    else if (head->checkpoint.what == WHI_CHECKPOINT_ELEMENT)
-        st = take_element(c, head, msg);
-    else if (head->checkpoint.what == WHI_CHECKPOINT_FAILED)
-        st = take_failed(c, msg);
-    if (st != WH_OK)
-        whi_pe_fail(c->pe, "a message about a checkpoint that PE %d has sent cannot be taken: %s",
-                    msg->source, wh_status_text(st));
+        return take_read(c, head, msg->data, msg->size);
+    if (head->checkpoint.what == WHI_CHECKPOINT_ELEMENT)
+        return take_element(c, head, msg);
+    if (head->checkpoint.what == WHI_CHECKPOINT_FAILED)
+        return take_failed(c, msg);
+    return WH_EPROTOCOL;
 }
