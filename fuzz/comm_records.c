@@ -377,6 +377,18 @@ static void access_peer(wh_endpoint *ep, uint8_t id, const shape *of) {
     WH_OP_OPTS(.done = on_done, .flags = flags, .type = (shape)->type, .mem = (shape)->kind)
 #define TELL_OF_OBJECT WH_OP_OPTS(.done = on_done, .arg = &f)
 
+// give_up ends an endpoint.
+static void give_up(uint8_t which, bool abort, uint32_t flags) {
+    wh_endpoint *ep = f.eps[which % f.ep_count];
+    wh_request *req = NULL;
+    f.eps[which % f.ep_count] = f.eps[f.ep_count - 1];
+    f.ep_count--;
+    if (abort)
+        wh_endpoint_abort(ep);
+    else
+        note(wh_endpoint_close(ep, TELL, &req), &req);
+}
+
 static void user_operation(void) {
     uint8_t what = take_u8(), which = take_u8();
     uint64_t tag = which >> 4, mask = what & 0x80 ? 0 : WH_TAG_MASK_ALL;
@@ -440,15 +452,8 @@ static void user_operation(void) {
     case 10: note(wh_endpoint_flush(ep, TELL, &req), &req); return;
     case 13: access_peer(ep, which, &of); return;
     case 14: MUST(wh_endpoint_fence(ep) != WH_ENOMEM); return;
-    default: break;
+    default: give_up(which, what & 1, flags);
     }
-    // The rest gives the endpoint up.
-    f.eps[which % f.ep_count] = f.eps[f.ep_count - 1];
-    f.ep_count--;
-    if (what & 1)
-        wh_endpoint_abort(ep);
-    else
-        note(wh_endpoint_close(ep, TELL, &req), &req);
 }
 
 // ---- the whole

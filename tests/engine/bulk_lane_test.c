@@ -516,22 +516,17 @@ TEST(addresses_that_do_not_fit) {
         is_broken("bulk lane");
     }
     // One that is open takes no other; one that is garbage opens none.
+    const whi_hdr garbage = {.size = 8,
+                             .cls = WHI_CLASS_LANE_ADDRESS,
+                             .flags = WHI_FLAG_BULK_LANE,
+                             .aux = WHI_LANE_UCX,
+                             .tag = 8};
     begin(shm, shm);
     pass(LARGE);
-    say((whi_hdr){.size = 8,
-                  .cls = WHI_CLASS_LANE_ADDRESS,
-                  .flags = WHI_FLAG_BULK_LANE,
-                  .aux = WHI_LANE_UCX,
-                  .tag = 8},
-        "garbage!");
+    say(garbage, "garbage!");
     is_broken("bulk lane");
     begin(shm, shm);
-    say((whi_hdr){.size = 8,
-                  .cls = WHI_CLASS_LANE_ADDRESS,
-                  .flags = WHI_FLAG_BULK_LANE,
-                  .aux = WHI_LANE_UCX,
-                  .tag = 8},
-        "garbage!");
+    say(garbage, "garbage!");
     UNTIL(&d, d.to->link->bulk.state == WHI_BULK_NONE);
     pass(LARGE);
     CHECK_EQ_INT(by_bulk(d.to), 0);

@@ -130,7 +130,7 @@ static void start(wh_pe *pe, void *arg) {
     CHECK_EQ_INT(wh_pe_after(pe, 20000, open_it, NULL, NULL), WH_OK);
 }
 
-TEST(a_pe_is_told) {
+static void run_job(wh_pe_main_fn first) {
     wh_rt *rt;
     int status = -1;
     (void)entry("cutest_launch");
@@ -138,8 +138,12 @@ TEST(a_pe_is_told) {
     job.stream = make_stream(0, 1);
     job.calls = 0;
     CHECK_EQ_INT(wh_rt_init(NULL, &rt), WH_OK);
-    CHECK_EQ_INT(wh_rt_run(rt, start, NULL, &status), WH_OK);
+    CHECK_EQ_INT(wh_rt_run(rt, first, NULL, &status), WH_OK);
     wh_rt_finish(rt);
+}
+
+TEST(a_pe_is_told) {
+    run_job(start);
     CHECK_EQ_INT(job.early, 0);
     CHECK_EQ_INT(job.calls, 1);
     CHECK_EQ_INT(job.status, WH_OK);
@@ -163,15 +167,7 @@ static void leave_early(wh_pe *pe, void *arg) {
 
 // The job ends first: nobody is called.
 TEST(a_pe_that_leaves_first) {
-    wh_rt *rt;
-    int status = -1;
-    (void)entry("cutest_launch");
-    job.g = (gate)GATE;
-    job.stream = make_stream(0, 1);
-    job.calls = 0;
-    CHECK_EQ_INT(wh_rt_init(NULL, &rt), WH_OK);
-    CHECK_EQ_INT(wh_rt_run(rt, leave_early, NULL, &status), WH_OK);
-    wh_rt_finish(rt);
+    run_job(leave_early);
     CHECK(job.calls <= 1);
     open_gate(&job.g);
 }

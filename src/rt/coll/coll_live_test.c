@@ -12,15 +12,7 @@ TEST(right_results) {
     make_types();
     for (uint64_t s = first_seed(); s < first_seed() + seeds(60); s++) {
         begin(s, PES, OPS, s % 4 ? 200 : 30000);
-        run();
-        for (unsigned i = 0; i < op_count; i++)
-            for (uint32_t r = 0; r < teams[ops[i].team].count; r++)
-                if (ops[i].m[r].status != WH_OK)
-                    FAIL("seed %llu: %s: %s", (unsigned long long)s, names[ops[i].what],
-                         wh_request_error(ops[i].m[r].req));
-        check_all();
-        CHECK_EQ_INT(net_left(&n), 0);
-        finish();
+        run_well();
     }
     net_close(&n);
     free_types();

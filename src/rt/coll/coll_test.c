@@ -10,15 +10,7 @@ TEST(right_results) {
     uint64_t first = first_seed();
     for (uint64_t s = first; s < first + seeds(1500); s++) {
         begin(s, 1 + (uint32_t)(s % 11), 1 + (unsigned)(s % OPS), 60);
-        run();
-        for (unsigned i = 0; i < op_count; i++)
-            for (uint32_t r = 0; r < teams[ops[i].team].count; r++)
-                if (ops[i].m[r].status != WH_OK)
-                    FAIL("seed %llu: %s: %s", (unsigned long long)s, names[ops[i].what],
-                         wh_request_error(ops[i].m[r].req));
-        check_all();
-        CHECK_EQ_INT(net_left(&n), 0);
-        finish();
+        run_well();
     }
     free_types();
 }

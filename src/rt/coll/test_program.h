@@ -482,4 +482,17 @@ static uint64_t first_seed(void) {
     return text ? strtoull(text, NULL, 10) : 1;
 }
 
+// run_well runs all of it, of which nothing may fail.
+__attribute__((unused)) static void run_well(void) {
+    run();
+    for (unsigned i = 0; i < op_count; i++)
+        for (uint32_t r = 0; r < teams[ops[i].team].count; r++)
+            if (ops[i].m[r].status != WH_OK)
+                FAIL("seed %llu: %s: %s", (unsigned long long)seed, names[ops[i].what],
+                     wh_request_error(ops[i].m[r].req));
+    check_all();
+    CHECK_EQ_INT(net_left(&n), 0);
+    finish();
+}
+
 #endif
