@@ -170,28 +170,14 @@ class Job(launch.Case):
 class Hosts(launch.Case):
     """Four hosts: network namespaces on one bridge, each with a boot id of its own, so that nothing but TCP leads from one to another."""
 
-    def ip(self, *words):
-        try:
-            done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=tool.LIMIT)
-        except FileNotFoundError:
-            self.skipTest("there is no program ip")
-        if done.returncode:
-            self.skipTest("no network namespaces here: " + done.stderr)
-
-    def space(self):
-        name = f"wherry-{uuid.uuid4().hex[:8]}"
-        self.ip("netns", "add", name)
-        self.addCleanup(subprocess.run, ["ip", "netns", "delete", name], check=False)
-        self.ip("-n", name, "link", "set", "lo", "up")
-        return name
-
     def setUp(self):
         super().setUp()
-        hub, names = self.space(), []
+        hub, names = self.namespace(), []
         self.ip("-n", hub, "link", "add", "hub", "type", "bridge")
         self.ip("-n", hub, "link", "set", "hub", "up")
         for i in range(4):
-            name = self.space()
+            name = self.namespace()
+            self.ip("-n", name, "link", "set", "lo", "up")
             self.ip("-n", name, "link", "add", "cable", "type", "veth", "peer", "name", f"socket{i}", "netns", hub)
             self.ip("-n", hub, "link", "set", f"socket{i}", "master", "hub", "up")
             self.ip("-n", name, "addr", "add", f"10.96.0.{i + 1}/24", "dev", "cable")

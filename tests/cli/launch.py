@@ -51,6 +51,22 @@ class Case(tool.Case):
         self.rsh.write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
         self.rsh.chmod(0o755)
 
+    def ip(self, *words):
+        """Call the command `ip`; where it is not there, or may not do this, the test is skipped."""
+        try:
+            done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=tool.LIMIT)
+        except FileNotFoundError:
+            self.skipTest("there is no program ip")
+        if done.returncode:
+            self.skipTest("no network namespaces here: " + done.stderr)
+
+    def namespace(self):
+        """The name of a network namespace, for the time of the test."""
+        name = f"wherry-{uuid.uuid4().hex[:8]}"
+        self.ip("netns", "add", name)
+        self.addCleanup(subprocess.run, ["ip", "netns", "delete", name], check=False)
+        return name
+
     def kill_left(self):
         for pid in pids_with(self.mark):
             try:

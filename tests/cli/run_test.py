@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 import unittest
-import uuid
 
 import tool
 import launch
@@ -430,15 +429,7 @@ class Run(launch.Case):
         self.assertEqual(out, "x\nx\n")
 
     def test_network_namespaces_as_hosts(self):
-        names = [f"wherry-{uuid.uuid4().hex[:8]}" for _ in range(4)]
-        for name in names:
-            try:
-                added = subprocess.run(["ip", "netns", "add", name], capture_output=True, timeout=tool.LIMIT)
-            except FileNotFoundError:
-                self.skipTest("there is no program ip")
-            if added.returncode:
-                self.skipTest("no network namespaces here: " + added.stderr.decode())
-            self.addCleanup(subprocess.run, ["ip", "netns", "delete", name], check=False)
+        names = [self.namespace() for _ in range(4)]
         command = ["run", "--rsh", "ip netns exec", "--hosts", ",".join(names), "--ppn", "2"]
         out, err = self.run_tool(0, *command, BOOT_ALL)
         self.assertEqual((out, err), ("8 processes, started by PMI-1\n", ""))
