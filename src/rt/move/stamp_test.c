@@ -38,6 +38,14 @@ TEST(keys_have_one_to_six_dimensions) {
     }
 }
 
+static void check_stamp(const whi_place_stamp *read, const whi_place_stamp *expected) {
+    CHECK_EQ_INT(read->entry, expected->entry);
+    CHECK_EQ_INT(read->via, expected->via);
+    CHECK_EQ_INT(read->at, expected->at);
+    CHECK_EQ_INT(read->source, expected->source);
+    CHECK_EQ_INT(read->flags, expected->flags);
+}
+
 TEST(a_message_comes_out_as_it_went_in) {
     const whi_place_stamp stamps[] = {
         {.source = FROM},
@@ -56,7 +64,10 @@ TEST(a_message_comes_out_as_it_went_in) {
         CHECK_EQ_INT(whi_place_message_decode(bytes, sizeof(bytes), FROM, PES, &read, &used),
                      WH_OK);
         CHECK_EQ_INT(used, size);
-        CHECK_MEM(&read, &message, sizeof(read));
+        CHECK_MEM(&read.key, &message.key, sizeof(read.key));
+        check_stamp(&read.stamp, &message.stamp);
+        CHECK_EQ_INT(read.kind, WHI_PLACE_MESSAGE);
+        CHECK(!read.incomplete);
         for (size_t less = 0; less < size; less++)
             CHECK_EQ_INT(whi_place_message_decode(bytes, less, FROM, PES, &read, &used),
                          WH_EPROTOCOL);
@@ -160,11 +171,7 @@ static wh_status read_control(whi_place_control control, whi_place_control *read
 static void check_control(const whi_place_control *read, const whi_place_control *expected) {
     CHECK_EQ_INT(read->kind, expected->kind);
     CHECK_MEM(&read->key, &expected->key, sizeof(read->key));
-    CHECK_EQ_INT(read->stamp.entry, expected->stamp.entry);
-    CHECK_EQ_INT(read->stamp.via, expected->stamp.via);
-    CHECK_EQ_INT(read->stamp.at, expected->stamp.at);
-    CHECK_EQ_INT(read->stamp.source, expected->stamp.source);
-    CHECK_EQ_INT(read->stamp.flags, expected->stamp.flags);
+    check_stamp(&read->stamp, &expected->stamp);
     CHECK_EQ_INT(read->number, expected->number);
 }
 
