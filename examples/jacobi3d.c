@@ -12,6 +12,8 @@
 
 #include <wherry/wherry.h>
 
+#include "jacobi3d_picture.h"
+
 enum { SIDES = 6, EVERY = 10 };
 
 typedef enum mode { CHANNEL, POST, STAGED, MODES } mode;
@@ -22,7 +24,8 @@ static struct {
     int blocks;  // of the cube's edge
     int iterations;
     mode mode;
-    bool check;  // against one array in one process
+    bool check;           // against one array in one process
+    const char *picture;  // a file, or NULL
 } options = {.grid = 48, .blocks = 4, .iterations = 30};
 
 static void fail(wh_pe *pe, const char *what, wh_status status) {
@@ -253,7 +256,8 @@ static wh_status give_result(wh_chare *self, block *b) {
     wh_contribution set = {
         .reducer = WH_REDUCER_SET, .data = cells, .count = (size_t)(next - cells) * sizeof(double)};
     wh_callback callback = to("result", 0);
-    wh_status st = wh_contribute(self, &set, options.check ? 1 : 0, sizeof(set), &callback);
+    bool wanted = options.check || options.picture;
+    wh_status st = wh_contribute(self, &set, wanted ? 1 : 0, sizeof(set), &callback);
     free(cells);
     return st;
 }
@@ -308,14 +312,15 @@ static const wh_class block_class = {
 
 // ---- What PE 0 hears.
 
-static double last_residual;
+static double *residuals;  // of each iteration
 
 static void on_residual(wh_pe *pe, const wh_call *call, void *arg) {
     (void)pe;
     (void)arg;
-    memcpy(&last_residual, call->args, sizeof(last_residual));
+    double *residual = &residuals[call->ref - 1];
+    memcpy(residual, call->args, sizeof(*residual));
     if (call->ref % EVERY == 0 || call->ref == options.iterations)
-        printf("iteration %d: residual %.6e\n", (int)call->ref, last_residual);
+        printf("iteration %d: residual %.6e\n", (int)call->ref, *residual);
 }
 
 // same compares a block with what one array has there.
@@ -351,16 +356,44 @@ static bool check(const void *value, size_t size) {
     for (size_t cursor = 0; equal && wh_reduction_next(value, size, &cursor, &item); blocks++)
         equal = same(&item, now);
     equal = equal && blocks == options.blocks * options.blocks * options.blocks &&
-            most == last_residual;
+            most == residuals[options.iterations - 1];
     free(now);
     free(next);
     printf("%s a serial run\n", equal ? "equal to" : "not equal to");
     return equal;
 }
 
+// cut copies what a block has of the cube's slice at z.
+static void cut(const wh_reduction_item *item, int z, double *slice) {
+    int n = options.grid / options.blocks;
+    const int32_t *at = item->element.index;
+    const double *cells = item->data;
+    if (z / n != at[2])
+        return;
+    for (int x = 0; x < n; x++)
+        for (int y = 0; y < n; y++)
+            slice[(size_t)(at[0] * n + x) * (size_t)options.grid + (size_t)(at[1] * n + y)] =
+                cells[((size_t)x * (size_t)n + (size_t)y) * (size_t)n + (size_t)(z % n)];
+}
+
+static bool picture(const void *value, size_t size) {
+    size_t edge = (size_t)options.grid;
+    double *slice = calloc(edge * edge, sizeof(double));
+    wh_reduction_item item;
+    for (size_t cursor = 0; slice && wh_reduction_next(value, size, &cursor, &item);)
+        cut(&item, options.grid / 2, slice);
+    bool drawn = slice && draw(options.picture, residuals, options.iterations, slice, options.grid);
+    if (!drawn)
+        fprintf(stderr, "jacobi3d: %s cannot be written\n", options.picture);
+    free(slice);
+    return drawn;
+}
+
 static void on_result(wh_pe *pe, const wh_call *call, void *arg) {
     (void)arg;
-    wh_pe_exit(pe, options.check && !check(call->args, call->size));
+    bool good = !options.picture || picture(call->args, call->size);
+    good = (!options.check || check(call->args, call->size)) && good;
+    wh_pe_exit(pe, good ? 0 : 1);
 }
 
 static void start(wh_pe *pe, void *arg) {
@@ -404,6 +437,8 @@ static bool parse(int argc, char **argv) {
         }
         if (number)
             *number = atoi(value);
+        else if (strcmp(argv[i], "--picture") == 0 && *value)
+            options.picture = value;
         else if (strcmp(argv[i], "--mode") != 0 || !parse_mode(value))
             return false;
         i++;
@@ -419,13 +454,16 @@ int main(int argc, char **argv) {
         fprintf(
             stderr,
             "jacobi3d [--mode channel|post|staged] [--grid N] [--blocks N] [--iterations N] [--check]\n"
+            "         [--picture FILE.svg]\n"
             "The edge of the grid, up to 1024, is a multiple of the blocks'.\n");
         return 2;
     }
-    if (wh_rt_init(NULL, &rt) != WH_OK)
+    residuals = calloc((size_t)options.iterations, sizeof(double));
+    if (!residuals || wh_rt_init(NULL, &rt) != WH_OK)
         return 1;
     if (wh_rt_run(rt, start, NULL, &status) != WH_OK)
         status = 1;
     wh_rt_finish(rt);
+    free(residuals);
     return status;
 }
