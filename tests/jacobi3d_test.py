@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run examples/jacobi3d: jacobi3d_test.py WHERRY JACOBI3D MODE
+"""Run examples/jacobi3d: jacobi3d_test.py WHERRY JACOBI3D MODE MEMORY [FOLDER OF THE DRIVER]
 
 Its cells are those of a serial run, and its picture has a point for each iteration and a cell for
 each of the slice, which is hot where the border is and cold at the other end.
 """
+import os
 import pathlib
 import subprocess
 import sys
@@ -27,12 +28,13 @@ def check(picture):
 
 
 def main():
-    wherry, jacobi3d, mode = sys.argv[1:]
+    wherry, jacobi3d, mode, memory, *driver = sys.argv[1:]
+    environment = {**os.environ, **({"LD_LIBRARY_PATH": driver[0]} if driver else {})}
     with tempfile.TemporaryDirectory() as folder:
         picture = pathlib.Path(folder) / "jacobi3d.svg"
-        command = [wherry, "run", "-n", "2", jacobi3d, "--mode", mode, "--grid", str(GRID),
-                   "--iterations", str(ITERATIONS), "--check", "--picture", picture]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=50)
+        command = [wherry, "run", "-n", "2", jacobi3d, "--mode", mode, "--memory", memory,
+                   "--grid", str(GRID), "--iterations", str(ITERATIONS), "--check", "--picture", picture]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=50, env=environment)
         assert done.returncode == 0, (done.stdout, done.stderr)
         assert done.stdout.endswith("\nequal to a serial run\n"), done.stdout
         check(picture)
