@@ -40,8 +40,8 @@ WH_API WH_CHECK wh_status wh_checkpoint_write(wh_pe *pe, const char *folder,
 // The callback's status: WH_ENOTFOUND: a file is missing.  WH_EPROTOCOL: a file is none of a checkpoint, or was changed or cut off; or
 // `unpack` said so.  WH_ESYSTEM: it cannot be read.  The log names the file and what is wrong.  A job cannot go on after an error:
 // some elements may be there.
-// Returns WH_EINVAL as above; WH_EBUSY: this PE knows a collection already; WH_ENOTFOUND, WH_EPROTOCOL, WH_ESYSTEM: the index
-// cannot be read, or a class, map or balancer is not registered here, which is logged.
+// Returns WH_ENOTFOUND: there is no checkpoint, which is not logged; WH_EINVAL as above, or a class, map or balancer is not registered
+// here, which is logged; WH_EBUSY: this PE knows a collection already; WH_EPROTOCOL, WH_ESYSTEM: the index cannot be read.
 WH_API WH_CHECK wh_status wh_checkpoint_read(wh_pe *pe, const char *folder,
                                              const wh_callback *callback);
 

@@ -211,7 +211,7 @@ static void begin(wh_pe *pe, void *arg) {
 static wh_status find_former(struct whi_writing *w) {
     whi_blob bytes = {.data = NULL};
     whi_saved_index there;
-    wh_status st = whi_checkpoint_index(w->folder, false, &bytes, &there);
+    wh_status st = whi_checkpoint_index(w->folder, &bytes, &there);
     if (st == WH_OK) {
         w->former = there.number;
         w->former_pes = there.pes;

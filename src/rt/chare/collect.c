@@ -12,10 +12,9 @@ void whi_checkpoint_name(char *name, size_t size, uint64_t number, uint32_t pe) 
     snprintf(name, size, "%llu.pe-%u", (unsigned long long)number, pe);
 }
 
-wh_status whi_checkpoint_index(const char *folder, bool must, whi_blob *bytes,
-                               whi_saved_index *index) {
+wh_status whi_checkpoint_index(const char *folder, whi_blob *bytes, whi_saved_index *index) {
     const char *why = NULL;
-    wh_status st = whi_disk_read(folder, WHI_CHECKPOINT_INDEX, must, bytes);
+    wh_status st = whi_disk_read(folder, WHI_CHECKPOINT_INDEX, false, bytes);
     if (st != WH_OK)
         return st;
     st = whi_saved_index_decode(bytes->data, bytes->size, index, &why);

@@ -34,7 +34,7 @@ static wh_status check(whi_chares *c, const char *folder, const whi_saved_index 
         if (why) {
             whi_log(WHI_ERROR, "E-CHARE-13", "collection %u of %s cannot be made: %s", def->id,
                     folder, why);
-            return WH_ENOTFOUND;
+            return WH_EINVAL;
         }
     }
     return WH_OK;
@@ -76,7 +76,7 @@ wh_status wh_checkpoint_read(wh_pe *pe, const char *folder, const wh_callback *c
         return WH_EBUSY;
     whi_blob bytes = {.data = NULL};
     whi_saved_index index = {.number = 0};
-    wh_status st = whi_checkpoint_index(folder, true, &bytes, &index);
+    wh_status st = whi_checkpoint_index(folder, &bytes, &index);
     if (st == WH_OK)
         st = check(c, folder, &index);
     struct whi_reading *r = st == WH_OK ? whi_calloc(1, sizeof(*r)) : NULL;
