@@ -33,8 +33,8 @@ extern "C" {
 //
 // All elements that take part in reductions (wh_contribute) take part here, and a step begins when all of them have called this.
 // Nothing waits for an element that is destroyed.  Elements of a WH_ARRAY_INSERTING array wait until wh_array_done.
-// An element that cannot move (its class does not say how, an entry or thread of it has begun and not ended, wh_chare_move
-// would answer WH_EBUSY) is resumed where it is.
+// An element that cannot move (its class does not say how, or cannot pack it; an entry or thread of it has begun and not ended;
+// wh_chare_move would answer WH_EBUSY) is resumed where it is.
 //
 // WH_ENOTSUP: its array was made without `balance`, or the element was inserted into an array that is not
 // WH_ARRAY_INSERTING.  WH_EBUSY: it waits at a sync point already.  WH_ECLOSED: it is being destroyed.  WH_ENOMEM.

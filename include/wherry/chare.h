@@ -92,7 +92,13 @@ typedef struct wh_class {  // zero in any field means its default
     // makes it again, in a state of zeros.  Default: an element of the class cannot move.
     size_t (*pack)(wh_chare *self, void *to);
     wh_status (*unpack)(wh_chare *self, const void *data, size_t size);
+    // stays says why an element cannot be packed now, for a move or, if `saved`, for a checkpoint: a text that is valid until it
+    // is called again for that element; NULL: it can.  It is called often, and must not change the element.  Default: it can.
+    const char *(*stays)(wh_chare *self, bool saved);
 } wh_class;
+
+// What pack returns, where `to` is NULL, if the element cannot be packed: it stays where it is, or the checkpoint fails.
+#define WH_PACK_FAILED SIZE_MAX
 
 // wh_class_register makes a class known on this PE; all PEs register the same ones, first of all in their `main_fn`.  The struct is
 // copied.  WH_EINVAL: something is missing, or another class has this name, or the same hash.
@@ -181,7 +187,8 @@ WH_API WH_CHECK wh_status wh_chare_destroy(wh_pe *pe, wh_proxy proxy);
 
 // wh_chare_move has an element leave for another PE when nothing of it runs any more.  What is sent to it follows.  WH_ENOTSUP:
 // its class does not say how it is packed, or it is of a group.  WH_EBUSY: a threaded entry of it runs, it belongs to a section, it
-// has a channel, or another element has opened one to it.
+// has a channel, or another element has opened one to it; or its class says that it stays.  If it cannot be packed in the end, it stays,
+// which is logged.
 //
 // What others send to it keeps its order; between what it has sent itself before and after there is none.
 WH_API WH_CHECK wh_status wh_chare_move(wh_chare *self, int to);

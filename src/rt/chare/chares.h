@@ -353,11 +353,12 @@ void whi_buffers_free(whi_posted *posted);
 
 // ---- move.c: elements that leave, and come.
 
-// whi_move_element has an element of which nothing runs leave for another PE.
-void whi_move_element(whi_chares *c, whi_element *element, int to);
+// whi_move_element has an element of which nothing runs leave for another PE.  False: its class cannot pack it, and it stays.
+bool whi_move_element(whi_chares *c, whi_element *element, int to);
 
-// whi_move_hindrance says why an element that could be packed must stay where it is, or returns NULL.
-const char *whi_move_hindrance(whi_chares *c, const whi_element *element);
+// whi_move_hindrance says why an element that could be packed must stay where it is, or returns NULL; `saved`: why it cannot be
+// in a checkpoint.
+const char *whi_move_hindrance(whi_chares *c, whi_element *element, bool saved);
 
 // whi_move_vacant sends home the order of an element that was destroyed elsewhere; `order` is whi_free'd.
 void whi_move_vacant(whi_chares *c, const whi_element *element, void *order, size_t size);

@@ -42,7 +42,7 @@ static bool waits(const whi_element *element) {
 }
 
 // hindrance says why an element cannot be saved, or returns NULL.
-static const char *hindrance(whi_chares *c, const whi_element *element, wh_status *status) {
+static const char *hindrance(whi_chares *c, whi_element *element, wh_status *status) {
     *status = WH_ENOTSUP;
     if (element->collection->def.kind == WHI_SINGLES)
         return "it is a single chare";
@@ -53,7 +53,7 @@ static const char *hindrance(whi_chares *c, const whi_element *element, wh_statu
         return "it waits for something";
     if (element->sync && element->sync->waits)
         return "it waits at its sync point";
-    return whi_move_hindrance(c, element);
+    return whi_move_hindrance(c, element, true);
 }
 
 static wh_status refuse(const whi_collection *in, wh_status st, const char *why) {
@@ -65,19 +65,23 @@ static bool is_reducing(const whi_reductions *of) {
     return of && !whi_list_empty(&of->rounds);
 }
 
+static wh_status refuse_element(const whi_element *element, wh_status st, const char *why) {
+    whi_log(WHI_ERROR, "E-CHARE-12",
+            "element (%d, ...) of collection %u, of class %s, cannot be saved: %s",
+            element->pub.proxy.index[0], element->pub.proxy.collection, element->cls->name, why);
+    return st;
+}
+
 static wh_status save(whi_chares *c, whi_element *element, whi_blob *to) {
     wh_status st;
     const char *why = hindrance(c, element, &st);
-    if (why) {
-        whi_log(WHI_ERROR, "E-CHARE-12",
-                "element (%d, ...) of collection %u, of class %s, cannot be saved: %s",
-                element->pub.proxy.index[0], element->pub.proxy.collection, element->cls->name,
-                why);
-        return st;
-    }
+    if (why)
+        return refuse_element(element, st, why);
     whi_saved_element saved = {.key = whi_element_key(element),
                                .reduces = element->reduces,
                                .size = element->cls->pack(&element->pub, NULL)};
+    if (saved.size == WH_PACK_FAILED)
+        return refuse_element(element, WH_ENOTSUP, "its class cannot pack it");
     // Packed to memory that is aligned as the unpacked is.
     void *bytes = whi_aligned_alloc(16, (saved.size + 16) / 16 * 16);
     void *space = bytes ? whi_saved_add(to, &saved) : NULL;

@@ -75,7 +75,7 @@ static void settle(whi_chares *c, whi_element *element) {
         return;
     if (!element->dying) {
         if (element->moves_to >= 0)
-            whi_move_element(c, element, element->moves_to);
+            (void)whi_move_element(c, element, element->moves_to);
         return;
     }
     if (!element->destructed) {

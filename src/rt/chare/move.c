@@ -69,7 +69,8 @@ static whi_msg *state_of(whi_chares *c, const whi_head *head, const void *order,
     return msg;
 }
 
-static wh_status leave(whi_chares *c, whi_element *element, int to) {
+// leave sends an element of `bytes` away.
+static wh_status leave(whi_chares *c, whi_element *element, int to, size_t bytes) {
     whi_place_key key = whi_element_key(element);
     whi_head head = {.kind = WHI_HEAD_STATE,
                      .state = {.key = key,
@@ -87,7 +88,7 @@ static wh_status leave(whi_chares *c, whi_element *element, int to) {
         head.state.told = sync->told;
         head.state.load = sync->load;
     }
-    size_t bytes = element->cls->pack(&element->pub, NULL), size;
+    size_t size;
     wh_status st = whi_follow_depart(c, element, &head);
     if (st != WH_OK)
         return st;
@@ -108,16 +109,33 @@ static wh_status leave(whi_chares *c, whi_element *element, int to) {
     return whi_places_end_move(c->places, &key);
 }
 
-void whi_move_element(whi_chares *c, whi_element *element, int to) {
+// packed_size returns WH_PACK_FAILED, and has told of it, where the class cannot pack the element.
+static size_t packed_size(whi_element *element) {
+    element->running++;  // whatever pack does, the element is here when it returns
+    size_t bytes = element->cls->pack(&element->pub, NULL);
+    element->running--;
+    if (bytes == WH_PACK_FAILED)
+        whi_log_once_per(WHI_WARN, "W-CHARE-14", 10,
+                         "element (%d, ...) of collection %u stays: its class %s cannot pack it",
+                         element->pub.proxy.index[0], element->pub.proxy.collection,
+                         element->cls->name);
+    return bytes;
+}
+
+bool whi_move_element(whi_chares *c, whi_element *element, int to) {
     element->moves_to = -1;
     if (to == c->pe->number)
-        return;
-    wh_status st = leave(c, element, to);
+        return true;
+    size_t bytes = packed_size(element);
+    if (bytes == WH_PACK_FAILED)
+        return false;
+    wh_status st = leave(c, element, to, bytes);
     if (st != WH_OK)
         whi_pe_fail(c->pe, "an element of class %s cannot move to PE %d: %s", element->cls->name,
                     to, wh_status_text(st));
     else
         whi_element_left(c, element);
+    return true;
 }
 
 void whi_move_vacant(whi_chares *c, const whi_element *element, void *order, size_t size) {
@@ -136,9 +154,12 @@ void whi_move_vacant(whi_chares *c, const whi_element *element, void *order, siz
         whi_pe_fail(c->pe, "an element cannot be destroyed");
 }
 
-const char *whi_move_hindrance(whi_chares *c, const whi_element *element) {
+const char *whi_move_hindrance(whi_chares *c, whi_element *element, bool saved) {
     const whi_chare_above *above = c->pe->above;
     whi_place_key key = whi_element_key(element);
+    const char *why = element->cls->stays ? element->cls->stays(&element->pub, saved) : NULL;
+    if (why)
+        return why;
     return above && above->holds(c->pe, &key)
                ? "it has a channel, or another element has opened one to it"
            : c->reduce.holds(c, element) ? "it belongs to a section"
@@ -146,9 +167,9 @@ const char *whi_move_hindrance(whi_chares *c, const whi_element *element) {
 }
 
 // is_held says whether something that does not move depends on where the element is.
-static bool is_held(whi_chares *c, const whi_element *element) {
+static bool is_held(whi_chares *c, whi_element *element) {
     whi_place_key key = whi_element_key(element);
-    const char *why = whi_move_hindrance(c, element);
+    const char *why = whi_move_hindrance(c, element, false);
     if (why)
         whi_log_once_per(WHI_WARN, "W-CHARE-10", 10,
                          "element (%d, ...) of collection %u cannot move: %s", key.index[0],

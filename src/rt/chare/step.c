@@ -159,6 +159,7 @@ static void next(whi_chares *c, whi_balance *b) {
     case WHI_BALANCE_MOVES:
     case WHI_BALANCE_TRANSFER:
         b->last.moved = b->sum.moved;
+        b->last.fixed += b->sum.fixed;  // that were found not to be packed
         if (b->sum.moved)
             ask(c, b, WHI_BALANCE_AFTER, NULL, 0);
         else

@@ -41,9 +41,9 @@ static bool is_at(const whi_balance *b, const whi_element *element) {
 
 // is_fixed says whether an element cannot move now.  One that is in the middle of something is not waited for, since that may
 // wait for the end of the step.
-static bool is_fixed(whi_chares *c, const whi_element *element) {
+static bool is_fixed(whi_chares *c, whi_element *element) {
     return !element->cls->pack || element->running || element->moves_to >= 0 ||
-           whi_move_hindrance(c, element);
+           whi_move_hindrance(c, element, false);
 }
 
 // take_load ends what is measured for this step.
@@ -85,9 +85,13 @@ void whi_sync_send(whi_chares *c, whi_balance *b, size_t i, uint32_t to) {
     if (!element || !is_at(b, element) || is_fixed(c, element) || to == (uint32_t)c->pe->number)
         return;
     element->sync->sent = true;
+    if (!whi_move_element(c, element, (int)to)) {
+        element->sync->sent = false;
+        b->sum.fixed++;
+        return;
+    }
     b->away++;
     b->sum.moved++;
-    whi_move_element(c, element, (int)to);
 }
 
 double whi_sync_measure(const whi_balance *b) {
