@@ -1095,7 +1095,7 @@ class Failures(Jobs):
                 Group(Other)
             """, 2)
         self.assertEqual((code, out), (1, ""))
-        self.assertIn("class __main__:Other has other methods on the PE that makes it than here", err)
+        self.assertIn("class __main__:Other has other methods where it was made than here", err)
         code, out, err = self.job("""
             import os
             def main(args):

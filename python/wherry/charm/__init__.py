@@ -20,13 +20,15 @@ The names are those of Charm4py where they mean the same: docs/howto/charm.md sa
 """
 import wherry.charm as charm
 from wherry.charm._chare import Array, ArrayMap, Chare, Group, coro, register, when
+from wherry.charm._checkpoint import checkpoint, restart
 from wherry.charm._core import Channel, Future, Proxy, RemoteError
 from wherry.charm._device import DeviceArray
 from wherry.charm._reducer import Reducer
 from wherry.charm._run import (
-    awaitCreation, exit, iwait, myPe, numPes, quiescence, readonlies, sleep, start, wait)
+    BalanceStep, awaitCreation, exit, iwait, lastBalance, myPe, numPes, quiescence, readonlies, sleep, start, wait)
 
 __all__ = [
-    "Array", "ArrayMap", "Channel", "Chare", "DeviceArray", "Future", "Group", "Proxy", "Reducer", "RemoteError", "awaitCreation", "charm",
-    "coro", "exit", "iwait", "myPe", "numPes", "quiescence", "readonlies", "register", "sleep", "start", "wait", "when",
+    "Array", "ArrayMap", "BalanceStep", "Channel", "Chare", "DeviceArray", "Future", "Group", "Proxy", "Reducer", "RemoteError",
+    "awaitCreation", "charm", "checkpoint", "coro", "exit", "iwait", "lastBalance", "myPe", "numPes", "quiescence", "readonlies",
+    "register", "restart", "sleep", "start", "wait", "when",
 ]

@@ -95,9 +95,11 @@ cdef void on_call_beside(wh_chare *chare, const wh_call *call) noexcept with gil
     cdef size_t i
     if here is None:
         return
+    outer = here.charge(element_of(chare))
     try:
         split_beside(call, &values, &told)
         call_element(chare, &values, [here.landing.pop(<size_t>call.buffers[i].data) for i in range(call.count)])
     except BaseException as error:
         here.fatal("a call", error)
+    here.charge(outer)
     here.end_callback()

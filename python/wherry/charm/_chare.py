@@ -6,15 +6,16 @@ import inspect
 import zlib
 from collections import deque
 from math import prod
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence, Type, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, Sequence, Type, TypeVar, Union
 
-from wherry.charm._core import Entry, Future, Method, Proxy, contribute, move, runtime
+from wherry.charm._core import Entry, Future, Method, Proxy, at_sync, contribute, move, runtime, set_load
 from wherry.charm._names import class_name, classes
 from wherry.charm._reducer import name_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 DIMS_MAX = 6
+STRATEGIES = ("greedy", "refine", "distributed", "none")
 
 
 class Chare:
@@ -33,6 +34,7 @@ class Chare:
     _element: Any
     _methods: Any
     _methods_sum: int
+    _resume: int
     _proxy_class: Any
 
     if not TYPE_CHECKING:
@@ -82,6 +84,22 @@ class Chare:
         """
         move(self, pe)
 
+    def AtSync(self) -> None:
+        """This object has reached its sync point: its ``resumeFromSync()`` is called when all of its array have, and those have
+        moved that the array's strategy has chosen.
+
+        It returns at once, and until then the object still takes calls. One of which a coroutine is suspended then stays
+        where it is, and goes on with the others.
+        """
+        at_sync(self)
+
+    def setLoad(self, load: float) -> None:
+        """Says how much this object has had to do since its last sync point, in place of the seconds that its methods took.
+
+        In any unit, the same for all objects of the array; 0 or more.
+        """
+        set_load(self, load)
+
     def _created(self) -> None:
         """What is awaited until an element has been made."""
 
@@ -102,6 +120,7 @@ def add_class(cls: Any) -> None:
         fn = getattr(cls, name)
         cls._methods.append(Method(fn, name, getattr(fn, "_when", None), inspect.iscoroutinefunction(fn)))
         entries[name] = Entry(number, name, fn.__doc__)
+    cls._resume = names.index("resumeFromSync") if "resumeFromSync" in names else -1
     cls._methods_sum = zlib.crc32(" ".join(names).encode())
     cls._proxy_class = type(f"{cls.__name__}Proxy", (Proxy,), {
         "__slots__": (), "__doc__": cls.__doc__, "__module__": cls.__module__, "_chare": cls, **entries})
@@ -120,13 +139,18 @@ def Group(cls: Type[Chare], args: Iterable[Any] = ()) -> Any:
 
 
 def Array(cls: Type[Chare], dims: Union[int, Sequence[int], None] = None, ndims: int = 0,
-          args: Iterable[Any] = (), map: Union[Type["ArrayMap"], str, None] = None) -> Any:
+          args: Iterable[Any] = (), map: Union[Type["ArrayMap"], str, None] = None, useAtSync: bool = False,
+          balance: Optional[str] = None) -> Any:
     """Makes an array of objects, and returns its proxy.
 
     dims: how many there are, or how many in each of up to 6 dimensions.  Without: none yet, and
         ``ckInsert(index, args)`` and in the end ``ckDoneInserting()`` of the proxy make them; ndims
         says how many dimensions their indices have.
     map: where they are: "block", "round-robin", or a class derived from ArrayMap.
+    balance: how they move to PEs that have less to do, at their sync points (AtSync): "greedy" places all anew, "refine" moves few,
+        "distributed" decides without one PE that sees all, "none" only measures.  The class needs a method
+        ``resumeFromSync(self)``.  Default: they stay.
+    useAtSync: the same as balance="greedy", where that is not given.
     """
     shape = None
     if dims is not None:
@@ -142,7 +166,18 @@ def Array(cls: Type[Chare], dims: Union[int, Sequence[int], None] = None, ndims:
         map = class_name(map)
     elif map not in (None, "block", "round-robin"):
         raise ValueError(f"map is {map!r}: \"block\", \"round-robin\" or a class derived from ArrayMap is needed")
-    return runtime().create_array(checked(cls), shape, ndims, map, tuple(args))
+    return runtime().create_array(checked(cls), shape, ndims, map, strategy_of(cls, useAtSync, balance), tuple(args))
+
+
+def strategy_of(cls: Any, use: bool, balance: Optional[str]) -> Optional[str]:
+    """The strategy of a new array, or None."""
+    if balance is None and use:
+        balance = "greedy"
+    if balance is not None and balance not in STRATEGIES:
+        raise ValueError(f"balance is {balance!r}: one of {', '.join(STRATEGIES)} is needed")
+    if balance is not None and cls._resume < 0:
+        raise TypeError(f"{cls.__name__} has no method resumeFromSync, in which objects go on when they were balanced")
+    return balance
 
 
 class ArrayMap:

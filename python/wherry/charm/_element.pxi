@@ -7,7 +7,7 @@
 # That which makes one:      values: kind of collection, class, sum over its table, number of elements, arguments
 
 cdef enum:  # entries of the class in C
-    ENTRY_CALL, ENTRY_REDUCED, ENTRY_BESIDE
+    ENTRY_CALL, ENTRY_REDUCED, ENTRY_BESIDE, ENTRY_RESUMED, ENTRY_CHECKPOINTED, ENTRY_COUNT
 
 cdef enum:
     CALL_ANSWER = 1   # somebody awaits the end
@@ -52,6 +52,12 @@ cdef class Element:
     cdef str name
     cdef object index
     cdef tuple make            # class and arguments, until it has been made
+    cdef tuple state           # of one that has come, until the readonlies are there
+    cdef bint balanced
+    cdef uint64_t spent        # ns that its entries took since its last sync point
+    cdef object told           # its load, if it has said one
+    cdef bint migrates, saving, unpicklable  # asked to move; asked last for a checkpoint; a step has found so
+    cdef bytes why             # it stays
 
     cdef int take(self, Method method, tuple args, dict keywords, const reply *to) except -1:
         cdef Kept kept
@@ -144,7 +150,23 @@ cdef class Element:
             cls, args = self.make
             self.make = None
             self.chare.__init__(*args)
+        elif self.state is not None:
+            state, self.state = self.state, None
+            set_state(self.chare, state[0])
         return self.look_again()
+
+    cdef object hindrance(self, bint saved):
+        """Why it cannot be packed now; None: it can."""
+        self.saving = saved
+        if self.running or self.looking:
+            return "a coroutine of it has not ended"
+        if self.chare.__dict__.get("_results"):
+            return "it waits for the result of an allreduce"
+        if self.waits:
+            return "it has not been made yet"
+        if saved and self.kept:
+            return f"a call of {(<Kept>self.kept[0]).method.name} waits for its condition"
+        return "its state cannot be pickled" if self.unpicklable and not saved else None
 
     cdef int leave_if_due(self) except -1:
         """Moves it, as soon as no coroutine of it is suspended."""
@@ -152,8 +174,12 @@ cdef class Element:
         if to < 0 or self.running or self.looking or self.c == NULL or self.chare.__dict__.get("_results"):
             return 0
         self.to = -1
-        must(wh_chare_move(self.c, to), "migrate")
-        return 0
+        if to == here.number:
+            return 0
+        self.migrates, self.unpicklable = True, False
+        status = wh_chare_move(self.c, to)
+        self.migrates = status == WH_OK
+        return must(status, "migrate")
 
 
 cdef Element element_of(wh_chare *chare):
@@ -174,24 +200,24 @@ cdef int make_element(wh_chare *chare, const wh_call *call) except -1:
     source.at = <const char *>call.args
     source.end = source.at + call.size
     values = take_values(&source)
-    if len(values) < 4:
+    if len(values) < 5:
         raise bad_message("it makes a chare of no class")
-    kind, name, sum, count = values[:4]
-    element = new_element(chare, kind, name, sum, count)
-    element.make = (type(element.chare), values[4:])
+    kind, name, sum, count, balanced = values[:5]
+    element = new_element(chare, kind, name, sum, count, balanced)
+    element.make = (type(element.chare), values[5:])
     if not home.has_readonlies:
         home.unmade.append(element)
         return 0
     return home.construct(element)
 
 
-cdef Element new_element(wh_chare *chare, object kind, object name, object sum, object count):
+cdef Element new_element(wh_chare *chare, object kind, object name, object sum, object count, object balanced):
     cdef Element element
     cdef Proxy collection
     cls = find_class(name)
     if sum != cls._methods_sum:
-        raise TypeError(f"class {name} has other methods on the PE that makes it than here: all processes must run the same "
-                        "program")
+        raise TypeError(f"class {name} has other methods where it was made than here: all processes must run the same program, "
+                        "and a checkpoint is read by the one that has written it")
     element = Element.__new__(Element)
     element.name, element.methods, element.kept = cls.__name__, cls._methods, []
     element.channels = []
@@ -201,14 +227,15 @@ cdef Element new_element(wh_chare *chare, object kind, object name, object sum, 
     element.chare._element = element
     element.chare.thisIndex = element.index
     collection = (<Proxy>cls._proxy_class.__new__(cls._proxy_class))
-    collection.kind, collection.count = kind, count
+    collection.kind, collection.balanced = kind, balanced
+    collection.count = here.pes if kind == "group" else count
     if kind == "chare":
         collection.c = chare.proxy
     else:
         collection.c = wh_proxy_at(chare.proxy, 0, NULL)
     collection.dims = chare.proxy.dims
     element.chare.thisProxy = collection
-    element.waits, element.to = True, -1
+    element.waits, element.to, element.balanced = True, -1, balanced
     Py_INCREF(element)
     (<void **>chare.state)[0] = <void *>element
     return element
@@ -257,15 +284,20 @@ cdef bytes pack_element(Element element):
         kept = <Kept>each
         calls.append((element.methods.index(kept.method), kept.args, kept.keywords, kept.to.pe, kept.to.id,
                       bool(kept.to.keyed), bool(kept.to.value)))
-    return encode((proxy.kind, class_name(cls), cls._methods_sum, proxy.count, state_of(element.chare), calls))
+    return encode((proxy.kind, class_name(cls), cls._methods_sum, proxy.count, proxy.balanced, element.spent, element.told,
+                   state_of(element.chare), calls))
 
 
 cdef int unpack_element(wh_chare *chare, bytes data) except -1:
     cdef Element element
     cdef Kept kept
-    kind, name, sum, count, state, calls = decode(data)
-    element = new_element(chare, kind, name, sum, count)
-    set_state(element.chare, state)
+    kind, name, sum, count, balanced, spent, told, state, calls = decode(data)
+    element = new_element(chare, kind, name, sum, count, balanced)
+    element.spent, element.told = spent, told
+    if here.has_readonlies or hasattr(type(element.chare), "_at_once"):
+        set_state(element.chare, state)
+    else:
+        element.state = (state,)
     for number, args, keywords, pe, id, keyed, value in calls:
         kept = Kept.__new__(Kept)
         kept.method, kept.args, kept.keywords = element.methods[number], args, keywords
@@ -284,17 +316,20 @@ cdef size_t on_pack(wh_chare *chare, void *to) noexcept with gil:
         return 0
     element = element_of(chare)
     try:
-        if element.packed is None:
-            element.packed = pack_element(element)
+        if to == NULL:
+            element.running += 1  # whatever __getstate__ does, it is here
+            try:
+                element.packed = pack_element(element)
+            finally:
+                element.running -= 1
+            return len(element.packed)
         size = len(element.packed)
-        if to != NULL:
-            memcpy(to, <const char *>element.packed, size)
-            element.kept = []  # they go along
-            element.packed = None
+        memcpy(to, <const char *>element.packed, size)
+        element.kept = []  # they go along
+        element.packed = None
         return size
     except BaseException as error:
-        here.fatal(f"{element.name} cannot move: its state", error)
-        return 0
+        return refuse_packing(element, error)
 
 
 cdef wh_status on_unpack(wh_chare *chare, const void *data, size_t size) noexcept with gil:
@@ -361,10 +396,12 @@ cdef void on_call(wh_chare *chare, const wh_call *call) noexcept with gil:
         return
     source.at = <const char *>call.args
     source.end = source.at + call.size
+    outer = here.charge(element_of(chare))
     try:
         call_element(chare, &source, None)
     except BaseException as error:
         here.fatal("a call", error)
+    here.charge(outer)
     here.end_callback()
 
 

@@ -31,6 +31,11 @@ cdef class Runtime:
     cdef int depth                 # entries and tasks within each other
     cdef bint wanted               # the loop has something to do
     cdef bint driving, exited, closing, readying, has_readonlies
+    cdef bint restoring, has_saved # a checkpoint is read; what it has beside elements has come
+    cdef public object saved       # proxy of the group that has this; None: there is none
+    cdef public object saved_data  # what the checkpoint was given along
+    cdef Element charged           # whose time it is now
+    cdef uint64_t since
     cdef uint64_t spin_ns
     cdef uint32_t next_future
     cdef dict futures              # those that wait, by number
@@ -78,7 +83,7 @@ cdef class Runtime:
 
     cdef int register(self) except -1:
         cdef wh_class cls
-        cdef wh_entry entries[3]
+        cdef wh_entry entries[ENTRY_COUNT]
         memset(&cls, 0, sizeof(cls))
         memset(entries, 0, sizeof(entries))
         entries[ENTRY_CALL].name = "call"
@@ -88,6 +93,10 @@ cdef class Runtime:
         entries[ENTRY_BESIDE].name = "call_beside"
         entries[ENTRY_BESIDE].fn = on_call_beside
         entries[ENTRY_BESIDE].post = on_post
+        entries[ENTRY_RESUMED].name = "resumed"
+        entries[ENTRY_RESUMED].fn = on_resumed
+        entries[ENTRY_CHECKPOINTED].name = "checkpointed"
+        entries[ENTRY_CHECKPOINTED].fn = on_checkpointed_entry
         cls.size = sizeof(cls)
         cls.name = CLASS
         cls.state = sizeof(void *)
@@ -96,10 +105,12 @@ cdef class Runtime:
         cls.pack = on_pack
         cls.unpack = on_unpack
         cls.entries = entries
-        cls.entry_count = 3
+        cls.stays = on_stays
+        cls.entry_count = ENTRY_COUNT
         cls.entry_size = sizeof(entries[0])
         must(wh_class_register(self.pe, &cls), "charm.start")
         must(wh_function_register(self.pe, REDUCED, on_reduced, NULL), "charm.start")
+        must(wh_function_register(self.pe, CHECKPOINTED, on_checkpointed, NULL), "charm.start")
         must(wh_function_register(self.pe, CAME, on_came, NULL), "charm.start")
         must(wh_pe_set_handler(self.pe, HANDLER_ANSWER, on_answer, NULL), "charm.start")
         must(wh_pe_set_handler(self.pe, HANDLER_READONLIES, on_readonlies, NULL), "charm.start")
@@ -313,6 +324,20 @@ cdef class Runtime:
         except BaseException as error:
             self.fatal("a task", error)
 
+    cdef inline Element charge(self, Element element):
+        """Has the time from now on be an element's, if it is of a balanced array, or nobody's; returns whose it was."""
+        cdef Element outer = self.charged
+        cdef uint64_t now
+        if element is not None and not element.balanced:
+            element = None
+        if element is outer:
+            return outer
+        now = clock_ns()
+        if outer is not None:
+            outer.spent += now - self.since
+        self.charged, self.since = element, now
+        return outer
+
     # ---- Results.
 
     cdef int adopt(self, Future future, object count) except -1:
@@ -398,12 +423,14 @@ cdef class Runtime:
             self.publish()
         return 0
 
-    cdef int publish(self) except -1:
+    cdef int publish(self, bint restoring=False) except -1:
         """On PE 0, before the first chare can be made: nothing that sees the readonlies runs elsewhere before."""
         if self.number:
             raise RuntimeError("the program begins on PE 0: chares can be made and called when it has made the first one")
-        self.has_readonlies = True
-        return self.pass_readonlies(dumps(self.readonlies, 5))
+        if self.restoring:
+            raise RuntimeError("a checkpoint is being read: await charm.restart before chares are made or called")
+        self.pass_readonlies(dumps((self.readonlies, restoring), 5))
+        return self.have_readonlies(restoring)
 
     cdef int pass_readonlies(self, bytes data) except -1:
         cdef int child
@@ -413,8 +440,24 @@ cdef class Runtime:
 
     cdef int take_readonlies(self, bytes data) except -1:
         self.pass_readonlies(data)
-        self.readonlies.update(loads(data))
-        self.has_readonlies = True
+        values, restoring = loads(data)
+        self.readonlies.update(values)
+        return self.have_readonlies(restoring)
+
+    def take_saved(self, values):
+        """Those of a checkpoint, of which the ones that PE 0 has set before are not taken."""
+        self.has_saved = True
+        for name, value in values.items():
+            self.readonlies.setdefault(name, value)
+        if self.restoring:
+            self.have_readonlies(True)
+
+    cdef int have_readonlies(self, bint restoring) except -1:
+        """PE 0's have come, or are its own; of a checkpoint others are to come, or have."""
+        self.restoring = restoring
+        if restoring and not self.has_saved:
+            return 0
+        self.restoring, self.has_readonlies = False, True
         unmade, self.unmade = self.unmade, []
         for element in unmade:
             self.construct(<Element>element)
@@ -434,7 +477,7 @@ cdef class Runtime:
 
     @property
     def published(self):
-        return self.has_readonlies
+        return self.has_readonlies or self.restoring
 
     # ---- Making.
 
@@ -447,7 +490,7 @@ cdef class Runtime:
             raise ValueError(f"there is no PE {where}: there are {self.pes}")
         writer_init(&to)
         try:
-            put_values(&to, ("chare", class_name(cls), cls._methods_sum, 1, *args))
+            put_values(&to, ("chare", class_name(cls), cls._methods_sum, 1, False, *args))
             must(wh_chare_create(self.pe, CLASS, where, to.data, to.size, &made.c), f"Chare({cls.__name__})")
         finally:
             writer_fini(&to)
@@ -462,7 +505,7 @@ cdef class Runtime:
         self.begin_sends()
         writer_init(&to)
         try:
-            put_values(&to, ("group", class_name(cls), cls._methods_sum, self.pes, *args))
+            put_values(&to, ("group", class_name(cls), cls._methods_sum, self.pes, False, *args))
             must(wh_group_create(self.pe, CLASS, to.data, to.size, &made.c), f"Group({cls.__name__})")
         finally:
             writer_fini(&to)
@@ -470,7 +513,7 @@ cdef class Runtime:
         self.touch()
         return made
 
-    def create_array(self, cls, tuple shape, int ndims, map, tuple args):
+    def create_array(self, cls, tuple shape, int ndims, map, balance, tuple args):
         """Elements 0 up to `shape`; without a shape none, they are inserted."""
         cdef writer to
         cdef wh_array_opts opts
@@ -490,9 +533,12 @@ cdef class Runtime:
         name = None if map is None else map.encode()
         if name is not None:
             opts.map = name
+        strategy = None if balance is None else balance.encode()
+        if strategy is not None:
+            opts.balance, opts.resume, made.balanced = strategy, ENTRY_RESUMED, True
         writer_init(&to)
         try:
-            put_values(&to, ("array", class_name(cls), cls._methods_sum, count, *args))
+            put_values(&to, ("array", class_name(cls), cls._methods_sum, count, made.balanced, *args))
             must(wh_array_create(self.pe, CLASS, &opts, to.data, to.size, &made.c), f"Array({cls.__name__})")
         finally:
             writer_fini(&to)

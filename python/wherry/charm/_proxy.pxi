@@ -14,6 +14,7 @@ cdef class Proxy:
     cdef bint is_section
     cdef int dims              # of the collection's indices
     cdef str kind              # "chare", "group", "array"
+    cdef bint balanced
     cdef object count          # elements of the collection; None: unknown here
     cdef object __weakref__
 
@@ -35,7 +36,7 @@ cdef class Proxy:
             raise IndexError(f"{self!r} has elements 0 to {here.pes - 1}, not {numbers[0]}")
         made = <Proxy>type(self).__new__(type(self))
         made.c = wh_proxy_at(self.c, self.dims, numbers)
-        made.kind, made.count, made.dims = self.kind, self.count, self.dims
+        made.kind, made.count, made.dims, made.balanced = self.kind, self.count, self.dims, self.balanced
         return made
 
     def __getitem__(self, index):
@@ -72,7 +73,7 @@ cdef class Proxy:
         cdef writer to
         writer_init(&to)
         try:
-            put_values(&to, ("array", class_name(self._chare), self._chare._methods_sum, None, *args))
+            put_values(&to, ("array", class_name(self._chare), self._chare._methods_sum, None, self.balanced, *args))
             must(wh_array_insert(running().pe, element.c, to.data, to.size), "ckInsert")
         finally:
             writer_fini(&to)
@@ -101,7 +102,7 @@ cdef class Proxy:
         return hash(proxy_bytes(self))
 
     def __reduce__(self):
-        return proxy_at, (class_name(self._chare), proxy_bytes(self), self.kind, self.dims, self.count)
+        return proxy_at, (class_name(self._chare), proxy_bytes(self), self.kind, self.dims, self.count, self.balanced)
 
     def __repr__(self):
         which = ""
@@ -120,7 +121,7 @@ cdef bytes proxy_bytes(Proxy proxy):
     return data[:WH_PROXY_SIZE + WH_SECTION_SIZE]
 
 
-def proxy_at(name, bytes data not None, str kind, int dims, count):
+def proxy_at(name, bytes data not None, str kind, int dims, count, bint balanced):
     """A proxy of what __reduce__ says of it."""
     cls = find_class(name)._proxy_class
     cdef Proxy made = <Proxy>cls.__new__(cls)
@@ -130,7 +131,9 @@ def proxy_at(name, bytes data not None, str kind, int dims, count):
             or made.is_section and wh_section_decode(<const char *>data + WH_PROXY_SIZE, len(data) - WH_PROXY_SIZE,
                                                      &made.section) != WH_OK):
         raise bad_message("a proxy is none")
-    made.kind, made.dims, made.count = kind, dims, count
+    made.kind, made.dims, made.count, made.balanced = kind, dims, count, balanced
+    if kind == "group" and not made.is_section and here is not None:
+        made.count = here.pes  # which were others, if it comes from a checkpoint
     return made
 
 

@@ -42,7 +42,7 @@ cdef tuple described_number(object value, str op):
     return ("array", value.dtype.str, value.shape), value.tobytes()
 
 
-cdef int fill_callback(wh_callback *to, object target) except -1:
+cdef int fill_callback(wh_callback *to, object target, str what) except -1:
     memset(to, 0, sizeof(to[0]))
     if type(target) is BoundEntry and not (<BoundEntry>target).proxy.is_section:
         to.kind = WH_CALLBACK_SEND
@@ -55,8 +55,7 @@ cdef int fill_callback(wh_callback *to, object target) except -1:
         to.pe = (<Future>target).pe
         to.ref = (<Future>target).id
     else:
-        raise TypeError(f"the result of a reduction goes to an entry, such as self.thisProxy[0].method, or to a Future, not to "
-                        f"{target!r:.80}")
+        raise TypeError(f"{what} goes to an entry, such as self.thisProxy[0].method, or to a Future, not to {target!r:.80}")
     return 0
 
 
@@ -69,7 +68,7 @@ def contribute(chare, target, data, reducer, Proxy section):
     running()
     if element.c == NULL:
         raise RuntimeError(f"{element.name} has ended")
-    fill_callback(&callback, target)
+    fill_callback(&callback, target, "the result of a reduction")
     memset(parts, 0, sizeof(parts))
     told = content = b""
     if reducer is None:
@@ -148,7 +147,9 @@ cdef void on_reduced_entry(wh_chare *chare, const wh_call *call) noexcept with g
             if call.ref < 0 or call.ref >= len(element.methods):
                 raise bad_message(f"{element.name} has no method {call.ref}")
             nobody.pe = -1
+            outer = here.charge(element)
             element.take(<Method>element.methods[call.ref], (reduced_value(call),), None, &nobody)
+            here.charge(outer)
     except BaseException as error:
         here.fatal("the result of a reduction", error)
     here.end_callback()

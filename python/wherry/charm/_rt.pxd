@@ -116,6 +116,8 @@ cdef extern from "<wherry/wherry.h>" nogil:
         size_t entry_size
         size_t (*pack)(wh_chare *self, void *to)
         wh_status (*unpack)(wh_chare *self, const void *data, size_t size)
+        const char *(*stays)(wh_chare *self, cbool saved)
+    size_t WH_PACK_FAILED
     wh_status wh_chare_move(wh_chare *self, int to)
     wh_status wh_class_register(wh_pe *pe, const wh_class *cls)
     wh_status wh_chare_create(wh_pe *pe, const char *cls, int where, const void *args, size_t size,
@@ -130,6 +132,8 @@ cdef extern from "<wherry/wherry.h>" nogil:
         int32_t shape[6]
         const char *map
         uint32_t flags
+        const char *balance
+        uint32_t resume
     wh_status wh_array_create(wh_pe *pe, const char *cls, const wh_array_opts *opts, const void *args,
                               size_t size, wh_proxy *array)
     wh_status wh_array_insert(wh_pe *pe, wh_proxy element, const void *args, size_t size)
@@ -160,6 +164,16 @@ cdef extern from "<wherry/wherry.h>" nogil:
     ctypedef void (*wh_function_fn)(wh_pe *pe, const wh_call *call, void *arg)
     wh_status wh_function_register(wh_pe *pe, const char *name, wh_function_fn fn, void *arg)
     uint64_t wh_function_id(const char *name)
+
+    wh_status wh_chare_sync(wh_chare *self)
+    wh_status wh_chare_set_load(wh_chare *self, double load)
+    ctypedef struct wh_balance_step:
+        size_t size
+        uint64_t number, elements, fixed, moved
+        double max_before, mean_before, max_after, mean_after, seconds
+    wh_status wh_balance_last(wh_pe *pe, wh_proxy array, wh_balance_step *step)
+    wh_status wh_checkpoint_write(wh_pe *pe, const char *folder, const wh_callback *callback)
+    wh_status wh_checkpoint_read(wh_pe *pe, const char *folder, const wh_callback *callback)
 
     ctypedef enum wh_type_id:
         WH_TYPE_BOOL, WH_TYPE_INT8, WH_TYPE_INT16, WH_TYPE_INT32, WH_TYPE_INT64, WH_TYPE_UINT8, WH_TYPE_UINT16

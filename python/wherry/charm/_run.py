@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any, AsyncIterator, Callable, Dict, Iterable, List, Optional
+from typing import Any, AsyncIterator, Callable, Dict, Iterable, List, NamedTuple, Optional
 
 from wherry.charm._chare import Chare, maps
-from wherry.charm._core import Future, Runtime, runtime
+from wherry.charm._core import Future, Runtime, last_step, runtime
 from wherry.charm._loop import Guest, Loop, end_guests, signals_heard
 from wherry.charm._names import class_name
 
@@ -157,6 +157,27 @@ async def iwait(futures: Iterable[Any]) -> AsyncIterator[Any]:
             await more[0]
         left -= 1
         yield ready.pop(0)
+
+
+class BalanceStep(NamedTuple):
+    """What a step of load balancing did.  Loads are sums over the objects of a PE: seconds, or what setLoad has said."""
+
+    number: int       # 1 for the first step of the array
+    elements: int     # at their sync points
+    fixed: int        # of them, that could not move
+    moved: int
+    max_before: float
+    mean_before: float
+    max_after: float
+    mean_after: float
+    seconds: float    # from the last AtSync until all had moved
+
+
+def lastBalance(array: Any) -> Optional[BalanceStep]:
+    """What the last step of a balanced array did, on any PE, from the first resumeFromSync of the step there on; None: there was
+    none."""
+    step = last_step(array)
+    return None if step is None else BalanceStep(*step)
 
 
 class Readonlies:

@@ -35,6 +35,7 @@ cdef class Task:
             leave_task(home.loop, outer)
         enter_task(home.loop, self)
         PyContext_Enter(self.context)
+        charged = home.charge(self.element)
         try:
             if error is None:
                 waited = self.coro.send(None)
@@ -49,6 +50,7 @@ cdef class Task:
         else:
             self.wait(waited)
         finally:
+            home.charge(charged)
             PyContext_Exit(self.context)
             leave_task(home.loop, self)
             if outer is not None:

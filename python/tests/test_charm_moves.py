@@ -1,0 +1,541 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""wherry.charm: elements that are balanced, and checkpoints that a job of another number of processes reads."""
+import pathlib
+
+from test_charm import Jobs as Programs
+
+# An array all of which is on PE 0 at first.
+CELLS = """
+    class AllOn0(ArrayMap):
+        def procNum(self, index):
+            return 0
+
+    class Cell(Chare):
+        def __init__(self, load=1.0):
+            self.load, self.steps, self.places, self.missing = load, 0, [], 0
+        def reach(self, load=None):
+            if load is not None:
+                self.setLoad(load)
+            self.AtSync()
+        def resumeFromSync(self):
+            self.steps += 1
+            self.places.append(charm.myPe())
+            self.thisProxy[0].resumed()
+        def resumed(self):
+            self.missing -= 1
+            if self.missing == 0:
+                self.end.send()
+        def tell(self, end, count):
+            self.end, self.missing = end, count
+        def read(self):
+            return self.steps, self.places[-1], self.load
+
+    async def step(cells, count, *load):
+        end = Future()
+        await cells[0].tell(end, count, awaitable=True)
+        cells.reach(*load)
+        await end
+        return charm.lastBalance(cells)
+"""
+
+
+class Balance(Programs):
+    def program(self, text, out, n=(3,)):
+        self.good(CELLS + text, out, n=n)
+
+    def test_elements_go_where_there_is_less_to_do(self):
+        self.program("""
+    async def main(args):
+        n = charm.numPes()
+        for options in (dict(balance="greedy"), dict(balance="refine"), dict(balance="distributed"), dict(useAtSync=True)):
+            cells = Array(Cell, 24, map=AllOn0, **options)
+            assert charm.lastBalance(cells) is None
+            first = await step(cells, 24, 2.0)
+            assert first[:3] == (1, 24, 0) and first.max_before == 48.0 and first.mean_before == 48 / n, first
+            assert first.moved > 0 and first.max_after < 48, first
+            told = await cells.read(ret=True)
+            assert all(steps == 1 for steps, place, load in told), told
+            assert sum(place != 0 for steps, place, load in told) == first.moved, (told, first)
+            assert [load for steps, place, load in told] == [1.0] * 24, told
+            second = await step(cells, 24, 1)
+            assert second[:2] == (2, 24) and second.max_before == first.max_after / 2, (first, second)
+        cells = Array(Cell, 24, map=AllOn0, balance="none")
+        last = await step(cells, 24, 1)
+        assert last.moved == 0 and last.max_after == 24.0, last
+        charm.exit()
+    """, "", n=(2, 3))
+
+    def test_time_is_measured_where_it_is_spent(self):
+        self.program("""
+    import time
+    def spin(seconds):
+        end = time.process_time() + seconds
+        while time.process_time() < end:
+            pass
+
+    class Worker(Cell):
+        async def work(self, seconds):
+            await charm.sleep(0.02 * (self.thisIndex + 1))
+            spin(seconds)            # in the turn of a timer
+        def plain(self, other, seconds):
+            spin(seconds)
+    class Other(Chare):
+        def work(self):
+            spin(0.3)
+
+    async def main(args):
+        cells = Array(Worker, 3, map=AllOn0, balance="none")
+        other = Chare(Other, onPE=0)
+        cells[1].plain(other, 0.2)
+        await other.work(awaitable=True)    # of no balanced array: nobody's
+        await cells[2].work(0.4, awaitable=True)
+        first = await step(cells, 3)
+        assert 0.6 <= first.max_before, first
+        wall = time.perf_counter()
+        second = await step(cells, 3)
+        assert second.max_before < 0.1 + time.perf_counter() - wall, second  # measured anew
+        cells.work(0.1)
+        await charm.sleep(0.5)
+        cells[0].reach()
+        cells[1].reach(5)
+        third = await step_rest(cells)
+        assert 5.2 <= third.max_before, third  # what is told is in place of what was measured
+        charm.exit()
+
+    async def step_rest(cells):
+        end = Future()
+        await cells[0].tell(end, 3, awaitable=True)
+        cells[2].reach()
+        await end
+        return charm.lastBalance(cells)
+    """, "", n=(2,))
+
+    def test_other_elements_are_not_charged(self):
+        self.program("""
+    import time
+    class Other(Chare):
+        def work(self, end):
+            time.sleep(0.5)
+            end.send()
+        async def wake(self, end):
+            await end
+            time.sleep(0.5)
+
+    class Waker(Cell):
+        def go(self, end):
+            end.send()
+
+    async def main(args):
+        cells = Array(Waker, 2, map=AllOn0, balance="none")
+        other = Chare(Other, onPE=0)
+        end = Future()
+        done = other.wake(end, awaitable=True)
+        cells[0].go(end)
+        await done
+        last = await step(cells, 2)
+        assert last.max_before < 0.4, last
+        charm.exit()
+    """, "", n=(1,))
+
+    def test_who_is_in_the_middle_of_something_stays(self):
+        self.program("""
+    class Sleeper(Cell):
+        async def sleep(self, future):
+            await future
+            return charm.myPe()
+        async def wait_for_all(self):
+            await self.allreduce(1, Reducer.sum)
+            return charm.myPe()
+
+    class Bell(Chare):
+        async def ring(self):
+            self.future = Future()
+            return self.future
+
+    async def main(args):
+        cells = Array(Sleeper, 12, map=AllOn0, balance="greedy")
+        bell = Chare(Bell, onPE=0)
+        future = await bell.ring(ret=True)
+        waits = [cells[i].sleep(future, ret=True) for i in (3, 4)]
+        all = [cells[i].wait_for_all(ret=True) for i in (5,)]
+        await charm.quiescence()
+        last = await step(cells, 12, 1)
+        assert last.fixed == 3 and 0 < last.moved <= 9, last
+        future.send()
+        for each in waits:
+            assert await each == 0
+        more = [cells[i].wait_for_all(ret=True) for i in range(12) if i != 5]
+        await charm.wait(more)
+        assert await all[0] == 0
+        last = await step(cells, 12, 1)
+        assert last.fixed == 0, last
+        charm.exit()
+    """, "", n=(2, 3))
+
+    def test_state_goes_along(self):
+        self.program("""
+    class Own(Cell):
+        def __init__(self):
+            super().__init__()
+            self.lock = lambda: 1
+            self.gone = 0
+        def __getstate__(self):
+            return {name: value for name, value in vars(self).items() if type(value) in (int, float, list, Future)}
+        def __setstate__(self, state):
+            vars(self).update(state)
+            self.gone += 1
+        @when("self.steps == 2")
+        def late(self, value):
+            return value, self.gone
+
+    async def main(args):
+        cells = Array(Own, 8, map=AllOn0, balance="greedy")
+        late = [cells[i].late(i, ret=True) for i in range(8)]
+        last = await step(cells, 8, 1)
+        assert last.moved >= 4, last
+        await step(cells, 8, 1)
+        told = await charm.wait(late)
+        assert [value for value, gone in told] == list(range(8)), told
+        assert sum(gone >= 1 for value, gone in told) >= 4, told
+        charm.exit()
+    """, "", n=(2, 3))
+
+    def test_an_element_that_cannot_be_pickled_stays_and_is_named(self):
+        for strategy in ("greedy", "distributed"):
+            code, out, err = self.job(CELLS + f"""
+    class Odd(Cell):
+        def spoil(self):
+            if self.thisIndex % 2:
+                self.handle = lambda: 1
+        def mend(self, to):
+            self.handle = None
+            self.migrate(to)
+
+    async def main(args):
+        cells = Array(Odd, 16, map=AllOn0, balance="{strategy}")
+        cells.spoil()
+        for number in (1, 2, 3):
+            last = await step(cells, 16, 1)
+            assert last.elements == 16 and last.number == number, last
+        told = await cells.read(ret=True)
+        assert all(steps == 3 for steps, place, load in told), told
+        assert all(told[i][1] == 0 for i in range(1, 16, 2)), told
+        assert any(told[i][1] == 1 for i in range(0, 16, 2)), told
+        assert last.fixed > 0, last
+        for i in range(1, 16, 2):
+            cells[i].mend(1)
+        print((await step(cells, 16, 1)).fixed)
+        charm.exit()
+    """, 2)
+            with self.subTest(strategy):
+                self.assertEqual((code, out), (0, "0\n"), err)
+                self.assertRegex(err, r"wherry.charm: PE 0: it stays where it is: Odd \d+: attribute 'handle' cannot be pickled: "
+                                      r"\w+: Can't (get|pickle)")
+                self.assertNotIn("Traceback", err)
+                stays = [line for line in err.splitlines() if "stays where it is" in line]
+                self.assertEqual(len(stays), len(set(stays)), err)  # each is told of once
+
+    def test_who_ends_is_not_waited_for(self):
+        self.program("""
+    async def main(args):
+        cells = Array(Cell, 6, balance="refine")
+        end = Future()
+        await cells[0].tell(end, 5, awaitable=True)
+        for i in range(5):
+            cells[i].reach(1)
+        await charm.quiescence()
+        assert charm.lastBalance(cells) is None
+        cells[5].ckDestroy()
+        await end
+        assert charm.lastBalance(cells).elements == 5
+        charm.exit()
+    """, "", n=(1, 3))
+
+    def test_elements_that_are_inserted_take_part(self):
+        self.program("""
+    async def main(args):
+        cells = Array(Cell, ndims=1, balance="greedy")
+        for i in range(6):
+            cells.ckInsert(i)
+        cells.ckDoneInserting()
+        await charm.quiescence()
+        assert (await step(cells, 6, 1)).elements == 6
+        charm.exit()
+    """, "", n=(1, 3))
+
+    def test_mistakes_are_told(self):
+        self.program("""
+    class Plain(Chare):
+        def all(self):
+            said = []
+            for call in (self.AtSync, lambda: self.setLoad(1)):
+                try:
+                    call()
+                except TypeError as error:
+                    said.append(str(error))
+            return said
+    class Twice(Cell):
+        def both(self):
+            said = []
+            for load in (-1, float("nan"), float("inf")):
+                try:
+                    self.setLoad(load)
+                except ValueError as error:
+                    said.append(str(error))
+            self.AtSync()
+            try:
+                self.AtSync()
+            except RuntimeError as error:
+                said.append(str(error))
+            return said
+
+    async def main(args):
+        print(*await Array(Plain, 1)[0].all(ret=True), sep="\\n")
+        print(*await Array(Twice, 2, balance="none")[1].both(ret=True), sep="\\n")
+        for wrong in (dict(balance="best"), dict(balance="greedy")):
+            try:
+                Array(Plain, 1, **wrong)
+            except (TypeError, ValueError) as error:
+                print(error)
+        charm.exit()
+    """, """\
+        <array of Plain> is not balanced: Array(Plain, ..., balance="greedy") makes an array that is
+        <array of Plain> is not balanced: it has no loads
+        a load is a number of 0 or more, not -1
+        a load is a number of 0 or more, not nan
+        a load is a number of 0 or more, not inf
+        Twice 1 waits at its sync point already, until resumeFromSync is called
+        balance is 'best': one of greedy, refine, distributed, none is needed
+        Plain has no method resumeFromSync, in which objects go on when they were balanced
+        """)
+
+
+# A program that counts its rounds, and is begun again from its last checkpoint.
+COUNTS = """
+    import sys
+    import wherry
+
+    class Count(Chare):
+        def __init__(self):
+            self.value, self.friend = 0, None
+        def know(self, group):
+            self.friend = group
+        def add(self, n):
+            self.value += n
+            return self.value
+        async def ask(self):
+            return await self.friend[charm.numPes() - 1].add(0, ret=True), len(await self.friend.add(0, ret=True))
+        def wander(self):
+            self.migrate((self.thisIndex[0] if type(self.thisIndex) is tuple else self.thisIndex) % charm.numPes())
+        def total(self, end):
+            self.reduce(end, self.value, Reducer.sum)
+
+    async def total(counts):
+        end = Future()
+        counts.total(end)
+        return await end
+"""
+
+
+class Checkpoints(Programs):
+    def rounds(self, n, text):
+        return self.job(COUNTS + text, n, args=[pathlib.Path(self.folder, "saved")])
+
+    def test_another_number_of_processes_goes_on(self):
+        text = """
+    async def main(args):
+        folder = args[1]
+        readonlies.job = charm.numPes()
+        try:
+            counts, grid, group, round = await charm.restart(folder)
+        except wherry.errors.NotFoundError:
+            readonlies.first = "set by the first"
+            counts, grid, group, round = Array(Count, 10), Array(Count, (2, 3)), Group(Count), 0
+            counts.know(group)
+            for i in range(charm.numPes()):
+                group[i].add(100 * i)
+        await counts.add(1, awaitable=True)
+        await grid.add(2, awaitable=True)
+        counts.wander()
+        print(round, await total(counts), await total(grid), readonlies.first, readonlies.job == charm.numPes())
+        print(*await counts[9].ask(ret=True))
+        print(*await Group(Reader).read(ret=True))
+        await charm.checkpoint(folder, (counts, grid, group, round + 1))
+        await counts.add(1000, awaitable=True)   # after it, so not in it
+        charm.exit()
+
+    class Reader(Chare):
+        def read(self):
+            return readonlies.first == "set by the first" and readonlies.job == charm.numPes()
+    """
+        # The last PE's element of the group has the state of that PE modulo those of the job before.
+        for round, (n, last) in enumerate([(3, 200), (2, 100), (4, 100), (1, 0), (3, 0)]):
+            with self.subTest(round=round):
+                code, out, err = self.rounds(n, text)
+                self.assertEqual((code, err), (0, ""))
+                self.assertEqual(out.splitlines(), [
+                    f"{round} {10 * (round + 1)} {12 * (round + 1)} set by the first True", f"{last} {n}",
+                    " ".join(["True"] * n)])
+
+    def test_a_callback_in_place_of_an_await(self):
+        text = """
+    class Driver(Chare):
+        def __init__(self):
+            self.step = 0
+        def go(self, folder, end):
+            self.end = end
+            self.step += 1
+            if self.thisIndex == 0:
+                charm.checkpoint(folder, self.thisProxy, callback=self.thisProxy[1].saved)
+        def saved(self, error):
+            self.end.send((self.thisIndex, error, self.step))
+        async def wrong(self, folder):
+            try:
+                await charm.checkpoint(folder)
+            except wherry.errors.BusyError as error:
+                return str(error)
+
+    async def main(args):
+        drivers = Array(Driver, 2)
+        end = Future()
+        drivers.go(args[1], end)
+        print(*await end)
+        end = Future()
+        charm.checkpoint(args[1], callback=end)
+        print(await end)
+        print(await drivers[0].wrong(args[1], ret=True))
+        charm.exit()
+    """
+        code, out, err = self.rounds(2, text)
+        self.assertEqual(code, 0)
+        self.assertTrue(out.startswith("1 None 1\nNone\na checkpoint failed: "), out)
+        self.assertIn("Driver 0: a coroutine of it has not ended", err)
+
+    def test_what_cannot_be_saved(self):
+        text = """
+    class Odd(Chare):
+        def spoil(self, value):
+            self.handle = value
+        def spoil_badly(self):
+            self.handle = lambda: 1
+        @when("self.handle == 3")
+        def late(self):
+            pass
+
+    async def main(args):
+        folder, odd = args[1], Array(Odd, 4)
+        odd.spoil(1)
+        await charm.checkpoint(folder, odd)
+        odd[2].spoil_badly()
+        await tried(folder)
+        odd.spoil(2)
+        odd[1].late()
+        await tried(folder)
+        odd.spoil(3)
+        await charm.checkpoint(folder, odd)
+        one = Chare(Odd)
+        await tried(folder)
+        charm.exit()
+
+    async def tried(folder):
+        try:
+            await charm.checkpoint(folder)
+            print("saved")
+        except (wherry.errors.NotSupportedError, wherry.errors.BusyError) as error:
+            print(type(error).__name__)
+    """
+        code, out, err = self.rounds(2, text)
+        self.assertEqual((code, out), (0, "NotSupportedError\nBusyError\nNotSupportedError\n"), err)
+        self.assertRegex(err, "no checkpoint is written: Odd 2: attribute 'handle' cannot be pickled")
+        self.assertIn("Odd 1: a call of late waits for its condition", err)
+        self.assertIn("it is a single chare", err)
+
+    def test_mistakes_are_told(self):
+        text = """
+    async def main(args):
+        for folder in (args[1], __file__):
+            try:
+                await charm.restart(folder)
+            except wherry.errors.Error as error:
+                print(type(error).__name__)
+        try:
+            charm.checkpoint(args[1], callback=5)
+        except TypeError as error:
+            print(error)
+        await charm.checkpoint(args[1])
+        try:
+            await charm.restart(args[1])
+        except RuntimeError as error:
+            print(error)
+        charm.exit()
+    """
+        code, out, err = self.rounds(2, text)
+        self.assertEqual((code, err), (0, ""))
+        self.assertEqual(out.splitlines()[2:], [
+            "what is to be told of a checkpoint goes to an entry, such as self.thisProxy[0].method, or to a Future, not to 5",
+            "a checkpoint is read once, on PE 0, before the first chare is made"])
+        self.assertEqual(out.splitlines()[0], "NotFoundError")
+
+    def test_nothing_is_made_while_one_is_read(self):
+        first = """
+    async def main(args):
+        await charm.checkpoint(args[1], Array(Count, 3))
+        charm.exit()
+    """
+        then = """
+    import asyncio
+    async def main(args):
+        reading = asyncio.ensure_future(charm.restart(args[1]))
+        await asyncio.sleep(0)
+        try:
+            Array(Count, 3)
+        except RuntimeError as error:
+            print(error)
+        counts = await reading
+        print(await counts.add(1, ret=True))
+        charm.exit()
+    """
+        self.assertEqual(self.rounds(2, first), (0, "", ""))
+        self.assertEqual(self.rounds(2, then), (
+            0, "a checkpoint is being read: await charm.restart before chares are made or called\n[1, 1, 1]\n", ""))
+
+    def test_setstate_sees_the_readonlies(self):
+        code = """
+    class Reads(Chare):
+        def __init__(self):
+            self.n = readonlies.n
+        def __getstate__(self):
+            return None
+        def __setstate__(self, state):
+            self.n = readonlies.n + 1
+        def read(self):
+            return self.n
+
+    async def main(args):
+        try:
+            reads = await charm.restart(args[1])
+        except wherry.errors.NotFoundError:
+            readonlies.n = 5
+            reads = Array(Reads, 6)
+        print(*await reads.read(ret=True))
+        await charm.checkpoint(args[1], reads)
+        charm.exit()
+    """
+        self.assertEqual(self.rounds(3, code), (0, "5 5 5 5 5 5\n", ""))
+        self.assertEqual(self.rounds(2, code), (0, "6 6 6 6 6 6\n", ""))
+
+    def test_balanced_arrays_come_back_balanced(self):
+        text = """
+    async def main(args):
+        try:
+            cells = await charm.restart(args[1])
+        except LookupError:
+            cells = Array(Cell, 12, map=AllOn0, balance="greedy")
+        last = await step(cells, 12, 1)
+        print(last.number, last.max_before, (await cells.read(ret=True))[0][0])
+        await charm.checkpoint(args[1], cells)
+        charm.exit()
+    """
+        folder = pathlib.Path(self.folder, "saved")
+        self.assertEqual(self.job(CELLS + text, 2, args=[folder]), (0, "1 12.0 1\n", ""))
+        self.assertEqual(self.job(CELLS + text, 3, args=[folder]), (0, "1 12.0 2\n", ""))
