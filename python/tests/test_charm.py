@@ -1292,7 +1292,7 @@ class Examples(Jobs):
         folder = pathlib.Path(__file__).parents[2] / "examples" / "charm"
         said = {"hello": "hello world, from PE 0 of {n}\n", "ring": "30 hops over {n} PEs\n", "pingpong": " 65536 bytes: ",
                 "heat": "after 200 steps 1079.7870 degrees in all\n", "jacobi3d": "equal to a serial run: True\n",
-                "steal": "200 tasks on {n} PEs\n"}
+                "steal": "200 tasks on {n} PEs\n", "particles": "equal to a serial run: True\n"}
         self.assertEqual({path.stem for path in folder.glob("*.py")}, set(said))
         try:
             import numpy  # noqa: F401

@@ -132,6 +132,7 @@ class Balance(Programs):
         done = other.wake(end, awaitable=True)
         cells[0].go(end)
         await done
+        await charm.sleep(0.5)
         last = await step(cells, 2)
         assert last.max_before < 0.4, last
         charm.exit()
@@ -143,9 +144,11 @@ class Balance(Programs):
         async def sleep(self, future):
             await future
             return charm.myPe()
-        async def wait_for_all(self):
-            await self.allreduce(1, Reducer.sum)
-            return charm.myPe()
+        async def resumeFromSync(self):
+            await charm.sleep(0)
+            super().resumeFromSync()
+        def ask_all(self, end):
+            self.allreduce(1, Reducer.sum).add_done_callback(lambda done: end.send((done.result(), charm.myPe())))
 
     class Bell(Chare):
         async def ring(self):
@@ -157,16 +160,19 @@ class Balance(Programs):
         bell = Chare(Bell, onPE=0)
         future = await bell.ring(ret=True)
         waits = [cells[i].sleep(future, ret=True) for i in (3, 4)]
-        all = [cells[i].wait_for_all(ret=True) for i in (5,)]
+        asked = Future(12)
+        cells[5].ask_all(asked)
         await charm.quiescence()
         last = await step(cells, 12, 1)
         assert last.fixed == 3 and 0 < last.moved <= 9, last
         future.send()
         for each in waits:
             assert await each == 0
-        more = [cells[i].wait_for_all(ret=True) for i in range(12) if i != 5]
-        await charm.wait(more)
-        assert await all[0] == 0
+        for i in range(12):
+            if i != 5:
+                cells[i].ask_all(asked)
+        told = await asked
+        assert [result for result, pe in told] == [12] * 12, told
         last = await step(cells, 12, 1)
         assert last.fixed == 0, last
         charm.exit()
@@ -325,6 +331,8 @@ COUNTS = """
             return self.value
         async def ask(self):
             return await self.friend[charm.numPes() - 1].add(0, ret=True), len(await self.friend.add(0, ret=True))
+        async def all_of_them(self):
+            return len(await self.thisProxy.add(0, ret=True))
         def wander(self):
             self.migrate((self.thisIndex[0] if type(self.thisIndex) is tuple else self.thisIndex) % charm.numPes())
         def total(self, end):
@@ -358,7 +366,7 @@ class Checkpoints(Programs):
         await grid.add(2, awaitable=True)
         counts.wander()
         print(round, await total(counts), await total(grid), readonlies.first, readonlies.job == charm.numPes())
-        print(*await counts[9].ask(ret=True))
+        print(*await counts[9].ask(ret=True), await group[0].all_of_them(ret=True))
         print(*await Group(Reader).read(ret=True))
         await charm.checkpoint(folder, (counts, grid, group, round + 1))
         await counts.add(1000, awaitable=True)   # after it, so not in it
@@ -374,7 +382,7 @@ class Checkpoints(Programs):
                 code, out, err = self.rounds(n, text)
                 self.assertEqual((code, err), (0, ""))
                 self.assertEqual(out.splitlines(), [
-                    f"{round} {10 * (round + 1)} {12 * (round + 1)} set by the first True", f"{last} {n}",
+                    f"{round} {10 * (round + 1)} {12 * (round + 1)} set by the first True", f"{last} {n} {n}",
                     " ".join(["True"] * n)])
 
     def test_a_callback_in_place_of_an_await(self):
@@ -475,6 +483,32 @@ class Checkpoints(Programs):
             "what is to be told of a checkpoint goes to an entry, such as self.thisProxy[0].method, or to a Future, not to 5",
             "a checkpoint is read once, on PE 0, before the first chare is made"])
         self.assertEqual(out.splitlines()[0], "NotFoundError")
+
+    def test_a_file_that_was_changed(self):
+        write = """
+    async def main(args):
+        await charm.checkpoint(args[1], Array(Count, 30))
+        charm.exit()
+    """
+        read = """
+    async def main(args):
+        try:
+            await charm.restart(args[1])
+        except wherry.errors.ProtocolError as error:
+            print(type(error).__name__)
+        charm.exit()
+    """
+        self.assertEqual(self.rounds(2, write), (0, "", ""))
+        folder = pathlib.Path(self.folder, "saved")
+        self.assertEqual(len(list(folder.glob("*.pe-1"))), 1)
+        for name in ("*.pe-1", "index"):
+            file, = folder.glob(name)
+            whole = file.read_bytes()
+            for wrong in (whole[:-1], whole[:60] + bytes([whole[60] ^ 1]) + whole[61:]):
+                file.write_bytes(wrong)
+                code, out, err = self.rounds(3, read)
+                self.assertEqual((code, out), (0, "ProtocolError\n"), err)
+            file.write_bytes(whole)
 
     def test_nothing_is_made_while_one_is_read(self):
         first = """
