@@ -109,15 +109,15 @@ cdef object unpicklable(Element element, object error):
     return made
 
 
-cdef size_t refuse_packing(Element element, object error) except? 0:
+cdef int refuse_packing(Element element, object error) except -1:
     """Tells why an element cannot be packed: it stays where it is."""
     made = unpicklable(element, error)
     if element.migrates and not element.saving:
         element.migrates = False
         here.fatal(f"{element.name} cannot move: its state", made)
-        return WH_PACK_FAILED
+        return 0
     if not element.saving:
         element.unpicklable = True
     print(f"wherry.charm: PE {here.number}: {'no checkpoint is written' if element.saving else 'it stays where it is'}: {made}",
           file=sys_module.stderr, flush=True)
-    return WH_PACK_FAILED
+    return 0

@@ -309,27 +309,35 @@ cdef int unpack_element(wh_chare *chare, bytes data) except -1:
     return here.construct(element)
 
 
+cdef size_t pack_to(Element element, void *to) except? 0:
+    cdef size_t size
+    if to == NULL:
+        element.running += 1  # whatever __getstate__ does, it is here
+        try:
+            element.packed = pack_element(element)
+        finally:
+            element.running -= 1
+        return len(element.packed)
+    size = len(element.packed)
+    memcpy(to, <const char *>element.packed, size)
+    element.kept = []  # they go along
+    element.packed = None
+    return size
+
+
 cdef size_t on_pack(wh_chare *chare, void *to) noexcept with gil:
     cdef Element element
-    cdef size_t size
     if here is None:
-        return 0
+        return WH_PACK_FAILED
     element = element_of(chare)
     try:
-        if to == NULL:
-            element.running += 1  # whatever __getstate__ does, it is here
-            try:
-                element.packed = pack_element(element)
-            finally:
-                element.running -= 1
-            return len(element.packed)
-        size = len(element.packed)
-        memcpy(to, <const char *>element.packed, size)
-        element.kept = []  # they go along
-        element.packed = None
-        return size
+        try:
+            return pack_to(element, to)
+        except Exception as error:
+            refuse_packing(element, error)
     except BaseException as error:
-        return refuse_packing(element, error)
+        here.fatal(element.name, error)
+    return WH_PACK_FAILED
 
 
 cdef wh_status on_unpack(wh_chare *chare, const void *data, size_t size) noexcept with gil:
