@@ -132,7 +132,8 @@ class Balance(Programs):
         done = other.wake(end, awaitable=True)
         cells[0].go(end)
         await done
-        await charm.sleep(0.5)
+        cells[0].go(Future())
+        await charm.sleep(0.5)  # in which nobody has anything to do
         last = await step(cells, 2)
         assert last.max_before < 0.4, last
         charm.exit()
