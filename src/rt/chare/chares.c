@@ -115,7 +115,7 @@ static wh_status init(whi_chares *c, wh_pe *pe) {
     whi_list_init(&c->reductions);
     whi_hash_init(&c->sections);
     whi_reduce_init(c);
-    c->reduce.fire = wh_callback_fire;
+    c->reduce.fire = whi_callback_fire;
     whi_balance_init(c);
     pe->floors[WHI_FLOOR_CHARE] =
         (whi_floor){.state = c, .drop = drop, .destroy = destroy, .dump = dump};

@@ -243,6 +243,15 @@ bool whi_map_is_known(const whi_chares *c, uint64_t id);
 WH_CHECK wh_status whi_collection_restore(whi_chares *c, const whi_collection_def *def,
                                           uint64_t members);
 
+// ---- send.c, future.c, callback.c: calls of the public interface without a word in the log.  All options that are given are known.
+
+WH_CHECK wh_status whi_chare_send(wh_pe *pe, const wh_proxy *proxy, unsigned entry,
+                                  const void *args, size_t size, const wh_send_opts *opts);
+WH_CHECK wh_status whi_future_set(whi_chares *c, const wh_future *future, const void *value,
+                                  size_t size);
+WH_CHECK wh_status whi_callback_fire(wh_pe *pe, const wh_callback *callback, const void *value,
+                                     size_t size);
+
 // ---- broadcast.c
 
 WH_CHECK wh_status whi_broadcast(whi_chares *c, whi_head *head, const void *data, size_t size);

@@ -8,6 +8,7 @@
 
 #include "rt/chare/checkpoint.h"
 #include "rt/chare/disk.h"
+#include "rt/chare/why.h"
 
 enum { WROTE_SIZE = 20, MEMBER_SIZE = 12 };
 
@@ -31,7 +32,7 @@ wh_status wh_checkpoint_write(wh_pe *pe, const char *folder, const wh_callback *
     size_t length = folder ? strlen(folder) : 0;
     whi_chares *c = pe ? whi_chares_get(pe) : NULL;
     if (!c || !length || length > WHI_CHECKPOINT_FOLDER_MAX || !callback)
-        return WH_EINVAL;
+        return whi_checkpoint_refuse(pe, "wh_checkpoint_write", folder, callback);
     uint8_t *bytes = whi_malloc(WH_CALLBACK_SIZE + length);
     if (!bytes)
         return WH_ENOMEM;
@@ -211,7 +212,7 @@ static void begin(wh_pe *pe, void *arg) {
 static wh_status find_former(struct whi_writing *w) {
     whi_blob bytes = {.data = NULL};
     whi_saved_index there;
-    wh_status st = whi_checkpoint_index(w->folder, false, &bytes, &there);
+    wh_status st = whi_checkpoint_index(w->folder, &bytes, &there);
     if (st == WH_OK) {
         w->former = there.number;
         w->former_pes = there.pes;

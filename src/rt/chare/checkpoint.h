@@ -15,9 +15,13 @@ enum { WHI_CHECKPOINT_FOLDER_MAX = 3000 };
 // whi_checkpoint_name is the name of a PE's file.
 void whi_checkpoint_name(char *name, size_t size, uint64_t number, uint32_t pe);
 
-// whi_checkpoint_index reads the index of a folder.  WH_ENOTFOUND: there is none, which is logged if `must`, as all else is.
-WH_CHECK wh_status whi_checkpoint_index(const char *folder, bool must, whi_blob *bytes,
+// whi_checkpoint_index reads the index of a folder.  WH_ENOTFOUND: there is none, which is not logged; all else is.
+WH_CHECK wh_status whi_checkpoint_index(const char *folder, whi_blob *bytes,
                                         whi_saved_index *index);
+
+// whi_checkpoint_refuse says in the log what a call lacks.
+WH_CHECK wh_status whi_checkpoint_refuse(const wh_pe *pe, const char *call, const char *folder,
+                                         const wh_callback *callback);
 
 // whi_checkpoint_collect adds the elements of this PE to `to`.  WH_EBUSY, WH_ENOTSUP: an element
 // cannot be saved, which is logged.

@@ -180,6 +180,11 @@ void whi_pe_rest(wh_pe *pe, int timeout_ms);
 // whi_pe_stop has a PE leave at once.  Any thread.
 void whi_pe_stop(wh_pe *pe);
 
+// whi_pe_lacks says whether the job has no such PE.
+static inline bool whi_pe_lacks(const wh_pe *pe, int number) {
+    return number < 0 || number >= pe->pes;
+}
+
 static inline bool whi_pe_gone(const wh_pe *pe) {
     return pe->exit.state == WHI_END_GONE;
 }
@@ -233,6 +238,7 @@ void whi_quiet_fini(wh_pe *pe);
 void whi_quiet_idle(wh_pe *pe);  // the PE has nothing to do
 void whi_quiet_lost(wh_pe *pe, int lost);
 void whi_threads_end(wh_pe *pe);
+bool whi_pe_may_wait(const wh_pe *pe);  // what runs now is a user-level thread of this PE
 // whi_thread_name says what the thread that runs is called in a timeline, now and later.
 void whi_thread_name(const char *name, const char *part);
 void whi_pe_forget_timers(wh_pe *pe);
