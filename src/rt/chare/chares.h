@@ -43,6 +43,7 @@ typedef struct whi_named {
     wh_reducer_fn reducer;
     wh_balancer_fn balancer;
     void *arg;
+    bool told;  // of a class: that its elements cannot be balanced
 } whi_named;
 
 typedef struct whi_collection {
@@ -166,6 +167,8 @@ struct whi_chares {
     uint32_t next_section;
     struct whi_writing *writing;  // the checkpoint that PE 0 has written; NULL: none
     struct whi_reading *reading;  // that is read; NULL: none
+    whi_list asked;               // checkpoints that this PE has asked for
+    uint64_t asked_count;         // so far
     whi_list reductions;          // that have something to send up
     bool reducing;                // an idle function will
     whi_list dying;               // elements of which calls or threads are left

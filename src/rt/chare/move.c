@@ -181,7 +181,10 @@ wh_status wh_chare_move(wh_chare *self, int to) {
     if (element->dying)
         return WH_ECLOSED;
     if (element->waits && !whi_list_empty(&element->waits->threads))
-        return WH_EBUSY;
+        return whi_refuse(
+            WH_EBUSY, "E-CHARE-09",
+            "wh_chare_move: %s cannot move while a threaded entry of it has not ended",
+            whi_say_proxy(whi_chares_get(self->pe), &self->proxy).text);
     whi_chares *c = whi_chares_get(self->pe);
     if (is_held(c, element))
         return WH_EBUSY;
@@ -272,6 +275,13 @@ void whi_move_arrive(whi_chares *c, whi_msg *msg, const whi_head *head) {
     whi_sched_push(&c->pe->sched, msg);
 }
 
+WHI_COLD static void fail_unpack(const whi_element *element, size_t bytes, wh_status st) {
+    wh_pe *pe = element->pub.pe;
+    whi_pe_fail(pe, "unpack of class %s returns \"%s\" for the %zu bytes that pack has made of %s",
+                element->cls->name, wh_status_text(st), bytes,
+                whi_say_proxy(whi_chares_get(pe), &element->pub.proxy).text);
+}
+
 // unpack makes the element of what lies behind its order.
 static wh_status unpack(whi_element *element, const whi_head *head, whi_reader *from) {
     wh_status st = whi_when_read(element, from, head->state.wants);
@@ -285,10 +295,7 @@ static wh_status unpack(whi_element *element, const whi_head *head, whi_reader *
     st = element->cls->unpack(&element->pub, data, bytes);
     element->running--;
     if (st != WH_OK)
-        whi_log(WHI_ERROR, "E-CHARE-09",
-                "unpack of class %s returns \"%s\" for the %zu bytes that pack has made of %s",
-                element->cls->name, wh_status_text(st), bytes,
-                whi_say_proxy(whi_chares_get(element->pub.pe), &element->pub.proxy).text);
+        fail_unpack(element, bytes, st);
     return st;
 }
 
@@ -336,7 +343,7 @@ void whi_move_install(whi_chares *c, whi_msg *msg) {
     if (head.state.vacant)
         return;
     wh_status st = install(c, &head, &msg->pub);
-    if (st != WH_OK)
+    if (st != WH_OK && !c->pe->exit.failed)  // else it has been said
         whi_pe_fail(c->pe, "an element that PE %d has sent cannot be unpacked: %s", msg->pub.source,
                     wh_status_text(st));
 }

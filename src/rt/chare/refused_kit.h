@@ -63,10 +63,17 @@ static void tried_resume(wh_chare *self, const wh_call *call) {
     (void)call;
 }
 
-#define MOVER_ENTRIES(ENTRY) ENTRY(mover, run, 0) ENTRY(mover, resume, 0)
+#define MOVER_ENTRIES(ENTRY)                                                                       \
+    ENTRY(mover, run, 0)                                                                           \
+    ENTRY(mover, run_threaded, WH_ENTRY_THREADED)                                                  \
+    ENTRY(mover, resume, 0)
 WH_CLASS(mover, MOVER_ENTRIES, .state = 8, .pack = kit_pack, .unpack = kit_unpack);
 
 static void mover_run(wh_chare *self, const wh_call *call) {
+    tried_run(self, call);
+}
+
+static void mover_run_threaded(wh_chare *self, const wh_call *call) {
     tried_run(self, call);
 }
 
@@ -74,7 +81,7 @@ static void mover_resume(wh_chare *self, const wh_call *call) {
     tried_resume(self, call);
 }
 
-static void start(void) {
+static inline void start(void) {
     begin(4, 2);
     for (int i = 0; i < 4; i++) {
         CHECK_EQ_INT(wh_class_register(job.pe[i], &tried_class), WH_OK);

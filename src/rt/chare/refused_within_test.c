@@ -34,8 +34,19 @@ static void try_group(wh_chare *self) {
     REFUSED(WH_ENOTSUP, wh_chare_move(self, 0), "E-CHARE-09|elements of groups stay");
 }
 
+static void try_thread(wh_chare *self) {
+    REFUSED(
+        WH_EBUSY, wh_chare_move(self, 0),
+        "E-CHARE-09|element (2) of the array of class mover cannot move while a threaded entry");
+}
+
 TEST(what_entries_ask_for) {
     start();
+    wh_proxy movers;
+    CHECK_EQ_INT(wh_array_create(job.pe[0], "mover", WH_ARRAY_OPTS(.dims = 1, .shape = {3}), NULL,
+                                 0, &movers),
+                 WH_OK);
+    within(wh_proxy_at(movers, 1, (int32_t[1]){2}), mover_run_threaded_entry, try_thread);
     within(at(1, 1), tried_run_entry, try_entries);
     within(at(1, 1), tried_run_threaded_entry, try_waits);
     within(wh_proxy_at(group, 1, &(int32_t){2}), mover_run_entry, try_group);
@@ -71,6 +82,43 @@ TEST(balancing) {
                                  NULL, 0, &balanced),
                  WH_OK);
     within(wh_proxy_at(balanced, 1, &(int32_t){0}), mover_run_entry, try_sync);
+    finish();
+}
+
+static void sync_only(wh_chare *self) {
+    CHECK_EQ_INT(wh_chare_sync(self), WH_OK);
+}
+
+static void balance(const char *strategy, const char *words) {
+    wh_proxy stones;
+    CHECK_EQ_INT(wh_array_create(job.pe[0], "tried",
+                                 WH_ARRAY_OPTS(.dims = 1, .shape = {3}, .balance = strategy,
+                                               .resume = tried_resume_entry),
+                                 NULL, 0, &stones),
+                 WH_OK);
+    said.lines = 0;
+    inside = sync_only;
+    for (int step = 1; step <= 2; step++) {
+        wh_balance_step last = {.size = sizeof(last)};
+        send(0, stones, tried_run_entry, "", 0);
+        kit_settle();
+        CHECK_EQ_INT(wh_balance_last(job.pe[3], stones, &last), WH_OK);
+        CHECK_EQ_INT(last.number, step);
+    }
+    if (words)
+        check_words(__LINE__, words);
+    else
+        CHECK_EQ_INT(said.lines, 0);
+}
+
+// Once for each class, however many arrays and steps there are.
+TEST(a_class_that_cannot_be_balanced) {
+    start();
+    balance("none", NULL);
+    balance("greedy",
+            "warn W-CHARE-02 the array of class tried is balanced, but all of its elements "
+            "stay|no pack");
+    balance("refine", NULL);
     finish();
 }
 
