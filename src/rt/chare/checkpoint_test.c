@@ -491,7 +491,7 @@ TEST(what_cannot_be_read) {
     kit_begin(2, 1);  // nothing is registered but the function
     for (int i = 0; i < 2; i++)
         CHECK_EQ_INT(wh_function_register(job.pe[i], "done", on_done, NULL), WH_OK);
-    CHECK_EQ_INT(load(0), WH_ENOTFOUND);
+    CHECK_EQ_INT(load(0), WH_EINVAL);
     kit_end();
     clean();
 }

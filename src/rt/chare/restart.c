@@ -41,7 +41,7 @@ static wh_status check(whi_chares *c, const char *folder, const whi_saved_index 
                                      : whi_balancer_is_known(c, def->balance) ? WHI_NAMED_CLASS
                                                                               : WHI_NAMED_BALANCER)
                         .text);
-            return WH_ENOTFOUND;
+            return WH_EINVAL;
         }
     }
     return WH_OK;

@@ -352,8 +352,9 @@ wh_status wh_rt_end(wh_rt *rt, int *status) {
     if (!rt->started || !whi_pe_gone(rt->pe[0]))
         return whi_refuse(WH_EBUSY, "E-RT-13",
                           "wh_rt_end: %s: call it once, when wh_pe_ended says so of the first PE",
-                          rt->started ? "the job has not ended"
-                                      : "wh_rt_begin has not been called");
+                          rt->started   ? "the job has not ended"
+                          : rt->threads ? "it has been called already"
+                                        : "wh_rt_begin has not been called");
     leave(rt->pe[0]);
     join_threads(rt);
     int failed = atomic_load(&rt->failed);

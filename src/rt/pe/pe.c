@@ -315,6 +315,13 @@ static bool has_more(const wh_pe *pe) {
     return !whi_queue_empty(&pe->ready) || (pe->quiet.due && !pe->quiet.missing);
 }
 
+static void tell_floors(wh_pe *pe) {
+    pe->exit.told = true;
+    for (int i = 0; i < WHI_FLOORS; i++)
+        if (pe->floors[i].ends)
+            pe->floors[i].ends(pe->floors[i].state, pe->exit.failed);
+}
+
 // do_turn does what there is to do; what the worker's progress has to do is done already, or done here first.
 static unsigned do_turn(wh_pe *pe, bool progressed) {
     if (atomic_load_explicit(&pe->stop, memory_order_relaxed)) {
@@ -328,6 +335,8 @@ static unsigned do_turn(wh_pe *pe, bool progressed) {
     unsigned done = progressed ? 0 : wh_worker_progress(pe->worker);
     done += run_ready(pe);
     done += run_messages(pe);
+    if (__builtin_expect(pe->exit.state >= WHI_END_STOPPED && !pe->exit.told, 0))
+        tell_floors(pe);
     if (whi_timers_count(&pe->timers))
         done += (unsigned)whi_timers_run(&pe->timers, whi_clock_ns());
     if (!done && pe->exit.state < WHI_END_STOPPED && whi_queue_empty(&pe->ready)) {

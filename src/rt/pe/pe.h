@@ -44,7 +44,9 @@ typedef struct whi_floor {
     void (*drop)(void *state,
                  whi_msg *msg);  // frees what it keeps for a message that is never handled
     void (*destroy)(void *state);
-    void (*lost)(void *state, int pe);            // a PE is lost; NULL: nothing depends on one
+    void (*lost)(void *state, int pe);  // a PE is lost; NULL: nothing depends on one
+    // The job ends, or has failed, and nothing is handled any more: called once, outside of progress.  NULL: nobody is told.
+    void (*ends)(void *state, bool failed);
     void (*dump)(const void *state, FILE *file);  // prints what it waits for; NULL: nothing
 } whi_floor;
 
@@ -74,6 +76,7 @@ typedef struct whi_exit {
     unsigned missing;  // PEs below it that have not said that they have stopped, a bit each
     bool failed;       // the job cannot go on: nobody is waited for
     bool left;         // its wire is closed
+    bool told;         // the floors above know
     whi_timer deadline;
     char *
         lost;  // what is said about the PE that was lost, unless the launcher ends this process first
