@@ -97,12 +97,12 @@ bench-dask: deps-bench build
 gpu: deps-test build-tests
 	@MESON="$(MESON)" $(PYTHON) tools/gpu.py build $(ARGS)
 
-# With asserts, because they tell the analyzer what is true.  And a build without all that is optional, of which no
-# other target compiles the files that say so.
+# With asserts, because they tell the analyzer what is true: by clang what users get (`sanitize` compiles the tests by clang, too).
+# And a build without all that is optional, of which no other target compiles the files that say so.
 lint: deps-lint build
 	@$(NINJA) -C build
 	@CC=$(CLANG) && export CC && $(call configure,build-clang,-Db_ndebug=false)
-	@$(NINJA) -C build-clang
+	@$(NINJA) -C build-clang product
 	@$(call configure,build-plain,-Ducx=disabled -Dhwloc=disabled -Dpython=disabled)
 	@$(NINJA) -C build-plain wherry tests/conformance
 	@MESON="$(MESON)" $(PYTHON) tools/lint.py build-clang $(ARGS)

@@ -235,7 +235,7 @@ static void write_rows(job *j, uint64_t size) {
         *row = (bench_row){.test = one->kind ? one->kind->name : one->yard->name,
                            .metric = BENCH_LATENCY,
                            .size = size,
-                           .memory = bench_host_memory(),
+                           .memory = j->plan->memory,
                            .lane = one->kind && one->kind->lane ? one->kind->lane : j->result->lane,
                            .mode = j->plan->mode,
                            .stats = one->stats};
@@ -321,13 +321,16 @@ static wh_status fit(job *j) {
     uint64_t most = 1;
     for (size_t i = 0; i < j->plan->size_count; i++)
         most = j->plan->sizes[i] > most ? j->plan->sizes[i] : most;
-    j->pair.out = malloc(most);
-    j->pair.in = malloc(most);
-    if (!j->pair.out || !j->pair.in)
-        return WH_ENOMEM;
-    memset(j->pair.out, 1, most);  // so that all pages are there
-    memset(j->pair.in, 1, most);
-    return WH_OK;
+    const bench_memory *memory = &j->plan->memory;
+    j->pair.mem = memory->kind;
+    j->pair.out = bench_memory_alloc(memory->kind, memory->managed, most);
+    j->pair.in = bench_memory_alloc(memory->kind, memory->managed, most);
+    return j->pair.out && j->pair.in ? WH_OK : WH_ENOMEM;
+}
+
+static void give_memory(const bench_memory *memory, char *given) {
+    if (given)
+        bench_memory_free(memory->kind, memory->managed, given);
 }
 
 static void pe_main(wh_pe *pe, void *arg) {
@@ -343,10 +346,13 @@ static void pe_main(wh_pe *pe, void *arg) {
     if (st == WH_OK)
         st = bench_many_init(pe);
     if (st == WH_OK)
-        st = bench_yard_init(&j->yard, pe);
-    if (st == WH_OK)
+        st = bench_yard_init(&j->yard, pe, &j->plan->memory);
+    const char *what = "cannot begin";
+    if (st == WH_OK) {
         st = fit(j);
-    give_up(j, "cannot begin", st);
+        what = "memory for two messages";
+    }
+    give_up(j, what, st);
     if (st == WH_OK && j->pair.lead)
         lead_all(j);
     else if (st == WH_OK)
@@ -384,8 +390,8 @@ bool bench_model_measure(const bench_model_plan *plan, bench_model_result *resul
     bench_yard_fini(&j->yard);
     if (st == WH_OK)
         wh_rt_finish(rt);
-    free(j->pair.out);
-    free(j->pair.in);
+    give_memory(&plan->memory, j->pair.out);
+    give_memory(&plan->memory, j->pair.in);
     free(j);
     return good;
 }

@@ -31,10 +31,11 @@ typedef struct bench_model_plan {
     const uint64_t *sizes;
     size_t size_count;
     unsigned reps;
-    double seconds;    // for all repetitions of a size and model together
-    uint64_t chares;   // how many, up to INT32_MAX
-    int cores[2];      // of the two processes; -1: anywhere
-    const char *mode;  // for the rows
+    double seconds;       // for all repetitions of a size and model together
+    bench_memory memory;  // of buffers and channels, and of the engine's messages
+    uint64_t chares;      // how many, up to INT32_MAX
+    int cores[2];         // of the two processes; -1: anywhere
+    const char *mode;     // for the rows
 } bench_model_plan;
 
 typedef struct bench_model_result {  // of rank 0; empty elsewhere

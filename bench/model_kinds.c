@@ -98,7 +98,7 @@ static void ball_hop(wh_chare *self, const wh_call *call) {
 
 static void throw_buffer(bench_pair *pair) {
     int32_t ball = pair->lead ? FOLLOWER : LEAD;
-    wh_frame frame = {.data = pair->out, .size = pair->size, .mem = WH_MEM_HOST};
+    wh_frame frame = {.data = pair->out, .size = pair->size, .mem = pair->mem};
     check(pair, wh_chare_send(
                     pair->pe, wh_proxy_at(pair->balls, 1, &ball), ball_land_entry, NULL, 0,
                     WH_SEND_OPTS(.buffers = &frame, .count = 1, .frame_size = sizeof(wh_frame))));
@@ -108,7 +108,7 @@ static void post_land(wh_chare *self, const wh_call *call, wh_frame *buffers) {
     (void)self;
     (void)call;
     buffers[0].data = here->in;
-    buffers[0].mem = WH_MEM_HOST;
+    buffers[0].mem = here->mem;
 }
 
 static void ball_land(wh_chare *self, const wh_call *call) {
@@ -138,7 +138,7 @@ static void on_channel_sent(wh_request *req, const wh_result *result, void *arg)
 static void send_on_channel(bench_pair *pair) {
     check(pair, wh_channel_send(pair->channel, pair->out, pair->size,
                                 &(wh_op_opts){.size = sizeof(wh_op_opts),
-                                              .mem = WH_MEM_HOST,
+                                              .mem = pair->mem,
                                               .done = on_channel_sent,
                                               .arg = pair},
                                 NULL));
@@ -166,7 +166,7 @@ static void receive_on_channel(bench_pair *pair) {
     do {
         st = wh_channel_recv(pair->channel, pair->in, pair->size,
                              &(wh_op_opts){.size = sizeof(wh_op_opts),
-                                           .mem = WH_MEM_HOST,
+                                           .mem = pair->mem,
                                            .done = on_channel_received,
                                            .arg = pair,
                                            .result = &pair->inline_result},

@@ -16,6 +16,7 @@ typedef struct bench_pair {
     uint64_t size;         // of a message
     uint64_t count, done;  // messages in each direction
     char *out, *in;        // what is sent, and where it goes, with space for the largest
+    wh_mem_kind mem;       // of both
     wh_proxy balls;  // the chares that bounce: 0 and 2 are with the lead, 1 is with the follower
     wh_channel *channel;  // between 0 and 1
     wh_result inline_result;

@@ -20,9 +20,10 @@ static void on_accept(wh_endpoint *ep, void *arg) {
         yard->ep = ep;
 }
 
-wh_status bench_yard_init(bench_yard *yard, wh_pe *pe) {
+wh_status bench_yard_init(bench_yard *yard, wh_pe *pe, const bench_memory *memory) {
     memset(yard, 0, sizeof *yard);
     yard->pe = pe;
+    yard->memory = *memory;
     return wh_worker_create(wh_rt_context(wh_pe_rt(pe)),
                             WH_WORKER_OPTS(.accept = on_accept, .accept_arg = yard), &yard->worker);
 }
@@ -75,6 +76,8 @@ static bool has_go(const bench_yard *yard) {
 static wh_status begin(bench_yard *yard, bool spin) {
     wh_status st = bench_side_init(&yard->side, yard->ep, spin);
     yard->open = st == WH_OK;
+    yard->side.memory.kind = yard->memory.kind;
+    yard->side.memory.managed = yard->memory.managed;
     return st;
 }
 

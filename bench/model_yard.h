@@ -7,10 +7,12 @@
 #ifndef BENCH_MODEL_YARD_H
 #define BENCH_MODEL_YARD_H
 
+#include "bench/memory.h"
 #include "bench/side.h"
 
 typedef struct bench_yard {
     wh_pe *pe;
+    bench_memory memory;  // of its messages
     wh_worker *worker;
     wh_endpoint *ep;  // NULL: not connected yet
     bench_side side;
@@ -20,7 +22,7 @@ typedef struct bench_yard {
 } bench_yard;
 
 // bench_yard_init makes the worker.  Undone by bench_yard_fini, when the PE has ended, and before wh_rt_finish.
-wh_status bench_yard_init(bench_yard *yard, wh_pe *pe);
+wh_status bench_yard_init(bench_yard *yard, wh_pe *pe, const bench_memory *memory);
 void bench_yard_fini(bench_yard *yard);
 
 // The follower's address goes to the lead, which connects to it; the follower waits for that.

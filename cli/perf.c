@@ -440,16 +440,20 @@ static int run_post(const perf_run *run) {
     return perf_post_run(&run->plan, run->cores, opt.mode, opt.json);
 }
 
-static int run_model(const perf_run *run) {
-    perf_model_words words = {opt.model,   opt.sizes, opt.lane,  opt.mode, opt.reps,
-                              opt.seconds, opt.pin,   opt.count, opt.json};
+static int run_model(perf_run *run) {
+    perf_model_words words = {opt.model,   opt.sizes, opt.lane,  opt.mode,   opt.reps,
+                              opt.seconds, opt.pin,   opt.count, opt.memory, opt.json};
     const char *test = run->plan.tests[0];  // NULL, or the default: none is named
     if (run->plan.test_count > 1 || (test && strcmp(test, "tag") != 0) || opt.metric ||
         opt.listen || opt.connect || opt.host || opt.secret || opt.secret_file || opt.ucx ||
-        opt.memory || opt.layout || opt.peers || opt.patience || opt.plot || opt.raw || opt.once)
-        return cli_complain(
-            COMMAND, CLI_USAGE,
-            "--model takes --sizes, --lane, --mode, --reps, --time, --pin, --count and --json only");
+        opt.layout || opt.peers || opt.patience || opt.plot || opt.raw || opt.once)
+        return cli_complain(COMMAND, CLI_USAGE,
+                            "--model takes --sizes, --lane, --mode, --reps, --time, --pin, "
+                            "--memory, --count and --json only");
+    if (run->memories.count > 1)
+        return cli_complain(COMMAND, CLI_USAGE, "--model takes one kind of --memory at a time");
+    choose_path(&run->memories.all[0], getenv(PATH_VARIABLE));
+    run->plan.memory = run->memories.all[0];
     return opt.child ? perf_model_run(&words, &run->plan, run->cores)
                      : perf_model_launch(&words, &run->plan);
 }

@@ -30,7 +30,7 @@ int perf_post_run(const bench_plan *plan, const int cores[2], const char *mode, 
 
 // What `wherry perf --model` was given; NULL: not given.
 typedef struct perf_model_words {
-    const char *models, *sizes, *lane, *mode, *reps, *seconds, *pin, *count;
+    const char *models, *sizes, *lane, *mode, *reps, *seconds, *pin, *count, *memory;
     bool json;
 } perf_model_words;
 

@@ -24,7 +24,13 @@ static bool check(const perf_model_words *words, bench_model_plan *plan, bench_e
     if (words->count && !cli_parse_uint(words->count, 1, INT_MAX, &plan->chares))
         return bench_fail(error, "--count is a number from 1 to %d, not '%s'", INT_MAX,
                           words->count);
-    return bench_models_parse(words->models, plan->models, error);
+    if (!bench_models_parse(words->models, plan->models, error))
+        return false;
+    bool arguments = plan->models[BENCH_MODEL_MESSAGE] || plan->models[BENCH_MODEL_ENTRY] ||
+                     plan->models[BENCH_MODEL_CHARES];
+    return plan->memory.kind == WH_MEM_HOST || !arguments ||
+           bench_fail(error, "--memory %s goes with --model engine, buffer, channel",
+                      plan->memory.name);
 }
 
 static size_t add(char **argv, size_t count, const char *name, const char *value) {
@@ -43,8 +49,10 @@ static int64_t limit_ms(const bench_model_plan *plan) {
 }
 
 int perf_model_launch(const perf_model_words *words, const bench_plan *from) {
-    bench_model_plan plan = {
-        .size_count = from->size_count, .reps = from->reps, .seconds = from->seconds};
+    bench_model_plan plan = {.size_count = from->size_count,
+                             .reps = from->reps,
+                             .seconds = from->seconds,
+                             .memory = from->memory};
     bench_error error = {""};
     char path[PATH_MAX], host[256] = "";
     char *argv[WORDS_MAX], *env[] = {NULL};
@@ -62,6 +70,7 @@ int perf_model_launch(const perf_model_words *words, const bench_plan *from) {
     count = add(argv, count, "--reps", words->reps);
     count = add(argv, count, "--time", words->seconds);
     count = add(argv, count, "--pin", words->pin);
+    count = add(argv, count, "--memory", words->memory);
     count = add(argv, count, "--count", words->count);
     if (words->json)
         argv[count++] = (char *)"--json";
@@ -98,6 +107,7 @@ int perf_model_run(const perf_model_words *words, const bench_plan *from, const 
                                  words->sizes ? from->size_count : sizeof sizes / sizeof *sizes,
                              .reps = from->reps,
                              .seconds = from->seconds,
+                             .memory = from->memory,
                              .cores = {cores[0], cores[1]},
                              .mode = from->mode};
     bench_model_result result;

@@ -6,11 +6,15 @@
 //   channel  from where a face lies to where it belongs, by a channel to each neighbour;
 //   post     likewise, as buffers of calls, whose post function says where a face goes;
 //   staged   packed into the arguments of a call, and unpacked.
+// With --memory cuda (or sim) faces go from device memory to device memory.  What a kernel would do there is done here by the
+// processor, which has the block copied to it and back.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <wherry/wherry.h>
+
+#include "jacobi3d_picture.h"
 
 enum { SIDES = 6, EVERY = 10 };
 
@@ -22,8 +26,10 @@ static struct {
     int blocks;  // of the cube's edge
     int iterations;
     mode mode;
-    bool check;  // against one array in one process
-} options = {.grid = 48, .blocks = 4, .iterations = 30};
+    wh_mem_kind memory;   // between which faces are exchanged
+    bool check;           // against one array in one process
+    const char *picture;  // a file, or NULL
+} options = {.grid = 48, .blocks = 4, .iterations = 30, .memory = WH_MEM_HOST};
 
 static void fail(wh_pe *pe, const char *what, wh_status status) {
     fprintf(stderr, "jacobi3d: %s: %s\n", what, wh_status_text(status));
@@ -35,6 +41,7 @@ static void fail(wh_pe *pe, const char *what, wh_status status) {
 typedef struct block {
     int edge;  // with that layer
     double *now, *next;
+    void *device;  // the cells in device memory; NULL: `now` is all there is
     wh_type *inner[SIDES], *outer[SIDES];  // the faces that are sent, and received
     wh_channel *channels[SIDES];           // by channels; NULL: there is the border of the cube
     wh_pe *pe;                             // by posts
@@ -92,6 +99,21 @@ static bool neighbour(const wh_chare *self, int side, wh_proxy *other) {
     return at[side / 2] >= 0 && at[side / 2] < options.blocks;
 }
 
+// where returns the cells whose faces are exchanged.
+static void *where(block *b) {
+    return b->device ? b->device : b->now;
+}
+
+static wh_status to_device(block *b) {
+    size_t size = cell(b->edge, b->edge, 0, 0) * sizeof(double);
+    return b->device ? wh_mem_copy(b->device, options.memory, b->now, WH_MEM_HOST, size) : WH_OK;
+}
+
+static wh_status from_device(block *b) {
+    size_t size = cell(b->edge, b->edge, 0, 0) * sizeof(double);
+    return b->device ? wh_mem_copy(b->now, WH_MEM_HOST, b->device, options.memory, size) : WH_OK;
+}
+
 static void construct(wh_chare *self, const wh_call *call) {
     (void)call;
     block *b = self->state;
@@ -99,14 +121,20 @@ static void construct(wh_chare *self, const wh_call *call) {
     size_t cells = cell(b->edge, b->edge, 0, 0);
     b->now = calloc(cells, sizeof(double));
     b->next = calloc(cells, sizeof(double));
-    if (!b->now || !b->next) {
-        fail(self->pe, "block", WH_ENOMEM);
+    wh_status made = b->now && b->next ? WH_OK : WH_ENOMEM;
+    if (made == WH_OK && options.memory != WH_MEM_HOST)
+        made = wh_mem_alloc_kind(options.memory, 0, cells * sizeof(double), &b->device);
+    if (made != WH_OK) {
+        fail(self->pe, "block", made);
         return;
     }
     if (self->proxy.index[0] == 0) {  // one face of the cube is hot
         border(b->now, b->edge, 0);
         border(b->next, b->edge, 0);
     }
+    made = to_device(b);
+    if (made != WH_OK)
+        fail(self->pe, "block", made);
     for (int side = 0; side < SIDES; side++) {
         wh_proxy other;
         wh_status st = face(b->edge, side, true, &b->inner[side]);
@@ -127,6 +155,8 @@ static void destruct(wh_chare *self) {
     }
     free(b->now);
     free(b->next);
+    if (wh_mem_free_kind(options.memory, b->device) != WH_OK)
+        fprintf(stderr, "jacobi3d: device memory cannot be given back\n");
 }
 
 // ---- Faces.
@@ -145,12 +175,12 @@ static wh_status by_channels(wh_chare *self, block *b) {
             continue;
         wh_op_opts opts = {.size = sizeof(opts),
                            .type = i < SIDES ? b->outer[side] : b->inner[side],
-                           .mem = WH_MEM_HOST,
+                           .mem = options.memory,
                            .done = wh_wait_done,
                            .arg = &waits[i]};
         waits[i].done = false;
-        st = i < SIDES ? wh_channel_recv(channel, b->now, 1, &opts, NULL)
-                       : wh_channel_send(channel, b->now, 1, &opts, NULL);
+        st = i < SIDES ? wh_channel_recv(channel, where(b), 1, &opts, NULL)
+                       : wh_channel_send(channel, where(b), 1, &opts, NULL);
         waits[i].done = st != WH_PENDING;
     }
     for (int i = 0; i < 2 * SIDES; i++) {
@@ -178,7 +208,7 @@ static void on_sent(wh_request *req, const wh_result *result, void *arg) {
 static void post_face(wh_chare *self, const wh_call *call, wh_frame *buffers) {
     block *b = self->state;
     buffers[0] = (wh_frame){
-        .data = b->now, .size = 1, .mem = WH_MEM_HOST, .type = b->outer[call->ref % SIDES]};
+        .data = where(b), .size = 1, .mem = options.memory, .type = b->outer[call->ref % SIDES]};
 }
 
 static void face_has_come(wh_chare *self, const wh_call *call) {
@@ -193,7 +223,8 @@ static wh_status by_posts(wh_chare *self, block *b, int iteration) {
     b->wait = (wh_wait){0};
     b->missing = 1;
     for (int side = 0; st == WH_OK && side < SIDES; side++) {
-        wh_frame face = {.data = b->now, .size = 1, .mem = WH_MEM_HOST, .type = b->inner[side]};
+        wh_frame face = {
+            .data = where(b), .size = 1, .mem = options.memory, .type = b->inner[side]};
         if (!neighbour(self, side, &other))
             continue;
         b->missing += 2;
@@ -217,7 +248,7 @@ static wh_status by_arguments(wh_chare *self, block *b, int iteration) {
     for (int side = 0; st == WH_OK && side < SIDES; side++) {
         if (!neighbour(self, side, &other))
             continue;
-        st = wh_pack(b->now, 1, b->inner[side], 0, packed, size, 0, &done);
+        st = wh_pack(where(b), 1, b->inner[side], 0, packed, size, 0, &done);
         if (st == WH_OK)
             st = wh_chare_send(self->pe, other, FACE_PACKED, packed, size,
                                WH_SEND_OPTS(.ref = iteration * SIDES + (side ^ 1)));
@@ -229,7 +260,7 @@ static wh_status by_arguments(wh_chare *self, block *b, int iteration) {
             continue;
         st = wh_chare_wait(self, FACE_PACKED, iteration * SIDES + side, &call);
         if (st == WH_OK)
-            st = wh_unpack(call->args, call->size, b->now, 1, b->outer[side], 0, 0, &done);
+            st = wh_unpack(call->args, call->size, where(b), 1, b->outer[side], 0, 0, &done);
     }
     return st;
 }
@@ -253,7 +284,8 @@ static wh_status give_result(wh_chare *self, block *b) {
     wh_contribution set = {
         .reducer = WH_REDUCER_SET, .data = cells, .count = (size_t)(next - cells) * sizeof(double)};
     wh_callback callback = to("result", 0);
-    wh_status st = wh_contribute(self, &set, options.check ? 1 : 0, sizeof(set), &callback);
+    bool wanted = options.check || options.picture;
+    wh_status st = wh_contribute(self, &set, wanted ? 1 : 0, sizeof(set), &callback);
     free(cells);
     return st;
 }
@@ -266,11 +298,16 @@ static void run(wh_chare *self, const wh_call *call) {
         st = options.mode == CHANNEL ? by_channels(self, b)
              : options.mode == POST  ? by_posts(self, b, i)
                                      : by_arguments(self, b, i);
+        if (st == WH_OK)
+            st = from_device(b);
         if (st != WH_OK)
             break;
         double most = relax(b->now, b->next, b->edge), *swap = b->now;
         b->now = b->next;
         b->next = swap;
+        st = to_device(b);
+        if (st != WH_OK)
+            break;
         wh_contribution residual = {.reducer = WH_REDUCER_OP,
                                     .op = WH_REDUCE_MAX,
                                     .type = WH_TYPE_DOUBLE,
@@ -308,14 +345,15 @@ static const wh_class block_class = {
 
 // ---- What PE 0 hears.
 
-static double last_residual;
+static double *residuals;  // of each iteration
 
 static void on_residual(wh_pe *pe, const wh_call *call, void *arg) {
     (void)pe;
     (void)arg;
-    memcpy(&last_residual, call->args, sizeof(last_residual));
+    double *residual = &residuals[call->ref - 1];
+    memcpy(residual, call->args, sizeof(*residual));
     if (call->ref % EVERY == 0 || call->ref == options.iterations)
-        printf("iteration %d: residual %.6e\n", (int)call->ref, last_residual);
+        printf("iteration %d: residual %.6e\n", (int)call->ref, *residual);
 }
 
 // same compares a block with what one array has there.
@@ -351,16 +389,44 @@ static bool check(const void *value, size_t size) {
     for (size_t cursor = 0; equal && wh_reduction_next(value, size, &cursor, &item); blocks++)
         equal = same(&item, now);
     equal = equal && blocks == options.blocks * options.blocks * options.blocks &&
-            most == last_residual;
+            most == residuals[options.iterations - 1];
     free(now);
     free(next);
     printf("%s a serial run\n", equal ? "equal to" : "not equal to");
     return equal;
 }
 
+// cut copies what a block has of the cube's slice at z.
+static void cut(const wh_reduction_item *item, int z, double *slice) {
+    int n = options.grid / options.blocks;
+    const int32_t *at = item->element.index;
+    const double *cells = item->data;
+    if (z / n != at[2])
+        return;
+    for (int x = 0; x < n; x++)
+        for (int y = 0; y < n; y++)
+            slice[(size_t)(at[0] * n + x) * (size_t)options.grid + (size_t)(at[1] * n + y)] =
+                cells[((size_t)x * (size_t)n + (size_t)y) * (size_t)n + (size_t)(z % n)];
+}
+
+static bool picture(const void *value, size_t size) {
+    size_t edge = (size_t)options.grid;
+    double *slice = calloc(edge * edge, sizeof(double));
+    wh_reduction_item item;
+    for (size_t cursor = 0; slice && wh_reduction_next(value, size, &cursor, &item);)
+        cut(&item, options.grid / 2, slice);
+    bool drawn = slice && draw(options.picture, residuals, options.iterations, slice, options.grid);
+    if (!drawn)
+        fprintf(stderr, "jacobi3d: %s cannot be written\n", options.picture);
+    free(slice);
+    return drawn;
+}
+
 static void on_result(wh_pe *pe, const wh_call *call, void *arg) {
     (void)arg;
-    wh_pe_exit(pe, options.check && !check(call->args, call->size));
+    bool good = !options.picture || picture(call->args, call->size);
+    good = (!options.check || check(call->args, call->size)) && good;
+    wh_pe_exit(pe, good ? 0 : 1);
 }
 
 static void start(wh_pe *pe, void *arg) {
@@ -392,6 +458,7 @@ static bool parse_mode(const char *name) {
 }
 
 static bool parse(int argc, char **argv) {
+    bool good = true;
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         int *number = strcmp(argv[i], "--grid") == 0         ? &options.grid
@@ -404,11 +471,19 @@ static bool parse(int argc, char **argv) {
         }
         if (number)
             *number = atoi(value);
+        else if (strcmp(argv[i], "--picture") == 0 && *value)
+            options.picture = value;
+        else if (strcmp(argv[i], "--memory") == 0)
+            good = wh_mem_kind_parse(value, &options.memory) == WH_OK;
         else if (strcmp(argv[i], "--mode") != 0 || !parse_mode(value))
             return false;
         i++;
     }
-    return options.blocks > 0 && options.iterations > 0 && options.grid >= options.blocks &&
+    if (options.mode == STAGED && options.memory == WH_MEM_SIM) {
+        fprintf(stderr, "jacobi3d: sim memory cannot be packed\n");
+        good = false;
+    }
+    return good && options.blocks > 0 && options.iterations > 0 && options.grid >= options.blocks &&
            options.grid <= 1024 && options.grid % options.blocks == 0;
 }
 
@@ -419,13 +494,16 @@ int main(int argc, char **argv) {
         fprintf(
             stderr,
             "jacobi3d [--mode channel|post|staged] [--grid N] [--blocks N] [--iterations N] [--check]\n"
+            "         [--memory host|sim|cuda] [--picture FILE.svg]\n"
             "The edge of the grid, up to 1024, is a multiple of the blocks'.\n");
         return 2;
     }
-    if (wh_rt_init(NULL, &rt) != WH_OK)
+    residuals = calloc((size_t)options.iterations, sizeof(double));
+    if (!residuals || wh_rt_init(NULL, &rt) != WH_OK)
         return 1;
     if (wh_rt_run(rt, start, NULL, &status) != WH_OK)
         status = 1;
     wh_rt_finish(rt);
+    free(residuals);
     return status;
 }

@@ -6,6 +6,7 @@
   snippets  each C block stands under a comment "from FILE" and occurs in that file
   names     each wh_..., WH_... and WHERRY_... exists
   classes   docs/wire.md lists each message class with its number
+  messages  docs/reference/log.md lists each error and warning of the log once, and no others; pages name no others
   links     each relative link leads to a file, and to a heading in it if it names one
 
 --write puts the tables in.
@@ -19,6 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TABLE = r"(<!-- table: {} -->\n).*?(<!-- end of table -->)"
 STRING = r'"((?:[^"\\]|\\.)*)"'
+MESSAGE_ID = r"([EW]-[A-Z]+-\d+)"
 OTHER_NAMES = {"WHERRY_LANE"}  # the tutorial's misspelled setting
 
 
@@ -129,6 +131,27 @@ def check_classes():
                 yield f"docs/wire.md: no row | {number} | {name} |"
 
 
+def logged_ids():
+    """The ids of errors and warnings in what is built, without its tests."""
+    sources = [path for folder in ("src", "cli", "ucd", "python/wherry") for path in (ROOT / folder).rglob("*")
+               if path.suffix in (".c", ".h", ".py", ".pyx", ".pxi") and "test" not in path.stem]
+    return set(re.findall(MESSAGE_ID.join('""'), "\n".join(path.read_text() for path in sources)))
+
+
+def check_messages():
+    page, known = "docs/reference/log.md", logged_ids()
+    rows = re.findall(rf"^\| `{MESSAGE_ID}` \|", read(page), re.M)
+    for name in sorted(known - set(rows)):
+        yield f"{page}: no row for {name}"
+    for name in sorted(set(rows) - known):
+        yield f"{page}: {name} is not logged by anything"
+    for name in sorted({name for name in rows if rows.count(name) > 1}):
+        yield f"{page}: {name} stands there twice"
+    for path in PAGES:
+        for name in sorted(set(re.findall(rf"`{MESSAGE_ID}`", path.read_text())) - known):
+            yield f"{path.relative_to(ROOT)}: nothing logs {name}"
+
+
 def anchors(page):
     """The headings of a page as the names that links use."""
     titles = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.M)
@@ -152,7 +175,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="put the generated tables in")
     problems = list(check_tables(parser.parse_args().write))
-    for check in (check_snippets, check_names, check_classes, check_links):
+    for check in (check_snippets, check_names, check_classes, check_messages, check_links):
         problems += check()
     print("\n".join(problems + [f"docs: {len(PAGES)} pages, {len(problems)} problems"]))
     return 1 if problems else 0

@@ -5,7 +5,7 @@
     tools/check_wheel.py [--folder FOLDER] [--ucx PACKAGE]... [PYTHON...]
 
 For each interpreter (default: all of `python3.10` to `python3.14t` that start): the package's quick
-tests, among them C programs that are linked to the library in the wheel; messages over shared memory
+tests, among them C programs that are linked to the library in the wheel; the command; messages over shared memory
 and over a socket; over UCX where there is one; and these once more with the system's UCX out of
 reach; and the wheel of wherry-ucp on top.  --ucx installs a package that brings UCX, such as libucx-cu12, and demands that
 Wherry finds it.  What is built and the tools for it stay in FOLDER, so that the next time is short.
@@ -33,7 +33,7 @@ TESTS = ["test_misuse", "test_types", "test_messages", "test_threads",
 UCP_TESTS = ["test_ucp.Errors", "test_ucp.Talk", "test_ucp.ActiveMessages"]
 OWN = {"wherry/" + name for name in (
     "__init__.py", "_core.pyi", "py.typed", "types.py", "include/wherry/wherry.h", "lib/libwherry.so",
-    "lib/libwherry.so.0.2", "lib/pkgconfig/wherry.pc")}
+    "lib/libwherry.so.0.2", "lib/pkgconfig/wherry.pc", "_command.py", "bin/wherry")}
 
 # Runs in the empty environment: what is there, and a round trip over each lane that it is told.
 TRY = """
@@ -147,6 +147,30 @@ def run_tests(home, names):
     print(f"   {', '.join(names)}: passed")
 
 
+def run_command(home):
+    """The command of the wheel, as somebody calls it who has only this environment in the PATH."""
+    env = {key: value for key, value in os.environ.items()
+           if not key.startswith(("PYTHON", "WHERRY", "LD_LIBRARY_PATH"))}
+    env["PATH"] = f"{home / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin"
+
+    def say(*words):
+        return run("wherry", *words, env=env, cwd=home, timeout=120)
+
+    version = run(home / "bin" / "python", "-c", "import wherry; print(wherry.__version__)", env=env).strip()
+    said = say("--version")
+    demand(version in said.split(), f"wherry --version says {said!r}, the package is {version}")
+    program = "import os, sys, wherry; print(os.environ['PMI_RANK'], sys.prefix)"
+    lines = sorted(say("run", "-n", "2", "python", "-c", program).splitlines())
+    demand(lines == [f"{rank} {home}" for rank in range(2)], f"wherry run: {lines}")
+    lines = say("run", "-n", "2", "python", ROOT / "examples" / "charm" / "hello.py").splitlines()
+    demand(len(lines) == 2 and "of 2" in lines[0], f"two processes of chares: {lines}")
+    demand("NUMA" in say("topo", "--help"), "wherry topo is not that of the package")
+    ended = subprocess.run(["wherry", "run", "-n", "2", "python", "-c", "raise SystemExit(3)"], env=env,
+                           capture_output=True, timeout=120)
+    demand(ended.returncode == 3, f"wherry run: status {ended.returncode} in place of 3")
+    print("   the command: --version, run, topo")
+
+
 def without_ucx(folder):
     """Variables with which libucp.so.0 is found but cannot be opened."""
     hidden = folder / "hidden"
@@ -168,6 +192,7 @@ def check(python, folder, packages):
     print(f"   {said['python']}, {wheel.name}, {wheel.stat().st_size / 1e6:.1f} MB"
           + ("" if said["gil"] else ", without the GIL"))
     print(f"   ucx here: {said['lanes']['ucx'][1]}")
+    run_command(home)
     run_tests(home, TESTS)
     ucp = build_ucp(folder)
     run(*pip, "install", "--quiet", "--no-index", ucp)

@@ -6,6 +6,7 @@ import time
 from demo_kit import BUILD, demand, expect, heading, say, start
 
 PROGRAM = BUILD / "examples" / "jacobi3d"
+PICTURE = BUILD / "demo-chares.svg"
 WAYS = {
     "channel": "channels between neighbours",
     "post": "entries that name where a face goes",
@@ -36,5 +37,8 @@ def tour():
             took.append(time.monotonic() - begin)
     demand(len(last) == 1, f"the ways end with different residuals: {last}")
     say(f"96 x 96 x 96 cells: {last.pop()}")
+    run("channel", *WORK, "--picture", PICTURE)
+    demand(PICTURE.read_text().endswith("</svg>\n"), f"{PICTURE} is not whole")
+    say(f"the residual and a slice: {PICTURE}")
     for way, name in WAYS.items():
         say(f"   {name:38}{statistics.median(seconds[way]):6.2f} s")

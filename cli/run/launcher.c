@@ -97,16 +97,23 @@ static void refuse_agent(launcher *self, run_host *host) {
 
 // ---- The processes.
 
-// on_status: a process has ended with another status than 0.  If it was done with the job, those with which it has agreed on that
-// status may be about to do so: they get the time for their last words.
-static bool on_status(launcher *self, int rank, int status) {
-    if (!pmi_is_done(&self->pmi, rank))
-        return decide(self, status);
-    if (self->decided || self->end_at)
-        return false;
-    self->code = status;
-    self->end_at = cli_ms() + self->options->kill_after_ms;
-    return true;
+// on_status: a process has ended with another status than 0.  If it was done with the job, the job has most likely agreed on
+// that status, for whichever PE's reason: the others get the time for their last words.
+static void on_status(launcher *self, int rank, int status) {
+    const char *host = launcher_host(self, rank)->name;
+    int pid = self->ranks[rank].pid;
+    if (!pmi_is_done(&self->pmi, rank)) {
+        if (decide(self, status))
+            output_say(&self->output, "rank %d (pid %d on %s) exited with status %d", rank, pid,
+                       host, status);
+    } else if (!self->decided && !self->end_at) {
+        self->code = status;
+        self->end_at = cli_ms() + self->options->kill_after_ms;
+        output_say(
+            &self->output,
+            "the job ends with status %d (rank %d, pid %d on %s, is the first to exit with it)",
+            status, rank, pid, host);
+    }
 }
 
 static void on_ended(launcher *self, int rank, int status) {
@@ -120,11 +127,9 @@ static void on_ended(launcher *self, int rank, int status) {
         FAIL(self, CODE_SIGNAL + WTERMSIG(status),
              "rank %d (pid %d on %s) was killed by signal %d (%s)", rank, one->pid, host,
              WTERMSIG(status), strsignal(WTERMSIG(status)));
-    else if (WEXITSTATUS(status) != 0) {
-        if (on_status(self, rank, WEXITSTATUS(status)))
-            output_say(&self->output, "rank %d (pid %d on %s) exited with status %d", rank,
-                       one->pid, host, WEXITSTATUS(status));
-    } else if (pmi_is_in(&self->pmi, rank))
+    else if (WEXITSTATUS(status) != 0)
+        on_status(self, rank, WEXITSTATUS(status));
+    else if (pmi_is_in(&self->pmi, rank))
         FAIL(self, CLI_FAILED,
              "rank %d (pid %d on %s) has ended without having left the job (PMI finalize)", rank,
              one->pid, host);

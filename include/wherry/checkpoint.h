@@ -42,9 +42,9 @@ WH_API WH_CHECK wh_status wh_checkpoint_write(wh_pe *pe, const char *folder,
 // The callback's status: WH_ENOTFOUND: a file is missing.  WH_EINVAL: a class, map or balancer is not registered on another PE.  WH_EPROTOCOL: a file is none of a checkpoint, or was changed or cut off; or
 // `unpack` said so.  WH_ESYSTEM: it cannot be read.  The log names the file and what is wrong.  A job cannot go on after an error:
 // some elements may be there.
-// Returns WH_EINVAL as above, or if a class, map or balancer of the checkpoint is not registered here; WH_EBUSY: this PE knows a
-// collection already; WH_ENOTFOUND: the folder has no checkpoint yet, or does not exist; WH_EPROTOCOL, WH_ESYSTEM: there is one, and
-// its index cannot be read.  All of it is logged, the lack of a checkpoint as information.
+// Returns WH_ENOTFOUND: there is no checkpoint, or no such folder, which is information in the log; WH_EINVAL as above, or a class, map
+// or balancer is not registered here, which is logged; WH_EBUSY: this PE knows a collection already; WH_EPROTOCOL, WH_ESYSTEM: the
+// index cannot be read.
 WH_API WH_CHECK wh_status wh_checkpoint_read(wh_pe *pe, const char *folder,
                                              const wh_callback *callback);
 

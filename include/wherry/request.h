@@ -89,7 +89,8 @@ WH_API wh_status wh_request_status(const wh_request *req);
 WH_API WH_CHECK wh_status wh_request_result(const wh_request *req, wh_result *result);
 
 // wh_request_error returns one sentence on why the operation failed: what, which peer, which lane,
-// and what to try; the empty string when it did not.  It lives as long as the request.
+// and what to try; the empty string when it did not, or has not ended.  The operation's callback may ask, too.  It lives as long
+// as the request.
 WH_API const char *wh_request_error(const wh_request *req);
 
 // wh_request_wait waits until the operation has ended and returns how, or WH_ETIMEDOUT after

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """wherry.charm: programs of chares, in one process and under `wherry run`."""
+import importlib.util
 import pathlib
 import pickle
 import signal
@@ -140,9 +141,14 @@ class Calls(Jobs):
     def test_arrays_on_devices(self):
         self.good("""
             import wherry
+            from wherry.charm import _core as core
             class Echo(Chare):
                 def same(self, array):
                     return array
+                def check_last(self, *arrays):
+                    back = bytearray(b"x" * 24)
+                    wherry.copy_memory(back, arrays[-1])
+                    return len(arrays), back == bytes(24)
                 def check(self, array):
                     told, back = array.__cuda_array_interface__, bytearray(24)
                     wherry.copy_memory(back, array)
@@ -160,12 +166,57 @@ class Calls(Jobs):
                 wherry.copy_memory(memory, bytes(range(24)))
                 print(*await far.check(Floats(memory), ret=True))
                 print(*await far.check(await far.same(memory, ret=True), ret=True))
+                core.to_host = None  # a call of one object needs it for none of its first sixteen arrays
+                print(*await far.check(Floats(memory), ret=True))
+                wherry.copy_memory(memory, bytes(24))  # it has been copied
+                print(*await far.check_last(*[memory] * 15, ret=True))
                 try:
                     far.check(Floats(memory, [("a", "<f4")]))
                 except ValueError as error:
                     print("is needed" in str(error))
                 charm.exit()
-            """, "<f4 (2, 3) True sim\n|u1 (24,) True sim\nTrue\n", n=(1, 2))
+            """, "<f4 (2, 3) True sim\n|u1 (24,) True sim\n<f4 (2, 3) True sim\n15 True\nTrue\n", n=(1, 2))
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not here")
+    def test_large_arguments(self):
+        """In order with other calls, and as they were when the call was made."""
+        self.good("""
+            import numpy
+            class Keeper(Chare):
+                def keep(self, array):
+                    self.kept = array
+                def change(self):
+                    self.kept += 1  # it is ours to write
+                def same(self, *values):
+                    return values
+                def seen(self):
+                    return int(self.kept.sum())
+
+            async def main(args):
+                keepers = Array(Keeper, charm.numPes())
+                far = keepers[charm.numPes() - 1]
+                for size in (2047, 2048, 500_000):
+                    array = numpy.arange(size)
+                    far.keep(array)
+                    array[:] = 0
+                    far.change()
+                    assert await far.seen(ret=True) == sum(range(size)) + size
+                    keepers.keep(array)
+                    assert await keepers.seen(ret=True) == [0] * charm.numPes()
+                block = bytes(range(256)) * 1000
+                values = [block, array.reshape(500, 1000)[:, ::2], bytearray(block), block[:16384], block[:16383], "text",
+                          numpy.asfortranarray(numpy.ones((200, 300))), numpy.zeros((0, 7)), numpy.arange(5000.0, dtype=">f8")]
+                values += [numpy.full((50, 50), i) for i in range(30)]
+                back = await far.same(*values, ret=True)
+                assert len(back) == len(values)
+                for value, came in zip(values, back):
+                    assert type(value) is type(came)
+                    if type(value) is numpy.ndarray:
+                        assert value.dtype == came.dtype and value.shape == came.shape and (value == came).all()
+                    else:
+                        assert value == came
+                charm.exit()
+            """, "", n=(1, 2))
 
     def test_what_cannot_be_sent_is_an_error_of_the_call(self):
         self.good("""

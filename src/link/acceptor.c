@@ -296,10 +296,24 @@ static whi_acceptor *find_token(const wh_worker *worker, const uint8_t token[16]
     return NULL;
 }
 
+// given_up says whether the connecting side has hung up, so that nobody would hear what is answered.
+static bool given_up(const whi_acceptor *acceptor) {
+    char byte;
+    return recv(acceptor->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static void take_confirmation(whi_acceptor *acceptor, const whi_hello *confirm) {
     whi_acceptor *met = acceptor;
     if (acceptor->local && (confirm->flags & WHI_HELLO_LOCAL)) {
         met = find_token(acceptor->worker, confirm->token);
+        if (!met && given_up(acceptor)) {
+            // It has closed both of its sockets, since this worker was busy for too long, or as it has ended: the token went
+            // with the other one.  It is the connecting side that knows whether its next attempt gets through.
+            whi_log_once_per(WHI_DEBUG, "D-HND-07", 1, "%s hung up in the middle of its handshake",
+                             acceptor->name);
+            drop(acceptor, false);
+            return;
+        }
         if (!met) {
             reject(acceptor, WH_EPROTOCOL, "that token was not given out, or has expired");
             return;

@@ -98,7 +98,8 @@ __attribute__((unused)) static void *make_stream(int device, unsigned flags) {
     return stream;
 }
 
-// A place where a kernel waits until a test lets it go.
+// A place where a kernel waits until a test lets it go.  It has to live until the kernel has left it, which is later than
+// open_gate: `static` where the test does not wait for the stream.
 typedef struct gate {
     pthread_mutex_t lock;
     pthread_cond_t moved;

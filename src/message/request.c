@@ -374,6 +374,9 @@ wh_status wh_request_result(const wh_request *req, wh_result *result) {
 
 const char *wh_request_error(const wh_request *req) {
     wh_status st = wh_request_status(req);
+    // Its callback runs before it is published; only the owner may look at what it is until then.
+    if (st == WH_PENDING && whi_worker_is_owner(req->worker) && req->stage == WHI_STAGE_DONE)
+        st = req->result.status;
     if (st == WH_PENDING || st == WH_OK || !req)
         return "";
     return req->error ? req->error : wh_status_text(st);

@@ -111,8 +111,19 @@ class Cuda(tool.Case):
             (memory, size, memory == "cuda" and size > 8)
             for memory in ("cuda", "cuda-staged", "host") for size in (8, 65536)])
 
+    def test_models(self):
+        for memory in ("cuda", "cuda-staged"):
+            rows = json.loads(self.run_tool(
+                0, "perf", "--model", "buffer,channel", "--memory", memory, "--sizes", "8,64K", "--time", "0.004",
+                "--reps", "2", "--json", "--mode", "adaptive", LD_LIBRARY_PATH=os.environ["CUDA_DRIVER"])[0])
+            self.assertEqual([(row["test"], row["size"], row["memory"]) for row in rows],
+                             [(test, size, memory) for size in (8, 65536) for test in ("buffer", "channel")])
+
     def test_managed_memory_that_cannot_be_had(self):
         _, err = self.run_tool(1, "perf", "--memory", "managed", "--sizes", "8", "--metric", "latency", "--time", "0.004",
+                               LD_LIBRARY_PATH=os.environ["CUDA_DRIVER"], CUTEST_FAIL="cuMemAllocManaged=2")
+        self.assertIn("memory for two", err)
+        _, err = self.run_tool(1, "perf", "--model", "buffer", "--memory", "managed", "--sizes", "8",
                                LD_LIBRARY_PATH=os.environ["CUDA_DRIVER"], CUTEST_FAIL="cuMemAllocManaged=2")
         self.assertIn("memory for two", err)
 

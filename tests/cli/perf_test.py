@@ -99,6 +99,13 @@ class Perf(tool.Case):
                 self.assertEqual(row["raw"], yards[yard, row["size"]])
                 self.assert_ratio(row)
 
+    def test_model_in_device_memory(self):
+        rows = self.measure("--model", "engine,buffer,channel", "--memory", "sim", "--sizes", "8,64K",
+                            "--time", "0.01")
+        self.assertEqual([(row["test"], row["size"], row["memory"]) for row in rows],
+                         [(test, size, "sim") for size in (8, 65536)
+                          for test in ("am", "tag", "buffer", "channel")])
+
     def test_model_chares(self):
         rows = self.measure("--model", "chares", "--count", "20000", "--mode", "wait")
         self.assertEqual([(row["test"], row["metric"], row["mode"]) for row in rows],

@@ -13,7 +13,7 @@ import unittest
 
 WHERRY = os.environ.get("WHERRY", "build/wherry")
 LIBRARY = os.environ.get("LIBWHERRY", "build/libwherry.so")
-LIMIT = 40  # seconds until a process counts as hung
+LIMIT = 120  # seconds until a process counts as hung
 
 
 def environment(extra):

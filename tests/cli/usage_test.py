@@ -29,6 +29,8 @@ WRONG = [  # arguments, and what the complaint must name
     (["perf", "--model", "entry,pigeon"], "not 'pigeon'"),
     (["perf", "--model", "entry", "--raw"], "--model takes --sizes"),
     (["perf", "am", "--model", "entry"], "--model takes --sizes"),
+    (["perf", "--model", "engine,entry", "--memory", "sim"], "--memory sim goes with --model engine, buffer, channel"),
+    (["perf", "--model", "engine", "--memory", "sim,host"], "one kind of --memory"),
     (["perf", "--model", "chares", "--count", "0"], "--count"),
     (["perf", "--count", "10"], "--count goes with --model"),
     (["perf", "--listen", "99999"], "--listen takes a port"),

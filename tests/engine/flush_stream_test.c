@@ -63,7 +63,7 @@ static void note(wh_request *req, const wh_result *result, void *arg) {
 
 TEST(it_is_cancelled_and_times_out_and_ends_with_its_worker) {
     begin();
-    gate g = GATE;
+    static gate g = GATE;
     wh_status ended = WH_PENDING;
     void *stream = make_stream(0, 1);
     launch(0, stream, pass_gate, &g);

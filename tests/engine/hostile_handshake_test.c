@@ -556,6 +556,29 @@ TEST(wrong_token) {
     end();
 }
 
+// Who confirms and hangs up before the listener looks, as a dial does whose time for this address is over, is refused nothing.
+TEST(gave_up_before_it_was_looked_at) {
+    begin();
+    CHECK_EQ_INT(wh_log_set_level("debug"), WH_OK);
+    listen_to_log();
+    raw r;
+    CHECK(raw_hello(&victim, &r, port, 0));
+    whi_hello confirm = raw_says(&victim, WHI_STEP_CONFIRM);
+    uint8_t bytes[WHI_HELLO_SIZE];
+    confirm.flags = WHI_HELLO_LOCAL;
+    memcpy(confirm.token, r.peer.token, sizeof(confirm.token));
+    close(r.fd);
+    PUMP_UNTIL(&victim, whi_links_of(victim.server)->acceptor_count == 0);
+    int fd = raw_local(r.peer.local_name);
+    whi_hello_encode(&confirm, bytes);
+    CHECK(send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL) == sizeof(bytes));
+    close(fd);
+    PUMP_UNTIL(&victim, logged("D-HND-07"));
+    CHECK(!logged("W-HND-01"));
+    end();
+    CHECK_EQ_INT(wh_log_set_level("warn"), WH_OK);
+}
+
 // A token is good for one link.
 TEST(used_token) {
     begin();

@@ -42,6 +42,30 @@ TEST(a_receive_times_out) {
     duo_end(&d);
 }
 
+// Why it failed is there for its callback, which comes before wh_request_status tells of the end.
+static char heard[200];
+
+static void hear_why(wh_request *req, const wh_result *result, void *arg) {
+    (void)arg;
+    CHECK_EQ_INT(result->status, WH_ETIMEDOUT);
+    CHECK_EQ_INT(wh_request_status(req), WH_PENDING);
+    snprintf(heard, sizeof(heard), "%s", wh_request_error(req));
+}
+
+TEST(a_callback_is_told_why) {
+    begin(NULL);
+    wh_request *recv = NULL;
+    CHECK_EQ_INT(wh_tag_recv(d.from, into, 10, 1, WH_TAG_MASK_ALL,
+                             WH_OP_OPTS(.timeout_ms = 10, .done = hear_why), &recv),
+                 WH_PENDING);
+    CHECK_EQ_STR(wh_request_error(recv), "");
+    UNTIL(&d, wh_request_status(recv) != WH_PENDING);
+    CHECK(strstr(heard, "tag receive"));
+    CHECK_EQ_STR(wh_request_error(recv), heard);
+    CHECK_EQ_INT(done_as(&d, recv), WH_ETIMEDOUT);
+    duo_end(&d);
+}
+
 TEST(cancelled_twice_and_after_the_end) {
     begin(NULL);
     wh_request *recv = NULL;

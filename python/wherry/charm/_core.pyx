@@ -27,7 +27,7 @@ from sys import modules
 from traceback import format_exception, format_exception_only, print_exception
 
 import wherry  # the engine, with its check of versions
-from wherry.charm._device import to_device, to_host
+from wherry.charm._device import duplicate, make, to_device, to_host
 from wherry.charm._names import class_name, find_class
 from wherry.charm._reducer import reducer_of
 from wherry.errors import CLASS_OF, ClosedError
@@ -104,6 +104,7 @@ cdef Runtime running():
 
 include "_bytes.pxi"
 include "_values.pxi"
+include "_buffers.pxi"
 include "_future.pxi"
 include "_task.pxi"
 include "_element.pxi"

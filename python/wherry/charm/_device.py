@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Arrays on devices as arguments: their bytes, and what they are; the receiver gets an array on its own device.
 
-They pass through the host's memory.
+Those of a call of one object go from device memory to device memory (_buffers.pxi); in all other messages they pass
+through the host's memory.
 """
 from __future__ import annotations
 
@@ -25,27 +26,47 @@ class DeviceArray:
         return f"<DeviceArray {self.typestr} {self.shape} in {self.memory.memory} memory>"
 
 
-def to_host(array: Any) -> Tuple[bytes, bytearray]:
-    """What an array is, and its bytes."""
+def describe(array: Any) -> Tuple[bytes, Any, int]:
+    """What an array is, in which kind of memory, and its bytes."""
     told = array.__cuda_array_interface__
     shape, typestr = tuple(map(int, told["shape"])), str(told["typestr"])
     kind = array.memory.memory if isinstance(array, DeviceArray) else getattr(array, "memory", "cuda")
     kind = kind if kind in ("cuda", "sim") else "cuda"
-    content = bytearray(math.prod(shape) * item_size(typestr))
+    text = f"{kind} {typestr} {' '.join(map(str, shape))}".encode()
+    return text, kind, math.prod(shape) * item_size(typestr)
+
+
+def to_host(array: Any) -> Tuple[bytes, bytearray]:
+    """What an array is, and its bytes."""
+    told, _, size = describe(array)
+    content = bytearray(size)
     wherry.copy_memory(content, array)
-    return f"{kind} {typestr} {' '.join(map(str, shape))}".encode(), content
+    return told, content
 
 
 def to_device(told: bytes, content: bytes) -> DeviceArray:
     """The array again."""
+    made = make(told, len(content))
+    if content:
+        wherry.copy_memory(made.memory, content)
+    return made
+
+
+def duplicate(array: Any) -> Tuple[bytes, wherry.DeviceMemory]:
+    """What an array is, and a copy of it in the same kind of memory."""
+    told, kind, size = describe(array)
+    memory = wherry.DeviceMemory(size, kind)
+    wherry.copy_memory(memory, array)
+    return told, memory
+
+
+def make(told: bytes, size: int) -> DeviceArray:
+    """An array of which its bytes are to come."""
     kind, typestr, *rest = told.decode("ascii", "replace").split(" ")
     shape = tuple(int(n) for n in rest if n)
-    if math.prod(shape) * item_size(typestr) != len(content):
-        raise ValueError(f"an array on a device: {typestr} of shape {shape} does not have {len(content)} bytes")
-    memory = wherry.DeviceMemory(len(content), kind)  # type: ignore[arg-type]  # it checks
-    if content:
-        wherry.copy_memory(memory, content)
-    return DeviceArray(memory, typestr, shape)
+    if math.prod(shape) * item_size(typestr) != size:
+        raise ValueError(f"an array on a device: {typestr} of shape {shape} does not have {size} bytes")
+    return DeviceArray(wherry.DeviceMemory(size, kind), typestr, shape)  # type: ignore[arg-type]  # it checks
 
 
 def item_size(typestr: str) -> int:

@@ -6,6 +6,9 @@
 # An element's message:      u16 method, u8 CALL_*, u8 0 [, i32 PE, u32 future] , values, count of keywords and their names
 # That which makes one:      values: kind of collection, class, sum over its table, number of elements, arguments
 
+cdef enum:  # entries of the class in C
+    ENTRY_CALL, ENTRY_REDUCED, ENTRY_BESIDE
+
 cdef enum:
     CALL_ANSWER = 1   # somebody awaits the end
     CALL_VALUE = 2    # and the result
@@ -305,32 +308,29 @@ cdef wh_status on_unpack(wh_chare *chare, const void *data, size_t size) noexcep
         return WH_EINVAL
 
 
-cdef int call_element(wh_chare *chare, const wh_call *call) except -1:
+cdef int call_element(wh_chare *chare, reader *source, list beside) except -1:
     cdef Element element = element_of(chare)
-    cdef reader source
     cdef uint16_t number
     cdef uint8_t flags
     cdef reply to
     cdef dict keywords = None
     if element is None:
         return 0  # its making has failed, which has ended the program
-    source.at = <const char *>call.args
-    source.end = source.at + call.size
-    memcpy(&number, take(&source, 2), 2)
-    flags = take_u8(&source)
-    take_u8(&source)
+    memcpy(&number, take(source, 2), 2)
+    flags = take_u8(source)
+    take_u8(source)
     to.pe = -1
     to.keyed = flags & CALL_ALL
     to.value = flags & CALL_VALUE
     if flags & CALL_ANSWER:
-        to.pe = <int>take_u32(&source)
-        to.id = take_u32(&source)
+        to.pe = <int>take_u32(source)
+        to.id = take_u32(source)
         if to.pe < 0 or to.pe >= here.pes:
             raise bad_message(f"an answer is for PE {to.pe}")
     if number >= len(element.methods):
         raise bad_message(f"{element.name} has no method {number}")
     try:
-        values = take_values(&source)
+        values = take_values(source, beside)
     except Exception as error:  # of a class whose __setstate__ raises, say
         here.failed(&to, element, f"{element.name}.{element.methods[number].name}: its arguments", error)
         return 0
@@ -356,10 +356,13 @@ cdef void on_construct(wh_chare *chare, const wh_call *call) noexcept with gil:
 
 
 cdef void on_call(wh_chare *chare, const wh_call *call) noexcept with gil:
+    cdef reader source
     if here is None:
         return
+    source.at = <const char *>call.args
+    source.end = source.at + call.size
     try:
-        call_element(chare, call)
+        call_element(chare, &source, None)
     except BaseException as error:
         here.fatal("a call", error)
     here.end_callback()

@@ -37,13 +37,14 @@ cdef class Runtime:
     cdef object ready              # (task, exception or None): what they waited for has come
     cdef object tasks, raised
     cdef list unmade               # elements that wait for the readonlies
+    cdef dict landing              # address -> what is being received there, until its call runs
     cdef dict maps
     cdef dict channels             # ends that are open, or whose last receive has not ended
     cdef uint64_t next_channel
 
     def __cinit__(self):
         self.futures, self.tasks, self.ready = {}, set(), deque()
-        self.unmade, self.maps, self.channels = [], {}, {}
+        self.unmade, self.maps, self.channels, self.landing = [], {}, {}, {}
         self.readonlies = {}
         self.thread = PyThread_get_thread_ident()
 
@@ -77,13 +78,16 @@ cdef class Runtime:
 
     cdef int register(self) except -1:
         cdef wh_class cls
-        cdef wh_entry entries[2]
+        cdef wh_entry entries[3]
         memset(&cls, 0, sizeof(cls))
         memset(entries, 0, sizeof(entries))
-        entries[0].name = "call"
-        entries[0].fn = on_call
+        entries[ENTRY_CALL].name = "call"
+        entries[ENTRY_CALL].fn = on_call
         entries[ENTRY_REDUCED].name = "reduced"
         entries[ENTRY_REDUCED].fn = on_reduced_entry
+        entries[ENTRY_BESIDE].name = "call_beside"
+        entries[ENTRY_BESIDE].fn = on_call_beside
+        entries[ENTRY_BESIDE].post = on_post
         cls.size = sizeof(cls)
         cls.name = CLASS
         cls.state = sizeof(void *)
@@ -92,7 +96,7 @@ cdef class Runtime:
         cls.pack = on_pack
         cls.unpack = on_unpack
         cls.entries = entries
-        cls.entry_count = 2
+        cls.entry_count = 3
         cls.entry_size = sizeof(entries[0])
         must(wh_class_register(self.pe, &cls), "charm.start")
         must(wh_function_register(self.pe, REDUCED, on_reduced, NULL), "charm.start")

@@ -172,6 +172,7 @@ cdef class BoundEntry:
         cdef Runtime home = here
         cdef Py_ssize_t count = 1
         cdef bint all = proxy.c.dims == 0
+        cdef list beside = None if all or proxy.is_section else []
         if home is None:
             running()
         home.begin_sends()
@@ -201,11 +202,13 @@ cdef class BoundEntry:
             if future is not None:
                 put_u32(&to, home.number)
                 put_u32(&to, future.id)
-            put_values(&to, args)
-            if proxy.is_section:
-                must(wh_section_send(home.pe, proxy.section, 0, to.data, to.size, 0), self.entry.name)
+            put_values(&to, args, beside)
+            if beside:
+                must(send_beside(home.pe, proxy.c, &to, beside), self.entry.name)
+            elif proxy.is_section:
+                must(wh_section_send(home.pe, proxy.section, ENTRY_CALL, to.data, to.size, 0), self.entry.name)
             else:
-                must(wh_chare_send(home.pe, proxy.c, 0, to.data, to.size, NULL), self.entry.name)
+                must(wh_chare_send(home.pe, proxy.c, ENTRY_CALL, to.data, to.size, NULL), self.entry.name)
         except:
             if future is not None:
                 home.futures.pop(future.id, None)

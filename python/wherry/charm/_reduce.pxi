@@ -6,9 +6,6 @@
 # largest of these bytes are the bytes:
 #     ("number", "<f8")  ("array", "<f8", shape)  ("set", name of a function, or None)
 
-cdef enum:
-    ENTRY_REDUCED = 1
-
 cdef const char *REDUCED = "wherry.charm.reduced"
 
 cdef dict OPS = {

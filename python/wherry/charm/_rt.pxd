@@ -62,6 +62,20 @@ cdef extern from "<wherry/wherry.h>" nogil:
     wh_status wh_pe_after(wh_pe *pe, uint64_t delay_us, wh_pe_fn fn, void *arg, uint32_t *id)
     wh_status wh_pe_on_quiescence(wh_pe *pe, wh_pe_fn fn, void *arg)
 
+    ctypedef struct wh_request:
+        pass
+    ctypedef struct wh_result:
+        wh_status status
+        uint64_t size
+    ctypedef void (*wh_done_fn)(wh_request *req, const wh_result *result, void *arg)
+    ctypedef enum wh_mem_kind:
+        WH_MEM_AUTO
+        WH_MEM_HOST
+    ctypedef struct wh_frame:
+        void *data
+        size_t size
+        wh_mem_kind mem
+
     enum:
         WH_CHARE_DIMS_MAX
         WH_PROXY_SIZE
@@ -82,11 +96,15 @@ cdef extern from "<wherry/wherry.h>" nogil:
         size_t size
         int64_t ref
         int source
+        const wh_frame *buffers
+        size_t count
     ctypedef void (*wh_entry_fn)(wh_chare *self, const wh_call *call)
+    ctypedef void (*wh_post_fn)(wh_chare *self, const wh_call *call, wh_frame *buffers)
     ctypedef struct wh_entry:
         const char *name
         wh_entry_fn fn
         uint32_t flags
+        wh_post_fn post
     ctypedef struct wh_class:
         size_t size
         const char *name
@@ -119,8 +137,15 @@ cdef extern from "<wherry/wherry.h>" nogil:
     ctypedef int (*wh_map_fn)(const int32_t *index, int dims, const int32_t *shape, int pes, void *arg)
     wh_status wh_map_register(wh_pe *pe, const char *name, wh_map_fn fn, void *arg)
     wh_status wh_chare_destroy(wh_pe *pe, wh_proxy proxy)
+    ctypedef struct wh_send_opts:
+        size_t size
+        const wh_frame *buffers
+        size_t count
+        size_t frame_size
+        wh_done_fn done
+        void *done_arg
     wh_status wh_chare_send(wh_pe *pe, wh_proxy proxy, unsigned entry, const void *args, size_t size,
-                            const void *opts)
+                            const wh_send_opts *opts)
 
     ctypedef enum wh_callback_kind:
         WH_CALLBACK_SEND
@@ -176,14 +201,6 @@ cdef extern from "<wherry/wherry.h>" nogil:
                                     size_t count, size_t part_size, const wh_callback *callback)
     wh_status wh_section_destroy(wh_pe *pe, wh_section section)
 
-    ctypedef struct wh_request:
-        pass
-    ctypedef struct wh_result:
-        wh_status status
-        uint64_t size
-    ctypedef void (*wh_done_fn)(wh_request *req, const wh_result *result, void *arg)
-    ctypedef enum wh_mem_kind:
-        WH_MEM_HOST
     ctypedef struct wh_op_opts:
         size_t size
         wh_mem_kind mem

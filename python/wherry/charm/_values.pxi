@@ -10,6 +10,7 @@
 #       a         a numpy array: its type's text, its shape, its bytes
 #       d         an array on a device, see _device.py
 #       p         the next one of those that were pickled
+#       w         the next one of those beside the message, see _buffers.pxi
 #     and, if there is a p: length and pickle, count of buffers, of each length and bytes.
 
 cdef enum:
@@ -105,7 +106,7 @@ cdef object take_array(reader *source):
     return made
 
 
-cdef int put_value(writer *to, object value, list pickled) except -1:
+cdef int put_value(writer *to, object value, list pickled, list beside) except -1:
     cdef int overflow = 0
     cdef long long number
     cdef double real
@@ -147,6 +148,8 @@ cdef int put_value(writer *to, object value, list pickled) except -1:
         put_u8(to, c'm')
         return put_sized(to, value if value.c_contiguous else bytes(value))
     elif hasattr(kind, "__cuda_array_interface__") or hasattr(value, "__cuda_array_interface__"):
+        if put_beside(to, value, beside):
+            return 0
         put_u8(to, c'd')
         described, content = to_host(value)
         put_sized(to, described)
@@ -156,12 +159,13 @@ cdef int put_value(writer *to, object value, list pickled) except -1:
     return 0
 
 
-cdef int put_values(writer *to, tuple values) except -1:
+cdef int put_values(writer *to, tuple values, list beside=None) except -1:
+    """Writes values; arrays on devices are appended to `beside` with what they are, unless it is None."""
     cdef list pickled = []
     cdef list buffers = []
     put_u32(to, len(values))
     for value in values:
-        put_value(to, value, pickled)
+        put_value(to, value, pickled, beside)
     if not pickled:
         return 0
     put_sized(to, dumps(pickled, 5, buffer_callback=buffers.append))
@@ -171,7 +175,7 @@ cdef int put_values(writer *to, tuple values) except -1:
     return 0
 
 
-cdef object take_value(reader *source):
+cdef object take_value(reader *source, list beside):
     cdef int64_t number
     cdef double real
     cdef char kind = take_u8(source)
@@ -200,10 +204,12 @@ cdef object take_value(reader *source):
     if kind == c'd':
         described = take_sized(source)
         return to_device(described, take_sized(source))
+    if kind == c'w' and beside:
+        return beside.pop(0)
     raise bad_message(f"a value of kind {kind}")
 
 
-cdef tuple take_values(reader *source):
+cdef tuple take_values(reader *source, list beside=None):
     cdef list values = []
     cdef list pickled = []
     cdef uint32_t count = take_u32(source)
@@ -214,7 +220,7 @@ cdef tuple take_values(reader *source):
             pickled.append(i)
             values.append(None)
         else:
-            values.append(take_value(source))
+            values.append(take_value(source, beside))
     if pickled:
         data = take_sized(source)
         buffers = [bytearray(take_sized(source)) for _ in range(take_u32(source))]
@@ -223,7 +229,7 @@ cdef tuple take_values(reader *source):
             raise bad_message("its pickle is not of its values")
         for i, value in zip(pickled, made):
             values[i] = value
-    if source.at != source.end:
+    if source.at != source.end or beside:
         raise bad_message("it has too many bytes")
     return tuple(values)
 

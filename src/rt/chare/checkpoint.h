@@ -15,7 +15,7 @@ enum { WHI_CHECKPOINT_FOLDER_MAX = 3000 };
 // whi_checkpoint_name is the name of a PE's file.
 void whi_checkpoint_name(char *name, size_t size, uint64_t number, uint32_t pe);
 
-// whi_checkpoint_index reads the index of a folder.  WH_ENOTFOUND: there is none, which is not logged; all else is.
+// whi_checkpoint_index reads the index of a folder.  WH_ENOTFOUND: there is none, which is the caller's to judge; all else is logged.
 WH_CHECK wh_status whi_checkpoint_index(const char *folder, whi_blob *bytes,
                                         whi_saved_index *index);
 

@@ -40,7 +40,8 @@ static void on_received(wh_request *req, const wh_result *result, void *arg) {
     wh_result own = *result;
     if (own.status == WH_ECANCELLED && e->why != WH_OK)
         own.status = e->why;
-    finish(e, &own, own.status < 0 && req ? wh_request_error(req) : NULL);
+    bool same = own.status == result->status;  // else its sentence is about being cancelled
+    finish(e, &own, own.status < 0 && req && same ? wh_request_error(req) : NULL);
 }
 
 static void post(early *e) {
