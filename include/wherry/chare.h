@@ -151,7 +151,7 @@ enum {
 typedef struct wh_array_opts {  // zero in any field means its default
     size_t size;                // of the caller's struct, so that it can grow
     int dims;                   // of an index, 1 to 6
-    // The elements from 0 up to these numbers are made at once; all zero: none.  The map counts by them.
+    // The elements from 0 up to these numbers are made at once; all zero: none.  The map counts by them.  Beyond `dims` they are zero.
     int32_t shape[WH_CHARE_DIMS_MAX];
     const char *map;  // "block", the default; "round-robin"; the name of one that is registered
     uint32_t flags;   // WH_ARRAY_*

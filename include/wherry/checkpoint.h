@@ -24,6 +24,8 @@ extern "C" {
 // wh_chare_when, in a thread, for buffers, at a sync point), a reduction that some have contributed to and others have not, an array whose
 // elements are still inserted (WH_EBUSY); an element that has a channel or belongs to a section (WH_EBUSY); a single chare,
 // or one of a class without `pack`, or that it cannot pack (WH_ENOTSUP); one whose class says that it stays (WH_EBUSY).  Futures and readonlies are not saved.
+// Where the job ends first (wh_pe_exit), the log says so, and the callback, if it is a function of this PE, gets WH_ECANCELLED; any other
+// is a message, which nobody handles any more.
 // The callback's status is also WH_EBUSY when another checkpoint is being written, WH_ESYSTEM: a file cannot be written.
 // Returns WH_EINVAL: `folder` or `callback` is missing, or the folder's name is longer than 3000 bytes.
 WH_API WH_CHECK wh_status wh_checkpoint_write(wh_pe *pe, const char *folder,
@@ -37,11 +39,12 @@ WH_API WH_CHECK wh_status wh_checkpoint_write(wh_pe *pe, const char *folder,
 // PEs than the one that wrote, PE i takes that of PE i modulo their number; where it has fewer, the states of the others are left
 // out.  Reductions and sync points count from 0 again.
 //
-// The callback's status: WH_ENOTFOUND: a file is missing.  WH_EPROTOCOL: a file is none of a checkpoint, or was changed or cut off; or
+// The callback's status: WH_ENOTFOUND: a file is missing.  WH_EINVAL: a class, map or balancer is not registered on another PE.  WH_EPROTOCOL: a file is none of a checkpoint, or was changed or cut off; or
 // `unpack` said so.  WH_ESYSTEM: it cannot be read.  The log names the file and what is wrong.  A job cannot go on after an error:
 // some elements may be there.
-// Returns WH_ENOTFOUND: there is no checkpoint, which is not logged; WH_EINVAL as above, or a class, map or balancer is not registered
-// here, which is logged; WH_EBUSY: this PE knows a collection already; WH_EPROTOCOL, WH_ESYSTEM: the index cannot be read.
+// Returns WH_ENOTFOUND: there is no checkpoint, or no such folder, which is information in the log; WH_EINVAL as above, or a class, map
+// or balancer is not registered here, which is logged; WH_EBUSY: this PE knows a collection already; WH_EPROTOCOL, WH_ESYSTEM: the
+// index cannot be read.
 WH_API WH_CHECK wh_status wh_checkpoint_read(wh_pe *pe, const char *folder,
                                              const wh_callback *callback);
 

@@ -94,16 +94,21 @@ def contribute(chare, target, data, reducer, Proxy section):
         parts[1].type = WH_TYPE_UINT8
         parts[1].data = <const char *>told
         parts[1].count = len(told)
+    wh_log_take_error()
+    wh_log_hold_errors(True)  # the exception says it
     if section is None:
         status = wh_contribute(element.c, parts, count, sizeof(parts[0]), &callback)
     elif not section.is_section:
+        wh_log_hold_errors(False)
         raise TypeError(f"section is {section!r}: one that ckSection has made is needed")
     else:
         status = wh_section_contribute(element.c, section.section, parts, count, sizeof(parts[0]), &callback)
     if status == WH_ENOTSUP:
+        wh_log_take_error()
+        wh_log_hold_errors(False)
         raise TypeError(f"{element.chare.thisProxy!r} has no reductions: it is a single chare, or the element was inserted after "
                         "the array had been made")
-    must(status, "reduce")
+    heard(status, "reduce")
     here.touch()
 
 

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/opts.h"
 #include "rt/channel/channels.h"
-#include "rt/chare/chares.h"
+#include "rt/chare/why.h"
 
 enum { WINDOW = 64 };
 
@@ -112,6 +112,35 @@ void whi_channels_attach(wh_pe *pe) {
 
 // ---- For users.
 
+// is_misnamed says whether a collection has no index like this one.  Of one that has ended the operations tell.
+static bool is_misnamed(const whi_chares *c, const wh_proxy *peer) {
+    const whi_collection *in = c ? whi_hash_get(&c->collections, peer->collection + 1ull) : NULL;
+    return in && in->known && !in->ended && in->def.dims != peer->dims;
+}
+
+WHI_COLD static wh_status refuse_open(const wh_chare *self, const wh_proxy *peer,
+                                      const wh_channel_opts *opts) {
+    if (!self)
+        return whi_refuse(WH_EINVAL, "E-CHAN-01", "wh_channel_open: self is NULL");
+    const whi_chares *c = whi_chares_get(self->pe);
+    whi_text own = whi_say_proxy(c, &self->proxy), why = whi_why_proxy(self->pe, peer);
+    if (*why.text && !(opts && opts->reserved))
+        return whi_refuse(WH_EINVAL, "E-CHAN-01", "wh_channel_open: %s, its peer: %s", own.text,
+                          why.text);
+    if (!peer->dims)
+        return whi_refuse(WH_EINVAL, "E-CHAN-01",
+                          "wh_channel_open: %s, its peer: %s: a channel leads to one element, see "
+                          "wh_proxy_at",
+                          own.text, whi_say_proxy(c, peer).text);
+    if (opts && (opts->reserved || opts->window > WHI_CHANNEL_WINDOW_MAX))
+        return whi_refuse(WH_EINVAL, "E-CHAN-01",
+                          "wh_channel_open: %s: window is %u, at most %d, and reserved %u, not 0",
+                          own.text, opts->window, WHI_CHANNEL_WINDOW_MAX, opts->reserved);
+    return whi_refuse(WH_EINVAL, "E-CHAN-01",
+                      "wh_channel_open: %s opens a channel to itself: name another element",
+                      own.text);
+}
+
 wh_status wh_channel_open(wh_chare *self, wh_proxy peer, const wh_channel_opts *opts,
                           wh_channel **channel) {
     WHI_OPTS(wh_channel_opts, opts);
@@ -119,14 +148,21 @@ wh_status wh_channel_open(wh_chare *self, wh_proxy peer, const wh_channel_opts *
     if (!self || !peer.dims ||
         whi_place_key_make(peer.collection, peer.index, peer.dims, &key) != WH_OK ||
         (opts && opts->reserved))
-        return WH_EINVAL;
+        return refuse_open(self, &peer, opts);
+    if (is_misnamed(whi_chares_get(self->pe), &peer))
+        return refuse_open(self, &peer, opts);
     if (((const whi_element *)self)->moves_to >= 0)
-        return WH_EBUSY;
+        return whi_refuse(
+            WH_EBUSY, "E-CHAN-01",
+            "wh_channel_open: %s is about to move: open it before, or where it has come",
+            whi_say_proxy(whi_chares_get(self->pe), &self->proxy).text);
     whi_channels *channels = channels_of(self->pe);
     whi_channel_name own = name_of(&self->proxy), other = name_of(&peer);
-    return channels ? whi_channels_open(channels, &own, &other,
-                                        opts && opts->window ? opts->window : WINDOW, channel)
-                    : WH_ENOMEM;
+    wh_status st = channels
+                       ? whi_channels_open(channels, &own, &other,
+                                           opts && opts->window ? opts->window : WINDOW, channel)
+                       : WH_ENOMEM;
+    return st == WH_EINVAL ? refuse_open(self, &peer, opts) : st;
 }
 
 // ---- Callbacks in the place of functions.
@@ -141,10 +177,12 @@ typedef struct then {
 // The turn of the PE runs it: progress runs no entries.
 static void fire(wh_pe *pe, whi_ready *ready) {
     then *t = whi_container_of(ready, then, ready);
-    wh_status st = wh_callback_fire(pe, &t->callback, &t->result, sizeof(t->result));
-    if (st != WH_OK)
-        whi_pe_fail(pe, "the callback of an operation of a channel cannot be sent: %s",
-                    wh_status_text(st));
+    wh_status st = whi_callback_fire(pe, &t->callback, &t->result, sizeof(t->result));
+    if (st != WH_OK) {
+        whi_text why = whi_why_callback(pe, &t->callback, &t->result, sizeof(t->result), st);
+        whi_pe_fail(pe, "the callback of an operation of a channel cannot be carried out: %s",
+                    *why.text ? why.text : wh_status_text(st));
+    }
     whi_free(t);
 }
 
@@ -159,10 +197,12 @@ static void on_then(wh_request *req, const wh_result *result, void *arg) {
     whi_pe_do(t->pe, &t->ready);
 }
 
-static wh_status begin_then(wh_channel *channel, const wh_op_opts *opts,
+static wh_status begin_then(wh_channel *channel, const char *call, const wh_op_opts *opts,
                             const wh_callback *callback, wh_op_opts *own, then **out) {
     if (!callback || (opts && (opts->done || opts->result)))
-        return WH_EINVAL;
+        return whi_refuse(WH_EINVAL, "E-CHAN-02", "%s: %s", call,
+                          callback ? "opts has `done` or `result`: the callback takes their place"
+                                   : "callback is NULL: it is told of the end of the operation");
     then *t = whi_malloc(sizeof(*t));
     if (!t)
         return WH_ENOMEM;
@@ -189,7 +229,7 @@ wh_status wh_channel_send_then(wh_channel *channel, const void *buf, size_t size
     WHI_OPTS(wh_op_opts, opts);
     wh_op_opts own;
     then *t;
-    wh_status st = begin_then(channel, opts, callback, &own, &t);
+    wh_status st = begin_then(channel, "wh_channel_send_then", opts, callback, &own, &t);
     return st == WH_OK ? end_then(wh_channel_send(channel, buf, size, &own, NULL), t) : st;
 }
 
@@ -198,6 +238,6 @@ wh_status wh_channel_recv_then(wh_channel *channel, void *buf, size_t size, cons
     WHI_OPTS(wh_op_opts, opts);
     wh_op_opts own;
     then *t;
-    wh_status st = begin_then(channel, opts, callback, &own, &t);
+    wh_status st = begin_then(channel, "wh_channel_recv_then", opts, callback, &own, &t);
     return st == WH_OK ? end_then(wh_channel_recv(channel, buf, size, &own, NULL), t) : st;
 }

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/opts.h"
 #include "rt/channel/channels.h"
+#include "rt/pe/refuse.h"
 
 // ---- Ends of operations.
 
@@ -201,13 +202,21 @@ static wh_status start(whi_channel_op *op, bool now, const wh_op_opts *opts, wh_
     return WH_OK;
 }
 
+WHI_COLD static wh_status refuse_sync(const char *call) {
+    return whi_refuse(
+        WH_ENOTSUP, "E-CHAN-02",
+        "%s: flags has WH_OP_SYNC, which channels do not have: have the other end send an "
+        "answer",
+        call);
+}
+
 wh_status wh_channel_send(wh_channel *ch, const void *buf, size_t size, const wh_op_opts *opts,
                           wh_request **req) {
     WHI_OPTS(wh_op_opts, opts);
     if (ch->closed || ch->stopped)
         return ch->closed ? WH_ECLOSED : ch->why;
     if (opts && opts->flags & WH_OP_SYNC)
-        return WH_ENOTSUP;
+        return refuse_sync("wh_channel_send");
     whi_channel_op *op = new_op(ch, opts);
     if (!op)
         return WH_ENOMEM;
@@ -231,7 +240,7 @@ wh_status wh_channel_recv(wh_channel *ch, void *buf, size_t size, const wh_op_op
     if (ch->peer_finished && ch->matched + length(&ch->receives) >= ch->expected)
         return ch->why;
     if (opts && opts->flags & WH_OP_SYNC)
-        return WH_ENOTSUP;
+        return refuse_sync("wh_channel_recv");
     whi_channel_op *op = new_op(ch, opts);
     if (!op)
         return WH_ENOMEM;

@@ -6,10 +6,11 @@
 #include "base/alloc.h"
 #include "base/opts.h"
 #include "rt/chare/step.h"
+#include "rt/chare/why.h"
 
 void whi_balance_fail(whi_chares *c, const whi_balance *b, wh_status st) {
-    whi_pe_fail(c->pe, "the elements of collection %u cannot be balanced: %s", b->in->def.id,
-                wh_status_text(st));
+    whi_pe_fail(c->pe, "the elements of %s cannot be balanced: %s",
+                whi_say_collection(c, b->in->def.id).text, wh_status_text(st));
 }
 
 void whi_balance_tell(whi_chares *c, const whi_balance *b, int dest, whi_balance_what what,
@@ -101,8 +102,15 @@ void whi_balance_tell_moves(whi_chares *c, whi_balance *b, const void *data, siz
 wh_status wh_balance_last(wh_pe *pe, wh_proxy array, wh_balance_step *step) {
     const whi_chares *c = pe ? whi_chares_get(pe) : NULL;
     if (!pe || !step)
-        return WH_EINVAL;
+        return whi_refuse(WH_EINVAL, "E-CHARE-15", "wh_balance_last: %s is NULL",
+                          pe ? "step" : "pe");
     const whi_collection *in = c ? whi_hash_get(&c->collections, array.collection + 1ull) : NULL;
+    if (in && in->known && !in->def.balance)
+        return whi_refuse(
+            WH_ENOTFOUND, "E-CHARE-15",
+            "wh_balance_last: %s is not balanced: make it with `balance` and `resume` "
+            "(wh_array_opts)",
+            whi_say_collection(c, array.collection).text);
     if (!in || !in->balance || !in->balance->resumed)
         return WH_ENOTFOUND;
     return whi_opts_give(step, &in->balance->last, sizeof(in->balance->last), "wh_balance_step");

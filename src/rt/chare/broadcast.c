@@ -4,7 +4,7 @@
 //
 // The PE that has made the collection numbers its broadcasts and sends them down the tree, so that they come to all PEs in one
 // order.  Each element knows the number of the last one that it has had.
-#include "rt/chare/chares.h"
+#include "rt/chare/why.h"
 
 static int root_of(const whi_chares *c, uint32_t collection) {
     return (int)(collection % (unsigned)c->pe->pes);
@@ -83,15 +83,15 @@ void whi_broadcast_take(whi_chares *c, whi_head *head, wh_pe_msg *msg) {
     if (in && in->known && !head->broadcast.number && c->pe->number == root) {
         if (in->ended) {
             wh_proxy proxy = {.collection = in->def.id};
-            whi_chares_error(c, &proxy, "PE %d has called collection %u, which is destroyed",
-                             msg->source, in->def.id);
+            whi_chares_error(c, &proxy, "PE %d has called %s, which has been destroyed",
+                             msg->source, whi_say_collection(c, in->def.id).text);
             return;
         }
         head->broadcast.number = ++in->numbered;
     } else if (!in || !in->known || msg->source == c->pe->number ||
                head->broadcast.number != in->epoch + 1) {
-        whi_pe_fail(c->pe, "PE %d has sent a broadcast of collection %u that cannot come now",
-                    msg->source, head->broadcast.collection);
+        whi_pe_fail(c->pe, "PE %d has sent a broadcast of %s that cannot come now", msg->source,
+                    whi_say_collection(c, head->broadcast.collection).text);
         return;
     }
     in->epoch = head->broadcast.number;

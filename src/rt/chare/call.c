@@ -7,7 +7,7 @@
 //
 // The table of places must not be called from its own functions, so these only put calls into queues.
 #include "base/alloc.h"
-#include "rt/chare/chares.h"
+#include "rt/chare/why.h"
 
 static whi_call *call_of(whi_place_message *message) {
     return whi_container_of(message, whi_call, place);
@@ -294,14 +294,13 @@ void whi_call_reject(whi_chares *c, whi_call *call) {
     if (entry == WHI_ENTRY_DESTROY)
         whi_chares_error(
             c, &proxy,
-            "element (%d, ...) of collection %u is to be destroyed, as PE %d has asked, but it does not exist",
-            proxy.index[0], proxy.collection, source);
+            "PE %d has asked for the end of %s, which does not exist: it was destroyed, or never made",
+            source, whi_say_proxy(c, &proxy).text);
     else
         whi_chares_error(
             c, &proxy,
-            "PE %d has called entry %u of element (%d, ...) of collection %u, which does not exist: it was "
-            "destroyed, or never made",
-            source, entry, proxy.index[0], proxy.collection);
+            "PE %d has called %s of %s, which does not exist: it was destroyed, or never made",
+            source, whi_say_entry(c, &proxy, entry).text, whi_say_proxy(c, &proxy).text);
 }
 
 // ---- Into the places.
@@ -343,8 +342,8 @@ static wh_status route(whi_chares *c, whi_call *call, bool ours) {
 static void route_on(whi_chares *c, whi_call *call, bool ours) {
     wh_status st = route(c, call, ours);
     if (st != WH_OK)
-        whi_pe_fail(c->pe, "a message to element (%d, ...) of collection %u cannot be taken: %s",
-                    call->place.key.index[0], call->place.key.collection, wh_status_text(st));
+        whi_pe_fail(c->pe, "a message to %s cannot be taken: %s",
+                    whi_say_key(c, &call->place.key).text, wh_status_text(st));
 }
 
 wh_status whi_call_send(whi_chares *c, whi_call *call) {

@@ -14,7 +14,8 @@ static void take_checkpoint(whi_chares *c, const whi_head *head, wh_pe_msg *msg)
     switch ((whi_checkpoint_what)head->checkpoint.what) {
     case WHI_CHECKPOINT_ASK:
     case WHI_CHECKPOINT_WRITE:
-    case WHI_CHECKPOINT_WROTE: st = whi_checkpoint_write_take(c, head, msg); break;
+    case WHI_CHECKPOINT_WROTE:
+    case WHI_CHECKPOINT_DONE: st = whi_checkpoint_write_take(c, head, msg); break;
     case WHI_CHECKPOINT_READ:
     case WHI_CHECKPOINT_ELEMENT:
     case WHI_CHECKPOINT_FAILED: st = whi_checkpoint_read_take(c, head, msg); break;
@@ -96,6 +97,10 @@ static void destroy(void *state) {
     whi_free(c);
 }
 
+static void ends(void *state, bool failed) {
+    whi_checkpoint_end(state, !failed);
+}
+
 static void dump(const void *state, FILE *file) {
     whi_balance_dump(state, file);
 }
@@ -112,13 +117,14 @@ static wh_status init(whi_chares *c, wh_pe *pe) {
     whi_idmap_init(&c->futures);
     whi_queue_init(&c->readonly);
     whi_list_init(&c->dying);
+    whi_list_init(&c->asked);
     whi_list_init(&c->reductions);
     whi_hash_init(&c->sections);
     whi_reduce_init(c);
-    c->reduce.fire = wh_callback_fire;
+    c->reduce.fire = whi_callback_fire;
     whi_balance_init(c);
     pe->floors[WHI_FLOOR_CHARE] =
-        (whi_floor){.state = c, .drop = drop, .destroy = destroy, .dump = dump};
+        (whi_floor){.state = c, .drop = drop, .destroy = destroy, .ends = ends, .dump = dump};
     c->serials = whi_calloc((size_t)pe->pes, sizeof(*c->serials));
     whi_places_opts opts = {.self = (uint32_t)pe->number,
                             .pes = (uint32_t)pe->pes,

@@ -43,6 +43,7 @@ typedef struct whi_named {
     wh_reducer_fn reducer;
     wh_balancer_fn balancer;
     void *arg;
+    bool told;  // of a class: that its elements cannot be balanced
 } whi_named;
 
 typedef struct whi_collection {
@@ -166,6 +167,8 @@ struct whi_chares {
     uint32_t next_section;
     struct whi_writing *writing;  // the checkpoint that PE 0 has written; NULL: none
     struct whi_reading *reading;  // that is read; NULL: none
+    whi_list asked;               // checkpoints that this PE has asked for
+    uint64_t asked_count;         // so far
     whi_list reductions;          // that have something to send up
     bool reducing;                // an idle function will
     whi_list dying;               // elements of which calls or threads are left
@@ -242,6 +245,15 @@ bool whi_map_is_known(const whi_chares *c, uint64_t id);
 // whi_collection_restore makes a collection of a checkpoint known, without elements.  WH_EBUSY: it is there.
 WH_CHECK wh_status whi_collection_restore(whi_chares *c, const whi_collection_def *def,
                                           uint64_t members);
+
+// ---- send.c, future.c, callback.c: calls of the public interface without a word in the log.  All options that are given are known.
+
+WH_CHECK wh_status whi_chare_send(wh_pe *pe, const wh_proxy *proxy, unsigned entry,
+                                  const void *args, size_t size, const wh_send_opts *opts);
+WH_CHECK wh_status whi_future_set(whi_chares *c, const wh_future *future, const void *value,
+                                  size_t size);
+WH_CHECK wh_status whi_callback_fire(wh_pe *pe, const wh_callback *callback, const void *value,
+                                     size_t size);
 
 // ---- broadcast.c
 

@@ -8,12 +8,23 @@
 
 #include "rt/chare/checkpoint.h"
 #include "rt/chare/disk.h"
+#include "rt/chare/why.h"
+
+#include "base/log.h"
 
 enum { WROTE_SIZE = 20, MEMBER_SIZE = 12 };
 
+typedef struct asked {  // of the PE that has asked
+    whi_list link;
+    uint64_t number;
+    wh_callback callback;
+    char folder[];
+} asked;
+
 struct whi_writing {  // of PE 0
     char folder[WHI_CHECKPOINT_FOLDER_MAX + 1];
-    wh_callback callback;
+    int asker;        // PE
+    uint64_t number;  // as that one calls it
     uint64_t former;  // number of the one before; 0: there is none
     uint32_t former_pes;
     whi_saved_index index;
@@ -31,16 +42,70 @@ wh_status wh_checkpoint_write(wh_pe *pe, const char *folder, const wh_callback *
     size_t length = folder ? strlen(folder) : 0;
     whi_chares *c = pe ? whi_chares_get(pe) : NULL;
     if (!c || !length || length > WHI_CHECKPOINT_FOLDER_MAX || !callback)
-        return WH_EINVAL;
-    uint8_t *bytes = whi_malloc(WH_CALLBACK_SIZE + length);
-    if (!bytes)
+        return whi_checkpoint_refuse(pe, "wh_checkpoint_write", folder, callback);
+    asked *a = whi_malloc(sizeof(*a) + length + 1);
+    if (!a)
         return WH_ENOMEM;
-    wh_callback_encode(callback, bytes);
-    memcpy(bytes + WH_CALLBACK_SIZE, folder, length);
-    whi_head head = {.kind = WHI_HEAD_CHECKPOINT, .checkpoint = {.what = WHI_CHECKPOINT_ASK}};
-    wh_status st = whi_chares_tell(c, 0, &head, bytes, WH_CALLBACK_SIZE + length);
-    whi_free(bytes);
-    return st;
+    *a = (asked){.number = c->asked_count + 1, .callback = *callback};
+    memcpy(a->folder, folder, length + 1);
+    whi_head head = {.kind = WHI_HEAD_CHECKPOINT,
+                     .checkpoint = {.what = WHI_CHECKPOINT_ASK, .number = a->number}};
+    wh_status st = whi_chares_tell(c, 0, &head, folder, length);
+    if (st != WH_OK) {
+        whi_free(a);
+        return st;
+    }
+    c->asked_count++;
+    whi_list_push_back(&c->asked, &a->link);
+    return WH_OK;
+}
+
+static wh_status take_done(whi_chares *c, const whi_head *head, const wh_pe_msg *msg) {
+    whi_reader from;
+    whi_reader_init(&from, msg->data, msg->size);
+    wh_status st = (wh_status)(int32_t)whi_reader_u32(&from);
+    if (msg->source || !whi_reader_done(&from))
+        return WH_EPROTOCOL;
+    whi_list_foreach(node, &c->asked) {
+        asked *a = whi_container_of(node, asked, link);
+        if (a->number != head->checkpoint.number)
+            continue;
+        whi_list_remove(&a->link);
+        whi_checkpoint_fire(c, &a->callback, st);
+        whi_free(a);
+        return WH_OK;
+    }
+    return WH_EPROTOCOL;
+}
+
+// A callback is a message, which nobody would handle any more, but for a function of this PE.
+static void call_function(whi_chares *c, const wh_callback *callback, wh_status status) {
+    const whi_named *named = callback->kind == WH_CALLBACK_FUNCTION && callback->pe == c->pe->number
+                                 ? whi_named_find(c, callback->function, WHI_NAMED_FUNCTION)
+                                 : NULL;
+    _Alignas(16) int32_t value = status;
+    wh_call call = {.struct_size = sizeof(call),
+                    .args = &value,
+                    .size = sizeof(value),
+                    .ref = callback->ref,
+                    .source = c->pe->number};
+    if (named)
+        named->function(c->pe, &call, named->arg);
+}
+
+void whi_checkpoint_end(whi_chares *c, bool call) {
+    whi_list *node;
+    while ((node = whi_list_pop_front(&c->asked))) {
+        asked *a = whi_container_of(node, asked, link);
+        whi_log(
+            WHI_WARN, "W-CHARE-03",
+            "wh_checkpoint_write: the job has ended before PE %d heard that the checkpoint in %s is "
+            "written, so it may hold the one before, or none: call wh_pe_exit in the callback",
+            c->pe->number, a->folder);
+        if (call)
+            call_function(c, &a->callback, WH_ECANCELLED);
+        whi_free(a);
+    }
 }
 
 // ---- Each PE.
@@ -148,16 +213,28 @@ static wh_status write_index(const struct whi_writing *w) {
     return st;
 }
 
+// answer tells the PE that has asked how it went.
+static void answer(whi_chares *c, int asker, uint64_t number, wh_status status) {
+    uint8_t bytes[4];
+    whi_writer to;
+    whi_writer_init(&to, bytes, sizeof(bytes));
+    whi_writer_u32(&to, (uint32_t)status);
+    whi_head head = {.kind = WHI_HEAD_CHECKPOINT,
+                     .checkpoint = {.what = WHI_CHECKPOINT_DONE, .number = number}};
+    if (whi_chares_tell(c, asker, &head, bytes, sizeof(bytes)) == WH_ENOMEM)
+        whi_pe_fail(c->pe, "there is no memory for a checkpoint");
+}
+
 static void finish(whi_chares *c) {
     struct whi_writing *w = c->writing;
-    c->writing = NULL;  // the callback may ask for the next one
+    c->writing = NULL;
     if (w->status == WH_OK)
         w->status = write_index(w);
     if (w->status == WH_OK)
         remove_files(w->folder, w->former, w->former_pes);
     else
         remove_files(w->folder, w->index.number, w->index.pes);
-    whi_checkpoint_fire(c, &w->callback, w->status);
+    answer(c, w->asker, w->number, w->status);
     whi_saved_index_fini(&w->index);
     whi_free(w);
 }
@@ -222,34 +299,35 @@ static wh_status find_former(struct whi_writing *w) {
     return st == WH_ENOTFOUND ? WH_OK : st;
 }
 
-static wh_status take_ask(whi_chares *c, const wh_pe_msg *msg) {
-    wh_callback callback;
-    if (c->pe->number || msg->size <= WH_CALLBACK_SIZE ||
-        msg->size > WH_CALLBACK_SIZE + WHI_CHECKPOINT_FOLDER_MAX ||
-        wh_callback_decode(msg->data, WH_CALLBACK_SIZE, &callback) != WH_OK)
+static wh_status take_ask(whi_chares *c, const whi_head *head, const wh_pe_msg *msg) {
+    uint64_t number = head->checkpoint.number;
+    if (c->pe->number || !msg->size || msg->size > WHI_CHECKPOINT_FOLDER_MAX)
         return WH_EPROTOCOL;
     if (c->writing || c->reading) {
-        whi_checkpoint_fire(c, &callback, WH_EBUSY);
+        answer(c, msg->source, number, WH_EBUSY);
         return WH_OK;
     }
     struct whi_writing *w = whi_calloc(1, sizeof(*w));
     if (!w)
         return WH_ENOMEM;
-    w->callback = callback;
-    memcpy(w->folder, (const char *)msg->data + WH_CALLBACK_SIZE, msg->size - WH_CALLBACK_SIZE);
+    w->asker = msg->source;
+    w->number = number;
+    memcpy(w->folder, msg->data, msg->size);
     wh_status st = find_former(w);
     if (st == WH_OK) {
         c->writing = w;
         return wh_pe_on_quiescence(c->pe, begin, c);
     }
-    whi_checkpoint_fire(c, &callback, st);
+    answer(c, msg->source, number, st);
     whi_free(w);
     return WH_OK;
 }
 
 wh_status whi_checkpoint_write_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
     if (head->checkpoint.what == WHI_CHECKPOINT_ASK)
-        return take_ask(c, msg);
+        return take_ask(c, head, msg);
+    if (head->checkpoint.what == WHI_CHECKPOINT_DONE)
+        return take_done(c, head, msg);
     if (head->checkpoint.what == WHI_CHECKPOINT_WRITE)
         return take_write(c, head, msg);
     if (head->checkpoint.what == WHI_CHECKPOINT_WROTE)
@@ -258,6 +336,7 @@ wh_status whi_checkpoint_write_take(whi_chares *c, const whi_head *head, wh_pe_m
 }
 
 void whi_checkpoint_free(whi_chares *c) {
+    whi_checkpoint_end(c, false);
     if (c->writing)
         whi_saved_index_fini(&c->writing->index);
     whi_free(c->writing);

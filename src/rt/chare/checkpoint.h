@@ -19,6 +19,10 @@ void whi_checkpoint_name(char *name, size_t size, uint64_t number, uint32_t pe);
 WH_CHECK wh_status whi_checkpoint_index(const char *folder, whi_blob *bytes,
                                         whi_saved_index *index);
 
+// whi_checkpoint_refuse says in the log what a call lacks.
+WH_CHECK wh_status whi_checkpoint_refuse(const wh_pe *pe, const char *call, const char *folder,
+                                         const wh_callback *callback);
+
 // whi_checkpoint_collect adds the elements of this PE to `to`.  WH_EBUSY, WH_ENOTSUP: an element
 // cannot be saved, which is logged.
 WH_CHECK wh_status whi_checkpoint_collect(whi_chares *c, whi_blob *to);
@@ -30,6 +34,9 @@ void whi_checkpoint_fire(whi_chares *c, const wh_callback *callback, wh_status s
 WH_CHECK wh_status whi_checkpoint_write_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
 WH_CHECK wh_status whi_checkpoint_read_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
 
+// whi_checkpoint_end tells of the checkpoints that this PE has asked for and has heard nothing of, as the job ends; `call`: functions of
+// this PE are told, too.
+void whi_checkpoint_end(whi_chares *c, bool call);
 void whi_checkpoint_free(whi_chares *c);  // what is left of one at the end of the PE
 
 #endif

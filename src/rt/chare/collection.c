@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/opts.h"
 
-#include "rt/chare/chares.h"
+#include "rt/chare/why.h"
 
 // ---- Maps.
 
@@ -191,6 +191,23 @@ static void release(whi_chares *c, whi_collection *in) {
     whi_move_open_all(c);
 }
 
+WHI_COLD static void refuse_def(whi_chares *c, const whi_collection *in,
+                                const whi_collection_def *def, int source, const char *lacks) {
+    const char *cls = in->cls ? in->cls->name : "?";
+    if (!lacks)
+        whi_pe_fail(
+            c->pe, "PE %d has made an array of class %s with the entry resume %u, and %s here: %s",
+            source, cls, def->resume, "the class lacks it", whi_say_entries(&in->cls->cls).text);
+    else
+        whi_pe_fail(
+            c->pe,
+            "PE %d has made a collection%s%s of a %s that is not registered here: register "
+            "classes, maps and balancers on all PEs, first of all in the main function; the "
+            "classes here are: %s",
+            source, in->cls ? " of class " : "", in->cls ? cls : "", lacks,
+            whi_say_names(c, WHI_NAMED_CLASS).text);
+}
+
 void whi_collection_create(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
     const whi_collection_def *def = &head->create;
     whi_collection *in = whi_collection_find(c, def->id);
@@ -208,11 +225,7 @@ void whi_collection_create(whi_chares *c, const whi_head *head, wh_pe_msg *msg) 
                         : !whi_balancer_is_known(c, def->balance) ? "balancer"
                                                                   : NULL;
     if (lacks || (def->balance && def->resume >= in->cls->cls.entry_count)) {
-        whi_pe_fail(
-            c->pe,
-            "PE %d has made a collection of a %s that is not registered here: register classes, maps "
-            "and balancers on all PEs, first of all in the main function",
-            msg->source, lacks ? lacks : "class");
+        refuse_def(c, in, def, msg->source, lacks);
         return;
     }
     in->def = *def;
@@ -246,23 +259,39 @@ wh_status whi_collection_restore(whi_chares *c, const whi_collection_def *def, u
     return WH_OK;
 }
 
-static wh_status create(wh_pe *pe, const char *cls, whi_collection_def *def, const char *map,
-                        const void *args, size_t size, wh_proxy *proxy) {
-    whi_chares *c = whi_chares_get(pe);
+// check_class says whether elements of a class can be made here.
+static wh_status check_class(const wh_pe *pe, const char *call, const char *cls, const void *args,
+                             size_t size) {
+    const whi_chares *c = whi_chares_get(pe);
     if (!c)
-        return WH_ENOTFOUND;
-    def->cls = cls ? whi_named_id(WHI_NAMED_CLASS, cls) : 0;
-    def->map = map && strcmp(map, "block") != 0 ? whi_named_id(WHI_NAMED_MAP, map) : 0;
-    if (!cls || (size && !args) || !whi_named_find(c, def->cls, WHI_NAMED_CLASS))
-        return cls && !(size && !args) ? WH_ENOTFOUND : WH_EINVAL;
-    if (map && def->map && strcmp(map, "round-robin") != 0 &&
-        !whi_named_find(c, def->map, WHI_NAMED_MAP))
-        return WH_ENOTFOUND;
+        return whi_refuse_unregistered(pe, call, WH_ENOTFOUND);
+    if (!cls)
+        return whi_refuse(WH_EINVAL, "E-CHARE-04", "%s: the name of the class is NULL", call);
+    if (size && !args)
+        return whi_refuse_data(call, "args", size);
+    return whi_named_find(c, whi_named_id(WHI_NAMED_CLASS, cls), WHI_NAMED_CLASS)
+               ? WH_OK
+               : whi_refuse_name(c, call, WHI_NAMED_CLASS, cls);
+}
+
+// check_names does so for what else an array names.
+static wh_status check_names(const whi_chares *c, const char *cls, const wh_array_opts *opts,
+                             const whi_collection_def *def) {
+    const wh_class *found = &whi_named_find(c, def->cls, WHI_NAMED_CLASS)->cls;
+    if (!whi_map_is_known(c, def->map))
+        return whi_refuse_name(c, "wh_array_create", WHI_NAMED_MAP, opts->map);
     if (!whi_balancer_is_known(c, def->balance))
-        return WH_ENOTFOUND;
-    if (def->balance &&
-        def->resume >= whi_named_find(c, def->cls, WHI_NAMED_CLASS)->cls.entry_count)
-        return WH_EINVAL;
+        return whi_refuse_name(c, "wh_array_create", WHI_NAMED_BALANCER, opts->balance);
+    if (def->balance && def->resume >= found->entry_count)
+        return whi_refuse(WH_EINVAL, "E-CHARE-05",
+                          "wh_array_create: resume is entry %u, and class %s has %zu: %s",
+                          def->resume, cls, found->entry_count, whi_say_entries(found).text);
+    return WH_OK;
+}
+
+static wh_status create(wh_pe *pe, whi_collection_def *def, const void *args, size_t size,
+                        wh_proxy *proxy) {
+    whi_chares *c = whi_chares_get(pe);
     uint64_t id = (uint64_t)(c->next_collection + 1) * (unsigned)pe->pes + (unsigned)pe->number;
     if (id > UINT32_MAX)
         return WH_ELIMIT;
@@ -278,37 +307,46 @@ static wh_status create(wh_pe *pe, const char *cls, whi_collection_def *def, con
 
 wh_status wh_group_create(wh_pe *pe, const char *cls, const void *args, size_t size,
                           wh_proxy *group) {
-    whi_collection_def def = {.kind = WHI_GROUP, .dims = 1};
-    return create(pe, cls, &def, NULL, args, size, group);
+    wh_status st = check_class(pe, "wh_group_create", cls, args, size);
+    if (st != WH_OK)
+        return st;
+    whi_collection_def def = {
+        .kind = WHI_GROUP, .dims = 1, .cls = whi_named_id(WHI_NAMED_CLASS, cls)};
+    return create(pe, &def, args, size, group);
 }
 
 wh_status wh_node_group_create(wh_pe *pe, const char *cls, const void *args, size_t size,
                                wh_proxy *group) {
-    whi_collection_def def = {.kind = WHI_NODE_GROUP, .dims = 1};
-    return create(pe, cls, &def, NULL, args, size, group);
+    wh_status st = check_class(pe, "wh_node_group_create", cls, args, size);
+    if (st != WH_OK)
+        return st;
+    whi_collection_def def = {
+        .kind = WHI_NODE_GROUP, .dims = 1, .cls = whi_named_id(WHI_NAMED_CLASS, cls)};
+    return create(pe, &def, args, size, group);
 }
 
 wh_status wh_array_create(wh_pe *pe, const char *cls, const wh_array_opts *opts, const void *args,
                           size_t size, wh_proxy *array) {
     WHI_OPTS(wh_array_opts, opts);
-    const uint32_t both = WH_ARRAY_INSERTING | WH_ARRAY_ON_DEMAND;
-    if (!opts || opts->dims < 1 || opts->dims > WH_CHARE_DIMS_MAX || opts->flags & ~both ||
-        opts->flags == both || opts->reserved || opts->resume >= WHI_ENTRY_MAX ||
-        (opts->balance ? (opts->flags & WH_ARRAY_ON_DEMAND) != 0 : opts->resume != 0))
-        return WH_EINVAL;
+    const whi_text why = whi_why_array(opts);
+    if (*why.text)
+        return whi_refuse(WH_EINVAL, "E-CHARE-05", "wh_array_create: class %s: %s", cls ? cls : "?",
+                          why.text);
+    wh_status st = check_class(pe, "wh_array_create", cls, args, size);
+    if (st != WH_OK)
+        return st;
+    const char *map = opts->map, *balance = opts->balance;
     whi_collection_def def = {
         .kind = WHI_ARRAY,
         .dims = (uint8_t)opts->dims,
         .flags = (uint8_t)opts->flags,
-        .balance = opts->balance ? whi_named_id(WHI_NAMED_BALANCER, opts->balance) : 0,
+        .cls = whi_named_id(WHI_NAMED_CLASS, cls),
+        .map = map && strcmp(map, "block") != 0 ? whi_named_id(WHI_NAMED_MAP, map) : 0,
+        .balance = balance ? whi_named_id(WHI_NAMED_BALANCER, balance) : 0,
         .resume = (uint16_t)opts->resume};
-    int64_t all = 1;
-    for (int i = 0; i < opts->dims; i++) {
-        def.shape[i] = opts->shape[i];
-        if (opts->shape[i] < 0 || __builtin_mul_overflow(all, opts->shape[i], &all))
-            return WH_EINVAL;
-    }
-    return create(pe, cls, &def, opts->map, args, size, array);
+    memcpy(def.shape, opts->shape, (size_t)opts->dims * sizeof(*def.shape));
+    st = check_names(whi_chares_get(pe), cls, opts, &def);
+    return st == WH_OK ? create(pe, &def, args, size, array) : st;
 }
 
 // ---- Single chares, and elements that are inserted.
@@ -316,20 +354,19 @@ wh_status wh_array_create(wh_pe *pe, const char *cls, const wh_array_opts *opts,
 wh_status wh_chare_create(wh_pe *pe, const char *cls, int where, const void *args, size_t size,
                           wh_proxy *element) {
     whi_chares *c = whi_chares_get(pe);
-    if (!c)
-        return WH_ENOTFOUND;
-    uint64_t id = cls ? whi_named_id(WHI_NAMED_CLASS, cls) : 0;
-    if (!cls || where >= pe->pes || (size && !args))
-        return WH_EINVAL;
-    if (!whi_named_find(c, id, WHI_NAMED_CLASS))
-        return WH_ENOTFOUND;
+    wh_status st = check_class(pe, "wh_chare_create", cls, args, size);
+    if (st == WH_OK && where >= pe->pes)
+        st = whi_refuse_pe(pe, "wh_chare_create", "where", where);
+    if (st != WH_OK)
+        return st;
+    uint64_t id = whi_named_id(WHI_NAMED_CLASS, cls);
     if (where < 0)
         where = (int)((c->next_where++ + (unsigned)pe->number) % (unsigned)pe->pes);
     if (c->serials[where] == INT32_MAX)
         return WH_ELIMIT;
     const int32_t index[3] = {where, pe->number, (int32_t)(c->serials[where] + 1)};
     whi_head head = {.kind = WHI_HEAD_ELEMENT, .element.cls = id};
-    wh_status st = whi_place_key_make(WHI_SINGLES_ID, index, 3, &head.element.key);
+    st = whi_place_key_make(WHI_SINGLES_ID, index, 3, &head.element.key);
     if (st == WH_OK)
         st = whi_chares_tell(c, where, &head, args, size);
     if (st != WH_OK)
@@ -339,15 +376,28 @@ wh_status wh_chare_create(wh_pe *pe, const char *cls, int where, const void *arg
     return WH_OK;
 }
 
+WHI_COLD static wh_status refuse_insert(const wh_pe *pe, const wh_proxy *element) {
+    const whi_chares *c = whi_chares_get(pe);
+    whi_text why = whi_why_proxy(pe, element);
+    return whi_refuse(WH_EINVAL, "E-CHARE-06", "wh_array_insert: %s%s",
+                      *why.text ? why.text : whi_say_proxy(c, element).text,
+                      *why.text       ? ""
+                      : element->dims ? ": only arrays are inserted into"
+                                      : ": give the element's index, see wh_proxy_at");
+}
+
 wh_status wh_array_insert(wh_pe *pe, wh_proxy element, const void *args, size_t size) {
     whi_chares *c = whi_chares_get(pe);
     whi_collection *in = c ? whi_collection_find(c, element.collection) : NULL;
     if (!in)
-        return c ? WH_ENOMEM : WH_ENOTFOUND;
+        return c ? WH_ENOMEM : whi_refuse_unregistered(pe, "wh_array_insert", WH_ENOTFOUND);
     whi_head head = {.kind = WHI_HEAD_ELEMENT};
-    if (!element.dims || (size && !args) || element.collection < (unsigned)pe->pes ||
+    if (size && !args)
+        return whi_refuse_data("wh_array_insert", "args", size);
+    if (!element.dims || element.dims > WH_CHARE_DIMS_MAX ||
+        element.collection < (unsigned)pe->pes ||
         (in->known && (in->def.kind != WHI_ARRAY || in->def.dims != element.dims)))
-        return WH_EINVAL;
+        return refuse_insert(pe, &element);
     wh_status st =
         whi_place_key_make(element.collection, element.index, element.dims, &head.element.key);
     if (st != WH_OK)
@@ -387,9 +437,8 @@ void whi_collection_element(whi_chares *c, const whi_head *head, wh_pe_msg *msg)
         return;
     }
     if (in->ended) {
-        whi_chares_error(c, &proxy,
-                         "PE %d inserts element (%d, ...) into collection %u, which is destroyed",
-                         msg->source, key->index[0], key->collection);
+        whi_chares_error(c, &proxy, "PE %d inserts %s, which has been destroyed as a whole",
+                         msg->source, whi_say_key(c, key).text);
         return;
     }
     uint32_t home = whi_collection_home(c, key);
@@ -406,9 +455,8 @@ void whi_collection_element(whi_chares *c, const whi_head *head, wh_pe_msg *msg)
     if (st == WH_EINVAL && in->def.flags & WH_ARRAY_ON_DEMAND)
         return;  // two messages wanted it
     if (st == WH_EINVAL)
-        whi_chares_error(c, &proxy,
-                         "PE %d inserts element (%d, ...) of collection %u, which is there already",
-                         msg->source, key->index[0], key->collection);
+        whi_chares_error(c, &proxy, "PE %d inserts %s, which is there already", msg->source,
+                         whi_say_key(c, key).text);
     else if (st != WH_OK)
         whi_pe_fail(c->pe, "an element of class %s cannot be made: %s", cls->name,
                     wh_status_text(st));

@@ -64,7 +64,7 @@ wh_status whi_tree_tell(whi_chares *c, int root, const whi_head *head, const voi
 // ---- Errors.
 
 void whi_chares_error(whi_chares *c, const wh_proxy *proxy, const char *format, ...) {
-    char sentence[400];
+    char sentence[480];
     va_list args;
     va_start(args, format);
     vsnprintf(sentence, sizeof(sentence), format, args);

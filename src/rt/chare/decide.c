@@ -6,6 +6,7 @@
 // Moves go as blocks, too: PE, count, then pairs of the element's place in its PE's block and the PE to which it goes.
 #include "base/alloc.h"
 #include "rt/chare/step.h"
+#include "rt/chare/why.h"
 
 enum { LOAD_SIZE = 9, PAIR_SIZE = 8, BLOCK_SIZE = 8 };
 
@@ -141,9 +142,8 @@ static void check(whi_chares *c, const whi_balance *b, const char *name, wh_stat
                          wh_status_text(st));
     else if (bad)
         whi_chares_error(c, &proxy,
-                         "balancer %s puts %zu elements of collection %u on PEs that do not exist: "
-                         "they stay",
-                         name, bad, b->in->def.id);
+                         "balancer %s puts %zu elements of %s on PEs that do not exist: they stay",
+                         name, bad, whi_say_collection(c, b->in->def.id).text);
 }
 
 wh_status whi_decide(whi_chares *c, whi_balance *b, whi_blob *moves) {

@@ -5,7 +5,7 @@
 // An element that is destroyed leaves the places at once, so that nothing finds it any more; its memory goes when no entry or thread
 // of it runs and no call to it is left in the scheduler.
 #include "base/alloc.h"
-#include "rt/chare/chares.h"
+#include "rt/chare/why.h"
 
 _Static_assert(offsetof(whi_element, state) % 16 == 0, "the state is aligned");
 
@@ -159,12 +159,13 @@ static void unknown_entry(whi_chares *c, whi_element *element, whi_call *call) {
     wh_proxy proxy = element->pub.proxy;
     unsigned entry = call->entry;
     int source = (int)call->place.stamp.source;
-    const char *name = element->cls->name;
-    size_t count = element->cls->entry_count;
+    const wh_class *cls = element->cls;
     whi_buffers_refuse(c, call);
     whi_call_free(c, call);
-    whi_chares_error(c, &proxy, "PE %d has called entry %u of class %s, which has %zu entries",
-                     source, entry, name, count);
+    whi_chares_error(c, &proxy,
+                     "PE %d has called entry %u of class %s, for %s; the class has %zu entries: %s",
+                     source, entry, cls->name, whi_say_proxy(c, &proxy).text, cls->entry_count,
+                     whi_say_entries(cls).text);
 }
 
 // now has an element do what a call says.

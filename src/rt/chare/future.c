@@ -3,7 +3,7 @@
 // Futures: a value that is set once, from anywhere, and waited for on one PE.
 #include "base/alloc.h"
 #include "base/log.h"
-#include "rt/chare/chares.h"
+#include "rt/chare/why.h"
 
 typedef struct waiter {
     whi_list link;
@@ -34,14 +34,22 @@ wh_status wh_future_create(wh_pe *pe, wh_future *out) {
     return WH_OK;
 }
 
+wh_status whi_future_set(whi_chares *c, const wh_future *which, const void *value, size_t size) {
+    if ((size && !value) || which->pe < 0 || which->pe >= c->pe->pes)
+        return WH_EINVAL;
+    whi_head head = {.kind = WHI_HEAD_FUTURE, .value.id = which->id};
+    return whi_chares_tell(c, which->pe, &head, value, size);
+}
+
 wh_status wh_future_set(wh_pe *pe, wh_future which, const void *value, size_t size) {
     whi_chares *c = whi_chares_of(pe);
     if (!c)
         return WH_ENOMEM;
-    if ((size && !value) || which.pe < 0 || which.pe >= pe->pes)
-        return WH_EINVAL;
-    whi_head head = {.kind = WHI_HEAD_FUTURE, .value.id = which.id};
-    return whi_chares_tell(c, which.pe, &head, value, size);
+    if (size && !value)
+        return whi_refuse_data("wh_future_set", "value", size);
+    if (which.pe < 0 || which.pe >= pe->pes)
+        return whi_refuse_pe(pe, "wh_future_set", "the future's PE", which.pe);
+    return whi_future_set(c, &which, value, size);
 }
 
 static void wake(wh_pe *pe, future *f, wh_status status) {
@@ -80,11 +88,26 @@ static wh_status find(wh_pe *pe, wh_future which, future **f) {
     return *f ? WH_OK : c ? WH_ENOTFOUND : WH_ENOMEM;
 }
 
+WHI_COLD static wh_status refuse(const wh_pe *pe, const char *call, wh_future which) {
+    if (which.pe != pe->number)
+        return whi_refuse(
+            WH_ENOTFOUND, "E-CHARE-08",
+            "%s: the future is of PE %d, where its value comes, and this is PE %d: wait "
+            "there, or make one here",
+            call, which.pe, pe->number);
+    return whi_refuse(
+        WH_ENOTFOUND, "E-CHARE-08",
+        "%s: PE %d has no future %u: it was freed, or wh_future_create has not made it", call,
+        pe->number, which.id);
+}
+
 wh_status wh_future_get(wh_pe *pe, wh_future which, const void **value, size_t *size) {
     future *f;
     wh_status st = find(pe, which, &f);
-    if (st != WH_OK || !f->set)
-        return st != WH_OK ? st : WH_PENDING;
+    if (st != WH_OK)
+        return st == WH_ENOTFOUND ? refuse(pe, "wh_future_get", which) : st;
+    if (!f->set)
+        return WH_PENDING;
     *value = f->value;
     *size = f->size;
     return WH_OK;
@@ -93,6 +116,10 @@ wh_status wh_future_get(wh_pe *pe, wh_future which, const void **value, size_t *
 wh_status wh_future_wait(wh_pe *pe, wh_future which, const void **value, size_t *size) {
     future *f;
     wh_status st = find(pe, which, &f);
+    if (st == WH_ENOTFOUND)
+        return refuse(pe, "wh_future_wait", which);
+    if (st == WH_OK && !f->set && !whi_pe_may_wait(pe))
+        return whi_refuse_wait(pe, "wh_future_wait");
     if (st == WH_OK && !f->set) {
         waiter w = {.status = WH_OK};
         whi_list_push_back(&f->waiters, &w.link);

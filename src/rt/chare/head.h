@@ -97,6 +97,7 @@ typedef enum whi_checkpoint_what {
     WHI_CHECKPOINT_READ,   // all to read their share
     WHI_CHECKPOINT_ELEMENT,
     WHI_CHECKPOINT_FAILED,  // to the PE that has been asked to read one
+    WHI_CHECKPOINT_DONE,    // to the PE that has asked for one: how it went
     WHI_CHECKPOINT_WHATS
 } whi_checkpoint_what;
 
@@ -189,8 +190,8 @@ typedef struct whi_head {
         struct {
             uint8_t what;
             uint32_t from;  // READ, ELEMENT: the PE that has been asked
-            uint64_t
-                number;  // WRITE: of the checkpoint; ELEMENT: packed bytes, in front of its key
+            // WRITE: of the checkpoint; ELEMENT: packed bytes, in front of its key; ASK, DONE: what the PE that asks calls it
+            uint64_t number;
         } checkpoint;
     };
 } whi_head;

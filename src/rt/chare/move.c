@@ -9,7 +9,7 @@
 // A state whose data is still arriving holds up what its PE has sent behind it.
 #include "base/alloc.h"
 #include "base/log.h"
-#include "rt/chare/chares.h"
+#include "rt/chare/why.h"
 
 // ---- Leaving.
 
@@ -46,6 +46,15 @@ static void gather(whi_chares *c, whi_element *element, whi_queue *run) {
     }
 }
 
+WHI_COLD static void fail_pack(whi_chares *c, const whi_element *element, size_t said,
+                               size_t packed) {
+    whi_pe_fail(
+        c->pe,
+        "pack of class %s returns %zu bytes when it is asked for the size, and %zu when it writes "
+        "%s: it must return the same",
+        element->cls->name, said, packed, whi_say_proxy(c, &element->pub.proxy).text);
+}
+
 // state_of makes the message with which an element moves; the element's own bytes are packed into it.
 static whi_msg *state_of(whi_chares *c, const whi_head *head, const void *order,
                          whi_element *element, size_t bytes) {
@@ -60,9 +69,9 @@ static whi_msg *state_of(whi_chares *c, const whi_head *head, const void *order,
         whi_writer to;
         whi_writer_init(&to, data + fixed, wants);
         whi_when_write(element, &to);
-        if (bytes && element->cls->pack(&element->pub, data + fixed + wants) != bytes)
-            whi_pe_fail(c->pe, "class %s packs another number of bytes than it has said",
-                        element->cls->name);
+        size_t packed = bytes ? element->cls->pack(&element->pub, data + fixed + wants) : 0;
+        if (packed != bytes)
+            fail_pack(c, element, bytes, packed);
     }
     msg->pub.handler = WHI_PE_HEADS;
     msg->pub.head_size = whi_head_encode(head, msg->own);
@@ -110,15 +119,13 @@ static wh_status leave(whi_chares *c, whi_element *element, int to, size_t bytes
 }
 
 // packed_size returns WH_PACK_FAILED, and has told of it, where the class cannot pack the element.
-static size_t packed_size(whi_element *element) {
+static size_t packed_size(const whi_chares *c, whi_element *element) {
     element->running++;  // whatever pack does, the element is here when it returns
     size_t bytes = element->cls->pack(&element->pub, NULL);
     element->running--;
     if (bytes == WH_PACK_FAILED)
-        whi_log_once_per(WHI_WARN, "W-CHARE-14", 10,
-                         "element (%d, ...) of collection %u stays: its class %s cannot pack it",
-                         element->pub.proxy.index[0], element->pub.proxy.collection,
-                         element->cls->name);
+        whi_log_once_per(WHI_WARN, "W-CHARE-14", 10, "%s stays: its class cannot pack it",
+                         whi_say_proxy(c, &element->pub.proxy).text);
     return bytes;
 }
 
@@ -126,7 +133,7 @@ bool whi_move_element(whi_chares *c, whi_element *element, int to) {
     element->moves_to = -1;
     if (to == c->pe->number)
         return true;
-    size_t bytes = packed_size(element);
+    size_t bytes = packed_size(c, element);
     if (bytes == WH_PACK_FAILED)
         return false;
     wh_status st = leave(c, element, to, bytes);
@@ -171,23 +178,32 @@ static bool is_held(whi_chares *c, whi_element *element) {
     whi_place_key key = whi_element_key(element);
     const char *why = whi_move_hindrance(c, element, false);
     if (why)
-        whi_log_once_per(WHI_WARN, "W-CHARE-10", 10,
-                         "element (%d, ...) of collection %u cannot move: %s", key.index[0],
-                         key.collection, why);
+        whi_log_once_per(WHI_WARN, "W-CHARE-10", 10, "wh_chare_move: %s cannot move: %s",
+                         whi_say_key(c, &key).text, why);
     return why != NULL;
+}
+
+WHI_COLD static wh_status refuse_move(const whi_element *element) {
+    return whi_refuse(WH_ENOTSUP, "E-CHARE-09", "wh_chare_move: %s cannot move: %s",
+                      whi_say_proxy(whi_chares_get(element->pub.pe), &element->pub.proxy).text,
+                      element->cls->pack ? "elements of groups stay where they are"
+                                         : "its class has no pack and unpack (wh_class)");
 }
 
 wh_status wh_chare_move(wh_chare *self, int to) {
     whi_element *element = (whi_element *)self;
     if (to < 0 || to >= self->pe->pes)
-        return WH_EINVAL;
+        return whi_refuse_pe(self->pe, "wh_chare_move", "to", to);
     if (!element->cls->pack || element->collection->def.kind == WHI_GROUP ||
         element->collection->def.kind == WHI_NODE_GROUP)
-        return WH_ENOTSUP;
+        return refuse_move(element);
     if (element->dying)
         return WH_ECLOSED;
     if (element->waits && !whi_list_empty(&element->waits->threads))
-        return WH_EBUSY;
+        return whi_refuse(
+            WH_EBUSY, "E-CHARE-09",
+            "wh_chare_move: %s cannot move while a threaded entry of it has not ended",
+            whi_say_proxy(whi_chares_get(self->pe), &self->proxy).text);
     whi_chares *c = whi_chares_get(self->pe);
     if (is_held(c, element))
         return WH_EBUSY;
@@ -278,6 +294,13 @@ void whi_move_arrive(whi_chares *c, whi_msg *msg, const whi_head *head) {
     whi_sched_push(&c->pe->sched, msg);
 }
 
+WHI_COLD static void fail_unpack(const whi_element *element, size_t bytes, wh_status st) {
+    wh_pe *pe = element->pub.pe;
+    whi_pe_fail(pe, "unpack of class %s returns \"%s\" for the %zu bytes that pack has made of %s",
+                element->cls->name, wh_status_text(st), bytes,
+                whi_say_proxy(whi_chares_get(pe), &element->pub.proxy).text);
+}
+
 // unpack makes the element of what lies behind its order.
 static wh_status unpack(whi_element *element, const whi_head *head, whi_reader *from) {
     wh_status st = whi_when_read(element, from, head->state.wants);
@@ -290,6 +313,8 @@ static wh_status unpack(whi_element *element, const whi_head *head, whi_reader *
     whi_element_enter(element);
     st = element->cls->unpack(&element->pub, data, bytes);
     element->running--;
+    if (st != WH_OK)
+        fail_unpack(element, bytes, st);
     return st;
 }
 
@@ -337,7 +362,7 @@ void whi_move_install(whi_chares *c, whi_msg *msg) {
     if (head.state.vacant)
         return;
     wh_status st = install(c, &head, &msg->pub);
-    if (st != WH_OK)
+    if (st != WH_OK && !c->pe->exit.failed)  // else it has been said
         whi_pe_fail(c->pe, "an element that PE %d has sent cannot be unpacked: %s", msg->pub.source,
                     wh_status_text(st));
 }

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/opts.h"
-#include "rt/chare/chares.h"
+#include "rt/chare/why.h"
 
 uint64_t wh_function_id(const char *name) {
     return whi_named_id(WHI_NAMED_FUNCTION, name);
@@ -14,10 +14,19 @@ uint64_t wh_reducer_id(const char *name) {
     return whi_named_id(WHI_NAMED_REDUCER, name);
 }
 
+// By whi_named_kind.
+static const char *const calls[] = {"wh_class_register", "wh_map_register", "wh_function_register",
+                                    "wh_reducer_register", "wh_balancer_register"};
+
 static wh_status add(wh_pe *pe, const whi_named *what, const char *name) {
-    whi_chares *c = name && *name ? whi_chares_of(pe) : NULL;
+    if (!name || !*name)
+        return whi_refuse(WH_EINVAL, "E-CHARE-03",
+                          "%s: PE %d registers something without a name: give it one, the same on "
+                          "all PEs",
+                          calls[what->kind], pe->number);
+    whi_chares *c = whi_chares_of(pe);
     if (!c)
-        return name && *name ? WH_ENOMEM : WH_EINVAL;
+        return WH_ENOMEM;
     uint64_t id = whi_named_id(what->kind, name);
     whi_named *there = whi_hash_get(&c->named, id);
     if (there) {
@@ -51,7 +60,10 @@ static wh_status copy_entries(const wh_class *cls, wh_entry **out) {
                                  cls->entry_count, "wh_entry");
     for (size_t i = 0; st == WH_OK && i < cls->entry_count; i++)
         if (!entries[i].fn || !entries[i].name)
-            st = WH_EINVAL;
+            st = whi_refuse(WH_EINVAL, "E-CHARE-03",
+                            "wh_class_register: entry %zu (%s) of class %s has no %s", i,
+                            entries[i].name ? entries[i].name : "?", cls->name ? cls->name : "?",
+                            entries[i].fn ? "name" : "function");
     if (st == WH_OK)
         *out = entries;
     else
@@ -59,11 +71,28 @@ static wh_status copy_entries(const wh_class *cls, wh_entry **out) {
     return st;
 }
 
+WHI_COLD static wh_status refuse_class(const wh_class *cls) {
+    const char *name = cls && cls->name ? cls->name : "?";
+    if (!cls)
+        return whi_refuse(WH_EINVAL, "E-CHARE-03", "wh_class_register: the class is NULL");
+    if (!cls->pack != !cls->unpack)
+        return whi_refuse(
+            WH_EINVAL, "E-CHARE-03",
+            "wh_class_register: class %s has %s, but no %s: elements that move, or are "
+            "saved, need both",
+            name, cls->pack ? "pack" : "unpack", cls->pack ? "unpack" : "pack");
+    return whi_refuse(
+        WH_EINVAL, "E-CHARE-03",
+        "wh_class_register: class %s has %zu entries, at %p: it may have %d, and needs "
+        "their table",
+        name, cls->entry_count, (const void *)cls->entries, WHI_ENTRY_MAX);
+}
+
 wh_status wh_class_register(wh_pe *pe, const wh_class *cls) {
     WHI_OPTS(wh_class, cls);
     if (!cls || cls->entry_count > WHI_ENTRY_MAX || (cls->entry_count && !cls->entries) ||
         !cls->pack != !cls->unpack)
-        return WH_EINVAL;
+        return refuse_class(cls);
     whi_named named = {.kind = WHI_NAMED_CLASS, .cls = *cls};
     wh_entry *entries;
     wh_status st = copy_entries(cls, &entries);
@@ -78,24 +107,27 @@ wh_status wh_class_register(wh_pe *pe, const wh_class *cls) {
 
 wh_status wh_map_register(wh_pe *pe, const char *name, wh_map_fn fn, void *arg) {
     whi_named named = {.kind = WHI_NAMED_MAP, .map = fn, .arg = arg};
-    return fn ? add(pe, &named, name) : WH_EINVAL;
+    return fn ? add(pe, &named, name) : whi_refuse_function("wh_map_register");
 }
 
 wh_status wh_function_register(wh_pe *pe, const char *name, wh_function_fn fn, void *arg) {
     whi_named named = {.kind = WHI_NAMED_FUNCTION, .function = fn, .arg = arg};
-    return fn ? add(pe, &named, name) : WH_EINVAL;
+    return fn ? add(pe, &named, name) : whi_refuse_function("wh_function_register");
 }
 
 wh_status wh_reducer_register(wh_pe *pe, const char *name, wh_reducer_fn fn, void *arg) {
     whi_named named = {.kind = WHI_NAMED_REDUCER, .reducer = fn, .arg = arg};
-    return fn ? add(pe, &named, name) : WH_EINVAL;
+    return fn ? add(pe, &named, name) : whi_refuse_function("wh_reducer_register");
 }
 
 wh_status wh_balancer_register(wh_pe *pe, const char *name, wh_balancer_fn fn, void *arg) {
     if (name && whi_balancer_kind_of(whi_named_id(WHI_NAMED_BALANCER, name)) != WHI_BALANCER_CUSTOM)
-        return WH_EINVAL;
+        return whi_refuse(WH_EINVAL, "E-CHARE-03",
+                          "wh_balancer_register: \"%s\" is a strategy of the library: take another "
+                          "name",
+                          name);
     whi_named named = {.kind = WHI_NAMED_BALANCER, .balancer = fn, .arg = arg};
-    return fn ? add(pe, &named, name) : WH_EINVAL;
+    return fn ? add(pe, &named, name) : whi_refuse_function("wh_balancer_register");
 }
 
 void whi_named_free_all(whi_chares *c) {

@@ -2,7 +2,7 @@
 //
 // Data that PE 0 gives all others before they go on.
 #include "base/alloc.h"
-#include "rt/chare/chares.h"
+#include "rt/chare/why.h"
 
 // The n-th of them: waited for here, or come before it was.
 typedef struct readonly {
@@ -58,7 +58,9 @@ wh_status wh_readonly(wh_pe *pe, const void *data, size_t size, const void **out
         return WH_ENOMEM;
     wh_status st = WH_OK;
     if (pe->number == 0 && size && !data)
-        return WH_EINVAL;
+        return whi_refuse_data("wh_readonly", "data", size);
+    if (pe->number != 0 && !r->there && !whi_pe_may_wait(pe))
+        return whi_refuse_wait(pe, "wh_readonly");
     if (pe->number == 0) {
         whi_head head = {.kind = WHI_HEAD_READONLY, .value.id = c->readonly_count};
         st = fill(r, data, size);
@@ -68,7 +70,11 @@ wh_status wh_readonly(wh_pe *pe, const void *data, size_t size, const void **out
         st = wh_pe_wait(pe, &r->wait);
     }
     if (st == WH_OK && r->size != size)
-        st = WH_ETRUNCATED;
+        st = whi_refuse(
+            WH_ETRUNCATED, "E-CHARE-08",
+            "wh_readonly: call %llu gives %zu bytes on PE 0, and size is %zu on PE %d: all "
+            "PEs call it in the same order, with the same sizes",
+            (unsigned long long)c->readonly_count + 1, r->size, size, pe->number);
     if (st != WH_OK)
         return st;
     c->readonly_count++;

@@ -8,6 +8,7 @@
 #include "rt/chare/reduce.h"
 #include "base/alloc.h"
 #include "base/opts.h"
+#include "rt/chare/why.h"
 
 int whi_collection_root(const whi_chares *c, uint32_t collection) {
     return (int)(collection % (unsigned)c->pe->pes);
@@ -66,8 +67,8 @@ void whi_reduce_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
     if (of)
         whi_reductions_take(c, of, head, msg, there);
     else
-        whi_pe_fail(c->pe, "a part of a reduction over collection %u of PE %d cannot be taken",
-                    head->reduce.collection, msg->source);
+        whi_pe_fail(c->pe, "a part of a reduction over %s of PE %d cannot be taken",
+                    whi_say_collection(c, head->reduce.collection).text, msg->source);
 }
 
 static void inserted(whi_chares *c, whi_collection *in) {
@@ -112,17 +113,34 @@ wh_status whi_reduce_sync(whi_chares *c, whi_element *element) {
     return st;
 }
 
-wh_status whi_contribution(const wh_chare *self, const wh_contribution *parts, size_t count,
-                           size_t part_size, const wh_callback *callback, whi_partial **partial) {
+WHI_COLD static wh_status refuse(const wh_chare *self, const char *call,
+                                 const wh_contribution *parts, size_t count,
+                                 const wh_callback *callback, wh_status st) {
+    const whi_chares *c = whi_chares_get(self->pe);
+    whi_text why = whi_why_contribution(c, parts, count, callback);
+    return whi_refuse(st, "E-CHARE-10", "%s: %s: %s", call, whi_say_proxy(c, &self->proxy).text,
+                      *why.text ? why.text : wh_status_text(st));
+}
+
+wh_status whi_contribution(const wh_chare *self, const char *call, const wh_contribution *parts,
+                           size_t count, size_t part_size, const wh_callback *callback,
+                           whi_partial **partial) {
     wh_contribution known[WHI_PARTIAL_PARTS_MAX];
     if (!callback || (count && !parts) || callback->kind == WH_CALLBACK_NONE)
-        return WH_EINVAL;
+        return refuse(self, call, NULL, count, callback, WH_EINVAL);
     if (count > WHI_PARTIAL_PARTS_MAX)
-        return WH_ELIMIT;
+        return whi_refuse(WH_ELIMIT, "E-CHARE-10",
+                          "%s: %zu values are too many: at most %d at once", call, count,
+                          WHI_PARTIAL_PARTS_MAX);
     wh_status st = count ? whi_opts_take_array(known, sizeof(*known), parts, part_size, count,
                                                "wh_contribution")
                          : WH_OK;
-    return st == WH_OK ? whi_partial_make(&self->proxy, known, count, callback, partial) : st;
+    if (st != WH_OK)
+        return st;
+    st = whi_partial_make(&self->proxy, known, count, callback, partial);
+    return __builtin_expect(st == WH_OK, 1) || st == WH_ENOMEM
+               ? st
+               : refuse(self, call, known, count, callback, st);
 }
 
 wh_status wh_contribute(wh_chare *self, const wh_contribution *parts, size_t count,
@@ -131,12 +149,12 @@ wh_status wh_contribute(wh_chare *self, const wh_contribution *parts, size_t cou
     whi_chares *c = self ? whi_chares_get(self->pe) : NULL;
     whi_partial *partial;
     if (!c)
-        return WH_EINVAL;
+        return whi_refuse(WH_EINVAL, "E-CHARE-10", "wh_contribute: self is NULL");
     if (element->dying)
         return WH_ECLOSED;
-    wh_status st = element->reduces
-                       ? whi_contribution(self, parts, count, part_size, callback, &partial)
-                       : WH_ENOTSUP;
+    wh_status st = element->reduces ? whi_contribution(self, "wh_contribute", parts, count,
+                                                       part_size, callback, &partial)
+                                    : whi_refuse_reduction(self, "wh_contribute", WH_ENOTSUP);
     if (st != WH_OK)
         return st;
     whi_reductions *of = reductions_of(c, element->collection);

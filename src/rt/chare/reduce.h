@@ -27,10 +27,10 @@ struct whi_reductions {
 WH_CHECK wh_status whi_reductions_add(whi_chares *c, whi_reductions *of, uint64_t number,
                                       whi_partial *partial, size_t members_here);
 
-// whi_contribution makes a partial of what an element has given.
-WH_CHECK wh_status whi_contribution(const wh_chare *self, const wh_contribution *parts,
-                                    size_t count, size_t part_size, const wh_callback *callback,
-                                    whi_partial **partial);
+// whi_contribution makes a partial of what an element has given to `call`.
+WH_CHECK wh_status whi_contribution(const wh_chare *self, const char *call,
+                                    const wh_contribution *parts, size_t count, size_t part_size,
+                                    const wh_callback *callback, whi_partial **partial);
 
 // whi_section_reductions returns those of a section, and how many members are here; NULL: it is none.
 whi_reductions *whi_section_reductions(whi_chares *c, uint64_t id, size_t *there);

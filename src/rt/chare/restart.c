@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "rt/chare/checkpoint.h"
 #include "rt/chare/disk.h"
+#include "rt/chare/why.h"
 
 enum { KEY_MAX = 64 };
 
@@ -32,8 +33,14 @@ static wh_status check(whi_chares *c, const char *folder, const whi_saved_index 
                           : def->id < (unsigned)c->pe->pes ? "this job has too many PEs for it"
                                                            : NULL;
         if (why) {
-            whi_log(WHI_ERROR, "E-CHARE-13", "collection %u of %s cannot be made: %s", def->id,
-                    folder, why);
+            whi_log(WHI_ERROR, "E-CHARE-13",
+                    "collection %u of %s%s%s cannot be made: %s; there are: %s", def->id, folder,
+                    cls ? ", of class " : "", cls ? cls->name : "", why,
+                    whi_say_names(c, !cls                                     ? WHI_NAMED_CLASS
+                                     : !whi_map_is_known(c, def->map)         ? WHI_NAMED_MAP
+                                     : whi_balancer_is_known(c, def->balance) ? WHI_NAMED_CLASS
+                                                                              : WHI_NAMED_BALANCER)
+                        .text);
             return WH_EINVAL;
         }
     }
@@ -71,12 +78,17 @@ wh_status wh_checkpoint_read(wh_pe *pe, const char *folder, const wh_callback *c
     whi_chares *c = pe ? whi_chares_get(pe) : NULL;
     size_t length = folder ? strlen(folder) : 0;
     if (!c || !length || length > WHI_CHECKPOINT_FOLDER_MAX || !callback)
-        return WH_EINVAL;
+        return whi_checkpoint_refuse(pe, "wh_checkpoint_read", folder, callback);
     if (whi_hash_count(&c->collections) > 1 || c->reading || c->writing)
-        return WH_EBUSY;
+        return whi_refuse(WH_EBUSY, "E-CHARE-16", "wh_checkpoint_read: %s is not read: %s", folder,
+                          c->reading || c->writing
+                              ? "another checkpoint is being read or written"
+                              : "this job has made collections already: read it first of all");
     whi_blob bytes = {.data = NULL};
     whi_saved_index index = {.number = 0};
     wh_status st = whi_checkpoint_index(folder, &bytes, &index);
+    if (st == WH_ENOTFOUND)
+        whi_log(WHI_INFO, "I-CHARE-01", "there is no checkpoint in %s yet", folder);
     if (st == WH_OK)
         st = check(c, folder, &index);
     struct whi_reading *r = st == WH_OK ? whi_calloc(1, sizeof(*r)) : NULL;
@@ -229,8 +241,8 @@ static wh_status make(whi_chares *c, whi_collection *in, const whi_place_key *ke
     whi_element_leave(c, element);
     if (st != WH_OK)
         whi_log(WHI_ERROR, "E-CHARE-13",
-                "element (%d, ...) of collection %u, of class %s, cannot be unpacked: %s",
-                key->index[0], key->collection, in->cls->name, wh_status_text(st));
+                "unpack of class %s returns \"%s\" for the %zu bytes that pack has made of %s",
+                in->cls->name, wh_status_text(st), size, whi_say_key(c, key).text);
     return st;
 }
 

@@ -6,8 +6,11 @@
 // that it does not matter where an element was when it contributed.  It sends when all are there that can be
 // expected, and in any case when it has nothing else to do: what is expected is a guess, the number decides.  At the
 // root a reduction ends when it has a contribution of each member that takes part in it, in the order of the numbers.
+#include <stdio.h>
+
 #include "base/alloc.h"
 #include "rt/chare/reduce.h"
+#include "rt/chare/why.h"
 
 typedef struct round {
     whi_list link;
@@ -56,8 +59,9 @@ void whi_reductions_free(whi_reductions *of) {
 
 static void fail(whi_chares *c, const whi_reductions *of, const char *why) {
     wh_proxy proxy = {.collection = of->collection};
-    whi_chares_error(c, &proxy, "a reduction over collection %u cannot go on: %s", of->collection,
-                     why);
+    whi_chares_error(c, &proxy, "a reduction over %s%s cannot go on: %s",
+                     of->section && of->section != WHI_SYNC_SECTION ? "a section of " : "",
+                     whi_say_collection(c, of->collection).text, why);
 }
 
 // ---- The root.
@@ -75,6 +79,16 @@ static uint64_t members_of(whi_reductions *of, uint64_t number) {
     return of->members;
 }
 
+WHI_COLD static void cannot_fire(whi_chares *c, const whi_reductions *of,
+                                 const wh_callback *callback, const void *value, size_t size,
+                                 wh_status st) {
+    whi_text why = whi_why_callback(c->pe, callback, value, size, st);
+    char text[400];
+    snprintf(text, sizeof(text), "its callback cannot be carried out: %s",
+             *why.text ? why.text : wh_status_text(st));
+    fail(c, of, text);
+}
+
 static void fire(whi_chares *c, const whi_reductions *of, const whi_partial *partial) {
     wh_callback callback;
     void *value = NULL;
@@ -82,12 +96,14 @@ static void fire(whi_chares *c, const whi_reductions *of, const whi_partial *par
     wh_status st = wh_callback_decode(partial->callback, WH_CALLBACK_SIZE, &callback);
     if (st == WH_OK)
         st = whi_partial_value(partial, &value, &size);
-    if (st == WH_OK) {
-        st = c->reduce.fire(c->pe, &callback, value, size);
-        whi_free(value);
-    }
-    if (st != WH_OK)
+    if (st != WH_OK) {
         fail(c, of, wh_status_text(st));
+        return;
+    }
+    st = c->reduce.fire(c->pe, &callback, value, size);
+    if (st != WH_OK)
+        cannot_fire(c, of, &callback, value, size, st);
+    whi_free(value);
 }
 
 static void end_rounds(whi_chares *c, whi_reductions *of) {
@@ -200,6 +216,15 @@ static round *need(whi_reductions *of, uint64_t number) {
     return r;
 }
 
+WHI_COLD static void differ(whi_chares *c, const whi_reductions *of, const round *r,
+                            const whi_partial *partial, const char *why) {
+    whi_text what = whi_why_differ(c, r->partial, partial);
+    char text[400];
+    snprintf(text, sizeof(text), "its elements disagree in contribution %llu: %s%s%s",
+             (unsigned long long)r->number + 1, why, *what.text ? ": " : "", what.text);
+    fail(c, of, text);
+}
+
 // merge takes `partial`.
 static wh_status merge(whi_chares *c, whi_reductions *of, round *r, whi_partial *partial) {
     const whi_partial_ops ops = {.combine = combine, .arg = c};
@@ -209,9 +234,9 @@ static wh_status merge(whi_chares *c, whi_reductions *of, round *r, whi_partial 
         return WH_OK;
     }
     wh_status st = whi_partial_merge(r->partial, partial, &ops, &why);
-    whi_partial_free(partial);
     if (why)
-        fail(c, of, why);
+        differ(c, of, r, partial, why);
+    whi_partial_free(partial);
     return st;
 }
 

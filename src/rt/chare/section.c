@@ -11,6 +11,7 @@
 #include "base/opts.h"
 #include "rt/chare/members.h"
 #include "rt/chare/reduce.h"
+#include "rt/chare/why.h"
 
 // A contribution that came before the section.
 typedef struct early {
@@ -120,9 +121,8 @@ static void add(whi_chares *c, branch *s, const wh_proxy *element, whi_partial *
     whi_member *m = find_member(c, s, element);
     if (!m || m->gone) {
         whi_partial_free(partial);
-        whi_chares_error(c, element,
-                         "element (%d, ...) contributes to a section that it does not belong to",
-                         element->index[0]);
+        whi_chares_error(c, element, "%s contributes to a section that it does not belong to",
+                         whi_say_proxy(c, element).text);
         return;
     }
     if (whi_reductions_add(c, s->reductions, m->contributed++, partial, s->there) == WH_ENOMEM)
@@ -206,8 +206,8 @@ static void make(whi_chares *c, const whi_head *head, whi_collection *in, wh_pe_
         st = own(c, s, members, count, parent);
     }
     if (st != WH_OK)
-        whi_pe_fail(c->pe, "a section of collection %u cannot be made: %s", in->def.id,
-                    wh_status_text(st));
+        whi_pe_fail(c->pe, "a section of %s cannot be made: %s",
+                    whi_say_collection(c, in->def.id).text, wh_status_text(st));
 }
 
 // ---- Messages.
@@ -250,10 +250,9 @@ void whi_section_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
     branch *s = in ? whi_hash_get(&c->sections, head->section.id) : NULL;
     if (!s || !s->known || s->in != in) {
         wh_proxy proxy = {.collection = head->section.collection};
-        whi_chares_error(
-            c, &proxy,
-            "PE %d has called a section of collection %u that is destroyed, or was never made",
-            msg->source, proxy.collection);
+        whi_chares_error(c, &proxy,
+                         "PE %d has called a section of %s that is destroyed, or was never made",
+                         msg->source, whi_say_collection(c, proxy.collection).text);
         return;
     }
     wh_status st = pass_on(c, s, head, msg);
@@ -299,19 +298,41 @@ void whi_section_ended(whi_chares *c, const whi_element *element) {
 
 // ---- For users.
 
+WHI_COLD static wh_status refuse_create(const wh_pe *pe, const wh_proxy *collection, int dims,
+                                        const int32_t *indices, size_t count) {
+    const whi_chares *c = whi_chares_get(pe);
+    const whi_collection *in = whi_hash_get(&c->collections, collection->collection + 1ull);
+    whi_text of = whi_say_collection(c, collection->collection);
+    if (collection->collection < (unsigned)pe->pes)
+        return whi_refuse(
+            WH_EINVAL, "E-CHARE-17",
+            "wh_section_create: %s: sections are of arrays and groups: give the proxy of "
+            "one",
+            collection->collection ? "the proxy names no collection" : of.text);
+    if (!count || !indices)
+        return whi_refuse(
+            WH_EINVAL, "E-CHARE-17",
+            "wh_section_create: a section of %s has %zu elements%s: give at least one "
+            "index",
+            of.text, count, indices ? "" : ", and indices is NULL");
+    return whi_refuse(WH_EINVAL, "E-CHARE-17",
+                      "wh_section_create: dims is %d, and an index of %s has %d dimensions", dims,
+                      of.text, in->known ? in->def.dims : WH_CHARE_DIMS_MAX);
+}
+
 wh_status wh_section_create(wh_pe *pe, wh_proxy collection, int dims, const int32_t *indices,
                             size_t count, wh_section *out) {
     whi_chares *c = whi_chares_get(pe);
     if (!c)
-        return WH_EINVAL;  // nothing is registered, so there is no collection
+        return whi_refuse_unregistered(pe, "wh_section_create", WH_EINVAL);
     whi_collection *in = whi_collection_find(c, collection.collection);
     if (!in)
         return WH_ENOMEM;
     if (collection.collection < (unsigned)pe->pes || dims < 1 || dims > WH_CHARE_DIMS_MAX ||
         !count || !indices || (in->known && in->def.dims != dims))
-        return WH_EINVAL;
+        return refuse_create(pe, &collection, dims, indices, count);
     if (in->ended)
-        return WH_ENOTFOUND;
+        return whi_refuse_proxy(pe, "wh_section_create", &collection, WH_ENOTFOUND);
     if (count > WHI_MEMBERS_MAX || c->next_section == UINT32_MAX)
         return WH_ELIMIT;
     wh_section made = {
@@ -338,12 +359,27 @@ wh_status wh_section_create(wh_pe *pe, wh_proxy collection, int dims, const int3
     return WH_OK;
 }
 
+WHI_COLD static wh_status refuse_section(const char *call, const wh_section *s) {
+    return whi_refuse(WH_EINVAL, "E-CHARE-17",
+                      "%s: the section is none (made by PE %d, of collection %u): take what "
+                      "wh_section_create has returned",
+                      call, s->pe, s->collection);
+}
+
 static wh_status to_root(wh_pe *pe, const wh_section *s, whi_section_what what, unsigned entry,
                          const void *args, size_t size, int64_t ref) {
     whi_chares *c = whi_chares_get(pe);
-    if (!c || s->pe < 0 || s->pe >= pe->pes || s->collection < (unsigned)pe->pes ||
-        (size && !args) || entry >= WHI_ENTRY_MAX)
-        return WH_EINVAL;
+    const char *call = what == WHI_SECTION_CALL ? "wh_section_send" : "wh_section_destroy";
+    if (!c)
+        return whi_refuse_unregistered(pe, call, WH_EINVAL);
+    if (size && !args)
+        return whi_refuse_data(call, "args", size);
+    if (entry >= WHI_ENTRY_MAX)
+        return whi_refuse(WH_EINVAL, "E-CHARE-17",
+                          "%s: entry %u: entries are numbered from 0, as they stand in their class",
+                          call, entry);
+    if (whi_pe_lacks(pe, s->pe) || s->collection < (unsigned)pe->pes)
+        return refuse_section(call, s);
     whi_head head = {.kind = WHI_HEAD_SECTION,
                      .section = {.what = (uint8_t)what,
                                  .collection = s->collection,
@@ -367,14 +403,24 @@ wh_status wh_section_contribute(wh_chare *self, wh_section which, const wh_contr
     whi_chares *c = self ? whi_chares_get(self->pe) : NULL;
     whi_element *element = (whi_element *)self;
     whi_partial *partial;
-    if (!c || which.collection != self->proxy.collection || which.pe < 0 || which.pe >= c->pe->pes)
-        return WH_EINVAL;
+    if (!c)
+        return whi_refuse(WH_EINVAL, "E-CHARE-17", "wh_section_contribute: self is NULL");
+    if (whi_pe_lacks(c->pe, which.pe))
+        return refuse_section("wh_section_contribute", &which);
+    if (which.collection != self->proxy.collection)
+        return whi_refuse(WH_EINVAL, "E-CHARE-17",
+                          "wh_section_contribute: %s is not of the section, which is one of %s",
+                          whi_say_proxy(c, &self->proxy).text,
+                          whi_say_collection(c, which.collection).text);
     if (element->dying)
         return WH_ECLOSED;
     whi_place_key key = whi_element_key(element);
     if (whi_collection_home(c, &key) != (uint32_t)c->pe->number)
-        return WH_ENOTSUP;
-    wh_status st = whi_contribution(self, parts, count, part_size, callback, &partial);
+        return whi_refuse(WH_ENOTSUP, "E-CHARE-17",
+                          "wh_section_contribute: %s has moved: contribute before it does",
+                          whi_say_proxy(c, &self->proxy).text);
+    wh_status st = whi_contribution(self, "wh_section_contribute", parts, count, part_size,
+                                    callback, &partial);
     if (st != WH_OK)
         return st;
     branch *s = need(c, id_of(&which), element->collection);

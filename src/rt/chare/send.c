@@ -2,7 +2,7 @@
 //
 // Proxies, and what is sent to them.
 #include "base/opts.h"
-#include "rt/chare/chares.h"
+#include "rt/chare/why.h"
 
 enum {
     INLINE_DEPTH_MAX = 64,  // inline calls within each other: beyond, they are messages
@@ -100,20 +100,19 @@ static bool run_inline(whi_chares *c, const whi_place_key *key, unsigned entry, 
     return true;
 }
 
-wh_status wh_chare_send(wh_pe *pe, wh_proxy proxy, unsigned entry, const void *args, size_t size,
-                        const wh_send_opts *opts) {
-    WHI_OPTS(wh_send_opts, opts);
+wh_status whi_chare_send(wh_pe *pe, const wh_proxy *proxy, unsigned entry, const void *args,
+                         size_t size, const wh_send_opts *opts) {
     whi_chares *c;
     whi_collection *in;
-    wh_status st = entry < WHI_ENTRY_MAX ? check(pe, &proxy, &c, &in) : WH_EINVAL;
+    wh_status st = entry < WHI_ENTRY_MAX ? check(pe, proxy, &c, &in) : WH_EINVAL;
     if (st == WH_OK)
-        st = check_opts(opts, size, args, !proxy.dims);
+        st = check_opts(opts, size, args, !proxy->dims);
     if (st != WH_OK)
         return st;
-    if (!proxy.dims)
-        return send_to_all(c, &proxy, entry, args, size, opts);
-    whi_place_key key = {.collection = proxy.collection, .dims = proxy.dims};
-    memcpy(key.index, proxy.index, proxy.dims * sizeof(key.index[0]));
+    if (!proxy->dims)
+        return send_to_all(c, proxy, entry, args, size, opts);
+    whi_place_key key = {.collection = proxy->collection, .dims = proxy->dims};
+    memcpy(key.index, proxy->index, proxy->dims * sizeof(key.index[0]));
     bool buffers = opts && opts->count;
     bool at_once = in->known && !buffers && may_be_inline(c, in, &key, entry);
     if (at_once && run_inline(c, &key, entry, args, size, opts))
@@ -134,16 +133,33 @@ wh_status wh_chare_send(wh_pe *pe, wh_proxy proxy, unsigned entry, const void *a
     return at_once ? whi_call_send_at_once(c, call) : whi_call_send(c, call);
 }
 
+WHI_COLD static wh_status refuse_send(const wh_pe *pe, const wh_proxy *proxy, unsigned entry,
+                                      const void *args, size_t size, const wh_send_opts *opts,
+                                      wh_status st) {
+    whi_text why = whi_why_send(pe, proxy, entry, args, size, opts, st);
+    return *why.text ? whi_refuse(st, whi_chares_get(pe) ? "E-CHARE-06" : "E-CHARE-02",
+                                  "wh_chare_send: %s", why.text)
+                     : st;
+}
+
+wh_status wh_chare_send(wh_pe *pe, wh_proxy proxy, unsigned entry, const void *args, size_t size,
+                        const wh_send_opts *opts) {
+    WHI_OPTS(wh_send_opts, opts);
+    wh_status st = whi_chare_send(pe, &proxy, entry, args, size, opts);
+    return __builtin_expect(st == WH_OK, 1) ? st
+                                            : refuse_send(pe, &proxy, entry, args, size, opts, st);
+}
+
 wh_status wh_chare_destroy(wh_pe *pe, wh_proxy proxy) {
     whi_chares *c;
     whi_collection *in;
     wh_status st = check(pe, &proxy, &c, &in);
     if (st != WH_OK)
-        return st;
+        return whi_refuse_proxy(pe, "wh_chare_destroy", &proxy, st);
     whi_head head = {.kind = WHI_HEAD_BROADCAST,
                      .broadcast = {.collection = proxy.collection, .what = WHI_BROADCAST_DESTROY}};
     if (!proxy.dims)
-        return proxy.collection == WHI_SINGLES_ID ? WH_EINVAL : whi_broadcast(c, &head, NULL, 0);
+        return whi_broadcast(c, &head, NULL, 0);
     whi_place_key key;
     st = whi_place_key_make(proxy.collection, proxy.index, proxy.dims, &key);
     if (st != WH_OK)
@@ -161,9 +177,12 @@ wh_status wh_array_done(wh_pe *pe, wh_proxy array) {
     whi_chares *c;
     whi_collection *in;
     wh_status st = check(pe, &array, &c, &in);
+    if (st == WH_OK && array.collection == WHI_SINGLES_ID)
+        return whi_refuse(WH_EINVAL, "E-CHARE-06", "wh_array_done: %s: give the proxy of an array",
+                          whi_say_proxy(c, &array).text);
     if (st != WH_OK)
-        return st;
+        return whi_refuse_proxy(pe, "wh_array_done", &array, st);
     whi_head head = {.kind = WHI_HEAD_BROADCAST,
                      .broadcast = {.collection = array.collection, .what = WHI_BROADCAST_DONE}};
-    return array.collection == WHI_SINGLES_ID ? WH_EINVAL : whi_broadcast(c, &head, NULL, 0);
+    return whi_broadcast(c, &head, NULL, 0);
 }

@@ -7,7 +7,9 @@
 // that when the root has all answers, all moves are done.  Then all are resumed.
 #include "rt/chare/step.h"
 #include "base/alloc.h"
+#include "base/log.h"
 #include "rt/chare/reduce.h"
+#include "rt/chare/why.h"
 
 enum { SUM_SIZE = 40, STEP_SIZE = 64 };
 
@@ -123,6 +125,19 @@ static void decide(whi_chares *c, whi_balance *b) {
     whi_blob_fini(&moves);
 }
 
+// warn_of_stones says once for each class, on the root, that its elements cannot move.
+WHI_COLD static void warn_of_stones(whi_chares *c, const whi_balance *b) {
+    whi_named *cls = whi_named_find(c, b->in->def.cls, WHI_NAMED_CLASS);
+    if (cls->told || whi_balancer_kind_of(b->in->def.balance) == WHI_BALANCER_NONE)
+        return;
+    cls->told = true;
+    whi_log(
+        WHI_WARN, "W-CHARE-02",
+        "%s is balanced, but all of its elements stay where they are: the class has no pack and "
+        "unpack (wh_class)",
+        whi_say_collection(c, b->in->def.id).text);
+}
+
 // have_loads goes on when all PEs have said how much there is to do.
 static void have_loads(whi_chares *c, whi_balance *b) {
     double mean = b->sum.total / c->pe->pes;
@@ -134,6 +149,8 @@ static void have_loads(whi_chares *c, whi_balance *b) {
                                 .max_after = b->sum.max,
                                 .mean_after = mean};
     b->round = 0;
+    if (!b->in->cls->cls.pack)
+        warn_of_stones(c, b);
     switch (whi_balancer_kind_of(b->in->def.balance)) {
     case WHI_BALANCER_NONE: resume(c, b); break;
     case WHI_BALANCER_DISTRIBUTED:
@@ -178,7 +195,8 @@ static void next(whi_chares *c, whi_balance *b) {
 static void reached(whi_chares *c, whi_collection *in, uint64_t step) {
     whi_balance *b = whi_balance_of(c, in);
     if (!b) {
-        whi_pe_fail(c->pe, "there is no memory to balance collection %u", in->def.id);
+        whi_pe_fail(c->pe, "there is no memory to balance %s",
+                    whi_say_collection(c, in->def.id).text);
         return;
     }
     b->step = step;
@@ -244,10 +262,9 @@ void whi_balance_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
     whi_balance *b = in && in->known && in->def.balance ? whi_balance_of(c, in) : NULL;
     wh_status st = b ? take(c, b, head, msg) : WH_EPROTOCOL;
     if (st != WH_OK)
-        whi_pe_fail(
-            c->pe,
-            "a message about balancing collection %u that PE %d has sent cannot be taken: %s",
-            head->balance.collection, msg->source, wh_status_text(st));
+        whi_pe_fail(c->pe, "a message about balancing %s that PE %d has sent cannot be taken: %s",
+                    whi_say_collection(c, head->balance.collection).text, msg->source,
+                    wh_status_text(st));
 }
 
 // came: an element has moved here.

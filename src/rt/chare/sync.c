@@ -6,18 +6,38 @@
 // while its PE was told to resume goes on where it arrives.
 #include "base/alloc.h"
 #include "rt/chare/step.h"
+#include "rt/chare/why.h"
+
+WHI_COLD static wh_status refuse(const wh_chare *self, const char *call, wh_status st) {
+    const whi_element *element = (const whi_element *)self;
+    if (!self)
+        return whi_refuse(st, "E-CHARE-15", "%s: self is NULL", call);
+    if (element->sync && !element->reduces)
+        return whi_refuse_reduction(self, call, st);
+    whi_text who = whi_say_proxy(whi_chares_get(self->pe), &self->proxy);
+    if (st == WH_EBUSY)
+        return whi_refuse(
+            st, "E-CHARE-15",
+            "%s: %s waits at sync point %llu already: go on in the entry `resume` of its "
+            "array",
+            call, who.text, (unsigned long long)element->sync->reached);
+    return whi_refuse(st, "E-CHARE-15",
+                      "%s: %s is not balanced: make its array with `balance` and `resume` "
+                      "(wh_array_opts)",
+                      call, who.text);
+}
 
 wh_status wh_chare_sync(wh_chare *self) {
     whi_element *element = (whi_element *)self;
     whi_chares *c = self ? whi_chares_get(self->pe) : NULL;
     if (!c)
-        return WH_EINVAL;
+        return refuse(self, "wh_chare_sync", WH_EINVAL);
     if (!element->sync || !element->reduces)
-        return WH_ENOTSUP;
+        return refuse(self, "wh_chare_sync", WH_ENOTSUP);
     if (element->dying)
         return WH_ECLOSED;
     if (element->sync->waits)
-        return WH_EBUSY;
+        return refuse(self, "wh_chare_sync", WH_EBUSY);
     wh_status st = whi_reduce_sync(c, element);
     element->sync->waits = st == WH_OK;
     return st;
@@ -25,10 +45,15 @@ wh_status wh_chare_sync(wh_chare *self) {
 
 wh_status wh_chare_set_load(wh_chare *self, double load) {
     whi_element *element = (whi_element *)self;
-    if (!self || !whi_is_load(load))
-        return WH_EINVAL;
+    if (!self)
+        return refuse(self, "wh_chare_set_load", WH_EINVAL);
+    if (!whi_is_load(load))
+        return whi_refuse(
+            WH_EINVAL, "E-CHARE-15",
+            "wh_chare_set_load: the load of %s is %g, and is to be finite and 0 or more",
+            whi_say_proxy(whi_chares_get(self->pe), &self->proxy).text, load);
     if (!element->sync)
-        return WH_ENOTSUP;
+        return refuse(self, "wh_chare_set_load", WH_ENOTSUP);
     element->sync->told = load;
     return WH_OK;
 }

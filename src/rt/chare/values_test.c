@@ -30,7 +30,7 @@ BOTH(inserted_elements) {
     CHECK_EQ_INT(kit_errors.count, 0);
     CHECK_EQ_INT(wh_array_done(job.pe[pes - 1], array), WH_OK);
     UNTIL(kit_errors.count == 1);
-    CHECK(strstr(kit_errors.last, "element (29, ...)"));
+    CHECK(strstr(kit_errors.last, "element (29, -29) of the array of class cell"));
     kit_settle();
     send(0, wh_proxy_at(array, 2, (const int32_t[]){100, 0}), cell_tell_entry, "none", 0);
     UNTIL(kit_errors.count == 2);

@@ -4,7 +4,7 @@
 //
 // Calls that nobody has asked for are parked with their element, in memory that holds nothing of their senders.
 #include "base/alloc.h"
-#include "rt/chare/chares.h"
+#include "rt/chare/why.h"
 
 typedef struct want {
     whi_queue_node link;
@@ -99,15 +99,15 @@ static wh_status add_want(whi_waits *w, unsigned entry, int64_t ref, thread *t) 
     return WH_OK;
 }
 
-static wh_status check(const whi_element *element, unsigned entry) {
+static wh_status check(const whi_element *element, const char *call, unsigned entry) {
     if (entry >= element->cls->entry_count || !(element->cls->entries[entry].flags & WH_ENTRY_WHEN))
-        return WH_EINVAL;
+        return whi_refuse_entry(element, call, entry);
     return element->dying ? WH_ECLOSED : WH_OK;
 }
 
 wh_status wh_chare_when(wh_chare *self, unsigned entry, int64_t ref) {
     whi_element *element = (whi_element *)self;
-    wh_status st = check(element, entry);
+    wh_status st = check(element, "wh_chare_when", entry);
     if (st != WH_OK)
         return st;
     whi_waits *w = whi_waits_of(element);
@@ -141,8 +141,8 @@ wh_status wh_chare_wait(wh_chare *self, unsigned entry, int64_t ref, const wh_ca
     whi_element *element = (whi_element *)self;
     thread *t = element->waits ? running(element->waits) : NULL;
     if (!t)
-        return WH_EINVAL;
-    wh_status st = check(element, entry);
+        return whi_refuse_wait(self->pe, "wh_chare_wait");
+    wh_status st = check(element, "wh_chare_wait", entry);
     if (st != WH_OK)
         return st;
     if (t->got)
@@ -162,7 +162,11 @@ wh_status wh_chare_wait(wh_chare *self, unsigned entry, int64_t ref, const wh_ca
         whi_buffers_refuse(t->chares, t->got);
         whi_call_free(t->chares, t->got);
         t->got = NULL;
-        return WH_ENOTSUP;
+        return whi_refuse(
+            WH_ENOTSUP, "E-CHARE-07",
+            "wh_chare_wait: a call of entry %s of class %s had buffers, which are only "
+            "for entries that run: ask for it by wh_chare_when; it is lost",
+            element->cls->entries[entry].name, element->cls->name);
     }
     t->pub = whi_call_public(t->got);
     *out = &t->pub;

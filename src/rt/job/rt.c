@@ -18,6 +18,7 @@
 #include "rt/boot/boot.h"
 #include "rt/channel/channels.h"
 #include "rt/pe/pe.h"
+#include "rt/pe/refuse.h"
 
 enum { CONTACT_MAX = 4 + WH_ADDRESS_MAX, SECRET_BYTES = 32 };
 enum { FAILED_NS = 1000000000 };  // that a process whose job has failed waits for its PEs
@@ -316,8 +317,13 @@ static void *thread_main(void *arg) {
 wh_status wh_rt_begin(wh_rt *rt, wh_pe_main_fn main_fn, void *arg, wh_pe **first) {
     if (rt->pid != getpid())
         return WH_EFORKED;
-    if (rt->threads || !main_fn)
-        return WH_EINVAL;
+    if (!main_fn)
+        return whi_refuse_function("wh_rt_begin");
+    if (rt->threads)
+        return whi_refuse(
+            WH_EINVAL, "E-RT-13",
+            "wh_rt_begin: this wh_rt runs already, or has run: wh_rt_run and wh_rt_begin "
+            "are called once for each");
     rt->threads = whi_calloc((size_t)rt->pes, sizeof(*rt->threads));
     if (!rt->threads)
         return WH_ENOMEM;
@@ -344,7 +350,11 @@ static void join_threads(wh_rt *rt) {
 
 wh_status wh_rt_end(wh_rt *rt, int *status) {
     if (!rt->started || !whi_pe_gone(rt->pe[0]))
-        return WH_EBUSY;
+        return whi_refuse(WH_EBUSY, "E-RT-13",
+                          "wh_rt_end: %s: call it once, when wh_pe_ended says so of the first PE",
+                          rt->started   ? "the job has not ended"
+                          : rt->threads ? "it has been called already"
+                                        : "wh_rt_begin has not been called");
     leave(rt->pe[0]);
     join_threads(rt);
     int failed = atomic_load(&rt->failed);

@@ -2,6 +2,7 @@
 //
 // Processing elements: the scheduler's turn, handlers, and what a PE hears from its wire.
 #include "rt/pe/pe.h"
+#include "rt/pe/refuse.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -58,14 +59,16 @@ wh_status whi_pe_handler_set(wh_pe *pe, uint16_t id, wh_pe_msg_fn fn, void *arg)
     return WH_OK;
 }
 
+WHI_COLD static wh_status refuse_handler(const wh_pe *pe, const char *call, uint16_t id) {
+    return whi_refuse(WH_EINVAL, "E-RT-08",
+                      "%s: PE %d: handler %u is the runtime's own: programs have those below %u "
+                      "(WH_PE_HANDLERS_MAX)",
+                      call, pe->number, id, (unsigned)WH_PE_HANDLERS_MAX);
+}
+
 wh_status wh_pe_set_handler(wh_pe *pe, uint16_t id, wh_pe_msg_fn fn, void *arg) {
-    if (id < WH_PE_HANDLERS_MAX)
-        return whi_pe_handler_set(pe, id, fn, arg);
-    whi_log(WHI_ERROR, "E-RT-08",
-            "PE %d: handler %u is the runtime's own: programs have those below %u "
-            "(WH_PE_HANDLERS_MAX)",
-            pe->number, id, (unsigned)WH_PE_HANDLERS_MAX);
-    return WH_EINVAL;
+    return id < WH_PE_HANDLERS_MAX ? whi_pe_handler_set(pe, id, fn, arg)
+                                   : refuse_handler(pe, "wh_pe_set_handler", id);
 }
 
 static void drop_message(wh_pe *pe, whi_msg *msg) {
@@ -129,7 +132,11 @@ void wh_pe_msg_free(wh_pe *pe, wh_pe_msg *pub) {
 static wh_status make_message(wh_pe *pe, uint16_t handler, const void *head, size_t head_size,
                               size_t size, wh_pe_msg **out) {
     if (head_size > WH_PE_HEAD_MAX || (head_size && !head))
-        return WH_EINVAL;
+        return whi_refuse(
+            WH_EINVAL, "E-RT-12",
+            "wh_pe_send, wh_pe_msg_new: a message of PE %d to handler %u has a head of %zu bytes at %p: a head has at "
+            "most %d; put the rest into its data",
+            pe->number, handler, head_size, head, WH_PE_HEAD_MAX);
     whi_msg *msg = whi_msg_new(pe->wire, head_size, size);
     if (!msg)
         return WH_ENOMEM;
@@ -143,7 +150,7 @@ static wh_status make_message(wh_pe *pe, uint16_t handler, const void *head, siz
 wh_status wh_pe_msg_new(wh_pe *pe, uint16_t handler, const void *head, size_t head_size,
                         size_t size, wh_pe_msg **out) {
     return handler < WH_PE_HANDLERS_MAX ? make_message(pe, handler, head, head_size, size, out)
-                                        : WH_EINVAL;
+                                        : refuse_handler(pe, "wh_pe_msg_new", handler);
 }
 
 wh_status whi_pe_send_msg(wh_pe *pe, int dest, whi_msg *msg) {
@@ -159,7 +166,9 @@ wh_status wh_pe_msg_send(wh_pe *pe, int dest, wh_pe_msg *pub) {
     whi_pe_give_up(pe, msg);
     wh_status st = whi_pe_send_msg(pe, dest, msg);
     pe->quiet.made += st == WH_OK;
-    return st;
+    return __builtin_expect(st == WH_OK, 1) || !whi_pe_lacks(pe, dest)
+               ? st
+               : whi_refuse_pe(pe, "wh_pe_msg_send", "dest", dest);
 }
 
 wh_status whi_pe_send(wh_pe *pe, int dest, uint16_t handler, const void *head, size_t head_size,
@@ -173,14 +182,25 @@ wh_status whi_pe_send(wh_pe *pe, int dest, uint16_t handler, const void *head, s
     if (size)
         memcpy(msg->data, data, size);
     msg->priority = priority;
-    return wh_pe_msg_send(pe, dest, msg);
+    st = whi_pe_send_msg(pe, dest, whi_msg_of(msg));
+    pe->quiet.made += st == WH_OK;
+    return st;
+}
+
+WHI_COLD static wh_status refuse_send(const wh_pe *pe, int dest, const void *data, size_t size,
+                                      wh_status st) {
+    if (st == WH_EINVAL && size && !data)
+        return whi_refuse_data("wh_pe_send", "data", size);
+    return st == WH_EINVAL && whi_pe_lacks(pe, dest) ? whi_refuse_pe(pe, "wh_pe_send", "dest", dest)
+                                                     : st;  // it has been said
 }
 
 wh_status wh_pe_send(wh_pe *pe, int dest, uint16_t handler, const void *head, size_t head_size,
                      const void *data, size_t size, int32_t priority) {
-    return handler < WH_PE_HANDLERS_MAX
-               ? whi_pe_send(pe, dest, handler, head, head_size, data, size, priority)
-               : WH_EINVAL;
+    if (handler >= WH_PE_HANDLERS_MAX)
+        return refuse_handler(pe, "wh_pe_send", handler);
+    wh_status st = whi_pe_send(pe, dest, handler, head, head_size, data, size, priority);
+    return __builtin_expect(st == WH_OK, 1) ? st : refuse_send(pe, dest, data, size, st);
 }
 
 typedef struct call {
@@ -209,7 +229,7 @@ static void on_call(wh_post *post) {
 wh_status wh_pe_call(wh_pe *pe, wh_pe_fn fn, void *arg) {
     call *c = fn ? whi_malloc(sizeof(*c)) : NULL;
     if (!c)
-        return fn ? WH_ENOMEM : WH_EINVAL;
+        return fn ? WH_ENOMEM : whi_refuse_function("wh_pe_call");
     *c = (call){.post.fn = on_call,
                 .ready = {.run = run_call, .drop = drop_call},
                 .pe = pe,
@@ -295,6 +315,13 @@ static bool has_more(const wh_pe *pe) {
     return !whi_queue_empty(&pe->ready) || (pe->quiet.due && !pe->quiet.missing);
 }
 
+static void tell_floors(wh_pe *pe) {
+    pe->exit.told = true;
+    for (int i = 0; i < WHI_FLOORS; i++)
+        if (pe->floors[i].ends)
+            pe->floors[i].ends(pe->floors[i].state, pe->exit.failed);
+}
+
 // do_turn does what there is to do; what the worker's progress has to do is done already, or done here first.
 static unsigned do_turn(wh_pe *pe, bool progressed) {
     if (atomic_load_explicit(&pe->stop, memory_order_relaxed)) {
@@ -308,6 +335,8 @@ static unsigned do_turn(wh_pe *pe, bool progressed) {
     unsigned done = progressed ? 0 : wh_worker_progress(pe->worker);
     done += run_ready(pe);
     done += run_messages(pe);
+    if (__builtin_expect(pe->exit.state >= WHI_END_STOPPED && !pe->exit.told, 0))
+        tell_floors(pe);
     if (whi_timers_count(&pe->timers))
         done += (unsigned)whi_timers_run(&pe->timers, whi_clock_ns());
     if (!done && pe->exit.state < WHI_END_STOPPED && whi_queue_empty(&pe->ready)) {

@@ -44,7 +44,9 @@ typedef struct whi_floor {
     void (*drop)(void *state,
                  whi_msg *msg);  // frees what it keeps for a message that is never handled
     void (*destroy)(void *state);
-    void (*lost)(void *state, int pe);            // a PE is lost; NULL: nothing depends on one
+    void (*lost)(void *state, int pe);  // a PE is lost; NULL: nothing depends on one
+    // The job ends, or has failed, and nothing is handled any more: called once, outside of progress.  NULL: nobody is told.
+    void (*ends)(void *state, bool failed);
     void (*dump)(const void *state, FILE *file);  // prints what it waits for; NULL: nothing
 } whi_floor;
 
@@ -74,6 +76,7 @@ typedef struct whi_exit {
     unsigned missing;  // PEs below it that have not said that they have stopped, a bit each
     bool failed;       // the job cannot go on: nobody is waited for
     bool left;         // its wire is closed
+    bool told;         // the floors above know
     whi_timer deadline;
     char *
         lost;  // what is said about the PE that was lost, unless the launcher ends this process first
@@ -180,6 +183,11 @@ void whi_pe_rest(wh_pe *pe, int timeout_ms);
 // whi_pe_stop has a PE leave at once.  Any thread.
 void whi_pe_stop(wh_pe *pe);
 
+// whi_pe_lacks says whether the job has no such PE.
+static inline bool whi_pe_lacks(const wh_pe *pe, int number) {
+    return number < 0 || number >= pe->pes;
+}
+
 static inline bool whi_pe_gone(const wh_pe *pe) {
     return pe->exit.state == WHI_END_GONE;
 }
@@ -233,6 +241,7 @@ void whi_quiet_fini(wh_pe *pe);
 void whi_quiet_idle(wh_pe *pe);  // the PE has nothing to do
 void whi_quiet_lost(wh_pe *pe, int lost);
 void whi_threads_end(wh_pe *pe);
+bool whi_pe_may_wait(const wh_pe *pe);  // what runs now is a user-level thread of this PE
 // whi_thread_name says what the thread that runs is called in a timeline, now and later.
 void whi_thread_name(const char *name, const char *part);
 void whi_pe_forget_timers(wh_pe *pe);

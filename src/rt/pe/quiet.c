@@ -17,6 +17,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "rt/pe/pe.h"
+#include "rt/pe/refuse.h"
 
 enum { ASK, WAVE, ANSWER, QUIET };
 // The time between waves that have found something; it doubles, as what is under way may take long.
@@ -200,7 +201,7 @@ wh_status wh_pe_on_quiescence(wh_pe *pe, wh_pe_fn fn, void *arg) {
         return WH_EPEER;
     waiting *w = fn ? whi_malloc(sizeof(*w)) : NULL;
     if (!w)
-        return fn ? WH_ENOMEM : WH_EINVAL;
+        return fn ? WH_ENOMEM : whi_refuse_function("wh_pe_on_quiescence");
     *w = (waiting){.ready = {.run = run_waiting, .drop = drop_waiting}, .fn = fn, .arg = arg};
     whi_queue_push(&pe->quiet.waiting, &w->link);
     if (tell(pe, 0, ASK, 0, 0, 0) != WH_OK)

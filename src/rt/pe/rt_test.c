@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <sys/wait.h>
 
+#include <wherry/log.h>
 #include <wherry/rt.h>
 #include <wherry/worker.h>
 
@@ -249,12 +250,19 @@ TEST(a_job_in_pieces) {
     int status = -1;
     CHECK_EQ_INT(wh_rt_init(WH_RT_OPTS(.pes = 2), &rt), WH_OK);
     CHECK_EQ_INT(wh_rt_end(rt, &status), WH_EBUSY);
+    CHECK(strstr(wh_log_take_error(), "wh_rt_end: wh_rt_begin has not been called"));
+    CHECK_EQ_INT(wh_rt_begin(rt, NULL, NULL, &pe), WH_EINVAL);
+    CHECK(strstr(wh_log_take_error(), "wh_rt_begin: the function is NULL"));
     CHECK_EQ_INT(wh_rt_begin(rt, wait_and_exit, NULL, &pe), WH_OK);
     CHECK_EQ_INT(wh_rt_begin(rt, wait_and_exit, NULL, &pe), WH_EINVAL);
+    CHECK(strstr(wh_log_take_error(), "wh_rt_begin: this wh_rt runs already, or has run"));
+    CHECK_EQ_INT(wh_rt_end(rt, &status), WH_EBUSY);
+    CHECK(strstr(wh_log_take_error(), "wh_rt_end: the job has not ended"));
     while (!wh_pe_ended(pe))
         wh_pe_turn(pe);
     CHECK_EQ_INT(wh_rt_end(rt, &status), WH_OK);
     CHECK_EQ_INT(wh_rt_end(rt, &status), WH_EBUSY);
+    CHECK(strstr(wh_log_take_error(), "wh_rt_end: it has been called already"));
     CHECK_EQ_INT(status, 5);
     wh_rt_finish(rt);
 }

@@ -3,6 +3,7 @@
 // Functions that are called when a stream of a device has come so far.
 #include "base/alloc.h"
 #include "rt/pe/pe.h"
+#include "rt/pe/refuse.h"
 
 typedef struct awaited {
     whi_ready ready;
@@ -33,7 +34,7 @@ wh_status wh_pe_on_stream(wh_pe *pe, wh_mem_kind kind, void *stream, wh_pe_strea
                           void *arg) {
     awaited *a = fn ? whi_malloc(sizeof(*a)) : NULL;
     if (!a)
-        return fn ? WH_ENOMEM : WH_EINVAL;
+        return fn ? WH_ENOMEM : whi_refuse_function("wh_pe_on_stream");
     *a = (awaited){.ready = {.run = run, .drop = drop}, .pe = pe, .fn = fn, .arg = arg};
     wh_result result = {.status = WH_OK};
     wh_op_opts opts = {

@@ -3,6 +3,7 @@
 // User-level threads of a PE, and what they wait for.
 #include "base/alloc.h"
 #include "rt/pe/pe.h"
+#include "rt/pe/refuse.h"
 
 typedef struct thread {
     whi_ready ready;
@@ -63,7 +64,7 @@ static void drop_ready(whi_ready *ready) {
 wh_status wh_pe_spawn(wh_pe *pe, wh_pe_fn fn, void *arg) {
     thread *t = fn ? whi_calloc(1, sizeof(*t)) : NULL;
     if (!t)
-        return fn ? WH_ENOMEM : WH_EINVAL;
+        return fn ? WH_ENOMEM : whi_refuse_function("wh_pe_spawn");
     t->ready = (whi_ready){.run = run_ready, .drop = drop_ready};
     whi_list_init(&t->suspended);
     t->pe = pe;
@@ -83,12 +84,25 @@ void whi_thread_name(const char *name, const char *part) {
     running->part = part;
 }
 
+bool whi_pe_may_wait(const wh_pe *pe) {
+    return running && running->pe == pe;
+}
+
 wh_status wh_pe_wait(wh_pe *pe, wh_wait *wait) {
     thread *t = running;
-    if (!t || t->pe != pe)
-        return WH_EINVAL;
+    if (!whi_pe_may_wait(pe))
+        return whi_refuse(
+            WH_EINVAL, "E-RT-09",
+            "wh_pe_wait: what runs now on PE %d is no user-level thread%s: wait in the "
+            "main function, in a thread of wh_pe_spawn, or in an entry with the flag "
+            "WH_ENTRY_THREADED",
+            pe->number, t ? " of it, but of another PE" : "");
     if (wait->thread && !wait->done)
-        return WH_EBUSY;
+        return whi_refuse(
+            WH_EBUSY, "E-RT-09",
+            "wh_pe_wait: another thread of PE %d waits for this wh_wait already: take "
+            "one for each thread",
+            pe->number);
     while (!wait->done) {
         wait->thread = t;
         whi_ult_suspend();

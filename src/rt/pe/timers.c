@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "rt/pe/pe.h"
+#include "rt/pe/refuse.h"
 
 // What wh_pe_cancel can forget.
 typedef struct callback {
@@ -52,9 +53,13 @@ static wh_status new_callback(wh_pe *pe, void *arg, callback **out) {
 
 wh_status wh_pe_after(wh_pe *pe, uint64_t delay_us, wh_pe_fn fn, void *arg, uint32_t *id) {
     uint64_t deadline;
-    if (!fn || __builtin_mul_overflow(delay_us, 1000, &deadline) ||
+    if (!fn)
+        return whi_refuse_function("wh_pe_after");
+    if (__builtin_mul_overflow(delay_us, 1000, &deadline) ||
         __builtin_add_overflow(deadline, whi_clock_ns(), &deadline))
-        return WH_EINVAL;
+        return whi_refuse(WH_EINVAL, "E-RT-11",
+                          "wh_pe_after: delay_us is %llu, more microseconds than can be counted",
+                          (unsigned long long)delay_us);
     callback *c;
     wh_status st = new_callback(pe, arg, &c);
     if (st != WH_OK)
@@ -68,7 +73,7 @@ wh_status wh_pe_after(wh_pe *pe, uint64_t delay_us, wh_pe_fn fn, void *arg, uint
 
 wh_status wh_pe_on_idle(wh_pe *pe, wh_pe_idle_fn fn, void *arg, uint32_t *id) {
     callback *c;
-    wh_status st = fn ? new_callback(pe, arg, &c) : WH_EINVAL;
+    wh_status st = fn ? new_callback(pe, arg, &c) : whi_refuse_function("wh_pe_on_idle");
     if (st != WH_OK)
         return st;
     c->idle_fn = fn;
