@@ -22,7 +22,7 @@ extern "C" {
 //
 // Elements are saved, with the members of their reductions; messages are not, so these are errors: an element that waits (by
 // wh_chare_when, in a thread, for buffers, at a sync point), a reduction that some have contributed to and others have not, an array whose
-// elements are still inserted (WH_EBUSY); an element that has a channel or belongs to a section (WH_EBUSY); a single chare,
+// elements are still inserted (WH_EBUSY); an element that has a channel, a collection of which there are sections (WH_EBUSY); a single chare,
 // or one of a class without `pack` (WH_ENOTSUP).  Futures and readonlies are not saved.
 // The callback's status is also WH_EBUSY when another checkpoint is being written, WH_ESYSTEM: a file cannot be written.
 // Returns WH_EINVAL: `folder` or `callback` is missing, or the folder's name is longer than 3000 bytes.

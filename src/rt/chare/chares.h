@@ -85,7 +85,12 @@ typedef struct whi_call {
     uint32_t to;   // WHI_FATE_FORWARD: the PE
 } whi_call;
 
-// What an element waits for, and what waits for it.
+// How many reductions of a section an element has contributed to.
+typedef struct whi_share {
+    uint64_t section, count;
+} whi_share;
+
+// What an element waits for, and what waits for it; and what else few have.
 typedef struct whi_waits {
     whi_queue parked;  // calls that nobody has asked for
     whi_queue wants;
@@ -94,6 +99,8 @@ typedef struct whi_waits {
     // An element that has moved may lack broadcasts, which follow it: up to `due`, while it has had those up to `had`.
     uint64_t had, due;
     whi_queue ahead;  // by their numbers: what has come before its turn
+    whi_share *shares;
+    uint32_t share_count;
 } whi_waits;
 
 // What an element of a balanced array keeps for its sync points.
@@ -127,7 +134,8 @@ struct whi_element {
 typedef struct whi_reduce_ops {
     void (*inserted)(whi_chares *c, whi_collection *in);  // no more elements are
     void (*ended)(whi_chares *c, whi_element *element);
-    bool (*holds)(whi_chares *c, const whi_element *element);  // it cannot move
+    // A member of sections has ended elsewhere, and had these shares.
+    void (*went)(whi_chares *c, const whi_place_key *key, const whi_share *shares, uint32_t count);
     void (*free)(whi_reductions *of);
     wh_status (*fire)(wh_pe *pe, const wh_callback *callback, const void *value, size_t size);
 } whi_reduce_ops;
@@ -260,6 +268,14 @@ void whi_reduce_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
 void whi_section_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
 void whi_section_free_all(whi_chares *c);
 
+// ---- shares.c: how often elements have contributed to sections, which travels with them.
+
+void whi_shares_write(const whi_element *element, whi_writer *to);
+// whi_shares_read makes what another PE has written; the caller frees it, if there is any.
+WH_CHECK wh_status whi_shares_read(whi_reader *from, uint32_t count, whi_share **shares);
+void whi_share_forget(whi_element *element, uint64_t section);  // which is destroyed
+uint32_t whi_shares_of(const whi_element *element);             // how many it has
+
 // whi_reduce_sync counts an element that has reached its sync point.
 WH_CHECK wh_status whi_reduce_sync(whi_chares *c, whi_element *element);
 
@@ -360,7 +376,7 @@ void whi_move_element(whi_chares *c, whi_element *element, int to);
 const char *whi_move_hindrance(whi_chares *c, const whi_element *element);
 
 // whi_move_vacant sends home the order of an element that was destroyed elsewhere; `order` is whi_free'd.
-void whi_move_vacant(whi_chares *c, const whi_element *element, void *order, size_t size);
+void whi_move_vacant(whi_chares *c, whi_element *element, void *order, size_t size);
 
 // whi_move_arrive takes a state in the order of calls, whi_move_install the element in its turn.
 void whi_move_arrive(whi_chares *c, whi_msg *msg, const whi_head *head);

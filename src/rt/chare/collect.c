@@ -105,6 +105,8 @@ wh_status whi_checkpoint_collect(whi_chares *c, whi_blob *to) {
             return refuse(in, WH_EBUSY,
                           "some elements have contributed to a reduction, or reached "
                           "a sync point, and others have not");
+        if (whi_section_is_made(c, in))
+            return refuse(in, WH_EBUSY, "there are sections of it, which would be lost");
         whi_list_foreach(node, &in->elements) {
             wh_status st = save(c, whi_container_of(node, whi_element, link), to);
             if (st != WH_OK)

@@ -267,6 +267,9 @@ void whi_element_take(whi_chares *c, whi_call *call) {
         whi_follow_take(c, element, call);
     } else if (call->entry == WHI_ENTRY_NOTHING && call->follows) {
         whi_call_free(c, call);
+    } else if (call->entry == WHI_ENTRY_FORGET) {
+        whi_share_forget(element, (uint64_t)call->ref);
+        whi_call_free(c, call);
     } else if (call->entry == WHI_ENTRY_ABOVE && c->pe->above) {
         whi_place_key key = call->place.key;
         c->pe->above->message(c->pe, &key, true, (int)call->place.stamp.source, call->msg->pub.data,

@@ -46,24 +46,25 @@ static void gather(whi_chares *c, whi_element *element, whi_queue *run) {
     }
 }
 
-// state_of makes the message with which an element moves; the element's own bytes are packed into it.
+// state_of makes the message with which an element moves, or its order alone; `bytes` of its own are packed into it.
 static whi_msg *state_of(whi_chares *c, const whi_head *head, const void *order,
                          whi_element *element, size_t bytes) {
-    size_t fixed = padded(head->state.order), wants = (size_t)head->state.wants * WHI_WANT_SIZE;
-    whi_msg *msg = whi_msg_new(c->pe->wire, WHI_HEAD_MAX, fixed + wants + bytes);
+    size_t fixed = padded(head->state.order), shares = (size_t)head->state.shares * WHI_SHARE_SIZE,
+           wants = (size_t)head->state.wants * WHI_WANT_SIZE, before = fixed + shares + wants;
+    whi_msg *msg = whi_msg_new(c->pe->wire, WHI_HEAD_MAX, before + bytes);
     if (!msg)
         return NULL;
     char *data = msg->pub.data;
     memset(data, 0, fixed);
     memcpy(data, order, head->state.order);
-    if (element) {
-        whi_writer to;
-        whi_writer_init(&to, data + fixed, wants);
+    whi_writer to;
+    whi_writer_init(&to, data + fixed, shares + wants);
+    whi_shares_write(element, &to);
+    if (head->state.wants)
         whi_when_write(element, &to);
-        if (bytes && element->cls->pack(&element->pub, data + fixed + wants) != bytes)
-            whi_pe_fail(c->pe, "class %s packs another number of bytes than it has said",
-                        element->cls->name);
-    }
+    if (bytes && element->cls->pack(&element->pub, data + before) != bytes)
+        whi_pe_fail(c->pe, "class %s packs another number of bytes than it has said",
+                    element->cls->name);
     msg->pub.handler = WHI_PE_HEADS;
     msg->pub.head_size = whi_head_encode(head, msg->own);
     return msg;
@@ -74,6 +75,7 @@ static wh_status leave(whi_chares *c, whi_element *element, int to) {
     whi_head head = {.kind = WHI_HEAD_STATE,
                      .state = {.key = key,
                                .cls = whi_container_of(element->cls, whi_named, cls)->id,
+                               .shares = whi_shares_of(element),
                                .wants = whi_when_count(element),
                                .reduces = element->reduces,
                                .contributed = element->contributed}};
@@ -120,11 +122,13 @@ void whi_move_element(whi_chares *c, whi_element *element, int to) {
         whi_element_left(c, element);
 }
 
-void whi_move_vacant(whi_chares *c, const whi_element *element, void *order, size_t size) {
+void whi_move_vacant(whi_chares *c, whi_element *element, void *order, size_t size) {
     whi_place_key key = whi_element_key(element);
-    whi_head head = {.kind = WHI_HEAD_STATE,
-                     .state = {.key = key, .vacant = 1, .order = (uint32_t)size}};
-    whi_msg *msg = state_of(c, &head, order, NULL, 0);
+    whi_head head = {
+        .kind = WHI_HEAD_STATE,
+        .state = {
+            .key = key, .vacant = 1, .order = (uint32_t)size, .shares = whi_shares_of(element)}};
+    whi_msg *msg = state_of(c, &head, order, element, 0);
     whi_free(order);
     if (!msg) {
         whi_pe_fail(c->pe, "there is no memory to destroy an element");
@@ -141,8 +145,7 @@ const char *whi_move_hindrance(whi_chares *c, const whi_element *element) {
     whi_place_key key = whi_element_key(element);
     return above && above->holds(c->pe, &key)
                ? "it has a channel, or another element has opened one to it"
-           : c->reduce.holds(c, element) ? "it belongs to a section"
-                                         : NULL;
+               : NULL;
 }
 
 // is_held says whether something that does not move depends on where the element is.
@@ -232,6 +235,23 @@ static void strange(whi_chares *c, const whi_msg *msg) {
                 msg->pub.source);
 }
 
+// end_elsewhere: an element that is at home here was destroyed.
+static wh_status end_elsewhere(whi_chares *c, const whi_msg *msg, const whi_head *head) {
+    whi_reader from;
+    whi_share *shares;
+    whi_reader_init(&from, msg->pub.data, msg->pub.size);
+    (void)whi_reader_bytes(&from, padded(head->state.order));
+    wh_status st = whi_shares_read(&from, head->state.shares, &shares);
+    if (st != WH_OK)
+        return st;
+    if (whi_reader_done(&from))
+        c->reduce.went(c, &head->state.key, shares, head->state.shares);
+    else
+        st = WH_EPROTOCOL;
+    whi_free(shares);
+    return st;
+}
+
 void whi_move_arrive(whi_chares *c, whi_msg *msg, const whi_head *head) {
     if (!is_ready(c, msg)) {
         close_gate(c, msg);
@@ -250,6 +270,8 @@ void whi_move_arrive(whi_chares *c, whi_msg *msg, const whi_head *head) {
         st = whi_places_expect(c->places, msg->pub.data, head->state.order, &key);
     if (st == WH_OK && memcmp(&key, &head->state.key, sizeof(key)) != 0)
         st = WH_EPROTOCOL;
+    if (st == WH_OK && head->state.vacant)
+        st = end_elsewhere(c, msg, head);
     if (st != WH_OK)
         strange(c, msg);
     msg->above = NULL;  // it is no call
@@ -259,7 +281,19 @@ void whi_move_arrive(whi_chares *c, whi_msg *msg, const whi_head *head) {
 
 // unpack makes the element of what lies behind its order.
 static wh_status unpack(whi_element *element, const whi_head *head, whi_reader *from) {
-    wh_status st = whi_when_read(element, from, head->state.wants);
+    whi_share *shares;
+    wh_status st = whi_shares_read(from, head->state.shares, &shares);
+    if (st == WH_OK && shares) {
+        whi_waits *w = whi_waits_of(element);
+        if (!w) {
+            whi_free(shares);
+            return WH_ENOMEM;
+        }
+        w->shares = shares;
+        w->share_count = head->state.shares;
+    }
+    if (st == WH_OK)
+        st = whi_when_read(element, from, head->state.wants);
     size_t bytes = whi_reader_left(from);
     const void *data = whi_reader_bytes(from, bytes);
     if (st == WH_OK && !whi_reader_ok(from))

@@ -5,13 +5,14 @@
 #define WHI_RT_CHARE_WALK_MODEL_H
 
 #include <wherry/channel.h>
-#include <wherry/reduce.h>
+#include <wherry/section.h>
 
 #include "rt/channel/channels.h"
 #include "rt/chare/chares.h"
 #include "rt/chare/walk_net.h"
 
 enum { WALKERS_MAX = 1024, ROUNDS_MAX = 64, CALLS_MAX = 1 << 18, STUCK = 5000000 };
+enum { SECTIONS_MAX = 4, SECTION_MAX = 24 };
 
 typedef enum life { HERE, AWAY, COMING } life;  // as far as is known: it may still be going
 
@@ -19,6 +20,14 @@ typedef struct saying {
     uint32_t id, serial;
     int32_t to, hops, round;
 } saying;
+
+typedef struct walk_section {
+    wh_section section;
+    bool has[WALKERS_MAX];
+    int32_t serials[NET_PES];  // of calls, by the sender's PE
+    int rounds, fired, contributed[ROUNDS_MAX];
+    int64_t sum[ROUNDS_MAX];
+} walk_section;
 
 static struct {
     int walkers, members,
@@ -39,7 +48,10 @@ static struct {
     // Reductions.
     int rounds, fired, contributed[ROUNDS_MAX];
     int64_t sum[ROUNDS_MAX];
-    int piped, pushed, pulled;  // messages of channels
+    walk_section sections[SECTIONS_MAX];
+    int section_count;
+    bool sectioned[WALKERS_MAX];  // it belongs to one
+    int piped, pushed, pulled;    // messages of channels
     int made, unpacked, destructed;
 } walk;
 
@@ -64,6 +76,7 @@ typedef struct walker {
     int64_t last[NET_PES];  // broadcast, by source
     int64_t had;
     uint64_t order;
+    int32_t heard[SECTIONS_MAX][NET_PES], shared[SECTIONS_MAX];  // calls of sections
 } walker;
 
 #define WALKER_ENTRIES(ENTRY)                                                                      \
@@ -74,6 +87,7 @@ typedef struct walker {
     ENTRY(walker, give, 0)                                                                         \
     ENTRY(walker, all, 0)                                                                          \
     ENTRY(walker, tell, 0)                                                                         \
+    ENTRY(walker, share, 0)                                                                        \
     ENTRY(walker, asked, WH_ENTRY_WHEN)                                                            \
     ENTRY(walker, ask, 0)
 
@@ -303,57 +317,6 @@ static void pipe_pull(wh_chare *self, const wh_call *call) {
                                                 WH_OP_OPTS(.done = on_pulled, .arg = p), NULL)};
     if (done.status != WH_PENDING)
         on_pulled(NULL, &done, p);
-}
-
-// ---- A world.
-
-static void on_error(wh_pe *pe, const wh_proxy *proxy, const char *sentence, void *arg) {
-    (void)pe;
-    (void)arg;
-    CHECK(proxy && proxy->collection == walk.array.collection && proxy->dims == 1);
-    int number = proxy->index[0];
-    CHECK(number >= walk.immortals && number < walk.walkers);
-    if (strstr(sentence, "there already")) {  // its home does not know of its end yet
-        CHECK(walk.life[number] == COMING);
-        walk.life[number] = AWAY;
-        walk.refused++;
-        return;
-    }
-    if (!strstr(sentence, "has called entry"))
-        whi_test_end(WHI_TEST_FAILED, __FILE__, __LINE__, "%s", sentence);
-    walk.rejected[number]++;
-}
-
-static wh_proxy make_array(const char *cls, int count, const char *map) {
-    wh_proxy made;
-    CHECK_EQ_INT(wh_array_create(net_pe(any_pe()), cls,
-                                 WH_ARRAY_OPTS(.dims = 1, .shape = {count}, .map = map), "with", 4,
-                                 &made),
-                 WH_OK);
-    return made;
-}
-
-static void walk_begin(uint64_t seed) {
-    static const int pes[] = {16, 2, 16, 5};
-    memset(&walk, 0, sizeof(walk));
-    net_begin(seed, pes[seed % 4]);
-    walk.walkers = PICK(6, 40, 300, 1000);
-    walk.members = PICK(3, 20);
-    walk.immortals = walk.walkers / PICK(2, 3);
-    walk.pipes = chance(3) ? 4 : 0;
-    net.never_asleep = walk.pipes;  // what comes over endpoints wakes nobody here
-    for (int i = 0; i < job.pes; i++) {
-        whi_channels_attach(job.pe[i]);
-        CHECK_EQ_INT(wh_class_register(job.pe[i], &walker_class), WH_OK);
-        CHECK_EQ_INT(wh_class_register(job.pe[i], &pipe_class), WH_OK);
-        CHECK_EQ_INT(wh_function_register(job.pe[i], "result", on_reduced, NULL), WH_OK);
-        CHECK_EQ_INT(wh_chare_on_error(job.pe[i], on_error, NULL), WH_OK);
-    }
-    static const char *const maps[] = {"block", "round-robin"};
-    walk.array = make_array("walker", walk.walkers, maps[draw(2)]);
-    walk.member = make_array("walker", walk.members, maps[draw(2)]);
-    if (walk.pipes)
-        walk.pipe = make_array("pipe", walk.pipes, "round-robin");
 }
 
 #endif

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Random programs of chares: up to 16 PEs in one thread over a network that delays as its seed says, and up to 1,000 elements
-// that call each other, move, end, are inserted again, are called by broadcasts, reduce, and talk over channels.
+// that call each other, move, end, are inserted again, are called by broadcasts and sections, reduce, and talk over channels.
 //
 //     rt-chare-walk-test [--seeds N] [--first S | --seed S]
 //
 // What must come of it: each call runs once, in the order of its sender's PE, or is rejected once, which only one to an element
 // that was away can be.  Those that were never away have all broadcasts, in one order.  Each reduction is of those that
-// contributed, once and in order.  Quiescence is found, and not before all this is so.  When nothing is under way no PE
+// contributed, once and in order, those of sections, too.  Quiescence is found, and not before all this is so.  When nothing is under way no PE
 // knows of a move any more.  One seed in 50 runs twice, and must do the same.
-#include "rt/chare/walk_model.h"
+#include "rt/chare/walk_world.h"
 
 // ---- What a program does, from outside.
 
 static void step_insert(int number) {
-    if (walk.life[number] != AWAY)
+    if (walk.life[number] != AWAY || walk.sectioned[number])
         return;
     walk.life[number] = COMING;
     walk.inserts++;
@@ -77,6 +77,8 @@ static void step_any(int moves, int deaths) {
         step_reduce();
     else if (kind < 450)
         step_channel();
+    else if (kind < 454)
+        step_section();
     else if (kind < 700)
         net_step();
     else
@@ -93,6 +95,7 @@ static void on_quiet(wh_pe *pe, void *arg) {
         CHECK_EQ_INT(walk.asked[i], walk.told[i]);
     CHECK_EQ_INT(walk.inserts, walk.inserted + walk.refused);
     CHECK_EQ_INT(walk.fired, walk.rounds);
+    check_sections();
     (*(int *)arg)++;
 }
 

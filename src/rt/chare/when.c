@@ -35,6 +35,8 @@ whi_waits *whi_waits_of(whi_element *element) {
     whi_queue_init(&w->ahead);
     whi_queue_init(&w->posted);
     w->had = w->due = 0;
+    w->shares = NULL;
+    w->share_count = 0;
     return element->waits = w;
 }
 
@@ -287,6 +289,7 @@ void whi_when_free(whi_chares *c, whi_element *element) {
     whi_list *node;
     while ((node = whi_list_first(&w->threads)))
         free_thread(whi_container_of(node, thread, link));
+    whi_free(w->shares);
     whi_free(w);
     element->waits = NULL;
 }
