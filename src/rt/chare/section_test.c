@@ -307,6 +307,7 @@ TEST(members_that_move) {
         for (int32_t i = 0; i < SIDE; i += 1 + round % 3)
             go(i, (i + round) % PES);
         give_all(section);
+        kit_turns(round % 4);
     }
     UNTIL(seen.sums == ROUNDS && seen.total == SIDE * ROUNDS);
     check_sum(0, -1, -1);
@@ -336,6 +337,27 @@ TEST(members_that_end_elsewhere) {
     UNTIL(seen.sums == 5);
     check_sum(0, 3, 3);
     CHECK_EQ_INT(kit_errors.count, 0);
+    finish();
+}
+
+// What a member has contributed just before it ended comes behind its end.
+TEST(contributions_behind_an_end) {
+    wh_section section;
+    uint8_t bytes[WH_SECTION_SIZE];
+    begin(4, 1, 0);
+    (void)make_section(2, 0, &section);
+    wh_section_encode(&section, bytes);
+    go(3, 3);
+    kit_settle();
+    for (int32_t i = 0; i < SIDE; i++)
+        CHECK_EQ_INT(wh_chare_send(job.pe[3], wh_proxy_at(cells, 2, (int32_t[]){i, i}),
+                                   cell_early_entry, bytes, sizeof(bytes), NULL),
+                     WH_OK);
+    CHECK_EQ_INT(wh_chare_send(job.pe[3], wh_proxy_at(cells, 2, (int32_t[]){3, 3}), cell_end_entry,
+                               NULL, 0, NULL),
+                 WH_OK);
+    UNTIL(seen.sums == 1);
+    check_sum(0, -1, -1);
     finish();
 }
 
