@@ -99,6 +99,7 @@ typedef struct whi_waits {
     // An element that has moved may lack broadcasts, which follow it: up to `due`, while it has had those up to `had`.
     uint64_t had, due;
     whi_queue ahead;  // by their numbers: what has come before its turn
+    whi_queue kept;   // calls whose turn has come since it is held
     whi_share *shares;
     uint32_t share_count;
 } whi_waits;
@@ -123,6 +124,7 @@ struct whi_element {
     uint32_t queued;   // calls in the scheduler
     uint16_t running;  // entries and threads
     bool dying, destructed;
+    bool held;             // until the floor above lets it move
     bool reduces;          // it takes part in reductions
     uint64_t contributed;  // to so many
     whi_waits *waits;      // NULL: nothing waits
@@ -187,9 +189,17 @@ typedef struct whi_chare_above {
     // message: one has come; without `alive` there is no such element, or it ends.
     void (*message)(wh_pe *pe, const whi_place_key *element, bool alive, int source,
                     const void *data, size_t size);
-    void (*ending)(wh_pe *pe, const whi_place_key *element);  // its threads may still run
-    bool (*holds)(wh_pe *pe, const whi_place_key *element);   // it cannot move
-    void (*ended)(wh_pe *pe, const whi_place_key *element);   // nothing of it runs any more
+    void (*ending)(wh_pe *pe, const whi_place_key *element);          // its threads may still run
+    bool (*has)(wh_pe *pe, const whi_place_key *element);             // anything that depends on it
+    const char *(*holds)(wh_pe *pe, const whi_place_key *element);    // why it cannot move, or NULL
+    void (*going)(wh_pe *pe, const whi_place_key *element, bool is);  // it will move, or will not
+    // False: it must wait, and whi_move_go is called when it can go.
+    bool (*leave)(wh_pe *pe, const whi_place_key *element);
+    // What of this floor moves with an element: its bytes, which are whi_free'd; when they have gone; where they come to.
+    wh_status (*pack)(wh_pe *pe, const whi_place_key *element, void **bytes, size_t *size);
+    void (*left)(wh_pe *pe, const whi_place_key *element);
+    wh_status (*unpack)(wh_pe *pe, const whi_place_key *element, const void *bytes, size_t size);
+    void (*ended)(wh_pe *pe, const whi_place_key *element);  // nothing of it runs any more
 } whi_chare_above;
 
 // ---- chares.c: the floor itself; core.c: what all use.
@@ -371,6 +381,12 @@ void whi_buffers_free(whi_posted *posted);
 
 // whi_move_element has an element of which nothing runs leave for another PE.
 void whi_move_element(whi_chares *c, whi_element *element, int to);
+
+// whi_move_go has one leave that has waited for the floor above.
+void whi_move_go(whi_chares *c, const whi_place_key *key);
+
+// whi_move_keep has a call wait until its element has moved.
+void whi_move_keep(whi_chares *c, whi_element *element, whi_call *call);
 
 // whi_move_hindrance says why an element that could be packed must stay where it is, or returns NULL.
 const char *whi_move_hindrance(whi_chares *c, const whi_element *element);

@@ -54,7 +54,10 @@ static const char *hindrance(whi_chares *c, const whi_element *element, wh_statu
         return "it waits for something";
     if (element->sync && element->sync->waits)
         return "it waits at its sync point";
-    return whi_move_hindrance(c, element);
+    whi_place_key key = whi_element_key(element);
+    return c->pe->above && c->pe->above->has(c->pe, &key)
+               ? "it has a channel, or another element has opened one to it"
+               : NULL;
 }
 
 static wh_status refuse(const whi_collection *in, wh_status st, const char *why) {

@@ -263,6 +263,8 @@ void whi_element_take(whi_chares *c, whi_call *call) {
     if (element->dying) {
         whi_call_reject(c, call);
         settle(c, element);
+    } else if (element->held) {
+        whi_move_keep(c, element, call);
     } else if (call->number) {
         whi_follow_take(c, element, call);
     } else if (call->entry == WHI_ENTRY_NOTHING && call->follows) {

@@ -168,6 +168,7 @@ typedef struct whi_head {
             uint32_t order;   // bytes of the place's state, in front of the data
             uint32_t shares;  // behind it, in reductions of sections, WHI_SHARE_SIZE bytes each
             uint32_t wants;   // behind them, WHI_WANT_SIZE bytes each
+            uint64_t above;   // bytes of the floor above, behind them
             uint64_t had,
                 due;  // broadcasts: the last one that it has had, the last one that it is sure to get
             uint64_t departure;  // by which the PE that it has left knows it

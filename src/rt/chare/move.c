@@ -36,6 +36,8 @@ static void gather(whi_chares *c, whi_element *element, whi_queue *run) {
         c->pe->quiet.made++;
         whi_queue_push(run, node);
     }
+    while (w && (node = whi_queue_pop(&w->kept)))
+        whi_queue_push(run, node);
     if (element->queued)
         whi_sched_take(&c->pe->sched, is_of, element, &queued);
     while ((node = whi_queue_pop(&queued))) {
@@ -47,10 +49,11 @@ static void gather(whi_chares *c, whi_element *element, whi_queue *run) {
 }
 
 // state_of makes the message with which an element moves, or its order alone; `bytes` of its own are packed into it.
-static whi_msg *state_of(whi_chares *c, const whi_head *head, const void *order,
+static whi_msg *state_of(whi_chares *c, const whi_head *head, const void *order, const void *above,
                          whi_element *element, size_t bytes) {
     size_t fixed = padded(head->state.order), shares = (size_t)head->state.shares * WHI_SHARE_SIZE,
-           wants = (size_t)head->state.wants * WHI_WANT_SIZE, before = fixed + shares + wants;
+           wants = (size_t)head->state.wants * WHI_WANT_SIZE,
+           before = fixed + shares + wants + head->state.above;
     whi_msg *msg = whi_msg_new(c->pe->wire, WHI_HEAD_MAX, before + bytes);
     if (!msg)
         return NULL;
@@ -62,6 +65,8 @@ static whi_msg *state_of(whi_chares *c, const whi_head *head, const void *order,
     whi_shares_write(element, &to);
     if (head->state.wants)
         whi_when_write(element, &to);
+    if (above)
+        memcpy(data + fixed + shares + wants, above, head->state.above);
     if (bytes && element->cls->pack(&element->pub, data + before) != bytes)
         whi_pe_fail(c->pe, "class %s packs another number of bytes than it has said",
                     element->cls->name);
@@ -89,31 +94,82 @@ static wh_status leave(whi_chares *c, whi_element *element, int to) {
         head.state.told = sync->told;
         head.state.load = sync->load;
     }
-    size_t bytes = element->cls->pack(&element->pub, NULL), size;
-    wh_status st = whi_follow_depart(c, element, &head);
-    if (st != WH_OK)
+    size_t bytes = element->cls->pack(&element->pub, NULL), size, above_size = 0;
+    void *above = NULL;
+    wh_status st = c->pe->above ? c->pe->above->pack(c->pe, &key, &above, &above_size) : WH_OK;
+    head.state.above = above_size;
+    if (st == WH_OK)
+        st = whi_follow_depart(c, element, &head);
+    if (st != WH_OK) {
+        whi_free(above);
         return st;
+    }
     whi_queue run;
     whi_queue_init(&run);
     gather(c, element, &run);
     void *order;
     st = whi_places_begin_move(c->places, &key, (uint32_t)to, &run, &order, &size);
-    if (st != WH_OK)
+    if (st != WH_OK) {
+        whi_free(above);
         return st;
+    }
     head.state.order = (uint32_t)size;
-    whi_msg *msg = state_of(c, &head, order, element, bytes);
+    whi_msg *msg = state_of(c, &head, order, above, element, bytes);
     whi_free(order);
+    whi_free(above);
     if (!msg)
         return WH_ENOMEM;
     c->pe->quiet.made++;
     whi_call_post(c, (uint32_t)to, msg, true);
+    if (c->pe->above)
+        c->pe->above->left(c->pe, &key);
     return whi_places_end_move(c->places, &key);
 }
 
-void whi_move_element(whi_chares *c, whi_element *element, int to) {
-    element->moves_to = -1;
-    if (to == c->pe->number)
+// ---- Waiting to leave.  It is under way meanwhile, and runs nothing.
+
+static void hold(whi_chares *c, whi_element *element, int to) {
+    element->moves_to = to;
+    element->held = true;
+    c->pe->quiet.made++;  // until it goes
+    whi_element_enter(element);
+}
+
+void whi_move_keep(whi_chares *c, whi_element *element, whi_call *call) {
+    whi_waits *w = whi_waits_of(element);
+    if (!w || !whi_call_own(call)) {
+        whi_call_free(c, call);
+        whi_pe_fail(c->pe, "there is no memory to keep a message");
         return;
+    }
+    call->element = NULL;
+    c->pe->quiet.made++;
+    whi_queue_push(&w->kept, &call->place.node);
+}
+
+void whi_move_go(whi_chares *c, const whi_place_key *key) {
+    whi_element *element = whi_places_find(c->places, key);
+    if (!element || !element->held)
+        return;
+    element->held = false;
+    element->running--;
+    c->pe->quiet.consumed++;
+    whi_move_element(c, element, element->moves_to);
+}
+
+void whi_move_element(whi_chares *c, whi_element *element, int to) {
+    const whi_chare_above *above = c->pe->above;
+    whi_place_key key = whi_element_key(element);
+    element->moves_to = -1;
+    if (to == c->pe->number) {
+        if (above)
+            above->going(c->pe, &key, false);
+        return;
+    }
+    if (above && !above->leave(c->pe, &key)) {
+        hold(c, element, to);
+        return;
+    }
     wh_status st = leave(c, element, to);
     if (st != WH_OK)
         whi_pe_fail(c->pe, "an element of class %s cannot move to PE %d: %s", element->cls->name,
@@ -128,7 +184,7 @@ void whi_move_vacant(whi_chares *c, whi_element *element, void *order, size_t si
         .kind = WHI_HEAD_STATE,
         .state = {
             .key = key, .vacant = 1, .order = (uint32_t)size, .shares = whi_shares_of(element)}};
-    whi_msg *msg = state_of(c, &head, order, element, 0);
+    whi_msg *msg = state_of(c, &head, order, NULL, element, 0);
     whi_free(order);
     if (!msg) {
         whi_pe_fail(c->pe, "there is no memory to destroy an element");
@@ -143,9 +199,7 @@ void whi_move_vacant(whi_chares *c, whi_element *element, void *order, size_t si
 const char *whi_move_hindrance(whi_chares *c, const whi_element *element) {
     const whi_chare_above *above = c->pe->above;
     whi_place_key key = whi_element_key(element);
-    return above && above->holds(c->pe, &key)
-               ? "it has a channel, or another element has opened one to it"
-               : NULL;
+    return above ? above->holds(c->pe, &key) : NULL;
 }
 
 // is_held says whether something that does not move depends on where the element is.
@@ -171,8 +225,11 @@ wh_status wh_chare_move(wh_chare *self, int to) {
     if (element->waits && !whi_list_empty(&element->waits->threads))
         return WH_EBUSY;
     whi_chares *c = whi_chares_get(self->pe);
-    if (is_held(c, element))
+    if (element->held || is_held(c, element))
         return WH_EBUSY;
+    whi_place_key key = whi_element_key(element);
+    if (c->pe->above)
+        c->pe->above->going(c->pe, &key, to != self->pe->number);
     element->moves_to = to;
     whi_element_enter(element);
     whi_element_leave(c, element);  // now, if nothing of it runs
@@ -279,6 +336,15 @@ void whi_move_arrive(whi_chares *c, whi_msg *msg, const whi_head *head) {
     whi_sched_push(&c->pe->sched, msg);
 }
 
+static wh_status unpack_above(const whi_element *element, uint64_t size, whi_reader *from) {
+    wh_pe *pe = element->pub.pe;
+    whi_place_key key = whi_element_key(element);
+    const void *bytes = size <= whi_reader_left(from) ? whi_reader_bytes(from, size) : NULL;
+    if (!size)
+        return WH_OK;
+    return bytes && pe->above ? pe->above->unpack(pe, &key, bytes, size) : WH_EPROTOCOL;
+}
+
 // unpack makes the element of what lies behind its order.
 static wh_status unpack(whi_element *element, const whi_head *head, whi_reader *from) {
     whi_share *shares;
@@ -294,6 +360,8 @@ static wh_status unpack(whi_element *element, const whi_head *head, whi_reader *
     }
     if (st == WH_OK)
         st = whi_when_read(element, from, head->state.wants);
+    if (st == WH_OK)
+        st = unpack_above(element, head->state.above, from);
     size_t bytes = whi_reader_left(from);
     const void *data = whi_reader_bytes(from, bytes);
     if (st == WH_OK && !whi_reader_ok(from))

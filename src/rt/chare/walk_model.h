@@ -12,7 +12,7 @@
 #include "rt/chare/walk_net.h"
 
 enum { WALKERS_MAX = 1024, ROUNDS_MAX = 64, CALLS_MAX = 1 << 18, STUCK = 5000000 };
-enum { SECTIONS_MAX = 4, SECTION_MAX = 24 };
+enum { SECTIONS_MAX = 4, SECTION_MAX = 24, PIPES = 4 };
 
 typedef enum life { HERE, AWAY, COMING } life;  // as far as is known: it may still be going
 
@@ -52,6 +52,11 @@ static struct {
     int section_count;
     bool sectioned[WALKERS_MAX];  // it belongs to one
     int piped, pushed, pulled;    // messages of channels
+    // Of each channel, by the receiver: messages that are to be sent, that have been, that are to be received.
+    int pushes[PIPES][2], begun[PIPES][2], pulls[PIPES][2];
+    unsigned ahead;       // percent of receives that come first
+    int pipe_moves, lag;  // messages that are sent before one is received
+    bool channels;        // that is what the walk is about
     int made, unpacked, destructed;
 } walk;
 
@@ -252,71 +257,6 @@ static void walker_asked(wh_chare *self, const wh_call *call) {
 
 static void walker_ask(wh_chare *self, const wh_call *call) {
     CHECK_EQ_INT(wh_chare_when(self, walker_asked_entry, call->ref), WH_OK);
-}
-
-// ---- Pipes: each has a channel to its neighbour, and stays where it is.
-
-typedef struct pipe_end {
-    wh_channel *to;
-    int64_t pushed, pulled;
-} pipe_end;
-
-#define PIPE_ENTRIES(ENTRY) ENTRY(pipe, push, 0) ENTRY(pipe, pull, 0)
-static void pipe_construct(wh_chare *self, const wh_call *call);
-WH_CLASS(pipe, PIPE_ENTRIES, .state = sizeof(pipe_end), .construct = pipe_construct);
-
-// A message of a channel, and which one it is to be.
-typedef struct parcel {
-    int64_t number, expected;
-} parcel;
-
-static void pipe_construct(wh_chare *self, const wh_call *call) {
-    pipe_end *p = self->state;
-    int32_t peer = self->proxy.index[0] ^ 1;
-    (void)call;
-    CHECK_EQ_INT(wh_channel_open(self, wh_proxy_at(self->proxy, 1, &peer),
-                                 WH_CHANNEL_OPTS(.window = (uint32_t)(1 + peer % 5)), &p->to),
-                 WH_OK);
-}
-
-static void on_pushed(wh_request *req, const wh_result *result, void *arg) {
-    (void)req;
-    CHECK_EQ_INT(result->status, WH_OK);
-    walk.pushed++;
-    free(arg);
-}
-
-static void on_pulled(wh_request *req, const wh_result *result, void *arg) {
-    const parcel *p = arg;
-    (void)req;
-    CHECK_EQ_INT(result->status, WH_OK);
-    CHECK_EQ_INT(p->number, p->expected);
-    walk.pulled++;
-    free(arg);
-}
-
-static void pipe_push(wh_chare *self, const wh_call *call) {
-    pipe_end *end = self->state;
-    parcel *p = malloc(sizeof(*p));
-    (void)call;
-    CHECK(p);
-    p->number = ++end->pushed;
-    wh_result done = {.status = wh_channel_send(end->to, &p->number, sizeof(p->number),
-                                                WH_OP_OPTS(.done = on_pushed, .arg = p), NULL)};
-    if (done.status != WH_PENDING)
-        on_pushed(NULL, &done, p);
-}
-
-static void pipe_pull(wh_chare *self, const wh_call *call) {
-    pipe_end *end = self->state;
-    parcel *p = malloc(sizeof(*p));
-    (void)call;
-    CHECK(p);
-    *p = (parcel){.expected = ++end->pulled};
-    wh_result done = {.status = wh_channel_recv(end->to, &p->number, sizeof(p->number),
-                                                WH_OP_OPTS(.done = on_pulled, .arg = p), NULL)};
-    if (done.status != WH_PENDING)
-        on_pulled(NULL, &done, p);
 }
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef WHI_RT_CHARE_WALK_WORLD_H
 #define WHI_RT_CHARE_WALK_WORLD_H
 
-#include "rt/chare/walk_section.h"
+#include "rt/chare/walk_pipe.h"
 
 static void on_error(wh_pe *pe, const wh_proxy *proxy, const char *sentence, void *arg) {
     (void)pe;
@@ -33,14 +33,17 @@ static wh_proxy make_array(const char *cls, int count, const char *map) {
     return made;
 }
 
-static void walk_begin(uint64_t seed) {
+static void walk_begin(uint64_t seed, bool channels) {
     static const int pes[] = {16, 2, 16, 5};
     memset(&walk, 0, sizeof(walk));
     net_begin(seed, pes[seed % 4]);
-    walk.walkers = PICK(6, 40, 300, 1000);
+    walk.channels = channels;
+    walk.walkers = channels ? 6 : PICK(6, 40, 300, 1000);
     walk.members = PICK(3, 20);
     walk.immortals = walk.walkers / PICK(2, 3);
-    walk.pipes = chance(3) ? 4 : 0;
+    walk.lag = PICK(0, 2, 4);
+    walk.ahead = (unsigned)PICK(0, 0, 3);
+    walk.pipes = channels || chance(3) ? PIPES : 0;
     net.never_asleep = walk.pipes;  // what comes over endpoints wakes nobody here
     for (int i = 0; i < job.pes; i++) {
         whi_channels_attach(job.pe[i]);
