@@ -130,7 +130,7 @@ void wh_channel_close(wh_channel *channel) {
     if (!channel)
         return;
     channel->used = false;
-    if (channel->leaving)
+    if (channel->leaving && !channel->closed)
         channel->closing = true;  // where it comes to
     else
         whi_channel_close(channel, false);

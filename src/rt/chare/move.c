@@ -121,8 +121,6 @@ static wh_status leave(whi_chares *c, whi_element *element, int to) {
         return WH_ENOMEM;
     c->pe->quiet.made++;
     whi_call_post(c, (uint32_t)to, msg, true);
-    if (c->pe->above)
-        c->pe->above->left(c->pe, &key);
     return whi_places_end_move(c->places, &key);
 }
 
@@ -176,6 +174,8 @@ void whi_move_element(whi_chares *c, whi_element *element, int to) {
                     to, wh_status_text(st));
     else
         whi_element_left(c, element);
+    if (above)
+        above->left(c->pe, &key);  // its destructor may still have used it
 }
 
 void whi_move_vacant(whi_chares *c, whi_element *element, void *order, size_t size) {
