@@ -23,7 +23,9 @@ typedef struct wh_channel_opts {  // zero in any field means its default
     // Messages that this end may be sent before it has received them, up to 65536; beyond it they wait with their sender.
     // Default: 64.
     uint32_t window;
-    uint32_t reserved;
+    // By which this element finds the end again when it has moved (wh_channel_find), another one for each of its ends.
+    // 0: the element cannot move while it has this end.
+    uint32_t id;
 } wh_channel_opts;
 #ifndef __cplusplus
 #define WH_CHANNEL_OPTS(...) (&(wh_channel_opts){.size = sizeof(wh_channel_opts), __VA_ARGS__})
@@ -33,14 +35,19 @@ typedef struct wh_channel_opts {  // zero in any field means its default
 // opens to the other belongs to the k-th of that one.
 //
 // It returns at once, and operations can be started at once.  They fail with WH_EPEER when the other element does
-// not exist, ends, or is lost with its PE.  WH_EBUSY: this element is about to move.
+// not exist, ends, or is lost with its PE.  WH_EBUSY: this element is about to move.  WH_EINVAL: it has another end of this id.
 WH_API WH_CHECK wh_status wh_channel_open(wh_chare *self, wh_proxy peer,
                                           const wh_channel_opts *opts, wh_channel **channel);
+
+// wh_channel_find finds an end of this element that is not closed, in its `unpack` or later: handles do not move with their element.
+// WH_ENOTFOUND: it has no end of this id.
+WH_API WH_CHECK wh_status wh_channel_find(wh_chare *self, uint32_t id, wh_channel **channel);
 
 // wh_channel_send and wh_channel_recv are wh_tag_send and wh_tag_recv (tag.h) on a channel, without WH_OP_SYNC.
 //
 // A send completes when its buffer may be used again, and waits while the other end's window is full.  WH_ECLOSED: the other
-// end is closed, and has not received it.  A receive fails with WH_ECLOSED when it has all that was sent.
+// end is closed, and has not received it.  A receive fails with WH_ECLOSED when it has all that was sent.  WH_EBUSY: the element
+// is about to move.
 WH_API WH_CHECK wh_status wh_channel_send(wh_channel *channel, const void *buf, size_t size,
                                           const wh_op_opts *opts, wh_request **req);
 WH_API WH_CHECK wh_status wh_channel_recv(wh_channel *channel, void *buf, size_t size,
@@ -54,8 +61,7 @@ WH_API WH_CHECK wh_status wh_channel_recv_then(wh_channel *channel, void *buf, s
                                                const wh_op_opts *opts, const wh_callback *callback);
 
 // wh_channel_close ends this end: its receives fail with WH_ECLOSED, its sends go on.  The other end receives what was sent, then
-// WH_ECLOSED.  An element that ends closes its channels, and their handles are gone with it; one that
-// has a channel cannot move.
+// WH_ECLOSED.  An element that ends closes its channels, and their handles are gone with it.
 WH_API void wh_channel_close(wh_channel *channel);
 
 #ifdef __cplusplus

@@ -186,9 +186,8 @@ WH_API WH_CHECK wh_status wh_map_register(wh_pe *pe, const char *name, wh_map_fn
 WH_API WH_CHECK wh_status wh_chare_destroy(wh_pe *pe, wh_proxy proxy);
 
 // wh_chare_move has an element leave for another PE when nothing of it runs any more.  What is sent to it follows.  WH_ENOTSUP:
-// its class does not say how it is packed, or it is of a group.  WH_EBUSY: a threaded entry of it runs, it belongs to a section, it
-// has a channel, or another element has opened one to it; or its class says that it stays.  If it cannot be packed in the end, it stays,
-// which is logged.
+// its class does not say how it is packed, or it is of a group.  WH_EBUSY: a threaded entry of it runs, a channel keeps it (channel.h),
+// or its class says that it stays; the log says why.  If it cannot be packed in the end, it stays, which is logged.
 //
 // What others send to it keeps its order; between what it has sent itself before and after there is none.
 WH_API WH_CHECK wh_status wh_chare_move(wh_chare *self, int to);

@@ -22,7 +22,7 @@ extern "C" {
 //
 // Elements are saved, with the members of their reductions; messages are not, so these are errors: an element that waits (by
 // wh_chare_when, in a thread, for buffers, at a sync point), a reduction that some have contributed to and others have not, an array whose
-// elements are still inserted (WH_EBUSY); an element that has a channel or belongs to a section (WH_EBUSY); a single chare,
+// elements are still inserted (WH_EBUSY); an element that has a channel, a collection of which there are sections (WH_EBUSY); a single chare,
 // or one of a class without `pack`, or that it cannot pack (WH_ENOTSUP); one whose class says that it stays (WH_EBUSY).  Futures and readonlies are not saved.
 // Where the job ends first (wh_pe_exit), the log says so, and the callback, if it is a function of this PE, gets WH_ECANCELLED; any other
 // is a message, which nobody handles any more.

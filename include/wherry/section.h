@@ -32,12 +32,12 @@ WH_API void wh_section_encode(const wh_section *section, void *bytes);
 WH_API WH_CHECK wh_status wh_section_decode(const void *bytes, size_t size, wh_section *section);
 
 // wh_section_send calls an entry of all elements of a section that have not ended, in the order of the sends of each PE.
-// The source of the call is a PE that has passed it on.
+// The source of the call is a PE that has passed it on.  Members are called wherever they have moved to.
 WH_API WH_CHECK wh_status wh_section_send(wh_pe *pe, wh_section section, unsigned entry,
                                           const void *args, size_t size, int64_t ref);
 
 // wh_section_contribute is wh_contribute (reduce.h) over a section that the element belongs to; each section counts for itself.
-// WH_ENOTSUP: the element has moved.
+// It may move between its contributions.
 WH_API WH_CHECK wh_status wh_section_contribute(wh_chare *self, wh_section section,
                                                 const wh_contribution *parts, size_t count,
                                                 size_t part_size, const wh_callback *callback);

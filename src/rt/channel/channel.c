@@ -45,6 +45,13 @@ static int home(void *arg, const whi_channel_name *element) {
     return in && in->known ? (int)whi_collection_home(c, &key) : -1;
 }
 
+static void ready(void *arg, const whi_channel_name *element) {
+    whi_chares *c = whi_chares_of(arg);
+    whi_place_key key;
+    if (c && key_of(element, &key))
+        whi_move_go(c, &key);
+}
+
 static void lost(void *state, int pe) {
     whi_channels_lost(state, pe);
 }
@@ -59,7 +66,7 @@ static whi_channels *channels_of(wh_pe *pe) {
     whi_channels *channels;
     if (floor->state)
         return floor->state;
-    whi_channel_carrier carrier = {.open = carry, .home = home, .arg = pe};
+    whi_channel_carrier carrier = {.open = carry, .home = home, .ready = ready, .arg = pe};
     if (whi_channels_create(pe, &carrier, &channels) != WH_OK)
         return NULL;
     *floor = (whi_floor){.state = channels, .destroy = destroy, .lost = lost};
@@ -96,15 +103,71 @@ static void on_ended(wh_pe *pe, const whi_place_key *element) {
     ends(pe, element, true);
 }
 
-static bool holds(wh_pe *pe, const whi_place_key *element) {
-    const whi_channels *channels = pe->floors[WHI_FLOOR_CHANNEL].state;
+// some returns the channels of a PE, if it has any, and what an element is called.
+static whi_channels *some(wh_pe *pe, const whi_place_key *element, whi_channel_name *self) {
+    whi_channels *channels = pe->floors[WHI_FLOOR_CHANNEL].state;
     wh_proxy proxy = whi_proxy_of(element);
-    whi_channel_name self = name_of(&proxy);
+    *self = name_of(&proxy);
+    return channels && whi_hash_count(&channels->elements) ? channels : NULL;
+}
+
+static const char *holds(wh_pe *pe, const whi_place_key *element) {
+    whi_channel_name self;
+    const whi_channels *channels = some(pe, element, &self);
+    return channels ? whi_channels_hindrance(channels, &self) : NULL;
+}
+
+static bool has(wh_pe *pe, const whi_place_key *element) {
+    whi_channel_name self;
+    const whi_channels *channels = some(pe, element, &self);
     return channels && whi_channels_has(channels, &self);
 }
 
-static const whi_chare_above above = {
-    .message = on_message, .ending = on_ending, .ended = on_ended, .holds = holds};
+static void going(wh_pe *pe, const whi_place_key *element, bool is) {
+    whi_channel_name self;
+    whi_channels *channels = some(pe, element, &self);
+    if (channels)
+        whi_channels_going(channels, &self, is);
+}
+
+static bool leave(wh_pe *pe, const whi_place_key *element) {
+    whi_channel_name self;
+    whi_channels *channels = some(pe, element, &self);
+    return !channels || whi_channels_leave(channels, &self);
+}
+
+static wh_status pack(wh_pe *pe, const whi_place_key *element, void **bytes, size_t *size) {
+    whi_channel_name self;
+    whi_channels *channels = some(pe, element, &self);
+    *bytes = NULL;
+    *size = 0;
+    return channels ? whi_channels_pack(channels, &self, bytes, size) : WH_OK;
+}
+
+static void left(wh_pe *pe, const whi_place_key *element) {
+    whi_channel_name self;
+    whi_channels *channels = some(pe, element, &self);
+    if (channels)
+        whi_channels_left(channels, &self);
+}
+
+static wh_status unpack(wh_pe *pe, const whi_place_key *element, const void *bytes, size_t size) {
+    wh_proxy proxy = whi_proxy_of(element);
+    whi_channel_name self = name_of(&proxy);
+    whi_channels *channels = channels_of(pe);
+    return channels ? whi_channels_unpack(channels, &self, bytes, size) : WH_ENOMEM;
+}
+
+static const whi_chare_above above = {.message = on_message,
+                                      .ending = on_ending,
+                                      .ended = on_ended,
+                                      .has = has,
+                                      .holds = holds,
+                                      .going = going,
+                                      .leave = leave,
+                                      .pack = pack,
+                                      .left = left,
+                                      .unpack = unpack};
 
 void whi_channels_attach(wh_pe *pe) {
     pe->above = &above;
@@ -119,12 +182,12 @@ static bool is_misnamed(const whi_chares *c, const wh_proxy *peer) {
 }
 
 WHI_COLD static wh_status refuse_open(const wh_chare *self, const wh_proxy *peer,
-                                      const wh_channel_opts *opts) {
+                                      const wh_channel_opts *opts, bool taken) {
     if (!self)
         return whi_refuse(WH_EINVAL, "E-CHAN-01", "wh_channel_open: self is NULL");
     const whi_chares *c = whi_chares_get(self->pe);
     whi_text own = whi_say_proxy(c, &self->proxy), why = whi_why_proxy(self->pe, peer);
-    if (*why.text && !(opts && opts->reserved))
+    if (*why.text)
         return whi_refuse(WH_EINVAL, "E-CHAN-01", "wh_channel_open: %s, its peer: %s", own.text,
                           why.text);
     if (!peer->dims)
@@ -132,10 +195,13 @@ WHI_COLD static wh_status refuse_open(const wh_chare *self, const wh_proxy *peer
                           "wh_channel_open: %s, its peer: %s: a channel leads to one element, see "
                           "wh_proxy_at",
                           own.text, whi_say_proxy(c, peer).text);
-    if (opts && (opts->reserved || opts->window > WHI_CHANNEL_WINDOW_MAX))
+    if (opts && opts->window > WHI_CHANNEL_WINDOW_MAX)
+        return whi_refuse(WH_EINVAL, "E-CHAN-01", "wh_channel_open: %s: window is %u, more than %d",
+                          own.text, opts->window, WHI_CHANNEL_WINDOW_MAX);
+    if (taken)
         return whi_refuse(WH_EINVAL, "E-CHAN-01",
-                          "wh_channel_open: %s: window is %u, at most %d, and reserved %u, not 0",
-                          own.text, opts->window, WHI_CHANNEL_WINDOW_MAX, opts->reserved);
+                          "wh_channel_open: %s has an end with id %u: give each another one",
+                          own.text, opts->id);
     return whi_refuse(WH_EINVAL, "E-CHAN-01",
                       "wh_channel_open: %s opens a channel to itself: name another element",
                       own.text);
@@ -146,11 +212,10 @@ wh_status wh_channel_open(wh_chare *self, wh_proxy peer, const wh_channel_opts *
     WHI_OPTS(wh_channel_opts, opts);
     whi_place_key key;
     if (!self || !peer.dims ||
-        whi_place_key_make(peer.collection, peer.index, peer.dims, &key) != WH_OK ||
-        (opts && opts->reserved))
-        return refuse_open(self, &peer, opts);
+        whi_place_key_make(peer.collection, peer.index, peer.dims, &key) != WH_OK)
+        return refuse_open(self, &peer, opts, false);
     if (is_misnamed(whi_chares_get(self->pe), &peer))
-        return refuse_open(self, &peer, opts);
+        return refuse_open(self, &peer, opts, false);
     if (((const whi_element *)self)->moves_to >= 0)
         return whi_refuse(
             WH_EBUSY, "E-CHAN-01",
@@ -158,11 +223,25 @@ wh_status wh_channel_open(wh_chare *self, wh_proxy peer, const wh_channel_opts *
             whi_say_proxy(whi_chares_get(self->pe), &self->proxy).text);
     whi_channels *channels = channels_of(self->pe);
     whi_channel_name own = name_of(&self->proxy), other = name_of(&peer);
-    wh_status st = channels
-                       ? whi_channels_open(channels, &own, &other,
-                                           opts && opts->window ? opts->window : WINDOW, channel)
-                       : WH_ENOMEM;
-    return st == WH_EINVAL ? refuse_open(self, &peer, opts) : st;
+    uint32_t id = opts ? opts->id : 0;
+    if (!channels)
+        return WH_ENOMEM;
+    if (whi_channels_find(channels, &own, id))
+        return refuse_open(self, &peer, opts, true);
+    wh_status st = whi_channels_open(
+        channels, &own, &other,
+        &(whi_channel_kind){.window = opts && opts->window ? opts->window : WINDOW, .id = id},
+        channel);
+    return st == WH_EINVAL ? refuse_open(self, &peer, opts, false) : st;
+}
+
+wh_status wh_channel_find(wh_chare *self, uint32_t id, wh_channel **channel) {
+    if (!self || !id)
+        return WH_EINVAL;
+    const whi_channels *channels = self->pe->floors[WHI_FLOOR_CHANNEL].state;
+    whi_channel_name own = name_of(&self->proxy);
+    *channel = channels ? whi_channels_find(channels, &own, id) : NULL;
+    return *channel ? WH_OK : WH_ENOTFOUND;
 }
 
 // ---- Callbacks in the place of functions.

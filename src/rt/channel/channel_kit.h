@@ -72,7 +72,8 @@ static void end(bool clean) {
 static wh_channel *open_window(int self, int peer, uint32_t window) {
     whi_channel_name own = name_of(self), other = name_of(peer);
     wh_channel *ch;
-    CHECK_EQ_INT(whi_channels_open(channels[self % job.pes], &own, &other, window, &ch), WH_OK);
+    const whi_channel_kind kind = {.window = window};
+    CHECK_EQ_INT(whi_channels_open(channels[self % job.pes], &own, &other, &kind, &ch), WH_OK);
     return ch;
 }
 

@@ -23,6 +23,8 @@ typedef struct whi_channel_carrier {
     wh_status (*open)(void *arg, const whi_channel_name *to, const void *opening, size_t size);
     // Where an element is expected to be, which is asked when a PE is lost.
     int (*home)(void *arg, const whi_channel_name *element);
+    // The ends of an element are ready to move; it may go in the call.  In the PE's turn.
+    void (*ready)(void *arg, const whi_channel_name *element);
     void *arg;
 } whi_channel_carrier;
 
@@ -34,6 +36,9 @@ typedef struct whi_channels {
     whi_pool ops;
     uint32_t next;     // number
     uint64_t changes;  // of `ends`: who goes through them begins again
+    whi_list leaving;  // elements that wait until their ends can move
+    whi_ready ready;   // looks after them
+    bool due;          // it is to run
 } whi_channels;
 
 // What an element has of channels to one other element.
@@ -49,8 +54,16 @@ typedef struct whi_channel_element {
     struct whi_channel_element *next;  // of the same hash
     whi_channel_name name;
     whi_list pairs;
-    bool busy;  // a loop is on its lists
+    bool busy;         // a loop is on its lists
+    whi_list leaving;  // of the PE's
 } whi_channel_element;
+
+// From where messages come, up to one.
+typedef struct whi_channel_line {
+    whi_list link;
+    int pe;
+    uint64_t until;
+} whi_channel_line;
 
 struct wh_channel {
     whi_channels *in;
@@ -67,15 +80,32 @@ struct wh_channel {
     uint64_t expected;           // with peer_finished: messages from it in all
     whi_list waiting;            // sends that wait for the window, or for the other end
     whi_list sends, receives;    // under way
-    whi_list early;              // receives that wait for the other end
-    bool used;                   // its user has the handle
-    bool closed;                 // nothing new is taken
-    bool destroyed;              // its element has ended
-    bool stopped;                // the other end takes no more
+    whi_list early;  // receives that wait for the other end, or for where messages come from
+    // Moves (move.c).  Messages come from PE `from` up to number `until`, then from those in `later`.
+    int from;
+    uint64_t until;
+    whi_list later;
+    uint32_t id;          // by which its element finds it again; 0: it does not move
+    uint32_t backs;       // receives that are being taken back
+    uint64_t orders;      // given to operations, as their order
+    bool leaving;         // its element is about to move: nothing new is taken
+    bool asked, granted;  // it has said HOLD, and heard HELD
+    uint64_t total;       // then, messages from the other end in all
+    whi_list kept;        // messages that move along
+    uint64_t kept_count;
+    uint32_t landing;  // of those, that are still arriving
+    bool closing;      // it was closed while it was leaving
+    bool moved;        // it has said so, and may be told that there is no other end any more
+    bool held;         // the other end is about to move
+    bool stop_owed;    // it was closed meanwhile
+    bool used;         // its user has the handle
+    bool closed;       // nothing new is taken
+    bool destroyed;    // its element has ended
+    bool stopped;      // the other end takes no more
     bool finished, peer_finished, gone, peer_gone;
     bool lost;  // the other end's PE, or there is no other end
-    whi_channel_note early_stop,
-        early_finish;  // notes that have overtaken the opening; `what` is 0: none
+    whi_channel_note early_stop, early_finish,
+        early_hold;  // notes that have overtaken the opening; `what` is 0: none
     int early_source;
     wh_status why;  // of what fails because the other end has ended
 };
@@ -85,7 +115,9 @@ typedef struct whi_channel_op {
     whi_list link;
     wh_channel *channel;
     bool receive, drain;
-    wh_status why;  // a cancel that the user has not asked for
+    bool back;       // it is taken back, to be posted again
+    uint64_t order;  // of its channel
+    wh_status why;   // a cancel that the user has not asked for
     void *buf;
     size_t size;
     wh_op_opts opts;  // of the engine's
@@ -107,9 +139,15 @@ void whi_channels_attach(wh_pe *pe);
 
 // ---- pairs.c: which end meets which.
 
+// An end as its user wants it.
+typedef struct whi_channel_kind {
+    uint32_t window;
+    uint32_t id;  // 0: it does not move
+} whi_channel_kind;
+
 // whi_channels_open makes an end; the k-th of one element to another meets the k-th of that one to it.
 WH_CHECK wh_status whi_channels_open(whi_channels *channels, const whi_channel_name *self,
-                                     const whi_channel_name *peer, uint32_t window,
+                                     const whi_channel_name *peer, const whi_channel_kind *kind,
                                      wh_channel **channel);
 
 // whi_channels_arrive takes an opening for an element; `alive`: which is here, and will be.  WH_EPROTOCOL: it is none.
@@ -122,6 +160,12 @@ bool whi_channels_has(const whi_channels *channels, const whi_channel_name *self
 // whi_channels_element_ends closes all that an element has; with `over` nobody has a handle any more.
 void whi_channels_element_ends(whi_channels *channels, const whi_channel_name *self, bool over);
 void whi_channels_free_elements(whi_channels *channels);
+whi_channel_element *whi_channel_element_find(const whi_channels *channels,
+                                              const whi_channel_name *name);
+// whi_channel_adopt makes an end that has met, of one element to another one.
+WH_CHECK wh_status whi_channel_adopt(whi_channels *channels, const whi_channel_name *self,
+                                     const whi_channel_name *peer, uint32_t window,
+                                     wh_channel **channel);
 void whi_channel_pair_leave(wh_channel *channel);  // an end is freed
 
 // ---- end.c: the life of an end.
@@ -139,10 +183,41 @@ void whi_channel_tell(whi_channels *channels, int pe, whi_channel_what what, uin
                       bool destroyed, uint64_t count);
 void whi_channel_free(wh_channel *channel);
 
+// ---- move.c: ends that move with their elements.
+
+// whi_channels_hindrance says why an element cannot move because of its ends, or NULL.
+const char *whi_channels_hindrance(const whi_channels *channels, const whi_channel_name *self);
+
+// whi_channels_going has the ends of an element take nothing new, or, without `going`, as before.
+void whi_channels_going(whi_channels *channels, const whi_channel_name *self, bool going);
+
+// whi_channels_leave returns true when an element's ends can be packed; else the carrier's `ready` is called when they can.
+bool whi_channels_leave(whi_channels *channels, const whi_channel_name *self);
+
+// whi_channels_pack makes the bytes with which ends move; the caller frees them, and calls whi_channels_left when they have gone.
+WH_CHECK wh_status whi_channels_pack(whi_channels *channels, const whi_channel_name *self,
+                                     void **bytes, size_t *size);
+void whi_channels_left(whi_channels *channels, const whi_channel_name *self);
+WH_CHECK wh_status whi_channels_unpack(whi_channels *channels, const whi_channel_name *self,
+                                       const void *bytes, size_t size);
+wh_channel *whi_channels_find(const whi_channels *channels, const whi_channel_name *self,
+                              uint32_t id);
+
+void whi_channels_kick(whi_channels *channels);  // something may go on
+void whi_channels_look(wh_pe *pe, whi_ready *ready);
+void whi_channels_drop(whi_ready *ready);
+bool whi_channel_note_move(wh_channel *channel, int source, const whi_channel_note *note);
+void whi_channel_drop_kept(wh_channel *channel);
+
 // ---- op.c: sends and receives.
 
-void whi_channel_pump(wh_channel *channel);           // posts what may go
-void whi_channel_fail(whi_list *ops, wh_status why);  // ends what has not been posted
+void whi_channel_pump(wh_channel *channel);  // posts what may go
+void whi_channel_fail(whi_list *ops, size_t keep,
+                      wh_status why);  // ends what has not been posted but the first ones
+void whi_channel_take_back(wh_channel *channel, size_t keep);  // receives, to be posted again
+void whi_channel_credit(wh_channel *channel);                  // says what has been received
+void whi_channel_next_line(wh_channel *channel);  // if all from where they came are here
+size_t whi_channel_count(const whi_list *ops);
 void whi_channel_cancel(whi_list *ops, size_t keep,
                         wh_status why);                       // all under way but the first ones
 void whi_channel_drain(wh_channel *channel, uint64_t count);  // receives messages to nowhere

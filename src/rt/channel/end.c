@@ -44,7 +44,8 @@ wh_status whi_channel_create(whi_channels *channels, uint32_t window, wh_channel
     if (!ch)
         return WH_ENOMEM;
     ch->in = channels;
-    ch->peer = ch->early_source = -1;
+    ch->peer = ch->early_source = ch->from = -1;
+    ch->until = UINT64_MAX;
     ch->window = window;
     ch->used = true;
     whi_list_init(&ch->link);
@@ -53,6 +54,8 @@ wh_status whi_channel_create(whi_channels *channels, uint32_t window, wh_channel
     whi_list_init(&ch->sends);
     whi_list_init(&ch->receives);
     whi_list_init(&ch->early);
+    whi_list_init(&ch->later);
+    whi_list_init(&ch->kept);
     wh_status st = number_it(channels, ch);
     if (st == WH_OK)
         *out = ch;
@@ -61,10 +64,18 @@ wh_status whi_channel_create(whi_channels *channels, uint32_t window, wh_channel
     return st;
 }
 
+static void free_lines(wh_channel *ch) {
+    whi_list *node;
+    while ((node = whi_list_pop_front(&ch->later)))
+        whi_free(whi_container_of(node, whi_channel_line, link));
+    whi_channel_drop_kept(ch);
+}
+
 void whi_channel_free(wh_channel *ch) {
     whi_hash_remove(&ch->in->ends, ch->number);
     ch->in->changes++;
     whi_channel_pair_leave(ch);
+    free_lines(ch);
     whi_free(ch);
 }
 
@@ -83,7 +94,7 @@ void whi_channel_settle(wh_channel *ch) {
             whi_channel_free(ch);
         return;
     }
-    if (ch->peer < 0)
+    if (ch->peer < 0 || ch->held || ch->asked)
         return;
     if (!ch->finished && (ch->closed || ch->stopped) && !sending)
         finish(ch);
@@ -108,8 +119,9 @@ void whi_channel_close(wh_channel *ch, bool destroyed) {
     ch->closed = true;
     ch->destroyed = destroyed;
     whi_channel_cancel(&ch->receives, 0, WH_ECLOSED);
-    whi_channel_fail(&ch->early, WH_ECLOSED);
-    if (ch->peer >= 0 && !ch->lost && !ch->peer_finished)
+    whi_channel_fail(&ch->early, 0, WH_ECLOSED);
+    ch->stop_owed = ch->held;
+    if (ch->peer >= 0 && !ch->lost && !ch->peer_finished && !ch->held)
         tell(ch, WHI_CHANNEL_STOP, 0);
     whi_channel_settle(ch);
 }
@@ -118,17 +130,22 @@ void wh_channel_close(wh_channel *channel) {
     if (!channel)
         return;
     channel->used = false;
-    whi_channel_close(channel, false);
+    if (channel->leaving && !channel->closed)
+        channel->closing = true;  // where it comes to
+    else
+        whi_channel_close(channel, false);
 }
 
 void whi_channel_lose(wh_channel *ch) {
     ch->lost = ch->stopped = true;
     ch->why = WH_EPEER;
     whi_list_remove(&ch->unmet);
-    whi_channel_fail(&ch->waiting, WH_EPEER);
-    whi_channel_fail(&ch->early, WH_EPEER);
+    whi_channel_fail(&ch->waiting, 0, WH_EPEER);
+    whi_channel_fail(&ch->early, 0, WH_EPEER);
     whi_channel_cancel(&ch->sends, 0, WH_EPEER);
     whi_channel_cancel(&ch->receives, 0, WH_EPEER);
+    if (ch->leaving)
+        whi_channels_kick(ch->in);
     whi_channel_settle(ch);
 }
 
@@ -137,7 +154,7 @@ void whi_channel_lose(wh_channel *ch) {
 static void stop(wh_channel *ch, bool destroyed) {
     ch->stopped = true;
     ch->why = destroyed ? WH_EPEER : WH_ECLOSED;
-    whi_channel_fail(&ch->waiting, ch->why);
+    whi_channel_fail(&ch->waiting, 0, ch->why);
     whi_channel_cancel(&ch->sends, 0, ch->why);
 }
 
@@ -145,8 +162,10 @@ static void peer_finished(wh_channel *ch, uint64_t count) {
     ch->peer_finished = true;
     ch->expected = count;
     // Messages that have begun to arrive are in front.
-    whi_channel_cancel(&ch->receives, (size_t)(count - ch->matched),
-                       ch->why ? ch->why : WH_ECLOSED);
+    size_t keep = (size_t)(count - ch->matched), posted = whi_channel_count(&ch->receives);
+    wh_status why = ch->why ? ch->why : WH_ECLOSED;
+    whi_channel_cancel(&ch->receives, keep, why);
+    whi_channel_fail(&ch->early, keep > posted ? keep - posted : 0, why);
 }
 
 // take returns false for what the other end cannot have said.
@@ -174,8 +193,14 @@ static bool take(wh_channel *ch, const whi_channel_note *note) {
         ch->peer_gone = true;
         break;
     case WHI_CHANNEL_REFUSE:
-    case WHI_CHANNEL_WHATS: return false;
+        if (!ch->moved)
+            return false;
+        whi_channel_lose(ch);
+        return true;
+    default: return false;
     }
+    if (ch->leaving)  // it may be what is waited for
+        whi_channels_kick(ch->in);
     whi_channel_settle(ch);
     return true;
 }
@@ -184,6 +209,7 @@ static bool take(wh_channel *ch, const whi_channel_note *note) {
 static bool take_early(wh_channel *ch, int source, const whi_channel_note *note) {
     whi_channel_note *early = note->what == WHI_CHANNEL_STOP     ? &ch->early_stop
                               : note->what == WHI_CHANNEL_FINISH ? &ch->early_finish
+                              : note->what == WHI_CHANNEL_HOLD   ? &ch->early_hold
                                                                  : NULL;
     if (!early || early->what || (ch->early_source >= 0 && ch->early_source != source))
         return false;
@@ -193,6 +219,8 @@ static bool take_early(wh_channel *ch, int source, const whi_channel_note *note)
 }
 
 static bool take_from(wh_channel *ch, int source, const whi_channel_note *note) {
+    if (ch->peer >= 0 && note->what >= WHI_CHANNEL_HOLD)
+        return whi_channel_note_move(ch, source, note);
     if (ch->peer >= 0)
         return ch->peer == source && take(ch, note);
     if (note->what != WHI_CHANNEL_REFUSE)
@@ -213,7 +241,7 @@ void whi_channel_meet(wh_channel *ch, const whi_channel_opening *peer) {
         strange(ch->in->pe, ch->early_source);
         return;
     }
-    ch->peer = (int)peer->pe;
+    ch->peer = ch->from = (int)peer->pe;
     ch->peer_number = peer->number;
     ch->peer_window = peer->window;
     if (ch->closed)
@@ -223,6 +251,8 @@ void whi_channel_meet(wh_channel *ch, const whi_channel_opening *peer) {
     whi_channel_pump(ch);
     if (ch->early_finish.what)
         peer_finished(ch, ch->early_finish.count);
+    if (ch->early_hold.what && !whi_channel_note_move(ch, ch->peer, &ch->early_hold))
+        strange(ch->in->pe, ch->peer);
     whi_channel_settle(ch);
 }
 
@@ -231,6 +261,11 @@ static void on_note(wh_pe *pe, int source, const void *data, size_t size, void *
     whi_channel_note note;
     bool fine = whi_channel_note_read(data, size, &note) == WH_OK;
     wh_channel *ch = fine ? whi_hash_get(&channels->ends, note.number) : NULL;
+    if (fine && note.what == WHI_CHANNEL_MOVED && (!ch || ch->lost)) {
+        // It has ended with a PE that is lost.
+        whi_channel_tell(channels, source, WHI_CHANNEL_REFUSE, (uint32_t)note.count, false, 0);
+        return;
+    }
     if (ch && ch->lost)
         return;
     if (!ch || !take_from(ch, source, &note))
@@ -247,15 +282,26 @@ wh_status whi_channels_create(wh_pe *pe, const whi_channel_carrier *carrier, whi
     channels->carrier = *carrier;
     whi_hash_init(&channels->ends);
     whi_hash_init(&channels->elements);
+    whi_list_init(&channels->leaving);
+    channels->ready = (whi_ready){.run = whi_channels_look, .drop = whi_channels_drop};
     whi_pool_init(&channels->ops, sizeof(whi_channel_op), 0, "sends and receives of channels");
     whi_pe_set_control(pe, WHI_CONTROL_CHANNEL, on_note, channels);
     *out = channels;
     return WH_OK;
 }
 
+static bool comes_from(const wh_channel *ch, int pe) {
+    if (ch->from == pe && ch->matched < ch->until)
+        return true;
+    for (const whi_list *node = ch->later.next; node != &ch->later; node = node->next)
+        if (whi_container_of(node, whi_channel_line, link)->pe == pe)
+            return true;
+    return false;
+}
+
 static bool depends(const whi_channels *channels, const wh_channel *ch, int lost) {
     if (ch->peer >= 0)
-        return ch->peer == lost;
+        return ch->peer == lost || comes_from(ch, lost);
     return channels->carrier.home(channels->carrier.arg, &ch->pair->peer) == lost;
 }
 
@@ -279,6 +325,7 @@ void whi_channels_destroy(whi_channels *channels) {
     wh_channel *ch;
     while ((ch = whi_hash_next(&channels->ends, &cursor, &number))) {
         whi_channel_pair_leave(ch);
+        free_lines(ch);
         whi_free(ch);
     }
     whi_channels_free_elements(channels);

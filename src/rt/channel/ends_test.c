@@ -263,10 +263,11 @@ TEST(arguments_that_are_none) {
     begin(1, 1);
     whi_channel_name name = name_of(0), other = name_of(1);
     wh_channel *ch;
-    CHECK_EQ_INT(whi_channels_open(channels[0], &name, &other, 0, &ch), WH_EINVAL);
-    CHECK_EQ_INT(whi_channels_open(channels[0], &name, &other, WHI_CHANNEL_WINDOW_MAX + 1, &ch),
-                 WH_EINVAL);
-    CHECK_EQ_INT(whi_channels_open(channels[0], &name, &name, 1, &ch), WH_EINVAL);
+    const whi_channel_kind none = {0}, small = {.window = 1},
+                           large = {.window = WHI_CHANNEL_WINDOW_MAX + 1};
+    CHECK_EQ_INT(whi_channels_open(channels[0], &name, &other, &none, &ch), WH_EINVAL);
+    CHECK_EQ_INT(whi_channels_open(channels[0], &name, &other, &large, &ch), WH_EINVAL);
+    CHECK_EQ_INT(whi_channels_open(channels[0], &name, &name, &small, &ch), WH_EINVAL);
     wh_channel *a = open_end(0, 1), *b = open_end(1, 0);
     CHECK_EQ_INT(wh_channel_send(a, NULL, 0, WH_OP_OPTS(.flags = WH_OP_SYNC), NULL), WH_ENOTSUP);
     wh_channel_close(a);

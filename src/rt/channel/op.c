@@ -14,6 +14,8 @@
 
 // ---- Ends of operations.
 
+static const wh_layer_ops receive_ops, send_ops;
+
 static const char *sentence_of(wh_status why) {
     return why == WH_ECLOSED ? "the channel is closed"
            : why == WH_EPEER
@@ -45,12 +47,47 @@ static bool unmatched(wh_status st) {
     return st == WH_ECANCELLED || st == WH_ETIMEDOUT || st == WH_ECLOSED;
 }
 
-static void count_received(wh_channel *ch) {
-    ch->matched++;
+void whi_channel_credit(wh_channel *ch) {
+    if (ch->held)  // behind MOVED
+        return;
     if (ch->matched - ch->returned < (ch->window + 1) / 2 || ch->peer_finished || ch->lost)
         return;
     ch->returned = ch->matched;
     whi_channel_tell(ch->in, ch->peer, WHI_CHANNEL_CREDIT, ch->peer_number, false, ch->matched);
+}
+
+void whi_channel_next_line(wh_channel *ch) {
+    while (ch->matched >= ch->until && !whi_list_empty(&ch->later)) {
+        whi_channel_line *line =
+            whi_container_of(whi_list_pop_front(&ch->later), whi_channel_line, link);
+        ch->from = line->pe;
+        ch->until = line->until;
+        whi_free(line);
+    }
+}
+
+static void count_received(wh_channel *ch) {
+    ch->matched++;
+    whi_channel_next_line(ch);
+    whi_channel_credit(ch);
+}
+
+// put_back has a receive wait, in its order, to be posted to where messages come from then.
+static void put_back(whi_channel_op *op) {
+    wh_channel *ch = op->channel;
+    const wh_op_opts opts = {
+        .size = sizeof(opts), .timeout_ms = -1, .done = op->done, .arg = op->arg};
+    wh_request_free(op->inner);
+    op->inner = NULL;
+    op->back = false;
+    if (!op->ours &&
+        wh_request_create(ch->in->pe->worker, &receive_ops, op, &opts, false, &op->ours) != WH_OK)
+        whi_pe_fail(ch->in->pe, "there is no memory to keep a receive of a channel");
+    whi_list *at = ch->early.prev;
+    while (at != &ch->early && whi_container_of(at, whi_channel_op, link)->order > op->order)
+        at = at->prev;
+    whi_list_remove(&op->link);
+    whi_list_insert(at, &op->link);
 }
 
 static void on_done(wh_request *req, const wh_result *result, void *arg) {
@@ -60,11 +97,19 @@ static void on_done(wh_request *req, const wh_result *result, void *arg) {
     wh_done_fn done = op->ours ? NULL : op->done;
     void *done_arg = op->arg;
     wh_result ended = {.status = result->status, .size = result->size};
-    bool none = unmatched(result->status);
+    bool none = unmatched(result->status), back = op->back && none && !op->why;
+    ch->backs -= op->back;
     if (op->receive && !none)
         count_received(ch);
     else if (!op->receive && none)
         ch->sent--;
+    if (!op->receive && none && ch->held)
+        whi_channel_tell(ch->in, ch->peer, WHI_CHANNEL_HELD, ch->peer_number, false, ch->sent);
+    if (back) {
+        put_back(op);
+        whi_channel_pump(ch);
+        return;
+    }
     if (none && op->why)
         ended.status = op->why;
     complete(op, ended.status, ended.size);
@@ -76,10 +121,26 @@ static void on_done(wh_request *req, const wh_result *result, void *arg) {
         done(NULL, &ended, done_arg);
 }
 
-void whi_channel_fail(whi_list *ops, wh_status why) {
-    whi_list *node;
-    while ((node = whi_list_first(ops)))
-        complete(whi_container_of(node, whi_channel_op, link), why, 0);
+void whi_channel_fail(whi_list *ops, size_t keep, wh_status why) {
+    whi_list_foreach(node, ops) {
+        if (keep)
+            keep--;
+        else
+            complete(whi_container_of(node, whi_channel_op, link), why, 0);
+    }
+}
+
+void whi_channel_take_back(wh_channel *ch, size_t keep) {
+    whi_list_foreach(node, &ch->receives) {
+        whi_channel_op *op = whi_container_of(node, whi_channel_op, link);
+        if (keep) {
+            keep--;
+        } else if (!op->why && !op->drain) {
+            op->back = true;
+            ch->backs++;
+            wh_request_cancel(op->inner);
+        }
+    }
 }
 
 void whi_channel_cancel(whi_list *ops, size_t keep, wh_status why) {
@@ -108,18 +169,23 @@ static void on_cancel(wh_request *req, wh_status why, void *state) {
     whi_channel_settle(ch);
 }
 
+static const wh_layer_ops receive_ops = {
+    .size = sizeof(wh_layer_ops), .text = "receive of a channel", .cancel = on_cancel};
+static const wh_layer_ops send_ops = {
+    .size = sizeof(wh_layer_ops), .text = "send of a channel", .cancel = on_cancel};
+
 // ---- Beginnings.
 
 // post hands an operation to the engine.
 static wh_status post(whi_channel_op *op, wh_result *result) {
     wh_channel *ch = op->channel;
-    int source = op->receive ? ch->peer : ch->in->pe->number;
+    int source = op->receive ? ch->from : ch->in->pe->number;
     uint32_t number = op->receive ? ch->number : ch->peer_number;
     uint64_t tag = WH_PE_TAG(WH_PE_TAG_CHANNEL, source, number);
     op->opts.done = on_done;
     op->opts.arg = op;
     op->opts.result = result;
-    wh_status st = op->receive ? wh_pe_recv_buffer(ch->in->pe, ch->peer, op->buf, op->size, tag,
+    wh_status st = op->receive ? wh_pe_recv_buffer(ch->in->pe, ch->from, op->buf, op->size, tag,
                                                    &op->opts, &op->inner)
                                : wh_pe_send_buffer(ch->in->pe, ch->peer, op->buf, op->size, tag,
                                                    &op->opts, &op->inner);
@@ -144,11 +210,17 @@ static void post_waiting(whi_list *waiting) {
 }
 
 static bool may_send(const wh_channel *ch) {
-    return ch->peer >= 0 && ch->sent - ch->credited < ch->peer_window;
+    return ch->peer >= 0 && !ch->held && ch->sent - ch->credited < ch->peer_window;
+}
+
+// One that is posted gets a message from where the next ones come.
+static bool may_receive(const wh_channel *ch) {
+    return ch->peer >= 0 && !ch->backs &&
+           (ch->until == UINT64_MAX || ch->matched + whi_channel_count(&ch->receives) < ch->until);
 }
 
 void whi_channel_pump(wh_channel *ch) {
-    while (ch->peer >= 0 && !whi_list_empty(&ch->early))
+    while (may_receive(ch) && !whi_list_empty(&ch->early))
         post_waiting(&ch->early);
     while (may_send(ch) && !whi_list_empty(&ch->waiting))
         post_waiting(&ch->waiting);
@@ -160,6 +232,7 @@ static whi_channel_op *new_op(wh_channel *ch, const wh_op_opts *opts) {
         return NULL;
     *op = (whi_channel_op){.channel = ch,
                            .opts = opts ? *opts : (wh_op_opts){.size = sizeof(wh_op_opts)},
+                           .order = ch->orders++,
                            .done = opts ? opts->done : NULL,
                            .arg = opts ? opts->arg : NULL};
     op->opts.timeout_ms = -1;
@@ -173,11 +246,8 @@ static wh_status start(whi_channel_op *op, bool now, const wh_op_opts *opts, wh_
     bool timed = opts && opts->timeout_ms > 0;
     wh_status st = WH_OK;
     if (req || timed || !now)
-        st = wh_request_create(
-            ch->in->pe->worker,
-            WH_LAYER_OPS(.text = op->receive ? "receive of a channel" : "send of a channel",
-                         .cancel = on_cancel),
-            op, opts, req != NULL, &op->ours);
+        st = wh_request_create(ch->in->pe->worker, op->receive ? &receive_ops : &send_ops, op, opts,
+                               req != NULL, &op->ours);
     wh_result result = {.status = WH_OK};
     if (st == WH_OK && now)
         st = post(op, &result);
@@ -215,6 +285,8 @@ wh_status wh_channel_send(wh_channel *ch, const void *buf, size_t size, const wh
     WHI_OPTS(wh_op_opts, opts);
     if (ch->closed || ch->stopped)
         return ch->closed ? WH_ECLOSED : ch->why;
+    if (ch->leaving)
+        return WH_EBUSY;
     if (opts && opts->flags & WH_OP_SYNC)
         return refuse_sync("wh_channel_send");
     whi_channel_op *op = new_op(ch, opts);
@@ -225,7 +297,7 @@ wh_status wh_channel_send(wh_channel *ch, const void *buf, size_t size, const wh
     return start(op, may_send(ch) && whi_list_empty(&ch->waiting), opts, req);
 }
 
-static size_t length(const whi_list *ops) {
+size_t whi_channel_count(const whi_list *ops) {
     size_t count = 0;
     for (const whi_list *node = ops->next; node != ops; node = node->next)
         count++;
@@ -237,7 +309,11 @@ wh_status wh_channel_recv(wh_channel *ch, void *buf, size_t size, const wh_op_op
     WHI_OPTS(wh_op_opts, opts);
     if (ch->closed || ch->lost)
         return ch->closed ? WH_ECLOSED : ch->why;
-    if (ch->peer_finished && ch->matched + length(&ch->receives) >= ch->expected)
+    if (ch->leaving)
+        return WH_EBUSY;
+    if (ch->peer_finished &&
+        ch->matched + whi_channel_count(&ch->receives) + whi_channel_count(&ch->early) >=
+            ch->expected)
         return ch->why;
     if (opts && opts->flags & WH_OP_SYNC)
         return refuse_sync("wh_channel_recv");
@@ -247,14 +323,14 @@ wh_status wh_channel_recv(wh_channel *ch, void *buf, size_t size, const wh_op_op
     op->receive = true;
     op->buf = buf;
     op->size = size;
-    return start(op, ch->peer >= 0 && whi_list_empty(&ch->early), opts, req);
+    return start(op, may_receive(ch) && whi_list_empty(&ch->early), opts, req);
 }
 
 // ---- What nobody wants.
 
 // A receive without memory takes a message, whatever its size.
 void whi_channel_drain(wh_channel *ch, uint64_t count) {
-    while (count--) {
+    for (; count && may_receive(ch); count--) {
         whi_channel_op *op = new_op(ch, NULL);
         wh_result result;
         wh_status st = WH_ENOMEM;

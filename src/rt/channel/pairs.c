@@ -20,8 +20,8 @@ static bool same(const whi_channel_name *a, const whi_channel_name *b) {
     return memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;
 }
 
-static whi_channel_element *find_element(const whi_channels *channels,
-                                         const whi_channel_name *name) {
+whi_channel_element *whi_channel_element_find(const whi_channels *channels,
+                                              const whi_channel_name *name) {
     whi_channel_element *at = whi_hash_get(&channels->elements, hash_of(name));
     while (at && !same(&at->name, name))
         at = at->next;
@@ -29,7 +29,7 @@ static whi_channel_element *find_element(const whi_channels *channels,
 }
 
 static whi_channel_element *need_element(whi_channels *channels, const whi_channel_name *name) {
-    whi_channel_element *element = find_element(channels, name);
+    whi_channel_element *element = whi_channel_element_find(channels, name);
     if (element)
         return element;
     element = whi_calloc(1, sizeof(*element));
@@ -39,6 +39,7 @@ static whi_channel_element *need_element(whi_channels *channels, const whi_chann
     element->name = *name;
     element->next = whi_hash_get(&channels->elements, hash);
     whi_list_init(&element->pairs);
+    whi_list_init(&element->leaving);
     if (whi_hash_put(&channels->elements, hash, element) == WH_OK)
         return element;
     whi_free(element);
@@ -87,6 +88,7 @@ static void forget_element(whi_channels *channels, whi_channel_element *element)
     } else if (!element->next || whi_hash_put(&channels->elements, hash, element->next) != WH_OK) {
         whi_hash_remove(&channels->elements, hash);
     }
+    whi_list_remove(&element->leaving);
     whi_free(element);
 }
 
@@ -134,14 +136,16 @@ static void meet(whi_channel_pair *pair) {
 }
 
 static wh_status open_pair(whi_channels *channels, whi_channel_element *element,
-                           const whi_channel_name *peer, uint32_t window, wh_channel **out) {
+                           const whi_channel_name *peer, const whi_channel_kind *kind,
+                           wh_channel **out) {
     whi_channel_pair *pair = need_pair(element, peer);
     wh_channel *ch;
-    wh_status st = pair ? whi_channel_create(channels, window, &ch) : WH_ENOMEM;
+    wh_status st = pair ? whi_channel_create(channels, kind->window, &ch) : WH_ENOMEM;
     if (st != WH_OK) {
         tidy(channels, element, pair);
         return st;
     }
+    ch->id = kind->id;
     ch->element = element;
     ch->pair = pair;
     whi_list_push_back(&pair->ends, &ch->link);
@@ -157,11 +161,28 @@ static wh_status open_pair(whi_channels *channels, whi_channel_element *element,
 }
 
 wh_status whi_channels_open(whi_channels *channels, const whi_channel_name *self,
-                            const whi_channel_name *peer, uint32_t window, wh_channel **out) {
-    if (!window || window > WHI_CHANNEL_WINDOW_MAX || same(self, peer))
+                            const whi_channel_name *peer, const whi_channel_kind *kind,
+                            wh_channel **out) {
+    if (!kind->window || kind->window > WHI_CHANNEL_WINDOW_MAX || same(self, peer))
         return WH_EINVAL;
     whi_channel_element *element = need_element(channels, self);
-    return element ? open_pair(channels, element, peer, window, out) : WH_ENOMEM;
+    return element ? open_pair(channels, element, peer, kind, out) : WH_ENOMEM;
+}
+
+wh_status whi_channel_adopt(whi_channels *channels, const whi_channel_name *self,
+                            const whi_channel_name *peer, uint32_t window, wh_channel **out) {
+    whi_channel_element *element = need_element(channels, self);
+    whi_channel_pair *pair = element ? need_pair(element, peer) : NULL;
+    wh_status st = pair ? whi_channel_create(channels, window, out) : WH_ENOMEM;
+    if (st != WH_OK) {
+        if (element)
+            tidy(channels, element, pair);
+        return st;
+    }
+    (*out)->element = element;
+    (*out)->pair = pair;
+    whi_list_push_back(&pair->ends, &(*out)->link);
+    return WH_OK;
 }
 
 // ---- Openings of others.
@@ -192,7 +213,7 @@ wh_status whi_channels_arrive(whi_channels *channels, const whi_channel_name *se
     wh_status st = whi_channel_opening_read(bytes, size, (uint32_t)channels->pe->pes, &theirs);
     if (st != WH_OK)
         return st;
-    whi_channel_element *element = find_element(channels, self);
+    whi_channel_element *element = whi_channel_element_find(channels, self);
     whi_channel_pair *pair = element ? find_pair(element, &theirs.from) : NULL;
     if (alive || (pair && !whi_list_empty(&pair->unmet)))
         return keep(channels, self, &theirs);
@@ -201,7 +222,7 @@ wh_status whi_channels_arrive(whi_channels *channels, const whi_channel_name *se
 }
 
 bool whi_channels_has(const whi_channels *channels, const whi_channel_name *self) {
-    return find_element(channels, self) != NULL;
+    return whi_channel_element_find(channels, self) != NULL;
 }
 
 // ---- The end of an element.
@@ -221,7 +242,7 @@ static void end_pair(whi_channels *channels, whi_channel_pair *pair, bool over) 
 }
 
 void whi_channels_element_ends(whi_channels *channels, const whi_channel_name *self, bool over) {
-    whi_channel_element *element = find_element(channels, self);
+    whi_channel_element *element = whi_channel_element_find(channels, self);
     if (!element)
         return;
     element->busy = true;

@@ -51,9 +51,11 @@ wh_status whi_channel_note_read(const void *bytes, size_t size, whi_channel_note
     uint8_t reserved = whi_reader_u8(&from);
     read.number = whi_reader_u32(&from);
     read.count = whi_reader_u64(&from);
-    bool counts = read.what == WHI_CHANNEL_CREDIT || read.what == WHI_CHANNEL_FINISH;
+    bool counts = read.what == WHI_CHANNEL_CREDIT || read.what == WHI_CHANNEL_FINISH ||
+                  read.what >= WHI_CHANNEL_HOLD;
     if (!whi_reader_done(&from) || !read.what || read.what >= WHI_CHANNEL_WHATS ||
         read.destroyed > (read.what == WHI_CHANNEL_STOP) || (read.count && !counts) ||
+        (read.what == WHI_CHANNEL_MOVED && read.count >= WHI_CHANNEL_NUMBERS) ||
         read.number >= WHI_CHANNEL_NUMBERS || reserved)
         return WH_EPROTOCOL;
     *note = read;

@@ -37,6 +37,9 @@ typedef enum whi_channel_what {
     WHI_CHANNEL_FINISH,      // count: messages that it has sent in all; there are no more
     WHI_CHANNEL_GONE,        // both have finished; its last note
     WHI_CHANNEL_REFUSE,      // there is no other end, and will be none
+    WHI_CHANNEL_HOLD,  // its element is about to move.  count: messages that it has sent; it says nothing until MOVED
+    WHI_CHANNEL_HELD,  // the answer.  count: messages that it has sent; it sends and says nothing until MOVED
+    WHI_CHANNEL_MOVED,  // from where it is now.  count: its number there
     WHI_CHANNEL_WHATS
 } whi_channel_what;
 

@@ -43,7 +43,8 @@ static void call_copy(whi_chares *c, whi_element *element, const whi_head *head,
 static void call_one(whi_chares *c, whi_element *element, const whi_head *head,
                      const wh_pe_msg *msg) {
     unsigned entry = head->broadcast.entry;
-    if (head->broadcast.what != WHI_BROADCAST_CALL && !whi_follow_lacks(element)) {
+    bool later = whi_follow_lacks(element) || element->held;
+    if (head->broadcast.what != WHI_BROADCAST_CALL && !later) {
         if (head->broadcast.what == WHI_BROADCAST_DESTROY)
             whi_element_destroy(c, element);
         return;
@@ -52,7 +53,7 @@ static void call_one(whi_chares *c, whi_element *element, const whi_head *head,
         head->broadcast.what == WHI_BROADCAST_CALL && entry < element->cls->entry_count
             ? &element->cls->entries[entry]
             : NULL;
-    if (!e || e->flags & (WH_ENTRY_THREADED | WH_ENTRY_WHEN) || whi_follow_lacks(element)) {
+    if (!e || e->flags & (WH_ENTRY_THREADED | WH_ENTRY_WHEN) || later) {
         call_copy(c, element, head, msg);
         return;
     }

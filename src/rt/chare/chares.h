@@ -86,7 +86,12 @@ typedef struct whi_call {
     uint32_t to;   // WHI_FATE_FORWARD: the PE
 } whi_call;
 
-// What an element waits for, and what waits for it.
+// How many reductions of a section an element has contributed to.
+typedef struct whi_share {
+    uint64_t section, count;
+} whi_share;
+
+// What an element waits for, and what waits for it; and what else few have.
 typedef struct whi_waits {
     whi_queue parked;  // calls that nobody has asked for
     whi_queue wants;
@@ -95,6 +100,9 @@ typedef struct whi_waits {
     // An element that has moved may lack broadcasts, which follow it: up to `due`, while it has had those up to `had`.
     uint64_t had, due;
     whi_queue ahead;  // by their numbers: what has come before its turn
+    whi_queue kept;   // calls whose turn has come since it is held
+    whi_share *shares;
+    uint32_t share_count;
 } whi_waits;
 
 // What an element of a balanced array keeps for its sync points.
@@ -117,6 +125,7 @@ struct whi_element {
     uint32_t queued;   // calls in the scheduler
     uint16_t running;  // entries and threads
     bool dying, destructed;
+    bool held;             // until the floor above lets it move
     bool reduces;          // it takes part in reductions
     uint64_t contributed;  // to so many
     whi_waits *waits;      // NULL: nothing waits
@@ -128,7 +137,8 @@ struct whi_element {
 typedef struct whi_reduce_ops {
     void (*inserted)(whi_chares *c, whi_collection *in);  // no more elements are
     void (*ended)(whi_chares *c, whi_element *element);
-    bool (*holds)(whi_chares *c, const whi_element *element);  // it cannot move
+    // A member of sections has ended elsewhere, and had these shares.
+    void (*went)(whi_chares *c, const whi_place_key *key, const whi_share *shares, uint32_t count);
     void (*free)(whi_reductions *of);
     wh_status (*fire)(wh_pe *pe, const wh_callback *callback, const void *value, size_t size);
 } whi_reduce_ops;
@@ -182,9 +192,17 @@ typedef struct whi_chare_above {
     // message: one has come; without `alive` there is no such element, or it ends.
     void (*message)(wh_pe *pe, const whi_place_key *element, bool alive, int source,
                     const void *data, size_t size);
-    void (*ending)(wh_pe *pe, const whi_place_key *element);  // its threads may still run
-    bool (*holds)(wh_pe *pe, const whi_place_key *element);   // it cannot move
-    void (*ended)(wh_pe *pe, const whi_place_key *element);   // nothing of it runs any more
+    void (*ending)(wh_pe *pe, const whi_place_key *element);          // its threads may still run
+    bool (*has)(wh_pe *pe, const whi_place_key *element);             // anything that depends on it
+    const char *(*holds)(wh_pe *pe, const whi_place_key *element);    // why it cannot move, or NULL
+    void (*going)(wh_pe *pe, const whi_place_key *element, bool is);  // it will move, or will not
+    // False: it must wait, and whi_move_go is called when it can go.
+    bool (*leave)(wh_pe *pe, const whi_place_key *element);
+    // What of this floor moves with an element: its bytes, which are whi_free'd; when they have gone; where they come to.
+    wh_status (*pack)(wh_pe *pe, const whi_place_key *element, void **bytes, size_t *size);
+    void (*left)(wh_pe *pe, const whi_place_key *element);
+    wh_status (*unpack)(wh_pe *pe, const whi_place_key *element, const void *bytes, size_t size);
+    void (*ended)(wh_pe *pe, const whi_place_key *element);  // nothing of it runs any more
 } whi_chare_above;
 
 // ---- chares.c: the floor itself; core.c: what all use.
@@ -271,6 +289,14 @@ int whi_collection_root(const whi_chares *c, uint32_t collection);
 void whi_reduce_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
 void whi_section_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
 void whi_section_free_all(whi_chares *c);
+
+// ---- shares.c: how often elements have contributed to sections, which travels with them.
+
+void whi_shares_write(const whi_element *element, whi_writer *to);
+// whi_shares_read makes what another PE has written; the caller frees it, if there is any.
+WH_CHECK wh_status whi_shares_read(whi_reader *from, uint32_t count, whi_share **shares);
+void whi_share_forget(whi_element *element, uint64_t section);  // which is destroyed
+uint32_t whi_shares_of(const whi_element *element);             // how many it has
 
 // whi_reduce_sync counts an element that has reached its sync point.
 WH_CHECK wh_status whi_reduce_sync(whi_chares *c, whi_element *element);
@@ -368,12 +394,17 @@ void whi_buffers_free(whi_posted *posted);
 // whi_move_element has an element of which nothing runs leave for another PE.  False: its class cannot pack it, and it stays.
 bool whi_move_element(whi_chares *c, whi_element *element, int to);
 
-// whi_move_hindrance says why an element that could be packed must stay where it is, or returns NULL; `saved`: why it cannot be
-// in a checkpoint.
-const char *whi_move_hindrance(whi_chares *c, whi_element *element, bool saved);
+// whi_move_go has one leave that has waited for the floor above.
+void whi_move_go(whi_chares *c, const whi_place_key *key);
+
+// whi_move_keep has a call wait until its element has moved.
+void whi_move_keep(whi_chares *c, whi_element *element, whi_call *call);
+
+// whi_move_hindrance says why an element that could be packed must stay where it is, or returns NULL.
+const char *whi_move_hindrance(whi_chares *c, whi_element *element);
 
 // whi_move_vacant sends home the order of an element that was destroyed elsewhere; `order` is whi_free'd.
-void whi_move_vacant(whi_chares *c, const whi_element *element, void *order, size_t size);
+void whi_move_vacant(whi_chares *c, whi_element *element, void *order, size_t size);
 
 // whi_move_arrive takes a state in the order of calls, whi_move_install the element in its turn.
 void whi_move_arrive(whi_chares *c, whi_msg *msg, const whi_head *head);

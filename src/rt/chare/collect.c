@@ -71,7 +71,12 @@ static const char *hindrance(whi_chares *c, whi_element *element, wh_status *sta
         return "it waits for something";
     if (element->sync && element->sync->waits)
         return "it waits at its sync point";
-    return whi_move_hindrance(c, element, true);
+    const char *why = element->cls->stays ? element->cls->stays(&element->pub, true) : NULL;
+    whi_place_key key = whi_element_key(element);
+    return why ? why
+           : c->pe->above && c->pe->above->has(c->pe, &key)
+               ? "it has a channel, or another element has opened one to it"
+               : NULL;
 }
 
 static wh_status refuse(const whi_chares *c, const whi_collection *in, wh_status st,
@@ -130,6 +135,8 @@ wh_status whi_checkpoint_collect(whi_chares *c, whi_blob *to) {
             return refuse(c, in, WH_EBUSY,
                           "some elements have contributed to a reduction, or reached "
                           "a sync point, and others have not");
+        if (whi_section_is_made(c, in))
+            return refuse(c, in, WH_EBUSY, "there are sections of it, which would be lost");
         whi_list_foreach(node, &in->elements) {
             wh_status st = save(c, whi_container_of(node, whi_element, link), to);
             if (st != WH_OK)

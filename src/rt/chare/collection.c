@@ -185,6 +185,7 @@ static void release(whi_chares *c, whi_collection *in) {
     whi_queue_node *node;
     while ((node = whi_queue_pop(&in->inserts))) {
         whi_msg *early = whi_container_of(node, whi_msg, link);
+        early->pub.priority = INT32_MIN;  // it is in front of what has come since
         whi_sched_push(&c->pe->sched, early);
     }
     whi_call_release(c, in);

@@ -264,9 +264,14 @@ void whi_element_take(whi_chares *c, whi_call *call) {
     if (element->dying) {
         whi_call_reject(c, call);
         settle(c, element);
+    } else if (element->held) {
+        whi_move_keep(c, element, call);
     } else if (call->number) {
         whi_follow_take(c, element, call);
     } else if (call->entry == WHI_ENTRY_NOTHING && call->follows) {
+        whi_call_free(c, call);
+    } else if (call->entry == WHI_ENTRY_FORGET) {
+        whi_share_forget(element, (uint64_t)call->ref);
         whi_call_free(c, call);
     } else if (call->entry == WHI_ENTRY_ABOVE && c->pe->above) {
         whi_place_key key = call->place.key;

@@ -178,7 +178,9 @@ static void write_state(whi_writer *to, const whi_head *head) {
     whi_writer_u8(to, head->state.vacant);
     whi_writer_u64(to, head->state.cls);
     whi_writer_u32(to, head->state.order);
+    whi_writer_u32(to, head->state.shares);
     whi_writer_u32(to, head->state.wants);
+    whi_writer_u64(to, head->state.above);
     whi_writer_u64(to, head->state.had);
     whi_writer_u64(to, head->state.due);
     whi_writer_u64(to, head->state.departure);
@@ -200,13 +202,17 @@ static void read_state(whi_reader *from, whi_head *head) {
     head->state.vacant = whi_reader_u8(from);
     head->state.cls = whi_reader_u64(from);
     head->state.order = whi_reader_u32(from);
+    head->state.shares = whi_reader_u32(from);
     head->state.wants = whi_reader_u32(from);
+    head->state.above = whi_reader_u64(from);
     head->state.had = whi_reader_u64(from);
     head->state.due = whi_reader_u64(from);
     head->state.departure = whi_reader_u64(from);
     head->state.reduces = whi_reader_u8(from);
     head->state.contributed = whi_reader_u64(from);
-    if (head->state.vacant > 1 || head->state.reduces > 1 || head->state.had > head->state.due)
+    if (head->state.vacant > 1 ||
+        (head->state.vacant && (head->state.wants || head->state.above)) ||
+        head->state.reduces > 1 || head->state.had > head->state.due)
         whi_reader_fail(from);
     head->state.synced = whi_reader_u8(from);
     if (!head->state.synced)

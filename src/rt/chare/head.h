@@ -63,6 +63,7 @@ typedef enum whi_section_what {
     WHI_SECTION_MAKE,
     WHI_SECTION_CALL,
     WHI_SECTION_DESTROY,
+    WHI_SECTION_GIVE,  // a member that is elsewhere contributes to reduction `ref`
     WHI_SECTION_WHATS
 } whi_section_what;
 
@@ -109,9 +110,11 @@ enum {
     WHI_ENTRY_DESTROY = 0xFFFF,   // in place of an entry: the element ends
     WHI_ENTRY_NOTHING = 0xFFFE,   // a broadcast that is nothing to the element
     WHI_ENTRY_ABOVE = 0xFFFD,     // likewise: a message of the floor above
-    WHI_ENTRY_MAX = 0xFFFD,       // entries of a class
+    WHI_ENTRY_FORGET = 0xFFFC,    // likewise: section `ref` is destroyed
+    WHI_ENTRY_MAX = 0xFFFC,       // entries of a class
     WHI_CALL_BUFFERS_MAX = 4096,  // of a call
     WHI_WANT_SIZE = 16,
+    WHI_SHARE_SIZE = 16,
 };
 
 typedef struct whi_head {
@@ -163,8 +166,10 @@ typedef struct whi_head {
             whi_place_key key;
             uint8_t vacant;  // 1: the element is destroyed, and its order goes home
             uint64_t cls;
-            uint32_t order;  // bytes of the place's state, in front of the data
-            uint32_t wants;  // behind it, WHI_WANT_SIZE bytes each
+            uint32_t order;   // bytes of the place's state, in front of the data
+            uint32_t shares;  // behind it, in reductions of sections, WHI_SHARE_SIZE bytes each
+            uint32_t wants;   // behind them, WHI_WANT_SIZE bytes each
+            uint64_t above;   // bytes of the floor above, behind them
             uint64_t had,
                 due;  // broadcasts: the last one that it has had, the last one that it is sure to get
             uint64_t departure;  // by which the PE that it has left knows it

@@ -36,6 +36,8 @@ static void gather(whi_chares *c, whi_element *element, whi_queue *run) {
         c->pe->quiet.made++;
         whi_queue_push(run, node);
     }
+    while (w && (node = whi_queue_pop(&w->kept)))
+        whi_queue_push(run, node);
     if (element->queued)
         whi_sched_take(&c->pe->sched, is_of, element, &queued);
     while ((node = whi_queue_pop(&queued))) {
@@ -55,24 +57,28 @@ WHI_COLD static void fail_pack(whi_chares *c, const whi_element *element, size_t
         element->cls->name, said, packed, whi_say_proxy(c, &element->pub.proxy).text);
 }
 
-// state_of makes the message with which an element moves; the element's own bytes are packed into it.
-static whi_msg *state_of(whi_chares *c, const whi_head *head, const void *order,
+// state_of makes the message with which an element moves, or its order alone; `bytes` of its own are packed into it.
+static whi_msg *state_of(whi_chares *c, const whi_head *head, const void *order, const void *above,
                          whi_element *element, size_t bytes) {
-    size_t fixed = padded(head->state.order), wants = (size_t)head->state.wants * WHI_WANT_SIZE;
-    whi_msg *msg = whi_msg_new(c->pe->wire, WHI_HEAD_MAX, fixed + wants + bytes);
+    size_t fixed = padded(head->state.order), shares = (size_t)head->state.shares * WHI_SHARE_SIZE,
+           wants = (size_t)head->state.wants * WHI_WANT_SIZE,
+           before = fixed + shares + wants + head->state.above;
+    whi_msg *msg = whi_msg_new(c->pe->wire, WHI_HEAD_MAX, before + bytes);
     if (!msg)
         return NULL;
     char *data = msg->pub.data;
     memset(data, 0, fixed);
     memcpy(data, order, head->state.order);
-    if (element) {
-        whi_writer to;
-        whi_writer_init(&to, data + fixed, wants);
+    whi_writer to;
+    whi_writer_init(&to, data + fixed, shares + wants);
+    whi_shares_write(element, &to);
+    if (head->state.wants)
         whi_when_write(element, &to);
-        size_t packed = bytes ? element->cls->pack(&element->pub, data + fixed + wants) : 0;
-        if (packed != bytes)
-            fail_pack(c, element, bytes, packed);
-    }
+    if (above)
+        memcpy(data + fixed + shares + wants, above, head->state.above);
+    size_t packed = bytes ? element->cls->pack(&element->pub, data + before) : 0;
+    if (packed != bytes)
+        fail_pack(c, element, bytes, packed);
     msg->pub.handler = WHI_PE_HEADS;
     msg->pub.head_size = whi_head_encode(head, msg->own);
     return msg;
@@ -84,6 +90,7 @@ static wh_status leave(whi_chares *c, whi_element *element, int to, size_t bytes
     whi_head head = {.kind = WHI_HEAD_STATE,
                      .state = {.key = key,
                                .cls = whi_container_of(element->cls, whi_named, cls)->id,
+                               .shares = whi_shares_of(element),
                                .wants = whi_when_count(element),
                                .reduces = element->reduces,
                                .contributed = element->contributed}};
@@ -97,20 +104,29 @@ static wh_status leave(whi_chares *c, whi_element *element, int to, size_t bytes
         head.state.told = sync->told;
         head.state.load = sync->load;
     }
-    size_t size;
-    wh_status st = whi_follow_depart(c, element, &head);
-    if (st != WH_OK)
+    size_t size, above_size = 0;
+    void *above = NULL;
+    wh_status st = c->pe->above ? c->pe->above->pack(c->pe, &key, &above, &above_size) : WH_OK;
+    head.state.above = above_size;
+    if (st == WH_OK)
+        st = whi_follow_depart(c, element, &head);
+    if (st != WH_OK) {
+        whi_free(above);
         return st;
+    }
     whi_queue run;
     whi_queue_init(&run);
     gather(c, element, &run);
     void *order;
     st = whi_places_begin_move(c->places, &key, (uint32_t)to, &run, &order, &size);
-    if (st != WH_OK)
+    if (st != WH_OK) {
+        whi_free(above);
         return st;
+    }
     head.state.order = (uint32_t)size;
-    whi_msg *msg = state_of(c, &head, order, element, bytes);
+    whi_msg *msg = state_of(c, &head, order, above, element, bytes);
     whi_free(order);
+    whi_free(above);
     if (!msg)
         return WH_ENOMEM;
     c->pe->quiet.made++;
@@ -129,27 +145,80 @@ static size_t packed_size(const whi_chares *c, whi_element *element) {
     return bytes;
 }
 
-bool whi_move_element(whi_chares *c, whi_element *element, int to) {
-    element->moves_to = -1;
-    if (to == c->pe->number)
-        return true;
-    size_t bytes = packed_size(c, element);
-    if (bytes == WH_PACK_FAILED)
-        return false;
+static void go(whi_chares *c, whi_element *element, int to, size_t bytes) {
+    const whi_chare_above *above = c->pe->above;
+    whi_place_key key = whi_element_key(element);
     wh_status st = leave(c, element, to, bytes);
     if (st != WH_OK)
         whi_pe_fail(c->pe, "an element of class %s cannot move to PE %d: %s", element->cls->name,
                     to, wh_status_text(st));
     else
         whi_element_left(c, element);
+    if (above)
+        above->left(c->pe, &key);  // its destructor may still have used it
+}
+
+// ---- Waiting to leave.  It is under way meanwhile, and runs nothing.
+
+static void hold(whi_chares *c, whi_element *element, int to) {
+    element->moves_to = to;
+    element->held = true;
+    c->pe->quiet.made++;  // until it goes
+    whi_element_enter(element);
+}
+
+void whi_move_keep(whi_chares *c, whi_element *element, whi_call *call) {
+    whi_waits *w = whi_waits_of(element);
+    if (!w || !whi_call_own(call)) {
+        whi_call_free(c, call);
+        whi_pe_fail(c->pe, "there is no memory to keep a message");
+        return;
+    }
+    call->element = NULL;
+    c->pe->quiet.made++;
+    whi_queue_push(&w->kept, &call->place.node);
+}
+
+void whi_move_go(whi_chares *c, const whi_place_key *key) {
+    whi_element *element = whi_places_find(c->places, key);
+    if (!element || !element->held)
+        return;
+    int to = element->moves_to;
+    element->held = false;
+    element->moves_to = -1;
+    element->running--;
+    c->pe->quiet.consumed++;
+    size_t bytes = packed_size(c, element);
+    if (bytes == WH_PACK_FAILED)  // it could be, before its channels were held
+        whi_pe_fail(c->pe, "an element of class %s cannot be packed any more", element->cls->name);
+    else
+        go(c, element, to, bytes);
+}
+
+bool whi_move_element(whi_chares *c, whi_element *element, int to) {
+    const whi_chare_above *above = c->pe->above;
+    whi_place_key key = whi_element_key(element);
+    element->moves_to = -1;
+    size_t bytes = to == c->pe->number ? 0 : packed_size(c, element);
+    if (to == c->pe->number || bytes == WH_PACK_FAILED) {
+        if (above)
+            above->going(c->pe, &key, false);
+        return bytes != WH_PACK_FAILED;
+    }
+    if (above && !above->leave(c->pe, &key))
+        hold(c, element, to);
+    else
+        go(c, element, to, bytes);
     return true;
 }
 
-void whi_move_vacant(whi_chares *c, const whi_element *element, void *order, size_t size) {
+void whi_move_vacant(whi_chares *c, whi_element *element, void *order, size_t size) {
     whi_place_key key = whi_element_key(element);
-    whi_head head = {.kind = WHI_HEAD_STATE,
-                     .state = {.key = key, .vacant = 1, .order = (uint32_t)size}};
-    whi_msg *msg = state_of(c, &head, order, NULL, 0);
+    whi_head head = {
+        .kind = WHI_HEAD_STATE,
+        .state = {
+            .key = key, .vacant = 1, .order = (uint32_t)size, .shares = whi_shares_of(element)}};
+    whi_msg *msg = state_of(c, &head, order, NULL, element, 0);
     whi_free(order);
     if (!msg) {
         whi_pe_fail(c->pe, "there is no memory to destroy an element");
@@ -161,22 +230,17 @@ void whi_move_vacant(whi_chares *c, const whi_element *element, void *order, siz
         whi_pe_fail(c->pe, "an element cannot be destroyed");
 }
 
-const char *whi_move_hindrance(whi_chares *c, whi_element *element, bool saved) {
+const char *whi_move_hindrance(whi_chares *c, whi_element *element) {
     const whi_chare_above *above = c->pe->above;
     whi_place_key key = whi_element_key(element);
-    const char *why = element->cls->stays ? element->cls->stays(&element->pub, saved) : NULL;
-    if (why)
-        return why;
-    return above && above->holds(c->pe, &key)
-               ? "it has a channel, or another element has opened one to it"
-           : c->reduce.holds(c, element) ? "it belongs to a section"
-                                         : NULL;
+    const char *why = element->cls->stays ? element->cls->stays(&element->pub, false) : NULL;
+    return !why && above ? above->holds(c->pe, &key) : why;
 }
 
 // is_held says whether something that does not move depends on where the element is.
 static bool is_held(whi_chares *c, whi_element *element) {
     whi_place_key key = whi_element_key(element);
-    const char *why = whi_move_hindrance(c, element, false);
+    const char *why = whi_move_hindrance(c, element);
     if (why)
         whi_log_once_per(WHI_WARN, "W-CHARE-10", 10, "wh_chare_move: %s cannot move: %s",
                          whi_say_key(c, &key).text, why);
@@ -205,8 +269,11 @@ wh_status wh_chare_move(wh_chare *self, int to) {
             "wh_chare_move: %s cannot move while a threaded entry of it has not ended",
             whi_say_proxy(whi_chares_get(self->pe), &self->proxy).text);
     whi_chares *c = whi_chares_get(self->pe);
-    if (is_held(c, element))
+    if (element->held || is_held(c, element))
         return WH_EBUSY;
+    whi_place_key key = whi_element_key(element);
+    if (c->pe->above)
+        c->pe->above->going(c->pe, &key, to != self->pe->number);
     element->moves_to = to;
     whi_element_enter(element);
     whi_element_leave(c, element);  // now, if nothing of it runs
@@ -269,6 +336,23 @@ static void strange(whi_chares *c, const whi_msg *msg) {
                 msg->pub.source);
 }
 
+// end_elsewhere: an element that is at home here was destroyed.
+static wh_status end_elsewhere(whi_chares *c, const whi_msg *msg, const whi_head *head) {
+    whi_reader from;
+    whi_share *shares;
+    whi_reader_init(&from, msg->pub.data, msg->pub.size);
+    (void)whi_reader_bytes(&from, padded(head->state.order));
+    wh_status st = whi_shares_read(&from, head->state.shares, &shares);
+    if (st != WH_OK)
+        return st;
+    if (whi_reader_done(&from))
+        c->reduce.went(c, &head->state.key, shares, head->state.shares);
+    else
+        st = WH_EPROTOCOL;
+    whi_free(shares);
+    return st;
+}
+
 void whi_move_arrive(whi_chares *c, whi_msg *msg, const whi_head *head) {
     if (!is_ready(c, msg)) {
         close_gate(c, msg);
@@ -287,6 +371,8 @@ void whi_move_arrive(whi_chares *c, whi_msg *msg, const whi_head *head) {
         st = whi_places_expect(c->places, msg->pub.data, head->state.order, &key);
     if (st == WH_OK && memcmp(&key, &head->state.key, sizeof(key)) != 0)
         st = WH_EPROTOCOL;
+    if (st == WH_OK && head->state.vacant)
+        st = end_elsewhere(c, msg, head);
     if (st != WH_OK)
         strange(c, msg);
     msg->above = NULL;  // it is no call
@@ -301,9 +387,32 @@ WHI_COLD static void fail_unpack(const whi_element *element, size_t bytes, wh_st
                 whi_say_proxy(whi_chares_get(pe), &element->pub.proxy).text);
 }
 
+static wh_status unpack_above(const whi_element *element, uint64_t size, whi_reader *from) {
+    wh_pe *pe = element->pub.pe;
+    whi_place_key key = whi_element_key(element);
+    const void *bytes = size <= whi_reader_left(from) ? whi_reader_bytes(from, size) : NULL;
+    if (!size)
+        return WH_OK;
+    return bytes && pe->above ? pe->above->unpack(pe, &key, bytes, size) : WH_EPROTOCOL;
+}
+
 // unpack makes the element of what lies behind its order.
 static wh_status unpack(whi_element *element, const whi_head *head, whi_reader *from) {
-    wh_status st = whi_when_read(element, from, head->state.wants);
+    whi_share *shares;
+    wh_status st = whi_shares_read(from, head->state.shares, &shares);
+    if (st == WH_OK && shares) {
+        whi_waits *w = whi_waits_of(element);
+        if (!w) {
+            whi_free(shares);
+            return WH_ENOMEM;
+        }
+        w->shares = shares;
+        w->share_count = head->state.shares;
+    }
+    if (st == WH_OK)
+        st = whi_when_read(element, from, head->state.wants);
+    if (st == WH_OK)
+        st = unpack_above(element, head->state.above, from);
     size_t bytes = whi_reader_left(from);
     const void *data = whi_reader_bytes(from, bytes);
     if (st == WH_OK && !whi_reader_ok(from))

@@ -80,7 +80,10 @@ static void inserted(whi_chares *c, whi_collection *in) {
 }
 
 static void ended(whi_chares *c, whi_element *element) {
-    whi_section_ended(c, element);
+    whi_place_key key = whi_element_key(element);
+    const whi_waits *w = element->waits;
+    if (whi_collection_home(c, &key) == (uint32_t)c->pe->number)  // others are told
+        whi_section_went(c, &key, w ? w->shares : NULL, whi_shares_of(element));
     whi_collection *in = element->collection;
     whi_reductions *of = element->reduces && !in->ended ? reductions_of(c, in) : NULL;
     if (of)
@@ -89,13 +92,11 @@ static void ended(whi_chares *c, whi_element *element) {
         whi_reductions_leave(c, of, element->sync->reached);
 }
 
-static bool holds(whi_chares *c, const whi_element *element) {
-    return whi_section_holds(c, element);
-}
-
 void whi_reduce_init(whi_chares *c) {
-    c->reduce = (whi_reduce_ops){
-        .inserted = inserted, .ended = ended, .holds = holds, .free = whi_reductions_free};
+    c->reduce = (whi_reduce_ops){.inserted = inserted,
+                                 .ended = ended,
+                                 .went = whi_section_went,
+                                 .free = whi_reductions_free};
 }
 
 wh_status whi_reduce_sync(whi_chares *c, whi_element *element) {

@@ -44,9 +44,12 @@ void whi_reductions_joined(whi_chares *c, whi_reductions *of, uint64_t count);
 void whi_reductions_take(whi_chares *c, whi_reductions *of, const whi_head *head, wh_pe_msg *msg,
                          size_t members_here);
 
-// whi_section_holds says whether an element belongs to a section; whi_section_ended that it ends.
-bool whi_section_holds(const whi_chares *c, const whi_element *element);
-void whi_section_ended(whi_chares *c, const whi_element *element);
+// whi_section_is_made says whether there are sections of a collection that have members at home here.
+bool whi_section_is_made(const whi_chares *c, const whi_collection *in);
+
+// whi_section_went says that an element that is at home here has ended, with what it has contributed to sections.
+void whi_section_went(whi_chares *c, const whi_place_key *key, const whi_share *shares,
+                      uint32_t count);
 
 // whi_reductions_missing says, at the root, how many contributions the first reduction under way has, of how many.  False: none is.
 bool whi_reductions_missing(const whi_reductions *of, uint64_t *count, uint64_t *members);

@@ -5,47 +5,17 @@
 // The maker finds out where the members are at home, and each PE of the tree gets what concerns it and those below
 // it: its members, its parent, its children.  Messages go to the maker and down; what members contribute goes up.  All
 // of it is in the order of ordinary messages, so that nothing comes before the section but contributions, which wait.
-#include <wherry/section.h>
-
 #include "base/alloc.h"
 #include "base/opts.h"
-#include "rt/chare/members.h"
-#include "rt/chare/reduce.h"
+#include "rt/chare/branch.h"
 #include "rt/chare/why.h"
-
-// A contribution that came before the section.
-typedef struct early {
-    whi_queue_node node;
-    wh_proxy element;
-    whi_partial *partial;
-} early;
-
-typedef struct branch {  // what this PE has of a section
-    uint64_t id;
-    whi_collection *in;
-    bool known;
-    whi_member *members;  // that are at home here, by index
-    size_t count, there;  // of them, of those that have not ended
-    int children[WHI_TREE_ARITY];
-    int child_count;
-    whi_reductions *reductions;
-    whi_queue early;
-} branch;
-
-static uint64_t id_of(const wh_section *s) {
-    return (uint64_t)(uint32_t)s->pe << 32 | s->number;
-}
 
 static int root_of(uint64_t id) {
     return (int)(id >> 32);
 }
 
-static whi_member *find_member(const whi_chares *c, const branch *s, const wh_proxy *element) {
-    return whi_members_find(s->members, s->count, c->pe->number, element->index);
-}
-
-static branch *need(whi_chares *c, uint64_t id, whi_collection *in) {
-    branch *s = whi_hash_get(&c->sections, id);
+whi_branch *whi_branch_of(whi_chares *c, uint64_t id, whi_collection *in) {
+    whi_branch *s = whi_hash_get(&c->sections, id);
     if (s || !(s = whi_hash_make(&c->sections, id, sizeof(*s))))
         return s;
     s->id = id;
@@ -54,13 +24,8 @@ static branch *need(whi_chares *c, uint64_t id, whi_collection *in) {
     return s;
 }
 
-static void free_section(branch *s) {
-    whi_queue_node *node;
-    while ((node = whi_queue_pop(&s->early))) {
-        early *e = whi_container_of(node, early, node);
-        whi_partial_free(e->partial);
-        whi_free(e);
-    }
+static void free_section(whi_branch *s) {
+    whi_branch_drop_early(s);
     whi_reductions_free(s->reductions);
     whi_free(s->members);
     whi_free(s);
@@ -69,7 +34,7 @@ static void free_section(branch *s) {
 void whi_section_free_all(whi_chares *c) {
     size_t cursor = 0;
     uint64_t id;
-    branch *s;
+    whi_branch *s;
     while ((s = whi_hash_next(&c->sections, &cursor, &id)))
         free_section(s);
     whi_hash_fini(&c->sections);
@@ -77,7 +42,7 @@ void whi_section_free_all(whi_chares *c) {
 
 // ---- Making.
 
-static wh_status send_part(whi_chares *c, const branch *s, const whi_member *members,
+static wh_status send_part(whi_chares *c, const whi_branch *s, const whi_member *members,
                            size_t count) {
     int dims = s->in->def.dims;
     size_t size = whi_members_encoded_size(dims, count);
@@ -101,7 +66,7 @@ static size_t end_of_pe(const whi_member *members, size_t at, size_t count) {
 }
 
 // share parts what is below this PE among its children, equally by PEs.
-static wh_status share(whi_chares *c, branch *s, const whi_member *members, size_t count) {
+static wh_status share(whi_chares *c, whi_branch *s, const whi_member *members, size_t count) {
     size_t pes = 0, at = 0;
     for (size_t next = 0; next < count; next = end_of_pe(members, next, count))
         pes++;
@@ -117,41 +82,23 @@ static wh_status share(whi_chares *c, branch *s, const whi_member *members, size
     return st;
 }
 
-static void add(whi_chares *c, branch *s, const wh_proxy *element, whi_partial *partial) {
-    whi_member *m = find_member(c, s, element);
-    if (!m || m->gone) {
-        whi_partial_free(partial);
-        whi_chares_error(c, element, "%s contributes to a section that it does not belong to",
-                         whi_say_proxy(c, element).text);
-        return;
-    }
-    if (whi_reductions_add(c, s->reductions, m->contributed++, partial, s->there) == WH_ENOMEM)
-        whi_pe_fail(c->pe, "there is no memory for a reduction");
-}
-
-static whi_place_key key_of(const branch *s, const whi_member *m) {
+static whi_place_key key_of(const whi_branch *s, const whi_member *m) {
     whi_place_key key = {.collection = s->in->def.id, .dims = s->in->def.dims};
     memcpy(key.index, m->index, sizeof(key.index));
     return key;
 }
 
-static void leave(whi_chares *c, branch *s, whi_member *m) {
-    m->gone = true;
-    s->there--;
-    whi_reductions_leave(c, s->reductions, m->contributed);
-}
-
-// leave_those_gone takes those out that ended before the section came here.
-static void leave_those_gone(whi_chares *c, branch *s) {
+// leave_those_gone takes those out that ended before the section came here, and have contributed nothing.
+static void leave_those_gone(whi_chares *c, whi_branch *s) {
     for (size_t i = 0; i < s->count; i++) {
         whi_place_key key = key_of(s, &s->members[i]);
-        if (whi_places_lacks(c->places, &key))
-            leave(c, s, &s->members[i]);
+        if (!s->members[i].gone && whi_places_lacks(c->places, &key))
+            whi_branch_leave(c, s, &s->members[i], 0);
     }
 }
 
 // own keeps this PE's members of `members`, which it takes.
-static wh_status own(whi_chares *c, branch *s, whi_member *members, size_t count, int parent) {
+static wh_status own(whi_chares *c, whi_branch *s, whi_member *members, size_t count, int parent) {
     size_t here = 0;
     uint64_t all = count;
     while (here < count && members[here].pe == c->pe->number)
@@ -167,13 +114,8 @@ static wh_status own(whi_chares *c, branch *s, whi_member *members, size_t count
         return WH_ENOMEM;
     s->reductions->root = root_of(s->id);
     s->reductions->members = all;
+    whi_branch_take_early(c, s);
     leave_those_gone(c, s);
-    whi_queue_node *node;
-    while ((node = whi_queue_pop(&s->early))) {
-        early *e = whi_container_of(node, early, node);
-        add(c, s, &e->element, e->partial);
-        whi_free(e);
-    }
     return WH_OK;
 }
 
@@ -192,7 +134,7 @@ static void make(whi_chares *c, const whi_head *head, whi_collection *in, wh_pe_
     whi_member *members;
     size_t count;
     int parent, root = root_of(head->section.id);
-    branch *s = need(c, head->section.id, in);
+    whi_branch *s = whi_branch_of(c, head->section.id, in);
     wh_status st = s ? whi_members_decode(msg->data, msg->size, in->def.dims, c->pe->number,
                                           c->pe->pes, &parent, &members, &count)
                      : WH_ENOMEM;
@@ -212,24 +154,29 @@ static void make(whi_chares *c, const whi_head *head, whi_collection *in, wh_pe_
 
 // ---- Messages.
 
-static wh_status call_member(whi_chares *c, const branch *s, const whi_member *m,
+// call_member sends a call to where the member is, of which it is no error that it has ended meanwhile.
+static wh_status call_member(whi_chares *c, const whi_branch *s, const whi_member *m,
                              const whi_head *head, const wh_pe_msg *msg) {
+    bool ends = head->section.what == WHI_SECTION_DESTROY;
     whi_place_key key = key_of(s, m);
-    whi_call *call = whi_call_new(c, &key, head->section.entry, msg->size);
+    whi_call *call =
+        whi_call_new(c, &key, ends ? WHI_ENTRY_FORGET : head->section.entry, msg->size);
     if (!call)
         return WH_ENOMEM;
     if (msg->size)
         memcpy(call->msg->pub.data, msg->data, msg->size);
-    call->ref = head->section.ref;
+    call->ref = ends ? (int64_t)s->id : head->section.ref;
+    call->from = (uint32_t)c->pe->number;
+    call->follows = true;
     return whi_call_send(c, call);
 }
 
-static wh_status pass_on(whi_chares *c, const branch *s, const whi_head *head,
+static wh_status pass_on(whi_chares *c, const whi_branch *s, const whi_head *head,
                          const wh_pe_msg *msg) {
     wh_status st = WH_OK;
     for (int i = 0; st == WH_OK && i < s->child_count; i++)
         st = whi_chares_tell(c, s->children[i], head, msg->data, msg->size);
-    for (size_t i = 0; st == WH_OK && head->section.what == WHI_SECTION_CALL && i < s->count; i++)
+    for (size_t i = 0; st == WH_OK && i < s->count; i++)
         if (!s->members[i].gone)
             st = call_member(c, s, &s->members[i], head, msg);
     return st;
@@ -247,7 +194,11 @@ void whi_section_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
         make(c, head, in, msg);
         return;
     }
-    branch *s = in ? whi_hash_get(&c->sections, head->section.id) : NULL;
+    if (in && head->section.what == WHI_SECTION_GIVE) {
+        whi_branch_give(c, head, msg);
+        return;
+    }
+    whi_branch *s = in ? whi_hash_get(&c->sections, head->section.id) : NULL;
     if (!s || !s->known || s->in != in) {
         wh_proxy proxy = {.collection = head->section.collection};
         whi_chares_error(c, &proxy,
@@ -265,35 +216,21 @@ void whi_section_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
 }
 
 whi_reductions *whi_section_reductions(whi_chares *c, uint64_t id, size_t *there) {
-    branch *s = whi_hash_get(&c->sections, id);
+    whi_branch *s = whi_hash_get(&c->sections, id);
     if (!s || !s->known)
         return NULL;
     *there = s->there;
     return s->reductions;
 }
 
-bool whi_section_holds(const whi_chares *c, const whi_element *element) {
+bool whi_section_is_made(const whi_chares *c, const whi_collection *in) {
     size_t cursor = 0;
     uint64_t id;
-    const branch *s;
+    const whi_branch *s;
     while (whi_hash_count(&c->sections) && (s = whi_hash_next(&c->sections, &cursor, &id)))
-        if (s->known && s->in == element->collection && find_member(c, s, &element->pub.proxy))
+        if (s->known && s->in == in && s->there)
             return true;
     return false;
-}
-
-void whi_section_ended(whi_chares *c, const whi_element *element) {
-    size_t cursor = 0;
-    uint64_t id;
-    branch *s;
-    while (whi_hash_count(&c->sections) && (s = whi_hash_next(&c->sections, &cursor, &id))) {
-        whi_member *m = s->known && s->in == element->collection
-                            ? find_member(c, s, &element->pub.proxy)
-                            : NULL;
-        if (!m || m->gone)
-            continue;
-        leave(c, s, m);
-    }
 }
 
 // ---- For users.
@@ -346,7 +283,7 @@ wh_status wh_section_create(wh_pe *pe, wh_proxy collection, int dims, const int3
         whi_head head = {.kind = WHI_HEAD_SECTION,
                          .section = {.what = WHI_SECTION_MAKE,
                                      .collection = made.collection,
-                                     .id = id_of(&made)}};
+                                     .id = whi_section_id(&made)}};
         whi_members_encode(members, count, dims, -1, bytes);
         st = whi_chares_tell(c, pe->number, &head, bytes, whi_members_encoded_size(dims, count));
     }
@@ -357,13 +294,6 @@ wh_status wh_section_create(wh_pe *pe, wh_proxy collection, int dims, const int3
     c->next_section++;
     *out = made;
     return WH_OK;
-}
-
-WHI_COLD static wh_status refuse_section(const char *call, const wh_section *s) {
-    return whi_refuse(WH_EINVAL, "E-CHARE-17",
-                      "%s: the section is none (made by PE %d, of collection %u): take what "
-                      "wh_section_create has returned",
-                      call, s->pe, s->collection);
 }
 
 static wh_status to_root(wh_pe *pe, const wh_section *s, whi_section_what what, unsigned entry,
@@ -379,11 +309,11 @@ static wh_status to_root(wh_pe *pe, const wh_section *s, whi_section_what what, 
                           "%s: entry %u: entries are numbered from 0, as they stand in their class",
                           call, entry);
     if (whi_pe_lacks(pe, s->pe) || s->collection < (unsigned)pe->pes)
-        return refuse_section(call, s);
+        return whi_refuse_section(call, s);
     whi_head head = {.kind = WHI_HEAD_SECTION,
                      .section = {.what = (uint8_t)what,
                                  .collection = s->collection,
-                                 .id = id_of(s),
+                                 .id = whi_section_id(s),
                                  .entry = (uint16_t)entry,
                                  .ref = ref}};
     return whi_chares_tell(c, s->pe, &head, args, size);
@@ -396,45 +326,4 @@ wh_status wh_section_send(wh_pe *pe, wh_section section, unsigned entry, const v
 
 wh_status wh_section_destroy(wh_pe *pe, wh_section section) {
     return to_root(pe, &section, WHI_SECTION_DESTROY, 0, NULL, 0, 0);
-}
-
-wh_status wh_section_contribute(wh_chare *self, wh_section which, const wh_contribution *parts,
-                                size_t count, size_t part_size, const wh_callback *callback) {
-    whi_chares *c = self ? whi_chares_get(self->pe) : NULL;
-    whi_element *element = (whi_element *)self;
-    whi_partial *partial;
-    if (!c)
-        return whi_refuse(WH_EINVAL, "E-CHARE-17", "wh_section_contribute: self is NULL");
-    if (whi_pe_lacks(c->pe, which.pe))
-        return refuse_section("wh_section_contribute", &which);
-    if (which.collection != self->proxy.collection)
-        return whi_refuse(WH_EINVAL, "E-CHARE-17",
-                          "wh_section_contribute: %s is not of the section, which is one of %s",
-                          whi_say_proxy(c, &self->proxy).text,
-                          whi_say_collection(c, which.collection).text);
-    if (element->dying)
-        return WH_ECLOSED;
-    whi_place_key key = whi_element_key(element);
-    if (whi_collection_home(c, &key) != (uint32_t)c->pe->number)
-        return whi_refuse(WH_ENOTSUP, "E-CHARE-17",
-                          "wh_section_contribute: %s has moved: contribute before it does",
-                          whi_say_proxy(c, &self->proxy).text);
-    wh_status st = whi_contribution(self, "wh_section_contribute", parts, count, part_size,
-                                    callback, &partial);
-    if (st != WH_OK)
-        return st;
-    branch *s = need(c, id_of(&which), element->collection);
-    if (s && s->known) {
-        add(c, s, &self->proxy, partial);
-        return WH_OK;
-    }
-    early *e = s ? whi_malloc(sizeof(*e)) : NULL;
-    if (!e) {
-        whi_partial_free(partial);
-        return WH_ENOMEM;
-    }
-    e->element = self->proxy;
-    e->partial = partial;
-    whi_queue_push(&s->early, &e->node);
-    return WH_OK;
 }

@@ -13,7 +13,7 @@ enum { SIDE = 9, MOST = 4096 };
 static struct {
     int calls[SIDE][SIDE];
     int64_t last[SIDE][SIDE];
-    int made, total, fired;
+    int made, total, fired, sums;
     int64_t ref;
     size_t size;
     _Alignas(16) char value[4096];
@@ -22,7 +22,7 @@ static struct {
 #define CELL_ENTRIES(ENTRY)                                                                        \
     ENTRY(cell, told, 0)                                                                           \
     ENTRY(cell, give, 0)                                                                           \
-    ENTRY(cell, early, 0) ENTRY(cell, end, 0) ENTRY(cell, go, 0) ENTRY(cell, cannot, 0)
+    ENTRY(cell, early, 0) ENTRY(cell, end, 0) ENTRY(cell, go, 0)
 static void construct(wh_chare *self, const wh_call *call) {
     (void)self;
     (void)call;
@@ -64,13 +64,7 @@ static void cell_early(wh_chare *self, const wh_call *call) {
 }
 
 static void cell_go(wh_chare *self, const wh_call *call) {
-    seen.ref = wh_chare_move(self, (int)call->ref);
-    seen.fired++;
-}
-
-static void cell_cannot(wh_chare *self, const wh_call *call) {
-    CHECK_EQ_INT(contribute(self, call->args, call->size, call->ref), WH_ENOTSUP);
-    seen.fired++;
+    CHECK_EQ_INT(wh_chare_move(self, (int)call->ref), WH_OK);
 }
 
 static void cell_end(wh_chare *self, const wh_call *call) {
@@ -86,6 +80,7 @@ static void on_result(wh_pe *pe, const wh_call *call, void *arg) {
     seen.size = call->size;
     seen.ref = call->ref;
     seen.fired++;
+    seen.sums++;
 }
 
 static wh_proxy cells;
@@ -224,6 +219,31 @@ TEST(contributions_before_the_section) {
     finish();
 }
 
+// One that contributes to a section and ends, both before its PE knows the section.
+TEST(ends_before_the_section) {
+    wh_section section = {.pe = 1, .number = 1}, made;
+    uint8_t bytes[WH_SECTION_SIZE];
+    begin(3, 1, 0);
+    UNTIL(seen.made == SIDE * SIDE);
+    section.collection = cells.collection;
+    wh_section_encode(&section, bytes);
+    CHECK_EQ_INT(wh_chare_send(job.pe[0], wh_proxy_at(cells, 2, (int32_t[]){3, 3}),
+                               cell_early_entry, bytes, sizeof(bytes), NULL),
+                 WH_OK);
+    CHECK_EQ_INT(wh_chare_send(job.pe[0], wh_proxy_at(cells, 2, (int32_t[]){3, 3}), cell_end_entry,
+                               NULL, 0, NULL),
+                 WH_OK);
+    kit_settle();
+    (void)make_section(1, 0, &made);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ_INT(wh_section_send(job.pe[0], made, cell_give_entry, bytes, sizeof(bytes), i),
+                     WH_OK);
+        UNTIL(seen.sums == i + 1);
+        check_sum(0, i ? 3 : -1, i ? 3 : -1);
+    }
+    finish();
+}
+
 TEST(members_that_end) {
     wh_section section;
     uint8_t bytes[WH_SECTION_SIZE];
@@ -253,29 +273,117 @@ TEST(members_that_end) {
     finish();
 }
 
-// A member stays; an element that has moved is called, but does not contribute.
+static void go(int32_t i, int to) {
+    CHECK_EQ_INT(wh_chare_send(job.pe[0], wh_proxy_at(cells, 2, (int32_t[]){i, i}), cell_go_entry,
+                               NULL, 0, WH_SEND_OPTS(.ref = to)),
+                 WH_OK);
+}
+
+static void give_all(wh_section section) {
+    uint8_t bytes[WH_SECTION_SIZE];
+    wh_section_encode(&section, bytes);
+    CHECK_EQ_INT(wh_section_send(job.pe[0], section, cell_give_entry, bytes, sizeof(bytes), 0),
+                 WH_OK);
+}
+
+static void end_cell(int32_t i) {
+    CHECK_EQ_INT(wh_chare_send(job.pe[0], wh_proxy_at(cells, 2, (int32_t[]){i, i}), cell_end_entry,
+                               NULL, 0, NULL),
+                 WH_OK);
+}
+
+// Members are called and contribute wherever they are, and before and after they have moved.
 TEST(members_that_move) {
+    enum { PES = 5, ROUNDS = 12 };
+    wh_section section;
+    begin(PES, 1, 0);
+    UNTIL(seen.made == SIDE * SIDE);
+    go(1, 3);  // before there is a section
+    kit_settle();
+    (void)make_section(2, 0, &section);
+    for (int round = 1; round <= ROUNDS; round++) {
+        CHECK_EQ_INT(wh_section_send(job.pe[0], section, cell_told_entry, "hello", 5, round),
+                     WH_OK);
+        for (int32_t i = 0; i < SIDE; i += 1 + round % 3)
+            go(i, (i + round) % PES);
+        give_all(section);
+        kit_turns(round % 4);
+    }
+    UNTIL(seen.sums == ROUNDS && seen.total == SIDE * ROUNDS);
+    check_sum(0, -1, -1);
+    check_calls(0, ROUNDS);
+    finish();
+}
+
+// A member that ends elsewhere counts for what it has contributed, and for nothing behind that.
+TEST(members_that_end_elsewhere) {
+    wh_section section, later;
+    begin(4, 1, 0);
+    (void)make_section(2, 0, &section);
+    give_all(section);
+    go(3, 3);
+    give_all(section);
+    UNTIL(seen.sums == 2);
+    check_sum(0, -1, -1);
+    give_all(section);
+    end_cell(3);
+    UNTIL(seen.sums == 3);
+    kit_settle();
+    give_all(section);
+    UNTIL(seen.sums == 4);
+    check_sum(0, 3, 3);
+    (void)make_section(1, 0, &later);
+    give_all(later);
+    UNTIL(seen.sums == 5);
+    check_sum(0, 3, 3);
+    CHECK_EQ_INT(kit_errors.count, 0);
+    finish();
+}
+
+// What a member has contributed just before it ended comes behind its end.
+TEST(contributions_behind_an_end) {
     wh_section section;
     uint8_t bytes[WH_SECTION_SIZE];
-    begin(2, 1, 0);
-    UNTIL(seen.made == SIDE * SIDE);
-    wh_proxy away = wh_proxy_at(cells, 2, (int32_t[]){1, 1}),
-             stays = wh_proxy_at(cells, 2, (int32_t[]){0, 0});
-    CHECK_EQ_INT(wh_chare_send(job.pe[0], away, cell_go_entry, NULL, 0, WH_SEND_OPTS(.ref = 1)),
-                 WH_OK);
-    UNTIL(seen.fired == 1);
-    CHECK_EQ_INT(seen.ref, WH_OK);
-    (void)make_section(0, 0, &section);
+    begin(4, 1, 0);
+    (void)make_section(2, 0, &section);
     wh_section_encode(&section, bytes);
-    CHECK_EQ_INT(wh_section_send(job.pe[0], section, cell_told_entry, "hello", 5, 1), WH_OK);
-    UNTIL(seen.total == SIDE);
-    CHECK_EQ_INT(wh_chare_send(job.pe[0], stays, cell_go_entry, NULL, 0, WH_SEND_OPTS(.ref = 1)),
+    go(3, 3);
+    kit_settle();
+    for (int32_t i = 0; i < SIDE; i++)
+        CHECK_EQ_INT(wh_chare_send(job.pe[3], wh_proxy_at(cells, 2, (int32_t[]){i, i}),
+                                   cell_early_entry, bytes, sizeof(bytes), NULL),
+                     WH_OK);
+    CHECK_EQ_INT(wh_chare_send(job.pe[3], wh_proxy_at(cells, 2, (int32_t[]){3, 3}), cell_end_entry,
+                               NULL, 0, NULL),
                  WH_OK);
-    UNTIL(seen.fired == 2);
-    CHECK_EQ_INT(seen.ref, WH_EBUSY);
-    CHECK_EQ_INT(wh_chare_send(job.pe[0], away, cell_cannot_entry, bytes, sizeof(bytes), NULL),
-                 WH_OK);
-    UNTIL(seen.fired == 3);
+    UNTIL(seen.sums == 1);
+    check_sum(0, -1, -1);
+    finish();
+}
+
+static uint32_t counts_kept(void) {
+    uint32_t count = 0;
+    for (int i = 0; i < job.pes; i++) {
+        whi_chares *c = job.pe[i]->floors[WHI_FLOOR_CHARE].state;
+        const whi_collection *in = whi_collection_get(c, cells.collection);
+        for (whi_list *node = in->elements.next; node != &in->elements; node = node->next)
+            count += whi_shares_of(whi_container_of(node, whi_element, link));
+    }
+    return count;
+}
+
+// Elements remember nothing of a section that was destroyed, wherever they are.
+TEST(sections_are_forgotten) {
+    wh_section section;
+    begin(3, 1, 0);
+    (void)make_section(1, 0, &section);
+    go(2, 2);
+    give_all(section);
+    UNTIL(seen.sums == 1);
+    CHECK_EQ_INT(counts_kept(), SIDE);
+    CHECK_EQ_INT(wh_section_destroy(job.pe[0], section), WH_OK);
+    kit_settle();
+    CHECK_EQ_INT(counts_kept(), 0);
     finish();
 }
 
@@ -313,6 +421,23 @@ TEST(arguments_that_are_none) {
     CHECK_EQ_INT(wh_section_decode(bytes, WH_SECTION_SIZE, &section), WH_EPROTOCOL);
     section.pe = 2;
     CHECK_EQ_INT(wh_section_send(job.pe[0], section, 0, NULL, 0, 0), WH_EINVAL);
+    finish();
+}
+
+// What is inserted under the index of a member that has ended is none.
+TEST(members_that_are_made_anew) {
+    wh_section section;
+    begin(3, 1, 0);
+    (void)make_section(2, 0, &section);
+    end_cell(3);
+    kit_settle();
+    CHECK_EQ_INT(wh_array_insert(job.pe[1], wh_proxy_at(cells, 2, (int32_t[]){3, 3}), NULL, 0),
+                 WH_OK);
+    kit_settle();
+    CHECK_EQ_INT(wh_section_send(job.pe[0], section, cell_told_entry, "hello", 5, 1), WH_OK);
+    UNTIL(seen.total == SIDE - 1);
+    kit_settle();
+    CHECK_EQ_INT(seen.calls[3][3], 0);
     finish();
 }
 

@@ -68,7 +68,7 @@ static bool is_at(const whi_balance *b, const whi_element *element) {
 // wait for the end of the step.
 static bool is_fixed(whi_chares *c, whi_element *element) {
     return !element->cls->pack || element->running || element->moves_to >= 0 ||
-           whi_move_hindrance(c, element, false);
+           whi_move_hindrance(c, element);
 }
 
 // take_load ends what is measured for this step.

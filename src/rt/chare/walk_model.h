@@ -5,13 +5,14 @@
 #define WHI_RT_CHARE_WALK_MODEL_H
 
 #include <wherry/channel.h>
-#include <wherry/reduce.h>
+#include <wherry/section.h>
 
 #include "rt/channel/channels.h"
 #include "rt/chare/chares.h"
 #include "rt/chare/walk_net.h"
 
 enum { WALKERS_MAX = 1024, ROUNDS_MAX = 64, CALLS_MAX = 1 << 18, STUCK = 5000000 };
+enum { SECTIONS_MAX = 4, SECTION_MAX = 24, PIPES = 4 };
 
 typedef enum life { HERE, AWAY, COMING } life;  // as far as is known: it may still be going
 
@@ -19,6 +20,14 @@ typedef struct saying {
     uint32_t id, serial;
     int32_t to, hops, round;
 } saying;
+
+typedef struct walk_section {
+    wh_section section;
+    bool has[WALKERS_MAX];
+    int32_t serials[NET_PES];  // of calls, by the sender's PE
+    int rounds, fired, contributed[ROUNDS_MAX];
+    int64_t sum[ROUNDS_MAX];
+} walk_section;
 
 static struct {
     int walkers, members,
@@ -39,7 +48,15 @@ static struct {
     // Reductions.
     int rounds, fired, contributed[ROUNDS_MAX];
     int64_t sum[ROUNDS_MAX];
-    int piped, pushed, pulled;  // messages of channels
+    walk_section sections[SECTIONS_MAX];
+    int section_count;
+    bool sectioned[WALKERS_MAX];  // it belongs to one
+    int piped, pushed, pulled;    // messages of channels
+    // Of each channel, by the receiver: messages that are to be sent, that have been, that are to be received.
+    int pushes[PIPES][2], begun[PIPES][2], pulls[PIPES][2];
+    unsigned ahead;       // percent of receives that come first
+    int pipe_moves, lag;  // messages that are sent before one is received
+    bool channels;        // that is what the walk is about
     int made, unpacked, destructed;
 } walk;
 
@@ -64,6 +81,7 @@ typedef struct walker {
     int64_t last[NET_PES];  // broadcast, by source
     int64_t had;
     uint64_t order;
+    int32_t heard[SECTIONS_MAX][NET_PES], shared[SECTIONS_MAX];  // calls of sections
 } walker;
 
 #define WALKER_ENTRIES(ENTRY)                                                                      \
@@ -74,6 +92,7 @@ typedef struct walker {
     ENTRY(walker, give, 0)                                                                         \
     ENTRY(walker, all, 0)                                                                          \
     ENTRY(walker, tell, 0)                                                                         \
+    ENTRY(walker, share, 0)                                                                        \
     ENTRY(walker, asked, WH_ENTRY_WHEN)                                                            \
     ENTRY(walker, ask, 0)
 
@@ -238,122 +257,6 @@ static void walker_asked(wh_chare *self, const wh_call *call) {
 
 static void walker_ask(wh_chare *self, const wh_call *call) {
     CHECK_EQ_INT(wh_chare_when(self, walker_asked_entry, call->ref), WH_OK);
-}
-
-// ---- Pipes: each has a channel to its neighbour, and stays where it is.
-
-typedef struct pipe_end {
-    wh_channel *to;
-    int64_t pushed, pulled;
-} pipe_end;
-
-#define PIPE_ENTRIES(ENTRY) ENTRY(pipe, push, 0) ENTRY(pipe, pull, 0)
-static void pipe_construct(wh_chare *self, const wh_call *call);
-WH_CLASS(pipe, PIPE_ENTRIES, .state = sizeof(pipe_end), .construct = pipe_construct);
-
-// A message of a channel, and which one it is to be.
-typedef struct parcel {
-    int64_t number, expected;
-} parcel;
-
-static void pipe_construct(wh_chare *self, const wh_call *call) {
-    pipe_end *p = self->state;
-    int32_t peer = self->proxy.index[0] ^ 1;
-    (void)call;
-    CHECK_EQ_INT(wh_channel_open(self, wh_proxy_at(self->proxy, 1, &peer),
-                                 WH_CHANNEL_OPTS(.window = (uint32_t)(1 + peer % 5)), &p->to),
-                 WH_OK);
-}
-
-static void on_pushed(wh_request *req, const wh_result *result, void *arg) {
-    (void)req;
-    CHECK_EQ_INT(result->status, WH_OK);
-    walk.pushed++;
-    free(arg);
-}
-
-static void on_pulled(wh_request *req, const wh_result *result, void *arg) {
-    const parcel *p = arg;
-    (void)req;
-    CHECK_EQ_INT(result->status, WH_OK);
-    CHECK_EQ_INT(p->number, p->expected);
-    walk.pulled++;
-    free(arg);
-}
-
-static void pipe_push(wh_chare *self, const wh_call *call) {
-    pipe_end *end = self->state;
-    parcel *p = malloc(sizeof(*p));
-    (void)call;
-    CHECK(p);
-    p->number = ++end->pushed;
-    wh_result done = {.status = wh_channel_send(end->to, &p->number, sizeof(p->number),
-                                                WH_OP_OPTS(.done = on_pushed, .arg = p), NULL)};
-    if (done.status != WH_PENDING)
-        on_pushed(NULL, &done, p);
-}
-
-static void pipe_pull(wh_chare *self, const wh_call *call) {
-    pipe_end *end = self->state;
-    parcel *p = malloc(sizeof(*p));
-    (void)call;
-    CHECK(p);
-    *p = (parcel){.expected = ++end->pulled};
-    wh_result done = {.status = wh_channel_recv(end->to, &p->number, sizeof(p->number),
-                                                WH_OP_OPTS(.done = on_pulled, .arg = p), NULL)};
-    if (done.status != WH_PENDING)
-        on_pulled(NULL, &done, p);
-}
-
-// ---- A world.
-
-static void on_error(wh_pe *pe, const wh_proxy *proxy, const char *sentence, void *arg) {
-    (void)pe;
-    (void)arg;
-    CHECK(proxy && proxy->collection == walk.array.collection && proxy->dims == 1);
-    int number = proxy->index[0];
-    CHECK(number >= walk.immortals && number < walk.walkers);
-    if (strstr(sentence, "there already")) {  // its home does not know of its end yet
-        CHECK(walk.life[number] == COMING);
-        walk.life[number] = AWAY;
-        walk.refused++;
-        return;
-    }
-    if (!strstr(sentence, "has called entry"))
-        whi_test_end(WHI_TEST_FAILED, __FILE__, __LINE__, "%s", sentence);
-    walk.rejected[number]++;
-}
-
-static wh_proxy make_array(const char *cls, int count, const char *map) {
-    wh_proxy made;
-    CHECK_EQ_INT(wh_array_create(net_pe(any_pe()), cls,
-                                 WH_ARRAY_OPTS(.dims = 1, .shape = {count}, .map = map), "with", 4,
-                                 &made),
-                 WH_OK);
-    return made;
-}
-
-static void walk_begin(uint64_t seed) {
-    static const int pes[] = {16, 2, 16, 5};
-    memset(&walk, 0, sizeof(walk));
-    net_begin(seed, pes[seed % 4]);
-    walk.walkers = PICK(6, 40, 300, 1000);
-    walk.members = PICK(3, 20);
-    walk.immortals = walk.walkers / PICK(2, 3);
-    walk.pipes = chance(3) ? 4 : 0;
-    net.never_asleep = walk.pipes;  // what comes over endpoints wakes nobody here
-    for (int i = 0; i < job.pes; i++) {
-        whi_channels_attach(job.pe[i]);
-        CHECK_EQ_INT(wh_class_register(job.pe[i], &walker_class), WH_OK);
-        CHECK_EQ_INT(wh_class_register(job.pe[i], &pipe_class), WH_OK);
-        CHECK_EQ_INT(wh_function_register(job.pe[i], "result", on_reduced, NULL), WH_OK);
-        CHECK_EQ_INT(wh_chare_on_error(job.pe[i], on_error, NULL), WH_OK);
-    }
-    static const char *const maps[] = {"block", "round-robin"};
-    walk.array = make_array("walker", walk.walkers, maps[draw(2)]);
-    walk.member = make_array("walker", walk.members, maps[draw(2)]);
-    if (walk.pipes)
-        walk.pipe = make_array("pipe", walk.pipes, "round-robin");
 }
 
 #endif

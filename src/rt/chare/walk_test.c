@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Random programs of chares: up to 16 PEs in one thread over a network that delays as its seed says, and up to 1,000 elements
-// that call each other, move, end, are inserted again, are called by broadcasts, reduce, and talk over channels.
+// that call each other, move, end, are inserted again, are called by broadcasts and sections, reduce, and talk over channels.
 //
-//     rt-chare-walk-test [--seeds N] [--first S | --seed S]
+//     rt-chare-walk-test [--channels] [--seeds N] [--first S | --seed S]
 //
 // What must come of it: each call runs once, in the order of its sender's PE, or is rejected once, which only one to an element
 // that was away can be.  Those that were never away have all broadcasts, in one order.  Each reduction is of those that
-// contributed, once and in order.  Quiescence is found, and not before all this is so.  When nothing is under way no PE
-// knows of a move any more.  One seed in 50 runs twice, and must do the same.
-#include "rt/chare/walk_model.h"
+// contributed, once and in order, those of sections, too.  Quiescence is found, and not before all this is so.  When nothing is under way no PE
+// knows of a move any more.  One seed in 50 runs twice, and must do the same, without channels, whose data real endpoints carry.
+#include "rt/chare/walk_world.h"
 
 // ---- What a program does, from outside.
 
 static void step_insert(int number) {
-    if (walk.life[number] != AWAY)
+    if (walk.life[number] != AWAY || walk.sectioned[number])
         return;
     walk.life[number] = COMING;
     walk.inserts++;
@@ -45,22 +45,11 @@ static void step_when(void) {
         wh_chare_send(net_pe(0), proxy_of(to), entry, NULL, 0, WH_SEND_OPTS(.ref = ++*ref)), WH_OK);
 }
 
-static void step_channel(void) {
-    if (!walk.pipes)
-        return;
-    int32_t at = (int32_t)draw((uint64_t)walk.pipes), peer = at ^ 1;
-    walk.piped++;
-    CHECK_EQ_INT(wh_chare_send(net_pe(any_pe()), wh_proxy_at(walk.pipe, 1, &at), pipe_push_entry,
-                               NULL, 0, NULL),
-                 WH_OK);
-    CHECK_EQ_INT(wh_chare_send(net_pe(any_pe()), wh_proxy_at(walk.pipe, 1, &peer), pipe_pull_entry,
-                               NULL, 0, NULL),
-                 WH_OK);
-}
-
 static void step_any(int moves, int deaths) {
     int kind = (int)draw(1000), to = any_number();
-    if (kind < 300)
+    if (walk.channels && chance(25))
+        step_channel();
+    else if (kind < 300)
         say(any_pe(), to, chance(80) ? walker_step_entry : walker_at_once_entry,
             PICK(0, 0, 1, 5, 20), 0);
     else if (kind < 300 + moves)
@@ -77,6 +66,8 @@ static void step_any(int moves, int deaths) {
         step_reduce();
     else if (kind < 450)
         step_channel();
+    else if (kind < 454)
+        step_section();
     else if (kind < 700)
         net_step();
     else
@@ -93,6 +84,7 @@ static void on_quiet(wh_pe *pe, void *arg) {
         CHECK_EQ_INT(walk.asked[i], walk.told[i]);
     CHECK_EQ_INT(walk.inserts, walk.inserted + walk.refused);
     CHECK_EQ_INT(walk.fired, walk.rounds);
+    check_sections();
     (*(int *)arg)++;
 }
 
@@ -116,6 +108,7 @@ static void become_quiet(void) {
 
 // drain lets all come that is under way, also what quiescence does not wait for.
 static void drain(void) {
+    pull_all();
     for (int still = 0, i = 0; still < 3; i++) {
         CHECK(i < STUCK);
         net_step();
@@ -181,11 +174,13 @@ static void check_all(void) {
 
 // ---- Seeds.
 
+static bool channels;  // what the walk is about
+
 static void run(uint64_t seed) {
-    walk_begin(seed);
+    walk_begin(seed, channels);
     int moves = PICK(0, 20, 100), deaths = PICK(0, 5, 60);
     for (int phase = PICK(1, 2, 3); phase > 0; phase--) {
-        for (int steps = PICK(300, 1500, 4000); steps > 0; steps--)
+        for (int steps = channels ? PICK(300, 1500) : PICK(300, 1500, 4000); steps > 0; steps--)
             step_any(moves, deaths);
         become_quiet();
     }
@@ -199,7 +194,7 @@ static uint64_t current;
 static void run_current(void) {
     run(current);
     uint64_t history = net.history;
-    if (current % 50 == 0) {
+    if (current % 50 == 0 && !walk.pipes) {
         run(current);
         if (net.history != history)
             whi_test_end(WHI_TEST_FAILED, __FILE__, __LINE__, "the seed does not repeat");
@@ -217,8 +212,11 @@ int main(int argc, char **argv) {
             first = strtoull(argv[++i], NULL, 0);
         else if (!strcmp(argv[i], "--seed") && more)
             again = argv[++i];
+        else if (!strcmp(argv[i], "--channels"))
+            channels = true;
         else {
-            fprintf(stderr, "usage: rt-chare-walk-test [--seeds N] [--first S | --seed S]\n");
+            fprintf(stderr,
+                    "usage: rt-chare-walk-test [--channels] [--seeds N] [--first S | --seed S]\n");
             return 2;
         }
     }

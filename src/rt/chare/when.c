@@ -33,8 +33,11 @@ whi_waits *whi_waits_of(whi_element *element) {
     whi_queue_init(&w->wants);
     whi_list_init(&w->threads);
     whi_queue_init(&w->ahead);
+    whi_queue_init(&w->kept);
     whi_queue_init(&w->posted);
     w->had = w->due = 0;
+    w->shares = NULL;
+    w->share_count = 0;
     return element->waits = w;
 }
 
@@ -288,9 +291,12 @@ void whi_when_free(whi_chares *c, whi_element *element) {
     whi_queue_node *posted;
     while ((posted = whi_queue_pop(&w->posted)))  // only at the end of the PE
         whi_call_free(c, whi_container_of(posted, whi_call, place.node));
+    while ((posted = whi_queue_pop(&w->kept)))  // likewise
+        whi_call_free(c, whi_container_of(posted, whi_call, place.node));
     whi_list *node;
     while ((node = whi_list_first(&w->threads)))
         free_thread(whi_container_of(node, thread, link));
+    whi_free(w->shares);
     whi_free(w);
     element->waits = NULL;
 }

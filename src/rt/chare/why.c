@@ -306,3 +306,10 @@ whi_text whi_why_differ(const whi_chares *c, const whi_partial *one, const whi_p
     }
     return nothing;
 }
+
+wh_status whi_refuse_section(const char *call, const wh_section *section) {
+    return whi_refuse(WH_EINVAL, "E-CHARE-17",
+                      "%s: the section is none (made by PE %d, of collection %u): take what "
+                      "wh_section_create has returned",
+                      call, section->pe, section->collection);
+}

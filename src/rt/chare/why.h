@@ -6,6 +6,8 @@
 #ifndef WHI_RT_CHARE_WHY_H
 #define WHI_RT_CHARE_WHY_H
 
+#include <wherry/section.h>
+
 #include "rt/chare/chares.h"
 #include "rt/chare/partial.h"
 #include "rt/pe/refuse.h"
@@ -56,6 +58,7 @@ WHI_COLD wh_status whi_refuse_proxy(const wh_pe *pe, const char *call, const wh_
                                     wh_status status);
 WHI_COLD wh_status whi_refuse_entry(const whi_element *element, const char *call, unsigned entry);
 WHI_COLD wh_status whi_refuse_wait(const wh_pe *pe, const char *call);
+WHI_COLD wh_status whi_refuse_section(const char *call, const wh_section *section);
 WHI_COLD wh_status whi_refuse_reduction(const wh_chare *self, const char *call, wh_status status);
 
 #endif

@@ -121,3 +121,13 @@ wh_status whi_wire_recv(whi_wire *wire, int source, void *buf, size_t size, uint
         *req = e->ours;
     return st;
 }
+
+wh_status whi_wire_take(whi_wire *wire, int source, uint64_t tag, wh_result *result,
+                        wh_message **msg) {
+    whi_peer *peer;
+    wh_status st = whi_wire_peer(wire, source, &peer);
+    if (st == WH_OK && (peer->lost != WH_OK || !peer->in[WHI_USE_DATA]))
+        st = WH_ENOTFOUND;
+    return st == WH_OK ? wh_tag_take(peer->in[WHI_USE_DATA], tag, WH_TAG_MASK_ALL, result, msg)
+                       : st;
+}

@@ -9,6 +9,7 @@
 #define WHI_RT_WIRE_WIRE_H
 
 #include <wherry/endpoint.h>
+#include <wherry/tag.h>
 
 #include "rt/wire/envelope.h"
 #include "rt/wire/msg.h"
@@ -66,6 +67,10 @@ WH_CHECK wh_status whi_wire_endpoint(whi_wire *wire, int dest, whi_lane_use use,
 // yet, as soon as it has.
 WH_CHECK wh_status whi_wire_recv(whi_wire *wire, int source, void *buf, size_t size, uint64_t tag,
                                  const wh_op_opts *opts, wh_request **req);
+
+// whi_wire_take takes such a message that has come and is unmatched, as wh_tag_take does.
+WH_CHECK wh_status whi_wire_take(whi_wire *wire, int source, uint64_t tag, wh_result *result,
+                                 wh_message **msg);
 
 // whi_msg_head returns the head of a message that was given to `message` and is not open, inside and after that.
 const void *whi_msg_head(const whi_msg *msg);
