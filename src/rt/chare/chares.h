@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "base/pool.h"
 #include "rt/chare/head.h"
+#include "rt/chare/parked.h"
 #include "rt/move/places.h"
 #include "rt/pe/pe.h"
 
@@ -87,7 +88,7 @@ typedef struct whi_call {
 
 // What an element waits for, and what waits for it.
 typedef struct whi_waits {
-    whi_queue parked;  // calls that nobody has asked for
+    whi_parked parked;  // calls that nobody has asked for
     whi_queue wants;
     whi_list threads;
     whi_queue posted;  // calls whose buffers are arriving, and those that wait for them

@@ -29,7 +29,7 @@ whi_waits *whi_waits_of(whi_element *element) {
     whi_waits *w = element->waits;
     if (w || !(w = whi_malloc(sizeof(*w))))
         return w;
-    whi_queue_init(&w->parked);
+    whi_parked_init(&w->parked);
     whi_queue_init(&w->wants);
     whi_list_init(&w->threads);
     whi_queue_init(&w->ahead);
@@ -40,17 +40,6 @@ whi_waits *whi_waits_of(whi_element *element) {
 
 static bool matches(int64_t ref, const whi_call *call) {
     return ref == WH_REF_ANY || ref == call->ref;
-}
-
-static whi_call *take_parked(whi_waits *w, unsigned entry, int64_t ref) {
-    for (whi_queue_node **at = &w->parked.first; *at; at = &(*at)->next) {
-        whi_call *call = whi_container_of(*at, whi_call, place.node);
-        if (call->entry != entry || !matches(ref, call))
-            continue;
-        whi_queue_take_out(&w->parked, at);
-        return call;
-    }
-    return NULL;
 }
 
 static want *take_want(whi_waits *w, const whi_call *call) {
@@ -76,7 +65,10 @@ bool whi_when_take(whi_chares *c, whi_element *element, whi_call *call) {
     }
     want *wanted = take_want(w, call);
     if (!wanted) {
-        whi_queue_push(&w->parked, &call->place.node);
+        if (whi_parked_put(&w->parked, call) != WH_OK) {
+            whi_call_free(c, call);
+            whi_pe_fail(c->pe, "there is no memory to keep a message");
+        }
         return false;
     }
     thread *t = wanted->thread;
@@ -113,7 +105,7 @@ wh_status wh_chare_when(wh_chare *self, unsigned entry, int64_t ref) {
     whi_waits *w = whi_waits_of(element);
     if (!w)
         return WH_ENOMEM;
-    whi_call *call = take_parked(w, entry, ref);
+    whi_call *call = whi_parked_take(&w->parked, entry, ref);
     if (!call)
         return add_want(w, entry, ref, NULL);
     call->wanted = true;
@@ -147,7 +139,7 @@ wh_status wh_chare_wait(wh_chare *self, unsigned entry, int64_t ref, const wh_ca
         return st;
     if (t->got)
         whi_call_free(t->chares, t->got);
-    t->got = take_parked(element->waits, entry, ref);
+    t->got = whi_parked_take(&element->waits->parked, entry, ref);
     if (!t->got) {
         t->wait = (wh_wait){.thread = NULL};
         st = add_want(element->waits, entry, ref, t);
@@ -254,20 +246,25 @@ void whi_when_spawn(whi_chares *c, whi_element *element, whi_call *call) {
 
 // ---- The end.
 
+static void free_call(whi_chares *c, whi_call *call) {
+    if (!c->closing)
+        whi_buffers_refuse(c, call);
+    whi_call_free(c, call);
+}
+
 static void free_wants(whi_chares *c, whi_waits *w) {
     whi_queue_node *node;
+    whi_call *call;
     while ((node = whi_queue_pop(&w->wants))) {
         want *wanted = whi_container_of(node, want, link);
         if (wanted->thread && !c->closing)
             wh_pe_resume(c->pe, &wanted->thread->wait);
         whi_free(wanted);
     }
-    while ((node = whi_queue_pop(&w->parked)) || (node = whi_queue_pop(&w->ahead))) {
-        whi_call *call = whi_container_of(node, whi_call, place.node);
-        if (!c->closing)
-            whi_buffers_refuse(c, call);
-        whi_call_free(c, call);
-    }
+    while ((call = whi_parked_pop(&w->parked)))
+        free_call(c, call);
+    while ((node = whi_queue_pop(&w->ahead)))
+        free_call(c, whi_container_of(node, whi_call, place.node));
 }
 
 void whi_when_close(whi_chares *c, whi_element *element) {
@@ -287,6 +284,7 @@ void whi_when_free(whi_chares *c, whi_element *element) {
     whi_list *node;
     while ((node = whi_list_first(&w->threads)))
         free_thread(whi_container_of(node, thread, link));
+    whi_parked_fini(&w->parked);
     whi_free(w);
     element->waits = NULL;
 }
