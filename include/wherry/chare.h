@@ -92,6 +92,10 @@ typedef struct wh_class {  // zero in any field means its default
     // makes it again, in a state of zeros.  Default: an element of the class cannot move.
     size_t (*pack)(wh_chare *self, void *to);
     wh_status (*unpack)(wh_chare *self, const void *data, size_t size);
+    // What timelines and dumps call the class of this element, where a class stands for several, as those of a scripting
+    // language; a string that lives as long as the element.  It is asked on the PE's thread, also while something else runs there,
+    // and must call nothing of Wherry's.  Default: `name`.
+    const char *(*alias)(const wh_chare *self);
 } wh_class;
 
 // wh_class_register makes a class known on this PE; all PEs register the same ones, first of all in their `main_fn`.  The struct is

@@ -95,6 +95,11 @@ WH_API void wh_pe_exit(wh_pe *pe, int status);
 // wh_pe_call has `fn` called in the PE's thread, unless the job ends before.  Any thread.
 WH_API WH_CHECK wh_status wh_pe_call(wh_pe *pe, void (*fn)(wh_pe *pe, void *arg), void *arg);
 
+// wh_pe_name_span says what the entry, handler or user-level thread that runs now is called in a timeline (`wherry run --trace`),
+// instead of its class and its name: `name`, and behind a point `part`, unless that is NULL.  The strings are kept, not copied, until it
+// returns; the first call in it counts.  Without a timeline nothing happens.  On the PE's thread.
+WH_API void wh_pe_name_span(wh_pe *pe, const char *name, const char *part);
+
 // wh_pe_dump prints what the PE has to do and waits for.  wh_worker_dump prints it behind what it says of the PE's worker, so that a
 // signal can ask for it (config `sigusr1_dump`, `wherry run --dump`).
 WH_API void wh_pe_dump(const wh_pe *pe, FILE *file);

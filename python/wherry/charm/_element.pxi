@@ -16,15 +16,25 @@ cdef enum:
     WAITS, HOLDS, FAILED  # of a condition
 
 
+# What the library keeps of an element.
+cdef struct slot:
+    void *element      # NULL: it has ended
+    const char *name   # of its class; the element's
+
+
 cdef class Method:
     """A method of a chare that messages can call."""
 
     cdef object fn, condition
     cdef str name
+    cdef const char *text   # the name's
     cdef bint is_async
 
     def __init__(self, fn, str name, condition, bint is_async):
         self.fn, self.name, self.condition, self.is_async = fn, name, condition, is_async
+        self.text = utf8_of(name, NULL)
+        if self.text == NULL:
+            PyErr_Clear()
 
 
 cdef class Kept:
@@ -47,6 +57,8 @@ cdef class Element:
     cdef int to                # PE that it is to move to; negative: none
     cdef bytes packed          # while it leaves
     cdef str name
+    cdef const char *text      # the name's
+    cdef bint collective       # one of a group or an array
     cdef object index
     cdef tuple make            # class and arguments, until it has been made
 
@@ -59,6 +71,7 @@ cdef class Element:
             return self.run(method, args, keywords, to)
         if state == FAILED:
             return 0
+        wh_pe_name_span(here.pe, self.text, "when")
         kept = Kept.__new__(Kept)
         kept.method, kept.args, kept.keywords, kept.to = method, args, keywords, to[0]
         self.kept.append(kept)
@@ -77,6 +90,7 @@ cdef class Element:
 
     cdef int run(self, Method method, tuple args, dict keywords, const reply *to) except -1:
         cdef Runtime home = here
+        wh_pe_name_span(home.pe, self.text, method.text)
         home.depth += 1
         self.running += 1
         try:
@@ -90,7 +104,7 @@ cdef class Element:
         else:
             home.depth -= 1
             if method.is_async:
-                start_task(result, self, f"{self.name}.{method.name}", to)
+                start_task(result, self, method, f"{self.name}.{method.name}", to)
             elif to.pe >= 0:
                 home.succeed(to, self, result)
         self.running -= 1
@@ -154,8 +168,8 @@ cdef class Element:
 
 
 cdef Element element_of(wh_chare *chare):
-    cdef void **state = <void **>chare.state
-    return <Element>state[0] if state[0] != NULL else None
+    cdef slot *own = <slot *>chare.state
+    return <Element>own.element if own.element != NULL else None
 
 
 cdef object index_of(const wh_proxy *proxy):
@@ -191,6 +205,10 @@ cdef Element new_element(wh_chare *chare, object kind, object name, object sum, 
                         "program")
     element = Element.__new__(Element)
     element.name, element.methods, element.kept = cls.__name__, cls._methods, []
+    element.text = utf8_of(element.name, NULL)
+    if element.text == NULL:
+        PyErr_Clear()
+    element.collective = kind != "chare"
     element.channels = []
     element.chare = object.__new__(cls)
     element.index = 0 if kind == "chare" else index_of(&chare.proxy)
@@ -207,7 +225,8 @@ cdef Element new_element(wh_chare *chare, object kind, object name, object sum, 
     element.chare.thisProxy = collection
     element.waits, element.to = True, -1
     Py_INCREF(element)
-    (<void **>chare.state)[0] = <void *>element
+    (<slot *>chare.state).element = <void *>element
+    (<slot *>chare.state).name = element.text
     return element
 
 
@@ -355,6 +374,11 @@ cdef void on_construct(wh_chare *chare, const wh_call *call) noexcept with gil:
     here.end_callback()
 
 
+# Without the lock: it asks for nothing of Python's.
+cdef const char *on_alias(const wh_chare *chare) noexcept nogil:
+    return (<const slot *>chare.state).name
+
+
 cdef void on_call(wh_chare *chare, const wh_call *call) noexcept with gil:
     if here is None:
         return
@@ -366,11 +390,11 @@ cdef void on_call(wh_chare *chare, const wh_call *call) noexcept with gil:
 
 
 cdef void on_destruct(wh_chare *chare) noexcept with gil:
-    cdef void **state = <void **>chare.state
-    if state[0] == NULL:
+    cdef slot *own = <slot *>chare.state
+    if own.element == NULL:
         return
-    cdef Element element = <Element>state[0]
-    state[0] = NULL
+    cdef Element element = <Element>own.element
+    own.element = own.name = NULL
     element.c = NULL
     element.chare = None  # which refers to it
     for channel in element.channels:

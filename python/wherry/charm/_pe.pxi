@@ -86,11 +86,12 @@ cdef class Runtime:
         entries[ENTRY_REDUCED].fn = on_reduced_entry
         cls.size = sizeof(cls)
         cls.name = CLASS
-        cls.state = sizeof(void *)
+        cls.state = sizeof(slot)
         cls.construct = on_construct
         cls.destruct = on_destruct
         cls.pack = on_pack
         cls.unpack = on_unpack
+        cls.alias = on_alias
         cls.entries = entries
         cls.entry_count = 2
         cls.entry_size = sizeof(entries[0])
@@ -123,7 +124,7 @@ cdef class Runtime:
             self.failed_main(error)
         else:
             if hasattr(result, "send") and hasattr(result, "throw"):
-                start_task(result, None, getattr(main, "__name__", "main"), &to)
+                start_task(result, None, None, getattr(main, "__name__", "main"), &to)
         finally:
             self.depth -= 1
         self.end_callback()
@@ -361,7 +362,7 @@ cdef class Runtime:
         elif to.pe >= 0:
             self.answer(to.pe, to.id, ANSWER_ERROR, None, describe_error(error))
         else:
-            if element is not None and element.index != 0:
+            if element is not None and element.collective:
                 what = f"{what} of element {element.index}"
             self.fatal(what, error)
         return 0

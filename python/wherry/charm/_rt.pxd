@@ -56,6 +56,7 @@ cdef extern from "<wherry/wherry.h>" nogil:
     int wh_pe_number(const wh_pe *pe)
     wh_worker *wh_pe_worker(const wh_pe *pe)
     void wh_pe_exit(wh_pe *pe, int status)
+    void wh_pe_name_span(wh_pe *pe, const char *name, const char *part)
     wh_status wh_pe_set_handler(wh_pe *pe, uint16_t id, wh_pe_msg_fn fn, void *arg)
     wh_status wh_pe_send(wh_pe *pe, int dest, uint16_t handler, const void *head, size_t head_size,
                          const void *data, size_t size, int32_t priority)
@@ -98,6 +99,7 @@ cdef extern from "<wherry/wherry.h>" nogil:
         size_t entry_size
         size_t (*pack)(wh_chare *self, void *to)
         wh_status (*unpack)(wh_chare *self, const void *data, size_t size)
+        const char *(*alias)(const wh_chare *self)
     wh_status wh_chare_move(wh_chare *self, int to)
     wh_status wh_class_register(wh_pe *pe, const wh_class *cls)
     wh_status wh_chare_create(wh_pe *pe, const char *cls, int where, const void *args, size_t size,

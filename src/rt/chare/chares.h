@@ -283,6 +283,9 @@ void whi_element_left(whi_chares *c, whi_element *element);  // frees one that h
 void whi_element_set_epoch(whi_element *element, uint64_t epoch);
 whi_place_key whi_element_key(const whi_element *element);
 
+// whi_element_class returns what the program calls an element's class.
+const char *whi_element_class(const whi_element *element);
+
 // whi_element_run has an element run an entry now; `call` stays the caller's.
 void whi_element_run(whi_chares *c, whi_element *element, wh_entry_fn fn, const wh_call *call);
 

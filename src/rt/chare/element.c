@@ -104,6 +104,12 @@ void whi_element_leave(whi_chares *c, whi_element *element) {
     settle(c, element);
 }
 
+const char *whi_element_class(const whi_element *element) {
+    const wh_class *cls = element->cls;
+    const char *name = cls->alias && !element->destructed ? cls->alias(&element->pub) : NULL;
+    return name ? name : cls->name;
+}
+
 static const char *entry_name(const wh_class *cls, wh_entry_fn fn) {
     for (size_t i = 0; i < cls->entry_count; i++)
         if (cls->entries[i].fn == fn)
@@ -115,13 +121,14 @@ void whi_element_run(whi_chares *c, whi_element *element, wh_entry_fn fn, const 
     whi_element *outer = c->current;
     whi_element_enter(element);
     c->current = element;
-    whi_trace *trace = c->pe->trace;
-    uint64_t begin = trace ? whi_trace_now() : 0;
+    uint64_t begin = 0;
+    whi_words words = c->pe->trace ? whi_pe_span_begin(c->pe, &begin) : c->pe->words;
     uint64_t *charged = whi_pe_charge(c->pe, element->sync ? &element->sync->spent : NULL);
     fn(&element->pub, call);
     (void)whi_pe_charge(c->pe, charged);
-    if (trace)
-        whi_trace_span(trace, element->cls->name, entry_name(element->cls, fn), begin);
+    if (c->pe->trace)
+        whi_pe_span_end(c->pe, words, whi_element_class(element), entry_name(element->cls, fn),
+                        begin);
     c->current = outer;
     whi_element_leave(c, element);
 }

@@ -214,7 +214,7 @@ static void body(wh_pe *pe, void *arg) {
     t->ult = whi_ult_here();
     wh_call pub = whi_call_public(t->call);
     const wh_entry *entry = &element->cls->entries[t->call->entry];
-    whi_thread_name(element->cls->name, entry->name);
+    whi_thread_name(whi_element_class(element), entry->name);
     (void)whi_pe_charge(pe, element->sync ? &element->sync->spent : NULL);
     entry->fn(&element->pub, &pub);
     (void)whi_pe_charge(pe, NULL);

@@ -21,6 +21,12 @@ typedef struct whi_ready {
     void (*drop)(struct whi_ready *ready);  // frees one that is never run
 } whi_ready;
 
+// What runs now, for a timeline.
+typedef struct whi_words {
+    const char *name, *part;  // as the program has said: a class and its entry; NULL: it has not
+    bool inside;              // of a span
+} whi_words;
+
 // Handlers of a range of ids.
 enum { WHI_HANDLERS_PAGE = 256, WHI_HANDLERS_PAGES = (UINT16_MAX + 1) / WHI_HANDLERS_PAGE };
 
@@ -126,6 +132,7 @@ struct wh_pe {
     void (*failed)(wh_pe *pe, const char *sentence);  // the job cannot go on
     wh_status (*contact)(wh_pe *pe, int other, whi_contact *contact);
     whi_trace *trace;   // NULL: nobody wants a timeline
+    whi_words words;    // with it: what the program calls what runs now
     _Atomic bool stop;  // another PE of the process could not go on
     whi_floor floors[WHI_FLOORS];
     const struct whi_chare_above *above;  // of the floor above chares; NULL: there is none
@@ -207,6 +214,29 @@ WH_CHECK wh_status whi_pe_send_msg(wh_pe *pe, int dest, whi_msg *msg);
 
 // whi_pe_fail ends the job since something that it rests on has failed.
 void whi_pe_fail(wh_pe *pe, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// ---- Timelines.
+
+// whi_pe_span_begin and whi_pe_span_end stand around what is to be a span of the PE's timeline.  It is called `name`, unless the program
+// calls it otherwise meanwhile.  Only where there is a timeline.
+static inline whi_words whi_pe_span_begin(wh_pe *pe, uint64_t *begin) {
+    whi_words outer = pe->words;
+    pe->words = (whi_words){.inside = true};
+    *begin = whi_trace_now();
+    return outer;
+}
+void whi_pe_span_end(wh_pe *pe, whi_words outer, const char *name, const char *part,
+                     uint64_t begin);
+
+// whi_pe_aside ends the arrow of a message that no handler will have: it is the runtime's own, or goes on to another PE.
+static inline void whi_pe_aside(wh_pe *pe, whi_msg *msg, const char *name) {
+    if (__builtin_expect(!pe->trace || !msg->number, 1))
+        return;
+    uint64_t begin = whi_trace_now();
+    whi_trace_handled(pe->trace, msg->pub.source, msg->number);
+    whi_trace_span(pe->trace, name, NULL, begin);
+    msg->number = 0;
+}
 
 // ---- The parts of a PE.
 

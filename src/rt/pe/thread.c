@@ -29,12 +29,13 @@ static void run_thread(thread *t) {
     wh_pe *pe = t->pe;
     running = t;
     whi_trace *trace = pe->trace;
-    uint64_t begin = trace ? whi_trace_now() : 0;
+    uint64_t begin = 0;
+    whi_words outer_words = trace ? whi_pe_span_begin(pe, &begin) : pe->words;
     uint64_t *outer_charged = whi_pe_charge(pe, t->charged);
     bool suspended = whi_ult_run(t->ult);
     t->charged = whi_pe_charge(pe, outer_charged);
     if (trace)
-        whi_trace_span(trace, t->name, t->part, begin);
+        whi_pe_span_end(pe, outer_words, t->name, t->part, begin);
     running = outer;
     if (!suspended)
         whi_free(t);
