@@ -104,6 +104,17 @@ WH_API void wh_pe_name_span(wh_pe *pe, const char *name, const char *part);
 // signal can ask for it (config `sigusr1_dump`, `wherry run --dump`).
 WH_API void wh_pe_dump(const wh_pe *pe, FILE *file);
 
+// wh_pe_on_dump has `fn` print, in wh_pe_dump, what the program itself keeps and waits for; NULL: nothing more.  It is called on the
+// PE's thread, within a worker's progress, sends nothing, and returns what it has found.  Where nothing is left to do wh_pe_dump asks
+// whether `exit_call` was forgotten, a string that is kept, not copied; NULL: "wh_pe_exit".  On the PE's thread.
+typedef enum wh_dump_found {
+    WH_DUMP_NOTHING,
+    WH_DUMP_WAITS,   // something waits for what others do
+    WH_DUMP_GOES_ON  // something will go on by itself
+} wh_dump_found;
+typedef wh_dump_found (*wh_pe_dump_fn)(const wh_pe *pe, FILE *file, void *arg);
+WH_API void wh_pe_on_dump(wh_pe *pe, wh_pe_dump_fn fn, void *arg, const char *exit_call);
+
 // ---- Messages.
 //
 // Messages from one PE to another arrive in the order in which they were sent, and are handled in that order among those of

@@ -65,7 +65,7 @@ class Trace(launch.Case):
         events = self.events()
         self.check_arrows(events)
         names = {event["name"] for event in events if event["ph"] == "X"}
-        self.assertLessEqual({"greeter.greet", "thread"}, names)
+        self.assertLessEqual({"greeter.greet", "main"}, names)
 
     def test_elements_that_move(self):
         """Calls that follow their element, and what PEs tell each other of it, have both ends, too."""
@@ -80,7 +80,7 @@ class Trace(launch.Case):
         self.job(0, "-n", "2", "--trace", "t.json", RT_JOB)
         rows = collections.defaultdict(list)
         for event in self.events():
-            if event["ph"] == "X" and event["name"] != "thread":
+            if event["ph"] == "X" and event["name"] not in ("thread", "main"):
                 rows[event["tid"]].append((event["ts"], event["dur"], event["name"]))
         for spans in rows.values():
             spans.sort()

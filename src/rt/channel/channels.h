@@ -124,6 +124,11 @@ void whi_channels_element_ends(whi_channels *channels, const whi_channel_name *s
 void whi_channels_free_elements(whi_channels *channels);
 void whi_channel_pair_leave(wh_channel *channel);  // an end is freed
 
+// ---- dump.c: of the floor, see whi_floor.
+
+void whi_channels_dump(const void *channels, whi_dump *to);
+bool whi_channels_awaited(const void *channels, const wh_wait *wait, FILE *file);
+
 // ---- end.c: the life of an end.
 
 WH_CHECK wh_status whi_channel_create(whi_channels *channels, uint32_t window,

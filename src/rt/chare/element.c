@@ -104,12 +104,6 @@ void whi_element_leave(whi_chares *c, whi_element *element) {
     settle(c, element);
 }
 
-const char *whi_element_class(const whi_element *element) {
-    const wh_class *cls = element->cls;
-    const char *name = cls->alias && !element->destructed ? cls->alias(&element->pub) : NULL;
-    return name ? name : cls->name;
-}
-
 static const char *entry_name(const wh_class *cls, wh_entry_fn fn) {
     for (size_t i = 0; i < cls->entry_count; i++)
         if (cls->entries[i].fn == fn)

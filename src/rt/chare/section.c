@@ -297,6 +297,39 @@ void whi_section_ended(whi_chares *c, const whi_element *element) {
     }
 }
 
+// furthest returns to how many reductions the member here has contributed that is furthest; *have of them have.
+static uint64_t furthest(const branch *s, size_t *have) {
+    uint64_t most = 0;
+    *have = 0;
+    for (size_t i = 0; i < s->count; i++)
+        if (!s->members[i].gone && s->members[i].contributed > most)
+            most = s->members[i].contributed;
+    for (size_t i = 0; i < s->count; i++)
+        *have += !s->members[i].gone && s->members[i].contributed == most;
+    return most;
+}
+
+void whi_section_dump(const whi_chares *c, whi_dump *to) {
+    size_t cursor = 0, told = 0, have;
+    uint64_t id, count, members;
+    const branch *s;
+    while ((s = whi_hash_next(&c->sections, &cursor, &id))) {
+        uint64_t most = s->known ? furthest(s, &have) : 0;
+        bool missing = s->known && whi_reductions_missing(s->reductions, &count, &members);
+        if (!s->known || (have == s->there && !missing) || !whi_dump_line(&told))
+            continue;
+        if (missing)
+            whi_reductions_print(s->reductions, "a section of ", s->in, count, members, to->file);
+        to->waits = true;
+        if (have == s->there)
+            continue;
+        fprintf(to->file, "  reduction %llu of a section of ", (unsigned long long)most);
+        whi_collection_print(s->in, to->file);
+        fprintf(to->file, ": %zu of its %zu members here have contributed\n", have, s->there);
+    }
+    whi_dump_rest(to, told, "sections whose reductions lack contributions");
+}
+
 // ---- For users.
 
 wh_status wh_section_create(wh_pe *pe, wh_proxy collection, int dims, const int32_t *indices,

@@ -214,7 +214,8 @@ static void body(wh_pe *pe, void *arg) {
     t->ult = whi_ult_here();
     wh_call pub = whi_call_public(t->call);
     const wh_entry *entry = &element->cls->entries[t->call->entry];
-    whi_thread_name(whi_element_class(element), entry->name);
+    whi_thread_name(whi_element_class(element), entry->name, element->pub.proxy.index,
+                    element->pub.proxy.dims);
     (void)whi_pe_charge(pe, element->sync ? &element->sync->spent : NULL);
     entry->fn(&element->pub, &pub);
     (void)whi_pe_charge(pe, NULL);
@@ -242,6 +243,69 @@ void whi_when_spawn(whi_chares *c, whi_element *element, whi_call *call) {
     whi_element_leave(c, element);
     whi_pe_fail(c->pe, "a threaded entry of class %s cannot start: %s", element->cls->name,
                 wh_status_text(st));
+}
+
+// ---- In print.
+
+static void print_ref(int64_t ref, FILE *file) {
+    if (ref == WH_REF_ANY)
+        fprintf(file, "any reference");
+    else
+        fprintf(file, "reference %lld", (long long)ref);
+}
+
+void whi_when_dump(const whi_element *element, whi_dump *to, size_t *kept, size_t *wanted) {
+    const whi_waits *w = element->waits;
+    const whi_list *cursor = NULL;
+    whi_parked_group group;
+    while (whi_parked_next(&w->parked, &cursor, &group)) {
+        to->waits = true;
+        if (!whi_dump_line(kept))
+            continue;
+        fputs("  ", to->file);
+        whi_element_print(element, to->file);
+        fprintf(to->file, " keeps %zu messages for %s with ", group.count,
+                element->cls->entries[group.entry].name);
+        print_ref(group.ref, to->file);
+        fputs(", which it has not asked for\n", to->file);
+    }
+    for (const whi_queue_node *node = w->wants.first; node; node = node->next) {
+        const want *each = whi_container_of((whi_queue_node *)(uintptr_t)node, want, link);
+        to->waits = true;
+        if (each->thread || !whi_dump_line(wanted))
+            continue;  // of threads theirs tell
+        fputs("  ", to->file);
+        whi_element_print(element, to->file);
+        fprintf(to->file, " has asked for a message for %s with ",
+                element->cls->entries[each->entry].name);
+        print_ref(each->ref, to->file);
+        fputs(", and it has not come\n", to->file);
+    }
+}
+
+static bool awaited_by(const whi_element *element, const wh_wait *wait, FILE *file) {
+    const whi_queue_node *node = element->waits ? element->waits->wants.first : NULL;
+    for (; node; node = node->next) {
+        const want *each = whi_container_of((whi_queue_node *)(uintptr_t)node, want, link);
+        if (!each->thread || &each->thread->wait != wait)
+            continue;
+        fprintf(file, "a message for %s with ", element->cls->entries[each->entry].name);
+        print_ref(each->ref, file);
+        return true;
+    }
+    return false;
+}
+
+bool whi_when_awaited(const whi_chares *c, const wh_wait *wait, FILE *file) {
+    size_t cursor = 0;
+    uint64_t id;
+    const whi_collection *in;
+    while ((in = whi_hash_next(&c->collections, &cursor, &id)))
+        whi_list_foreach(node, (whi_list *)(uintptr_t)&in->elements) {
+            if (awaited_by(whi_container_of(node, whi_element, link), wait, file))
+                return true;
+        }
+    return false;
 }
 
 // ---- The end.

@@ -392,7 +392,7 @@ void whi_pe_rest(wh_pe *pe, int timeout_ms) {
 wh_status whi_pe_start(wh_pe *pe, wh_pe_fn fn, void *arg) {
     wh_pe *outer = here;
     here = pe;
-    wh_status st = wh_pe_spawn(pe, fn, arg);
+    wh_status st = whi_thread_spawn(pe, "main", fn, arg);
     here = outer;
     return st;
 }

@@ -50,8 +50,11 @@ typedef struct whi_floor {
     void (*drop)(void *state,
                  whi_msg *msg);  // frees what it keeps for a message that is never handled
     void (*destroy)(void *state);
-    void (*lost)(void *state, int pe);            // a PE is lost; NULL: nothing depends on one
-    void (*dump)(const void *state, FILE *file);  // prints what it waits for; NULL: nothing
+    void (*lost)(void *state, int pe);              // a PE is lost; NULL: nothing depends on one
+    void (*dump)(const void *state, whi_dump *to);  // prints what it waits for; NULL: nothing
+    // Prints what a user-level thread waits for; false, or NULL: that is nothing of the floor's.
+    bool (*awaited)(const void *state, const wh_wait *wait, FILE *file);
+    whi_words (*name)(const void *state, const whi_msg *msg);  // what a message with `above` is for
 } whi_floor;
 
 // Kinds of control, their first byte.
@@ -135,6 +138,9 @@ struct wh_pe {
     whi_words words;    // with it: what the program calls what runs now
     _Atomic bool stop;  // another PE of the process could not go on
     whi_floor floors[WHI_FLOORS];
+    wh_pe_dump_fn on_dump;  // NULL: the program has nothing to add
+    void *on_dump_arg;
+    const char *exit_call;  // what ends the job; NULL: wh_pe_exit
     const struct whi_chare_above *above;  // of the floor above chares; NULL: there is none
     // Who runs now is charged for it, in nanoseconds; NULL: nobody measures that.
     uint64_t *charged, charged_since;
@@ -263,14 +269,17 @@ void whi_quiet_fini(wh_pe *pe);
 void whi_quiet_idle(wh_pe *pe);  // the PE has nothing to do
 void whi_quiet_lost(wh_pe *pe, int lost);
 void whi_threads_end(wh_pe *pe);
-// whi_thread_name says what the thread that runs is called in a timeline, now and later.
-void whi_thread_name(const char *name, const char *part);
+// whi_thread_name says what the thread that runs is called in timelines and dumps, now and later: an entry of an element with this
+// index, which is kept, not copied.
+void whi_thread_name(const char *name, const char *part, const int32_t *index, int dims);
+wh_status whi_thread_spawn(wh_pe *pe, const char *name, wh_pe_fn fn, void *arg);
 void whi_pe_forget_timers(wh_pe *pe);
 bool whi_pe_idle(wh_pe *pe);  // calls the idle functions; true: one wants more
 
-// whi_pe_dump_gates and whi_pe_dump_timers print parts of wh_pe_dump.
-void whi_pe_dump_gates(const wh_pe *pe, FILE *file);
-void whi_pe_dump_timers(const wh_pe *pe, FILE *file);
+// whi_pe_dump_gates and the others print parts of wh_pe_dump.
+void whi_pe_dump_gates(const wh_pe *pe, whi_dump *to);
+void whi_pe_dump_timers(const wh_pe *pe, whi_dump *to);
+void whi_pe_dump_threads(const wh_pe *pe, whi_dump *to);
 
 // ---- The tree over all PEs, PE 0 at its root.
 
