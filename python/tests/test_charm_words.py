@@ -3,9 +3,11 @@
 import collections
 import json
 import pathlib
+import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import unittest
 
 from kit import ENV, LIMIT
@@ -72,6 +74,130 @@ class Timelines(Words):
                 ends[event["id"]].append(event["ph"])
         self.assertGreater(len(ends), 100)
         self.assertEqual({tuple(sorted(kinds)) for kinds in ends.values()}, {("f", "s")})
+
+
+class Dumps(Words):
+    def dump(self, program, last):
+        """What two PEs print when they are asked to, once the program has printed "there", up to a line with `last` in it."""
+        file = pathlib.Path(self.folder, "program.py")
+        file.write_text(HEAD + textwrap.dedent(program) + "\ncharm.start(main)\n")
+        process = subprocess.Popen([RUN, "run", "-n", "2", "--dump", sys.executable, file], env=ENV, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        killer = threading.Timer(LIMIT, process.kill)
+        killer.start()
+        try:
+            self.assertEqual(process.stdout.readline(), "there\n")
+            process.send_signal(signal.SIGUSR1)
+            found = {}
+            while sum(last in each for each in found.values()) < 2:
+                line = process.stderr.readline()
+                self.assertTrue(line, f"it hangs: {found}")
+                if line.startswith("PE "):
+                    pe = int(line[3])
+                    found[pe] = ""
+                elif line.startswith("worker "):
+                    pe = None
+                elif found and pe is not None:
+                    found[pe] += line
+            process.send_signal(signal.SIGTERM)
+            process.communicate()
+            return found
+        finally:
+            killer.cancel()
+            process.kill()
+            process.wait()
+            process.stdout.close()
+            process.stderr.close()
+
+    def test_what_is_waited_for(self):
+        found = self.dump("""
+            class Cell(Chare):
+                def __init__(self):
+                    self.step = 0
+                @when("self.step == step")
+                def edge(self, step):
+                    pass
+                async def ask(self, other):
+                    await other.never(ret=True)
+                async def never(self):
+                    await Future()
+                async def listen(self, other):
+                    await Channel(self, other).recv()
+                async def add(self):
+                    await self.allreduce(1, Reducer.sum)
+                async def both(self, other):
+                    await charm.wait([self.thisProxy[0].edge(0, awaitable=True), other.never(ret=True)])
+
+            class Alone(Chare):
+                async def rest(self):
+                    await Future(2)
+
+            async def main(args):
+                cells = Array(Cell, 4)
+                Chare(Alone, onPE=1).rest()
+                for i in range(2):
+                    cells[3].edge(1)
+                cells[3].edge(7)
+                cells[0].ask(cells[2])
+                cells[1].listen(cells[2])
+                cells[0].both(cells[3])
+                for i in (0, 2, 3):
+                    cells[i].add()
+                await charm.quiescence()
+                print("there", flush=True)
+                await Future()
+            """, "nothing to do")
+        for pe, lines in {
+                0: ["Cell[0].ask waits for the result of Cell[2].never", "Cell[1].listen waits for a value on its channel to Cell[2]",
+                    "Cell[0].both waits for 1 of 2 futures, the first: the result of Cell[3].never",
+                    "Cell[0].add waits for all Cell objects to contribute to a reduction",
+                    "Cell[1] waits for 1 channels: Cell[2] has not opened its end", "3 of 4 contributions are here",
+                    "1 of its 2 elements here have contributed; not yet: Cell[1]", "elements: 2 of Cell (array ",
+                    "coroutines that wait: 5", "nothing is under way here: what waits above waits for other PEs"],
+                1: ["Cell[3] keeps 3 calls of edge until their condition holds", "Alone.rest waits for future ",
+                    ", which nobody has sent all values", "Cell[2].never waits for future ", ", which nobody has sent a value",
+                    "single chares: 1 of Alone", "Cell[2] has not opened its end of 1 channels, which Cell[1] has opened"]}.items():
+            for line in lines:
+                self.assertIn(line, found[pe])
+        self.assertNotIn("wherry.charm", found[0] + found[1])
+
+    def test_an_end_that_was_forgotten(self):
+        found = self.dump("""
+            class Here(Chare):
+                def hello(self):
+                    pass
+            async def main(args):
+                await Group(Here).hello(awaitable=True)
+                print("there", flush=True)
+            """, "nothing to do")
+        for pe in found:
+            self.assertIn("and nothing waits: if all PEs say so, was charm.exit() forgotten, which ends the job?\n", found[pe])
+            self.assertIn("elements: 1 of Here (group ", found[pe])
+
+    def test_lines_are_bounded_and_asyncio_goes_on(self):
+        found = self.dump("""
+            import asyncio
+            class Cell(Chare):
+                async def rest(self):
+                    await Future()
+                @when("False")
+                def kept(self):
+                    pass
+            async def main(args):
+                cells = Array(Cell, 100)
+                cells.rest()
+                cells.kept()
+                await charm.quiescence()
+                print("there", flush=True)
+                await asyncio.sleep(1000)
+            """, "more kinds of calls that are kept")
+        self.assertNotIn("nothing to do", found[0])
+        self.assertIn("main waits for something of asyncio's" if "main waits" in found[0] else "more coroutines", found[0])
+        for pe in (0, 1):
+            self.assertEqual(found[pe].count(".rest waits for") + found[pe].count("main waits for"), 8)
+            self.assertEqual(found[pe].count(" keeps 1 calls of kept"), 8)
+            self.assertIn(f"  and {43 - pe} more coroutines\n", found[pe])
+            self.assertIn("  and 42 more kinds of calls that are kept\n", found[pe])
 
 
 class Sentences(Words):

@@ -75,6 +75,7 @@ cdef class Element:
         kept = Kept.__new__(Kept)
         kept.method, kept.args, kept.keywords, kept.to = method, args, keywords, to[0]
         self.kept.append(kept)
+        here.keeping[self] = None
         return 0
 
     cdef int holds(self, Method method, tuple args, dict keywords, const reply *to) except -1:
@@ -134,6 +135,13 @@ cdef class Element:
                     i = 0  # it may have changed what the others wait for
         finally:
             self.looking = False
+        self.forget_if_empty()
+        return 0
+
+    cdef int forget_if_empty(self) except -1:
+        """Nothing is kept any more."""
+        if not self.kept and here is not None:
+            here.keeping.pop(self, None)
         return 0
 
     cdef void refuse_kept(self):
@@ -287,6 +295,7 @@ cdef int unpack_element(wh_chare *chare, bytes data) except -1:
         kept.method, kept.args, kept.keywords = element.methods[number], args, keywords
         kept.to.pe, kept.to.id, kept.to.keyed, kept.to.value = pe, id, keyed, value
         element.kept.append(kept)
+        here.keeping[element] = None
     if not here.has_readonlies:
         here.unmade.append(element)
         return 0
@@ -306,6 +315,7 @@ cdef size_t on_pack(wh_chare *chare, void *to) noexcept with gil:
         if to != NULL:
             memcpy(to, <const char *>element.packed, size)
             element.kept = []  # they go along
+            element.forget_if_empty()
             element.packed = None
         return size
     except BaseException as error:
@@ -402,4 +412,6 @@ cdef void on_destruct(wh_chare *chare) noexcept with gil:
     element.channels = []
     if here is not None and not here.closing:
         element.refuse_kept()
+    if here is not None:
+        here.keeping.pop(element, None)
     Py_DECREF(element)

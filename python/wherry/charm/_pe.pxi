@@ -37,6 +37,7 @@ cdef class Runtime:
     cdef object ready              # (task, exception or None): what they waited for has come
     cdef object tasks, raised
     cdef list unmade               # elements that wait for the readonlies
+    cdef dict keeping              # elements with calls that wait for their conditions
     cdef dict maps
     cdef dict channels             # ends that are open, or whose last receive has not ended
     cdef uint64_t next_channel
@@ -44,6 +45,7 @@ cdef class Runtime:
     def __cinit__(self):
         self.futures, self.tasks, self.ready = {}, set(), deque()
         self.unmade, self.maps, self.channels = [], {}, {}
+        self.keeping = {}
         self.readonlies = {}
         self.thread = PyThread_get_thread_ident()
 
@@ -100,6 +102,7 @@ cdef class Runtime:
         must(wh_function_register(self.pe, CAME, on_came, NULL), "charm.start")
         must(wh_pe_set_handler(self.pe, HANDLER_ANSWER, on_answer, NULL), "charm.start")
         must(wh_pe_set_handler(self.pe, HANDLER_READONLIES, on_readonlies, NULL), "charm.start")
+        wh_pe_on_dump(self.pe, on_dump, NULL, "charm.exit()")
         return 0
 
     def register_map(self, str name, map):
@@ -502,6 +505,7 @@ cdef class Runtime:
     def after(self, double seconds):
         """A future that is done when the time is over."""
         cdef Future future = Future()
+        future._awaits = "charm.sleep"
         must(wh_pe_after(self.pe, <uint64_t>(max(seconds, 0.0) * 1e6), on_time, <void *><uintptr_t>future.id, NULL),
              "charm.sleep")
         self.touch()
@@ -510,6 +514,7 @@ cdef class Runtime:
     def quiescence(self):
         """A future that is done when no message is under way or waits to be handled, anywhere."""
         cdef Future future = Future()
+        future._awaits = "charm.quiescence"
         must(wh_pe_on_quiescence(self.pe, on_time, <void *><uintptr_t>future.id), "charm.quiescence")
         self.touch()
         return future
