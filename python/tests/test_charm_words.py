@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 import unittest
 
 from kit import ENV, LIMIT
@@ -88,19 +89,21 @@ class Dumps(Words):
         try:
             self.assertEqual(process.stdout.readline(), "there\n")
             process.send_signal(signal.SIGUSR1)
-            found = {}
-            while sum(last in each for each in found.values()) < 2:
-                line = process.stderr.readline()
-                self.assertTrue(line, f"it hangs: {found}")
+            lines = []
+            while sum(last in line for line in lines) < 2:
+                lines.append(process.stderr.readline())
+                self.assertTrue(lines[-1], f"it hangs: {lines}")
+            time.sleep(0.1)  # what belongs to it comes behind
+            process.send_signal(signal.SIGTERM)
+            found, pe = {}, None
+            for line in lines + process.communicate()[1].splitlines(True):
                 if line.startswith("PE "):
                     pe = int(line[3])
                     found[pe] = ""
                 elif line.startswith("worker "):
                     pe = None
-                elif found and pe is not None:
+                elif pe is not None:
                     found[pe] += line
-            process.send_signal(signal.SIGTERM)
-            process.communicate()
             return found
         finally:
             killer.cancel()
@@ -189,7 +192,7 @@ class Dumps(Words):
                 cells.kept()
                 await charm.quiescence()
                 print("there", flush=True)
-                await asyncio.sleep(1000)
+                await asyncio.get_running_loop().create_future()
             """, "more kinds of calls that are kept")
         self.assertNotIn("nothing to do", found[0])
         self.assertIn("main waits for something of asyncio's" if "main waits" in found[0] else "more coroutines", found[0])
@@ -198,6 +201,15 @@ class Dumps(Words):
             self.assertEqual(found[pe].count(" keeps 1 calls of kept"), 8)
             self.assertIn(f"  and {43 - pe} more coroutines\n", found[pe])
             self.assertIn("  and 42 more kinds of calls that are kept\n", found[pe])
+
+    def test_a_timer_of_asyncio_goes_on(self):
+        found = self.dump("""
+            import asyncio
+            def main(args):
+                asyncio.get_running_loop().call_later(1000, print)
+                print("there", flush=True)
+            """, "coroutines that wait: 0")
+        self.assertNotIn("nothing to do", found[0])
 
 
 class Sentences(Words):
