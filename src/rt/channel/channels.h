@@ -126,8 +126,8 @@ void whi_channel_pair_leave(wh_channel *channel);  // an end is freed
 
 // ---- dump.c: of the floor, see whi_floor.
 
-void whi_channels_dump(const void *channels, whi_dump *to);
-bool whi_channels_awaited(const void *channels, const wh_wait *wait, FILE *file);
+void whi_channels_dump(const void *state, whi_dump *to);
+bool whi_channels_awaited(const void *state, const wh_wait *wait, FILE *file);
 
 // ---- end.c: the life of an end.
 

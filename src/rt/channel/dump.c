@@ -61,7 +61,7 @@ static void dump_ops(const wh_channel *ch, whi_dump *to, found *told) {
         fputs(" wait for ", to->file);
         print(channels, &ch->pair->peer, to->file);
         fprintf(to->file, " to receive, of %llu that it has begun\n",
-                (unsigned long long)(ch->sent + waiting));
+                (unsigned long long)ch->sent + waiting);
     }
     if (receives && whi_dump_line(&told->receives)) {
         fprintf(to->file, "  %zu receives of ", receives);

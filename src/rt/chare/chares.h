@@ -197,9 +197,9 @@ void whi_reductions_print(const whi_reductions *of, const char *kind, const whi_
 
 // ---- dump.c: what is waited for; of the floor, see whi_floor.
 
-void whi_chares_dump(const void *chares, whi_dump *to);
-bool whi_chares_awaited(const void *chares, const wh_wait *wait, FILE *file);
-whi_words whi_chares_name(const void *chares, const whi_msg *msg);
+void whi_chares_dump(const void *state, whi_dump *to);
+bool whi_chares_awaited(const void *state, const wh_wait *wait, FILE *file);
+whi_words whi_chares_name(const void *state, const whi_msg *msg);
 // Of section.c, when.c, future.c:
 void whi_section_dump(const whi_chares *c, whi_dump *to);
 void whi_when_dump(const whi_element *element, whi_dump *to, size_t *kept, size_t *wanted);

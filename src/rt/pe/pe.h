@@ -140,7 +140,7 @@ struct wh_pe {
     whi_floor floors[WHI_FLOORS];
     wh_pe_dump_fn on_dump;  // NULL: the program has nothing to add
     void *on_dump_arg;
-    const char *exit_call;  // what ends the job; NULL: wh_pe_exit
+    const char *exit_call;                // what ends the job; NULL: wh_pe_exit
     const struct whi_chare_above *above;  // of the floor above chares; NULL: there is none
     // Who runs now is charged for it, in nanoseconds; NULL: nobody measures that.
     uint64_t *charged, charged_since;
