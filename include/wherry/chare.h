@@ -95,6 +95,10 @@ typedef struct wh_class {  // zero in any field means its default
     // stays says why an element cannot be packed now, for a move or, if `saved`, for a checkpoint: a text that is valid until it
     // is called again for that element; NULL: it can.  It is called often, and must not change the element.  Default: it can.
     const char *(*stays)(wh_chare *self, bool saved);
+    // What timelines and dumps call the class of this element, where a class stands for several, as those of a scripting
+    // language; a string that lives as long as the element.  It is asked on the PE's thread, also while something else runs there,
+    // and must call nothing of Wherry's.  Default: `name`.
+    const char *(*alias)(const wh_chare *self);
 } wh_class;
 
 // What pack returns, where `to` is NULL, if the element cannot be packed: it stays where it is, or the checkpoint fails.

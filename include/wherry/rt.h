@@ -95,9 +95,25 @@ WH_API void wh_pe_exit(wh_pe *pe, int status);
 // wh_pe_call has `fn` called in the PE's thread, unless the job ends before.  Any thread.
 WH_API WH_CHECK wh_status wh_pe_call(wh_pe *pe, void (*fn)(wh_pe *pe, void *arg), void *arg);
 
+// wh_pe_name_span says what the entry, handler or user-level thread that runs now is called in a timeline (`wherry run --trace`),
+// instead of its class and its name: `name`, and behind a point `part`, unless that is NULL.  The strings are kept, not copied, until it
+// returns; the first call in it counts.  Without a timeline nothing happens.  On the PE's thread.
+WH_API void wh_pe_name_span(wh_pe *pe, const char *name, const char *part);
+
 // wh_pe_dump prints what the PE has to do and waits for.  wh_worker_dump prints it behind what it says of the PE's worker, so that a
 // signal can ask for it (config `sigusr1_dump`, `wherry run --dump`).
 WH_API void wh_pe_dump(const wh_pe *pe, FILE *file);
+
+// wh_pe_on_dump has `fn` print, in wh_pe_dump, what the program itself keeps and waits for; NULL: nothing more.  It is called on the
+// PE's thread, within a worker's progress, sends nothing, and returns what it has found.  Where nothing is left to do wh_pe_dump asks
+// whether `exit_call` was forgotten, a string that is kept, not copied; NULL: "wh_pe_exit".  On the PE's thread.
+typedef enum wh_dump_found {
+    WH_DUMP_NOTHING,
+    WH_DUMP_WAITS,   // something waits for what others do
+    WH_DUMP_GOES_ON  // something will go on by itself
+} wh_dump_found;
+typedef wh_dump_found (*wh_pe_dump_fn)(const wh_pe *pe, FILE *file, void *arg);
+WH_API void wh_pe_on_dump(wh_pe *pe, wh_pe_dump_fn fn, void *arg, const char *exit_call);
 
 // ---- Messages.
 //

@@ -11,6 +11,7 @@ import launch
 from launch import HERE
 
 RT_JOB = os.path.abspath(os.environ.get("RT_JOB", "build/tests/rt-job"))
+PARTICLES = os.path.abspath(os.environ.get("PARTICLES", "build/examples/particles"))
 CHARES = os.path.abspath(os.environ.get("CHARES", "build/examples/chares"))
 ROUNDS = 3  # of rt-job, in each of which every PE sends to every PE
 
@@ -25,13 +26,21 @@ class Trace(launch.Case):
         return events
 
     def check_arrows(self, events):
-        """Each message that was handled has been sent, once, and before."""
+        """Each arrow has a begin and an end, once, in this order, and each in a span of its PE."""
         sent = {event["id"]: event["ts"] for event in events if event["ph"] == "s"}
         self.assertEqual(len(sent), sum(event["ph"] == "s" for event in events))
-        handled = [event for event in events if event["ph"] == "f"]
-        self.assertEqual(len({event["id"] for event in handled}), len(handled))
-        for event in handled:
-            self.assertLess(sent[event["id"]], event["ts"])
+        handled = {event["id"]: event["ts"] for event in events if event["ph"] == "f"}
+        self.assertEqual(len(handled), sum(event["ph"] == "f" for event in events))
+        self.assertEqual(sent.keys(), handled.keys())
+        for arrow, begin in sent.items():
+            self.assertLess(begin, handled[arrow])
+        spans = collections.defaultdict(list)
+        for event in events:
+            if event["ph"] == "X" and event["name"] != "idle":
+                spans[event["tid"]].append((event["ts"] - 0.002, event["ts"] + event["dur"] + 0.002))
+        for event in events:
+            if event["ph"] in "sf":
+                self.assertTrue(any(begin <= event["ts"] <= end for begin, end in spans[event["tid"]]), event)
         return len(sent)
 
     def test_messages(self):
@@ -56,13 +65,22 @@ class Trace(launch.Case):
         events = self.events()
         self.check_arrows(events)
         names = {event["name"] for event in events if event["ph"] == "X"}
-        self.assertLessEqual({"greeter.greet", "thread"}, names)
+        self.assertLessEqual({"greeter.greet", "main"}, names)
+
+    def test_elements_that_move(self):
+        """Calls that follow their element, and what PEs tell each other of it, have both ends, too."""
+        self.job(0, "-n", "3", "--trace", "t.json", PARTICLES, "--steps", "12", "--every", "3", "--particles", "500", "--cells", "4")
+        events = self.events()
+        self.check_arrows(events)
+        spans = collections.Counter(event["name"] for event in events if event["ph"] == "X")
+        self.assertEqual(spans["cell.construct"], 16)
+        self.assertEqual(spans["cell.take"], 16 * 9 * 12)
 
     def test_idle_time(self):
         self.job(0, "-n", "2", "--trace", "t.json", RT_JOB)
         rows = collections.defaultdict(list)
         for event in self.events():
-            if event["ph"] == "X" and event["name"] != "thread":
+            if event["ph"] == "X" and event["name"] not in ("thread", "main"):
                 rows[event["tid"]].append((event["ts"], event["dur"], event["name"]))
         for spans in rows.values():
             spans.sort()
@@ -73,7 +91,9 @@ class Trace(launch.Case):
     def test_a_killed_process(self):
         """The others' lines are there, and the file is whole."""
         self.job(137, "-n", "3", "--trace", "t.json", RT_JOB, "--die", "1", "kill")
-        self.assertEqual(sum(event["name"] == "process_name" for event in self.events()), 3)
+        events = self.events()
+        self.assertEqual(sum(event["name"] == "process_name" for event in events), 3)
+        self.check_arrows(events)
 
     def test_what_is_no_event(self):
         """A process that writes something else to the descriptor does not spoil the file."""
@@ -81,6 +101,16 @@ class Trace(launch.Case):
                 "os.write(fd, b'x\\n{\\n}, \\n' + 20000 * b'y' + b'\\n{\"name\":\"mine\",\"ph\":\"X\",\"ts\":1,\"dur\":1},\\n{\"cut')")
         self.job(0, "-n", "2", "--trace", "t.json", sys.executable, "-c", code)
         self.assertEqual([event["name"] for event in self.events()], ["mine", "mine", "process_name", "process_name"])
+
+    def test_an_arrow_with_one_end(self):
+        """What nobody handles is not drawn; the two ends may come in any order, and from any process."""
+        code = ("import os; rank = int(os.environ['PMI_RANK']); fd = int(os.environ['WHERRYRUN_TRACE_FD']); "
+                "begin = '{\"name\":\"message\",\"cat\":\"message\",\"ph\":\"%s\",%s\"id\":\"%s\",\"ts\":%d},\\n'; "
+                "s = lambda id: begin % ('s', '', id, 1); f = lambda id: begin % ('f', '\"bp\":\"e\",', id, 2); "
+                "os.write(fd, (s('1-2-3') + s('0-1-1') + s('1-0-7') if rank else f('0-1-1') + f('1-2-33') + f('1-0-7')).encode())")
+        self.job(0, "-n", "2", "--trace", "t.json", sys.executable, "-c", code)
+        arrows = sorted((event["id"], event["ph"]) for event in self.events() if event["name"] == "message")
+        self.assertEqual(arrows, [("0-1-1", "f"), ("0-1-1", "s"), ("1-0-7", "f"), ("1-0-7", "s")])
 
     def test_without_it(self):
         """Nothing is there that a program could see, also if the launcher was traced itself."""

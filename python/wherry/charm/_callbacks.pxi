@@ -10,6 +10,7 @@ cdef void on_answer(wh_pe *pe, wh_pe_msg *msg, void *arg) noexcept with gil:
     except BaseException as error:
         here.fatal("a result", error)
     here.end_callback()
+    wh_pe_name_span(pe, "charm", "result")  # unless a coroutine went on with it
 
 
 cdef int take_answer(wh_pe_msg *msg) except -1:
@@ -41,6 +42,7 @@ cdef void on_readonlies(wh_pe *pe, wh_pe_msg *msg, void *arg) noexcept with gil:
     if here is None:
         return
     try:
+        wh_pe_name_span(pe, "charm", "readonlies")
         here.take_readonlies((<const char *>msg.data)[:msg.size])
     except BaseException as error:
         here.fatal("what PE 0 has set in readonlies", error)

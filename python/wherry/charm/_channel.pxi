@@ -51,6 +51,7 @@ cdef class Channel:
     cdef uint64_t total
     cdef bint posted
     cdef object inbox, waiters, error
+    cdef Proxy remote
     cdef wh_status outcome
     cdef sending unsent   # a ring of what is under way
     cdef object __weakref__
@@ -65,6 +66,7 @@ cdef class Channel:
         if not isinstance(remote, Proxy) or (<Proxy>remote).c.dims == 0:
             raise TypeError(f"Channel: remote is {remote!r:.80}: a proxy of one chare is needed, such as self.thisProxy[1]")
         proxy = <Proxy>remote
+        self.remote = proxy
         running()
         must(wh_channel_open(self.element.c, proxy.c, NULL, &self.c), "Channel")
         here.next_channel += 1
@@ -225,6 +227,7 @@ cdef class Channel:
             future.fail(ClosedError("Channel.recv: the channel was closed, or its chare has ended"))
         else:
             self.waiters.append(future)
+            future._awaits = self
             self.post()
         here.touch()
         return future

@@ -69,6 +69,7 @@ class Chare:
         """As reduce, and every object gets the result: ``await self.allreduce(data, Reducer.sum)``."""
         Chare.reduce(self, self.thisProxy._reduced, data, reducer)
         future = Future()
+        future._awaits = f"all {type(self).__name__} objects to contribute to a reduction"
         self.__dict__.setdefault("_results", deque()).append(future)
         return future
 

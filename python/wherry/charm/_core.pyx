@@ -10,6 +10,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals, PyErr_Clear
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.errno cimport EINTR, errno
+from libc.stdio cimport FILE, fputs
 from libc.stdint cimport UINT64_MAX, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
@@ -42,6 +43,8 @@ cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident()
     int PyContext_Enter(object context) except -1
     int PyContext_Exit(object context) except -1
+    int PyGC_Disable()
+    int PyGC_Enable()
 
 cdef extern from *:
     """
@@ -114,4 +117,5 @@ include "_channel.pxi"
 include "_balance.pxi"
 include "_checkpoint.pxi"
 include "_callbacks.pxi"
+include "_dump.pxi"
 include "_pe.pxi"

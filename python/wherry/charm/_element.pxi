@@ -19,15 +19,25 @@ cdef enum:
     WAITS, HOLDS, FAILED  # of a condition
 
 
+# What the library keeps of an element.
+cdef struct slot:
+    void *element      # NULL: it has ended
+    const char *name   # of its class; the element's
+
+
 cdef class Method:
     """A method of a chare that messages can call."""
 
     cdef object fn, condition
     cdef str name
+    cdef const char *text   # the name's
     cdef bint is_async
 
     def __init__(self, fn, str name, condition, bint is_async):
         self.fn, self.name, self.condition, self.is_async = fn, name, condition, is_async
+        self.text = utf8_of(name, NULL)
+        if self.text == NULL:
+            PyErr_Clear()
 
 
 cdef class Kept:
@@ -50,6 +60,8 @@ cdef class Element:
     cdef int to                # PE that it is to move to; negative: none
     cdef bytes packed          # while it leaves
     cdef str name
+    cdef const char *text      # the name's
+    cdef bint collective       # one of a group or an array
     cdef object index
     cdef tuple make            # class and arguments, until it has been made
     cdef tuple state           # of one that has come, until the readonlies are there
@@ -68,9 +80,11 @@ cdef class Element:
             return self.run(method, args, keywords, to)
         if state == FAILED:
             return 0
+        wh_pe_name_span(here.pe, self.text, "when")
         kept = Kept.__new__(Kept)
         kept.method, kept.args, kept.keywords, kept.to = method, args, keywords, to[0]
         self.kept.append(kept)
+        here.keeping[self] = None
         return 0
 
     cdef int holds(self, Method method, tuple args, dict keywords, const reply *to) except -1:
@@ -86,6 +100,7 @@ cdef class Element:
 
     cdef int run(self, Method method, tuple args, dict keywords, const reply *to) except -1:
         cdef Runtime home = here
+        wh_pe_name_span(home.pe, self.text, method.text)
         home.depth += 1
         self.running += 1
         try:
@@ -99,7 +114,7 @@ cdef class Element:
         else:
             home.depth -= 1
             if method.is_async:
-                start_task(result, self, f"{self.name}.{method.name}", to)
+                start_task(result, self, method, f"{self.name}.{method.name}", to)
             elif to.pe >= 0:
                 home.succeed(to, self, result)
         self.running -= 1
@@ -129,6 +144,13 @@ cdef class Element:
                     i = 0  # it may have changed what the others wait for
         finally:
             self.looking = False
+        self.forget_if_empty()
+        return 0
+
+    cdef int forget_if_empty(self) except -1:
+        """Nothing is kept any more."""
+        if not self.kept and here is not None:
+            here.keeping.pop(self, None)
         return 0
 
     cdef void refuse_kept(self):
@@ -183,8 +205,8 @@ cdef class Element:
 
 
 cdef Element element_of(wh_chare *chare):
-    cdef void **state = <void **>chare.state
-    return <Element>state[0] if state[0] != NULL else None
+    cdef slot *own = <slot *>chare.state
+    return <Element>own.element if own.element != NULL else None
 
 
 cdef object index_of(const wh_proxy *proxy):
@@ -220,6 +242,10 @@ cdef Element new_element(wh_chare *chare, object kind, object name, object sum, 
                         "and a checkpoint is read by the one that has written it")
     element = Element.__new__(Element)
     element.name, element.methods, element.kept = cls.__name__, cls._methods, []
+    element.text = utf8_of(element.name, NULL)
+    if element.text == NULL:
+        PyErr_Clear()
+    element.collective = kind != "chare"
     element.channels = []
     element.chare = object.__new__(cls)
     element.index = 0 if kind == "chare" else index_of(&chare.proxy)
@@ -237,7 +263,8 @@ cdef Element new_element(wh_chare *chare, object kind, object name, object sum, 
     element.chare.thisProxy = collection
     element.waits, element.to, element.balanced = True, -1, balanced
     Py_INCREF(element)
-    (<void **>chare.state)[0] = <void *>element
+    (<slot *>chare.state).element = <void *>element
+    (<slot *>chare.state).name = element.text
     return element
 
 
@@ -303,6 +330,7 @@ cdef int unpack_element(wh_chare *chare, bytes data) except -1:
         kept.method, kept.args, kept.keywords = element.methods[number], args, keywords
         kept.to.pe, kept.to.id, kept.to.keyed, kept.to.value = pe, id, keyed, value
         element.kept.append(kept)
+        here.keeping[element] = None
     if not here.has_readonlies:
         here.unmade.append(element)
         return 0
@@ -321,6 +349,7 @@ cdef size_t pack_to(Element element, void *to) except? 0:
     size = len(element.packed)
     memcpy(to, <const char *>element.packed, size)
     element.kept = []  # they go along
+    element.forget_if_empty()
     element.packed = None
     return size
 
@@ -398,6 +427,11 @@ cdef void on_construct(wh_chare *chare, const wh_call *call) noexcept with gil:
     here.end_callback()
 
 
+# Without the lock: it asks for nothing of Python's.
+cdef const char *on_alias(const wh_chare *chare) noexcept nogil:
+    return (<const slot *>chare.state).name
+
+
 cdef void on_call(wh_chare *chare, const wh_call *call) noexcept with gil:
     cdef reader source
     if here is None:
@@ -414,11 +448,11 @@ cdef void on_call(wh_chare *chare, const wh_call *call) noexcept with gil:
 
 
 cdef void on_destruct(wh_chare *chare) noexcept with gil:
-    cdef void **state = <void **>chare.state
-    if state[0] == NULL:
+    cdef slot *own = <slot *>chare.state
+    if own.element == NULL:
         return
-    cdef Element element = <Element>state[0]
-    state[0] = NULL
+    cdef Element element = <Element>own.element
+    own.element = own.name = NULL
     element.c = NULL
     element.chare = None  # which refers to it
     for channel in element.channels:
@@ -426,4 +460,6 @@ cdef void on_destruct(wh_chare *chare) noexcept with gil:
     element.channels = []
     if here is not None and not here.closing:
         element.refuse_kept()
+    if here is not None:
+        here.keeping.pop(element, None)
     Py_DECREF(element)

@@ -26,6 +26,7 @@ cdef class Future:
     cdef Py_ssize_t needed
     cdef bint is_done, is_cancelled, sorted_by_key, dropped, looked_at
     cdef bint only_done            # nobody asked for the values
+    cdef public object _awaits     # what comes, for dumps: an entry that was called, a channel, futures, a text; None: nobody has said
     cdef list values               # (key, value), as they come
     cdef object outcome, error
     cdef list waiters              # tasks of ours, and (callback, context) of others
@@ -70,6 +71,7 @@ cdef class Future:
 
     cdef int finish(self) except -1:
         self.is_done = True
+        self._awaits = None
         cdef Runtime home = here
         if home is not None:
             home.futures.pop(self.id, None)

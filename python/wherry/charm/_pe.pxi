@@ -43,13 +43,15 @@ cdef class Runtime:
     cdef object tasks, raised
     cdef list unmade               # elements that wait for the readonlies
     cdef dict landing              # address -> what is being received there, until its call runs
+    cdef dict keeping              # elements with calls that wait for their conditions
     cdef dict maps
     cdef dict channels             # ends that are open, or whose last receive has not ended
     cdef uint64_t next_channel
 
     def __cinit__(self):
         self.futures, self.tasks, self.ready = {}, set(), deque()
-        self.unmade, self.maps, self.channels, self.landing = [], {}, {}, {}
+        self.unmade, self.maps, self.channels = [], {}, {}
+        self.landing, self.keeping = {}, {}
         self.readonlies = {}
         self.thread = PyThread_get_thread_ident()
 
@@ -99,11 +101,12 @@ cdef class Runtime:
         entries[ENTRY_CHECKPOINTED].fn = on_checkpointed_entry
         cls.size = sizeof(cls)
         cls.name = CLASS
-        cls.state = sizeof(void *)
+        cls.state = sizeof(slot)
         cls.construct = on_construct
         cls.destruct = on_destruct
         cls.pack = on_pack
         cls.unpack = on_unpack
+        cls.alias = on_alias
         cls.entries = entries
         cls.stays = on_stays
         cls.entry_count = ENTRY_COUNT
@@ -114,6 +117,7 @@ cdef class Runtime:
         must(wh_function_register(self.pe, CAME, on_came, NULL), "charm.start")
         must(wh_pe_set_handler(self.pe, HANDLER_ANSWER, on_answer, NULL), "charm.start")
         must(wh_pe_set_handler(self.pe, HANDLER_READONLIES, on_readonlies, NULL), "charm.start")
+        wh_pe_on_dump(self.pe, on_dump, NULL, "charm.exit()")
         return 0
 
     def register_map(self, str name, map):
@@ -138,7 +142,7 @@ cdef class Runtime:
             self.failed_main(error)
         else:
             if hasattr(result, "send") and hasattr(result, "throw"):
-                start_task(result, None, getattr(main, "__name__", "main"), &to)
+                start_task(result, None, None, getattr(main, "__name__", "main"), &to)
         finally:
             self.depth -= 1
         self.end_callback()
@@ -390,7 +394,7 @@ cdef class Runtime:
         elif to.pe >= 0:
             self.answer(to.pe, to.id, ANSWER_ERROR, None, describe_error(error))
         else:
-            if element is not None and element.index != 0:
+            if element is not None and element.collective:
                 what = f"{what} of element {element.index}"
             self.fatal(what, error)
         return 0
@@ -551,6 +555,7 @@ cdef class Runtime:
     def after(self, double seconds):
         """A future that is done when the time is over."""
         cdef Future future = Future()
+        future._awaits = "charm.sleep"
         must(wh_pe_after(self.pe, <uint64_t>(max(seconds, 0.0) * 1e6), on_time, <void *><uintptr_t>future.id, NULL),
              "charm.sleep")
         self.touch()
@@ -559,6 +564,7 @@ cdef class Runtime:
     def quiescence(self):
         """A future that is done when no message is under way or waits to be handled, anywhere."""
         cdef Future future = Future()
+        future._awaits = "charm.quiescence"
         must(wh_pe_on_quiescence(self.pe, on_time, <void *><uintptr_t>future.id), "charm.quiescence")
         self.touch()
         return future

@@ -194,6 +194,7 @@ cdef class BoundEntry:
             home.adopt(future, count)
             future.sorted_by_key = all
             future.only_done = not ret
+            future._awaits = self
         if keywords:
             flags |= CALL_KEYWORDS
             args = (*args, *keywords.values(), tuple(keywords))

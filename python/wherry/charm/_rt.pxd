@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # What wherry.charm uses of rt.h and chare.h; nothing else is declared to C anywhere.
+from libc.stdio cimport FILE
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 cdef extern from "<stdbool.h>":
@@ -56,6 +57,13 @@ cdef extern from "<wherry/wherry.h>" nogil:
     int wh_pe_number(const wh_pe *pe)
     wh_worker *wh_pe_worker(const wh_pe *pe)
     void wh_pe_exit(wh_pe *pe, int status)
+    ctypedef enum wh_dump_found:
+        WH_DUMP_NOTHING
+        WH_DUMP_WAITS
+        WH_DUMP_GOES_ON
+    ctypedef wh_dump_found (*wh_pe_dump_fn)(const wh_pe *pe, FILE *file, void *arg)
+    void wh_pe_on_dump(wh_pe *pe, wh_pe_dump_fn fn, void *arg, const char *exit_call)
+    void wh_pe_name_span(wh_pe *pe, const char *name, const char *part)
     wh_status wh_pe_set_handler(wh_pe *pe, uint16_t id, wh_pe_msg_fn fn, void *arg)
     wh_status wh_pe_send(wh_pe *pe, int dest, uint16_t handler, const void *head, size_t head_size,
                          const void *data, size_t size, int32_t priority)
@@ -117,6 +125,7 @@ cdef extern from "<wherry/wherry.h>" nogil:
         size_t (*pack)(wh_chare *self, void *to)
         wh_status (*unpack)(wh_chare *self, const void *data, size_t size)
         const char *(*stays)(wh_chare *self, cbool saved)
+        const char *(*alias)(const wh_chare *self)
     size_t WH_PACK_FAILED
     wh_status wh_chare_move(wh_chare *self, int to)
     wh_status wh_class_register(wh_pe *pe, const wh_class *cls)

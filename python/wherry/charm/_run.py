@@ -124,6 +124,7 @@ def wait(futures: Iterable[Any]) -> Future:
 
 def wait_all(futures: List[Any]) -> Future:
     done = Future()
+    done._awaits = futures
     left = len(futures)
 
     def one_is_done(_: Any) -> None:

@@ -16,6 +16,7 @@ cdef class Task:
     cdef object coro, context
     cdef Element element
     cdef str what
+    cdef Method method           # None: it is the program's begin
     cdef reply to
     cdef bint ended
     cdef int cancels
@@ -29,6 +30,10 @@ cdef class Task:
             return 0
         if error is None and self.pending_cancel is not None:
             error, self.pending_cancel = self.pending_cancel, None
+        if self.element is not None:
+            wh_pe_name_span(home.pe, self.element.text, self.method.text)
+        else:
+            wh_pe_name_span(home.pe, utf8_of(self.what, NULL), NULL)
         home.depth += 1
         outer = current_task(home.loop)
         if outer is not None:
@@ -156,9 +161,9 @@ cdef class Task:
         return f"<{self.what}>"
 
 
-cdef Task start_task(object coro, Element element, str what, const reply *to):
+cdef Task start_task(object coro, Element element, Method method, str what, const reply *to):
     cdef Task task = Task.__new__(Task)
-    task.coro, task.element, task.what = coro, element, what
+    task.coro, task.element, task.method, task.what = coro, element, method, what
     task.context = copy_context()
     task.to = to[0]
     if element is not None:

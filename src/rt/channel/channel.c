@@ -69,7 +69,11 @@ static whi_channels *channels_of(wh_pe *pe) {
     whi_channel_carrier carrier = {.open = carry, .home = home, .ready = ready, .arg = pe};
     if (whi_channels_create(pe, &carrier, &channels) != WH_OK)
         return NULL;
-    *floor = (whi_floor){.state = channels, .destroy = destroy, .lost = lost};
+    *floor = (whi_floor){.state = channels,
+                         .destroy = destroy,
+                         .lost = lost,
+                         .dump = whi_channels_dump,
+                         .awaited = whi_channels_awaited};
     return channels;
 }
 

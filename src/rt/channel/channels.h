@@ -168,6 +168,11 @@ WH_CHECK wh_status whi_channel_adopt(whi_channels *channels, const whi_channel_n
                                      wh_channel **channel);
 void whi_channel_pair_leave(wh_channel *channel);  // an end is freed
 
+// ---- dump.c: of the floor, see whi_floor.
+
+void whi_channels_dump(const void *state, whi_dump *to);
+bool whi_channels_awaited(const void *state, const wh_wait *wait, FILE *file);
+
 // ---- end.c: the life of an end.
 
 WH_CHECK wh_status whi_channel_create(whi_channels *channels, uint32_t window,

@@ -173,10 +173,10 @@ TEST(one_that_is_missing) {
     CHECK_EQ_INT(seen.resumed[0], 0);
     char expect[100];
     snprintf(expect, sizeof(expect),
-             "array %u: 47 of 48 elements are at sync point 1, 1 have not reached it\n",
+             "  47 of 48 elements are at sync point 1, 1 have not reached it: sitter (array %u)\n",
              array.collection);
     CHECK(strstr(dumped(1), expect));
-    CHECK(strstr(dumped(3), "11 of its 12 elements here wait at their sync point"));
+    CHECK(strstr(dumped(3), "11 of 12 elements here wait at their sync point"));
     reach(0, at(array, SITTERS - 1), 1, 0);
     UNTIL(seen.resumed[0] == SITTERS);
     settle();

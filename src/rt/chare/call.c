@@ -157,6 +157,7 @@ static void forward(void *arg, uint32_t pe, whi_place_message *message) {
         return;
     }
     whi_msg *msg = call->msg;
+    whi_pe_aside(c->pe, msg, "forward");
     write_head(call);
     if (msg->arriving) {
         call->fate = WHI_FATE_FORWARD;
@@ -399,6 +400,7 @@ void whi_call_arrive(void *chares, whi_msg *msg) {
                                    (uint32_t)c->pe->pes, &head);
     int source = msg->pub.source;
     if (st == WH_OK && head.kind == WHI_HEAD_CONTROL) {
+        whi_pe_aside(c->pe, msg, "chares");
         if (!msg->arriving)
             whi_msg_free(msg);
         st = whi_places_control(c->places, (uint32_t)source, &head.control);

@@ -101,10 +101,6 @@ static void ends(void *state, bool failed) {
     whi_checkpoint_end(state, !failed);
 }
 
-static void dump(const void *state, FILE *file) {
-    whi_balance_dump(state, file);
-}
-
 static wh_status init(whi_chares *c, wh_pe *pe) {
     c->pe = pe;
     c->next_collection = WHI_COLLECTIONS_FIRST / (unsigned)pe->pes;
@@ -123,8 +119,13 @@ static wh_status init(whi_chares *c, wh_pe *pe) {
     whi_reduce_init(c);
     c->reduce.fire = whi_callback_fire;
     whi_balance_init(c);
-    pe->floors[WHI_FLOOR_CHARE] =
-        (whi_floor){.state = c, .drop = drop, .destroy = destroy, .ends = ends, .dump = dump};
+    pe->floors[WHI_FLOOR_CHARE] = (whi_floor){.state = c,
+                                              .drop = drop,
+                                              .destroy = destroy,
+                                              .ends = ends,
+                                              .dump = whi_chares_dump,
+                                              .awaited = whi_chares_awaited,
+                                              .name = whi_chares_name};
     c->serials = whi_calloc((size_t)pe->pes, sizeof(*c->serials));
     whi_places_opts opts = {.self = (uint32_t)pe->number,
                             .pes = (uint32_t)pe->pes,

@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "base/pool.h"
 #include "rt/chare/head.h"
+#include "rt/chare/parked.h"
 #include "rt/move/places.h"
 #include "rt/pe/pe.h"
 
@@ -93,7 +94,7 @@ typedef struct whi_share {
 
 // What an element waits for, and what waits for it; and what else few have.
 typedef struct whi_waits {
-    whi_queue parked;  // calls that nobody has asked for
+    whi_parked parked;  // calls that nobody has asked for
     whi_queue wants;
     whi_list threads;
     whi_queue posted;  // calls whose buffers are arriving, and those that wait for them
@@ -205,6 +206,27 @@ typedef struct whi_chare_above {
     void (*ended)(wh_pe *pe, const whi_place_key *element);  // nothing of it runs any more
 } whi_chare_above;
 
+// ---- print.c: names, as the program has given them.
+
+const char *whi_element_class(const whi_element *element);
+void whi_element_print(const whi_element *element, FILE *file);  // cell[3]
+void whi_collection_print(const whi_collection *in, FILE *file);
+void whi_proxy_print(const whi_chares *c, const wh_proxy *proxy, FILE *file);
+void whi_reductions_print(const whi_reductions *of, const char *kind, const whi_collection *in,
+                          uint64_t count, uint64_t members,
+                          FILE *file);  // what the root has, of how many
+
+// ---- dump.c: what is waited for; of the floor, see whi_floor.
+
+void whi_chares_dump(const void *state, whi_dump *to);
+bool whi_chares_awaited(const void *state, const wh_wait *wait, FILE *file);
+whi_words whi_chares_name(const void *state, const whi_msg *msg);
+// Of section.c, when.c, future.c:
+void whi_section_dump(const whi_chares *c, whi_dump *to);
+void whi_when_dump(const whi_element *element, whi_dump *to, size_t *kept, size_t *wanted);
+bool whi_when_awaited(const whi_chares *c, const wh_wait *wait, FILE *file);
+bool whi_future_awaited(const whi_chares *c, const wh_wait *wait, FILE *file);
+
 // ---- chares.c: the floor itself; core.c: what all use.
 
 // whi_chares_of returns the chares of a PE, made when there are none yet.  NULL: no memory.
@@ -305,7 +327,7 @@ WH_CHECK wh_status whi_reduce_sync(whi_chares *c, whi_element *element);
 
 void whi_balance_init(whi_chares *c);  // sets its table
 void whi_balance_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
-void whi_balance_dump(const whi_chares *c, FILE *file);
+void whi_balance_dump(const whi_chares *c, whi_dump *to);
 
 // ---- element.c: making, running, ending.
 

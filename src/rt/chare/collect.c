@@ -54,7 +54,7 @@ void whi_checkpoint_fire(whi_chares *c, const wh_callback *callback, wh_status s
 
 static bool waits(const whi_element *element) {
     const whi_waits *w = element->waits;
-    return w && (whi_queue_first(&w->parked) || whi_queue_first(&w->wants) ||
+    return w && (!whi_parked_empty(&w->parked) || whi_queue_first(&w->wants) ||
                  whi_queue_first(&w->posted) || whi_queue_first(&w->ahead) ||
                  !whi_list_empty(&w->threads));
 }

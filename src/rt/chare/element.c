@@ -115,13 +115,14 @@ void whi_element_run(whi_chares *c, whi_element *element, wh_entry_fn fn, const 
     whi_element *outer = c->current;
     whi_element_enter(element);
     c->current = element;
-    whi_trace *trace = c->pe->trace;
-    uint64_t begin = trace ? whi_trace_now() : 0;
+    uint64_t begin = 0;
+    whi_words words = c->pe->trace ? whi_pe_span_begin(c->pe, &begin) : c->pe->words;
     uint64_t *charged = whi_pe_charge(c->pe, element->sync ? &element->sync->spent : NULL);
     fn(&element->pub, call);
     (void)whi_pe_charge(c->pe, charged);
-    if (trace)
-        whi_trace_span(trace, element->cls->name, entry_name(element->cls, fn), begin);
+    if (c->pe->trace)
+        whi_pe_span_end(c->pe, words, whi_element_class(element), entry_name(element->cls, fn),
+                        begin);
     c->current = outer;
     whi_element_leave(c, element);
 }

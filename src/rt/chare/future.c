@@ -12,6 +12,7 @@ typedef struct waiter {
 } waiter;
 
 typedef struct future {
+    uint32_t id;
     bool set;
     void *value;  // aligned to 16
     size_t size;
@@ -24,13 +25,12 @@ wh_status wh_future_create(wh_pe *pe, wh_future *out) {
     if (!f)
         return WH_ENOMEM;
     whi_list_init(&f->waiters);
-    uint32_t id;
-    wh_status st = whi_idmap_put(&c->futures, f, &id);
+    wh_status st = whi_idmap_put(&c->futures, f, &f->id);
     if (st != WH_OK) {
         whi_free(f);
         return st;
     }
-    *out = (wh_future){.pe = pe->number, .id = id};
+    *out = (wh_future){.pe = pe->number, .id = f->id};
     return WH_OK;
 }
 
@@ -140,6 +140,20 @@ void wh_future_free(wh_pe *pe, wh_future which) {
     wake(pe, f, WH_ECANCELLED);
     whi_free(f->value);
     whi_free(f);
+}
+
+bool whi_future_awaited(const whi_chares *c, const wh_wait *wait, FILE *file) {
+    uint32_t cursor = 0;
+    const future *f;
+    while ((f = whi_idmap_next(&c->futures, &cursor)))
+        whi_list_foreach(node, (whi_list *)(uintptr_t)&f->waiters) {
+            const waiter *w = whi_container_of(node, waiter, link);
+            if (&w->wait != wait)
+                continue;
+            fprintf(file, "future %u of this PE, which has no value yet", f->id);
+            return true;
+        }
+    return false;
 }
 
 void whi_future_free_all(whi_chares *c) {

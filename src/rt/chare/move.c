@@ -28,9 +28,10 @@ static void gather(whi_chares *c, whi_element *element, whi_queue *run) {
     whi_queue queued;
     whi_queue_init(&queued);
     whi_queue_node *node;
-    while (w && (node = whi_queue_pop(&w->parked))) {
+    whi_call *parked;
+    while (w && (parked = whi_parked_pop(&w->parked))) {
         c->pe->quiet.made++;  // it is under way again
-        whi_queue_push(run, node);
+        whi_queue_push(run, &parked->place.node);
     }
     while (w && (node = whi_queue_pop(&w->ahead))) {
         c->pe->quiet.made++;

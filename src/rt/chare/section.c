@@ -233,6 +233,20 @@ bool whi_section_is_made(const whi_chares *c, const whi_collection *in) {
     return false;
 }
 
+void whi_section_dump(const whi_chares *c, whi_dump *to) {
+    size_t cursor = 0, told = 0;
+    uint64_t id, count, members;
+    const whi_branch *s;
+    while ((s = whi_hash_next(&c->sections, &cursor, &id))) {
+        if (!s->known || !whi_reductions_missing(s->reductions, &count, &members) ||
+            !whi_dump_line(&told))
+            continue;
+        whi_reductions_print(s->reductions, "a section of ", s->in, count, members, to->file);
+        to->waits = true;
+    }
+    whi_dump_rest(to, told, "sections whose reductions lack contributions");
+}
+
 // ---- For users.
 
 WHI_COLD static wh_status refuse_create(const wh_pe *pe, const wh_proxy *collection, int dims,

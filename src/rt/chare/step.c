@@ -282,34 +282,48 @@ void whi_balance_init(whi_chares *c) {
 
 // ---- In print.
 
-static void dump_one(const whi_collection *in, FILE *file) {
+static void end_line(const whi_collection *in, bool begun, FILE *file) {
+    if (!begun)
+        return;
+    whi_collection_print(in, file);
+    fputc('\n', file);
+}
+
+static void dump_one(const whi_collection *in, whi_dump *to) {
+    FILE *file = to->file;
     const whi_balance *b = in->balance;
     uint64_t here = 0, there, members;
     for (const whi_list *node = in->elements.next; node != &in->elements; node = node->next)
         here += whi_container_of(node, whi_element, link)->sync->waits;
+    bool missing = in->syncs && whi_reductions_missing(in->syncs, &there, &members);
+    bool busy = b && b->busy;
+    to->waits = to->waits || here || missing;
+    to->busy = to->busy || busy;
     if (here)
-        fprintf(file, "  array %u: %llu of its %zu elements here wait at their sync point\n",
-                in->def.id, (unsigned long long)here, in->count);
-    if (in->syncs && whi_reductions_missing(in->syncs, &there, &members))
         fprintf(file,
-                "  array %u: %llu of %llu elements are at sync point %llu, %llu have not reached "
-                "it%s\n",
-                in->def.id, (unsigned long long)there, (unsigned long long)members,
+                "  %llu of %zu elements here wait at their sync point: ", (unsigned long long)here,
+                in->count);
+    end_line(in, here, file);
+    if (missing)
+        fprintf(file,
+                "  %llu of %llu elements are at sync point %llu, %llu have not reached it%s: ",
+                (unsigned long long)there, (unsigned long long)members,
                 (unsigned long long)in->syncs->next + 1, (unsigned long long)(members - there),
                 in->syncs->awaited ? ", and elements are still inserted" : "");
-    if (b && b->busy)
-        fprintf(
-            file,
-            "  array %u: step %llu of balancing waits for %d PEs below, %zu elements to arrive, "
-            "%zu receipts\n",
-            in->def.id, (unsigned long long)b->step, b->below, b->away, b->unheard);
+    end_line(in, missing, file);
+    if (busy)
+        fprintf(file,
+                "  step %llu of balancing waits for %d PEs below, %zu elements to arrive, "
+                "%zu receipts: ",
+                (unsigned long long)b->step, b->below, b->away, b->unheard);
+    end_line(in, busy, file);
 }
 
-void whi_balance_dump(const whi_chares *c, FILE *file) {
+void whi_balance_dump(const whi_chares *c, whi_dump *to) {
     size_t cursor = 0;
     uint64_t id;
     const whi_collection *in;
     while ((in = whi_hash_next(&c->collections, &cursor, &id)))
         if (in->known && in->def.balance)
-            dump_one(in, file);
+            dump_one(in, to);
 }

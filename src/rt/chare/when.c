@@ -29,7 +29,7 @@ whi_waits *whi_waits_of(whi_element *element) {
     whi_waits *w = element->waits;
     if (w || !(w = whi_malloc(sizeof(*w))))
         return w;
-    whi_queue_init(&w->parked);
+    whi_parked_init(&w->parked);
     whi_queue_init(&w->wants);
     whi_list_init(&w->threads);
     whi_queue_init(&w->ahead);
@@ -43,17 +43,6 @@ whi_waits *whi_waits_of(whi_element *element) {
 
 static bool matches(int64_t ref, const whi_call *call) {
     return ref == WH_REF_ANY || ref == call->ref;
-}
-
-static whi_call *take_parked(whi_waits *w, unsigned entry, int64_t ref) {
-    for (whi_queue_node **at = &w->parked.first; *at; at = &(*at)->next) {
-        whi_call *call = whi_container_of(*at, whi_call, place.node);
-        if (call->entry != entry || !matches(ref, call))
-            continue;
-        whi_queue_take_out(&w->parked, at);
-        return call;
-    }
-    return NULL;
 }
 
 static want *take_want(whi_waits *w, const whi_call *call) {
@@ -79,7 +68,10 @@ bool whi_when_take(whi_chares *c, whi_element *element, whi_call *call) {
     }
     want *wanted = take_want(w, call);
     if (!wanted) {
-        whi_queue_push(&w->parked, &call->place.node);
+        if (whi_parked_put(&w->parked, call) != WH_OK) {
+            whi_call_free(c, call);
+            whi_pe_fail(c->pe, "there is no memory to keep a message");
+        }
         return false;
     }
     thread *t = wanted->thread;
@@ -116,7 +108,7 @@ wh_status wh_chare_when(wh_chare *self, unsigned entry, int64_t ref) {
     whi_waits *w = whi_waits_of(element);
     if (!w)
         return WH_ENOMEM;
-    whi_call *call = take_parked(w, entry, ref);
+    whi_call *call = whi_parked_take(&w->parked, entry, ref);
     if (!call)
         return add_want(w, entry, ref, NULL);
     call->wanted = true;
@@ -150,7 +142,7 @@ wh_status wh_chare_wait(wh_chare *self, unsigned entry, int64_t ref, const wh_ca
         return st;
     if (t->got)
         whi_call_free(t->chares, t->got);
-    t->got = take_parked(element->waits, entry, ref);
+    t->got = whi_parked_take(&element->waits->parked, entry, ref);
     if (!t->got) {
         t->wait = (wh_wait){.thread = NULL};
         st = add_want(element->waits, entry, ref, t);
@@ -229,7 +221,8 @@ static void body(wh_pe *pe, void *arg) {
     t->ult = whi_ult_here();
     wh_call pub = whi_call_public(t->call);
     const wh_entry *entry = &element->cls->entries[t->call->entry];
-    whi_thread_name(element->cls->name, entry->name);
+    whi_thread_name(whi_element_class(element), entry->name, element->pub.proxy.index,
+                    element->pub.proxy.dims);
     (void)whi_pe_charge(pe, element->sync ? &element->sync->spent : NULL);
     entry->fn(&element->pub, &pub);
     (void)whi_pe_charge(pe, NULL);
@@ -259,22 +252,90 @@ void whi_when_spawn(whi_chares *c, whi_element *element, whi_call *call) {
                 wh_status_text(st));
 }
 
+// ---- In print.
+
+static void print_ref(int64_t ref, FILE *file) {
+    if (ref == WH_REF_ANY)
+        fprintf(file, "any reference");
+    else
+        fprintf(file, "reference %lld", (long long)ref);
+}
+
+void whi_when_dump(const whi_element *element, whi_dump *to, size_t *kept, size_t *wanted) {
+    const whi_waits *w = element->waits;
+    const whi_list *cursor = NULL;
+    whi_parked_group group;
+    while (whi_parked_next(&w->parked, &cursor, &group)) {
+        to->waits = true;
+        if (!whi_dump_line(kept))
+            continue;
+        fputs("  ", to->file);
+        whi_element_print(element, to->file);
+        fprintf(to->file, " keeps %zu messages for %s with ", group.count,
+                element->cls->entries[group.entry].name);
+        print_ref(group.ref, to->file);
+        fputs(", which it has not asked for\n", to->file);
+    }
+    for (const whi_queue_node *node = w->wants.first; node; node = node->next) {
+        const want *each = whi_container_of((whi_queue_node *)(uintptr_t)node, want, link);
+        to->waits = true;
+        if (each->thread || !whi_dump_line(wanted))
+            continue;  // of threads theirs tell
+        fputs("  ", to->file);
+        whi_element_print(element, to->file);
+        fprintf(to->file, " has asked for a message for %s with ",
+                element->cls->entries[each->entry].name);
+        print_ref(each->ref, to->file);
+        fputs(", and it has not come\n", to->file);
+    }
+}
+
+static bool awaited_by(const whi_element *element, const wh_wait *wait, FILE *file) {
+    const whi_queue_node *node = element->waits ? element->waits->wants.first : NULL;
+    for (; node; node = node->next) {
+        const want *each = whi_container_of((whi_queue_node *)(uintptr_t)node, want, link);
+        if (!each->thread || &each->thread->wait != wait)
+            continue;
+        fprintf(file, "a message for %s with ", element->cls->entries[each->entry].name);
+        print_ref(each->ref, file);
+        return true;
+    }
+    return false;
+}
+
+bool whi_when_awaited(const whi_chares *c, const wh_wait *wait, FILE *file) {
+    size_t cursor = 0;
+    uint64_t id;
+    const whi_collection *in;
+    while ((in = whi_hash_next(&c->collections, &cursor, &id)))
+        whi_list_foreach(node, (whi_list *)(uintptr_t)&in->elements) {
+            if (awaited_by(whi_container_of(node, whi_element, link), wait, file))
+                return true;
+        }
+    return false;
+}
+
 // ---- The end.
+
+static void free_call(whi_chares *c, whi_call *call) {
+    if (!c->closing)
+        whi_buffers_refuse(c, call);
+    whi_call_free(c, call);
+}
 
 static void free_wants(whi_chares *c, whi_waits *w) {
     whi_queue_node *node;
+    whi_call *call;
     while ((node = whi_queue_pop(&w->wants))) {
         want *wanted = whi_container_of(node, want, link);
         if (wanted->thread && !c->closing)
             wh_pe_resume(c->pe, &wanted->thread->wait);
         whi_free(wanted);
     }
-    while ((node = whi_queue_pop(&w->parked)) || (node = whi_queue_pop(&w->ahead))) {
-        whi_call *call = whi_container_of(node, whi_call, place.node);
-        if (!c->closing)
-            whi_buffers_refuse(c, call);
-        whi_call_free(c, call);
-    }
+    while ((call = whi_parked_pop(&w->parked)))
+        free_call(c, call);
+    while ((node = whi_queue_pop(&w->ahead)))
+        free_call(c, whi_container_of(node, whi_call, place.node));
 }
 
 void whi_when_close(whi_chares *c, whi_element *element) {
@@ -297,6 +358,7 @@ void whi_when_free(whi_chares *c, whi_element *element) {
     while ((node = whi_list_first(&w->threads)))
         free_thread(whi_container_of(node, thread, link));
     whi_free(w->shares);
+    whi_parked_fini(&w->parked);
     whi_free(w);
     element->waits = NULL;
 }

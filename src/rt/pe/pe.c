@@ -77,16 +77,31 @@ static void drop_message(wh_pe *pe, whi_msg *msg) {
     whi_msg_free(msg);
 }
 
+void whi_pe_span_end(wh_pe *pe, whi_words outer, const char *name, const char *part,
+                     uint64_t begin) {
+    bool named = pe->words.name;
+    whi_trace_span(pe->trace, named ? pe->words.name : name, named ? pe->words.part : part, begin);
+    pe->words = outer;
+}
+
+void wh_pe_name_span(wh_pe *pe, const char *name, const char *part) {
+    if (!pe->trace || pe->words.name)
+        return;
+    pe->words.name = name;
+    pe->words.part = part;
+}
+
 static void run_traced(wh_pe *pe, const whi_pe_handler *handler, whi_msg *msg) {
     char name[32];
-    uint64_t begin = whi_trace_now();
+    uint64_t begin;
+    whi_words outer = whi_pe_span_begin(pe, &begin);
     snprintf(name, sizeof(name), msg->pub.handler < WHI_PE_CHARES ? "handler %u" : "chares",
              msg->pub.handler);
     if (msg->number)  // it has come from somewhere, and not out of a floor above
         whi_trace_handled(pe->trace, msg->pub.source, msg->number);
     msg->number = 0;  // it may be kept, and handled again
     handler->fn(pe, &msg->pub, handler->arg);
-    whi_trace_span(pe->trace, name, NULL, begin);
+    whi_pe_span_end(pe, outer, name, NULL, begin);
 }
 
 void whi_pe_handle(wh_pe *pe, whi_msg *msg) {
@@ -156,8 +171,11 @@ wh_status wh_pe_msg_new(wh_pe *pe, uint16_t handler, const void *head, size_t he
 wh_status whi_pe_send_msg(wh_pe *pe, int dest, whi_msg *msg) {
     uint64_t begin = pe->trace ? whi_trace_now() : 0;
     wh_status st = whi_wire_send(pe->wire, dest, msg);
-    if (pe->trace && st == WH_OK)
-        whi_trace_sent(pe->trace, dest, begin);
+    if (!pe->trace || st != WH_OK)
+        return st;
+    whi_trace_sent(pe->trace, dest, begin);
+    if (!pe->words.inside)  // an arrow begins in a span
+        whi_trace_span(pe->trace, "send", NULL, begin);
     return st;
 }
 
@@ -403,7 +421,7 @@ void whi_pe_rest(wh_pe *pe, int timeout_ms) {
 wh_status whi_pe_start(wh_pe *pe, wh_pe_fn fn, void *arg) {
     wh_pe *outer = here;
     here = pe;
-    wh_status st = wh_pe_spawn(pe, fn, arg);
+    wh_status st = whi_thread_spawn(pe, "main", fn, arg);
     here = outer;
     return st;
 }

@@ -21,6 +21,12 @@ typedef struct whi_ready {
     void (*drop)(struct whi_ready *ready);  // frees one that is never run
 } whi_ready;
 
+// What runs now, for a timeline.
+typedef struct whi_words {
+    const char *name, *part;  // as the program has said: a class and its entry; NULL: it has not
+    bool inside;              // of a span
+} whi_words;
+
 // Handlers of a range of ids.
 enum { WHI_HANDLERS_PAGE = 256, WHI_HANDLERS_PAGES = (UINT16_MAX + 1) / WHI_HANDLERS_PAGE };
 
@@ -47,7 +53,10 @@ typedef struct whi_floor {
     void (*lost)(void *state, int pe);  // a PE is lost; NULL: nothing depends on one
     // The job ends, or has failed, and nothing is handled any more: called once, outside of progress.  NULL: nobody is told.
     void (*ends)(void *state, bool failed);
-    void (*dump)(const void *state, FILE *file);  // prints what it waits for; NULL: nothing
+    void (*dump)(const void *state, whi_dump *to);  // prints what it waits for; NULL: nothing
+    // Prints what a user-level thread waits for; false, or NULL: that is nothing of the floor's.
+    bool (*awaited)(const void *state, const wh_wait *wait, FILE *file);
+    whi_words (*name)(const void *state, const whi_msg *msg);  // what a message with `above` is for
 } whi_floor;
 
 // Kinds of control, their first byte.
@@ -129,8 +138,12 @@ struct wh_pe {
     void (*failed)(wh_pe *pe, const char *sentence);  // the job cannot go on
     wh_status (*contact)(wh_pe *pe, int other, whi_contact *contact);
     whi_trace *trace;   // NULL: nobody wants a timeline
+    whi_words words;    // with it: what the program calls what runs now
     _Atomic bool stop;  // another PE of the process could not go on
     whi_floor floors[WHI_FLOORS];
+    wh_pe_dump_fn on_dump;  // NULL: the program has nothing to add
+    void *on_dump_arg;
+    const char *exit_call;                // what ends the job; NULL: wh_pe_exit
     const struct whi_chare_above *above;  // of the floor above chares; NULL: there is none
     // Who runs now is charged for it, in nanoseconds; NULL: nobody measures that.
     uint64_t *charged, charged_since;
@@ -216,6 +229,29 @@ WH_CHECK wh_status whi_pe_send_msg(wh_pe *pe, int dest, whi_msg *msg);
 // whi_pe_fail ends the job since something that it rests on has failed.
 void whi_pe_fail(wh_pe *pe, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+// ---- Timelines.
+
+// whi_pe_span_begin and whi_pe_span_end stand around what is to be a span of the PE's timeline.  It is called `name`, unless the program
+// calls it otherwise meanwhile.  Only where there is a timeline.
+static inline whi_words whi_pe_span_begin(wh_pe *pe, uint64_t *begin) {
+    whi_words outer = pe->words;
+    pe->words = (whi_words){.inside = true};
+    *begin = whi_trace_now();
+    return outer;
+}
+void whi_pe_span_end(wh_pe *pe, whi_words outer, const char *name, const char *part,
+                     uint64_t begin);
+
+// whi_pe_aside ends the arrow of a message that no handler will have: it is the runtime's own, or goes on to another PE.
+static inline void whi_pe_aside(wh_pe *pe, whi_msg *msg, const char *name) {
+    if (__builtin_expect(!pe->trace || !msg->number, 1))
+        return;
+    uint64_t begin = whi_trace_now();
+    whi_trace_handled(pe->trace, msg->pub.source, msg->number);
+    whi_trace_span(pe->trace, name, NULL, begin);
+    msg->number = 0;
+}
+
 // ---- The parts of a PE.
 
 // whi_pe_queue puts a message that has come into its place.
@@ -242,14 +278,17 @@ void whi_quiet_idle(wh_pe *pe);  // the PE has nothing to do
 void whi_quiet_lost(wh_pe *pe, int lost);
 void whi_threads_end(wh_pe *pe);
 bool whi_pe_may_wait(const wh_pe *pe);  // what runs now is a user-level thread of this PE
-// whi_thread_name says what the thread that runs is called in a timeline, now and later.
-void whi_thread_name(const char *name, const char *part);
+// whi_thread_name says what the thread that runs is called in timelines and dumps, now and later: an entry of an element with this
+// index, which is kept, not copied.
+void whi_thread_name(const char *name, const char *part, const int32_t *index, int dims);
+wh_status whi_thread_spawn(wh_pe *pe, const char *name, wh_pe_fn fn, void *arg);
 void whi_pe_forget_timers(wh_pe *pe);
 bool whi_pe_idle(wh_pe *pe);  // calls the idle functions; true: one wants more
 
-// whi_pe_dump_gates and whi_pe_dump_timers print parts of wh_pe_dump.
-void whi_pe_dump_gates(const wh_pe *pe, FILE *file);
-void whi_pe_dump_timers(const wh_pe *pe, FILE *file);
+// whi_pe_dump_gates and the others print parts of wh_pe_dump.
+void whi_pe_dump_gates(const wh_pe *pe, whi_dump *to);
+void whi_pe_dump_timers(const wh_pe *pe, whi_dump *to);
+void whi_pe_dump_threads(const wh_pe *pe, whi_dump *to);
 
 // ---- The tree over all PEs, PE 0 at its root.
 

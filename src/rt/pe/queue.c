@@ -67,7 +67,7 @@ void whi_pe_queue_arrived(wh_pe *pe, whi_msg *msg, wh_status status) {
     pass(pe, msg->pub.source, g);
 }
 
-void whi_pe_dump_gates(const wh_pe *pe, FILE *file) {
+void whi_pe_dump_gates(const wh_pe *pe, whi_dump *to) {
     size_t cursor = 0;
     uint64_t source;
     const whi_gate *g;
@@ -78,8 +78,9 @@ void whi_pe_dump_gates(const wh_pe *pe, FILE *file) {
             behind += first != NULL;
             first = first ? first : whi_container_of(node, whi_msg, link);
         }
+        to->busy = true;
         if (first)
-            fprintf(file,
+            fprintf(to->file,
                     "  arriving: %zu bytes of PE %d for handler %u, %zu messages behind them\n",
                     first->pub.size, (int)source, first->pub.handler, behind);
     }

@@ -13,8 +13,11 @@ typedef struct thread {
     wh_pe_fn fn;
     void *arg;
     bool yields;
-    const char *name, *part;  // for a timeline
-    uint64_t *charged;        // while it does not run
+    const char *name, *part;  // for timelines and dumps
+    const int32_t *index;     // of an element
+    int dims;
+    const wh_wait *waits;  // for this; NULL: it runs, or could
+    uint64_t *charged;     // while it does not run
 } thread;
 
 static __thread thread *running;
@@ -30,12 +33,13 @@ static void run_thread(thread *t) {
     wh_pe *pe = t->pe;
     running = t;
     whi_trace *trace = pe->trace;
-    uint64_t begin = trace ? whi_trace_now() : 0;
+    uint64_t begin = 0;
+    whi_words outer_words = trace ? whi_pe_span_begin(pe, &begin) : pe->words;
     uint64_t *outer_charged = whi_pe_charge(pe, t->charged);
     bool suspended = whi_ult_run(t->ult);
     t->charged = whi_pe_charge(pe, outer_charged);
     if (trace)
-        whi_trace_span(trace, t->name, t->part, begin);
+        whi_pe_span_end(pe, outer_words, t->name, t->part, begin);
     running = outer;
     if (!suspended)
         whi_free(t);
@@ -62,13 +66,17 @@ static void drop_ready(whi_ready *ready) {
 }
 
 wh_status wh_pe_spawn(wh_pe *pe, wh_pe_fn fn, void *arg) {
+    return whi_thread_spawn(pe, "thread", fn, arg);
+}
+
+wh_status whi_thread_spawn(wh_pe *pe, const char *name, wh_pe_fn fn, void *arg) {
     thread *t = fn ? whi_calloc(1, sizeof(*t)) : NULL;
     if (!t)
         return fn ? WH_ENOMEM : whi_refuse_function("wh_pe_spawn");
     t->ready = (whi_ready){.run = run_ready, .drop = drop_ready};
     whi_list_init(&t->suspended);
     t->pe = pe;
-    t->name = "thread";
+    t->name = name;
     t->fn = fn;
     t->arg = arg;
     wh_status st = whi_ult_new(&pe->stacks, body, t, &t->ult);
@@ -79,9 +87,11 @@ wh_status wh_pe_spawn(wh_pe *pe, wh_pe_fn fn, void *arg) {
     return st;
 }
 
-void whi_thread_name(const char *name, const char *part) {
+void whi_thread_name(const char *name, const char *part, const int32_t *index, int dims) {
     running->name = name;
     running->part = part;
+    running->index = index;
+    running->dims = dims;
 }
 
 bool whi_pe_may_wait(const wh_pe *pe) {
@@ -103,11 +113,13 @@ wh_status wh_pe_wait(wh_pe *pe, wh_wait *wait) {
             "wh_pe_wait: another thread of PE %d waits for this wh_wait already: take "
             "one for each thread",
             pe->number);
+    t->waits = wait;
     while (!wait->done) {
         wait->thread = t;
         whi_ult_suspend();
         wait->thread = NULL;
     }
+    t->waits = NULL;
     return WH_OK;
 }
 
@@ -141,6 +153,33 @@ void wh_pe_yield(wh_pe *pe) {
     t->yields = pe->exit.state < WHI_END_STOPPED;  // else it does not come back
     whi_ult_suspend();
     t->yields = false;
+}
+
+static void dump_thread(const thread *t, FILE *file) {
+    const wh_pe *pe = t->pe;
+    bool told = false;
+    fprintf(file, "    %s", t->name);
+    whi_dump_index(file, t->index, t->dims);
+    fprintf(file, "%s%s waits for ", t->part ? "." : "", t->part ? t->part : "");
+    for (int i = 0; !told && t->waits && i < WHI_FLOORS; i++)
+        if (pe->floors[i].awaited && pe->floors[i].state)
+            told = pe->floors[i].awaited(pe->floors[i].state, t->waits, file);
+    fputs(told ? "\n" : "an operation, or a wh_pe_resume of the program's\n", file);
+}
+
+void whi_pe_dump_threads(const wh_pe *pe, whi_dump *to) {
+    size_t suspended = 0, ready = 0, told = 0;
+    whi_list_foreach(node, (whi_list *)(uintptr_t)&pe->suspended) suspended++;
+    for (const whi_queue_node *node = pe->ready.first; node; node = node->next)
+        ready++;
+    to->waits = to->waits || suspended;
+    to->busy = to->busy || ready;
+    fprintf(to->file, "  threads that wait: %zu, ready to run: %zu\n", suspended, ready);
+    whi_list_foreach(each, (whi_list *)(uintptr_t)&pe->suspended) {
+        if (whi_dump_line(&told))
+            dump_thread(whi_container_of(each, thread, suspended), to->file);
+    }
+    whi_dump_rest(to, told, "threads that wait");
 }
 
 void whi_threads_end(wh_pe *pe) {

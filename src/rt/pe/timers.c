@@ -106,7 +106,8 @@ bool whi_pe_idle(wh_pe *pe) {
     return true;
 }
 
-void whi_pe_dump_timers(const wh_pe *pe, FILE *file) {
+void whi_pe_dump_timers(const wh_pe *pe, whi_dump *to) {
+    FILE *file = to->file;
     uint32_t cursor = 0;
     const callback *c;
     unsigned timers = 0, idle = 0;
@@ -115,6 +116,7 @@ void whi_pe_dump_timers(const wh_pe *pe, FILE *file) {
         idle += c->idle_fn != NULL;
     }
     uint64_t next = whi_timers_next_deadline(&pe->timers), now = whi_clock_ns();
+    to->busy = to->busy || timers || idle;
     fprintf(file, "  timers: %u, idle functions: %u", timers, idle);
     if (next != WHI_TIMER_NEVER)
         fprintf(file, ", the next is due in %llu ms",

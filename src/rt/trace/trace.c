@@ -25,6 +25,7 @@ struct whi_trace {
     pid_t pid;
     uint64_t zero;  // of this clock, when the launcher began
     uint64_t idle;  // since when nothing was done; 0: something was
+    uint64_t last;  // when the last span ended
     size_t size;
     uint32_t *sent, *came;  // messages, by PE
     char lines[KEPT];
@@ -122,19 +123,23 @@ static void add_span(whi_trace *t, const char *name, const char *part, uint64_t 
         microseconds(t, begin), (double)(end - begin) / 1e3);
 }
 
+static void end_idle(whi_trace *t, uint64_t now) {
+    if (t->idle && now > t->idle && now - t->idle >= IDLE_LEAST_NS)
+        add_span(t, "idle", NULL, t->idle, now);
+    t->idle = 0;
+}
+
 void whi_trace_span(whi_trace *trace, const char *name, const char *part, uint64_t begin) {
-    add_span(trace, name, part, begin, whi_trace_now());
+    end_idle(trace, begin);
+    trace->last = whi_trace_now();
+    add_span(trace, name, part, begin, trace->last);
 }
 
 void whi_trace_turn(whi_trace *trace, uint64_t begin, unsigned done) {
-    if (!done) {
-        if (!trace->idle)
-            trace->idle = begin;
-        return;
-    }
-    if (trace->idle && begin - trace->idle >= IDLE_LEAST_NS)
-        add_span(trace, "idle", NULL, trace->idle, begin);
-    trace->idle = 0;
+    if (done)
+        end_idle(trace, begin);
+    else if (!trace->idle)
+        trace->idle = begin > trace->last ? begin : trace->last;
 }
 
 static void add_arrow(whi_trace *t, const char *end, int source, int dest, uint32_t number,

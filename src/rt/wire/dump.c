@@ -23,13 +23,17 @@ static void dump_peer(const whi_peer *peer, FILE *file) {
     fputc('\n', file);
 }
 
-void whi_wire_dump(const whi_wire *wire, FILE *file) {
+void whi_wire_dump(const whi_wire *wire, whi_dump *to) {
+    FILE *file = to->file;
     size_t asking = 0;
     for (const whi_queue_node *node = wire->asking.first; node; node = node->next)
         asking++;
     fprintf(file, "  inbox: %zu of %zu bytes, %zu messages wait for space\n", wire->inbox,
             wire->inbox_max, asking);
+    to->busy = to->busy || asking;
     for (int i = 0; i < wire->pes; i++)
-        if (wire->peers[i])
+        if (wire->peers[i]) {
             dump_peer(wire->peers[i], file);
+            to->waits = to->waits || !whi_list_empty(&wire->peers[i]->receives);
+        }
 }

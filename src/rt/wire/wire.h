@@ -11,6 +11,7 @@
 #include <wherry/endpoint.h>
 #include <wherry/tag.h>
 
+#include "rt/wire/dump.h"
 #include "rt/wire/envelope.h"
 #include "rt/wire/msg.h"
 
@@ -79,7 +80,7 @@ const void *whi_msg_head(const whi_msg *msg);
 void whi_wire_reject(whi_wire *wire, int pe, const char *sentence);
 
 // whi_wire_dump prints what is known of other PEs, a line each.
-void whi_wire_dump(const whi_wire *wire, FILE *file);
+void whi_wire_dump(const whi_wire *wire, whi_dump *to);
 
 // whi_wire_close drops what is under way as data, and closes the endpoints for control in order; when whi_wire_closed, or the time has passed, whi_wire_destroy can be called.
 void whi_wire_close(whi_wire *wire, int timeout_ms);
