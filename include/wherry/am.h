@@ -16,6 +16,7 @@ extern "C" {
 #endif
 
 #define WH_AM_HEADER_MAX 1024  // bytes of an active message's header
+#define WH_AM_PAGE 4096
 
 // An arrived active message, valid inside the handler, or until wh_am_recv or wh_am_drop when the
 // handler has returned WH_PENDING.  The library makes it; it may grow at its end.
@@ -35,6 +36,9 @@ typedef struct wh_am {
     size_t size;       // bytes of the payload
     wh_mem_kind mem;   // of the memory that it was sent from; WH_MEM_HOST too when the sender's
     int device;        // library is too old to tell
+    // Of a payload that must be received: its address at the sender modulo WH_AM_PAGE, 0 when that is not known.  One that is
+    // read out of the sender's memory comes several times as fast to memory that lies alike in its pages.
+    unsigned page_offset;
 } wh_am;
 
 // The handler of an id.  Returns WH_OK when it is done with the message (a payload not received is dropped), or
@@ -49,6 +53,16 @@ WH_API WH_CHECK wh_status wh_worker_set_am(wh_worker *worker, uint16_t id, wh_am
 WH_API WH_CHECK wh_status wh_am_send(wh_endpoint *ep, uint16_t id, const void *header,
                                      size_t header_size, const void *buf, size_t size,
                                      const wh_op_opts *opts, wh_request **req);
+
+// wh_am_send_copy is wh_am_send for bytes of host memory that are the caller's again when it returns, whatever it returns.
+//
+// What the lane does not take during the call is copied, into memory that the worker keeps for the next such message.  Where
+// the peer is at hand, as one that spins over shared memory is, the call waits for it to ask and gives it the payload
+// without a copy in between: a few microseconds and about as long as the transfer takes, and, after it has waited in vain, not
+// at all for some messages.  No callback runs within it.  WH_ENOTSUP for layouts and other memory.  Owner only.
+WH_API WH_CHECK wh_status wh_am_send_copy(wh_endpoint *ep, uint16_t id, const void *header,
+                                          size_t header_size, const void *buf, size_t size,
+                                          const wh_op_opts *opts, wh_request **req);
 WH_API WH_CHECK wh_status wh_am_send_wait(wh_endpoint *ep, uint16_t id, const void *header,
                                           size_t header_size, const void *buf, size_t size,
                                           int timeout_ms);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "mem/mem.h"
 #include "message/behind.h"
+#include "message/copied.h"
 #include "message/offer.h"
 #include "message/plain.h"
 #include "message/recv.h"
@@ -113,6 +114,8 @@ static bool send_small(wh_endpoint *ep, uint16_t id, const void *header, size_t 
 // What the request of an active message that has to wait has of its own.
 typedef struct am_own {
     void *header;
+    void *
+        copy;  // memory for the payload, where that is the caller's again; NULL: it is the sender's
     uint16_t id;
     uint16_t header_size;
 } am_own;
@@ -141,6 +144,7 @@ static size_t prefix(const wh_request *req, const void **bytes) {
 
 static void fini(wh_request *req) {
     whi_free(am_of(req)->header);
+    whi_blocks_put(&whi_messages_of(req->worker)->copies, am_of(req)->copy);
 }
 
 static const whi_req_ops am_send_ops = {.text = "active message",
@@ -217,6 +221,51 @@ wh_status wh_am_send(wh_endpoint *ep, uint16_t id, const void *header, size_t he
         return st;
     }
     return whi_req_start(req, opts, out);
+}
+
+// send_copied starts a send whose payload is the caller's when this returns.
+static wh_status send_copied(wh_request *req, const wh_op_opts *opts, wh_request **out) {
+    void *copy = whi_blocks_get(&whi_messages_of(req->worker)->copies, req->buf.size);
+    am_of(req)->copy = copy;
+    if (!copy) {
+        whi_req_discard(req);
+        return WH_ENOMEM;
+    }
+    bool waits = whi_copied_may_wait(req->ep);
+    if (!waits)
+        whi_copied_keep(req, copy);
+    wh_status st = whi_req_start(req, opts, out);
+    if (waits && st == WH_PENDING)
+        whi_copied_wait(req, copy);
+    return st;
+}
+
+static wh_status am_send_copy_owned(wh_endpoint *ep, uint16_t id, const void *header,
+                                    size_t header_size, const void *buf, size_t size,
+                                    const wh_op_opts *opts, wh_request **out) {
+    if (whi_plain_space(ep, header_size + size, opts) &&
+        send_at_once(ep, id, header, header_size, buf, size) == WH_OK)
+        return whi_req_done_now(size, 0, opts, out);
+    wh_request *req = whi_req_new(ep->worker, ep, &am_send_ops, opts, out != NULL);
+    if (!req)
+        return WH_ENOMEM;
+    wh_status st = fill_request(req, id, header, header_size, buf, size, opts);
+    if (st == WH_OK)
+        return send_copied(req, opts, out);
+    whi_req_discard(req);
+    return st;
+}
+
+wh_status wh_am_send_copy(wh_endpoint *ep, uint16_t id, const void *header, size_t header_size,
+                          const void *buf, size_t size, const wh_op_opts *opts, wh_request **out) {
+    WHI_OP_OPTS(opts);
+    if (!ep || whi_req_no_buffer(buf, size, opts) || (!header && header_size) ||
+        header_size > WH_AM_HEADER_MAX)
+        return WH_EINVAL;
+    if (!whi_plain_memory(opts))
+        return WH_ENOTSUP;
+    return WHI_OWNED(ep->worker,
+                     am_send_copy_owned(ep, id, header, header_size, buf, size, opts, out));
 }
 
 wh_status wh_am_send_wait(wh_endpoint *ep, uint16_t id, const void *header, size_t header_size,
@@ -340,8 +389,10 @@ wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payloa
     held->signature = tag.signature;
     held->announce = announce;
     held->used = held->kept = false;
-    if (announce.count)
+    if (announce.count) {
         memcpy(held->offer, offer, sizeof(held->offer));
+        held->pub.page_offset = (unsigned)(whi_offer_address(offer, 0) % WH_AM_PAGE);
+    }
     run_handler(ep, handler, held, hdr, payload, cost);
     return WH_OK;
 }

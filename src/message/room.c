@@ -161,6 +161,7 @@ static const whi_link_up link_up = {.lane_up = &lane_up,
 static void init_pools(whi_message_room *room, size_t eager_max) {
     whi_pool_init(&room->requests, sizeof(wh_request), 64, "request");
     whi_pool_init(&room->foreign, sizeof(wh_request), 64, "request of another thread");
+    whi_blocks_init(&room->copies);
     for (int i = 0; i < WHI_MESSAGE_POOLS; i++) {
         size_t payload = i < WHI_MESSAGE_POOLS - 1 ? message_sizes[i] : eager_max;
         whi_pool_init(&room->messages[i], sizeof(whi_message) + payload, 64, "message");
@@ -219,6 +220,7 @@ static void fini(wh_worker *worker) {
     whi_pool_fini(&room->foreign);
     for (int i = 0; i < WHI_MESSAGE_POOLS; i++)
         whi_pool_fini(&room->messages[i]);
+    whi_blocks_fini(&room->copies);
     whi_free(room->scratch);
     whi_free(room->arrived);
 }

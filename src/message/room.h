@@ -11,6 +11,7 @@
 #include <wherry/am.h>
 #include <wherry/object.h>
 
+#include "base/blocks.h"
 #include "base/idmap.h"
 #include "link/link.h"
 #include "mem/host_pool.h"
@@ -77,6 +78,7 @@ typedef struct whi_message_room {
     whi_list any_source;
     whi_pool requests;
     whi_pool messages[WHI_MESSAGE_POOLS];
+    whi_blocks copies;     // of payloads that were the caller's (copied.h)
     whi_hash am_handlers;  // by id
     whi_allocator allocators[WHI_MEM_KINDS];
     whi_host_watcher frames_watcher;  // over kept memory of frames (frames.c)
@@ -148,6 +150,8 @@ typedef struct whi_link_messages {
     whi_list ep_list;
     uint32_t next_number;
     uint32_t peer_number;  // the highest number that the peer has opened
+    // How often a send has waited for the peer in vain since one did not, and how many do not wait yet (copied.h).
+    uint8_t copy_misses, copy_skips;
 } whi_link_messages;
 
 static inline whi_link_messages *whi_messages_on(const whi_link *link) {

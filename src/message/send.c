@@ -231,14 +231,18 @@ unsigned whi_ep_drain(wh_endpoint *ep) {
     return count;
 }
 
+void whi_send_taken(wh_request *req) {
+    wh_endpoint *ep = req->ep;
+    ep->announced--;
+    whi_ep_mark(ep);
+    whi_req_complete(req, WH_OK);
+    whi_ep_refresh(ep);
+}
+
 void whi_send_withdraw(wh_request *req, wh_status why) {
     wh_endpoint *ep = req->ep;
     if (req->stage == WHI_STAGE_ANNOUNCED && !whi_offer_revoke(req)) {
-        // Too late: the peer has it all, and its word of that is on its way.
-        ep->announced--;
-        whi_ep_mark(ep);
-        whi_req_complete(req, WH_OK);
-        whi_ep_refresh(ep);
+        whi_send_taken(req);  // too late
         return;
     }
     if (req->stage == WHI_STAGE_ANNOUNCED) {

@@ -26,6 +26,9 @@ wh_status whi_send_ordered(wh_endpoint *ep, whi_hdr *hdr, const void *payload);
 // whi_send_withdraw ends a send that the peer has not begun to take.
 void whi_send_withdraw(wh_request *req, wh_status why);
 
+// whi_send_taken ends an announced send whose offer the peer has taken: it has all, and its word of that is on its way.
+void whi_send_taken(wh_request *req);
+
 // whi_send_init registers GRANT and ACK.
 void whi_send_init(wh_worker *worker);
 

@@ -192,6 +192,10 @@ typedef struct whi_lane_ops {
     // wh_status when the lane has failed.
     int (*poll)(whi_lane *lane, int budget);
 
+    // next copies the header of the next record, which a poll with a budget of 1 would deliver; false: there is none yet.  The
+    // peer may still change it.  Optional: nobody can look ahead.
+    bool (*next)(whi_lane *lane, whi_hdr *hdr);
+
     // arm asks the peer to ring when it sends a record and, with `want_space`, when it makes space; the owner then issues
     // one whi_shm_barrier() for all lanes, asks `ready`, and may sleep when that says false.  True: the peer was asked just
     // now and may have missed it all the same (docs/design/barrier.md), so that the owner asks `ready` once more after a while.

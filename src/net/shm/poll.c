@@ -214,3 +214,9 @@ int whi_shm_poll(whi_lane *base, int budget) {
     }
     return events;
 }
+
+bool whi_shm_next(whi_lane *base, whi_hdr *hdr) {
+    whi_shm *lane = (whi_shm *)base;
+    unsigned char *payload;
+    return lane->failed == WH_OK && whi_ring_peek(&lane->rx, hdr, &payload) == WH_OK;
+}

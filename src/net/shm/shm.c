@@ -204,6 +204,7 @@ static const whi_lane_ops shm_ops = {
     .send = shm_send,
     .push = whi_shm_push,
     .poll = whi_shm_poll,
+    .next = whi_shm_next,
     .arm = shm_arm,
     .ready = shm_ready,
     .offer = whi_shm_offer,

@@ -70,8 +70,9 @@ void whi_shm_ring_bell(whi_shm *lane);
 // whi_shm_tell tells the sender what is free in its ring, and wakes it if it waits for that.
 void whi_shm_tell(whi_shm *lane);
 
-// whi_shm_poll and whi_shm_push are these members of the vtable.
+// whi_shm_poll, whi_shm_next and whi_shm_push are these members of the vtable.
 int whi_shm_poll(whi_lane *base, int budget);
+bool whi_shm_next(whi_lane *base, whi_hdr *hdr);
 wh_status whi_shm_push(whi_lane *base, const whi_hdr *hdr, const whi_span *src, uint64_t size,
                        size_t *moved);
 

@@ -25,8 +25,8 @@ static whi_call *make(whi_chares *c, whi_msg *msg) {
     return call;
 }
 
-whi_call *whi_call_new(whi_chares *c, const whi_place_key *key, unsigned entry, size_t size) {
-    whi_msg *msg = whi_msg_new(c->pe->wire, WHI_HEAD_MAX, size);
+// begin makes the call of a message that is made here; NULL ends the message.
+static whi_call *begin(whi_chares *c, whi_msg *msg, const whi_place_key *key, unsigned entry) {
     whi_call *call = make(c, msg);
     if (!call) {
         if (msg)
@@ -39,6 +39,15 @@ whi_call *whi_call_new(whi_chares *c, const whi_place_key *key, unsigned entry, 
     call->place.stamp.source = (uint32_t)c->pe->number;
     call->entry = (uint16_t)entry;
     return call;
+}
+
+whi_call *whi_call_new(whi_chares *c, const whi_place_key *key, unsigned entry, size_t size) {
+    return begin(c, whi_msg_new(c->pe->wire, WHI_HEAD_MAX, size), key, entry);
+}
+
+whi_call *whi_call_lend(whi_chares *c, const whi_place_key *key, unsigned entry, const void *args,
+                        size_t size) {
+    return begin(c, whi_msg_lend(c->pe->wire, WHI_HEAD_MAX, args, size), key, entry);
 }
 
 void whi_call_free(whi_chares *c, whi_call *call) {
@@ -62,7 +71,8 @@ wh_call whi_call_public(const whi_call *call) {
 }
 
 bool whi_call_own(whi_call *call) {
-    if (call->msg->arriving || (!call->msg->am && !call->msg->charged))
+    const whi_msg *msg = call->msg;
+    if (msg->arriving || (!msg->am && !msg->charged && !msg->lent))
         return true;
     whi_msg *own = whi_msg_own(call->msg, WHI_HEAD_MAX);
     if (own)
@@ -147,11 +157,16 @@ static void decided(whi_chares *c, whi_call *call) {
         c->undecided = NULL;
 }
 
+// goes_as_it_is says whether a call can be sent out of the memory that it has been lent: nothing is in front of it.
+static bool goes_as_it_is(const whi_chares *c, uint32_t pe, const whi_call *call) {
+    return call->msg->lent && !whi_gate_at(&c->gates, (int)pe);
+}
+
 static void forward(void *arg, uint32_t pe, whi_place_message *message) {
     whi_chares *c = arg;
     whi_call *call = call_of(message);
     decided(c, call);
-    if (!whi_call_own(call)) {
+    if (!goes_as_it_is(c, pe, call) && !whi_call_own(call)) {
         whi_pe_fail(c->pe, "there is no memory for a message to PE %u", pe);
         whi_call_free(c, call);
         return;
@@ -195,6 +210,11 @@ static void control(void *arg, uint32_t pe, const whi_place_control *what) {
 // ---- Here.
 
 static void enqueue(whi_chares *c, whi_call *call) {
+    if (call->msg->lent && !whi_call_own(call)) {
+        whi_pe_fail(c->pe, "there is no memory to keep a message");
+        call->msg->lent = false;
+        call->msg->pub.size = 0;
+    }
     whi_sched_push(&c->pe->sched, call->msg);
 }
 

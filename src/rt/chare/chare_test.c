@@ -272,4 +272,47 @@ BOTH(large_arguments) {
     kit_finish();
 }
 
+// Arguments are the program's again when the call returns, wherever the element is.
+BOTH(large_arguments_change_behind_the_call) {
+    enum { BIG = 100 << 10 };
+    static char data[BIG];
+    begin(pes, ppn);
+    wh_proxy one[PES_MAX];
+    for (int pe = 0; pe < pes; pe++)
+        CHECK_EQ_INT(wh_chare_create(job.pe[0], "cell", pe, NULL, 0, &one[pe]), WH_OK);
+    kit_settle();
+    for (int i = 0; i < 3 * pes; i++) {
+        for (size_t b = 0; b < BIG; b++)
+            data[b] = (char)(b * 7 + (size_t)i);
+        CHECK_EQ_INT(wh_chare_send(job.pe[0], one[i % pes], cell_big_entry, data, BIG,
+                                   WH_SEND_OPTS(.ref = i)),
+                     WH_OK);
+        memset(data, -1, BIG);
+    }
+    UNTIL(seen.count == 3 * pes);
+    kit_finish();
+}
+
+// Also where something is in front of the call that is still arriving here: a gate, which the test closes.
+TEST(large_arguments_at_a_gate_are_copied) {
+    enum { BIG = 100 << 10 };
+    static char data[BIG];
+    begin(2, 1);
+    wh_proxy one;
+    CHECK_EQ_INT(wh_chare_create(job.pe[0], "cell", 1, NULL, 0, &one), WH_OK);
+    kit_settle();
+    whi_chares *c = whi_chares_get(job.pe[0]);
+    whi_gate *gate = whi_gate_close(&c->gates, 1);
+    for (size_t b = 0; b < BIG; b++)
+        data[b] = (char)(b * 7);
+    CHECK_EQ_INT(wh_chare_send(job.pe[0], one, cell_big_entry, data, BIG, NULL), WH_OK);
+    memset(data, -1, BIG);
+    whi_queue_node *node = whi_queue_pop(&gate->queue);
+    CHECK(node);
+    whi_gate_open(&c->gates, 1);
+    whi_call_post(c, 1, whi_container_of(node, whi_msg, link), true);
+    UNTIL(seen.count == 1);
+    kit_finish();
+}
+
 TEST_MAIN()

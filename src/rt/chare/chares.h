@@ -364,6 +364,9 @@ extern const whi_place_ops whi_call_place_ops;
 
 // whi_call_new makes a call of this PE, with space for `size` bytes of data.  NULL: no memory.
 whi_call *whi_call_new(whi_chares *c, const whi_place_key *key, unsigned entry, size_t size);
+// whi_call_lend makes one whose data is `args` for as long as the call of the program lasts (whi_msg_lend).
+whi_call *whi_call_lend(whi_chares *c, const whi_place_key *key, unsigned entry, const void *args,
+                        size_t size);
 WH_CHECK wh_status whi_call_send(whi_chares *c,
                                  whi_call *call);  // gives it up, whatever it returns
 void whi_call_free(whi_chares *c, whi_call *call);

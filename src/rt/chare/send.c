@@ -120,9 +120,11 @@ wh_status whi_chare_send(wh_pe *pe, const wh_proxy *proxy, unsigned entry, const
     whi_call *call = NULL;
     if (buffers)
         st = whi_buffers_call(c, &key, entry, args, size, opts, &call);
-    else if (!(call = whi_call_new(c, &key, entry, size)))
+    else if (!(call = size >= WHI_MSG_LENT_MIN && !at_once
+                          ? whi_call_lend(c, &key, entry, args, size)
+                          : whi_call_new(c, &key, entry, size)))
         st = WH_ENOMEM;
-    else if (size)
+    else if (size && !call->msg->lent)
         memcpy(call->msg->pub.data, args, size);
     if (st != WH_OK)
         return st;

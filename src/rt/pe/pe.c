@@ -189,10 +189,27 @@ wh_status wh_pe_msg_send(wh_pe *pe, int dest, wh_pe_msg *pub) {
                : whi_refuse_pe(pe, "wh_pe_msg_send", "dest", dest);
 }
 
+// send_lent sends data out of the program's memory.
+static wh_status send_lent(wh_pe *pe, int dest, uint16_t handler, const void *head,
+                           size_t head_size, const void *data, size_t size, int32_t priority) {
+    if (head_size > WH_PE_HEAD_MAX || (head_size && !head))
+        return WH_EINVAL;
+    whi_msg *msg = whi_msg_lend(pe->wire, head_size, data, size);
+    if (!msg)
+        return WH_ENOMEM;
+    if (head_size)
+        memcpy(msg->own, head, head_size);
+    msg->pub.handler = handler;
+    msg->pub.priority = priority;
+    return wh_pe_msg_send(pe, dest, &msg->pub);
+}
+
 wh_status whi_pe_send(wh_pe *pe, int dest, uint16_t handler, const void *head, size_t head_size,
                       const void *data, size_t size, int32_t priority) {
     if (size && !data)
         return WH_EINVAL;
+    if (size >= WHI_MSG_LENT_MIN)
+        return send_lent(pe, dest, handler, head, head_size, data, size, priority);
     wh_pe_msg *msg;
     wh_status st = make_message(pe, handler, head, head_size, size, &msg);
     if (st != WH_OK)

@@ -4,6 +4,7 @@
 //
 // A message whose data has come with it stays with the engine until its handler has run, and holds its sender's credit.  The
 // data of a larger one is asked for when the inbox has space for it; until then it stays with the sender.
+#include <assert.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -38,6 +39,16 @@ static void refuse(whi_msg *msg, wh_status st) {
     wh_worker_post(msg->wire->worker, &msg->post);
 }
 
+// place_of returns where the data of a message goes in its block, which has a page more than that: to the same place in its page as
+// at the sender, where that keeps it aligned for its handler.
+static void *place_of(const wh_am *am, void *block) {
+    enum { DATA_ALIGN = 16 };
+    static_assert(WHI_BLOCK_ALIGN % DATA_ALIGN == 0, "the beginning is aligned");
+    if (!block || am->page_offset % DATA_ALIGN)
+        return block;
+    return (char *)block + (am->page_offset - (uintptr_t)block) % WH_AM_PAGE;
+}
+
 // ask has the data of a message sent.  The head is the message's own.
 static void ask(whi_msg *msg) {
     whi_wire *wire = msg->wire;
@@ -45,14 +56,14 @@ static void ask(whi_msg *msg) {
     msg->am = NULL;
     msg->charged = msg->pub.size;
     wire->inbox += msg->charged;
-    msg->heap = whi_blocks_get(&wire->blocks, msg->pub.size);
-    msg->pub.data = msg->heap;
+    msg->heap = whi_blocks_get(&wire->blocks, WH_AM_PAGE + msg->pub.size);
+    msg->pub.data = place_of(am, msg->heap);
     if (!msg->heap) {
         wh_am_drop(am);
         refuse(msg, WH_ENOMEM);
         return;
     }
-    wh_status st = wh_am_recv(am, msg->heap, msg->pub.size,
+    wh_status st = wh_am_recv(am, msg->pub.data, msg->pub.size,
                               &(wh_op_opts){.size = sizeof(wh_op_opts),
                                             .timeout_ms = -1,
                                             .mem = WH_MEM_HOST,

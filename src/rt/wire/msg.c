@@ -38,6 +38,16 @@ whi_msg *whi_msg_new(whi_wire *wire, size_t head_size, size_t size) {
     return msg;
 }
 
+whi_msg *whi_msg_lend(whi_wire *wire, size_t head_size, const void *data, size_t size) {
+    whi_msg *msg = size <= WHI_MSG_SIZE_MAX ? whi_msg_new(wire, head_size, 0) : NULL;
+    if (!msg)
+        return NULL;
+    msg->lent = true;
+    msg->pub.data = (void *)(uintptr_t)data;
+    msg->pub.size = size;
+    return msg;
+}
+
 bool whi_msg_open(whi_msg *msg) {
     if (!msg->am)
         return true;

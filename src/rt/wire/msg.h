@@ -28,9 +28,10 @@ typedef struct whi_msg {
     bool arriving;        // its data has yet to come
     bool gated;           // it is in the queue of a gate, or was
     bool control;
-    bool large;             // of no common size: it is a block
-    uint8_t floor;          // whose `above` is
-    uint32_t number;        // of those from its source, where there is a timeline
+    bool lent;        // its data is the memory of the program that sends it, until the call returns
+    bool large;       // of no common size: it is a block
+    uint8_t floor;    // whose `above` is
+    uint32_t number;  // of those from its source, where there is a timeline
     struct whi_peer *peer;  // to whom it is being sent
     wh_post post;           // to a PE of the same process
     whi_queue_node ask;     // of the wire, while its data waits for space
@@ -48,6 +49,11 @@ static inline whi_msg *whi_msg_of(wh_pe_msg *pub) {
 
 // whi_msg_new makes a message with space for a head and for data, both undefined.  NULL: memory is out.
 whi_msg *whi_msg_new(whi_wire *wire, size_t head_size, size_t size);
+
+// whi_msg_lend makes a message whose data stays in the program's memory: whoever keeps it beyond the call makes it
+// its own (whi_msg_own).  For data of WHI_MSG_LENT_MIN bytes and more; less is copied in less time than this saves.
+enum { WHI_MSG_LENT_MIN = 16 << 10 };
+whi_msg *whi_msg_lend(whi_wire *wire, size_t head_size, const void *data, size_t size);
 
 // whi_msg_open makes `pub` point at the head and data of a message whose handler is about to run.  False: the engine had no
 // memory to keep it, and it is lost.

@@ -29,11 +29,12 @@ static void on_post(wh_post *post) {
     }
 }
 
-// to_own makes what lies in the engine's memory the message's own, so that it can go to another thread.
+// to_own makes what lies in the engine's memory, or in the program's, the message's own, so that it can go to another thread.
 static whi_msg *to_own(whi_msg *msg) {
-    if (!msg->am && !msg->charged)
+    if (!msg->am && !msg->charged && !msg->lent)
         return msg;
-    whi_msg *own = whi_msg_own(msg, 0);
+    // The floor that has made one that is lent may write another head into it.
+    whi_msg *own = whi_msg_own(msg, msg->lent ? WH_PE_HEAD_MAX : 0);
     if (!own)
         whi_msg_free(msg);
     return own;
@@ -73,6 +74,20 @@ static void on_control_sent(wh_request *req, const wh_result *result, void *arg)
     ended(arg, WHI_USE_CONTROL, result->status);
 }
 
+// pass_am has the engine send a message.  The data of one that is lent is the program's again when this returns.
+static wh_status pass_am(wh_endpoint *ep, whi_msg *msg, const void *header, size_t header_size) {
+    wh_op_opts opts = {.size = sizeof(wh_op_opts),
+                       .timeout_ms = -1,
+                       .mem = WH_MEM_HOST,
+                       .done = on_sent,
+                       .arg = msg};
+    return __builtin_expect(msg->lent, 0)
+               ? wh_am_send_copy(ep, WHI_AM_DATA, header, header_size, msg->pub.data, msg->pub.size,
+                                 &opts, NULL)
+               : wh_am_send(ep, WHI_AM_DATA, header, header_size, msg->pub.data, msg->pub.size,
+                            &opts, NULL);
+}
+
 static wh_status send_am(whi_wire *wire, int dest, whi_msg *msg) {
     wh_endpoint *ep;
     wh_status st = whi_wire_to(wire, dest, WHI_USE_DATA, &ep);
@@ -87,13 +102,7 @@ static wh_status send_am(whi_wire *wire, int dest, whi_msg *msg) {
     whi_msg_uncharge(msg);  // else two PEs that pass on what they get could both be full
     msg->peer = wire->peers[dest];
     size_t header_size = whi_envelope_write(&envelope, msg->pub.head, header);
-    st = wh_am_send(ep, WHI_AM_DATA, header, header_size, msg->pub.data, msg->pub.size,
-                    &(wh_op_opts){.size = sizeof(wh_op_opts),
-                                  .timeout_ms = -1,
-                                  .mem = WH_MEM_HOST,
-                                  .done = on_sent,
-                                  .arg = msg},
-                    NULL);
+    st = pass_am(ep, msg, header, header_size);
     if (st == WH_PENDING)
         return WH_OK;
     whi_msg_free(msg);
@@ -107,6 +116,8 @@ wh_status whi_wire_send(whi_wire *wire, int dest, whi_msg *msg) {
     }
     whi_wire *to = sibling(wire, dest);
     if (dest == wire->pe) {
+        if (msg->lent && !(msg = to_own(msg)))
+            return WH_ENOMEM;
         msg->pub.source = wire->pe;
         wire->up->message(wire->owner, msg);
         return WH_OK;
