@@ -77,13 +77,13 @@ def result(out):
 
 
 class Ours:
-    def __init__(self, build, python):
-        self.wherry, self.build = build / "wherry", build
-        self.python = python
-        built = build / "python" / "wherry" / "charm" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
-        if not built.exists() or says(python, "import numpy") is None:
-            note(f"{python} has no numpy, or wherry.charm was not built for it, so our programs in Python are left out")
-            self.python = None
+    def __init__(self, build, pythons):
+        """pythons: take the first one that has numpy."""
+        self.wherry, self.build, self.python = build / "wherry", build, None
+        if (build / "python" / "wherry" / "charm" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}").exists():
+            self.python = next((python for python in pythons if says(python, "import numpy") is not None), None)
+        if not self.python:
+            note("no Python here has numpy, or wherry.charm was not built for it, so our programs in Python are left out")
 
     def perf(self, name, *words):
         return Job(name, [self.wherry, "perf", "--json", *words])

@@ -18,7 +18,7 @@ import statistics
 import sys
 
 import report
-from contenders import Charm4py, Mpi, Ours, mpis, note, run
+from contenders import ROOT, Charm4py, Mpi, Ours, mpis, note, run
 
 PARTS = ("latency", "stencil", "start")
 FULL = {"sizes": [8, 65536, 1 << 20], "seconds": 0.5, "cells": 192, "iterations": 100, "blocks": [1, 2, 4, 8, 16], "middle": 4,
@@ -184,7 +184,8 @@ def main():
         raise SystemExit(f"bench-charm: there is no {build / 'wherry'}: make build makes it")
     peers = Peers((how.peers or build / "peers").resolve(), not how.no_peers)
     # The same interpreter and numpy as charm4py's, where that is.
-    ours = Ours(build, peers.charm4py.python if peers.charm4py else pathlib.Path(sys.executable))
+    pythons = [peers.charm4py.python] if peers.charm4py else [pathlib.Path(sys.executable), ROOT / ".venv" / "bin" / "python"]
+    ours = Ours(build, pythons)
     measure = {"latency": measure_latency, "stencil": measure_stencil, "start": measure_start}
     rows = []
     for part in how.only.split(","):
