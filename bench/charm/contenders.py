@@ -48,9 +48,11 @@ def run(job, patience):
         return None
     try:
         out, err = process.communicate(timeout=patience)
-    except subprocess.TimeoutExpired:
+    except BaseException as error:  # who interrupts us wants it ended, too
         os.killpg(process.pid, signal.SIGKILL)  # with all that its launcher has started
         process.communicate()
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
         note(f"{job.name}: left out, as it takes more than {patience} s")
         return None
     took, found = time.perf_counter() - began, result(out)

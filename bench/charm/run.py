@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import pathlib
+import signal
 import statistics
 import sys
 
@@ -176,6 +177,7 @@ def arguments():
 
 def main():
     how = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by way of `run`, which ends what it has started
     build = how.build.resolve()
     out = (how.out or build / "bench-charm").resolve()
     out.mkdir(parents=True, exist_ok=True)
@@ -193,8 +195,9 @@ def main():
         report.compare(more)
         report.show(part, more)
         rows += more
-    (out / "bench-charm.json").write_text(json.dumps({"machine": report.machine(), "reps": how.reps, "rows": rows}, indent=1) + "\n")
-    report.plot(rows, out / "bench-charm.svg")
+        found = {"machine": report.machine(), "reps": how.reps, "rows": rows}
+        (out / "bench-charm.json").write_text(json.dumps(found, indent=1) + "\n")
+        report.plot(rows, out / "bench-charm.svg")
     note(f"all figures are in {out}")
     return 0 if rows else 1
 

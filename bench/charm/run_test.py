@@ -4,10 +4,12 @@
 import contextlib
 import io
 import json
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import xml.etree.ElementTree
 
@@ -102,6 +104,19 @@ class Peers(unittest.TestCase):
             self.assertIsNone(found)
             self.assertIn("one: left out", err)
             self.assertIn(why, err)
+
+    def test_an_interrupted_run_leaves_nothing_behind(self):
+        file = self.folder / "pid"
+        program = f"import os, time; open({str(file)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+        code = ("import contenders, signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(3)); "
+                f"contenders.run(contenders.Job('one', [sys.executable, '-c', {program!r}]), 60)")
+        process = subprocess.Popen([sys.executable, "-c", code], cwd=HERE)
+        while process.poll() is None and not (file.exists() and file.read_text()):
+            time.sleep(0.01)
+        process.terminate()
+        self.assertEqual(process.wait(LIMIT), 3)
+        with self.assertRaises(ProcessLookupError):
+            os.kill(int(file.read_text()), 0)
 
     def test_result_among_other_lines(self):
         found = contenders.run(self.job("print('hello\\n{\"us\": 2}\\n[bye]')"), 30)
