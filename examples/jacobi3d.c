@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <wherry/wherry.h>
 
@@ -346,6 +347,13 @@ static const wh_class block_class = {
 // ---- What PE 0 hears.
 
 static double *residuals;  // of each iteration
+static struct timespec began;  // the first iteration, on PE 0
+
+static double seconds_since(const struct timespec *then) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) / 1e9;
+}
 
 static void on_residual(wh_pe *pe, const wh_call *call, void *arg) {
     (void)pe;
@@ -354,6 +362,8 @@ static void on_residual(wh_pe *pe, const wh_call *call, void *arg) {
     memcpy(residual, call->args, sizeof(*residual));
     if (call->ref % EVERY == 0 || call->ref == options.iterations)
         printf("iteration %d: residual %.6e\n", (int)call->ref, *residual);
+    if (call->ref == options.iterations)
+        printf("all iterations: %.6f s\n", seconds_since(&began));
 }
 
 // same compares a block with what one array has there.
@@ -441,6 +451,7 @@ static void start(wh_pe *pe, void *arg) {
     if (st == WH_OK && wh_pe_number(pe) == 0) {
         st = wh_array_create(pe, "block", WH_ARRAY_OPTS(.dims = 3, .shape = {b, b, b}), NULL, 0,
                              &blocks);
+        clock_gettime(CLOCK_MONOTONIC, &began);
         if (st == WH_OK)
             st = wh_chare_send(pe, blocks, RUN, NULL, 0, NULL);
     }

@@ -1336,6 +1336,23 @@ class Decoding(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "of kind 120"):
             _core.decode(b"\1\0\0\0x")
 
+    def test_arrays_in_strides_go_without_pickle(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        from wherry.charm import _core
+        whole = numpy.arange(60.0).reshape(3, 4, 5)
+        for face in (whole[1], whole[:, 1], whole[:, :, 1], whole[::-1], whole[:, ::2, 1:], whole.astype(">i4")[:, :, 1]):
+            data = _core.encode((face,))
+            self.assertEqual(data[4:5], b"a", face.strides)
+            came = _core.decode(data)[0]
+            self.assertEqual((came.dtype, came.shape, came.tolist()), (face.dtype, face.shape, face.tolist()))
+            self.assertTrue(came.flags.c_contiguous and came.flags.writeable)
+        turned = numpy.asfortranarray(whole)
+        came = _core.decode(_core.encode((turned,)))[0]
+        self.assertTrue((came == turned).all() and came.flags.f_contiguous)  # its order is kept
+
     def test_damaged_arrays_are_refused(self):
         try:
             import numpy

@@ -144,8 +144,8 @@ cdef class Channel:
         while self.waiters:
             future = <Future>self.waiters.popleft()
             if not (<Future>future).is_done:
-                self.post()
-                return (<Future>future).take(None, value)
+                (<Future>future).take(None, value)  # whoever waits goes on first: an answer need not wait for the next receive
+                return self.post()
         self.inbox.append(value)
         return self.post()
 

@@ -8,7 +8,7 @@ from cpython.buffer cimport (
     PyBUF_C_CONTIGUOUS, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer)
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals, PyErr_Clear
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.errno cimport EINTR, errno
 from libc.stdio cimport FILE, fputs
 from libc.stdint cimport UINT64_MAX, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
@@ -53,6 +53,26 @@ cdef extern from *:
     #endif
     """
     bint Py_IsFinalizing()
+
+cdef extern from *:
+    """
+    enum { SEND_ERROR = -1, SEND_RETURN, SEND_NEXT };  /* PySendResult */
+    typedef int (*send_fn)(PyObject *, PyObject *, PyObject **);
+
+    static void set_am_send(PyObject *type, send_fn fn) {
+    #if PY_VERSION_HEX >= 0x030a0000
+        if (((PyTypeObject *)type)->tp_as_async)
+            ((PyTypeObject *)type)->tp_as_async->am_send = (sendfunc)fn;
+    #else
+        (void)type, (void)fn;
+    #endif
+    }
+    """
+    enum:
+        SEND_ERROR, SEND_RETURN, SEND_NEXT
+    ctypedef int (*send_fn)(PyObject *self, PyObject *arg, PyObject **result) noexcept
+    void set_am_send(object type, send_fn fn)
+    void set_error "PyErr_SetObject"(object type, object value)
 
 cdef extern from "<poll.h>" nogil:
     struct pollfd:

@@ -189,6 +189,30 @@ cdef class Future:
             unseen(self.error)
 
 
+cdef int send_to_future(PyObject *self, PyObject *arg, PyObject **result) noexcept:
+    """What `await` calls from Python 3.10 on (am_send): __next__ without an exception that carries the value."""
+    cdef Future future = <Future>self
+    error = None
+    if not future.is_done:
+        future._asyncio_future_blocking = True
+        Py_INCREF(future)
+        result[0] = self
+        return SEND_NEXT
+    try:
+        found = future.result()
+    except BaseException as raised:
+        error = raised
+    if error is not None:
+        set_error(type(error), error)
+        return SEND_ERROR
+    Py_INCREF(found)
+    result[0] = <PyObject *>found
+    return SEND_RETURN
+
+
+set_am_send(Future, send_to_future)
+
+
 def first_of(pair):
     return pair[0]
 

@@ -32,14 +32,20 @@ def plain_type(text):
     return len(text) <= TYPE_TEXT_MAX and text[0] in "<>|=" and text[1] in "biufc" and text[2:].isdigit()
 
 
-cdef dict plain_types = {}  # text -> its bytes, or None: it is not plain
+cdef dict plain_types = {}  # type -> its text's bytes, or None: it is not plain
 cdef dict read_types = {}   # its bytes -> the type
 
 
-cdef bytes type_bytes(object text):
-    if text not in plain_types:
-        plain_types[text] = text.encode("ascii") if plain_type(text) else None
-    return plain_types[text]
+cdef bytes type_bytes(object dtype):
+    """By the type itself: to make its text takes longer than to send a small array."""
+    found = plain_types.get(dtype)
+    if found is not None or dtype in plain_types:
+        return found
+    text = dtype.str
+    found = text.encode("ascii") if plain_type(text) else None
+    if len(plain_types) < 1000:
+        plain_types[dtype] = found
+    return found
 
 
 cdef object type_of(bytes text):
@@ -63,10 +69,15 @@ cdef bint put_array(writer *to, object array) except -1:
     cdef bytes text
     cdef Py_buffer view
     cdef int i
-    text = type_bytes(array.dtype.str)
-    if text is None or get_buffer(array, &view, PyBUF_C_CONTIGUOUS) != 0:
-        PyErr_Clear()
+    text = type_bytes(array.dtype)
+    if text is None:
         return False
+    if get_buffer(array, &view, PyBUF_C_CONTIGUOUS) != 0:
+        PyErr_Clear()
+        if array.flags.f_contiguous:
+            return False  # its order stays with pickle
+        array = array.copy()
+        PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS)
     try:
         put_u8(to, c'a')
         put_u8(to, len(text))
