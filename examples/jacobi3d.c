@@ -346,7 +346,7 @@ static const wh_class block_class = {
 
 // ---- What PE 0 hears.
 
-static double *residuals;  // of each iteration
+static double *residuals;      // of each iteration
 static struct timespec began;  // the first iteration, on PE 0
 
 static double seconds_since(const struct timespec *then) {

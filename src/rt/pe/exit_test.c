@@ -205,8 +205,8 @@ TEST(sends_and_exit_when_a_loss_is_told) {
 static void hang(int who, int hangs, const char *name) {
     job.exit_timeout_ms = 300;
     kit_begin(8, 1);
-    wh_pe_exit(job.pe[who], 0);
     uint64_t begin = whi_clock_ns();
+    wh_pe_exit(job.pe[who], 0);
     wh_pe *hung = job.pe[hangs];
     job.pe[hangs] = NULL;
     uint64_t end = begin + 10000000000;
