@@ -200,7 +200,7 @@ WHI_COLD static wh_status refuse_open(const wh_chare *self, const wh_proxy *peer
                           "wh_proxy_at",
                           own.text, whi_say_proxy(c, peer).text);
     if (opts && opts->window > WHI_CHANNEL_WINDOW_MAX)
-        return whi_refuse(WH_EINVAL, "E-CHAN-01", "wh_channel_open: %s: window is %u, more than %d",
+        return whi_refuse(WH_EINVAL, "E-CHAN-01", "wh_channel_open: %s: window is %u, at most %d",
                           own.text, opts->window, WHI_CHANNEL_WINDOW_MAX);
     if (taken)
         return whi_refuse(WH_EINVAL, "E-CHAN-01",
@@ -241,7 +241,9 @@ wh_status wh_channel_open(wh_chare *self, wh_proxy peer, const wh_channel_opts *
 
 wh_status wh_channel_find(wh_chare *self, uint32_t id, wh_channel **channel) {
     if (!self || !id)
-        return WH_EINVAL;
+        return whi_refuse(WH_EINVAL, "E-CHAN-01",
+                          "wh_channel_find: %s: give the id that the end was opened with",
+                          self ? "id is 0" : "self is NULL");
     const whi_channels *channels = self->pe->floors[WHI_FLOOR_CHANNEL].state;
     whi_channel_name own = name_of(&self->proxy);
     *channel = channels ? whi_channels_find(channels, &own, id) : NULL;

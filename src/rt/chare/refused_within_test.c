@@ -220,6 +220,7 @@ static void try_channels(wh_chare *self) {
     REFUSED(WH_EINVAL,
             wh_channel_open(self, at(0, 0), WH_CHANNEL_OPTS(.window = 1 << 17), &channel),
             "E-CHAN-01|window is 131072, at most 65536");
+    REFUSED(WH_EINVAL, wh_channel_find(self, 0, &channel), "E-CHAN-01|id is 0");
     REFUSED(WH_EINVAL, wh_channel_open(NULL, at(0, 0), NULL, &channel), "E-CHAN-01|self is NULL");
     CHECK_EQ_INT(wh_channel_open(self, at(0, 0), NULL, &channel), WH_OK);
     wh_op_opts *sync = WH_OP_OPTS(.flags = WH_OP_SYNC), *done = WH_OP_OPTS(.done = wh_wait_done);
