@@ -15,7 +15,11 @@ def at_sync(chare):
         raise RuntimeError(f"{element.name} has ended")
     if not element.balanced:
         raise TypeError(f"{chare.thisProxy!r} is not balanced: Array({element.name}, ..., balance=\"greedy\") makes an array that is")
+    wh_log_hold_errors(True)  # the exception says it
     status = wh_chare_sync(element.c)
+    if status != WH_OK:
+        wh_log_take_error()
+    wh_log_hold_errors(False)
     if status == WH_EBUSY:
         raise RuntimeError(f"{element.name} {element.index} waits at its sync point already, until resumeFromSync is called")
     if status == WH_ENOTSUP:
