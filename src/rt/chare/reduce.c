@@ -148,14 +148,15 @@ wh_status wh_contribute(wh_chare *self, const wh_contribution *parts, size_t cou
                         size_t part_size, const wh_callback *callback) {
     whi_element *element = (whi_element *)self;
     whi_chares *c = self ? whi_chares_get(self->pe) : NULL;
-    whi_partial *partial;
+    whi_partial *partial = NULL;
     if (!c)
         return whi_refuse(WH_EINVAL, "E-CHARE-10", "wh_contribute: self is NULL");
     if (element->dying)
         return WH_ECLOSED;
-    wh_status st = element->reduces ? whi_contribution(self, "wh_contribute", parts, count,
-                                                       part_size, callback, &partial)
-                                    : whi_refuse_reduction(self, "wh_contribute", WH_ENOTSUP);
+    if (!element->reduces)
+        return whi_refuse_reduction(self, "wh_contribute", WH_ENOTSUP);
+    wh_status st =
+        whi_contribution(self, "wh_contribute", parts, count, part_size, callback, &partial);
     if (st != WH_OK)
         return st;
     whi_reductions *of = reductions_of(c, element->collection);
