@@ -141,7 +141,8 @@ static CUresult ready(CUmodule made) {
     const size_t *size = dlsym(made->library, "cutest_args_size");
     if (!place || !size)
         return INVALID_IMAGE;
-    *place = reach;
+    if (!*place)  // a kernel of another device's module may be reading it: they share the program
+        *place = reach;
     made->args_size = *size;
     return SUCCESS;
 }
