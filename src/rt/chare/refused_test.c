@@ -257,6 +257,12 @@ TEST(pes) {
     REFUSED(WH_EINVAL, wh_pe_send(pe, 0, 1, NULL, 0, NULL, 5, 0), "E-RT-12|wh_pe_send: data");
     REFUSED(WH_EINVAL, wh_pe_send(pe, 0, 1, head, 1000, NULL, 0, 0),
             "E-RT-12|wh_pe_send|a head of 1000 bytes");
+    // Large data takes another way, and is refused alike.
+    static const char large[100000];
+    REFUSED(WH_EINVAL, wh_pe_send(pe, 4, 1, NULL, 0, large, sizeof(large), 0),
+            "E-RT-10|wh_pe_send: dest is PE 4, and the job has PEs 0 to 3");
+    REFUSED(WH_EINVAL, wh_pe_send(pe, 0, 1, head, 1000, large, sizeof(large), 0),
+            "E-RT-12|wh_pe_send|a head of 1000 bytes");
     REFUSED(WH_EINVAL, wh_pe_send(pe, 0, 0xFFFE, NULL, 0, NULL, 0, 0),
             "E-RT-08|wh_pe_send: PE 1: handler 65534");
     REFUSED(WH_EINVAL, wh_pe_set_handler(pe, 0xFFFF, NULL, NULL), "E-RT-08|wh_pe_set_handler");

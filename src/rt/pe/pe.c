@@ -144,15 +144,17 @@ void wh_pe_msg_free(wh_pe *pe, wh_pe_msg *pub) {
 
 // ---- Sending.
 
+// make_message makes one with space for its data, or, where `lent` is not NULL, with that for its data.
 static wh_status make_message(wh_pe *pe, uint16_t handler, const void *head, size_t head_size,
-                              size_t size, wh_pe_msg **out) {
+                              const void *lent, size_t size, wh_pe_msg **out) {
     if (head_size > WH_PE_HEAD_MAX || (head_size && !head))
         return whi_refuse(
             WH_EINVAL, "E-RT-12",
             "wh_pe_send, wh_pe_msg_new: a message of PE %d to handler %u has a head of %zu bytes at %p: a head has at "
             "most %d; put the rest into its data",
             pe->number, handler, head_size, head, WH_PE_HEAD_MAX);
-    whi_msg *msg = whi_msg_new(pe->wire, head_size, size);
+    whi_msg *msg = lent ? whi_msg_lend(pe->wire, head_size, lent, size)
+                        : whi_msg_new(pe->wire, head_size, size);
     if (!msg)
         return WH_ENOMEM;
     msg->pub.handler = handler;
@@ -164,8 +166,9 @@ static wh_status make_message(wh_pe *pe, uint16_t handler, const void *head, siz
 
 wh_status wh_pe_msg_new(wh_pe *pe, uint16_t handler, const void *head, size_t head_size,
                         size_t size, wh_pe_msg **out) {
-    return handler < WH_PE_HANDLERS_MAX ? make_message(pe, handler, head, head_size, size, out)
-                                        : refuse_handler(pe, "wh_pe_msg_new", handler);
+    return handler < WH_PE_HANDLERS_MAX
+               ? make_message(pe, handler, head, head_size, NULL, size, out)
+               : refuse_handler(pe, "wh_pe_msg_new", handler);
 }
 
 wh_status whi_pe_send_msg(wh_pe *pe, int dest, whi_msg *msg) {
@@ -189,32 +192,16 @@ wh_status wh_pe_msg_send(wh_pe *pe, int dest, wh_pe_msg *pub) {
                : whi_refuse_pe(pe, "wh_pe_msg_send", "dest", dest);
 }
 
-// send_lent sends data out of the program's memory.
-static wh_status send_lent(wh_pe *pe, int dest, uint16_t handler, const void *head,
-                           size_t head_size, const void *data, size_t size, int32_t priority) {
-    if (head_size > WH_PE_HEAD_MAX || (head_size && !head))
-        return WH_EINVAL;
-    whi_msg *msg = whi_msg_lend(pe->wire, head_size, data, size);
-    if (!msg)
-        return WH_ENOMEM;
-    if (head_size)
-        memcpy(msg->own, head, head_size);
-    msg->pub.handler = handler;
-    msg->pub.priority = priority;
-    return wh_pe_msg_send(pe, dest, &msg->pub);
-}
-
 wh_status whi_pe_send(wh_pe *pe, int dest, uint16_t handler, const void *head, size_t head_size,
                       const void *data, size_t size, int32_t priority) {
     if (size && !data)
         return WH_EINVAL;
-    if (size >= WHI_MSG_LENT_MIN)
-        return send_lent(pe, dest, handler, head, head_size, data, size, priority);
+    bool lends = size >= WHI_MSG_LENT_MIN;
     wh_pe_msg *msg;
-    wh_status st = make_message(pe, handler, head, head_size, size, &msg);
+    wh_status st = make_message(pe, handler, head, head_size, lends ? data : NULL, size, &msg);
     if (st != WH_OK)
         return st;
-    if (size)
+    if (size && !lends)
         memcpy(msg->data, data, size);
     msg->priority = priority;
     st = whi_pe_send_msg(pe, dest, whi_msg_of(msg));
