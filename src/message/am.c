@@ -193,11 +193,31 @@ static wh_status fill_request(wh_request *req, uint16_t id, const void *header, 
     return st;
 }
 
+static bool cannot_be(const void *header, size_t header_size, const void *buf, size_t size,
+                      const wh_op_opts *opts) {
+    return whi_req_no_buffer(buf, size, opts) || (!header && header_size) ||
+           header_size > WH_AM_HEADER_MAX;
+}
+
+// new_request makes the request of a send, or leaves nothing behind.
+static wh_status new_request(wh_endpoint *ep, uint16_t id, const void *header, size_t header_size,
+                             const void *buf, size_t size, const wh_op_opts *opts, bool wanted,
+                             wh_request **out) {
+    wh_request *req = whi_req_new(ep->worker, ep, &am_send_ops, opts, wanted);
+    if (!req)
+        return WH_ENOMEM;
+    wh_status st = fill_request(req, id, header, header_size, buf, size, opts);
+    if (st != WH_OK)
+        whi_req_discard(req);
+    else
+        *out = req;
+    return st;
+}
+
 wh_status wh_am_send(wh_endpoint *ep, uint16_t id, const void *header, size_t header_size,
                      const void *buf, size_t size, const wh_op_opts *opts, wh_request **out) {
     WHI_OP_OPTS(opts);
-    if (!ep || whi_req_no_buffer(buf, size, opts) || (!header && header_size) ||
-        header_size > WH_AM_HEADER_MAX)
+    if (!ep || cannot_be(header, header_size, buf, size, opts))
         return WH_EINVAL;
     if (whi_plain_space(ep, header_size + size, opts) && whi_plain_memory(opts) &&
         send_at_once(ep, id, header, header_size, buf, size) == WH_OK)
@@ -212,15 +232,9 @@ wh_status wh_am_send(wh_endpoint *ep, uint16_t id, const void *header, size_t he
         if (sent)
             return whi_req_done_now(buffer.size, 0, opts, out);
     }
-    wh_request *req = whi_req_new(ep->worker, ep, &am_send_ops, opts, out != NULL);
-    if (!req)
-        return WH_ENOMEM;
-    wh_status st = fill_request(req, id, header, header_size, buf, size, opts);
-    if (st != WH_OK) {
-        whi_req_discard(req);
-        return st;
-    }
-    return whi_req_start(req, opts, out);
+    wh_request *req;
+    wh_status st = new_request(ep, id, header, header_size, buf, size, opts, out != NULL, &req);
+    return st == WH_OK ? whi_req_start(req, opts, out) : st;
 }
 
 // send_copied starts a send whose payload is the caller's when this returns.
@@ -246,21 +260,15 @@ static wh_status am_send_copy_owned(wh_endpoint *ep, uint16_t id, const void *he
     if (whi_plain_space(ep, header_size + size, opts) &&
         send_at_once(ep, id, header, header_size, buf, size) == WH_OK)
         return whi_req_done_now(size, 0, opts, out);
-    wh_request *req = whi_req_new(ep->worker, ep, &am_send_ops, opts, out != NULL);
-    if (!req)
-        return WH_ENOMEM;
-    wh_status st = fill_request(req, id, header, header_size, buf, size, opts);
-    if (st == WH_OK)
-        return send_copied(req, opts, out);
-    whi_req_discard(req);
-    return st;
+    wh_request *req;
+    wh_status st = new_request(ep, id, header, header_size, buf, size, opts, out != NULL, &req);
+    return st == WH_OK ? send_copied(req, opts, out) : st;
 }
 
 wh_status wh_am_send_copy(wh_endpoint *ep, uint16_t id, const void *header, size_t header_size,
                           const void *buf, size_t size, const wh_op_opts *opts, wh_request **out) {
     WHI_OP_OPTS(opts);
-    if (!ep || whi_req_no_buffer(buf, size, opts) || (!header && header_size) ||
-        header_size > WH_AM_HEADER_MAX)
+    if (!ep || cannot_be(header, header_size, buf, size, opts))
         return WH_EINVAL;
     if (!whi_plain_memory(opts))
         return WH_ENOTSUP;

@@ -210,7 +210,12 @@ typedef struct whi_chare_above {
 
 const char *whi_element_class(const whi_element *element);
 void whi_element_print(const whi_element *element, FILE *file);  // cell[3]
+// whi_collection_class returns what the elements of a collection are called, or NULL: none is here that says so.
+const char *whi_collection_class(const whi_collection *in);
+const char *whi_collection_kind_name(const whi_collection *in);
 void whi_collection_print(const whi_collection *in, FILE *file);
+// whi_proxy_element returns an element that is here, or NULL.
+const whi_element *whi_proxy_element(const whi_chares *c, const wh_proxy *proxy);
 void whi_proxy_print(const whi_chares *c, const wh_proxy *proxy, FILE *file);
 void whi_reductions_print(const whi_reductions *of, const char *kind, const whi_collection *in,
                           uint64_t count, uint64_t members,

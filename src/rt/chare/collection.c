@@ -306,24 +306,23 @@ static wh_status create(wh_pe *pe, whi_collection_def *def, const void *args, si
     return WH_OK;
 }
 
-wh_status wh_group_create(wh_pe *pe, const char *cls, const void *args, size_t size,
-                          wh_proxy *group) {
-    wh_status st = check_class(pe, "wh_group_create", cls, args, size);
+static wh_status create_group(wh_pe *pe, whi_collection_kind kind, const char *call,
+                              const char *cls, const void *args, size_t size, wh_proxy *group) {
+    wh_status st = check_class(pe, call, cls, args, size);
     if (st != WH_OK)
         return st;
-    whi_collection_def def = {
-        .kind = WHI_GROUP, .dims = 1, .cls = whi_named_id(WHI_NAMED_CLASS, cls)};
+    whi_collection_def def = {.kind = kind, .dims = 1, .cls = whi_named_id(WHI_NAMED_CLASS, cls)};
     return create(pe, &def, args, size, group);
+}
+
+wh_status wh_group_create(wh_pe *pe, const char *cls, const void *args, size_t size,
+                          wh_proxy *group) {
+    return create_group(pe, WHI_GROUP, "wh_group_create", cls, args, size, group);
 }
 
 wh_status wh_node_group_create(wh_pe *pe, const char *cls, const void *args, size_t size,
                                wh_proxy *group) {
-    wh_status st = check_class(pe, "wh_node_group_create", cls, args, size);
-    if (st != WH_OK)
-        return st;
-    whi_collection_def def = {
-        .kind = WHI_NODE_GROUP, .dims = 1, .cls = whi_named_id(WHI_NAMED_CLASS, cls)};
-    return create(pe, &def, args, size, group);
+    return create_group(pe, WHI_NODE_GROUP, "wh_node_group_create", cls, args, size, group);
 }
 
 wh_status wh_array_create(wh_pe *pe, const char *cls, const wh_array_opts *opts, const void *args,

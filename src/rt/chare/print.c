@@ -14,8 +14,7 @@ void whi_element_print(const whi_element *element, FILE *file) {
     whi_dump_index(file, element->pub.proxy.index, element->pub.proxy.dims);
 }
 
-// class_of returns what the elements of a collection are called, or NULL: none is here that says so.
-static const char *class_of(const whi_collection *in) {
+const char *whi_collection_class(const whi_collection *in) {
     if (!in->cls)
         return NULL;
     if (!in->cls->cls.alias)
@@ -25,26 +24,34 @@ static const char *class_of(const whi_collection *in) {
                : NULL;
 }
 
+const char *whi_collection_kind_name(const whi_collection *in) {
+    static const char *const kinds[WHI_COLLECTION_KINDS] = {[WHI_SINGLES] = "single chares",
+                                                            [WHI_GROUP] = "group",
+                                                            [WHI_NODE_GROUP] = "node group",
+                                                            [WHI_ARRAY] = "array"};
+    return in->known ? kinds[in->def.kind] : "collection";
+}
+
 void whi_collection_print(const whi_collection *in, FILE *file) {
-    static const char *const kinds[] = {[WHI_SINGLES] = "single chares",
-                                        [WHI_GROUP] = "group",
-                                        [WHI_NODE_GROUP] = "node group",
-                                        [WHI_ARRAY] = "array"};
-    const char *cls = class_of(in), *kind = in->known ? kinds[in->def.kind] : "collection";
+    const char *cls = whi_collection_class(in), *kind = whi_collection_kind_name(in);
     fprintf(file, cls ? "%s (%s %u)" : "%s%s %u", cls ? cls : "", kind, in->def.id);
 }
 
-void whi_proxy_print(const whi_chares *c, const wh_proxy *proxy, FILE *file) {
+const whi_element *whi_proxy_element(const whi_chares *c, const wh_proxy *proxy) {
     whi_place_key key;
-    const whi_element *element = NULL;
-    if (whi_place_key_make(proxy->collection, proxy->index, proxy->dims, &key) == WH_OK)
-        element = whi_places_find(c->places, &key);
+    return whi_place_key_make(proxy->collection, proxy->index, proxy->dims, &key) == WH_OK
+               ? whi_places_find(c->places, &key)
+               : NULL;
+}
+
+void whi_proxy_print(const whi_chares *c, const wh_proxy *proxy, FILE *file) {
+    const whi_element *element = whi_proxy_element(c, proxy);
     if (element) {
         whi_element_print(element, file);
         return;
     }
     const whi_collection *in = whi_hash_get(&c->collections, proxy->collection + 1ull);
-    const char *cls = in && in->known ? class_of(in) : NULL;
+    const char *cls = in && in->known ? whi_collection_class(in) : NULL;
     if (cls)
         fputs(cls, file);
     else if (proxy->collection == WHI_SINGLES_ID)

@@ -24,16 +24,19 @@ static const whi_collection *known(const whi_chares *c, uint32_t id) {
 }
 
 whi_text whi_say_collection(const whi_chares *c, uint32_t collection) {
-    static const char *const kinds[WHI_COLLECTION_KINDS] = {"single chares", "group", "node group",
-                                                            "array"};
     whi_text say = {""};
     const whi_collection *in = known(c, collection);
     if (collection == WHI_SINGLES_ID)
         add(&say, "the single chares");
     else if (!in)
         add(&say, "collection %u, which this PE has not heard of yet", collection);
-    else
-        add(&say, "the %s of class %s", kinds[in->def.kind], in->cls ? in->cls->name : "?");
+    else {
+        const char *cls = whi_collection_class(in);
+        add(&say, "the %s of class %s", whi_collection_kind_name(in),
+            cls       ? cls
+            : in->cls ? in->cls->name
+                      : "?");
+    }
     return say;
 }
 
@@ -46,13 +49,8 @@ static void add_index(whi_text *to, const wh_proxy *proxy) {
 
 static const wh_class *class_of(const whi_chares *c, const wh_proxy *proxy) {
     const whi_collection *in = known(c, proxy->collection);
-    whi_place_key key;
-    if (in && in->cls)
-        return &in->cls->cls;
-    if (!in || whi_place_key_make(proxy->collection, proxy->index, proxy->dims, &key) != WH_OK)
-        return NULL;
-    const whi_element *element = whi_places_find(c->places, &key);
-    return element ? element->cls : NULL;
+    const whi_element *element = in && in->cls ? NULL : whi_proxy_element(c, proxy);
+    return in && in->cls ? &in->cls->cls : element ? element->cls : NULL;
 }
 
 whi_text whi_say_proxy(const whi_chares *c, const wh_proxy *proxy) {
@@ -65,11 +63,11 @@ whi_text whi_say_proxy(const whi_chares *c, const wh_proxy *proxy) {
         add(&say, " of %s", whi_say_collection(c, proxy->collection).text);
         return say;
     }
-    const wh_class *cls = class_of(c, proxy);
+    const whi_element *element = whi_proxy_element(c, proxy);
     add(&say, "single chare %d of those that PE %d has made on PE %d", proxy->index[2],
         proxy->index[1], proxy->index[0]);
-    if (cls)
-        add(&say, ", of class %s", cls->name);
+    if (element)
+        add(&say, ", of class %s", whi_element_class(element));
     return say;
 }
 
