@@ -58,6 +58,14 @@ typedef struct whi_channel_element {
     whi_list leaving;  // of the PE's
 } whi_channel_element;
 
+// A message that nobody has received, in an end that moves.
+typedef struct whi_channel_kept {
+    whi_list link;
+    struct wh_channel *channel;
+    size_t size;
+    _Alignas(16) char bytes[];
+} whi_channel_kept;
+
 // From where messages come, up to one.
 typedef struct whi_channel_line {
     whi_list link;
@@ -167,6 +175,13 @@ WH_CHECK wh_status whi_channel_adopt(whi_channels *channels, const whi_channel_n
                                      const whi_channel_name *peer, uint32_t window,
                                      wh_channel **channel);
 void whi_channel_pair_leave(wh_channel *channel);  // an end is freed
+// whi_channel_next returns the end behind one among all of an element, whi_channel_leaving among those that are about to move; NULL
+// for `after` is the first one.  NULL: there are no more.
+wh_channel *whi_channel_next(const whi_channel_element *element, const wh_channel *after);
+wh_channel *whi_channel_leaving(const whi_channel_element *element, const wh_channel *after);
+// whi_channels_find finds the end with an id, which is not 0 and that is open.
+wh_channel *whi_channels_find(const whi_channels *channels, const whi_channel_name *self,
+                              uint32_t id);
 
 // ---- dump.c: of the floor, see whi_floor.
 
@@ -199,20 +214,20 @@ void whi_channels_going(whi_channels *channels, const whi_channel_name *self, bo
 // whi_channels_leave returns true when an element's ends can be packed; else the carrier's `ready` is called when they can.
 bool whi_channels_leave(whi_channels *channels, const whi_channel_name *self);
 
+void whi_channels_kick(whi_channels *channels);  // something may go on
+void whi_channels_look(wh_pe *pe, whi_ready *ready);
+void whi_channels_drop(whi_ready *ready);
+bool whi_channel_note_move(wh_channel *channel, int source, const whi_channel_note *note);
+void whi_channel_drop_kept(wh_channel *channel);
+
+// ---- packed.c: ends on their way.
+
 // whi_channels_pack makes the bytes with which ends move; the caller frees them, and calls whi_channels_left when they have gone.
 WH_CHECK wh_status whi_channels_pack(whi_channels *channels, const whi_channel_name *self,
                                      void **bytes, size_t *size);
 void whi_channels_left(whi_channels *channels, const whi_channel_name *self);
 WH_CHECK wh_status whi_channels_unpack(whi_channels *channels, const whi_channel_name *self,
                                        const void *bytes, size_t size);
-wh_channel *whi_channels_find(const whi_channels *channels, const whi_channel_name *self,
-                              uint32_t id);
-
-void whi_channels_kick(whi_channels *channels);  // something may go on
-void whi_channels_look(wh_pe *pe, whi_ready *ready);
-void whi_channels_drop(whi_ready *ready);
-bool whi_channel_note_move(wh_channel *channel, int source, const whi_channel_note *note);
-void whi_channel_drop_kept(wh_channel *channel);
 
 // ---- op.c: sends and receives.
 

@@ -225,6 +225,37 @@ bool whi_channels_has(const whi_channels *channels, const whi_channel_name *self
     return whi_channel_element_find(channels, self) != NULL;
 }
 
+// ---- All ends of an element.
+
+wh_channel *whi_channel_next(const whi_channel_element *element, const wh_channel *after) {
+    const whi_list *p = after ? &after->pair->link : element->pairs.next;
+    const whi_list *e = after ? after->link.next : NULL;
+    for (; p != &element->pairs; p = p->next, e = NULL) {
+        const whi_channel_pair *pair =
+            whi_container_of((whi_list *)(uintptr_t)p, whi_channel_pair, link);
+        e = e ? e : pair->ends.next;
+        if (e != &pair->ends)
+            return whi_container_of((whi_list *)(uintptr_t)e, wh_channel, link);
+    }
+    return NULL;
+}
+
+wh_channel *whi_channel_leaving(const whi_channel_element *element, const wh_channel *after) {
+    wh_channel *ch = whi_channel_next(element, after);
+    while (ch && !ch->leaving)
+        ch = whi_channel_next(element, ch);
+    return ch;
+}
+
+wh_channel *whi_channels_find(const whi_channels *channels, const whi_channel_name *self,
+                              uint32_t id) {
+    const whi_channel_element *element = id ? whi_channel_element_find(channels, self) : NULL;
+    wh_channel *ch = element ? whi_channel_next(element, NULL) : NULL;
+    while (ch && (ch->id != id || !ch->used || ch->closed))
+        ch = whi_channel_next(element, ch);
+    return ch;
+}
+
 // ---- The end of an element.
 
 static void end_pair(whi_channels *channels, whi_channel_pair *pair, bool over) {
