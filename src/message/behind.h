@@ -30,7 +30,7 @@ static inline bool whi_behind_asked(const whi_buffer *buf, const wh_op_opts *opt
 // options ask for that.
 WH_CHECK wh_status whi_behind_begin(wh_request *req, wh_mem_kind kind, void *stream);
 WH_CHECK static inline wh_status whi_behind_order(wh_request *req, const wh_op_opts *opts) {
-    return whi_behind_asked(&req->buf, opts)
+    return opts && whi_behind_asked(&req->buf, opts)
                ? whi_behind_begin(req, (wh_mem_kind)req->buf.kind, opts->stream)
                : WH_OK;
 }

@@ -12,13 +12,9 @@
 #include "message/send.h"
 #include "net/copy.h"
 
-enum {
-    // Cycles without anything that moves, after which it is copied: those of a peer that is at hand, and as many for each so many
-    // bytes as it takes to read them at the slowest.
-    PATIENCE = 65536,
-    PATIENCE_BYTES = 2,
-    SKIPS_MAX = 63,
-};
+enum { PATIENCE_BYTES = 2, SKIPS_MAX = 63 };
+
+uint64_t whi_copied_patience = 65536;
 
 typedef enum { STEP_NOTHING, STEP_MOVED, STEP_OVER } step_result;
 
@@ -69,7 +65,8 @@ static step_result step(whi_link *link, uint32_t id, wh_request *req) {
 
 // move has the send go on for as long as something moves.  False: it is still out.
 static bool move(whi_link *link, uint32_t id, wh_request *req) {
-    uint64_t patience = PATIENCE + req->buf.size / PATIENCE_BYTES, since = whi_clock_cycles();
+    uint64_t patience = whi_copied_patience + req->buf.size / PATIENCE_BYTES,
+             since = whi_clock_cycles();
     while (is_out(link, id, req)) {
         step_result result = step(link, id, req);
         uint64_t now = result == STEP_OVER ? 0 : whi_clock_cycles();

@@ -11,6 +11,10 @@
 
 #include "message/endpoint.h"
 
+// Cycles without anything that moves after which a payload is copied, and one more for each two bytes of it, as its slowest read
+// takes.  A variable for tests.
+extern uint64_t whi_copied_patience;
+
 // whi_copied_may_wait says whether the next such send on an endpoint is to wait for its peer.  If not, it begins with
 // whi_copied_keep.
 bool whi_copied_may_wait(wh_endpoint *ep);
