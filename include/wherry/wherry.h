@@ -11,6 +11,7 @@
 #include <wherry/checkpoint.h>
 #include <wherry/coll.h>
 #include <wherry/context.h>
+#include <wherry/detect.h>
 #include <wherry/endpoint.h>
 #include <wherry/layer.h>
 #include <wherry/listener.h>

@@ -156,6 +156,7 @@ void wh_pe_dump(const wh_pe *pe, FILE *file) {
     whi_pe_dump_threads(pe, &to);
     whi_pe_dump_timers(pe, &to);
     dump_quiet(pe, &to);
+    whi_pe_dump_detectors(pe, &to);
     dump_end(pe, &to);
     for (int i = 0; i < WHI_FLOORS; i++)
         if (pe->floors[i].dump && pe->floors[i].state)

@@ -295,6 +295,7 @@ static void on_lost(void *owner, int lost, wh_status why, const char *sentence) 
     else if (pe->exit.state < WHI_END_STOPPED)
         whi_exit_bereft(pe, lost, sentence);
     whi_quiet_lost(pe, lost);
+    whi_detect_lost(pe, lost);
     whi_exit_lost(pe, lost);
 }
 
@@ -489,6 +490,7 @@ static wh_status init_pe(wh_pe *pe, const whi_pe_opts *opts) {
     whi_idmap_init(&pe->ids);
     whi_list_init(&pe->idle);
     whi_list_init(&pe->suspended);
+    whi_detect_init(pe);
     whi_ult_stacks_init(&pe->stacks, opts->stack, 64);
     whi_wire_opts wire = opts->wire;
     wire.up = &wire_up;
@@ -544,6 +546,7 @@ void whi_pe_destroy(wh_pe *pe) {
         whi_wire_destroy(pe->wire);
     whi_pe_forget_timers(pe);
     whi_quiet_fini(pe);
+    whi_detect_fini(pe);
     whi_hash_fini(&pe->gates);
     whi_idmap_fini(&pe->ids);
     whi_ult_stacks_fini(&pe->stacks);

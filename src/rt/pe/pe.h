@@ -63,6 +63,7 @@ typedef struct whi_floor {
 enum {
     WHI_CONTROL_EXIT,
     WHI_CONTROL_QUIET,
+    WHI_CONTROL_DETECT,
     WHI_CONTROL_FLOORS,  // from here on those of the floors above
     WHI_CONTROL_PLACES = WHI_CONTROL_FLOORS,
     WHI_CONTROL_CHANNEL,
@@ -132,6 +133,8 @@ struct wh_pe {
     whi_list suspended;  // threads, for the end
     whi_exit exit;
     whi_quiet quiet;
+    whi_hash detectors;  // that this PE knows of
+    uint32_t last_detector;
     uint64_t exit_timeout_ms;
     wh_lost_pe_fn lost;
     void *lost_arg;
@@ -276,6 +279,9 @@ wh_status whi_quiet_init(wh_pe *pe);
 void whi_quiet_fini(wh_pe *pe);
 void whi_quiet_idle(wh_pe *pe);  // the PE has nothing to do
 void whi_quiet_lost(wh_pe *pe, int lost);
+void whi_detect_init(wh_pe *pe);
+void whi_detect_fini(wh_pe *pe);
+void whi_detect_lost(wh_pe *pe, int lost);
 void whi_threads_end(wh_pe *pe);
 bool whi_pe_may_wait(const wh_pe *pe);  // what runs now is a user-level thread of this PE
 // whi_thread_name says what the thread that runs is called in timelines and dumps, now and later: an entry of an element with this
@@ -288,6 +294,7 @@ bool whi_pe_idle(wh_pe *pe);  // calls the idle functions; true: one wants more
 // whi_pe_dump_gates and the others print parts of wh_pe_dump.
 void whi_pe_dump_gates(const wh_pe *pe, whi_dump *to);
 void whi_pe_dump_timers(const wh_pe *pe, whi_dump *to);
+void whi_pe_dump_detectors(const wh_pe *pe, whi_dump *to);
 void whi_pe_dump_threads(const wh_pe *pe, whi_dump *to);
 
 // ---- The tree over all PEs, PE 0 at its root.
