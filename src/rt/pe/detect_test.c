@@ -119,10 +119,14 @@ static void turns_of(int pe, int turns) {
 // equal, though work is under way.
 TEST(equal_sums_of_one_wave_are_not_enough) {
     begin(3, 1, 0, 1, NULL);
-    kit_turns(100);  // all are connected
     CHECK_EQ_INT(wh_detector_done(job.pe[0], detector), WH_OK);
-    turns_of(0, 20);
-    turns_of(1, 50);  // has answered
+    UNTIL(seen.called);  // from now on all are connected
+    seen.called = 0;
+    CHECK_EQ_INT(wh_detector_create(job.pe[0], 1, on_complete, &seen, &detector), WH_OK);
+    kit_turns(200);  // the first wave is over
+    CHECK_EQ_INT(wh_detector_done(job.pe[0], detector), WH_OK);
+    turns_of(0, 50);
+    turns_of(1, 100);  // has answered
     CHECK_EQ_INT(wh_detector_produce(job.pe[1], detector, 2), WH_OK);
     CHECK_EQ_INT(wh_detector_produce(job.pe[2], detector, 1), WH_OK);
     CHECK_EQ_INT(wh_detector_consume(job.pe[2], detector, 1), WH_OK);
