@@ -6,6 +6,7 @@ VERSION is one from PyPI, put with numpy into an environment below BUILD the fir
 the dashboard, too; or "system", what Debian's python3-distributed has installed.  Exits 77, which means skipped, with
 the reason where it cannot be had.
 """
+import fcntl
 import os
 import pathlib
 import subprocess
@@ -40,13 +41,15 @@ def environment(build, version):
     home = build / f"dask-{version}"
     python = home / "bin" / "python"
     beside = ["numpy", *BESIDE.get(version, [])]
-    if python.exists() and imports(python, "distributed", "wherry", *beside):
-        return python
     exact = "" if version == "newest" else f"=={version}"
-    try:
-        return with_packages(home, [f"distributed{exact}", f"dask{exact}", *beside], capture_output=True, text=True)
-    except subprocess.CalledProcessError as error:
-        skip("no environment with distributed: " + (error.stderr.strip().splitlines() or ["?"])[-1])
+    with open(f"{home}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the first of several tests makes it, the others wait
+        if python.exists() and imports(python, "distributed", "wherry", *beside):
+            return python
+        try:
+            return with_packages(home, [f"distributed{exact}", f"dask{exact}", *beside], capture_output=True, text=True)
+        except subprocess.CalledProcessError as error:
+            skip("no environment with distributed: " + (error.stderr.strip().splitlines() or ["?"])[-1])
 
 
 def main():

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compile the device's kernels for all architectures that a compiler here knows, and look at the machine code.
+"""Look at the machine code of the device's kernels for all architectures that a compiler here knows.
 
     sass_test.py BUILD
 
-Compilers are nvcc, where it is in the PATH, and the NVRTC that makes kernels.ptx, from PyPI; cuobjdump comes from
-the PATH or from PyPI.  No kernel may spill registers, and those of 16-byte words must load and store them whole.
+Compilers are nvcc, where it is in the PATH (what the build has compiled by it is not compiled again), and the NVRTC that
+makes kernels.ptx, from PyPI; cuobjdump comes from the PATH or from PyPI.  No kernel may spill registers, and those of 16-byte words must load and store them whole.
 Exit 77 where there is no compiler.
 """
 import os
@@ -50,7 +50,7 @@ def chosen(architectures):
                 yield name, text, architecture
 
 
-def by_nvcc(folder):
+def by_nvcc(folder, build):
     """(what, architecture, file of code) for each architecture."""
     nvcc = shutil.which("nvcc")
     if not nvcc:
@@ -58,8 +58,13 @@ def by_nvcc(folder):
         return
     known = subprocess.run([nvcc, "--list-gpu-arch"], capture_output=True, text=True).stdout
     architectures = sorted({int(number) for number in re.findall(r"compute_(\d+)", known)})
-    print("nvcc:", *architectures)
+    built = pathlib.Path(build) / "src" / "type" / "device_code.fatbin"
+    is_built = built.exists() and built.stat().st_size > 0
+    print("nvcc:", *architectures, *["(general: as built)"] * is_built)
     for name, text, architecture in chosen(architectures):
+        if name == "general" and is_built:
+            yield name, architecture, built
+            continue
         source = folder / "kernels.cu"
         source.write_text(text)
         code = folder / f"nvcc-{architecture}-{name.replace(' ', '-')}.cubin"
@@ -101,9 +106,10 @@ def disassembler(build):
     return str(found)
 
 
-def functions_of(cuobjdump, code):
+def functions_of(cuobjdump, code, architecture):
     """Names and texts in turn; none: this release cannot read the code of that one."""
-    said = subprocess.run([cuobjdump, "-sass", code], capture_output=True, text=True)
+    of = [f"-arch=sm_{architecture}"] if code.suffix == ".fatbin" else []  # a file of many
+    said = subprocess.run([cuobjdump, "-sass", *of, code], capture_output=True, text=True)
     return re.split(r"Function : (\w+)", said.stdout)[1:] if said.returncode == 0 else []
 
 
@@ -122,15 +128,15 @@ def main():
     build, bad, count = sys.argv[1], [], 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        made = [*by_nvcc(folder), *by_nvrtc(folder, build)]
+        made = [*by_nvcc(folder, build), *by_nvrtc(folder, build)]
         if not made:
             print("skipped: neither nvcc nor NVRTC can be had")
             return 77
         cuobjdump = disassembler(build)
         for what, architecture, code in made if cuobjdump else []:
-            functions = functions_of(cuobjdump, code)
+            functions = functions_of(cuobjdump, code, architecture)
             if not functions:
-                print(f"cuobjdump does not read {code.name}")
+                print(f"cuobjdump does not read {code.name} of sm_{architecture}")
             bad += [f"{what}, sm_{architecture}: {text}" for text in complaints(functions)]
             count += functions != []
         if cuobjdump and not count:

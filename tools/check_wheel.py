@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Build the wheel, install it into an empty virtual environment, and try it out there.
 
-    tools/check_wheel.py [--folder FOLDER] [--ucx PACKAGE]... [PYTHON...]
+    tools/check_wheel.py [--folder FOLDER] [--ucx PACKAGE]... [--no-device-code] [PYTHON...]
 
 For each interpreter (default: all of `python3.10` to `python3.14t` that start): the package's quick
 tests, among them C programs that are linked to the library in the wheel; the command; messages over shared memory
 and over a socket; over UCX where there is one; and these once more with the system's UCX out of
 reach; and the wheel of wherry-ucp on top.  --ucx installs a package that brings UCX, such as libucx-cu12, and demands that
-Wherry finds it.  What is built and the tools for it stay in FOLDER, so that the next time is short.
+Wherry finds it.  --no-device-code leaves out the kernels' machine code for GPUs, which takes nvcc half a minute.
+What is built and the tools for it stay in FOLDER, so that the next time is short.
 
 Exit code 1 when something did not hold, 77 when nothing could be tried: the tools come from PyPI.
 """
@@ -96,7 +97,7 @@ def tag_of(python):
     return f"cp{major}{minor}{'t' * free}" if (major, minor) >= (3, 10) else None
 
 
-def build(python, folder):
+def build(python, folder, options):
     """The wheel of one interpreter."""
     tools, dist = folder / "tools", folder / "dist"
     if not (tools / "bin" / "cython").exists() or not list(tools.glob("lib/*/site-packages/setuptools")):
@@ -105,7 +106,8 @@ def build(python, folder):
     shutil.rmtree(dist, ignore_errors=True)
     env = {**os.environ, "PATH": f"{tools / 'bin'}{os.pathsep}{os.environ['PATH']}"}
     run(tools / "bin" / "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index",
-        f"--config-settings=build-dir={folder / 'build'}", "-w", dist, ROOT, env=env)
+        f"--config-settings=build-dir={folder / 'build'}",
+        *[f"--config-settings=setup-args={option}" for option in options], "-w", dist, ROOT, env=env)
     wheel, = dist.glob("wherry-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     demand(OWN <= set(names), f"{wheel.name} lacks {OWN - set(names)}")
@@ -179,9 +181,9 @@ def without_ucx(folder):
     return {"LD_LIBRARY_PATH": str(hidden)}
 
 
-def check(python, folder, packages):
+def check(python, folder, packages, options):
     folder.mkdir(parents=True, exist_ok=True)
-    wheel = build(python, folder)
+    wheel = build(python, folder, options)
     home = folder / "empty"
     # The pip of the tools installs into it, since its own would take longer than all the rest.
     run(python, "-m", "venv", "--clear", "--without-pip", home)
@@ -220,6 +222,7 @@ def main():
     parser = argparse.ArgumentParser(prog="tools/check_wheel.py")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "wheels")
     parser.add_argument("--ucx", action="append", default=[])
+    parser.add_argument("--no-device-code", action="store_true")
     parser.add_argument("python", nargs="*")
     options = parser.parse_args()
     passed = failed = skipped = 0
@@ -228,7 +231,8 @@ def main():
         print(f"== {python}{'' if tag else ': it does not start, or is too old'}", flush=True)
         try:
             if tag:
-                check(python, options.folder.resolve() / tag, options.ucx)
+                check(python, options.folder.resolve() / tag, options.ucx,
+                      ["-Ddevice_code=disabled"] if options.no_device_code else [])
             passed, skipped = passed + bool(tag), skipped + (not tag)
         except NoTools as error:
             print(f"   skipped: {error}")
