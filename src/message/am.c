@@ -64,7 +64,9 @@ void whi_am_forget_handlers(wh_worker *worker) {
 static wh_status send_at_once(wh_endpoint *ep, uint16_t id, const void *header, size_t header_size,
                               const void *buf, size_t size) {
     const void *payload = buf;
-    if (header_size) {
+    if (header_size && (!size || (const char *)header + header_size == buf)) {
+        payload = header;  // all of it lies in one piece
+    } else if (header_size) {
         uint8_t *scratch = whi_messages_of(ep->worker)->scratch;
         memcpy(scratch, header, header_size);
         if (size)

@@ -15,11 +15,18 @@ static whi_call *call_of(whi_place_message *message) {
 
 // ---- Making and ending.
 
+// make makes the call of a message; what its head says of it is still to be filled in.
 static whi_call *make(whi_chares *c, whi_msg *msg) {
     whi_call *call = msg ? whi_pool_get(&c->calls) : NULL;
     if (!call)
         return NULL;
-    *call = (whi_call){.msg = msg};
+    call->msg = msg;
+    call->element = NULL;
+    call->held = NULL;
+    call->posted = NULL;
+    call->fate = WHI_FATE_PLACE;
+    call->ours = false;
+    call->to = 0;
     msg->above = call;
     msg->floor = WHI_FLOOR_CHARE;
     return call;
@@ -35,6 +42,7 @@ static whi_call *begin(whi_chares *c, whi_msg *msg, const whi_place_key *key, un
     }
     msg->pub.source = c->pe->number;
     msg->pub.handler = WHI_PE_HEADS;
+    call->head = (whi_head_call){.number = 0};
     call->place.key = *key;
     call->place.stamp.source = (uint32_t)c->pe->number;
     call->entry = (uint16_t)entry;
@@ -137,18 +145,9 @@ void whi_call_free_gates(whi_chares *c) {
 
 // write_head puts the call into its message's head, which has the space: it was made here, or holds nothing else.
 static void write_head(whi_call *call) {
-    whi_head head = {.kind = WHI_HEAD_CALL,
-                     .call = {.place = call->place,
-                              .entry = call->entry,
-                              .buffers = call->buffers,
-                              .ref = call->ref,
-                              .wanted = call->wanted,
-                              .follows = call->follows,
-                              .number = call->number,
-                              .from = call->from}};
     whi_msg *msg = call->msg;
     msg->pub.head = msg->own;
-    msg->pub.head_size = whi_head_encode(&head, msg->own);
+    msg->pub.head_size = whi_head_encode_call(&call->head, msg->own);
     msg->pub.handler = WHI_PE_HEADS;
 }
 
@@ -411,11 +410,35 @@ static void strange(whi_chares *c, int source) {
                 source);
 }
 
+// arrive takes a call.
+static void arrive(whi_chares *c, whi_msg *msg) {
+    whi_call *call = make(c, msg);
+    if (!call) {
+        whi_pe_fail(c->pe, "there is no memory for a message of PE %d", msg->pub.source);
+        return;
+    }
+    wh_status st =
+        whi_head_decode_call(whi_msg_head(msg), msg->pub.head_size, (uint32_t)msg->pub.source,
+                             (uint32_t)c->pe->pes, &call->head);
+    if (st != WH_OK) {
+        msg->above = NULL;
+        whi_pool_put(&c->calls, call);
+        strange(c, msg->pub.source);
+        return;
+    }
+    call->place.incomplete = msg->arriving;
+    route_on(c, call, false);
+}
+
 void whi_call_arrive(void *chares, whi_msg *msg) {
     whi_chares *c = chares;
     whi_head head;
     if (whi_move_gate(c, msg))
         return;
+    if (whi_head_is_call(whi_msg_head(msg), msg->pub.head_size)) {
+        arrive(c, msg);
+        return;
+    }
     wh_status st = whi_head_decode(whi_msg_head(msg), msg->pub.head_size, (uint32_t)msg->pub.source,
                                    (uint32_t)c->pe->pes, &head);
     int source = msg->pub.source;
@@ -424,22 +447,6 @@ void whi_call_arrive(void *chares, whi_msg *msg) {
         if (!msg->arriving)
             whi_msg_free(msg);
         st = whi_places_control(c->places, (uint32_t)source, &head.control);
-    } else if (st == WH_OK && head.kind == WHI_HEAD_CALL) {
-        whi_call *call = make(c, msg);
-        if (!call) {
-            whi_pe_fail(c->pe, "there is no memory for a message of PE %d", source);
-            return;
-        }
-        call->place = head.call.place;
-        call->place.incomplete = msg->arriving;
-        call->entry = head.call.entry;
-        call->buffers = head.call.buffers;
-        call->ref = head.call.ref;
-        call->number = head.call.number;
-        call->from = head.call.from;
-        call->wanted = head.call.wanted;
-        call->follows = head.call.follows;
-        route_on(c, call, false);
     } else if (st == WH_OK && head.kind == WHI_HEAD_STATE) {
         whi_move_arrive(c, msg, &head);
     } else {

@@ -71,20 +71,19 @@ typedef struct whi_collection {
 typedef enum whi_fate { WHI_FATE_PLACE, WHI_FATE_FORWARD, WHI_FATE_REJECT, WHI_FATE_WAIT } whi_fate;
 
 typedef struct whi_call {
-    whi_place_message place;  // first
+    union {  // first
+        whi_head_call head;
+        struct {
+            WHI_HEAD_CALL_MEMBERS
+        };
+    };
     whi_msg *msg;
     whi_element *element;  // that it was delivered to
-    int64_t ref;
-    uint64_t number;  // of a broadcast that follows its element, or is kept for it
-    uint32_t from;    // PE of the sender of that
-    uint16_t entry, buffers;
-    whi_held *held;      // NULL: they are with the PE from which the call has come
-    whi_posted *posted;  // NULL: its turn has not come, or it has none
+    whi_held *held;        // NULL: they are with the PE from which the call has come
+    whi_posted *posted;    // NULL: its turn has not come, or it has none
     uint8_t fate;
-    bool ours;     // it was sent here, and waits for its collection
-    bool wanted;   // a when has asked for it
-    bool follows;  // it was sent to all
-    uint32_t to;   // WHI_FATE_FORWARD: the PE
+    bool ours;    // it was sent here, and waits for its collection
+    uint32_t to;  // WHI_FATE_FORWARD: the PE
 } whi_call;
 
 // How many reductions of a section an element has contributed to.
@@ -376,6 +375,12 @@ WH_CHECK wh_status whi_call_send(whi_chares *c,
                                  whi_call *call);  // gives it up, whatever it returns
 void whi_call_free(whi_chares *c, whi_call *call);
 
+// whi_call_direct sends a call of the program's to an element of `in` at once if nothing has to be asked or waited for (direct.c).  False: it
+// has done nothing.
+bool whi_call_direct(whi_chares *c, const whi_collection *in, const whi_place_key *key,
+                     unsigned entry, const void *args, size_t size, const wh_send_opts *opts,
+                     wh_status *st);
+
 // whi_call_of is how an entry sees a call.
 wh_call whi_call_public(const whi_call *call);
 
@@ -490,9 +495,15 @@ void whi_readonly_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
 void whi_readonly_free_all(whi_chares *c);
 void whi_function_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg);
 
+_Static_assert(sizeof(wh_proxy) == sizeof(whi_place_key) &&
+                   offsetof(wh_proxy, collection) == offsetof(whi_place_key, collection) &&
+                   offsetof(wh_proxy, index) == offsetof(whi_place_key, index) &&
+                   offsetof(wh_proxy, dims) == offsetof(whi_place_key, dims),
+               "a key is what a program calls a proxy");
+
 static inline wh_proxy whi_proxy_of(const whi_place_key *key) {
-    wh_proxy proxy = {.collection = key->collection, .dims = key->dims};
-    memcpy(proxy.index, key->index, sizeof(proxy.index));
+    wh_proxy proxy;
+    memcpy(&proxy, key, sizeof(proxy));
     return proxy;
 }
 

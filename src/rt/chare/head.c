@@ -14,40 +14,62 @@ enum {
 
 // ---- Calls: the place, the entry, and what is not usual.
 
-static unsigned call_flags(const whi_head *head) {
-    unsigned flags = head->call.ref ? HAS_REF : 0;
-    flags |= (head->call.buffers ? HAS_BUFFERS : 0u) | (head->call.follows ? FOLLOWS : 0u);
-    return flags | (head->call.wanted ? WANTED : 0u);
+static unsigned call_flags(const whi_head_call *call) {
+    unsigned flags = call->ref ? HAS_REF : 0;
+    flags |= (call->buffers ? HAS_BUFFERS : 0u) | (call->follows ? FOLLOWS : 0u);
+    return flags | (call->wanted ? WANTED : 0u);
 }
 
-static void write_call(whi_writer *to, const whi_head *head) {
-    whi_place_message_write(to, &head->call.place);
-    whi_writer_u16(to, head->call.entry);
-    if (head->call.ref)
-        whi_writer_u64(to, (uint64_t)head->call.ref);
-    if (head->call.buffers)
-        whi_writer_u16(to, head->call.buffers);
-    if (head->call.follows) {
-        whi_writer_u64(to, head->call.number);
-        whi_writer_u32(to, head->call.from);
+static void write_call(whi_writer *to, const whi_head_call *call) {
+    unsigned flags = call_flags(call);
+    whi_writer_u8(to, (uint8_t)(WHI_HEAD_CALL | flags));
+    whi_place_message_write(to, &call->place);
+    whi_writer_u16(to, call->entry);
+    if (!flags)
+        return;
+    if (call->ref)
+        whi_writer_u64(to, (uint64_t)call->ref);
+    if (call->buffers)
+        whi_writer_u16(to, call->buffers);
+    if (call->follows) {
+        whi_writer_u64(to, call->number);
+        whi_writer_u32(to, call->from);
     }
 }
 
 static void read_call(whi_reader *from, unsigned flags, uint32_t source, uint32_t pes,
-                      whi_head *head) {
-    whi_place_message_read(from, source, pes, &head->call.place);
-    head->call.entry = whi_reader_u16(from);
-    if (!flags)
-        return;
-    head->call.ref = flags & HAS_REF ? (int64_t)whi_reader_u64(from) : 0;
-    head->call.buffers = flags & HAS_BUFFERS ? whi_reader_u16(from) : 0;
-    head->call.wanted = flags & WANTED;
-    head->call.follows = flags & FOLLOWS;
-    head->call.number = flags & FOLLOWS ? whi_reader_u64(from) : 0;
-    head->call.from = flags & FOLLOWS ? whi_reader_u32(from) : 0;
-    if (head->call.from >= pes || ((flags & HAS_REF) && !head->call.ref) ||
-        ((flags & HAS_BUFFERS) && !head->call.buffers) || head->call.buffers > WHI_CALL_BUFFERS_MAX)
+                      whi_head_call *call) {
+    whi_place_message_read(from, source, pes, &call->place);
+    call->entry = whi_reader_u16(from);
+    call->ref = flags & HAS_REF ? (int64_t)whi_reader_u64(from) : 0;
+    call->buffers = flags & HAS_BUFFERS ? whi_reader_u16(from) : 0;
+    call->wanted = flags & WANTED;
+    call->follows = flags & FOLLOWS;
+    call->number = flags & FOLLOWS ? whi_reader_u64(from) : 0;
+    call->from = flags & FOLLOWS ? whi_reader_u32(from) : 0;
+    if (flags &&
+        (call->from >= pes || ((flags & HAS_REF) && !call->ref) ||
+         ((flags & HAS_BUFFERS) && !call->buffers) || call->buffers > WHI_CALL_BUFFERS_MAX))
         whi_reader_fail(from);
+}
+
+size_t whi_head_encode_call(const whi_head_call *call, void *bytes) {
+    whi_writer to;
+    whi_writer_init(&to, bytes, WHI_HEAD_MAX);
+    write_call(&to, call);
+    assert(whi_writer_ok(&to));
+    return whi_writer_size(&to);
+}
+
+wh_status whi_head_decode_call(const void *bytes, size_t size, uint32_t from, uint32_t pes,
+                               whi_head_call *call) {
+    whi_reader reader;
+    whi_reader_init(&reader, bytes, size);
+    unsigned first = whi_reader_u8(&reader), flags = first & CALL_FLAGS;
+    if ((first & ~(unsigned)CALL_FLAGS) != WHI_HEAD_CALL)
+        return WH_EPROTOCOL;
+    read_call(&reader, flags, from, pes, call);
+    return whi_reader_done(&reader) ? WH_OK : WH_EPROTOCOL;
 }
 
 // ---- Controls: the place's own bytes.
@@ -273,10 +295,11 @@ static void read_arrived(whi_reader *from, whi_head *head) {
 size_t whi_head_encode(const whi_head *head, void *bytes) {
     whi_writer to;
     whi_writer_init(&to, bytes, WHI_HEAD_MAX);
-    bool call = head->kind == WHI_HEAD_CALL;
-    whi_writer_u8(&to, (uint8_t)(head->kind | (call ? call_flags(head) : 0u)));
+    if (head->kind == WHI_HEAD_CALL)
+        return whi_head_encode_call(&head->call, bytes);
+    whi_writer_u8(&to, head->kind);
     switch ((whi_head_kind)head->kind) {
-    case WHI_HEAD_CALL: write_call(&to, head); break;
+    case WHI_HEAD_CALL:
     case WHI_HEAD_CONTROL: write_control(&to, head); break;
     case WHI_HEAD_STATE: write_state(&to, head); break;
     case WHI_HEAD_CREATE: write_create(&to, head); break;
@@ -307,7 +330,7 @@ wh_status whi_head_decode(const void *bytes, size_t size, uint32_t from, uint32_
     if (flags && head->kind != WHI_HEAD_CALL)
         whi_reader_fail(&reader);
     switch ((whi_head_kind)head->kind) {
-    case WHI_HEAD_CALL: read_call(&reader, flags, from, pes, head); break;
+    case WHI_HEAD_CALL: read_call(&reader, flags, from, pes, &head->call); break;
     case WHI_HEAD_CONTROL: read_control(&reader, from, pes, head); break;
     case WHI_HEAD_STATE: read_state(&reader, head); break;
     case WHI_HEAD_CREATE: read_create(&reader, pes, head); break;

@@ -117,19 +117,24 @@ enum {
     WHI_SHARE_SIZE = 16,
 };
 
+// What a head says of a call, as members of a struct.
+#define WHI_HEAD_CALL_MEMBERS                                                                      \
+    whi_place_message place;                                                                       \
+    int64_t ref;                                                                                   \
+    uint64_t number; /* of a broadcast that follows its element, or is kept for it; 0: its turn */ \
+    uint32_t from;   /* PE of the sender of that */                                                \
+    uint16_t entry, buffers;                                                                       \
+    bool wanted;  /* a when has asked for it */                                                    \
+    bool follows; /* it was sent to all, and follows an element that has moved */
+
+typedef struct whi_head_call {
+    WHI_HEAD_CALL_MEMBERS
+} whi_head_call;
+
 typedef struct whi_head {
     uint8_t kind;
     union {
-        struct {
-            whi_place_message place;
-            uint16_t entry;
-            uint16_t buffers;
-            int64_t ref;
-            bool wanted;      // a when has asked for it
-            bool follows;     // it was sent to all, and follows an element that has moved
-            uint64_t number;  // then, of the broadcast; 0: it is its turn
-            uint32_t from;    // then, PE of its sender
-        } call;
+        whi_head_call call;
         whi_place_control control;
         whi_collection_def create;
         struct {
@@ -205,6 +210,15 @@ typedef struct whi_head {
 static inline bool whi_is_load(double load) {
     return load >= 0 && load <= DBL_MAX;
 }
+
+// whi_head_is_call says whether what is encoded so is a call, or nothing; whi_head_encode_call and whi_head_decode_call are
+// whi_head_encode and whi_head_decode for a call, which is read into its place at once: for what is most of all.
+static inline bool whi_head_is_call(const void *bytes, size_t size) {
+    return size && (*(const uint8_t *)bytes & 0x0f) == WHI_HEAD_CALL;
+}
+size_t whi_head_encode_call(const whi_head_call *call, void *bytes);
+WH_CHECK wh_status whi_head_decode_call(const void *bytes, size_t size, uint32_t from, uint32_t pes,
+                                        whi_head_call *call);
 
 // whi_head_encode writes a head, at most WHI_HEAD_MAX bytes, and returns how many.
 size_t whi_head_encode(const whi_head *head, void *bytes);

@@ -12,13 +12,11 @@ enum {
 // ---- Proxies.
 
 wh_proxy wh_proxy_at(wh_proxy collection, int dims, const int32_t *index) {
-    wh_proxy proxy = {.collection = collection.collection};
-    if (dims < 0 || dims > WH_CHARE_DIMS_MAX)
-        return proxy;
-    proxy.dims = (uint8_t)dims;
-    for (int i = 0; i < dims; i++)
-        proxy.index[i] = index[i];
-    return proxy;
+    if (dims < 1 || dims > WH_CHARE_DIMS_MAX)
+        return (wh_proxy){.collection = collection.collection};
+    whi_place_key key;
+    whi_place_key_set(&key, collection.collection, index, dims);
+    return whi_proxy_of(&key);
 }
 
 // ---- Sends.
@@ -111,12 +109,14 @@ wh_status whi_chare_send(wh_pe *pe, const wh_proxy *proxy, unsigned entry, const
         return st;
     if (!proxy->dims)
         return send_to_all(c, proxy, entry, args, size, opts);
-    whi_place_key key = {.collection = proxy->collection, .dims = proxy->dims};
-    memcpy(key.index, proxy->index, proxy->dims * sizeof(key.index[0]));
+    whi_place_key key;
+    whi_place_key_set(&key, proxy->collection, proxy->index, proxy->dims);
     bool buffers = opts && opts->count;
     bool at_once = in->known && !buffers && may_be_inline(c, in, &key, entry);
     if (at_once && run_inline(c, &key, entry, args, size, opts))
         return WH_OK;
+    if (!at_once && whi_call_direct(c, in, &key, entry, args, size, opts, &st))
+        return st;
     whi_call *call = NULL;
     if (buffers)
         st = whi_buffers_call(c, &key, entry, args, size, opts, &call);

@@ -91,6 +91,12 @@ void *whi_places_find_unmoved(const whi_places *t, const whi_place_key *key) {
     return row && !row->places ? row->element : NULL;
 }
 
+void *whi_places_look(const whi_places *t, const whi_place_key *key, bool *known) {
+    whi_row *row = whi_row_find(t, key);
+    *known = row != NULL;
+    return row && !row->places ? row->element : NULL;  // before a send
+}
+
 // The rows of one hash are visited together.
 void *whi_places_next(const whi_places *t, size_t *cursor, const whi_place_key **key) {
     whi_row *last = NULL;

@@ -66,6 +66,10 @@ void *whi_places_find(const whi_places *t, const whi_place_key *key);
 // whi_places_find_unmoved returns it if it is here and has no trace of moves: what this PE has sent to it has been delivered.
 void *whi_places_find_unmoved(const whi_places *t, const whi_place_key *key);
 
+// whi_places_look returns the same, and says in *known whether the table knows anything of the element.  Of one that it does not know, and
+// whose home is elsewhere, messages of this PE go there, with a stamp that says who has sent them and nothing more.
+void *whi_places_look(const whi_places *t, const whi_place_key *key, bool *known);
+
 // whi_places_lacks says, at its home, that there is no such element, and that nobody waits for it to be made.
 bool whi_places_lacks(const whi_places *t, const whi_place_key *key);
 

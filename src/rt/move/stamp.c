@@ -15,8 +15,7 @@ wh_status whi_place_key_make(uint32_t collection, const int32_t *index, int dims
                              whi_place_key *key) {
     if (dims < 1 || dims > WHI_PLACE_DIMS_MAX)
         return WH_EINVAL;
-    *key = (whi_place_key){.collection = collection, .dims = (uint8_t)dims};
-    memcpy(key->index, index, sizeof(*index) * (size_t)dims);
+    whi_place_key_set(key, collection, index, dims);
     return WH_OK;
 }
 
@@ -71,19 +70,21 @@ void whi_place_key_write(whi_writer *to, const whi_place_key *key) {
 void whi_place_key_read(whi_reader *from, whi_place_key *key) {
     uint8_t first = whi_reader_u8(from), dims = first & DIMS;
     unsigned index = first >> INDEX_WIDTH & WIDTH, wide = first >> COLLECTION_WIDTH;
-    *key = (whi_place_key){.collection = 0};
-    if (dims < 1 || dims > WHI_PLACE_DIMS_MAX || index > WIDTH_MAX || wide > WIDTH_MAX) {
+    const uint8_t *at = NULL;
+    if (dims < 1 || dims > WHI_PLACE_DIMS_MAX || index > WIDTH_MAX || wide > WIDTH_MAX)
         whi_reader_fail(from);
+    else
+        at = whi_reader_bytes(from, (1u << wide) + ((size_t)dims << index));
+    if (!at) {
+        *key = (whi_place_key){.collection = 0};
         return;
     }
-    const uint8_t *at = whi_reader_bytes(from, (1u << wide) + ((size_t)dims << index));
-    if (!at)
-        return;
-    key->collection = load(at, wide);
-    key->dims = dims;
+    int32_t indices[WHI_PLACE_DIMS_MAX];
+    uint32_t collection = load(at, wide);
     at += 1u << wide;
     for (int i = 0; i < dims; i++, at += 1u << index)
-        key->index[i] = load_signed(at, index);
+        indices[i] = load_signed(at, index);
+    whi_place_key_set(key, collection, indices, dims);
     if (collection_width(key->collection) != wide || index_width(key) != index)
         whi_reader_fail(from);
 }

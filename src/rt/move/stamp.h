@@ -79,6 +79,25 @@ typedef struct whi_place_control {
 WH_CHECK wh_status whi_place_key_make(uint32_t collection, const int32_t *index, int dims,
                                       whi_place_key *key);
 
+// whi_place_key_set fills in a key of 1 to 6 dimensions, half by half: who copies or hashes it right behind that reads what one store has
+// written, and need not wait until several have left for the cache.
+static inline void whi_place_key_set(whi_place_key *key, uint32_t collection, const int32_t *index,
+                                     int dims) {
+    typedef uint32_t half __attribute__((vector_size(16)));
+    half low = {collection, (uint32_t)index[0], 0, 0}, high = {0, 0, 0, 0};
+    switch (dims) {
+    case 6: high[2] = (uint32_t)index[5];  // fall through
+    case 5: high[1] = (uint32_t)index[4];  // fall through
+    case 4: high[0] = (uint32_t)index[3];  // fall through
+    case 3: low[3] = (uint32_t)index[2];   // fall through
+    case 2: low[2] = (uint32_t)index[1];   // fall through
+    default: break;
+    }
+    high[3] = htole32((uint32_t)dims);  // a byte, and three that are 0
+    memcpy(key, &low, sizeof(low));
+    memcpy((char *)key + sizeof(low), &high, sizeof(high));
+}
+
 void whi_place_key_write(whi_writer *to, const whi_place_key *key);
 void whi_place_key_read(whi_reader *from, whi_place_key *key);
 

@@ -11,18 +11,29 @@ enum { PIECES_KEPT = 64 };
 
 static_assert(sizeof(whi_place_key) == 32, "a key has no bytes that are not set");
 
+// word returns one of the four words of a key.  Keys are copied and compared by words: a load of more than was stored at once waits
+// until the stores have left for the cache.
+static inline uint64_t word(const whi_place_key *key, int at) {
+    uint64_t value;
+    memcpy(&value, (const char *)key + at * (int)sizeof(value), sizeof(value));
+    return value;
+}
+
+static inline bool is_key(const whi_place_key *a, const whi_place_key *b) {
+    return word(a, 0) == word(b, 0) && word(a, 1) == word(b, 1) && word(a, 2) == word(b, 2) &&
+           word(a, 3) == word(b, 3);
+}
+
 // Two pairs of words rather than one after the other: it is computed twice for each message.
 static uint64_t hash_of(const whi_places *t, const whi_place_key *key) {
-    uint64_t words[4];
-    memcpy(words, key, sizeof(words));
-    return (whi_hash_fold(words[0] ^ 0x9e3779b97f4a7c15u, words[1] ^ 0xd6e8feb86659fd93u) ^
-            whi_hash_fold(words[2] ^ 0xa0761d6478bd642fu, words[3] ^ 0xe7037ed1a0b428dbu)) &
+    return (whi_hash_fold(word(key, 0) ^ 0x9e3779b97f4a7c15u, word(key, 1) ^ 0xd6e8feb86659fd93u) ^
+            whi_hash_fold(word(key, 2) ^ 0xa0761d6478bd642fu, word(key, 3) ^ 0xe7037ed1a0b428dbu)) &
            t->hash_mask;
 }
 
 whi_row *whi_row_find(const whi_places *t, const whi_place_key *key) {
     whi_row *row = whi_hash_get(&t->table, hash_of(t, key));
-    while (row && memcmp(&row->key, key, sizeof(*key)) != 0)
+    while (row && !is_key(&row->key, key))
         row = row->same;
     return row;
 }

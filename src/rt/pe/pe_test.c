@@ -160,6 +160,42 @@ static void on_big(wh_pe *pe, wh_pe_msg *msg, void *arg) {
 }
 
 // What a PE takes in is bounded: 100 messages of 300 KiB to one whose inbox has 1 MiB, and one that is larger.
+typedef struct headed {
+    int count;
+    int32_t priority;
+} headed;
+
+static void on_headed(wh_pe *pe, wh_pe_msg *msg, void *arg) {
+    headed *h = arg;
+    (void)pe;
+    CHECK_EQ_INT(msg->priority, h->priority);
+    CHECK(kit_is_filled(msg->head, msg->head_size, (unsigned)msg->head_size));
+    CHECK(kit_is_filled(msg->data, msg->size, (unsigned)msg->head_size + 1));
+    CHECK_EQ_INT(msg->size, h->count % 3 * 20);
+    CHECK_EQ_INT(msg->head_size, h->count % 41);
+    h->count++;
+}
+
+// Head, envelope and data lie in one piece, or do not, as sizes and priority have it.
+TEST(heads_of_all_sizes_with_and_without_priority) {
+    const int32_t priorities[] = {0, 5};
+    for (int p = 0; p < 2; p++) {
+        headed h = {.priority = priorities[p]};
+        char head[41], data[40];
+        kit_begin(2, 1);
+        CHECK_EQ_INT(wh_pe_set_handler(job.pe[1], NUMBERS, on_headed, &h), WH_OK);
+        for (int i = 0; i < 2 * 41 * 3; i++) {
+            size_t head_size = (size_t)i % 41, size = (size_t)i % 3 * 20;
+            kit_fill(head, head_size, (unsigned)head_size);
+            kit_fill(data, size, (unsigned)head_size + 1);
+            CHECK_EQ_INT(wh_pe_send(job.pe[0], 1, NUMBERS, head, head_size, data, size, h.priority),
+                         WH_OK);
+        }
+        UNTIL(h.count == 2 * 41 * 3);
+        kit_finish();
+    }
+}
+
 TEST(large_messages_wait_for_the_inbox) {
     enum { COUNT = 100 };
     static char data[2 << 20];

@@ -34,18 +34,21 @@ enum {
 _Static_assert(WHI_ENVELOPE_MAX <= WH_AM_HEADER_MAX, "it fits");
 _Static_assert(WH_PE_HEAD_MAX < WHI_ENVELOPE_HAS_PRIORITY, "the bit is free");
 
-// whi_envelope_space returns the bytes of head and envelope together.
+// whi_envelope_space_of and whi_envelope_space return the bytes of head and envelope together.
+static inline size_t whi_envelope_space_of(size_t head_size, int32_t priority) {
+    size_t size = WHI_ENVELOPE_SIZE + (priority ? WHI_ENVELOPE_PRIORITY : 0u);
+    return (head_size + size + 15) / 16 * 16;
+}
 static inline size_t whi_envelope_space(const whi_envelope *envelope) {
-    size_t size = WHI_ENVELOPE_SIZE + (envelope->priority ? WHI_ENVELOPE_PRIORITY : 0u);
-    return (envelope->head_size + size + 15) / 16 * 16;
+    return whi_envelope_space_of(envelope->head_size, envelope->priority);
 }
 
-// whi_envelope_write returns the bytes written to `to`, which has WHI_ENVELOPE_MAX.
+// whi_envelope_write returns the bytes written to `to`, which has WHI_ENVELOPE_MAX; the head may be there already.
 static inline size_t whi_envelope_write(const whi_envelope *envelope, const void *head, void *to) {
     size_t space = whi_envelope_space(envelope);
     uint8_t *bytes = to;
     uint32_t word = envelope->head_size | (envelope->priority ? WHI_ENVELOPE_HAS_PRIORITY : 0u);
-    if (envelope->head_size)
+    if (envelope->head_size && head != to)
         memcpy(bytes, head, envelope->head_size);
     memset(bytes + envelope->head_size, 0, space - envelope->head_size);
     if (envelope->priority)

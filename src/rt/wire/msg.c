@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "rt/wire/envelope.h"
 #include "rt/wire/state.h"
 
+// head_space has space for the envelope, too, so that a message goes out in one piece: without a priority, as nearly always.
 static size_t head_space(size_t head_size) {
-    return (head_size + 15) / 16 * 16;
+    return whi_envelope_space_of(head_size, 0);
 }
 
 whi_msg *whi_msg_new(whi_wire *wire, size_t head_size, size_t size) {
@@ -28,13 +28,21 @@ whi_msg *whi_msg_new(whi_wire *wire, size_t head_size, size_t size) {
     }
     if (!msg)
         return NULL;
-    memset(msg, 0, offsetof(whi_msg, peer));
+    msg->pub = (wh_pe_msg){.head = msg->own,
+                           .head_size = head_size,
+                           .data = msg->own + head_space(head_size),
+                           .size = size};
+    msg->link.next = NULL;
+    msg->above = NULL;
     msg->wire = wire;
+    msg->am = NULL;
+    msg->heap = NULL;
+    msg->charged = 0;
+    msg->failed = WH_OK;
+    msg->arriving = msg->gated = msg->control = msg->lent = false;
     msg->large = large;
-    msg->pub.head = msg->own;
-    msg->pub.head_size = head_size;
-    msg->pub.data = msg->own + head_space(head_size);
-    msg->pub.size = size;
+    msg->floor = 0;
+    msg->number = 0;
     return msg;
 }
 

@@ -12,6 +12,7 @@
 #include <wherry/rt.h>
 
 #include "base/queue.h"
+#include "rt/wire/envelope.h"
 
 typedef struct whi_wire whi_wire;
 
@@ -49,6 +50,13 @@ static inline whi_msg *whi_msg_of(wh_pe_msg *pub) {
 
 // whi_msg_new makes a message with space for a head and for data, both undefined.  NULL: memory is out.
 whi_msg *whi_msg_new(whi_wire *wire, size_t head_size, size_t size);
+
+// whi_msg_put_head says how long a head is that has been written where there is space for a longer one.  The data, which is still to be
+// written, has its place right behind head and envelope, so that all of it goes out in one piece.
+static inline void whi_msg_put_head(whi_msg *msg, size_t head_size) {
+    msg->pub.head_size = head_size;
+    msg->pub.data = msg->own + whi_envelope_space_of(head_size, msg->pub.priority);
+}
 
 // whi_msg_lend makes a message whose data stays in the program's memory: whoever keeps it beyond the call makes it
 // its own (whi_msg_own).  For data of WHI_MSG_LENT_MIN bytes and more; less is copied in less time than this saves.

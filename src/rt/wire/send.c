@@ -101,8 +101,12 @@ static wh_status send_am(whi_wire *wire, int dest, whi_msg *msg) {
                              .priority = msg->pub.priority};
     whi_msg_uncharge(msg);  // else two PEs that pass on what they get could both be full
     msg->peer = wire->peers[dest];
-    size_t header_size = whi_envelope_write(&envelope, msg->pub.head, header);
-    st = pass_am(ep, msg, header, header_size);
+    // What lies in one piece with its data goes so, without a copy.
+    bool whole = msg->pub.head == msg->own &&
+                 (char *)msg->pub.data == (char *)msg->own + whi_envelope_space(&envelope);
+    void *at = whole ? msg->own : header;
+    size_t header_size = whi_envelope_write(&envelope, msg->pub.head, at);
+    st = pass_am(ep, msg, at, header_size);
     if (st == WH_PENDING)
         return WH_OK;
     whi_msg_free(msg);
