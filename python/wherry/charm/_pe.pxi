@@ -15,6 +15,9 @@ cdef enum:
 
 cdef const char *CLASS = "wherry.charm"
 
+# With any of them in its environment a process has its own way to keep freed memory.
+MALLOC_SETTINGS = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "GLIBC_TUNABLES")
+
 
 @cython.final
 cdef class Runtime:
@@ -67,6 +70,8 @@ cdef class Runtime:
         memset(&opts, 0, sizeof(opts))
         opts.size = sizeof(opts)
         opts.pes = 1  # there is one interpreter
+        if not any(name in environ for name in MALLOC_SETTINGS):
+            keep_freed_memory()
         wh_log_hold_errors(True)
         with nogil:
             status = wh_rt_init(&opts, &self.rt)
