@@ -867,6 +867,7 @@ class Channels(Jobs):
                             self.channel.send(i)
                 async def later(self):
                     waiting = [self.channel.recv() for _ in range(5)]
+                    assert len({each.id for each in waiting}) == 5
                     waiting[1].cancel()
                     for i in range(4):
                         self.channel.send(i)

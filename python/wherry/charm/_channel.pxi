@@ -244,7 +244,9 @@ cdef class Channel:
         Raises ClosedError when the other end was closed and all was received, PeerError when the other
         chare has ended or never was.
         """
-        cdef Future future = Future()
+        cdef Future future = Future.__new__(Future)
+        cdef Runtime home = running()
+        future.pe, future.needed, future.waiters = home.number, 1, []
         if self.inbox:
             value = self.inbox.popleft()
             self.post()
@@ -257,7 +259,7 @@ cdef class Channel:
             self.waiters.append(future)
             future._awaits = self
             self.post()
-        here.touch()
+        home.touch()
         return future
 
     def close(self):

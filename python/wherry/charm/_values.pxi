@@ -35,17 +35,24 @@ def plain_type(text):
 
 cdef dict plain_types = {}  # type -> its text's bytes, or None: it is not plain
 cdef dict read_types = {}   # its bytes -> the type
+cdef object last_type = None  # of the array before, and its text
+cdef bytes last_text = None
 
 
 cdef bytes type_bytes(object dtype):
     """By the type itself: to make its text takes longer than to send a small array."""
+    global last_type, last_text
+    if dtype is last_type:
+        return last_text
     found = plain_types.get(dtype)
+    last_type, last_text = dtype, found
     if found is not None or dtype in plain_types:
         return found
     text = dtype.str
     found = text.encode("ascii") if plain_type(text) else None
     if len(plain_types) < 1000:
         plain_types[dtype] = found
+    last_text = found
     return found
 
 
