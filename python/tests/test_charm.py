@@ -867,6 +867,7 @@ class Channels(Jobs):
                             self.channel.send(i)
                 async def later(self):
                     waiting = [self.channel.recv() for _ in range(5)]
+                    assert len({each.id for each in waiting}) == 5
                     waiting[1].cancel()
                     for i in range(4):
                         self.channel.send(i)
@@ -879,6 +880,61 @@ class Channels(Jobs):
                 print(await ends.later(ret=True))
                 charm.exit()
             """, "[200, 200]\n[[0, 1, 2, 3], [0, 1, 2, 3]]\n", n=(1, 2))
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "no numpy")
+    def test_large_arrays_come_where_they_stay(self):
+        self.good("""
+            import numpy, resource
+            STILL = numpy.arange(1 << 17) * 1.0  # 1 MiB
+
+            class End(Chare):
+                def __init__(self):
+                    self.channel = Channel(self, remote=self.thisProxy[1 - self.thisIndex])
+                async def values(self):
+                    shapes = [(511,), (512,), (513,), (3, 700), (1000, 0), (2, 3, 4, 50)]
+                    for shape in shapes:
+                        a = numpy.arange(numpy.prod(shape)).reshape(shape) + 1.5
+                        self.channel.send(a, "between", a[..., ::2], b"x" * 5000, {1: a}, a.T)
+                        a[...] = 0  # what was sent is a copy
+                    for shape in shapes:
+                        a = numpy.arange(numpy.prod(shape)).reshape(shape) + 1.5
+                        got = await self.channel.recv()
+                        assert got[1] == "between" and got[3] == b"x" * 5000 and list(got[4]) == [1]
+                        for one, all in zip((got[0], got[2], got[4][1], got[5]), (a, a[..., ::2], a, a.T)):
+                            assert one.dtype == all.dtype and one.shape == all.shape and (one == all).all()
+                        got[0][...] = 0  # it is the receiver's
+                        assert got[0].nbytes < 4096 or got[0].ctypes.data % 4096 == 0, "it was copied"
+                async def faults(self):
+                    for i in range(60):
+                        if i == 20:
+                            before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+                        self.channel.send(STILL)
+                        assert (await self.channel.recv())[i] == i
+                    return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 40
+
+            async def main(args):
+                ends = Array(End, 2, map="round-robin")
+                await ends.values(awaitable=True)
+                print(max(await ends.faults(ret=True)) < 64)  # a MiB of fresh memory has 256, and two copies more
+                charm.exit()
+            """, "True\n", n=(1, 2))
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "no numpy")
+    def test_freed_memory_serves_the_next_array(self):
+        self.good("""
+            import numpy, resource
+            class Far(Chare):
+                def entry(self, array):
+                    return array
+            async def main(args):
+                far, array = Chare(Far, onPE=charm.numPes() - 1), numpy.ones(1 << 17)
+                for i in range(60):
+                    if i == 20:
+                        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+                    await far.entry(array, ret=True)
+                print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 40 < 64)
+                charm.exit()
+            """, "True\n", n=(1, 2))
 
     def test_several_channels_of_one_pair_and_of_one_chare(self):
         self.good("""

@@ -3,13 +3,56 @@
 # Bytes of a message, written and read in this machine's order: the processes of a job run one build.
 
 cdef enum:
-    SMALL = 1024  # bytes of a message that are written without an allocation
+    SMALL = 1024     # bytes of a message that are written without an allocation
+    PART_MIN = 4096  # bytes of an array that goes apart, where arrays may
+    PAGE = 4096
+
+
+# Bytes that are sent as they are, from here until their send has ended.
+cdef struct part:
+    part *next
+    part *previous
+    wh_status *outcome   # of the first send that failed, if it is still wanted
+    size_t size
+    char *data
+
+
+cdef char *new_pages(size_t size) except NULL:
+    """Memory at the begin of a page: a copy between processes is several times as fast where both ends lie alike in their pages."""
+    cdef void *made
+    if size > <size_t>PY_SSIZE_T_MAX or posix_memalign(&made, PAGE, size) != 0:
+        raise MemoryError(f"an array has {size} bytes")
+    return <char *>made
+
+
+cdef part *new_part(size_t size, bint paged=False) except NULL:
+    cdef part *made = <part *>malloc(sizeof(part) + (0 if paged else size))
+    if made == NULL:
+        raise MemoryError(f"a message needs {size} bytes")
+    made.data = <char *>(made + 1)
+    made.size = size
+    if paged:
+        try:
+            made.data = new_pages(size)
+        except MemoryError:
+            free(made)
+            raise
+    return made
+
+
+cdef void free_part(part *one) noexcept nogil:
+    if one.data != <char *>(one + 1):
+        free(one.data)
+    free(one)
 
 
 cdef struct writer:
     char *data
     size_t size
     size_t capacity
+    bint apart       # large arrays go as parts, behind the message that says what they are
+    part *parts      # copies of these, in their order
+    part **last
     char small[SMALL]
 
 
@@ -17,11 +60,19 @@ cdef inline void writer_init(writer *to):
     to.data = to.small
     to.size = 0
     to.capacity = SMALL
+    to.apart = False
+    to.parts = NULL
+    to.last = &to.parts
 
 
 cdef inline void writer_fini(writer *to):
+    cdef part *one
     if to.data != to.small:
         free(to.data)
+    while to.parts != NULL:
+        one = to.parts
+        to.parts = one.next
+        free_part(one)
 
 
 cdef char *room(writer *to, size_t size) except NULL:

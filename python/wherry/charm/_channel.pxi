@@ -3,7 +3,8 @@
 # Channels between two chares, of Python values.
 #
 # A value is one message of the C channel: the length of its bytes, and as many of these as fit; what does not is a second
-# message. One receive is posted at a time, ahead of whoever asks; values that nobody has asked for are bounded, and what
+# message. The bytes of large arrays are messages of their own behind it, received where the arrays then have them.
+# One receive is posted at a time, ahead of whoever asks; values that nobody has asked for are bounded, and what
 # comes behind them stays with its sender, as the C channel's window says.
 
 cdef enum:
@@ -13,24 +14,17 @@ cdef enum:
 cdef const char *CAME = "wherry.charm.came"
 
 
-cdef struct sending:
-    wh_status *outcome   # of the first send that failed, if it is still wanted
-    sending *next
-    sending *previous
-    char data[1]
-
-
-cdef void unlink(sending *one) noexcept nogil:
+cdef void unlink(part *one) noexcept nogil:
     one.previous.next = one.next
     one.next.previous = one.previous
 
 
 cdef void on_sent(wh_request *req, const wh_result *result, void *arg) noexcept nogil:
-    cdef sending *one = <sending *>arg
+    cdef part *one = <part *>arg
     if one.outcome != NULL and one.outcome[0] == WH_OK:
         one.outcome[0] = result.status
     unlink(one)
-    free(one)
+    free_part(one)
 
 
 @cython.no_gc_clear
@@ -53,7 +47,9 @@ cdef class Channel:
     cdef object inbox, waiters, error
     cdef Proxy remote
     cdef wh_status outcome
-    cdef sending unsent   # a ring of what is under way
+    cdef part unsent      # a ring of what is under way
+    cdef object value     # what has come of which the arrays' bytes are still missing
+    cdef list landings    # where these go; None: nothing is missing
     cdef object __weakref__
 
     def __cinit__(self, chare, remote):
@@ -77,7 +73,7 @@ cdef class Channel:
         here.touch()
 
     def __dealloc__(self):
-        cdef sending *one = self.unsent.next
+        cdef part *one = self.unsent.next
         while one != &self.unsent:
             one.outcome = NULL
             one = one.next
@@ -98,7 +94,11 @@ cdef class Channel:
         self.posted = True
         cdef void *to = self.first
         cdef size_t size = FIRST_MAX
-        if self.rest != NULL:
+        cdef Landing landing
+        if self.landings is not None:
+            landing = <Landing>self.landings[0]
+            to, size = landing.data, landing.size
+        elif self.rest != NULL:
             to = self.rest + FIRST_MAX - 8
             size = self.total - (FIRST_MAX - 8)
         cdef wh_status status = wh_channel_recv_then(self.c, to, size, NULL, &callback)
@@ -113,6 +113,8 @@ cdef class Channel:
         self.posted = False
         if result.status != WH_OK:
             return self.end(failure_of(result.status, "Channel.recv"))
+        if self.landings is not None:
+            return self.landed(result.size)
         if self.rest == NULL:
             if result.size < 8:
                 raise bad_message("a channel's value has no length")
@@ -135,12 +137,30 @@ cdef class Channel:
             source.end = self.rest + self.total
             if result.size != self.total - (FIRST_MAX - 8):
                 raise bad_message("a channel's value has another length")
+        cdef list landings = []
         try:
-            values = take_values(&source)
+            values = take_values(&source, None, landings)
         finally:
             free(self.rest)
             self.rest = NULL
         value = values[0] if len(values) == 1 else values
+        if landings:
+            self.value, self.landings = value, landings
+            return self.post()
+        return self.give(value)
+
+    cdef int landed(self, uint64_t size) except -1:
+        """The bytes of an array have come."""
+        cdef Landing landing = <Landing>self.landings.pop(0)
+        if size != <uint64_t>landing.size:
+            raise bad_message("an array in a channel has another length")
+        if self.landings:
+            return self.post()
+        value, self.value, self.landings = self.value, None, None
+        return self.give(value)
+
+    cdef int give(self, object value) except -1:
+        """A value is whole."""
         while self.waiters:
             future = <Future>self.waiters.popleft()
             if not (<Future>future).is_done:
@@ -166,31 +186,39 @@ cdef class Channel:
         """
         cdef writer to
         cdef uint64_t size
+        cdef part *one
         running()
         if self.c == NULL:
             raise ClosedError("Channel.send: the channel was closed, or its chare has ended")
         if self.outcome != WH_OK:
             raise failure_of(self.outcome, "Channel.send")
         writer_init(&to)
+        to.apart = True
         try:
             put_u64(&to, 0)
             put_values(&to, values)
             size = to.size - 8
             memcpy(to.data, &size, 8)
-            self.send_part(to.data, min(to.size, <size_t>FIRST_MAX))
+            self.send_bytes(to.data, min(to.size, <size_t>FIRST_MAX))
             if to.size > FIRST_MAX:
-                self.send_part(to.data + FIRST_MAX, to.size - FIRST_MAX)
+                self.send_bytes(to.data + FIRST_MAX, to.size - FIRST_MAX)
+            while to.parts != NULL:
+                one = to.parts
+                to.parts = one.next
+                self.send_part(one)
         finally:
             writer_fini(&to)
         here.touch()
 
-    cdef int send_part(self, const char *data, size_t size) except -1:
-        cdef wh_op_opts opts
-        cdef sending *one = <sending *>malloc(sizeof(sending) + size)
-        cdef wh_status status
-        if one == NULL:
-            raise MemoryError(f"a channel's value has {size} bytes")
+    cdef int send_bytes(self, const char *data, size_t size) except -1:
+        cdef part *one = new_part(size)
         memcpy(one.data, data, size)
+        return self.send_part(one)
+
+    cdef int send_part(self, part *one) except -1:
+        """Sends it, and frees it then."""
+        cdef wh_op_opts opts
+        cdef wh_status status
         one.outcome = &self.outcome
         one.previous = &self.unsent
         one.next = self.unsent.next
@@ -201,11 +229,11 @@ cdef class Channel:
         opts.mem = WH_MEM_HOST
         opts.done = on_sent
         opts.arg = one
-        status = wh_channel_send(self.c, one.data, size, &opts, NULL)
+        status = wh_channel_send(self.c, one.data, one.size, &opts, NULL)
         if status == WH_PENDING:
             return 0
         unlink(one)
-        free(one)
+        free_part(one)
         if status != WH_OK:
             raise failure_of(status, "Channel.send")
         return 0
@@ -216,7 +244,9 @@ cdef class Channel:
         Raises ClosedError when the other end was closed and all was received, PeerError when the other
         chare has ended or never was.
         """
-        cdef Future future = Future()
+        cdef Future future = Future.__new__(Future)
+        cdef Runtime home = running()
+        future.pe, future.needed, future.waiters = home.number, 1, []
         if self.inbox:
             value = self.inbox.popleft()
             self.post()
@@ -229,7 +259,7 @@ cdef class Channel:
             self.waiters.append(future)
             future._awaits = self
             self.post()
-        here.touch()
+        home.touch()
         return future
 
     def close(self):

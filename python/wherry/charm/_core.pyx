@@ -5,7 +5,7 @@
 # in the modules beside it.  docs/design/charm-python.md says why it is as it is.
 cimport cython
 from cpython.buffer cimport (
-    PyBUF_C_CONTIGUOUS, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer)
+    PyBUF_C_CONTIGUOUS, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer)
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals, PyErr_Clear
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
@@ -22,6 +22,7 @@ from asyncio import CancelledError, InvalidStateError, current_task
 from asyncio.tasks import _enter_task as enter_task, _leave_task as leave_task
 from collections import deque
 from contextvars import copy_context
+from os import environ
 from pickle import dumps, loads
 from struct import error as StructError, pack as struct_pack, unpack as struct_unpack
 from sys import modules
@@ -74,6 +75,9 @@ cdef extern from *:
     void set_am_send(object type, send_fn fn)
     void set_error "PyErr_SetObject"(object type, object value)
 
+cdef extern from "<stdlib.h>" nogil:
+    int posix_memalign(void **memory, size_t alignment, size_t size)
+
 cdef extern from "<poll.h>" nogil:
     struct pollfd:
         int fd
@@ -91,6 +95,22 @@ cdef extern from "<time.h>" nogil:
     enum:
         CLOCK_MONOTONIC
     int clock_gettime(int clock, timespec *now)
+
+
+# Arrays come and go with each message and each step of a computation.  The C library gives the memory of one of more than 128 KiB
+# back to the system when it is freed, and each page of the next one is a page fault: twenty times what a message costs.  Once a
+# program has freed an array of 32 MiB, glibc keeps as much as this by itself.
+cdef extern from *:
+    """
+    #include <malloc.h>
+    static void keep_freed_memory(void) {
+    #ifdef __GLIBC__
+        mallopt(M_MMAP_THRESHOLD, 32 << 20);
+        mallopt(M_TRIM_THRESHOLD, 64 << 20);
+    #endif
+    }
+    """
+    void keep_freed_memory()
 
 
 cdef inline uint64_t clock_ns() noexcept nogil:

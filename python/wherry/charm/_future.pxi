@@ -22,12 +22,12 @@ cdef class Future:
     """
 
     cdef readonly int pe
-    cdef readonly object id
+    cdef object name               # None: nobody has asked for it yet
     cdef Py_ssize_t needed
     cdef bint is_done, is_cancelled, sorted_by_key, dropped, looked_at
     cdef bint only_done            # nobody asked for the values
     cdef public object _awaits     # what comes, for dumps: an entry that was called, a channel, futures, a text; None: nobody has said
-    cdef list values               # (key, value), as they come
+    cdef list values               # (key, value), as they come, of several; None: there is none yet
     cdef object outcome, error
     cdef list waiters              # tasks of ours, and (callback, context) of others
     cdef public bint _asyncio_future_blocking
@@ -37,6 +37,13 @@ cdef class Future:
         if not isinstance(count, int) or count < 1:
             raise ValueError(f"count is {count!r}: a future has 1 value or more")
         running().adopt(self, count)
+
+    @property
+    def id(self):
+        """Its number on its PE, by which messages name it."""
+        if self.name is None:
+            running().name_future(self)
+        return self.name
 
     def send(self, value=None):
         """Gives it its value, or one of them.  From any PE; more values than it waits for are dropped."""
@@ -49,6 +56,11 @@ cdef class Future:
     cdef int take(self, object key, object value) except -1:
         if self.is_done:
             return 0
+        if self.needed == 1 and not self.sorted_by_key:
+            self.outcome = None if self.only_done else value
+            return self.finish()
+        if self.values is None:
+            self.values = []
         self.values.append((key, value))
         if len(self.values) < self.needed:
             return 0
@@ -56,8 +68,6 @@ cdef class Future:
             self.values.sort(key=first_of)
         if self.only_done:
             self.outcome = None
-        elif self.needed == 1 and not self.sorted_by_key:
-            self.outcome = self.values[0][1]
         else:
             self.outcome = [each for _, each in self.values]
         self.values = None
@@ -73,8 +83,8 @@ cdef class Future:
         self.is_done = True
         self._awaits = None
         cdef Runtime home = here
-        if home is not None:
-            home.futures.pop(self.id, None)
+        if home is not None and self.name is not None:
+            home.futures.pop(self.name, None)
         waiters, self.waiters = self.waiters, []
         for waiter in waiters:
             if type(waiter) is Task:
@@ -231,7 +241,7 @@ def future_at(pe, id):
         if found is not None:
             return found
     made = Future.__new__(Future)
-    made.pe, made.id, made.waiters = pe, id, []
+    made.pe, made.name, made.waiters = pe, id, []
     made.looked_at = True
     if pe == home.number:
         made.is_done = True  # it has had its values

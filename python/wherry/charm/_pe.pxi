@@ -7,13 +7,18 @@
 # else's (interactive use) `pump` is called instead, when the worker's descriptor is readable.
 
 cdef enum:
-    GLANCE_TURNS = 64      # of the PE, between two looks at the clock and the loop's descriptors
+    GLANCE_TURNS = 64      # of the PE that did something, between two looks at the clock and the loop's descriptors
+    IDLE_TURNS = 16        # that did nothing, between two looks at the clock, which takes as long as such a turn
+    IDLE_GLANCES = 64      # of the clock, between two at the descriptors
     PUMP_TURNS = 256
 
 cdef enum:
     DRIVE_WANTED, DRIVE_ENDED, DRIVE_TIME, DRIVE_SIGNAL, DRIVE_FAILED
 
 cdef const char *CLASS = "wherry.charm"
+
+# With any of them in its environment a process has its own way to keep freed memory.
+MALLOC_SETTINGS = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "GLIBC_TUNABLES")
 
 
 @cython.final
@@ -67,6 +72,8 @@ cdef class Runtime:
         memset(&opts, 0, sizeof(opts))
         opts.size = sizeof(opts)
         opts.pes = 1  # there is one interpreter
+        if not any(name in environ for name in MALLOC_SETTINGS):
+            keep_freed_memory()
         wh_log_hold_errors(True)
         with nogil:
             status = wh_rt_init(&opts, &self.rt)
@@ -221,7 +228,7 @@ cdef class Runtime:
     cdef int run(self, uint64_t until, int fd) noexcept nogil:
         cdef pollfd fds[2]
         cdef uint64_t now, quiet = 0
-        cdef unsigned turns = 0
+        cdef unsigned turns = 0, idle = 0
         cdef int timeout_ms
         cdef bint glance
         fds[0].fd = wh_worker_fd(wh_pe_worker(self.pe))
@@ -229,22 +236,27 @@ cdef class Runtime:
         fds[0].events = fds[1].events = POLLIN
         while True:
             done = wh_pe_turn(self.pe)
-            turns += 1
             if wh_pe_ended(self.pe):
                 return DRIVE_ENDED
             if self.wanted:
                 return DRIVE_WANTED
-            glance = turns % GLANCE_TURNS == 0
-            if done and not glance:
+            if done:
                 quiet = 0
-                continue
+                turns += 1
+                glance = turns % GLANCE_TURNS == 0
+                if not glance:
+                    continue
+            else:
+                idle += 1
+                if idle % IDLE_TURNS != 0 and self.spin_ns:
+                    continue
+                glance = idle % (IDLE_TURNS * IDLE_GLANCES) == 0
             now = clock_ns()
             if now >= until:
                 return DRIVE_TIME
             if glance and poll(&fds[1], 1, 0) != 0:
                 return DRIVE_WANTED  # or a signal, which the loop's descriptors tell of
             if done:
-                quiet = 0
                 continue
             if quiet == 0:
                 quiet = now
@@ -345,13 +357,18 @@ cdef class Runtime:
     # ---- Results.
 
     cdef int adopt(self, Future future, object count) except -1:
-        """Gives a new future its name."""
+        """Makes a new future one of this PE, and gives it its name."""
+        future.pe, future.needed = self.number, count
+        future.waiters = []
+        return self.name_future(future)
+
+    cdef int name_future(self, Future future) except -1:
         self.next_future += 1
         while self.next_future in self.futures:
             self.next_future += 1
-        future.pe, future.id = self.number, self.next_future
-        future.needed, future.values, future.waiters = count, [], []
-        self.futures[future.id] = future
+        future.name = self.next_future
+        if not future.is_done:
+            self.futures[future.name] = future
         return 0
 
     cdef int answer(self, int pe, uint32_t id, uint8_t kind, object key, object value) except -1:

@@ -8,6 +8,7 @@
 #       i f       an integer of 64 bits, a double
 #       b y m s   bytes, bytearray, memoryview, str: length and bytes
 #       a         a numpy array: its type's text, its shape, its bytes
+#       A         the same, but its bytes are a message of their own, behind this one: a large one's of a channel
 #       d         an array on a device, see _device.py
 #       p         the next one of those that were pickled
 #       w         the next one of those beside the message, see _buffers.pxi
@@ -34,17 +35,24 @@ def plain_type(text):
 
 cdef dict plain_types = {}  # type -> its text's bytes, or None: it is not plain
 cdef dict read_types = {}   # its bytes -> the type
+cdef object last_type = None  # of the array before, and its text
+cdef bytes last_text = None
 
 
 cdef bytes type_bytes(object dtype):
     """By the type itself: to make its text takes longer than to send a small array."""
+    global last_type, last_text
+    if dtype is last_type:
+        return last_text
     found = plain_types.get(dtype)
+    last_type, last_text = dtype, found
     if found is not None or dtype in plain_types:
         return found
     text = dtype.str
     found = text.encode("ascii") if plain_type(text) else None
     if len(plain_types) < 1000:
         plain_types[dtype] = found
+    last_text = found
     return found
 
 
@@ -78,20 +86,44 @@ cdef bint put_array(writer *to, object array) except -1:
             return False  # its order stays with pickle
         array = array.copy()
         PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS)
+    cdef bint apart = to.apart and view.len >= PART_MIN
     try:
-        put_u8(to, c'a')
+        put_u8(to, c'A' if apart else c'a')
         put_u8(to, len(text))
         put(to, <const char *>text, len(text))
         put_u8(to, view.ndim)
         for i in range(view.ndim):
             put_u64(to, view.shape[i])
-        put(to, view.buf, view.len)
+        if apart:
+            to.last[0] = new_part(view.len, True)
+            to.last[0].next = NULL
+            memcpy(to.last[0].data, view.buf, view.len)
+            to.last = &to.last[0].next
+        else:
+            put(to, view.buf, view.len)
     finally:
         PyBuffer_Release(&view)
     return True
 
 
-cdef object take_array(reader *source):
+cdef class Landing:
+    """Memory of an array that comes apart."""
+
+    cdef char *data
+    cdef Py_ssize_t size
+
+    def __cinit__(self, size_t size):
+        self.data = new_pages(size)
+        self.size = size
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self.data, self.size, 0, flags)
+
+    def __dealloc__(self):
+        free(self.data)
+
+
+cdef object take_array(reader *source, list landings, bint apart):
     cdef size_t length = take_u8(source)
     cdef bytes text = take(source, length)[:length]
     cdef int ndim = take_u8(source)
@@ -103,6 +135,12 @@ cdef object take_array(reader *source):
     size = dtype.itemsize
     for n in shape:
         size *= n
+    if apart:
+        if landings is None or size < PART_MIN:
+            raise bad_message(f"the bytes of an array of shape {shape} cannot come apart")
+        landing = Landing(size)
+        landings.append(landing)
+        return numpy_array()(shape, dtype, landing)
     if size > source.end - source.at:
         raise bad_message(f"an array of shape {shape} has too few bytes")
     try:
@@ -117,7 +155,8 @@ cdef object take_array(reader *source):
     return made
 
 
-cdef int put_value(writer *to, object value, list pickled, list beside) except -1:
+cdef int put_value(writer *to, object value, list beside) except -1:
+    """1: it is one of those that are pickled together."""
     cdef int overflow = 0
     cdef long long number
     cdef double real
@@ -166,19 +205,21 @@ cdef int put_value(writer *to, object value, list pickled, list beside) except -
         put_sized(to, described)
         return put_sized(to, content)
     put_u8(to, c'p')
-    pickled.append(value)
-    return 0
+    return 1
 
 
 cdef int put_values(writer *to, tuple values, list beside=None) except -1:
     """Writes values; arrays on devices are appended to `beside` with what they are, unless it is None."""
-    cdef list pickled = []
-    cdef list buffers = []
+    cdef list pickled = None
     put_u32(to, len(values))
     for value in values:
-        put_value(to, value, pickled, beside)
-    if not pickled:
+        if put_value(to, value, beside):
+            if pickled is None:
+                pickled = []
+            pickled.append(value)
+    if pickled is None:
         return 0
+    cdef list buffers = []
     put_sized(to, dumps(pickled, 5, buffer_callback=buffers.append))
     put_u32(to, len(buffers))
     for buffer in buffers:
@@ -186,15 +227,15 @@ cdef int put_values(writer *to, tuple values, list beside=None) except -1:
     return 0
 
 
-cdef object take_value(reader *source, list beside):
+cdef object take_value(reader *source, list beside, list landings):
     cdef int64_t number
     cdef double real
     cdef char kind = take_u8(source)
     if kind == c'i':
         memcpy(&number, take(source, 8), 8)
         return number
-    if kind == c'a':
-        return take_array(source)
+    if kind == c'a' or kind == c'A':
+        return take_array(source, landings, kind == c'A')
     if kind == c'f':
         memcpy(&real, take(source, 8), 8)
         return real
@@ -220,7 +261,8 @@ cdef object take_value(reader *source, list beside):
     raise bad_message(f"a value of kind {kind}")
 
 
-cdef tuple take_values(reader *source, list beside=None):
+cdef tuple take_values(reader *source, list beside=None, list landings=None):
+    """The values; arrays whose bytes are still to come have their memory appended to `landings`."""
     cdef list values = []
     cdef list pickled = []
     cdef uint32_t count = take_u32(source)
@@ -231,7 +273,7 @@ cdef tuple take_values(reader *source, list beside=None):
             pickled.append(i)
             values.append(None)
         else:
-            values.append(take_value(source, beside))
+            values.append(take_value(source, beside, landings))
     if pickled:
         data = take_sized(source)
         buffers = [bytearray(take_sized(source)) for _ in range(take_u32(source))]
