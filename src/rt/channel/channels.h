@@ -39,6 +39,7 @@ typedef struct whi_channels {
     whi_list leaving;  // elements that wait until their ends can move
     whi_ready ready;   // looks after them
     bool due;          // it is to run
+    bool bereft;       // a PE is lost, and with it ends of which others may not have heard yet
 } whi_channels;
 
 // What an element has of channels to one other element.

@@ -380,7 +380,7 @@ TEST(sections_that_lack_contributions) {
     char line[100];
     CHECK_EQ_INT(wh_section_create(job.pe[0], array, 1, members, 3, &section), WH_OK);
     kit_settle();
-    CHECK(!says(0, "a section of"));
+    CHECK(!says(0, "reduction 1 of a section of"));
     whi_place_key key;
     CHECK_EQ_INT(whi_place_key_make(array.collection, members + 1, 1, &key), WH_OK);
     const whi_chares *c = whi_chares_get(job.pe[0]);
@@ -392,6 +392,35 @@ TEST(sections_that_lack_contributions) {
              "  reduction 1 of a section of actor (array %u): ", array.collection);
     CHECK(says(0, line));
     CHECK(strstr(text, "1 of 3 contributions are here, where it ends\n"));
+    kit_finish();
+}
+
+// Each PE says of its own members how far they are.
+TEST(sections_on_each_pe) {
+    wh_proxy array = begin(3);
+    wh_section section;
+    const int32_t members[] = {0, 1, 4, 5, 8, 9};
+    char line[120];
+    CHECK_EQ_INT(wh_section_create(job.pe[0], array, 1, members, 6, &section), WH_OK);
+    kit_settle();
+    added = (wh_callback){.kind = WH_CALLBACK_FUNCTION, .pe = 0};
+    for (int i = 1; i < 6; i++) {
+        whi_place_key key;
+        CHECK_EQ_INT(whi_place_key_make(array.collection, members + i, 1, &key), WH_OK);
+        const whi_chares *c = whi_chares_get(job.pe[members[i] / 4]);
+        whi_element *element = whi_places_find(c->places, &key);
+        if (members[i] != 8 && members[i] != 9)
+            CHECK_EQ_INT(wh_section_contribute(&element->pub, section, NULL, 0, 0, &added), WH_OK);
+    }
+    kit_settle();
+    CHECK(says(0, "3 of 6 contributions are here, where it ends\n"));
+    CHECK(strstr(text, ": 1 of its 2 members here have contributed; not yet: actor[0]\n"));
+    snprintf(
+        line, sizeof(line),
+        "  members: 2 of a section of actor (array %u), each has contributed to 1 reductions\n",
+        array.collection);
+    CHECK(says(1, line));
+    CHECK(says(2, ", each has contributed to 0 reductions\n") && !strstr(text, "not yet: actor"));
     kit_finish();
 }
 

@@ -266,8 +266,8 @@ static void on_note(wh_pe *pe, int source, const void *data, size_t size, void *
         whi_channel_tell(channels, source, WHI_CHANNEL_REFUSE, (uint32_t)note.count, false, 0);
         return;
     }
-    if (ch && ch->lost)
-        return;
+    if (ch ? ch->lost : fine && channels->bereft)
+        return;  // said behind MOVED, before the answer to it has come
     if (!ch || !take_from(ch, source, &note))
         strange(pe, source);
 }
@@ -309,6 +309,7 @@ void whi_channels_lost(whi_channels *channels, int lost) {
     size_t cursor = 0;
     uint64_t number;
     wh_channel *ch;
+    channels->bereft = true;
     while ((ch = whi_hash_next(&channels->ends, &cursor, &number))) {
         if (ch->lost || !depends(channels, ch, lost))
             continue;

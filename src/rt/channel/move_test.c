@@ -353,6 +353,66 @@ TEST(closed_while_the_other_end_moves) {
         closes_after(turns);
 }
 
+// ---- The other end loses the PE from which an element comes, while it is on its way.
+
+static whi_channels *channels_of(int pe) {
+    return job.pe[pe]->floors[WHI_FLOOR_CHANNEL].state;
+}
+
+static wh_channel *only_end(int pe) {
+    size_t cursor = 0;
+    uint64_t number;
+    CHECK_EQ_INT(whi_hash_count(&channels_of(pe)->ends), 1);
+    return whi_hash_next(&channels_of(pe)->ends, &cursor, &number);
+}
+
+// refused has element 1, which goes to PE 2, come to an end that has none, and do something at once.
+static void refused(bool freed, unsigned does, int64_t ref) {
+    begin(true);
+    go(0, 1);
+    push(0, 1, 4);
+    tell(1, mover_go_entry, 2);
+    UNTIL(only_end(1)->held);
+    whi_channels_lost(channels_of(1), 0);
+    CHECK(only_end(1)->lost);
+    if (freed) {
+        tell(0, mover_shut_entry, 0);
+        UNTIL(!whi_hash_count(&channels_of(1)->ends));
+    }
+    tell(1, does, ref);
+    kit_settle();
+    kit_turns(20);  // notes are not counted
+    CHECK_EQ_INT(job.failures, 0);
+    CHECK_EQ_INT(pe_of(1), does == mover_go_entry ? (int)ref : 2);
+}
+
+TEST(an_end_that_comes_to_none_is_refused) {
+    for (int freed = 0; freed < 2; freed++) {
+        refused(freed, mover_pull_entry, 0);
+        UNTIL(seen.got == 1);
+        if (seen.last == WH_OK) {  // what had moved along
+            tell(1, mover_pull_entry, 0);
+            UNTIL(seen.got == 2);
+        }
+        CHECK_EQ_INT(seen.last, WH_EPEER);
+        end();
+    }
+}
+
+TEST(an_end_that_comes_to_none_goes_on) {
+    for (int freed = 0; freed < 2; freed++) {
+        refused(freed, mover_go_entry, 0);
+        end();
+    }
+}
+
+TEST(an_end_that_comes_to_none_is_closed) {
+    for (int freed = 0; freed < 2; freed++) {
+        refused(freed, mover_shut_entry, 0);
+        end();
+    }
+}
+
 TEST(what_keeps_an_element) {
     begin(false);
     tell(2, mover_go_entry, 1);  // its channel has no id

@@ -30,6 +30,9 @@ static inline uint64_t whi_section_id(const wh_section *s) {
 // whi_branch_of finds or makes what there is of a section.  NULL: no memory.
 whi_branch *whi_branch_of(whi_chares *c, uint64_t id, whi_collection *in);
 
+// whi_branch_forget has an element, wherever it is, forget what it has contributed to a section.
+WH_CHECK wh_status whi_branch_forget(whi_chares *c, const whi_place_key *key, uint64_t id);
+
 // ---- contribute.c
 
 // whi_branch_leave: a member has ended, and had contributed to so many reductions.

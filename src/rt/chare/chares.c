@@ -116,6 +116,7 @@ static wh_status init(whi_chares *c, wh_pe *pe) {
     whi_list_init(&c->asked);
     whi_list_init(&c->reductions);
     whi_hash_init(&c->sections);
+    whi_destroyed_init(&c->destroyed);
     whi_reduce_init(c);
     c->reduce.fire = whi_callback_fire;
     whi_balance_init(c);

@@ -10,6 +10,7 @@
 #include "base/idmap.h"
 #include "base/list.h"
 #include "base/pool.h"
+#include "rt/chare/destroyed.h"
 #include "rt/chare/head.h"
 #include "rt/chare/parked.h"
 #include "rt/move/places.h"
@@ -175,6 +176,8 @@ struct whi_chares {
     whi_balance_ops balance;
     whi_hash sections;  // by maker and number
     uint32_t next_section;
+    whi_destroyed destroyed;      // sections
+    uint64_t late;                // the section of which the log has said last that it is destroyed
     struct whi_writing *writing;  // the checkpoint that PE 0 has written; NULL: none
     struct whi_reading *reading;  // that is read; NULL: none
     whi_list asked;               // checkpoints that this PE has asked for
@@ -225,8 +228,7 @@ void whi_reductions_print(const whi_reductions *of, const char *kind, const whi_
 void whi_chares_dump(const void *state, whi_dump *to);
 bool whi_chares_awaited(const void *state, const wh_wait *wait, FILE *file);
 whi_words whi_chares_name(const void *state, const whi_msg *msg);
-// Of section.c, when.c, future.c:
-void whi_section_dump(const whi_chares *c, whi_dump *to);
+// Of when.c, future.c:
 void whi_when_dump(const whi_element *element, whi_dump *to, size_t *kept, size_t *wanted);
 bool whi_when_awaited(const whi_chares *c, const wh_wait *wait, FILE *file);
 bool whi_future_awaited(const whi_chares *c, const wh_wait *wait, FILE *file);

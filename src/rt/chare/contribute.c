@@ -6,6 +6,7 @@
 // reduction that it belongs to, and they may come to the member's home, where the section's tree has it, in any order.  When
 // an element ends, its counts go home with the order of its messages: what is on its way still counts, what would follow does not.
 #include "base/alloc.h"
+#include "base/log.h"
 #include "rt/chare/branch.h"
 #include "rt/chare/why.h"
 
@@ -25,7 +26,7 @@ static whi_member *find_member(const whi_chares *c, const whi_branch *s, const w
 
 static void add(whi_chares *c, const whi_branch *s, const whi_place_key *key, uint64_t number,
                 whi_partial *partial) {
-    const whi_member *m = find_member(c, s, key);
+    whi_member *m = find_member(c, s, key);
     const whi_reductions *of = s->reductions;
     if (!m || (m->gone && number >= m->contributed) || (of->parent < 0 && number < of->next)) {
         wh_proxy proxy = whi_proxy_of(key);
@@ -34,6 +35,7 @@ static void add(whi_chares *c, const whi_branch *s, const whi_place_key *key, ui
                          whi_say_key(c, key).text);
         return;
     }
+    m->contributed += !m->gone;
     if (whi_reductions_add(c, s->reductions, number, partial, s->there) == WH_ENOMEM)
         whi_pe_fail(c->pe, "there is no memory for a reduction");
 }
@@ -99,14 +101,31 @@ void whi_section_went(whi_chares *c, const whi_place_key *key, const whi_share *
             whi_branch_leave(c, s, m, count_in(shares, count, id));
     }
     for (uint32_t i = 0; i < count; i++) {
+        if (whi_destroyed_has(&c->destroyed, shares[i].section))
+            continue;
         s = whi_branch_of(c, shares[i].section, in);
         if (!s || (!s->known && keep(s, key, shares[i].count, NULL) != WH_OK))
             whi_pe_fail(c->pe, "there is no memory to end an element of a section");
     }
 }
 
+// refuse_late has a contribution to a section that is destroyed come to nothing, and its element forget it.
+static wh_status refuse_late(whi_chares *c, const whi_place_key *key, uint64_t id,
+                             whi_partial *partial) {
+    whi_partial_free(partial);
+    if (c->late != id)  // else each of them would say it
+        whi_log(WHI_WARN, "W-CHARE-15",
+                "%s contributes to section %u of PE %u, which is destroyed: that comes to nothing; "
+                "destroy a section when all reductions over it have ended",
+                whi_say_key(c, key).text, (unsigned)id, (unsigned)(id >> 32));
+    c->late = id;
+    return whi_branch_forget(c, key, id);
+}
+
 static wh_status give(whi_chares *c, const whi_place_key *key, uint64_t id, uint64_t number,
                       whi_partial *partial) {
+    if (whi_destroyed_has(&c->destroyed, id))
+        return refuse_late(c, key, id, partial);
     whi_branch *s = whi_branch_of(c, id, whi_collection_get(c, key->collection));
     if (!s || !s->known)
         return keep(s, key, number, partial);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What the chares of a PE wait for, in print: by class, element and entry.
-#include "rt/chare/reduce.h"
+#include "rt/chare/branch.h"
 
 enum { CLASSES_MAX = 8, ABSENT_MAX = 4 };  // that are told by name
 
@@ -103,6 +103,77 @@ static void dump_absent(const whi_collection *in, uint64_t number, whi_dump *to)
     fputc('\n', to->file);
 }
 
+// ---- Sections: on each PE how far the members are that have their home there, and at the root what is missing.
+
+// A PE's members of a section that have not ended, and how many of them have contributed less often than the furthest one.
+typedef struct progress {
+    size_t members, absent;
+    uint64_t most;
+} progress;
+
+static progress progress_of(const whi_branch *s) {
+    progress p = {.members = 0};
+    for (size_t i = 0; i < s->count; i++) {
+        const whi_member *m = &s->members[i];
+        p.members += !m->gone;
+        p.most = !m->gone && m->contributed > p.most ? m->contributed : p.most;
+    }
+    for (size_t i = 0; i < s->count; i++)
+        p.absent += !s->members[i].gone && s->members[i].contributed < p.most;
+    return p;
+}
+
+static void dump_absent_members(const whi_chares *c, const whi_branch *s, const progress *p,
+                                FILE *file) {
+    fprintf(file, "  reduction %llu of a section of ", (unsigned long long)p->most);
+    whi_collection_print(s->in, file);
+    fprintf(file,
+            ": %zu of its %zu members here have contributed; not yet: ", p->members - p->absent,
+            p->members);
+    size_t told = 0;
+    for (size_t i = 0; i < s->count && told < ABSENT_MAX; i++) {
+        const whi_member *m = &s->members[i];
+        if (m->gone || m->contributed == p->most)
+            continue;
+        wh_proxy proxy = {.collection = s->in->def.id, .dims = (uint8_t)s->in->def.dims};
+        memcpy(proxy.index, m->index, sizeof(proxy.index));
+        fputs(told++ ? ", " : "", file);
+        whi_proxy_print(c, &proxy, file);
+    }
+    if (p->absent > told)
+        fprintf(file, " and %zu more", p->absent - told);
+    fputc('\n', file);
+}
+
+static void dump_members(const whi_chares *c, const whi_branch *s, whi_dump *to) {
+    progress p = progress_of(s);
+    if (p.absent) {
+        dump_absent_members(c, s, &p, to->file);
+        to->waits = true;
+    } else if (p.members) {
+        fprintf(to->file, "  members: %zu of a section of ", p.members);
+        whi_collection_print(s->in, to->file);
+        fprintf(to->file, ", each has contributed to %llu reductions\n",
+                (unsigned long long)p.most);
+    }
+}
+
+static void dump_sections(const whi_chares *c, whi_dump *to) {
+    size_t cursor = 0, told = 0;
+    uint64_t id, count, members;
+    const whi_branch *s;
+    while ((s = whi_hash_next(&c->sections, &cursor, &id))) {
+        if (!s->known || !whi_dump_line(&told))
+            continue;
+        if (whi_reductions_missing(s->reductions, &count, &members)) {
+            whi_reductions_print(s->reductions, "a section of ", s->in, count, members, to->file);
+            to->waits = true;
+        }
+        dump_members(c, s, to);
+    }
+    whi_dump_rest(to, told, "sections");
+}
+
 static void dump_reductions(const whi_chares *c, whi_dump *to) {
     size_t cursor = 0, told = 0;
     uint64_t id;
@@ -120,7 +191,7 @@ static void dump_reductions(const whi_chares *c, whi_dump *to) {
             dump_absent(in, most, to);
     }
     whi_dump_rest(to, told, "arrays and groups whose reductions lack contributions");
-    whi_section_dump(c, to);
+    dump_sections(c, to);
 }
 
 // ---- What waits.

@@ -12,7 +12,7 @@ typedef struct whi_member {
     int32_t index[WH_CHARE_DIMS_MAX];
     int32_t pe;
     bool gone;
-    uint64_t contributed;  // then, to so many reductions
+    uint64_t contributed;  // so many contributions have come; gone: to so many reductions
 } whi_member;
 
 // whi_members_sort orders a list by PE, beginning with `self`, and by index, and takes out what is there twice.  Returns how many

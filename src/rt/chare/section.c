@@ -38,6 +38,7 @@ void whi_section_free_all(whi_chares *c) {
     while ((s = whi_hash_next(&c->sections, &cursor, &id)))
         free_section(s);
     whi_hash_fini(&c->sections);
+    whi_destroyed_fini(&c->destroyed);
 }
 
 // ---- Making.
@@ -154,21 +155,31 @@ static void make(whi_chares *c, const whi_head *head, whi_collection *in, wh_pe_
 
 // ---- Messages.
 
-// call_member sends a call to where the member is, of which it is no error that it has ended meanwhile.
-static wh_status call_member(whi_chares *c, const whi_branch *s, const whi_member *m,
-                             const whi_head *head, const wh_pe_msg *msg) {
-    bool ends = head->section.what == WHI_SECTION_DESTROY;
-    whi_place_key key = key_of(s, m);
-    whi_call *call =
-        whi_call_new(c, &key, ends ? WHI_ENTRY_FORGET : head->section.entry, msg->size);
+// call_element sends a call to where an element is, of which it is no error that it has ended meanwhile.
+static wh_status call_element(whi_chares *c, const whi_place_key *key, unsigned entry, int64_t ref,
+                              const void *args, size_t size) {
+    whi_call *call = whi_call_new(c, key, entry, size);
     if (!call)
         return WH_ENOMEM;
-    if (msg->size)
-        memcpy(call->msg->pub.data, msg->data, msg->size);
-    call->ref = ends ? (int64_t)s->id : head->section.ref;
+    if (size)
+        memcpy(call->msg->pub.data, args, size);
+    call->ref = ref;
     call->from = (uint32_t)c->pe->number;
     call->follows = true;
     return whi_call_send(c, call);
+}
+
+wh_status whi_branch_forget(whi_chares *c, const whi_place_key *key, uint64_t id) {
+    return call_element(c, key, WHI_ENTRY_FORGET, (int64_t)id, NULL, 0);
+}
+
+static wh_status call_member(whi_chares *c, const whi_branch *s, const whi_member *m,
+                             const whi_head *head, const wh_pe_msg *msg) {
+    whi_place_key key = key_of(s, m);
+    return head->section.what == WHI_SECTION_DESTROY
+               ? whi_branch_forget(c, &key, s->id)
+               : call_element(c, &key, head->section.entry, head->section.ref, msg->data,
+                              msg->size);
 }
 
 static wh_status pass_on(whi_chares *c, const whi_branch *s, const whi_head *head,
@@ -180,6 +191,14 @@ static wh_status pass_on(whi_chares *c, const whi_branch *s, const whi_head *hea
         if (!s->members[i].gone)
             st = call_member(c, s, &s->members[i], head, msg);
     return st;
+}
+
+// note_destroyed returns the number below which all sections of its maker are destroyed.
+static int64_t note_destroyed(whi_chares *c, const whi_branch *s, int64_t below) {
+    int root = root_of(s->id);
+    bool own = root == c->pe->number;
+    whi_destroyed_add(&c->destroyed, s->id, own || below < 0 ? 0 : (uint64_t)below);
+    return own ? (int64_t)whi_destroyed_below(&c->destroyed, (uint32_t)root) : below;
 }
 
 void whi_section_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
@@ -206,7 +225,10 @@ void whi_section_take(whi_chares *c, const whi_head *head, wh_pe_msg *msg) {
                          msg->source, whi_say_collection(c, proxy.collection).text);
         return;
     }
-    wh_status st = pass_on(c, s, head, msg);
+    whi_head told = *head;
+    if (head->section.what == WHI_SECTION_DESTROY)
+        told.section.ref = note_destroyed(c, s, head->section.ref);
+    wh_status st = pass_on(c, s, &told, msg);
     if (st != WH_OK && st != WH_EPEER)
         whi_pe_fail(c->pe, "a message to a section cannot be sent: %s", wh_status_text(st));
     if (head->section.what == WHI_SECTION_DESTROY) {
@@ -231,20 +253,6 @@ bool whi_section_is_made(const whi_chares *c, const whi_collection *in) {
         if (s->known && s->in == in && s->there)
             return true;
     return false;
-}
-
-void whi_section_dump(const whi_chares *c, whi_dump *to) {
-    size_t cursor = 0, told = 0;
-    uint64_t id, count, members;
-    const whi_branch *s;
-    while ((s = whi_hash_next(&c->sections, &cursor, &id))) {
-        if (!s->known || !whi_reductions_missing(s->reductions, &count, &members) ||
-            !whi_dump_line(&told))
-            continue;
-        whi_reductions_print(s->reductions, "a section of ", s->in, count, members, to->file);
-        to->waits = true;
-    }
-    whi_dump_rest(to, told, "sections whose reductions lack contributions");
 }
 
 // ---- For users.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Sections: calls of some elements, in order, and reductions over them.
+#include <wherry/log.h>
 #include <wherry/section.h>
 
 #include "base/alloc.h"
@@ -384,6 +385,58 @@ TEST(sections_are_forgotten) {
     CHECK_EQ_INT(wh_section_destroy(job.pe[0], section), WH_OK);
     kit_settle();
     CHECK_EQ_INT(counts_kept(), 0);
+    finish();
+}
+
+static size_t sections_kept(void) {
+    size_t count = 0;
+    for (int i = 0; i < job.pes; i++) {
+        const whi_chares *c = job.pe[i]->floors[WHI_FLOOR_CHARE].state;
+        count += whi_hash_count(&c->sections);
+    }
+    return count;
+}
+
+static int late_words;
+
+static void count_late(const char *level, const char *id, const char *text, void *arg) {
+    (void)arg;
+    (void)text;
+    late_words += !strcmp(level, "warn") && !strcmp(id, "W-CHARE-15");
+}
+
+// What comes to a section behind its end is refused, once in the log, and kept nowhere, also when the element ends at once.
+TEST(contributions_behind_the_destruction) {
+    enum { PES = 3 };
+    wh_section section, stays;
+    begin(PES, 1, 0);
+    (void)make_section(1, 1, &stays);
+    (void)make_section(1, 0, &section);
+    go(2, 2);
+    give_all(section);
+    UNTIL(seen.sums == 1);
+    CHECK_EQ_INT(wh_section_destroy(job.pe[0], section), WH_OK);
+    kit_settle();
+    size_t kept = sections_kept();
+    uint8_t bytes[WH_SECTION_SIZE];
+    wh_section_encode(&section, bytes);
+    late_words = 0;
+    wh_log_set_sink(count_late, NULL);
+    for (int32_t i = 0; i < SIDE; i++) {
+        wh_proxy member = wh_proxy_at(cells, 2, (int32_t[]){i, i});
+        for (int round = 0; round < 3; round++)
+            CHECK_EQ_INT(
+                wh_chare_send(job.pe[0], member, cell_early_entry, bytes, sizeof(bytes), NULL),
+                WH_OK);
+        if (i % 2)
+            CHECK_EQ_INT(wh_chare_send(job.pe[0], member, cell_end_entry, NULL, 0, NULL), WH_OK);
+    }
+    kit_settle();
+    wh_log_set_sink(NULL, NULL);
+    CHECK(late_words >= 1 && late_words <= PES);
+    CHECK_EQ_INT(sections_kept(), kept);
+    CHECK_EQ_INT(counts_kept(), 0);
+    CHECK_EQ_INT(seen.sums, 1);
     finish();
 }
 
