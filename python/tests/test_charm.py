@@ -12,8 +12,9 @@ import time
 import unittest
 
 import wherry
-from kit import ENV, LIMIT
+from kit import ENV
 
+LIMIT = 120  # seconds after which a job counts as hung; three interpreters need 5 to begin on a busy machine
 RUN = pathlib.Path(wherry.__file__).resolve().parents[2] / "wherry"
 HEAD = "from wherry.charm import *\nfrom wherry.charm import charm\n"
 
@@ -23,12 +24,15 @@ class Jobs(unittest.TestCase):
         """Runs a program; its return code, output and errors."""
         file = pathlib.Path(self.folder, f"program{len(list(pathlib.Path(self.folder).iterdir()))}.py")
         file.write_text(HEAD + textwrap.dedent(program) + ("\ncharm.start(main)\n" if begin else ""))
-        launcher = [RUN, "run", "-n", str(n)] if n > 1 else []
+        launcher = [RUN, "run", "--dump", "-n", str(n)] if n > 1 else []
         process = subprocess.Popen([*launcher, sys.executable, "-X", "dev", file, *map(str, args)], env=ENV, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
             out, err = process.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
+            if launcher:
+                process.send_signal(signal.SIGUSR1)  # all say what they wait for
+                time.sleep(1)
             process.kill()
             self.fail(f"it hangs: {process.communicate()}")
         return process.returncode, out, err
