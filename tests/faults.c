@@ -16,7 +16,7 @@
 #include "proc.h"
 #include "ucx_choice.h"
 
-enum { SENDERS_MAX = 16, LATE_MS = 10000, HANG_MS = 60000, WINDOW = 8, ENTRY_OPS = 4 };
+enum { SENDERS_MAX = 16, LATE_MS = 40000, HANG_MS = 60000, WINDOW = 8, ENTRY_OPS = 4 };
 
 static const size_t sizes[] = {8, 8192, 1 << 20};
 static const char *const modes[] = {"wait", "adaptive"};

@@ -39,7 +39,8 @@ def main():
         print(f"skipped: {why}")
         return SKIPPED
     sys.path.insert(0, str(pathlib.Path(__file__).parent))
-    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=1).run(
+    # With the name of each test before it begins: the last one is where a time limit has ended it.
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(
         unittest.defaultTestLoader.loadTestsFromName(options.module))
     if not result.wasSuccessful():
         return 1

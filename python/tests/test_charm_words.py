@@ -11,8 +11,8 @@ import threading
 import time
 import unittest
 
-from kit import ENV, LIMIT
-from test_charm import HEAD, RUN, Jobs
+from kit import ENV
+from test_charm import HEAD, LIMIT, RUN, Jobs
 
 
 class Words(Jobs):

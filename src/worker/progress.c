@@ -23,6 +23,8 @@
 
 enum {
     PASSES_BUSY = 1024,  // passes between two looks at the sockets while rings are polled
+    PASSES_CLOCK = 32,   // passes between two looks at the clock, while the sockets wait
+    LOOK_NS = 2000000,   // after which they have their turn, however few the passes were
     PASSES_SOCKET = 32,  // the same while a socket is polled directly: a pass is a system call then
     EVENTS = 64,         // of one look at the sockets
     IDLE_PASSES = 20000,  // without an event, after which one of many links is no longer polled
@@ -148,6 +150,12 @@ static void run_asked(wh_worker *worker) {
     whi_rooms_foreach(room, worker) if ((*room)->asked)(*room)->asked(worker);
 }
 
+// is_late says whether sockets and timers must have their turn before the passes are counted down: passes of a program that
+// computes for milliseconds between them would have it see a timeout, or the death of a peer, after seconds.
+static bool is_late(const wh_worker *worker) {
+    return worker->countdown % PASSES_CLOCK == 0 && whi_clock_ns() - worker->looked_ns > LOOK_NS;
+}
+
 unsigned whi_worker_pass(wh_worker *worker) {
     worker->in_progress = true;
     if (atomic_load_explicit(&worker->gate.sleeping, memory_order_relaxed))
@@ -165,7 +173,8 @@ unsigned whi_worker_pass(wh_worker *worker) {
         count += whi_posts_run(worker);
     if (atomic_load_explicit(&worker->ask, memory_order_relaxed))
         run_asked(worker);
-    if (--worker->countdown <= 0) {
+    if (--worker->countdown <= 0 || is_late(worker)) {
+        worker->looked_ns = whi_clock_ns();
         count += run_slow(worker);
         cool_idle(worker);
         worker->countdown = next_countdown(worker);

@@ -49,7 +49,8 @@ struct wh_worker {
     whi_list looks;  // those that were armed of late, to be looked at once more, the earliest first
     whi_list completed;  // operations whose users are to be notified, which `notify` does
     unsigned (*notify)(wh_worker *worker);
-    int countdown;  // passes until sockets and timers have their turn
+    int countdown;       // passes until sockets and timers have their turn
+    uint64_t looked_ns;  // when they last had it
     bool in_progress;
     whi_list dead;  // whi_deferred: called at the end of this pass
     wh_counters counters;

@@ -12,7 +12,7 @@ import tool
 
 WHERRY = os.path.abspath(tool.WHERRY)
 HERE = [[], ["--hosts", "nodeA,nodeB"]]  # kinds of launch; the second by the stand-in
-SOON = 4  # seconds for what takes a moment on an idle machine
+SOON = 40  # seconds for what takes a moment on an idle machine; what would go on without the launcher takes 60
 
 
 def pids_with(mark):

@@ -304,7 +304,7 @@ class Perf(tool.Case):
     def assert_ended(self):
         """Both processes that the hanging program has written down have ended."""
         for pid in (self.folder / "pids").read_text().split():
-            deadline, state = time.monotonic() + 5, "?"
+            deadline, state = time.monotonic() + tool.LIMIT, "?"
             while state not in "Z":  # one that its new parent has yet to wait for has ended, too
                 self.assertLess(time.monotonic(), deadline, f"{pid} goes on")
                 try:

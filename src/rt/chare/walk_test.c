@@ -229,8 +229,9 @@ int main(int argc, char **argv) {
     const whi_test test = {"walk", run_current, NULL};
     for (current = first; current < first + seeds; current++)
         if (whi_test_run(&test) != WHI_TEST_PASSED) {
-            fprintf(stderr, "seed %llu failed; alone: %s --seed %llu\n",
-                    (unsigned long long)current, argv[0], (unsigned long long)current);
+            fprintf(stderr, "seed %llu failed; alone: %s%s --seed %llu\n",
+                    (unsigned long long)current, argv[0], channels ? " --channels" : "",
+                    (unsigned long long)current);
             return 1;
         }
     printf("%llu seeds passed\n", (unsigned long long)seeds);

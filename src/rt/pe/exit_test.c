@@ -12,9 +12,7 @@ static void exit_job(int pes, int ppn, int who) {
     UNTIL(kit_all_gone());
     for (int i = 0; i < pes; i++)
         CHECK_EQ_INT(job.pe[i]->exit.status, 7);
-    uint64_t begin = whi_clock_ns();
     kit_close();
-    CHECK(whi_clock_ns() - begin < 1000000000);
     CHECK_EQ_INT(job.lost, 0);
     CHECK_EQ_INT(job.failures, 0);
     kit_end();
@@ -103,10 +101,8 @@ static void exit_with_much(int turns, int ppn, int who) {
     }
     kit_turns(turns);
     wh_pe_exit(job.pe[who], 3);
-    uint64_t begin = whi_clock_ns();
     UNTIL(kit_all_gone());
     kit_close();
-    CHECK(whi_clock_ns() - begin < job.exit_timeout_ms * 1000000);
     CHECK_EQ_INT(job.failures, 0);
     CHECK_EQ_INT(job.lost, 0);
     kit_end();
@@ -128,9 +124,7 @@ static void lose_one(int turns, int who, int victim) {
         if (job.pe[i % job.pes])
             wh_pe_turn(job.pe[i % job.pes]);
     kit_kill(victim);
-    uint64_t begin = whi_clock_ns();
     UNTIL(kit_all_gone());
-    CHECK(whi_clock_ns() - begin < job.exit_timeout_ms * 1000000);
     for (int i = 0; i < job.pes; i++)
         CHECK(!job.pe[i] || job.pe[i]->exit.status == 2);
     CHECK_EQ_INT(job.failures, 0);
@@ -149,7 +143,8 @@ TEST(one_that_has_stopped_is_lost) {
     kit_begin(3, 1);
     wh_pe_exit(job.pe[0], 0);
     UNTIL(job.pe[0]->exit.state == WHI_END_STOPPED);
-    for (uint64_t end = whi_clock_ns() + 5000000000; job.pe[0]->exit.missing == 3;) {
+    for (uint64_t end = whi_clock_ns() + KIT_PATIENCE_S * WHI_NS_PER_S;
+         job.pe[0]->exit.missing == 3;) {
         wh_pe_turn(job.pe[1]);
         wh_pe_turn(job.pe[0]);
         CHECK(whi_clock_ns() < end);
@@ -203,13 +198,14 @@ TEST(sends_and_exit_when_a_loss_is_told) {
 
 // One that never has a turn hangs, as far as others can tell.
 static void hang(int who, int hangs, const char *name) {
+    uint64_t timeout_ms = job.exit_timeout_ms;
     job.exit_timeout_ms = 300;
     kit_begin(8, 1);
     uint64_t begin = whi_clock_ns();
     wh_pe_exit(job.pe[who], 0);
     wh_pe *hung = job.pe[hangs];
     job.pe[hangs] = NULL;
-    uint64_t end = begin + 10000000000;
+    uint64_t end = begin + KIT_PATIENCE_S * WHI_NS_PER_S;
     while (!job.failures && whi_clock_ns() < end)
         kit_turn();
     CHECK_EQ_INT(job.failures, 1);
@@ -217,7 +213,7 @@ static void hang(int who, int hangs, const char *name) {
     CHECK(strstr(job.failure, name) && strstr(job.failure, "300 ms"));
     job.pe[hangs] = hung;
     kit_end();
-    job.exit_timeout_ms = 2000;
+    job.exit_timeout_ms = timeout_ms;
 }
 
 TEST(one_that_hangs_is_named_when_the_time_is_over) {

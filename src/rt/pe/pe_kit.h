@@ -25,7 +25,11 @@ static struct {
     wh_lost_pe_fn on_lost;
     uint64_t exit_timeout_ms;
     size_t inbox_max;
-} job = {.exit_timeout_ms = 2000, .inbox_max = 1 << 20};
+} job = {.exit_timeout_ms = 60000, .inbox_max = 1 << 20};
+
+// Until something counts as hung.  The exit's deadline is beyond it, so that no job fails because its
+// machine is slow.
+enum { KIT_PATIENCE_S = 40 };
 
 static const uint8_t kit_ticket[WHI_TICKET_SIZE] = "kit";
 
@@ -87,10 +91,10 @@ static inline unsigned kit_turn(void) {
     return done;
 }
 
-// UNTIL turns all PEs until something holds, for at most some seconds.
+// UNTIL turns all PEs until something holds, for as long as the patience lasts.
 #define UNTIL(cond)                                                                                \
     do {                                                                                           \
-        uint64_t until_end = whi_clock_ns() + 20ull * 1000000000;                                  \
+        uint64_t until_end = whi_clock_ns() + KIT_PATIENCE_S * WHI_NS_PER_S;                       \
         while (!(cond)) {                                                                          \
             kit_turn();                                                                            \
             if (whi_clock_ns() > until_end)                                                        \
@@ -116,7 +120,7 @@ static inline void kit_close(void) {
     for (int i = 0; i < job.pes; i++)
         if (job.pe[i])
             whi_wire_close(job.wires[i], (int)job.exit_timeout_ms);
-    for (uint64_t end = whi_clock_ns() + 20ull * 1000000000; open;) {
+    for (uint64_t end = whi_clock_ns() + KIT_PATIENCE_S * WHI_NS_PER_S; open;) {
         open = false;
         for (int i = 0; i < job.pes; i++)
             if (job.pe[i] && !whi_wire_closed(job.wires[i])) {
