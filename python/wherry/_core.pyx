@@ -24,21 +24,16 @@ from posix.unistd cimport getpid
 from wherry._c cimport *
 
 from array import array
-from ast import literal_eval
-from asyncio import CancelledError as CancelledTask, Task, current_task
-from asyncio import _get_running_loop as get_running_loop
 from collections import deque, namedtuple
 from contextvars import copy_context
 from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL, errorcode
 from functools import partial
-from inspect import iscoroutine, signature
 from math import prod
 from operator import index
 from os import PathLike, environ, fsdecode, fsencode, strerror
-from re import sub
 from struct import calcsize, pack as struct_pack, unpack as struct_unpack
-from sys import _getframe as getframe
-from traceback import print_exception
+from sys import _getframe as getframe, modules
+from types import CoroutineType
 from weakref import WeakSet, WeakValueDictionary
 
 from wherry._ucx import ucx_package
@@ -55,6 +50,23 @@ cdef int check(wh_status status) except -1:
     if status != WH_OK:
         raise CLASS_OF[<int>status](wh_type_error().decode())
     return 0
+
+
+cdef object ask_running_loop = None  # asyncio's, once the program has imported it
+
+
+cpdef object get_running_loop():
+    """The running event loop of this thread, or None.
+
+    asyncio takes longer to import than all of this package, and where nobody has imported it no loop runs.  So modules that
+    are needed seldom are imported where they are needed, here and everywhere in the package.
+    """
+    global ask_running_loop
+    if ask_running_loop is None:
+        ask_running_loop = getattr(modules.get("asyncio"), "_get_running_loop", None)
+        if ask_running_loop is None:
+            return None
+    return ask_running_loop()
 
 
 # Workers of this process, for its end; and tasks of handlers, which a loop holds weakly.

@@ -4,13 +4,17 @@
 A worker whose loop is closed goes to the next loop of its thread, with its endpoints: programs that
 call ``asyncio.run`` again and again have one worker.
 """
-import asyncio
+from __future__ import annotations
+
 import atexit
 import os
 import threading
-from typing import Any, Callable, List, Optional, Union
 
-from wherry._core import Endpoint, Listener, RegisteredMemory, Request, Worker, workers
+from wherry._core import Endpoint, Listener, RegisteredMemory, Request, Worker, get_running_loop, workers
+
+TYPE_CHECKING = False  # of typing, whose import is spared where nobody checks
+if TYPE_CHECKING:
+    from typing import Any, Callable, List, Optional, Union
 
 
 class _Workers:
@@ -36,7 +40,7 @@ class PerThread(threading.local):
 
     def get(self, make: Callable[[], Worker]) -> Worker:
         """The one of the running event loop, or of this thread when none runs; a new one if need be."""
-        loop = asyncio._get_running_loop()
+        loop = get_running_loop()
         mine = self.workers.all
         for made in mine:
             if not made.closed and (made.loop is loop or loop is None):

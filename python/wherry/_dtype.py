@@ -3,11 +3,16 @@
 
 Nothing here imports numpy: dtypes and arrays are asked for their attributes.
 """
+from __future__ import annotations
+
 import math
 import sys
-from typing import Any, Iterable, Optional, Sequence
 
 from wherry._core import BASIC, Type, contig, resized, strided, struct
+
+TYPE_CHECKING = False  # of typing, whose import is spared where nobody checks
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Optional, Sequence
 
 # dtype.kind -> item size -> predefined type.  Time is a count of units; text is its code points.
 _BY_KIND = {

@@ -75,7 +75,7 @@ cdef handle_am(Worker w, parked_event *event):
 cdef run_handler(Worker w, fn, args):
     """Calls a handler; of what a coroutine function returns a task is made."""
     made = fn(*args)
-    if not iscoroutine(made):
+    if not isinstance(made, CoroutineType):
         return
     if w.loop is None:
         made.close()
@@ -89,6 +89,7 @@ cdef report(Worker w, str message, error):
     if w.loop is not None:
         w.loop.call_exception_handler({"message": message, "exception": error})
     else:
+        from traceback import print_exception
         print_exception(type(error), error, error.__traceback__)
 
 

@@ -374,6 +374,7 @@ cdef object array_of(Frame frame, bytes text, tuple shape):
         from numpy.lib.format import descr_to_dtype
     except ImportError:
         return memoryview(frame)
+    from ast import literal_eval
     try:
         dtype = text.decode("ascii")
         # Padding has to stay padding: numpy.dtype would make fields of it.

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What this installation is and has."""
+from __future__ import annotations
+
 import os
-import platform
-from typing import Any, Dict, Optional
 
 from wherry import _core
+
+TYPE_CHECKING = False  # of typing, whose import is spared where nobody checks
+if TYPE_CHECKING:
+    from typing import Any, Dict, Optional
 
 
 def info(context: Optional[_core.Context] = None) -> Dict[str, Any]:
@@ -15,6 +19,8 @@ def info(context: Optional[_core.Context] = None) -> Dict[str, Any]:
     that are not at their default, name -> (value, where it comes from).
     Raises InvalidError when the environment holds a setting that is not valid.
     """
+    import platform
+
     context = context or _core.Context()
     return {
         "version": _core.version(),

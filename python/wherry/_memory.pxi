@@ -84,6 +84,7 @@ cdef inline int check_format(object obj, const char *format, str name) except -1
     """The same by PEP 3118, where names stand between colons."""
     if format == NULL or (format[0] == b"B" and format[1] == 0) or strchr(format, b"O") == NULL:
         return 0
+    from re import sub
     if "O" in sub(":[^:]*:", "", format.decode("utf-8", "replace")):
         raise TypeError(f"{name}: '{type(obj).__name__}' is of Python objects, whose memory has "
                         "only pointers")

@@ -159,10 +159,13 @@ cdef class Request:
         self.abandon()
         if value is None:
             value = kind() if isinstance(kind, type) else kind
-        if self.gives() and isinstance(value, CancelledTask) and current_task() is not None:
-            # It had ended, and its task was only yielding: the message would be lost.
-            self.worker.put_off(current_task())
-            raise StopIteration(self.outcome(True))
+        if self.gives() and get_running_loop() is not None:
+            from asyncio import CancelledError as CancelledTask, current_task
+            task = current_task()
+            if task is not None and isinstance(value, CancelledTask):
+                # It had ended, and its task was only yielding: the message would be lost.
+                self.worker.put_off(task)
+                raise StopIteration(self.outcome(True))
         raise value
 
     cdef bint gives(self):
@@ -361,6 +364,7 @@ cdef class Request:
         if self.error is not None:
             if in_task and self.was_cancelled():
                 if self.worker.late:
+                    from asyncio import current_task
                     self.worker.late.discard(current_task())
                 raise self._make_cancelled_error()
             raise self.error.with_traceback(None)
@@ -479,6 +483,7 @@ cdef class Request:
         return None if self.rare is None else self.rare.cancel_message
 
     def _make_cancelled_error(self):
+        from asyncio import CancelledError as CancelledTask
         message = self._cancel_message
         return CancelledTask() if message is None else CancelledTask(message)
 
@@ -623,6 +628,7 @@ cdef int run_in(Worker worker, object context, object fn, Request op) except -1:
 
 cdef cancel_late(object fn):
     """Tells a task of a cancellation that came when its operation could not be withdrawn."""
+    from asyncio import Task
     task = getattr(fn, "__self__", None)
     if isinstance(task, Task):
         cancel_again(task)

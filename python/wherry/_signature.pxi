@@ -46,28 +46,32 @@ for kind, text in SIGNATURES.items():
     wherry_set_doc(kind, class_docs[-1], shown)
 
 
-cdef object embedded(object function):
-    """The signature that Cython has put before a docstring, without the words that are C's."""
+cdef str parameters(object function):
+    """Those that Cython has put before a docstring, without the words that are C's."""
     first = function.__doc__.partition("\n")[0]
-    names = sub(r" not None\b", "", first[first.index("(") + 1:first.rindex(")")])
-    names = sub(r"\b\w+ (?=\w)", "", names)
-    return signature(eval(f"lambda {names}: None", {"ALL": ALL}))
+    names = []
+    for each in first[first.index("(") + 1:first.rindex(")")].replace(" not None", "").split(", "):
+        name, equals, default = each.partition("=")
+        names.append(name.rpartition(" ")[2] + equals + default)
+    return ", ".join(names)
 
 
 cdef bytes method_doc(object method):
     """The docstring of a method that takes the place of another."""
-    text = str(embedded(method)).replace("(self", "($self", 1)
-    return signed_doc(method.__name__, text, without_signature(method.__name__, method.__doc__))
+    text = parameters(method).replace("self", "$self", 1).replace("=ALL", f"={ALL}")
+    return signed_doc(method.__name__, f"({text})", without_signature(method.__name__, method.__doc__))
 
 
 cdef sign_functions():
-    """Cython before 3 does not tell the defaults of a function's arguments."""
+    """Cython before 3 does not tell the defaults of a function's arguments, for which it has its own."""
     function = type(dup)
-    for owner in [globals(), *[vars(kind) for kind in SIGNATURES]]:
-        for each in list(owner.values()):
-            if type(each) is function and (each.__doc__ or "").partition("(")[0].endswith(each.__name__):
-                each.__signature__ = embedded(each)
+    found = [each for owner in [globals(), *[vars(kind) for kind in SIGNATURES]] for each in owner.values()
+             if type(each) is function and (each.__doc__ or "").partition("(")[0].endswith(each.__name__)]
+    # One text for all: to compile each for itself would take milliseconds.
+    made = eval("[" + ", ".join([f"lambda {parameters(each)}: None" for each in found]) + "]", {"ALL": ALL})
+    for each, like in zip(found, made):
+        each.__defaults__, each.__kwdefaults__ = like.__defaults__, like.__kwdefaults__
 
 
-if signature(Endpoint.send_obj).parameters["tag"].default != 0:
+if Endpoint.send_obj.__defaults__ is None:
     sign_functions()

@@ -163,6 +163,7 @@ cdef class Worker(Driven):
         """Whether the running task is to see such a cancellation now, and receive nothing."""
         if not self.late or get_running_loop() is None:
             return False
+        from asyncio import current_task
         task = current_task()
         return task in self.late and is_cancelled(task)
 

@@ -6,12 +6,17 @@ Python programs expect (``ValueError``, ``TimeoutError``, ...) where there is on
 names and numbers with the list in wherry/status.h.  Where that is an OSError, ``errno`` is the system's
 number of what has failed, or else the one of the class.
 """
+from __future__ import annotations
+
 import enum
 from errno import (
     EACCES, EADDRNOTAVAIL, EAGAIN, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, EIO, EPERM, EPIPE,
     EPROTONOSUPPORT, ETIMEDOUT,
 )
-from typing import ClassVar, Dict, Optional, Type
+
+TYPE_CHECKING = False  # of typing, whose import is spared where nobody checks
+if TYPE_CHECKING:
+    from typing import ClassVar, Dict, Optional, Type
 
 
 class Status(enum.IntEnum):

@@ -2,18 +2,22 @@
 """Classes of chares: what their methods are, and how they are made."""
 from __future__ import annotations
 
-import inspect
 import zlib
 from collections import deque
 from math import prod
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, Sequence, Type, TypeVar, Union
+from types import FunctionType
 
 from wherry.charm._core import Entry, Future, Method, Proxy, at_sync, contribute, move, runtime, set_load
 from wherry.charm._names import class_name, classes
 from wherry.charm._reducer import name_of
 
-F = TypeVar("F", bound=Callable[..., Any])
-C = TypeVar("C", bound=type)
+TYPE_CHECKING = False  # of typing, whose import is spared where nobody checks
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterable, Optional, Sequence, Type, TypeVar, Union
+
+    F = TypeVar("F", bound=Callable[..., Any])
+    C = TypeVar("C", bound=type)
+CO_COROUTINE = 0x80  # inspect's
 DIMS_MAX = 6
 STRATEGIES = ("greedy", "refine", "distributed", "none")
 
@@ -109,17 +113,22 @@ class Chare:
         self.__dict__["_results"].popleft().take_value(value)
 
 
+def is_async(fn: Any) -> bool:
+    """Whether it is an ``async def``."""
+    return isinstance(fn, FunctionType) and bool(fn.__code__.co_flags & CO_COROUTINE)
+
+
 def add_class(cls: Any) -> None:
     """Numbers the methods: the same on all PEs, as they are sorted."""
     names = ["_created", "_reduced"]
     for name in sorted(dir(cls)):
-        own = inspect.getattr_static(cls, name)
-        if not name.startswith("_") and inspect.isfunction(own) and own is not getattr(Chare, name, None):
+        own = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+        if not name.startswith("_") and isinstance(own, FunctionType) and own is not getattr(Chare, name, None):
             names.append(name)
     cls._methods, entries = [], {}
     for number, name in enumerate(names):
         fn = getattr(cls, name)
-        cls._methods.append(Method(fn, name, getattr(fn, "_when", None), inspect.iscoroutinefunction(fn)))
+        cls._methods.append(Method(fn, name, getattr(fn, "_when", None), is_async(fn)))
         entries[name] = Entry(number, name, fn.__doc__)
     cls._resume = names.index("resumeFromSync") if "resumeFromSync" in names else -1
     cls._methods_sum = zlib.crc32(" ".join(names).encode())
@@ -212,7 +221,7 @@ def register(cls: C) -> C:
 
 def coro(fn: F) -> F:
     """Decorates an entry that waits: it has to be an ``async def``."""
-    if not inspect.iscoroutinefunction(fn):
+    if not is_async(fn):
         raise TypeError(f"{fn.__name__} awaits nothing: write 'async def {fn.__name__}', and 'await' where it waits")
     return fn
 
@@ -227,6 +236,8 @@ def when(condition: Union[str, Callable[..., bool]]) -> Callable[[F], F]:
     def decorate(fn: F) -> F:
         test = condition
         if isinstance(test, str):
+            import inspect
+
             fields = inspect.signature(fn).parameters.values()
             names = ", ".join(str(field.replace(annotation=field.empty, default=field.empty)) for field in fields)
             test = eval(compile(f"lambda {names}: ({test})", f"<when of {fn.__qualname__}>", "eval"), fn.__globals__)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Optional
 
 from wherry.charm._chare import Chare, Group
 from wherry.charm._core import Future, read_checkpoint, runtime, write_checkpoint
+
+TYPE_CHECKING = False  # of typing, whose import is spared where nobody checks
+if TYPE_CHECKING:
+    from typing import Any, Optional
 
 
 class Saved(Chare):

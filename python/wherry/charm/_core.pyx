@@ -18,15 +18,11 @@ from libc.string cimport memcpy, memset
 from wherry.charm._rt cimport *
 
 import sys as sys_module
-from asyncio import CancelledError, InvalidStateError, current_task
-from asyncio.tasks import _enter_task as enter_task, _leave_task as leave_task
 from collections import deque
 from contextvars import copy_context
 from os import environ
-from pickle import dumps, loads
 from struct import error as StructError, pack as struct_pack, unpack as struct_unpack
 from sys import modules
-from traceback import format_exception, format_exception_only, print_exception
 
 import wherry  # the engine, with its check of versions
 from wherry.charm._device import duplicate, make, to_device, to_host
@@ -136,6 +132,35 @@ cdef int heard(wh_status status, str op) except -1:
 
 
 cdef Runtime here = None  # the PE of this process, from charm.start on to the end
+
+
+cdef object pickle_module = None
+
+
+cdef object pickle():
+    """The module, which many programs do without: nothing is imported before it is needed that takes long."""
+    global pickle_module
+    if pickle_module is None:
+        import pickle as found
+        pickle_module = found
+    return pickle_module
+
+
+cdef str error_text(object error):
+    """An exception with its traceback."""
+    from traceback import format_exception
+    return "".join(format_exception(type(error), error, error.__traceback__))
+
+
+cdef object cancelled(object message):
+    """The exception of what was cancelled."""
+    from asyncio import CancelledError
+    return CancelledError() if message is None else CancelledError(message)
+
+
+cdef object no_value_yet():
+    from asyncio import InvalidStateError
+    return InvalidStateError("the future has no value yet: await it")
 
 
 cdef Runtime running():

@@ -7,9 +7,12 @@ through the host's memory.
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, Tuple
 
 import wherry
+
+TYPE_CHECKING = False  # of typing, whose import is spared where nobody checks
+if TYPE_CHECKING:
+    from typing import Any, Dict, Tuple
 
 
 class DeviceArray:

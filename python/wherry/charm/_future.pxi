@@ -90,14 +90,17 @@ cdef class Future:
             if type(waiter) is Task:
                 (<Task>waiter).waits_for = None
                 home.ready.append((waiter, None))
-            elif not home.loop.is_closed():
-                home.loop.call_soon(waiter[0], self, context=waiter[1])
+            else:
+                loop = home.event_loop()
+                if loop is not None and not loop.is_closed():
+                    loop.call_soon(waiter[0], self, context=waiter[1])
         if home is None or not home.ready:
             return 0
         if home.driving:
             return home.run_ready()
-        home.loop.call_soon(home.step_ready)
-        return 0
+        if home.loop is not None:
+            home.loop.call_soon(home.step_ready)
+        return 0  # without a loop it is the program's begin that runs, after which they are stepped
 
     def take_value(self, value):
         """Its value, on its own PE, without a message."""
@@ -145,7 +148,7 @@ cdef class Future:
     def result(self):
         """The value; raises what the call has raised."""
         if not self.is_done:
-            raise InvalidStateError("the future has no value yet: await it")
+            raise no_value_yet()
         self.looked_at = True
         if self.error is not None:
             raise self.error
@@ -154,7 +157,7 @@ cdef class Future:
     def exception(self):
         """What it will raise; None: nothing."""
         if not self.is_done:
-            raise InvalidStateError("the future has no value yet: await it")
+            raise no_value_yet()
         self.looked_at = True
         if self.is_cancelled:
             raise self.error
@@ -166,18 +169,18 @@ cdef class Future:
             return False
         self.is_cancelled = True
         self.looked_at = True
-        self.fail(CancelledError(*(() if msg is None else (msg,))))
+        self.fail(cancelled(msg))
         return True
 
     def get_loop(self):
         """The event loop of the program."""
-        return running().loop
+        return running().event_loop()
 
     def add_done_callback(self, fn, *, context=None):
         """Has fn(future) called when it is done, by the event loop."""
         self.must_be_here()
         if self.is_done:
-            running().loop.call_soon(fn, self, context=context)
+            running().event_loop().call_soon(fn, self, context=context)
         else:
             self.waiters.append((fn, context))
 
@@ -229,7 +232,7 @@ def first_of(pair):
 
 def unseen(error):
     print("wherry.charm: an exception came back to a future that nobody has awaited:", file=sys_module.stderr)
-    print_exception(type(error), error, error.__traceback__)
+    print(error_text(error), end="", file=sys_module.stderr)
 
 
 def future_at(pe, id):
@@ -255,9 +258,10 @@ class RemoteError(Exception):
 
 cdef tuple describe_error(object error):
     """An exception for another PE: pickled, or None; its last line; its traceback."""
-    text = "".join(format_exception(type(error), error, error.__traceback__))
+    from traceback import format_exception_only
+    text = error_text(error)
     try:
-        pickled = dumps(error, 5)
+        pickled = pickle().dumps(error, 5)
     except Exception:
         pickled = None
     return pickled, "".join(format_exception_only(type(error), error)).strip(), text
@@ -268,7 +272,7 @@ cdef object error_from(object told, int source):
     error = None
     if pickled is not None:
         try:
-            error = loads(pickled)
+            error = pickle().loads(pickled)
         except Exception:
             pass  # its class cannot be made of its arguments alone: the text says all
     if not isinstance(error, BaseException):

@@ -89,6 +89,17 @@ def end_guests(loop: asyncio.AbstractEventLoop) -> None:
     loop.run_until_complete(loop.shutdown_default_executor())
 
 
+def end_loop(here: Runtime) -> None:
+    """Ends the event loop that a program has had, and leaves the job."""
+    loop = here.loop
+    loop.leave()
+    try:
+        end_guests(loop)
+    finally:
+        here.close()
+        loop.close()
+
+
 class Guest:
     """The PE in a loop that runs already."""
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any, Dict
+
+TYPE_CHECKING = False  # of typing, whose import is spared where nobody checks
+if TYPE_CHECKING:
+    from typing import Any, Dict
 
 classes: Dict[str, Any] = {}
 

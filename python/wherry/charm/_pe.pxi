@@ -21,6 +21,12 @@ cdef const char *CLASS = "wherry.charm"
 MALLOC_SETTINGS = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "GLIBC_TUNABLES")
 
 
+# Of asyncio, when there is a loop.
+cdef object current_task = None
+cdef object enter_task = None
+cdef object leave_task = None
+
+
 @cython.final
 cdef class Runtime:
     """The PE."""
@@ -28,7 +34,9 @@ cdef class Runtime:
     cdef wh_rt *rt
     cdef wh_pe *pe
     cdef readonly int number, pes
-    cdef public object loop
+    cdef public object loop        # None: nothing needs one yet
+    cdef public object make_loop   # makes one; None: there is one, or none can be made
+    cdef Task current              # of the tasks that run now, the innermost
     cdef public object on_touch    # of a foreign loop: has `pump` called
     cdef public object readonlies  # a dict, while PE 0 may still change it
     cdef unsigned long thread
@@ -193,6 +201,22 @@ cdef class Runtime:
             here = None
 
     # ---- Turns.
+
+    def join(self, loop):
+        """Has an event loop from now on, of which what runs now is the current task."""
+        global current_task, enter_task, leave_task
+        from asyncio import tasks
+        current_task, enter_task, leave_task = tasks.current_task, tasks._enter_task, tasks._leave_task
+        self.loop = loop
+        self.wanted = True
+        if self.current is not None:
+            enter_task(loop, self.current)
+
+    cdef object event_loop(self):
+        """The loop, which is made if need be; None at the end."""
+        if self.loop is None and self.make_loop is not None:
+            self.make_loop()
+        return self.loop
 
     def want(self):
         """The loop has something to do: has `drive` return."""
@@ -424,8 +448,7 @@ cdef class Runtime:
         elif not self.exited:
             try:
                 print(f"wherry.charm: PE {self.number}: {what} has failed:\n"
-                      + "".join(format_exception(type(error), error, error.__traceback__)),
-                      end="", file=sys_module.stderr, flush=True)
+                      + error_text(error), end="", file=sys_module.stderr, flush=True)
             finally:
                 self.exited = True
                 wh_pe_exit(self.pe, 1)
@@ -450,7 +473,10 @@ cdef class Runtime:
             raise RuntimeError("the program begins on PE 0: chares can be made and called when it has made the first one")
         if self.restoring:
             raise RuntimeError("a checkpoint is being read: await charm.restart before chares are made or called")
-        self.pass_readonlies(dumps((self.readonlies, restoring), 5))
+        data = b""
+        if self.readonlies or restoring:
+            data = pickle().dumps((self.readonlies, restoring), 5)
+        self.pass_readonlies(data)
         return self.have_readonlies(restoring)
 
     cdef int pass_readonlies(self, bytes data) except -1:
@@ -461,8 +487,10 @@ cdef class Runtime:
 
     cdef int take_readonlies(self, bytes data) except -1:
         self.pass_readonlies(data)
-        values, restoring = loads(data)
-        self.readonlies.update(values)
+        restoring = False
+        if data:
+            values, restoring = pickle().loads(data)
+            self.readonlies.update(values)
         return self.have_readonlies(restoring)
 
     def take_saved(self, values):
@@ -597,7 +625,7 @@ cdef drop_task(Task task):
     try:
         task.coro.close()
     except BaseException as error:
-        print_exception(type(error), error, error.__traceback__)
+        print(error_text(error), end="", file=sys_module.stderr)
 
 
 cdef void nothing(wh_pe *pe, void *arg) noexcept nogil:

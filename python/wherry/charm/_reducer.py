@@ -2,7 +2,10 @@
 """How the values of a reduction are combined."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Union
+TYPE_CHECKING = False  # of typing, whose import is spared where nobody checks
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Union
+
 
 functions: Dict[str, Callable[[List[Any]], Any]] = {}
 

@@ -2,14 +2,18 @@
 """The program: its begin and end, and what it asks of the PE."""
 from __future__ import annotations
 
-import asyncio
 import sys
-from typing import Any, AsyncIterator, Callable, Dict, Iterable, List, NamedTuple, Optional
+from collections import namedtuple
 
+from wherry._core import get_running_loop
 from wherry.charm._chare import Chare, maps
 from wherry.charm._core import Future, Runtime, last_step, runtime
-from wherry.charm._loop import Guest, Loop, end_guests, signals_heard
 from wherry.charm._names import class_name
+from wherry.charm._plain import Alone
+
+TYPE_CHECKING = False  # of typing, whose import is spared where nobody checks
+if TYPE_CHECKING:
+    from typing import Any, AsyncIterator, Callable, Dict, Iterable, List, Optional
 
 
 def start(main: Optional[Callable[[List[str]], Any]] = None, args: Optional[List[str]] = None, *,
@@ -26,7 +30,7 @@ def start(main: Optional[Callable[[List[str]], Any]] = None, args: Optional[List
     """
     if not interactive and main is None:
         raise TypeError("charm.start: a function is needed that the program begins with")
-    running = asyncio._get_running_loop()
+    running = get_running_loop()
     if interactive and running is None:
         raise RuntimeError("charm.start(interactive=True) needs an event loop that runs: use 'python -m asyncio', IPython or "
                            "Jupyter")
@@ -54,28 +58,49 @@ def main_of(main: Any) -> Callable[[List[str]], Any]:
 
 
 def run(here: Runtime, main: Any, args: List[str]) -> None:
-    loop = here.loop = Loop(here)
     try:
-        with signals_heard(loop):
-            if here.number == 0:
-                loop.call_soon(here.run_main, main_of(main), args)
-            loop.run_forever()
+        if "asyncio" in sys.modules:
+            run_with_loop(here, main_of(main), args)
+        elif not run_alone(here, main_of(main), args):
+            run_with_loop(here, None, args)
         status = here.end()
     finally:
-        loop.leave()
-        try:
-            end_guests(loop)
-        finally:
+        if here.loop is None:
             here.close()
-            loop.close()
+        else:
+            from wherry.charm._loop import end_loop
+
+            end_loop(here)
     if status:
         sys.exit(status)
+
+
+def run_alone(here: Runtime, main: Any, args: List[str]) -> bool:
+    """Until the program has ended, or False: until it has an event loop."""
+    with Alone(here) as alone:
+        if here.number == 0:
+            here.run_main(main, args)
+        return alone.run()
+
+
+def run_with_loop(here: Runtime, main: Any, args: List[str]) -> None:
+    """Until the program has ended.  main: None: it has begun."""
+    from wherry.charm._loop import Loop, signals_heard
+
+    if here.loop is None:
+        here.join(Loop(here))
+    with signals_heard(here.loop):
+        if here.number == 0 and main is not None:
+            here.loop.call_soon(here.run_main, main, args)
+        here.loop.run_forever()
 
 
 def begin_interactive(here: Runtime, loop: Any, main: Any, args: List[str]) -> None:
     if here.processes != 1:
         raise RuntimeError("charm.start(interactive=True) is for one process, without a launcher")
-    here.loop = loop
+    from wherry.charm._loop import Guest
+
+    here.join(loop)
 
     def ended() -> None:
         status = here.end()
@@ -160,18 +185,17 @@ async def iwait(futures: Iterable[Any]) -> AsyncIterator[Any]:
         yield ready.pop(0)
 
 
-class BalanceStep(NamedTuple):
+class BalanceStep(namedtuple("BalanceStep", (
+        "number",       # int: 1 for the first step of the array
+        "elements",     # int: at their sync points
+        "fixed",        # int: of them, that could not move
+        "moved",        # int
+        "max_before", "mean_before", "max_after", "mean_after",  # float
+        "seconds",      # float: from the last AtSync until all had moved
+        ))):
     """What a step of load balancing did.  Loads are sums over the objects of a PE: seconds, or what setLoad has said."""
 
-    number: int       # 1 for the first step of the array
-    elements: int     # at their sync points
-    fixed: int        # of them, that could not move
-    moved: int
-    max_before: float
-    mean_before: float
-    max_after: float
-    mean_after: float
-    seconds: float    # from the last AtSync until all had moved
+    __slots__ = ()
 
 
 def lastBalance(array: Any) -> Optional[BalanceStep]:

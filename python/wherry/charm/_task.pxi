@@ -35,10 +35,12 @@ cdef class Task:
         else:
             wh_pe_name_span(home.pe, utf8_of(self.what, NULL), NULL)
         home.depth += 1
-        outer = current_task(home.loop)
-        if outer is not None:
-            leave_task(home.loop, outer)
-        enter_task(home.loop, self)
+        outer, before, home.current = None, home.current, self
+        if home.loop is not None:
+            outer = current_task(home.loop)
+            if outer is not None:
+                leave_task(home.loop, outer)
+            enter_task(home.loop, self)
         PyContext_Enter(self.context)
         charged = home.charge(self.element)
         try:
@@ -57,9 +59,13 @@ cdef class Task:
         finally:
             home.charge(charged)
             PyContext_Exit(self.context)
-            leave_task(home.loop, self)
-            if outer is not None:
-                enter_task(home.loop, outer)
+            home.current = before
+            if home.loop is not None:
+                leave_task(home.loop, self)
+                if outer is None:
+                    outer = before  # the loop has come meanwhile, or there is none
+                if outer is not None:
+                    enter_task(home.loop, outer)
             home.depth -= 1
         if self.element is not None:
             self.element.running -= self.ended
@@ -85,7 +91,7 @@ cdef class Task:
             else:
                 future.waiters.append(self)
         elif waited is None:
-            home.loop.call_soon(self.wake)
+            home.event_loop().call_soon(self.wake)
         elif getattr(waited, "_asyncio_future_blocking", None):
             waited._asyncio_future_blocking = False
             self.waits_for = waited
@@ -113,7 +119,7 @@ cdef class Task:
             future = <Future>waited
             if self in future.waiters:
                 future.waiters.remove(self)
-                here.loop.call_soon(self.wake)  # not at once: who cancels goes on first
+                here.event_loop().call_soon(self.wake)  # not at once: who cancels goes on first
         elif waited is not None and waited.cancel():
             self.pending_cancel = None  # comes back as that future's
         return 0
@@ -125,7 +131,7 @@ cdef class Task:
         if self.ended:
             return False
         self.cancels += 1
-        self.pending_cancel = CancelledError(*(() if msg is None else (msg,)))
+        self.pending_cancel = cancelled(msg)
         self.cancel_wait()
         return True
 
@@ -146,7 +152,7 @@ cdef class Task:
         return False
 
     def get_loop(self):
-        return here.loop
+        return here.event_loop()
 
     def get_coro(self):
         return self.coro

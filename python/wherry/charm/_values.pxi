@@ -220,7 +220,7 @@ cdef int put_values(writer *to, tuple values, list beside=None) except -1:
     if pickled is None:
         return 0
     cdef list buffers = []
-    put_sized(to, dumps(pickled, 5, buffer_callback=buffers.append))
+    put_sized(to, pickle().dumps(pickled, 5, buffer_callback=buffers.append))
     put_u32(to, len(buffers))
     for buffer in buffers:
         put_sized(to, buffer.raw())
@@ -277,7 +277,7 @@ cdef tuple take_values(reader *source, list beside=None, list landings=None):
     if pickled:
         data = take_sized(source)
         buffers = [bytearray(take_sized(source)) for _ in range(take_u32(source))]
-        made = loads(data, buffers=buffers)
+        made = pickle().loads(data, buffers=buffers)
         if type(made) is not list or len(made) != len(pickled):
             raise bad_message("its pickle is not of its values")
         for i, value in zip(pickled, made):
