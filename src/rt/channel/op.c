@@ -113,6 +113,8 @@ static void on_done(wh_request *req, const wh_result *result, void *arg) {
     if (none && op->why)
         ended.status = op->why;
     complete(op, ended.status, ended.size);
+    if (ch->leaving)
+        whi_channels_kick(ch->in);
     if (!whi_list_empty(&ch->waiting) || !whi_list_empty(&ch->early))
         whi_channel_pump(ch);
     if (ch->closed || ch->stopped || ch->peer_finished)
