@@ -180,6 +180,7 @@ static wh_status read_end(whi_channels *channels, const whi_channel_name *self, 
     ch->moved = !ch->lost && !ch->gone;
     if (ch->moved)
         whi_channel_tell(channels, ch->peer, WHI_CHANNEL_MOVED, ch->peer_number, false, ch->number);
+    whi_channel_credit(ch);  // of receives that have ended behind HOLD
     if (words[1] & CLOSING)
         whi_channel_close(ch, false);
     else
