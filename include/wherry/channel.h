@@ -18,6 +18,12 @@ extern "C" {
 
 typedef struct wh_channel wh_channel;  // one end
 
+enum {
+    // Receives do not keep the element from moving: when it leaves, those that have not matched a message fail with WH_ECANCELLED,
+    // and it waits for the others.  All have ended before `pack` is asked last.  With an id only.
+    WH_CHANNEL_WITHDRAW = 1 << 0,
+};
+
 typedef struct wh_channel_opts {  // zero in any field means its default
     size_t size;                  // of the caller's struct, so that it can grow
     // Messages that this end may be sent before it has received them, up to 65536; beyond it they wait with their sender.
@@ -26,6 +32,8 @@ typedef struct wh_channel_opts {  // zero in any field means its default
     // By which this element finds the end again when it has moved (wh_channel_find), another one for each of its ends.
     // 0: the element cannot move while it has this end.
     uint32_t id;
+    uint32_t flags;  // WH_CHANNEL_*
+    uint32_t reserved;
 } wh_channel_opts;
 #ifndef __cplusplus
 #define WH_CHANNEL_OPTS(...) (&(wh_channel_opts){.size = sizeof(wh_channel_opts), __VA_ARGS__})
@@ -35,7 +43,8 @@ typedef struct wh_channel_opts {  // zero in any field means its default
 // opens to the other belongs to the k-th of that one.
 //
 // It returns at once, and operations can be started at once.  They fail with WH_EPEER when the other element does
-// not exist, ends, or is lost with its PE.  WH_EBUSY: this element is about to move.  WH_EINVAL: it has another end of this id.
+// not exist, ends, or is lost with its PE.  WH_EBUSY: this element is about to move.  WH_EINVAL: it has another end of this id; `flags`
+// has an unknown bit, or WH_CHANNEL_WITHDRAW without an id.
 WH_API WH_CHECK wh_status wh_channel_open(wh_chare *self, wh_proxy peer,
                                           const wh_channel_opts *opts, wh_channel **channel);
 

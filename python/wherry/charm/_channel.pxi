@@ -13,6 +13,39 @@ cdef enum:
 
 cdef const char *CAME = "wherry.charm.came"
 
+cdef bint over = False  # the PE has ended: nothing is told any more
+
+
+# A receive, where it ends.
+cdef struct landing:
+    wh_pe *pe
+    uint64_t number   # of its channel
+    bint landed       # and the PE's turn has not come to it yet
+    wh_status status
+    size_t size
+
+
+cdef void tell_landed(landing *one) noexcept nogil:
+    cdef wh_callback callback
+    if over:
+        return
+    memset(&callback, 0, sizeof(callback))
+    callback.kind = WH_CALLBACK_FUNCTION
+    callback.function = wh_function_id(CAME)
+    callback.pe = wh_pe_number(one.pe)
+    callback.ref = one.number
+    if wh_callback_fire(one.pe, &callback, NULL, 0) != WH_OK:
+        wh_pe_exit(one.pe, 1)  # there is no memory, which has been logged
+
+
+# In progress, where no value can be made: the PE's turn does it, or the packing of an object that leaves before.
+cdef void on_landed(wh_request *req, const wh_result *result, void *arg) noexcept nogil:
+    cdef landing *one = <landing *>arg
+    one.landed = True
+    one.status = result.status
+    one.size = result.size
+    tell_landed(one)
+
 
 cdef void unlink(part *one) noexcept nogil:
     one.previous.next = one.next
@@ -39,7 +72,8 @@ cdef class Channel:
 
     cdef wh_channel *c
     cdef Element element
-    cdef uint64_t number
+    cdef uint32_t id         # by which the element finds it again when it has moved
+    cdef landing arrival
     cdef char first[FIRST_MAX]
     cdef char *rest
     cdef uint64_t total
@@ -48,29 +82,48 @@ cdef class Channel:
     cdef Proxy remote
     cdef wh_status outcome
     cdef part unsent      # a ring of what is under way
-    cdef object value     # what has come of which the arrays' bytes are still missing
+    # What has come of a value, its bytes and what they say, of whose arrays the bytes are still to come.
+    cdef bytes encoded
+    cdef object value
     cdef list landings    # where these go; None: nothing is missing
+    cdef int landed_count # of them
     cdef object __weakref__
 
-    def __cinit__(self, chare, remote):
-        cdef Proxy proxy
+    def __cinit__(self, *ignored, **also):
         self.unsent.next = self.unsent.previous = &self.unsent
         self.inbox, self.waiters = deque(), deque()
-        self.element = getattr(chare, "_element", None)
-        if self.element is None or self.element.c == NULL:
+
+    def __init__(self, chare, remote):
+        cdef Proxy proxy
+        cdef wh_channel_opts opts
+        cdef Element element = getattr(chare, "_element", None)
+        if self.element is not None:
+            raise TypeError(f"{self!r} has been made already")
+        if element is None or element.c == NULL:
             raise TypeError("Channel: the first argument is the chare itself: Channel(self, remote)")
         if not isinstance(remote, Proxy) or (<Proxy>remote).c.dims == 0:
             raise TypeError(f"Channel: remote is {remote!r:.80}: a proxy of one chare is needed, such as self.thisProxy[1]")
         proxy = <Proxy>remote
         self.remote = proxy
         running()
-        must(wh_channel_open(self.element.c, proxy.c, NULL, &self.c), "Channel")
-        here.next_channel += 1
-        self.number = here.next_channel
-        here.channels[self.number] = self
-        self.element.channels.append(self)
+        memset(&opts, 0, sizeof(opts))
+        opts.size = sizeof(opts)
+        opts.id, opts.flags = element.next_end, WH_CHANNEL_WITHDRAW
+        must(wh_channel_open(element.c, proxy.c, &opts, &self.c), "Channel")
+        self.id = element.next_end
+        element.next_end += 1
+        self.attach(element)
         self.post()
         here.touch()
+
+    cdef int attach(self, Element element) except -1:
+        """It is an element's, on this PE."""
+        self.element = element
+        here.next_channel += 1
+        self.arrival.pe, self.arrival.number = here.pe, here.next_channel
+        here.channels[self.arrival.number] = self
+        element.channels.append(self)
+        return 0
 
     def __dealloc__(self):
         cdef part *one = self.unsent.next
@@ -83,34 +136,58 @@ cdef class Channel:
 
     cdef int post(self) except -1:
         """Posts the next receive, unless enough has come."""
-        cdef wh_callback callback
+        cdef wh_op_opts opts
+        cdef wh_result result
         if self.posted or self.c == NULL or self.error is not None or len(self.inbox) >= AHEAD_MAX:
             return 0
-        memset(&callback, 0, sizeof(callback))
-        callback.kind = WH_CALLBACK_FUNCTION
-        callback.function = wh_function_id(CAME)
-        callback.pe = here.number
-        callback.ref = self.number
+        memset(&opts, 0, sizeof(opts))
+        opts.size = sizeof(opts)
+        opts.done, opts.arg, opts.result = on_landed, &self.arrival, &result
         self.posted = True
         cdef void *to = self.first
         cdef size_t size = FIRST_MAX
         cdef Landing landing
         if self.landings is not None:
-            landing = <Landing>self.landings[0]
+            landing = <Landing>self.landings[self.landed_count]
             to, size = landing.data, landing.size
         elif self.rest != NULL:
             to = self.rest + FIRST_MAX - 8
             size = self.total - (FIRST_MAX - 8)
-        cdef wh_status status = wh_channel_recv_then(self.c, to, size, NULL, &callback)
-        if status != WH_OK:
+        cdef wh_status status = wh_channel_recv(self.c, to, size, &opts, NULL)
+        if status == WH_OK:
+            result.status = WH_OK
+            on_landed(NULL, &result, &self.arrival)
+        elif status != WH_PENDING:
             self.posted = False
+            if status == WH_EBUSY:  # its element is about to move: the next one is posted there
+                return self.refuse_waiters(status)
             self.end(failure_of(status, "Channel.recv"))
         return 0
+
+    cdef int need_rest(self, const char *first) except -1:
+        """The second message of a value is to come, of which the first one has these bytes."""
+        self.rest = <char *>malloc(self.total)
+        if self.rest == NULL:
+            raise MemoryError(f"a channel's value has {self.total} bytes")
+        memcpy(self.rest, first, FIRST_MAX - 8)
+        return 0
+
+    cdef int arrive(self) except -1:
+        """Takes what has landed."""
+        cdef wh_result result
+        if not self.arrival.landed:
+            return 0
+        self.arrival.landed = self.posted = False
+        result.status, result.size = self.arrival.status, self.arrival.size
+        if result.status == WH_ECANCELLED:  # taken back: its element leaves
+            if self.c == NULL:
+                here.channels.pop(self.arrival.number, None)
+            return 0
+        return self.came(&result)
 
     cdef int came(self, const wh_result *result) except -1:
         cdef reader source
         cdef uint64_t total
-        self.posted = False
         if result.status != WH_OK:
             return self.end(failure_of(result.status, "Channel.recv"))
         if self.landings is not None:
@@ -125,10 +202,7 @@ cdef class Channel:
                 if result.size != FIRST_MAX:
                     raise bad_message("a channel's value is too short")
                 self.total = total
-                self.rest = <char *>malloc(total)
-                if self.rest == NULL:
-                    raise MemoryError(f"a channel's value has {total} bytes")
-                memcpy(self.rest, self.first + 8, FIRST_MAX - 8)
+                self.need_rest(self.first + 8)
                 return self.post()
             if total != result.size - 8:
                 raise bad_message("a channel's value has another length")
@@ -137,30 +211,41 @@ cdef class Channel:
             source.end = self.rest + self.total
             if result.size != self.total - (FIRST_MAX - 8):
                 raise bad_message("a channel's value has another length")
-        cdef list landings = []
         try:
-            values = take_values(&source, None, landings)
+            self.decode(&source)
         finally:
             free(self.rest)
             self.rest = NULL
-        value = values[0] if len(values) == 1 else values
-        if landings:
-            self.value, self.landings = value, landings
+        if self.landings is not None:
             return self.post()
-        return self.give(value)
+        return self.give()
+
+    cdef int decode(self, reader *source) except -1:
+        """All bytes of a value but those of large arrays have come."""
+        cdef list landings = []
+        cdef const char *begin = source.at
+        cdef const char *end = source.end
+        values = take_values(source, None, landings)
+        self.value = values[0] if len(values) == 1 else values
+        if landings:
+            self.encoded = begin[:end - begin]
+            self.landings, self.landed_count = landings, 0
+        return 0
 
     cdef int landed(self, uint64_t size) except -1:
         """The bytes of an array have come."""
-        cdef Landing landing = <Landing>self.landings.pop(0)
+        cdef Landing landing = <Landing>self.landings[self.landed_count]
         if size != <uint64_t>landing.size:
             raise bad_message("an array in a channel has another length")
-        if self.landings:
+        self.landed_count += 1
+        if self.landed_count < len(self.landings):
             return self.post()
-        value, self.value, self.landings = self.value, None, None
-        return self.give(value)
+        self.encoded = self.landings = None
+        return self.give()
 
-    cdef int give(self, object value) except -1:
+    cdef int give(self) except -1:
         """A value is whole."""
+        value, self.value = self.value, None
         while self.waiters:
             future = <Future>self.waiters.popleft()
             if not (<Future>future).is_done:
@@ -174,9 +259,17 @@ cdef class Channel:
         if self.error is None:
             self.error = error
         if here is not None and not self.posted:  # else its memory is the receive's still
-            here.channels.pop(self.number, None)
+            here.channels.pop(self.arrival.number, None)
         while self.waiters:
             (<Future>self.waiters.popleft()).fail(self.error)
+        return 0
+
+    def __reduce__(self):
+        return reduced_end(self)
+
+    cdef int refuse_waiters(self, wh_status status) except -1:
+        while self.waiters:
+            (<Future>self.waiters.popleft()).fail(failure_of(status, "Channel.recv"))
         return 0
 
     def send(self, *values):
@@ -274,6 +367,8 @@ cdef class Channel:
         here.touch()
 
     def __repr__(self):
+        if self.element is None:
+            return "<Channel of nothing>"
         return f"<Channel of {self.element.name}{'' if self.c != NULL else ', closed'}>"
 
 
@@ -286,8 +381,10 @@ cdef void on_came(wh_pe *pe, const wh_call *call, void *arg) noexcept with gil:
         return
     try:
         found = here.channels.get(call.ref)
-        if found is not None and call.size == sizeof(wh_result):
-            (<Channel>found).came(<const wh_result *>call.args)
+        if found is not None:
+            (<Channel>found).arrive()
+            if (<Channel>found).element.to >= 0:
+                (<Channel>found).element.leave_if_due()
     except BaseException as error:
         here.fatal("a channel", error)
     here.end_callback()

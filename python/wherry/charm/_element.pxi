@@ -55,6 +55,9 @@ cdef class Element:
     cdef list methods
     cdef list kept
     cdef list channels
+    cdef uint32_t next_end     # id of its next channel
+    cdef bint retries          # a timer has it leave
+    cdef int retry_us
     cdef bint looking, waits   # for the readonlies
     cdef int running           # entries and coroutines of it that have not returned
     cdef int to                # PE that it is to move to; negative: none
@@ -188,19 +191,26 @@ cdef class Element:
             return "it has not been made yet"
         if saved and self.kept:
             return f"a call of {(<Kept>self.kept[0]).method.name} waits for its condition"
-        return "its state cannot be pickled" if self.unpicklable and not saved else None
+        if self.unpicklable and not saved:
+            return "its state cannot be pickled"
+        return end_hindrance(self)
 
     cdef int leave_if_due(self) except -1:
         """Moves it, as soon as no coroutine of it is suspended."""
         cdef int to = self.to
         if to < 0 or self.running or self.looking or self.c == NULL or self.chare.__dict__.get("_results"):
             return 0
-        self.to = -1
         if to == here.number:
+            self.to = -1
             return 0
+        if end_hindrance(self) is not None:
+            return try_later(self)
         self.migrates, self.unpicklable = True, False
         status = wh_chare_move(self.c, to)
         self.migrates = status == WH_OK
+        if status == WH_EBUSY:  # a channel that the other one has not opened yet
+            return try_later(self)
+        self.to, self.retry_us = -1, 0
         return must(status, "migrate")
 
 
@@ -234,19 +244,24 @@ cdef int make_element(wh_chare *chare, const wh_call *call) except -1:
 
 
 cdef Element new_element(wh_chare *chare, object kind, object name, object sum, object count, object balanced):
-    cdef Element element
+    cdef Element element = Element.__new__(Element)
+    fill_element(element, chare, kind, name, sum, count, balanced)
+    return element
+
+
+cdef int fill_element(Element element, wh_chare *chare, object kind, object name, object sum, object count,
+                      object balanced) except -1:
     cdef Proxy collection
     cls = find_class(name)
     if sum != cls._methods_sum:
         raise TypeError(f"class {name} has other methods where it was made than here: all processes must run the same program, "
                         "and a checkpoint is read by the one that has written it")
-    element = Element.__new__(Element)
     element.name, element.methods, element.kept = cls.__name__, cls._methods, []
     element.text = utf8_of(element.name, NULL)
     if element.text == NULL:
         PyErr_Clear()
     element.collective = kind != "chare"
-    element.channels = []
+    element.channels, element.next_end = [], 1
     element.chare = object.__new__(cls)
     element.index = 0 if kind == "chare" else index_of(&chare.proxy)
     element.c = chare
@@ -265,7 +280,7 @@ cdef Element new_element(wh_chare *chare, object kind, object name, object sum, 
     Py_INCREF(element)
     (<slot *>chare.state).element = <void *>element
     (<slot *>chare.state).name = element.text
-    return element
+    return 0
 
 
 # ---- Moves: the class, the object's state, and the calls that wait for a condition.
@@ -296,8 +311,6 @@ def move(chare, int pe):
         raise ValueError(f"there is no PE {pe}: there are {here.pes}")
     if proxy.kind == "group":
         raise TypeError(f"{proxy!r}: the objects of a group stay on their PEs")
-    if element.channels:
-        raise RuntimeError(f"{proxy!r}: an object with open channels cannot move: close them first")
     element.to = pe
     element.leave_if_due()
 
@@ -312,14 +325,20 @@ cdef bytes pack_element(Element element):
         calls.append((element.methods.index(kept.method), kept.args, kept.keywords, kept.to.pe, kept.to.id,
                       bool(kept.to.keyed), bool(kept.to.value)))
     return encode((proxy.kind, class_name(cls), cls._methods_sum, proxy.count, proxy.balanced, element.spent, element.told,
-                   state_of(element.chare), calls))
+                   state_of(element.chare), calls, element.next_end, packed_ends(element)))
 
 
 cdef int unpack_element(wh_chare *chare, bytes data) except -1:
     cdef Element element
     cdef Kept kept
-    kind, name, sum, count, balanced, spent, told, state, calls = decode(data)
-    element = new_element(chare, kind, name, sum, count, balanced)
+    element = Element.__new__(Element)
+    here.arriving = {None: element}
+    kind, name, sum, count, balanced, spent, told, state, calls, next_end, ends = decode(data)
+    fill_element(element, chare, kind, name, sum, count, balanced)
+    element.next_end = next_end
+    for id, remote, values, begun, outcome in ends:
+        take_end(element, id, remote, values, begun, outcome)
+    here.arriving = {}
     element.spent, element.told = spent, told
     if here.has_readonlies or hasattr(type(element.chare), "_at_once"):
         set_state(element.chare, state)
@@ -341,9 +360,14 @@ cdef size_t pack_to(Element element, void *to) except? 0:
     cdef size_t size
     if to == NULL:
         element.running += 1  # whatever __getstate__ does, it is here
+        here.packing = element
         try:
             element.packed = pack_element(element)
+        except Exception as error:
+            refuse_packing(element, error)
+            return WH_PACK_FAILED
         finally:
+            here.packing = None
             element.running -= 1
         return len(element.packed)
     size = len(element.packed)
@@ -360,10 +384,7 @@ cdef size_t on_pack(wh_chare *chare, void *to) noexcept with gil:
         return WH_PACK_FAILED
     element = element_of(chare)
     try:
-        try:
-            return pack_to(element, to)
-        except Exception as error:
-            refuse_packing(element, error)
+        return pack_to(element, to)
     except BaseException as error:
         here.fatal(element.name, error)
     return WH_PACK_FAILED
@@ -457,6 +478,8 @@ cdef void on_destruct(wh_chare *chare) noexcept with gil:
     element.chare = None  # which refers to it
     for channel in element.channels:
         (<Channel>channel).c = NULL  # closed by the library
+        if here is not None and not (<Channel>channel).posted:
+            here.channels.pop((<Channel>channel).arrival.number, None)
     element.channels = []
     if here is not None and not here.closing:
         element.refuse_kept()

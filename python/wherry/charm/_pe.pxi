@@ -60,11 +60,15 @@ cdef class Runtime:
     cdef dict maps
     cdef dict channels             # ends that are open, or whose last receive has not ended
     cdef uint64_t next_channel
+    cdef Element packing           # whose state is being pickled
+    cdef dict arriving             # ends of the element whose state is being unpickled, by id; None: the element
+    cdef dict held_back            # elements that try again to move
+    cdef uint64_t next_retry
 
     def __cinit__(self):
         self.futures, self.tasks, self.ready = {}, set(), deque()
         self.unmade, self.maps, self.channels = [], {}, {}
-        self.landing, self.keeping = {}, {}
+        self.landing, self.keeping, self.arriving, self.held_back = {}, {}, {}, {}
         self.readonlies = {}
         self.thread = PyThread_get_thread_ident()
 
@@ -72,7 +76,7 @@ cdef class Runtime:
 
     def open(self):
         """Joins the job."""
-        global here
+        global here, over
         cdef wh_rt_opts opts
         cdef wh_status status
         if here is not None:
@@ -95,7 +99,7 @@ cdef class Runtime:
             status = wh_rt_begin(self.rt, nothing, NULL, &self.pe)
         must(status, "charm.start")
         self.number = wh_pe_number(self.pe)
-        here = self
+        here, over = self, False
         self.register()
 
     cdef int register(self) except -1:
@@ -176,8 +180,10 @@ cdef class Runtime:
 
     def end(self):
         """The program's exit status, when all PEs have stopped; leaves the job."""
+        global over
         cdef int status = 0
         cdef wh_status ended
+        over = True
         with nogil:
             ended = wh_rt_end(self.rt, &status)
         self.close()
@@ -186,8 +192,8 @@ cdef class Runtime:
 
     def close(self):
         """Leaves the job, ended or not."""
-        global here
-        self.closing = True
+        global here, over
+        self.closing = over = True
         for task in list(self.tasks):
             drop_task(task)
         # Elements end with the PE: what their destructors do may still ask for it.

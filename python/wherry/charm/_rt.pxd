@@ -12,7 +12,7 @@ cdef extern from "<wherry/wherry.h>" nogil:
         WH_OK
         WH_PENDING
         WH_EINVAL
-        WH_EBUSY
+        WH_EBUSY, WH_ECANCELLED
         WH_ENOTFOUND
         WH_ENOTSUP
     const char *wh_status_text(wh_status status)
@@ -229,15 +229,23 @@ cdef extern from "<wherry/wherry.h>" nogil:
         wh_mem_kind mem
         wh_done_fn done
         void *arg
+        wh_result *result
     ctypedef struct wh_channel:
         pass
+    enum:
+        WH_CHANNEL_WITHDRAW
     ctypedef struct wh_channel_opts:
-        pass
+        size_t size
+        uint32_t window
+        uint32_t id
+        uint32_t flags
     wh_status wh_channel_open(wh_chare *self, wh_proxy peer, const wh_channel_opts *opts, wh_channel **channel)
     wh_status wh_channel_send(wh_channel *channel, const void *buf, size_t size, const wh_op_opts *opts,
                               wh_request **req)
-    wh_status wh_channel_recv_then(wh_channel *channel, void *buf, size_t size, const wh_op_opts *opts,
-                                   const wh_callback *callback)
+    wh_status wh_channel_recv(wh_channel *channel, void *buf, size_t size, const wh_op_opts *opts,
+                              wh_request **req)
+    wh_status wh_callback_fire(wh_pe *pe, const wh_callback *callback, const void *value, size_t size)
+    wh_status wh_channel_find(wh_chare *self, uint32_t id, wh_channel **channel)
     void wh_channel_close(wh_channel *channel)
 
 # They call back before they return, with the interpreter's lock as it was.

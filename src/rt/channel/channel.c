@@ -202,6 +202,12 @@ WHI_COLD static wh_status refuse_open(const wh_chare *self, const wh_proxy *peer
     if (opts && opts->window > WHI_CHANNEL_WINDOW_MAX)
         return whi_refuse(WH_EINVAL, "E-CHAN-01", "wh_channel_open: %s: window is %u, at most %d",
                           own.text, opts->window, WHI_CHANNEL_WINDOW_MAX);
+    if (opts && opts->flags)
+        return whi_refuse(
+            WH_EINVAL, "E-CHAN-01",
+            "wh_channel_open: %s: flags is %#x with id %u: WH_CHANNEL_WITHDRAW, with an "
+            "id, is all that there is",
+            own.text, opts->flags, opts->id);
     if (taken)
         return whi_refuse(WH_EINVAL, "E-CHAN-01",
                           "wh_channel_open: %s has an end with id %u: give each another one",
@@ -211,6 +217,10 @@ WHI_COLD static wh_status refuse_open(const wh_chare *self, const wh_proxy *peer
                       own.text);
 }
 
+static bool has_wrong_flags(const wh_channel_opts *opts) {
+    return opts && opts->flags && (opts->flags != WH_CHANNEL_WITHDRAW || !opts->id);
+}
+
 wh_status wh_channel_open(wh_chare *self, wh_proxy peer, const wh_channel_opts *opts,
                           wh_channel **channel) {
     WHI_OPTS(wh_channel_opts, opts);
@@ -218,7 +228,7 @@ wh_status wh_channel_open(wh_chare *self, wh_proxy peer, const wh_channel_opts *
     if (!self || !peer.dims ||
         whi_place_key_make(peer.collection, peer.index, peer.dims, &key) != WH_OK)
         return refuse_open(self, &peer, opts, false);
-    if (is_misnamed(whi_chares_get(self->pe), &peer))
+    if (is_misnamed(whi_chares_get(self->pe), &peer) || has_wrong_flags(opts))
         return refuse_open(self, &peer, opts, false);
     if (((const whi_element *)self)->moves_to >= 0)
         return whi_refuse(
@@ -234,7 +244,9 @@ wh_status wh_channel_open(wh_chare *self, wh_proxy peer, const wh_channel_opts *
         return refuse_open(self, &peer, opts, true);
     wh_status st = whi_channels_open(
         channels, &own, &other,
-        &(whi_channel_kind){.window = opts && opts->window ? opts->window : WINDOW, .id = id},
+        &(whi_channel_kind){.window = opts && opts->window ? opts->window : WINDOW,
+                            .id = id,
+                            .withdraws = opts && opts->flags & WH_CHANNEL_WITHDRAW},
         channel);
     return st == WH_EINVAL ? refuse_open(self, &peer, opts, false) : st;
 }

@@ -56,6 +56,7 @@ typedef struct whi_channel_element {
     whi_channel_name name;
     whi_list pairs;
     bool busy;         // a loop is on its lists
+    bool receiving;    // receives had not ended when it was looked after last
     whi_list leaving;  // of the PE's
 } whi_channel_element;
 
@@ -95,6 +96,7 @@ struct wh_channel {
     uint64_t until;
     whi_list later;
     uint32_t id;          // by which its element finds it again; 0: it does not move
+    bool withdraws;       // receives end before it moves
     uint32_t backs;       // receives that are being taken back
     uint64_t orders;      // given to operations, as their order
     bool leaving;         // its element is about to move: nothing new is taken
@@ -152,6 +154,7 @@ void whi_channels_attach(wh_pe *pe);
 typedef struct whi_channel_kind {
     uint32_t window;
     uint32_t id;  // 0: it does not move
+    bool withdraws;
 } whi_channel_kind;
 
 // whi_channels_open makes an end; the k-th of one element to another meets the k-th of that one to it.

@@ -32,6 +32,10 @@ static void tell(wh_channel *ch, whi_channel_what what, uint64_t count) {
 
 // ---- Whether an element can move.
 
+static bool has_receives(const wh_channel *ch) {
+    return !whi_list_empty(&ch->receives) || !whi_list_empty(&ch->early);
+}
+
 static const char *hindrance_of(const whi_channel_pair *pair) {
     if (!whi_list_empty(&pair->unmet) || !whi_list_empty(&pair->openings))
         return "a channel of it has not been opened by both elements yet";
@@ -39,7 +43,7 @@ static const char *hindrance_of(const whi_channel_pair *pair) {
         const wh_channel *ch = whi_container_of(e, wh_channel, link);
         if (!ch->closed && !ch->id)
             return "it has a channel that was opened without an id, by which it could find it again";
-        if (!ch->closed && (!whi_list_empty(&ch->receives) || !whi_list_empty(&ch->early)))
+        if (!ch->closed && !ch->withdraws && has_receives(ch))
             return "a receive of a channel of it has not ended";
         if (!ch->closed && (!whi_list_empty(&ch->sends) || !whi_list_empty(&ch->waiting)))
             return "a send of a channel of it has not ended";
@@ -83,7 +87,7 @@ static bool is_short(const wh_channel *ch) {
 }
 
 static bool is_done(const wh_channel *ch) {
-    if (ch->landing || is_short(ch))
+    if (ch->landing || is_short(ch) || has_receives(ch))
         return false;
     return ch->lost || (ch->gone ? ch->peer_gone : ch->granted);
 }
@@ -177,11 +181,24 @@ static bool attend(const whi_channel_element *element) {
     ask(element);
     for (wh_channel *ch = whi_channel_leaving(element, NULL); ch;
          ch = whi_channel_leaving(element, ch)) {
+        if (has_receives(ch))  // they have the next messages, and tell when they have ended
+            continue;
         while (is_short(ch) && keep_next(ch))
             ;
         again = again || is_short(ch);
     }
     return again;
+}
+
+// is_receiving says whether callbacks of receives may not have run yet: they do in the next progress, which is before the next look.
+static bool is_receiving(whi_channel_element *element, bool *again) {
+    bool before = element->receiving;
+    element->receiving = false;
+    for (wh_channel *ch = whi_channel_leaving(element, NULL); ch && !element->receiving;
+         ch = whi_channel_leaving(element, ch))
+        element->receiving = has_receives(ch);
+    *again = *again || (before && !element->receiving);
+    return before || element->receiving;
 }
 
 // What has come unexpectedly tells nobody, so that it is looked for in each turn.
@@ -194,7 +211,7 @@ void whi_channels_look(wh_pe *pe, whi_ready *ready) {
         whi_channel_element *element = whi_container_of(node, whi_channel_element, leaving);
         next = node->next;
         again = attend(element) || again;
-        if (!are_done(element))
+        if (is_receiving(element, &again) || !are_done(element))
             continue;
         whi_channel_name name = element->name;
         whi_list_remove(node);
@@ -205,10 +222,23 @@ void whi_channels_look(wh_pe *pe, whi_ready *ready) {
         whi_channels_kick(channels);
 }
 
+// withdraw ends the receives that may end, and returns whether there were any.
+static bool withdraw(whi_channel_element *element) {
+    bool any = false;
+    for (wh_channel *ch = whi_channel_leaving(element, NULL); ch;
+         ch = whi_channel_leaving(element, ch)) {
+        any = any || has_receives(ch);
+        whi_channel_fail(&ch->early, 0, WH_ECANCELLED);
+        whi_channel_cancel(&ch->receives, 0, WH_ECANCELLED);
+    }
+    element->receiving = any;
+    return any;
+}
+
 bool whi_channels_leave(whi_channels *channels, const whi_channel_name *self) {
     whi_channels_going(channels, self, true);
     whi_channel_element *element = whi_channel_element_find(channels, self);
-    if (!element || are_done(element))
+    if (!element || (!withdraw(element) && are_done(element)))
         return true;
     if (!whi_list_linked(&element->leaving))
         whi_list_push_back(&channels->leaving, &element->leaving);

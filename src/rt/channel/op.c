@@ -48,7 +48,7 @@ static bool unmatched(wh_status st) {
 }
 
 void whi_channel_credit(wh_channel *ch) {
-    if (ch->held)  // behind MOVED
+    if (ch->held || ch->asked)  // behind MOVED
         return;
     if (ch->matched - ch->returned < (ch->window + 1) / 2 || ch->peer_finished || ch->lost)
         return;
@@ -99,7 +99,7 @@ static void on_done(wh_request *req, const wh_result *result, void *arg) {
     wh_result ended = {.status = result->status, .size = result->size};
     bool none = unmatched(result->status), back = op->back && none && !op->why;
     ch->backs -= op->back;
-    if (op->receive && !none)
+    if (op->receive && !none && result->status != WH_EPEER)
         count_received(ch);
     else if (!op->receive && none)
         ch->sent--;
@@ -113,6 +113,8 @@ static void on_done(wh_request *req, const wh_result *result, void *arg) {
     if (none && op->why)
         ended.status = op->why;
     complete(op, ended.status, ended.size);
+    if (ch->leaving)
+        whi_channels_kick(ch->in);
     if (!whi_list_empty(&ch->waiting) || !whi_list_empty(&ch->early))
         whi_channel_pump(ch);
     if (ch->closed || ch->stopped || ch->peer_finished)

@@ -16,7 +16,8 @@ enum {
     PEER_GONE = 32,
     CLOSING = 64,
     UNUSED = 128,
-    FLAGS = 255
+    WITHDRAWS = 256,
+    FLAGS = 511
 };
 
 // ---- Going.
@@ -25,10 +26,11 @@ static uint32_t flags_of(const wh_channel *ch) {
     const struct {
         bool is;
         uint32_t flag;
-    } all[] = {{ch->lost, LOST},         {ch->stopped, STOPPED},
-               {ch->finished, FINISHED}, {ch->peer_finished, PEER_FINISHED},
-               {ch->gone, GONE},         {ch->peer_gone, PEER_GONE},
-               {ch->closing, CLOSING},   {!ch->used, UNUSED}};
+    } all[] = {{ch->lost, LOST},          {ch->stopped, STOPPED},
+               {ch->finished, FINISHED},  {ch->peer_finished, PEER_FINISHED},
+               {ch->gone, GONE},          {ch->peer_gone, PEER_GONE},
+               {ch->closing, CLOSING},    {!ch->used, UNUSED},
+               {ch->withdraws, WITHDRAWS}};
     uint32_t flags = 0;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         flags |= all[i].is ? all[i].flag : 0;
@@ -138,6 +140,7 @@ static void set_flags(wh_channel *ch, uint32_t flags) {
     ch->gone = flags & GONE;
     ch->peer_gone = flags & PEER_GONE;
     ch->used = !(flags & UNUSED);
+    ch->withdraws = flags & WITHDRAWS;
 }
 
 static wh_status read_end(whi_channels *channels, const whi_channel_name *self, whi_reader *from) {
@@ -177,6 +180,7 @@ static wh_status read_end(whi_channels *channels, const whi_channel_name *self, 
     ch->moved = !ch->lost && !ch->gone;
     if (ch->moved)
         whi_channel_tell(channels, ch->peer, WHI_CHANNEL_MOVED, ch->peer_number, false, ch->number);
+    whi_channel_credit(ch);  // of receives that have ended behind HOLD
     if (words[1] & CLOSING)
         whi_channel_close(ch, false);
     else

@@ -146,6 +146,7 @@ static wh_status open_pair(whi_channels *channels, whi_channel_element *element,
         return st;
     }
     ch->id = kind->id;
+    ch->withdraws = kind->withdraws;
     ch->element = element;
     ch->pair = pair;
     whi_list_push_back(&pair->ends, &ch->link);
