@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rt/chare/members.h"
+#include "rt/section/members.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

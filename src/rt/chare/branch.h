@@ -6,7 +6,7 @@
 
 #include <wherry/section.h>
 
-#include "rt/chare/members.h"
+#include "rt/section/members.h"
 #include "rt/chare/reduce.h"
 
 typedef struct whi_branch {

@@ -10,7 +10,7 @@
 #include "base/idmap.h"
 #include "base/list.h"
 #include "base/pool.h"
-#include "rt/chare/destroyed.h"
+#include "rt/section/destroyed.h"
 #include "rt/chare/head.h"
 #include "rt/chare/parked.h"
 #include "rt/move/places.h"

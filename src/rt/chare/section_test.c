@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "rt/chare/element_kit.h"
-#include "rt/chare/members.h"
+#include "rt/section/members.h"
 
 enum { SIDE = 9, MOST = 4096 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The members of a section, as a list, and as the bytes by which PEs tell each other of it.
-#ifndef WHI_RT_CHARE_MEMBERS_H
-#define WHI_RT_CHARE_MEMBERS_H
+#ifndef WHI_RT_SECTION_MEMBERS_H
+#define WHI_RT_SECTION_MEMBERS_H
 
 #include <wherry/chare.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rt/chare/destroyed.h"
+#include "rt/section/destroyed.h"
 
 #include "base/test.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rt/chare/members.h"
+#include "rt/section/members.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 //
 // Makers number their sections from 1 on, and none twice.  So what a PE keeps is, for each maker, up to which number all are
 // destroyed, and those beyond.  The maker knows the former, and says it with each destruction.
-#ifndef WHI_RT_CHARE_DESTROYED_H
-#define WHI_RT_CHARE_DESTROYED_H
+#ifndef WHI_RT_SECTION_DESTROYED_H
+#define WHI_RT_SECTION_DESTROYED_H
 
 #include <stdbool.h>
 
