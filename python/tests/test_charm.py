@@ -826,18 +826,13 @@ class Moves(Jobs):
                         except (ValueError, TypeError, RuntimeError) as error:
                             said.append(f"{type(error).__name__}: {error}")
                     return said
-                def channel(self):
-                    Channel(self, self.thisProxy[1])
-                    return self.all()[2]
             async def main(args):
                 print(*await Group(Nomad)[0].all(ret=True), sep="\\n")
-                print(await Array(Nomad, 2)[0].channel(ret=True))
                 charm.exit()
             """, """\
             ValueError: there is no PE -1: there are {n}
             ValueError: there is no PE {n}: there are {n}
             TypeError: <group of Nomad>: the objects of a group stay on their PEs
-            RuntimeError: <array of Nomad>: an object with open channels cannot move: close them first
             """)
         code, out, err = self.job("""
             class Nomad(Chare):

@@ -35,7 +35,7 @@ class Alone:
             self.in_main_thread = False
         self.hooks_before = sys.get_asyncgen_hooks()
         sys.set_asyncgen_hooks(self.first_iteration, self.last_reference)
-        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, self)
         self.here.make_loop = self.make_loop
         return self
 
@@ -82,7 +82,7 @@ class Alone:
 
     def stop_finding(self) -> None:
         if self in sys.meta_path:
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
+            sys.meta_path.remove(self)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """What others find for asyncio, and what to do when it has been loaded."""
