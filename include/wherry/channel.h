@@ -27,7 +27,7 @@ enum {
 typedef struct wh_channel_opts {  // zero in any field means its default
     size_t size;                  // of the caller's struct, so that it can grow
     // Messages that this end may be sent before it has received them, up to 65536; beyond it they wait with their sender.
-    // Default: 64.
+    // Default: 64.  Of those from an element of the same PE, each of up to 8 KiB takes its own size of memory meanwhile.
     uint32_t window;
     // By which this element finds the end again when it has moved (wh_channel_find), another one for each of its ends.
     // 0: the element cannot move while it has this end.

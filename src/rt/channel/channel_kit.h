@@ -88,6 +88,18 @@ static inline void end_element(int element) {
     whi_channels_element_ends(channels[element % job.pes], &name, true);
 }
 
+// open_pair opens both ends, of elements 0 and 1, and has them meet.
+static inline void open_pair(wh_channel **a, wh_channel **b) {
+    *a = open_end(0, 1);
+    *b = open_end(1, 0);
+    kit_turns(5);
+}
+
+static inline void close_pair(wh_channel *a, wh_channel *b) {
+    wh_channel_close(a);
+    wh_channel_close(b);
+}
+
 // ---- Operations, each of which must end once.
 
 typedef struct op {
@@ -129,14 +141,14 @@ static void receive(wh_channel *ch, op *o, bool handle) {
         o->size = result.size;
 }
 
-static bool all_ended(const op *ops, int count) {
+static inline bool all_ended(const op *ops, int count) {
     for (int i = 0; i < count; i++)
         if (!ops[i].ends)
             return false;
     return true;
 }
 
-static void free_all(op *ops, int count) {
+static inline void free_all(op *ops, int count) {
     for (int i = 0; i < count; i++) {
         CHECK_EQ_INT(ops[i].ends, 1);
         wh_request_free(ops[i].req);

@@ -60,11 +60,21 @@ typedef struct whi_channel_element {
     whi_list leaving;  // of the PE's
 } whi_channel_element;
 
-// A message that nobody has received, in an end that moves.
+// What an operation moves.
+typedef struct whi_channel_elements {
+    size_t bytes;   // packed
+    int64_t start;  // the first byte that is used, from the buffer's
+    bool compared;  // with the other side's: by the sequence of its elements (wh_type_signature)
+    uint64_t hash;
+    int64_t basics;
+} whi_channel_elements;
+
+// A message that nobody has received, packed: in an end that moves, or from an end of the same PE.
 typedef struct whi_channel_kept {
     whi_list link;
     struct wh_channel *channel;
     size_t size;
+    whi_channel_elements what;  // the latter
     _Alignas(16) char bytes[];
 } whi_channel_kept;
 
@@ -102,7 +112,7 @@ struct wh_channel {
     bool leaving;         // its element is about to move: nothing new is taken
     bool asked, granted;  // it has said HOLD, and heard HELD
     uint64_t total;       // then, messages from the other end in all
-    whi_list kept;        // messages that move along
+    whi_list kept;        // messages that move along, or have come within the PE
     uint64_t kept_count;
     uint32_t landing;  // of those, that are still arriving
     bool closing;      // it was closed while it was leaving
@@ -119,6 +129,9 @@ struct wh_channel {
         early_hold;  // notes that have overtaken the opening; `what` is 0: none
     int early_source;
     wh_status why;  // of what fails because the other end has ended
+    // Both ends are here and do not move (direct.c); the other one, once both have met.
+    bool direct;
+    struct wh_channel *twin;
 };
 
 // One send or receive.
@@ -128,7 +141,10 @@ typedef struct whi_channel_op {
     bool receive, drain;
     bool back;       // it is taken back, to be posted again
     uint64_t order;  // of its channel
-    wh_status why;   // a cancel that the user has not asked for
+    // Of direct.c: `what` is known; all of it is plain memory; it cannot be kept.
+    bool looked, host, stays;
+    whi_channel_elements what;
+    wh_status why;  // a cancel that the user has not asked for
     void *buf;
     size_t size;
     wh_op_opts opts;  // of the engine's
@@ -233,7 +249,29 @@ void whi_channels_left(whi_channels *channels, const whi_channel_name *self);
 WH_CHECK wh_status whi_channels_unpack(whi_channels *channels, const whi_channel_name *self,
                                        const void *bytes, size_t size);
 
+// ---- direct.c: messages within a PE.
+
+// whi_channel_meet_direct finds out whether the other end, which is known now, is one of this PE; leave ends that.
+void whi_channel_meet_direct(wh_channel *channel);
+void whi_channel_leave_direct(wh_channel *channel);
+// whi_channel_begin_direct does an operation that finds what it needs.  WH_PENDING: it has to wait in the end's lists.
+WH_CHECK wh_status whi_channel_begin_direct(whi_channel_op *op, wh_result *result);
+// whi_channel_match brings messages to the receives of an end, and keeps what it may.
+void whi_channel_match(wh_channel *to);
+
+// ---- elements.c: what a message holds.
+
+WH_CHECK wh_status whi_channel_elements_of(const wh_op_opts *opts, size_t size,
+                                           whi_channel_elements *what);
+// whi_channel_elements_clash says whether a message is not what a receive expects.
+bool whi_channel_elements_clash(const whi_channel_elements *a, const whi_channel_elements *b);
+
 // ---- op.c: sends and receives.
+
+// whi_channel_post hands an operation to the engine.
+WH_CHECK wh_status whi_channel_post(whi_channel_op *op, wh_result *result);
+void whi_channel_complete(whi_channel_op *op, wh_status status, size_t size);
+void whi_channel_count_received(wh_channel *channel);
 
 void whi_channel_pump(wh_channel *channel);  // posts what may go
 void whi_channel_fail(whi_list *ops, size_t keep,

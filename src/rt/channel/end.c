@@ -75,6 +75,7 @@ void whi_channel_free(wh_channel *ch) {
     whi_hash_remove(&ch->in->ends, ch->number);
     ch->in->changes++;
     whi_channel_pair_leave(ch);
+    whi_channel_leave_direct(ch);
     free_lines(ch);
     whi_free(ch);
 }
@@ -248,6 +249,7 @@ void whi_channel_meet(wh_channel *ch, const whi_channel_opening *peer) {
         tell(ch, WHI_CHANNEL_STOP, 0);
     if (ch->early_stop.what)
         stop(ch, ch->early_stop.destroyed);
+    whi_channel_meet_direct(ch);
     whi_channel_pump(ch);
     if (ch->early_finish.what)
         peer_finished(ch, ch->early_finish.count);

@@ -21,7 +21,10 @@ static const char *sentence_of(wh_status why) {
            : why == WH_EPEER
                ? "the other end of the channel is gone: its element was destroyed or never made, "
                  "or its processing element is lost"
-               : NULL;
+           : why == WH_ETYPE ? "the message holds other elements than the receive's type; give "
+                               "both sides the same, or one of them WH_OP_UNTYPED"
+           : why == WH_ETRUNCATED ? "the message, whose size is told, is longer than the buffer"
+                                  : NULL;
 }
 
 static void free_op(whi_channel_op *op) {
@@ -29,8 +32,8 @@ static void free_op(whi_channel_op *op) {
     whi_pool_put(&op->channel->in->ops, op);
 }
 
-// complete ends an operation.  One without a request of ours has its user's callback called by on_done.
-static void complete(whi_channel_op *op, wh_status status, size_t size) {
+// whi_channel_complete ends an operation.  One without a request of ours has its user's callback called by on_done.
+void whi_channel_complete(whi_channel_op *op, wh_status status, size_t size) {
     const char *sentence =
         op->inner && status < 0 && !op->why ? wh_request_error(op->inner) : sentence_of(status);
     whi_list_remove(&op->link);
@@ -50,7 +53,8 @@ static bool unmatched(wh_status st) {
 void whi_channel_credit(wh_channel *ch) {
     if (ch->held || ch->asked)  // behind MOVED
         return;
-    if (ch->matched - ch->returned < (ch->window + 1) / 2 || ch->peer_finished || ch->lost)
+    if (ch->direct || ch->matched - ch->returned < (ch->window + 1) / 2 || ch->peer_finished ||
+        ch->lost)
         return;
     ch->returned = ch->matched;
     whi_channel_tell(ch->in, ch->peer, WHI_CHANNEL_CREDIT, ch->peer_number, false, ch->matched);
@@ -66,7 +70,7 @@ void whi_channel_next_line(wh_channel *ch) {
     }
 }
 
-static void count_received(wh_channel *ch) {
+void whi_channel_count_received(wh_channel *ch) {
     ch->matched++;
     whi_channel_next_line(ch);
     whi_channel_credit(ch);
@@ -100,7 +104,7 @@ static void on_done(wh_request *req, const wh_result *result, void *arg) {
     bool none = unmatched(result->status), back = op->back && none && !op->why;
     ch->backs -= op->back;
     if (op->receive && !none && result->status != WH_EPEER)
-        count_received(ch);
+        whi_channel_count_received(ch);
     else if (!op->receive && none)
         ch->sent--;
     if (!op->receive && none && ch->held)
@@ -112,10 +116,10 @@ static void on_done(wh_request *req, const wh_result *result, void *arg) {
     }
     if (none && op->why)
         ended.status = op->why;
-    complete(op, ended.status, ended.size);
+    whi_channel_complete(op, ended.status, ended.size);
     if (ch->leaving)
         whi_channels_kick(ch->in);
-    if (!whi_list_empty(&ch->waiting) || !whi_list_empty(&ch->early))
+    if (ch->direct || !whi_list_empty(&ch->waiting) || !whi_list_empty(&ch->early))
         whi_channel_pump(ch);
     if (ch->closed || ch->stopped || ch->peer_finished)
         whi_channel_settle(ch);
@@ -128,7 +132,7 @@ void whi_channel_fail(whi_list *ops, size_t keep, wh_status why) {
         if (keep)
             keep--;
         else
-            complete(whi_container_of(node, whi_channel_op, link), why, 0);
+            whi_channel_complete(whi_container_of(node, whi_channel_op, link), why, 0);
     }
 }
 
@@ -145,14 +149,21 @@ void whi_channel_take_back(wh_channel *ch, size_t keep) {
     }
 }
 
+// withdraw asks the engine for an operation's end.  What has gone to it together with its other side has matched.
+static void withdraw(whi_channel_op *op, wh_status why) {
+    if (!op->why)
+        op->why = why;
+    if (!op->channel->direct)
+        wh_request_cancel(op->inner);
+}
+
 void whi_channel_cancel(whi_list *ops, size_t keep, wh_status why) {
     whi_list_foreach(node, ops) {
         whi_channel_op *op = whi_container_of(node, whi_channel_op, link);
         if (keep) {
             keep--;
         } else if (!op->why) {
-            op->why = why;
-            wh_request_cancel(op->inner);
+            withdraw(op, why);
         }
     }
 }
@@ -162,12 +173,11 @@ static void on_cancel(wh_request *req, wh_status why, void *state) {
     whi_channel_op *op = state;
     wh_channel *ch = op->channel;
     if (op->inner) {
-        if (!op->why)
-            op->why = why;
-        wh_request_cancel(op->inner);
+        withdraw(op, why);
         return;
     }
-    complete(op, why, 0);
+    whi_channel_complete(op, why, 0);
+    whi_channel_pump(ch);  // what was behind it may go on
     whi_channel_settle(ch);
 }
 
@@ -178,8 +188,7 @@ static const wh_layer_ops send_ops = {
 
 // ---- Beginnings.
 
-// post hands an operation to the engine.
-static wh_status post(whi_channel_op *op, wh_result *result) {
+wh_status whi_channel_post(whi_channel_op *op, wh_result *result) {
     wh_channel *ch = op->channel;
     int source = op->receive ? ch->from : ch->in->pe->number;
     uint32_t number = op->receive ? ch->number : ch->peer_number;
@@ -198,7 +207,7 @@ static wh_status post(whi_channel_op *op, wh_result *result) {
     if (st == WH_PENDING)
         whi_list_push_back(op->receive ? &ch->receives : &ch->sends, &op->link);
     else if (op->receive)
-        count_received(ch);
+        whi_channel_count_received(ch);
     return st;
 }
 
@@ -206,9 +215,9 @@ static void post_waiting(whi_list *waiting) {
     whi_list *node = whi_list_pop_front(waiting);
     whi_channel_op *op = whi_container_of(node, whi_channel_op, link);
     wh_result result = {.status = WH_OK};
-    wh_status st = post(op, &result);
+    wh_status st = whi_channel_post(op, &result);
     if (st != WH_PENDING)
-        complete(op, st, st == WH_OK ? result.size : 0);
+        whi_channel_complete(op, st, st == WH_OK ? result.size : 0);
 }
 
 static bool may_send(const wh_channel *ch) {
@@ -222,6 +231,12 @@ static bool may_receive(const wh_channel *ch) {
 }
 
 void whi_channel_pump(wh_channel *ch) {
+    if (ch->direct) {
+        whi_channel_match(ch);
+        if (ch->twin)
+            whi_channel_match(ch->twin);
+        return;
+    }
     while (may_receive(ch) && !whi_list_empty(&ch->early))
         post_waiting(&ch->early);
     while (may_send(ch) && !whi_list_empty(&ch->waiting))
@@ -243,23 +258,34 @@ static whi_channel_op *new_op(wh_channel *ch, const wh_op_opts *opts) {
     return op;
 }
 
-static wh_status start(whi_channel_op *op, bool now, const wh_op_opts *opts, wh_request **req) {
+// accept has an operation be under way; with `now` it is handed to the engine.
+static wh_status accept(whi_channel_op *op, bool now, const wh_op_opts *opts, bool wanted,
+                        wh_result *result) {
     wh_channel *ch = op->channel;
     bool timed = opts && opts->timeout_ms > 0;
     wh_status st = WH_OK;
-    if (req || timed || !now)
+    if (wanted || timed || !now)
         st = wh_request_create(ch->in->pe->worker, op->receive ? &receive_ops : &send_ops, op, opts,
-                               req != NULL, &op->ours);
+                               wanted, &op->ours);
+    if (st != WH_OK)
+        return st;
+    if (now)
+        return whi_channel_post(op, result);
+    whi_list_push_back(op->receive ? &ch->early : &ch->waiting, &op->link);
+    return WH_PENDING;
+}
+
+static wh_status start(whi_channel_op *op, bool now, const wh_op_opts *opts, wh_request **req) {
+    wh_channel *ch = op->channel;
     wh_result result = {.status = WH_OK};
-    if (st == WH_OK && now)
-        st = post(op, &result);
-    else if (st == WH_OK) {
-        whi_list_push_back(op->receive ? &ch->early : &ch->waiting, &op->link);
-        st = WH_PENDING;
-    }
+    wh_status st = ch->direct ? whi_channel_begin_direct(op, &result) : WH_PENDING;
+    if (st == WH_PENDING)
+        st = accept(op, now && !ch->direct, opts, req != NULL, &result);
     if (st == WH_PENDING) {
         if (req)
             *req = op->ours;
+        if (ch->direct)
+            whi_channel_pump(ch);
         return st;
     }
     if (op->ours)
@@ -332,13 +358,18 @@ wh_status wh_channel_recv(wh_channel *ch, void *buf, size_t size, const wh_op_op
 
 // A receive without memory takes a message, whatever its size.
 void whi_channel_drain(wh_channel *ch, uint64_t count) {
+    if (ch->direct) {
+        ch->matched += ch->kept_count;
+        whi_channel_drop_kept(ch);
+        return;
+    }
     for (; count && may_receive(ch); count--) {
         whi_channel_op *op = new_op(ch, NULL);
         wh_result result;
         wh_status st = WH_ENOMEM;
         if (op) {
             op->receive = op->drain = true;
-            st = post(op, &result);
+            st = whi_channel_post(op, &result);
         }
         if (st == WH_PENDING)
             continue;
