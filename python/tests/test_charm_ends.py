@@ -144,6 +144,37 @@ class Ends(Jobs):
             return 0
     """, "0 1\n")
 
+    def test_a_receive_of_somebody_else_while_it_leaves(self):
+        """It is told, since the object does not wait for it and takes no future along."""
+        self.program("""
+    ENDS = []
+
+    class Shows(Pair):
+        def show(self):
+            ENDS.extend(self.channels)
+
+    class Other(Chare):
+        async def listen(self):
+            try:
+                return await ENDS[0].recv()
+            except Exception as error:
+                return type(error).__name__
+
+    async def main(args):
+        pairs, other = Array(Shows, 2, map=On0), Chare(Other, onPE=0)
+        await pairs.open(awaitable=True)
+        await pairs.show(awaitable=True)
+        await charm.quiescence()
+        pairs[0].go(1)
+        print(await other.listen(ret=True))
+        await at(pairs[0], 1)
+        charm.exit()
+
+    class On0(ArrayMap):
+        def procNum(self, index):
+            return 0
+    """, "BusyError\n", n=(2,))
+
     def test_a_send_holds_it_back(self):
         self.program("""
     async def main(args):

@@ -182,7 +182,7 @@ cdef class Channel:
         if result.status == WH_ECANCELLED:  # taken back: its element leaves
             if self.c == NULL:
                 here.channels.pop(self.arrival.number, None)
-            return 0
+            return self.refuse_waiters(WH_EBUSY)  # of others: the element waits for its own, and its futures stay here
         return self.came(&result)
 
     cdef int came(self, const wh_result *result) except -1:
