@@ -175,6 +175,34 @@ class Ends(Jobs):
             return 0
     """, "BusyError\n", n=(2,))
 
+    def test_a_value_for_which_there_is_no_memory(self):
+        """Nothing of it goes, so that the next one comes whole."""
+        self.program("""
+    import pathlib, resource
+
+    class Large(Pair):
+        def try_it(self, size):
+            value = bytes(size)
+            before = resource.getrlimit(resource.RLIMIT_AS)
+            pages = int(pathlib.Path("/proc/self/statm").read_text().split()[0])
+            resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + size + size // 2, before[1]))
+            try:
+                self.channels[0].send(value)
+            except MemoryError:
+                return "refused"
+            finally:
+                resource.setrlimit(resource.RLIMIT_AS, before)
+                self.channels[0].send("next")
+        async def listens(self):
+            return await self.channels[0].recv()
+
+    async def main(args):
+        pairs = Array(Large, 2)
+        await pairs.open(awaitable=True)
+        print(await pairs[0].try_it((128 << 20) - 65536, ret=True), await pairs[1].listens(ret=True))
+        charm.exit()
+    """, "refused next\n", n=(1,))
+
     def test_a_send_holds_it_back(self):
         self.program("""
     async def main(args):
