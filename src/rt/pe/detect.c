@@ -383,24 +383,25 @@ wh_status wh_detector_create(wh_pe *pe, uint32_t producers, wh_detector_fn fn, v
     return WH_OK;
 }
 
-wh_status wh_detector_produce(wh_pe *pe, wh_detector name, uint64_t count) {
-    detector *d;
-    wh_status st = named(pe, "wh_detector_produce", name);
+static wh_status count(wh_pe *pe, const char *call, wh_detector name, uint64_t produced,
+                       uint64_t consumed) {
+    detector *d = NULL;
+    wh_status st = named(pe, call, name);
     if (st == WH_OK)
         st = find(pe, name, &d);
-    if (st == WH_OK && d)
-        d->produced += count;
+    if (st == WH_OK && d) {
+        d->produced += produced;
+        d->consumed += consumed;
+    }
     return st;
 }
 
-wh_status wh_detector_consume(wh_pe *pe, wh_detector name, uint64_t count) {
-    detector *d;
-    wh_status st = named(pe, "wh_detector_consume", name);
-    if (st == WH_OK)
-        st = find(pe, name, &d);
-    if (st == WH_OK && d)
-        d->consumed += count;
-    return st;
+wh_status wh_detector_produce(wh_pe *pe, wh_detector name, uint64_t pieces) {
+    return count(pe, "wh_detector_produce", name, pieces, 0);
+}
+
+wh_status wh_detector_consume(wh_pe *pe, wh_detector name, uint64_t pieces) {
+    return count(pe, "wh_detector_consume", name, 0, pieces);
 }
 
 wh_status wh_detector_done(wh_pe *pe, wh_detector name) {
