@@ -846,6 +846,71 @@ class Moves(Jobs):
         self.assertIn("Nomad cannot move: its state has failed", err)
 
 
+# Arrays on devices by a channel.  KIND is that of their memory.
+ON_DEVICES = """
+    import wherry, weakref
+    from wherry.charm import _core as core
+    SIZES = [8, 800, 4096, 5008, 1 << 20]
+    copies, to_host, to_device, duplicate = [], core.to_host, core.to_device, core.duplicate
+
+    def noted(array):
+        told, memory = duplicate(array)
+        copies.append(weakref.ref(memory))
+        return told, memory
+
+    class Array64:
+        memory = KIND
+        def __init__(self, size, first):
+            self.keep, self.content = wherry.DeviceMemory(size, KIND), bytes([first % 256]) * size
+            wherry.copy_memory(self.keep, self.content)
+            self.__cuda_array_interface__ = {**self.keep.__cuda_array_interface__, "typestr": "<f8", "shape": (2, size // 16)
+                                             if size > 8 else ()}
+
+    def bytes_of(array):
+        content = bytearray(array.memory.size)
+        wherry.copy_memory(content, array)
+        return bytes(content)
+
+    class End(Chare):
+        def __init__(self):
+            self.channel = Channel(self, remote=self.thisProxy[1 - self.thisIndex])
+        async def values(self):
+            core.to_host = core.to_device = None  # none of them goes through the host's memory
+            core.duplicate = noted
+            for size in SIZES:
+                first, second = Array64(size, size + 1), Array64(size, size + 2)
+                self.channel.send(first, "between", b"x" * 5000, second, *[second] * 20)
+                wherry.copy_memory(first.keep, bytes(size))  # what was sent is a copy
+                wherry.copy_memory(second.keep, bytes(size))
+            for size in SIZES:
+                first, second = Array64(size, size + 1), Array64(size, size + 2)
+                got = await self.channel.recv()
+                assert len(got) == 24 and got[1:3] == ("between", b"x" * 5000), got[1:3]
+                for one, other in zip([got[0], *got[3:]], [first] + [second] * 21):
+                    assert type(one) is DeviceArray and bytes_of(one) == other.content, (size, one)
+                    assert one.shape == other.__cuda_array_interface__["shape"] and one.typestr == "<f8"
+            return len(copies)
+        def kept(self):
+            return sum(copy() is not None for copy in copies)
+        async def others(self):
+            core.to_host, core.to_device = to_host, to_device
+            self.channel.send(wherry.DeviceMemory(0, KIND), Array64(16, 1))
+            empty, one = await self.channel.recv()
+            assert empty.shape == (0,) and bytes_of(one) == b"\\1" * 16
+            self.channel.send({"in": [one]})
+            got = await self.channel.recv()
+            assert type(got["in"][0]) is DeviceArray and bytes_of(got["in"][0]) == b"\\1" * 16
+
+    async def main(args):
+        ends = Array(End, 2, map="round-robin")
+        print(min(await ends.values(ret=True)) >= 110)
+        await charm.quiescence()
+        print(await ends.kept(ret=True))
+        await ends.others(awaitable=True)
+        charm.exit()
+"""
+
+
 class Channels(Jobs):
     def test_values_of_all_sizes_in_order(self):
         self.good("""
@@ -920,6 +985,9 @@ class Channels(Jobs):
                 print(max(await ends.faults(ret=True)) < 64)  # a MiB of fresh memory has 256, and two copies more
                 charm.exit()
             """, "True\n", n=(1, 2))
+
+    def test_arrays_on_devices_stay_on_devices(self):
+        self.good(ON_DEVICES.replace("KIND", "'sim'"), "True\n[0, 0]\n", n=(1, 2))
 
     @unittest.skipUnless(importlib.util.find_spec("numpy"), "no numpy")
     def test_freed_memory_serves_the_next_array(self):
@@ -1393,6 +1461,13 @@ class Decoding(unittest.TestCase):
             _core.decode(whole + b"x")
         with self.assertRaisesRegex(ValueError, "of kind 120"):
             _core.decode(b"\1\0\0\0x")
+
+    def test_what_comes_apart_comes_by_channels_only(self):
+        from wherry.charm import _core
+        told = b"sim <f8 2"
+        data = b"\1\0\0\0D" + len(told).to_bytes(8, "little") + told + (16).to_bytes(8, "little")
+        with self.assertRaisesRegex(ValueError, "cannot come apart"):
+            _core.decode(data)
 
     def test_arrays_in_strides_go_without_pickle(self):
         try:

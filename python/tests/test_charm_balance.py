@@ -37,10 +37,12 @@ CELLS = """
 """
 
 
-class Balance(Programs):
+class Cells(Programs):
     def program(self, text, out, n=(3,)):
         self.good(CELLS + text, out, n=n)
 
+
+class Balance(Cells):
     def test_elements_go_where_there_is_less_to_do(self):
         self.program("""
     async def main(args):
@@ -312,4 +314,123 @@ class Balance(Programs):
         Twice 1 waits at its sync point already, until resumeFromSync is called
         balance is 'best': one of greedy, refine, distributed, none is needed
         Plain has no method resumeFromSync, in which objects go on when they were balanced
+        """)
+
+
+# Added before the program begins, as modules do.
+TURNED = """
+    seen = []
+
+    @charm.addStrategy
+    def turned(elements, pes):
+        seen.append((elements, pes))
+        return [(pes - 1 - i) % pes for i in range(len(elements))]
+"""
+
+
+class Strategies(Cells):
+    """Functions of the program."""
+
+    def test_it_says_where_they_go(self):
+        self.program(TURNED + """
+    async def main(args):
+        n = charm.numPes()
+        for k, strategy in enumerate((turned, "turned")):
+            cells = Array(Cell, 6, map=AllOn0, balance=strategy)
+            last = await step(cells, 6, 2)
+            places = [place for steps, place, load in await cells.read(ret=True)]
+            assert last.elements == 6 and last.moved == sum(place != 0 for place in places), (last, places)
+            assert sorted(places) == sorted((n - 1 - i) % n for i in range(6)), places
+            elements, pes = seen[k]
+            assert pes == n and elements == [(2.0, 0, False)] * 6, (elements, pes)
+            assert (elements[0].load, elements[0].pe, elements[0].fixed) == (2.0, 0, False) and len(seen) == k + 1
+        await step(cells, 6, 1)
+        loads, pes, fixed = zip(*seen[2][0])
+        assert list(pes) == sorted(places) and set(loads) == {1.0}, seen[2]
+        charm.exit()
+    """, "", n=(1, 3))
+
+    def test_who_cannot_move_stays(self):
+        self.program(TURNED + """
+    class Sleeper(Cell):
+        async def sleep(self, future):
+            await future
+    async def main(args):
+        cells, end = Array(Sleeper, 4, map=AllOn0, balance=turned), Future()
+        slept = cells[1].sleep(end, awaitable=True)
+        cells[1].sleep(end)
+        last = await step(cells, 4, 1)
+        places = [place for steps, place, load in await cells.read(ret=True)]
+        assert places[1] == 0 and last.fixed == 1, (places, last)
+        assert sum(element.fixed for element in seen[0][0]) == 1, seen
+        end.send()
+        await slept
+        charm.exit()
+    """, "", n=(3,))
+
+    def test_added_while_the_program_runs(self):
+        self.program("""
+    class Adder(Chare):
+        def add(self, to):
+            def late(elements, pes):
+                return [to] * len(elements)
+            charm.addStrategy(late)
+    async def main(args):
+        adders = Group(Adder)
+        await adders.add(0, awaitable=True)
+        cells = Array(Cell, 4, balance="late")
+        await step(cells, 4, 1)
+        await adders.add(1, awaitable=True)  # in place of the first one
+        last = await step(cells, 4, 1)
+        assert last.moved == 4 and last.max_before == last.max_after == 4, last
+        charm.exit()
+    """, "", n=(2,))
+
+    def test_mistakes_end_the_program(self):
+        for answer, said in (
+                ("[0] * (len(elements) - 1)", "ValueError: wrong has returned 5 PEs for 6 elements"),
+                ("[0, 0, pes] + [0] * 3", "ValueError: wrong has returned PE 3 for element 2: there are PEs 0 to 2"),
+                ("[0, -1] + [0] * 4", "ValueError: wrong has returned PE -1 for element 1: there are PEs 0 to 2"),
+                ("None", "TypeError: wrong has returned None: a list of 6 PEs is needed"),
+                ("[0.5] * 6", "TypeError: 'float' object cannot be interpreted as an integer"),
+                ("[1 // 0]", "ZeroDivisionError: integer division or modulo by zero"),
+                ("Group(Cell)", "RuntimeError: a strategy of load balancing must use nothing but its arguments")):
+            with self.subTest(answer):
+                code, out, err = self.job(CELLS + f"""
+    @charm.addStrategy
+    def wrong(elements, pes):
+        return {answer}
+
+    async def main(args):
+        await step(Array(Cell, 6, balance=wrong), 6, 1)
+        charm.exit()
+    """, 3)
+                self.assertEqual((code, out), (1, ""), err)
+                self.assertIn("wherry.charm: PE 0: the strategy wrong has failed:\nTraceback (most recent call last):\n", err)
+                self.assertIn(f"\n{said}\n", err)
+
+    def test_what_is_no_strategy(self):
+        self.program("""
+    def unknown(elements, pes):
+        return [0] * len(elements)
+    def greedy(elements, pes):
+        return [0] * len(elements)
+    @charm.addStrategy
+    def known(elements, pes):
+        return [0] * len(elements)
+
+    async def main(args):
+        for wrong in (lambda: Array(Cell, 1, balance=unknown), lambda: Array(Cell, 1, balance=greedy),
+                      lambda: Array(Cell, 1, balance="unknown"), lambda: charm.addStrategy(greedy), lambda: charm.addStrategy(3)):
+            try:
+                wrong()
+            except (TypeError, ValueError) as error:
+                print(str(error).split(" at 0x")[0])
+        charm.exit()
+    """, """\
+        balance is <function unknown
+        balance is <function greedy
+        balance is 'unknown': one of greedy, refine, distributed, none, known is needed
+        there is a strategy 'greedy': take another name
+        a function with a name is needed, not 3
         """)

@@ -3,23 +3,42 @@
 from test_charm import Jobs
 
 # Pairs of objects that send each other numbers, of which some are too large for one message, or have arrays that are messages of
-# their own.
+# their own, some of them on a device.
 PAIRS = """
     import random
     try:
         import numpy
     except ImportError:
         numpy = None
+    import wherry
+
+    def content_of(number):
+        return bytes([number % 251]) * (40 + number % 7 * 1000)
+
+    def on_device(number):
+        memory = wherry.DeviceMemory(len(content_of(number)), "sim")
+        wherry.copy_memory(memory, content_of(number))
+        return memory
+
+    def read_back(array):
+        content = bytearray(len(array.memory))
+        wherry.copy_memory(content, array)
+        return content
 
     def value_of(number):
         value = number, bytes([number % 256]) * [3, 3000, 5000, 60000][number % 4]
+        if number % 5 == 0:
+            return value + (on_device(number), on_device(number + 1))
         if numpy is None or number % 3:
             return value
         return value + (numpy.full(1000, number), numpy.full((3, 1000), number))
 
     def same(value, expected):
-        return len(value) == len(expected) and value[:2] == expected[:2] and all(
-            a.shape == b.shape and (a == b).all() for a, b in zip(value[2:], expected[2:]))
+        if len(value) != len(expected) or value[:2] != expected[:2]:
+            return False
+        if value[0] % 5 == 0:
+            return [read_back(each) for each in value[2:]] == [content_of(value[0] + i) for i in range(2)]
+        return all(a.shape == b.shape and (a == b).all() for a, b in zip(value[2:], expected[2:]))
 
     class Pair(Chare):
         def __init__(self):

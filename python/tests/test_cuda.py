@@ -9,6 +9,7 @@ import unittest
 
 import wherry
 from kit import ArrayOnDevice, LoopCase, pair
+from test_charm import ON_DEVICES, Jobs
 from wherry import DeviceMemory
 
 SIZE = 100_000
@@ -88,3 +89,9 @@ class Own(LoopCase):
         driver()
         with self.assertRaisesRegex(wherry.NotFoundError, "no device 1000"):
             DeviceMemory(1, "cuda", 1000)
+
+
+class Channels(Jobs):
+    def test_arrays_stay_on_devices(self):
+        driver()
+        self.good(ON_DEVICES.replace("KIND", "'cuda'"), "True\n[0, 0]\n", n=(1, 2))

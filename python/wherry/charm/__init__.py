@@ -19,6 +19,7 @@ A program is started by ``wherry run -n 4 python program.py``, or by itself as o
 The names are those of Charm4py where they mean the same: docs/howto/charm.md says what differs.
 """
 import wherry.charm as charm
+from wherry.charm._balance import BalanceElement, addStrategy
 from wherry.charm._chare import Array, ArrayMap, Chare, Group, coro, register, when
 from wherry.charm._checkpoint import checkpoint, restart
 from wherry.charm._core import Channel, Future, Proxy, RemoteError
@@ -28,7 +29,7 @@ from wherry.charm._run import (
     BalanceStep, awaitCreation, exit, iwait, lastBalance, myPe, numPes, quiescence, readonlies, sleep, start, wait)
 
 __all__ = [
-    "Array", "ArrayMap", "BalanceStep", "Channel", "Chare", "DeviceArray", "Future", "Group", "Proxy", "Reducer", "RemoteError",
-    "awaitCreation", "charm", "checkpoint", "coro", "exit", "iwait", "lastBalance", "myPe", "numPes", "quiescence", "readonlies",
+    "Array", "ArrayMap", "BalanceElement", "BalanceStep", "Channel", "Chare", "DeviceArray", "Future", "Group", "Proxy", "Reducer",
+    "RemoteError", "addStrategy", "awaitCreation", "charm", "checkpoint", "coro", "exit", "iwait", "lastBalance", "myPe", "numPes", "quiescence", "readonlies",
     "register", "restart", "sleep", "start", "wait", "when",
 ]

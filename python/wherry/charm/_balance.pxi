@@ -73,6 +73,27 @@ cdef void on_resumed(wh_chare *chare, const wh_call *call) noexcept with gil:
     here.end_callback()
 
 
+# ---- Strategies of the program.
+
+cdef wh_status on_strategy(const wh_balance_element *elements, size_t count, int pes, int32_t *to, void *name) noexcept with gil:
+    cdef Runtime home = here
+    cdef size_t i
+    if home is None:
+        return WH_OK
+    outer = home.charge(None)
+    home.thread, home.deciding = 0, home.thread  # what would send, or wait, is refused
+    try:
+        chosen = home.strategies[<str>name](
+            <str>name, [(elements[i].load, elements[i].pe, elements[i].fixed != 0) for i in range(count)], pes)
+        for i in range(count):
+            to[i] = chosen[i]
+    except BaseException as error:  # nothing moves, and the program ends
+        home.fatal(f"the strategy {<str>name}", error)
+    home.thread, home.deciding = home.deciding, 0
+    home.charge(outer)
+    return WH_OK
+
+
 # ---- What cannot move now.
 
 cdef const char *on_stays(wh_chare *chare, cbool saved) noexcept with gil:

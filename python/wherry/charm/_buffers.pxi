@@ -4,6 +4,8 @@
 # received where the new arrays are.  In the message stands `w` for each, and behind all values what they are (_device.py):
 #
 #     of each: length and text ; u32: bytes of all these
+#
+# Those of a value that a channel takes are messages of their own, behind those of the value (_channel.pxi).
 
 cdef enum:
     BESIDE_MAX = 16  # of a call: the rest goes in the message
@@ -25,8 +27,12 @@ cdef void on_beside_sent(wh_request *req, const wh_result *result, void *beside)
     Py_DECREF(<object>beside)
 
 
+cdef char *address_of(object memory) except? NULL:
+    return <char *><size_t>memory.__cuda_array_interface__["data"][0]
+
+
 cdef int memory_of(object memory, wh_frame *frame) except -1:
-    frame.data = <void *><size_t>memory.__cuda_array_interface__["data"][0]
+    frame.data = address_of(memory)
     frame.mem = WH_MEM_AUTO
     return 0
 
@@ -103,3 +109,33 @@ cdef void on_call_beside(wh_chare *chare, const wh_call *call) noexcept with gil
         here.fatal("a call", error)
     here.charge(outer)
     here.end_callback()
+
+
+# ---- Those of a channel.
+
+cdef bint put_apart(writer *to, object array) except -1:
+    """Has an array go behind the message; False where it is empty."""
+    cdef part *one
+    told, memory = duplicate(array)
+    if not memory.size:
+        return False
+    put_u8(to, c'D')
+    put_sized(to, told)
+    put_u64(to, memory.size)
+    one = new_part(0)
+    one.data, one.size = address_of(memory), memory.size
+    one.memory = <PyObject *>memory
+    Py_INCREF(memory)
+    add_part(to, one)
+    return True
+
+
+cdef object take_apart(reader *source, list landings):
+    """An array of which its bytes are to come."""
+    told = take_sized(source)
+    size = take_u64(source)
+    if landings is None or not size:
+        raise bad_message("the bytes of an array on a device cannot come apart")
+    array = make(told, size)
+    landings.append(Landing(size, array))
+    return array

@@ -15,6 +15,7 @@ cdef struct part:
     wh_status *outcome   # of the first send that failed, if it is still wanted
     size_t size
     char *data
+    PyObject *memory     # what holds the bytes, on a device; NULL: they are the part's own
 
 
 cdef char *new_pages(size_t size) except NULL:
@@ -31,6 +32,7 @@ cdef part *new_part(size_t size, bint paged=False) except NULL:
         raise MemoryError(f"a message needs {size} bytes")
     made.data = <char *>(made + 1)
     made.size = size
+    made.memory = NULL
     if paged:
         try:
             made.data = new_pages(size)
@@ -40,8 +42,14 @@ cdef part *new_part(size_t size, bint paged=False) except NULL:
     return made
 
 
+cdef void let_go(PyObject *memory) noexcept with gil:
+    Py_DECREF(<object>memory)
+
+
 cdef void free_part(part *one) noexcept nogil:
-    if one.data != <char *>(one + 1):
+    if one.memory != NULL:
+        let_go(one.memory)
+    elif one.data != <char *>(one + 1):
         free(one.data)
     free(one)
 
@@ -50,7 +58,7 @@ cdef struct writer:
     char *data
     size_t size
     size_t capacity
-    bint apart       # large arrays go as parts, behind the message that says what they are
+    bint apart       # large arrays, and those on devices, go as parts, behind the message that says what they are
     part *parts      # copies of these, in their order
     part **last
     char small[SMALL]
@@ -63,6 +71,12 @@ cdef inline void writer_init(writer *to):
     to.apart = False
     to.parts = NULL
     to.last = &to.parts
+
+
+cdef inline void add_part(writer *to, part *one) noexcept:
+    one.next = NULL
+    to.last[0] = one
+    to.last = &one.next
 
 
 cdef inline void writer_fini(writer *to):

@@ -3,7 +3,8 @@
 # Channels between two chares, of Python values.
 #
 # A value is one message of the C channel: the length of its bytes, and as many of these as fit; what does not is a second
-# message. The bytes of large arrays are messages of their own behind it, received where the arrays then have them.
+# message. The bytes of large arrays, and of those on devices, are messages of their own behind it, received where the arrays then
+# have them.
 # One receive is posted at a time, ahead of whoever asks; values that nobody has asked for are bounded, and what
 # comes behind them stays with its sender, as the C channel's window says.
 
@@ -324,7 +325,7 @@ cdef class Channel:
         self.unsent.next = one
         memset(&opts, 0, sizeof(opts))
         opts.size = sizeof(opts)
-        opts.mem = WH_MEM_HOST
+        opts.mem = WH_MEM_HOST if one.memory == NULL else WH_MEM_AUTO
         opts.done = on_sent
         opts.arg = one
         status = wh_channel_send(self.c, one.data, one.size, &opts, NULL)

@@ -7,19 +7,21 @@ from collections import deque
 from math import prod
 from types import FunctionType
 
-from wherry.charm._core import Entry, Future, Method, Proxy, at_sync, contribute, move, runtime, set_load
+from wherry.charm._balance import strategy_of
+from wherry.charm._core import Entry, Future, Method, Proxy, at_sync, contribute, current, move, runtime, set_load
 from wherry.charm._names import class_name, classes
 from wherry.charm._reducer import name_of
 
 TYPE_CHECKING = False  # of typing, whose import is spared where nobody checks
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Optional, Sequence, Type, TypeVar, Union
+    from typing import Any, Callable, Iterable, Sequence, Type, TypeVar, Union
+
+    from wherry.charm._balance import Strategy
 
     F = TypeVar("F", bound=Callable[..., Any])
     C = TypeVar("C", bound=type)
 CO_COROUTINE = 0x80  # inspect's
 DIMS_MAX = 6
-STRATEGIES = ("greedy", "refine", "distributed", "none")
 
 
 class Chare:
@@ -150,7 +152,7 @@ def Group(cls: Type[Chare], args: Iterable[Any] = ()) -> Any:
 
 def Array(cls: Type[Chare], dims: Union[int, Sequence[int], None] = None, ndims: int = 0,
           args: Iterable[Any] = (), map: Union[Type["ArrayMap"], str, None] = None, useAtSync: bool = False,
-          balance: Optional[str] = None) -> Any:
+          balance: Union[str, "Strategy", None] = None) -> Any:
     """Makes an array of objects, and returns its proxy.
 
     dims: how many there are, or how many in each of up to 6 dimensions.  Without: none yet, and
@@ -158,8 +160,8 @@ def Array(cls: Type[Chare], dims: Union[int, Sequence[int], None] = None, ndims:
         says how many dimensions their indices have.
     map: where they are: "block", "round-robin", or a class derived from ArrayMap.
     balance: how they move to PEs that have less to do, at their sync points (AtSync): "greedy" places all anew, "refine" moves few,
-        "distributed" decides without one PE that sees all, "none" only measures.  The class needs a method
-        ``resumeFromSync(self)``.  Default: they stay.
+        "distributed" decides without one PE that sees all, "none" only measures, and a function that addStrategy has made one
+        does what it does.  The class needs a method ``resumeFromSync(self)``.  Default: they stay.
     useAtSync: the same as balance="greedy", where that is not given.
     """
     shape = None
@@ -179,17 +181,6 @@ def Array(cls: Type[Chare], dims: Union[int, Sequence[int], None] = None, ndims:
     return runtime().create_array(checked(cls), shape, ndims, map, strategy_of(cls, useAtSync, balance), tuple(args))
 
 
-def strategy_of(cls: Any, use: bool, balance: Optional[str]) -> Optional[str]:
-    """The strategy of a new array, or None."""
-    if balance is None and use:
-        balance = "greedy"
-    if balance is not None and balance not in STRATEGIES:
-        raise ValueError(f"balance is {balance!r}: one of {', '.join(STRATEGIES)} is needed")
-    if balance is not None and cls._resume < 0:
-        raise TypeError(f"{cls.__name__} has no method resumeFromSync, in which objects go on when they were balanced")
-    return balance
-
-
 class ArrayMap:
     """Where the elements of an array are: derive a class, and define procNum."""
 
@@ -205,13 +196,6 @@ class ArrayMap:
 
 
 maps: dict[str, Type[ArrayMap]] = {}
-
-
-def current() -> Any:
-    try:
-        return runtime()
-    except RuntimeError:
-        return None
 
 
 def register(cls: C) -> C:

@@ -25,7 +25,7 @@ from struct import error as StructError, pack as struct_pack, unpack as struct_u
 from sys import modules
 
 import wherry  # the engine, with its check of versions
-from wherry.charm._device import duplicate, make, to_device, to_host
+from wherry.charm._device import duplicate, fill, make, to_device, to_host
 from wherry.charm._names import class_name, find_class
 from wherry.charm._reducer import reducer_of
 from wherry.errors import CLASS_OF, ClosedError

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Arrays on devices as arguments: their bytes, and what they are; the receiver gets an array on its own device.
 
-Those of a call of one object go from device memory to device memory (_buffers.pxi); in all other messages they pass
-through the host's memory.
+Those of a call of one object and of a channel go from device memory to device memory (_buffers.pxi); in all other messages they
+pass through the host's memory.
 """
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ class DeviceArray:
     @property
     def __cuda_array_interface__(self) -> Dict[str, Any]:
         return {**self.memory.__cuda_array_interface__, "typestr": self.typestr, "shape": self.shape}
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return to_device, to_host(self)
 
     def __repr__(self) -> str:
         return f"<DeviceArray {self.typestr} {self.shape} in {self.memory.memory} memory>"
@@ -51,8 +54,13 @@ def to_device(told: bytes, content: bytes) -> DeviceArray:
     """The array again."""
     made = make(told, len(content))
     if content:
-        wherry.copy_memory(made.memory, content)
+        fill(made, content)
     return made
+
+
+def fill(array: DeviceArray, content: bytes) -> None:
+    """Has an array have these bytes."""
+    wherry.copy_memory(array.memory, content)
 
 
 def duplicate(array: Any) -> Tuple[bytes, wherry.DeviceMemory]:

@@ -50,15 +50,13 @@ cdef list packed_ends(Element element):
 
 cdef object packed_part(Channel channel):
     """What has come of a value that is not whole; None: there is none."""
-    cdef Landing landing
     if channel.rest != NULL:
         return channel.total, channel.rest[:FIRST_MAX - 8]
     if channel.landings is None:
         return None
     arrays = []
     for each in channel.landings[:channel.landed_count]:
-        landing = <Landing>each
-        arrays.append(landing.data[:landing.size])
+        arrays.append((<Landing>each).content())
     return channel.encoded, arrays
 
 
@@ -91,7 +89,6 @@ cdef int take_end(Element element, object id, object remote, list values, object
 cdef int take_part(Channel channel, object first, object second) except -1:
     """What packed_part has packed."""
     cdef reader source
-    cdef Landing landing
     cdef bytes encoded
     if isinstance(first, int):
         channel.total = first
@@ -101,8 +98,7 @@ cdef int take_part(Channel channel, object first, object second) except -1:
     source.end = source.at + len(encoded)
     channel.decode(&source)
     for data in second:
-        landing = <Landing>channel.landings[channel.landed_count]
-        memcpy(landing.data, <const char *>data, landing.size)
+        (<Landing>channel.landings[channel.landed_count]).fill(data)
         channel.landed_count += 1
     return 0
 

@@ -58,6 +58,8 @@ cdef class Runtime:
     cdef dict landing              # address -> what is being received there, until its call runs
     cdef dict keeping              # elements with calls that wait for their conditions
     cdef dict maps
+    cdef dict strategies           # of the program, by name: what asks them
+    cdef unsigned long deciding    # the thread, while one of them runs
     cdef dict channels             # ends that are open, or whose last receive has not ended
     cdef uint64_t next_channel
     cdef Element packing           # whose state is being pickled
@@ -67,7 +69,7 @@ cdef class Runtime:
 
     def __cinit__(self):
         self.futures, self.tasks, self.ready = {}, set(), deque()
-        self.unmade, self.maps, self.channels = [], {}, {}
+        self.unmade, self.maps, self.strategies, self.channels = [], {}, {}, {}
         self.landing, self.keeping, self.arriving, self.held_back = {}, {}, {}, {}
         self.readonlies = {}
         self.thread = PyThread_get_thread_ident()
@@ -145,6 +147,12 @@ cdef class Runtime:
             return
         must(wh_map_register(self.pe, name.encode(), on_map, <void *>map), f"map {name}")
         self.maps[name] = map
+
+    def register_strategy(self, str name, choose):
+        """Makes a strategy of load balancing known; `choose` is called with its name, all (load, PE, fixed), and the number of PEs."""
+        if name not in self.strategies:
+            must(wh_balancer_register(self.pe, name.encode(), on_strategy, <void *>name), f"strategy {name}")
+            self.strategies[name] = choose
 
     @property
     def processes(self):
@@ -464,6 +472,8 @@ cdef class Runtime:
 
     cdef inline int must_be_ours(self) except -1:
         if PyThread_get_thread_ident() != self.thread:
+            if PyThread_get_thread_ident() == self.deciding:
+                raise RuntimeError("a strategy of load balancing must use nothing but its arguments")
             raise RuntimeError("chares belong to the thread that has called charm.start: from another one use "
                                "loop.call_soon_threadsafe, with the loop of asyncio.get_running_loop()")
         return 0
@@ -625,6 +635,14 @@ cdef class Runtime:
 def runtime():
     """The PE of this process.  Raises RuntimeError where none is running."""
     return running()
+
+
+def current():
+    """The same, or None: none is running."""
+    try:
+        return running()
+    except RuntimeError:
+        return None
 
 
 cdef drop_task(Task task):

@@ -180,6 +180,13 @@ cdef extern from "<wherry/wherry.h>" nogil:
         size_t size
         uint64_t number, elements, fixed, moved
         double max_before, mean_before, max_after, mean_after, seconds
+    ctypedef struct wh_balance_element:
+        double load
+        int32_t pe
+        uint32_t fixed
+    ctypedef wh_status (*wh_balancer_fn)(const wh_balance_element *elements, size_t count, int pes, int32_t *to,
+                                         void *arg)
+    wh_status wh_balancer_register(wh_pe *pe, const char *name, wh_balancer_fn fn, void *arg)
     wh_status wh_balance_last(wh_pe *pe, wh_proxy array, wh_balance_step *step)
     wh_status wh_checkpoint_write(wh_pe *pe, const char *folder, const wh_callback *callback)
     wh_status wh_checkpoint_read(wh_pe *pe, const char *folder, const wh_callback *callback)

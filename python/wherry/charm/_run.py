@@ -6,6 +6,7 @@ import sys
 from collections import namedtuple
 
 from wherry._core import get_running_loop
+from wherry.charm._balance import choose, functions
 from wherry.charm._chare import Chare, maps
 from wherry.charm._core import Future, Runtime, last_step, runtime
 from wherry.charm._names import class_name
@@ -41,6 +42,8 @@ def start(main: Optional[Callable[[List[str]], Any]] = None, args: Optional[List
     try:
         for cls in maps.values():
             here.register_map(class_name(cls), cls().procNum)
+        for name in functions:
+            here.register_strategy(name, choose)
         given = list(sys.argv) if args is None else args
         if interactive:
             begin_interactive(here, running, main, given)

@@ -10,6 +10,7 @@
 #       a         a numpy array: its type's text, its shape, its bytes
 #       A         the same, but its bytes are a message of their own, behind this one: a large one's of a channel
 #       d         an array on a device, see _device.py
+#       D         the same, but its bytes are a message of their own: what it is, its size; in a channel, see _buffers.pxi
 #       p         the next one of those that were pickled
 #       w         the next one of those beside the message, see _buffers.pxi
 #     and, if there is a p: length and pickle, count of buffers, of each length and bytes.
@@ -76,6 +77,7 @@ cdef bint put_array(writer *to, object array) except -1:
     """Writes a numpy array; False where only pickle can."""
     cdef bytes text
     cdef Py_buffer view
+    cdef part *one
     cdef int i
     text = type_bytes(array.dtype)
     if text is None:
@@ -95,10 +97,9 @@ cdef bint put_array(writer *to, object array) except -1:
         for i in range(view.ndim):
             put_u64(to, view.shape[i])
         if apart:
-            to.last[0] = new_part(view.len, True)
-            to.last[0].next = NULL
-            memcpy(to.last[0].data, view.buf, view.len)
-            to.last = &to.last[0].next
+            one = new_part(view.len, True)
+            memcpy(one.data, view.buf, view.len)
+            add_part(to, one)
         else:
             put(to, view.buf, view.len)
     finally:
@@ -106,21 +107,36 @@ cdef bint put_array(writer *to, object array) except -1:
     return True
 
 
+@cython.no_gc
 cdef class Landing:
     """Memory of an array that comes apart."""
 
     cdef char *data
     cdef Py_ssize_t size
+    cdef object array  # on a device, whose memory it is; None: it is the host's, and this one's
 
-    def __cinit__(self, size_t size):
-        self.data = new_pages(size)
-        self.size = size
+    def __cinit__(self, size_t size, array=None):
+        self.size, self.array = size, array
+        self.data = new_pages(size) if array is None else address_of(array)
 
     def __getbuffer__(self, Py_buffer *view, int flags):
         PyBuffer_FillInfo(view, self, self.data, self.size, 0, flags)
 
     def __dealloc__(self):
-        free(self.data)
+        if self.array is None:
+            free(self.data)
+
+    cdef bytes content(self):
+        return self.data[:self.size] if self.array is None else bytes(to_host(self.array)[1])
+
+    cdef int fill(self, bytes content) except -1:
+        if len(content) != self.size:
+            raise bad_message("an array that has come has another length")
+        if self.array is None:
+            memcpy(self.data, <const char *>content, self.size)
+        else:
+            fill(self.array, content)
+        return 0
 
 
 cdef object take_array(reader *source, list landings, bint apart):
@@ -198,7 +214,7 @@ cdef int put_value(writer *to, object value, list beside) except -1:
         put_u8(to, c'm')
         return put_sized(to, value if value.c_contiguous else bytes(value))
     elif hasattr(kind, "__cuda_array_interface__") or hasattr(value, "__cuda_array_interface__"):
-        if put_beside(to, value, beside):
+        if put_apart(to, value) if to.apart else put_beside(to, value, beside):
             return 0
         put_u8(to, c'd')
         described, content = to_host(value)
@@ -256,6 +272,8 @@ cdef object take_value(reader *source, list beside, list landings):
     if kind == c'd':
         described = take_sized(source)
         return to_device(described, take_sized(source))
+    if kind == c'D':
+        return take_apart(source, landings)
     if kind == c'w' and beside:
         return beside.pop(0)
     raise bad_message(f"a value of kind {kind}")

@@ -197,7 +197,7 @@ static void gossip(whi_rng *rng) {
 
 // transfer has a PE choose, from its own elements only.
 static void transfer(int pe, whi_rng *rng) {
-    wh_balance_element own[MOST] = {{.pe = 0}};
+    wh_balance_element own[MOST] = {{0}};
     size_t which[MOST], count = 0, moved, really = 0;
     int32_t to[MOST];
     for (size_t i = 0; i < in.count; i++) {

@@ -85,14 +85,16 @@ static inline void whi_place_key_set(whi_place_key *key, uint32_t collection, co
                                      int dims) {
     typedef uint32_t half __attribute__((vector_size(16)));
     half low = {collection, (uint32_t)index[0], 0, 0}, high = {0, 0, 0, 0};
-    switch (dims) {
-    case 6: high[2] = (uint32_t)index[5];  // fall through
-    case 5: high[1] = (uint32_t)index[4];  // fall through
-    case 4: high[0] = (uint32_t)index[3];  // fall through
-    case 3: low[3] = (uint32_t)index[2];   // fall through
-    case 2: low[2] = (uint32_t)index[1];   // fall through
-    default: break;
-    }
+    if (dims > 1)
+        low[2] = (uint32_t)index[1];
+    if (dims > 2)
+        low[3] = (uint32_t)index[2];
+    if (dims > 3)
+        high[0] = (uint32_t)index[3];
+    if (dims > 4)
+        high[1] = (uint32_t)index[4];
+    if (dims > 5)
+        high[2] = (uint32_t)index[5];
     high[3] = htole32((uint32_t)dims);  // a byte, and three that are 0
     memcpy(key, &low, sizeof(low));
     memcpy((char *)key + sizeof(low), &high, sizeof(high));
