@@ -128,12 +128,12 @@ def by_srun(way):
     return [program, "--overcommit", "--kill-on-bad-exit", f"--mpi={way}"]
 
 
-def processes_with(mark):
-    """Those of the program with the mark in their environment, as {pid: state}."""
+def processes_with(mark, program=None):
+    """Those of the program, by default the runtime's, with the mark in their environment, as {pid: state}."""
     found = {}
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            if mark.encode() in (folder / "environ").read_bytes() and os.readlink(folder / "exe") == RT_JOB:
+            if mark.encode() in (folder / "environ").read_bytes() and os.readlink(folder / "exe") == (program or RT_JOB):
                 found[int(folder.name)] = (folder / "stat").read_text().rpartition(")")[2].split()[0]
         except OSError:
             pass
@@ -293,6 +293,23 @@ class SlurmNone(unittest.TestCase):
 
     def test_one_process_is_alone(self):
         check_job(self, [*by_srun("none"), "-n", "1", BOOT_ALL], 1, "none")
+
+    def test_daemons_end_with_the_test(self):
+        """Also when it is killed."""
+        by_srun("none")
+        if not SLURM:
+            self.skipTest("the system's Slurm is used")
+        mark, folder = uuid.uuid4().hex, tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        daemons = [os.path.realpath(slurm.program(name)) for name in ("munged", "slurmctld", "slurmd")]
+        one = start([sys.executable, "-c", "import slurm, time; slurm.start(); print('up', flush=True); time.sleep(300)"],
+                    MARK=mark, PYTHONPATH=str(pathlib.Path(__file__).parent), TMPDIR=folder.name)
+        self.addCleanup(lambda: [os.kill(pid, signal.SIGKILL) for name in daemons for pid in processes_with(mark, name)])
+        self.assertEqual(one.stdout.readline(), "up\n")
+        self.assertTrue(all(processes_with(mark, name) for name in daemons))
+        one.kill()
+        one.communicate()
+        wait_until(self, lambda: not any(processes_with(mark, name) for name in daemons))
 
 
 class Nested(unittest.TestCase):

@@ -5,16 +5,20 @@ Nothing of the machine's own Slurm is used but its programs.  What the daemons k
 below the folder, which only this user can read; SLURM_CONF leads srun there.
 """
 import atexit
+import ctypes
 import os
 import pathlib
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 import time
 
 UP = 30  # seconds until a node counts as one that does not come up
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
 
 # No plugins that need cgroups, which containers lack.  A task that does not end when asked to is killed after a second, not
 # after 30.
@@ -106,8 +110,13 @@ def start_munge(folder):
 
 def start_daemon(environment, name, *words):
     daemon = subprocess.Popen([program(name), *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL, env=environment, start_new_session=True)
+                              stderr=subprocess.DEVNULL, env=environment, start_new_session=True, preexec_fn=end_with_parent)
     atexit.register(end, daemon)
+
+
+def end_with_parent():
+    """A test that is killed, as for its time, runs nothing at its exit."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def end(daemon):

@@ -24,7 +24,7 @@ typedef struct wh_detector {  // plain data, the same on each PE: pass it on in 
     uint32_t id;
 } wh_detector;
 
-// `status` is WH_OK, or WH_EPEER: a PE is lost, and nobody knows what it had counted.
+// `status` is WH_OK, or WH_EPEER: a PE is lost, or knows of WH_DETECTORS_MAX others, or has no memory, and nobody knows what it counts.
 typedef void (*wh_detector_fn)(wh_pe *pe, wh_status status, void *arg);
 
 // wh_detector_create makes a detector, which calls `fn` once, on this PE, in a turn of its own, when the work is complete.

@@ -163,6 +163,65 @@ class Ends(Jobs):
             return 0
     """, "0 1\n")
 
+    def test_a_receive_of_somebody_else_while_it_leaves(self):
+        """It is told, since the object does not wait for it and takes no future along."""
+        self.program("""
+    ENDS = []
+
+    class Shows(Pair):
+        def show(self):
+            ENDS.extend(self.channels)
+
+    class Other(Chare):
+        async def listen(self):
+            try:
+                return await ENDS[0].recv()
+            except Exception as error:
+                return type(error).__name__
+
+    async def main(args):
+        pairs, other = Array(Shows, 2, map=On0), Chare(Other, onPE=0)
+        await pairs.open(awaitable=True)
+        await pairs.show(awaitable=True)
+        await charm.quiescence()
+        pairs[0].go(1)
+        print(await other.listen(ret=True))
+        await at(pairs[0], 1)
+        charm.exit()
+
+    class On0(ArrayMap):
+        def procNum(self, index):
+            return 0
+    """, "BusyError\n", n=(2,))
+
+    def test_a_value_for_which_there_is_no_memory(self):
+        """Nothing of it goes, so that the next one comes whole."""
+        self.program("""
+    import pathlib, resource
+
+    class Large(Pair):
+        def try_it(self, size):
+            value = bytes(size)
+            before = resource.getrlimit(resource.RLIMIT_AS)
+            pages = int(pathlib.Path("/proc/self/statm").read_text().split()[0])
+            resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + size + size // 2, before[1]))
+            try:
+                self.channels[0].send(value)
+            except MemoryError:
+                return "refused"
+            finally:
+                resource.setrlimit(resource.RLIMIT_AS, before)
+                self.channels[0].send("next")
+        async def listens(self):
+            return await self.channels[0].recv()
+
+    async def main(args):
+        pairs = Array(Large, 2)
+        await pairs.open(awaitable=True)
+        print(await pairs[0].try_it((128 << 20) - 65536, ret=True), await pairs[1].listens(ret=True))
+        charm.exit()
+    """, "refused next\n", n=(1,))
+
     def test_a_send_holds_it_back(self):
         self.program("""
     async def main(args):

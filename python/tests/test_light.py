@@ -78,6 +78,76 @@ class Light(unittest.TestCase):
                 charm.exit()
             charm.start(main)"""), "slept\n")
 
+    def test_who_only_looks_for_it(self):
+        """A search for the module is no import, and keeps no later one from being heard."""
+        self.assertEqual(self.run_it("""
+            import importlib.util
+            from wherry.charm import charm
+
+            async def main(args):
+                assert importlib.util.find_spec("asyncio") is not None
+                import asyncio
+                await asyncio.sleep(0.001)
+                print("slept")
+                charm.exit()
+            charm.start(main)"""), "slept\n")
+
+    def test_import_in_another_thread_at_the_end(self):
+        """A thread that is still loading it when the program ends loads it to the end, and writes to no descriptor of others."""
+        self.assertEqual(self.run_it("""
+            import importlib.util, os, threading
+            from wherry.charm import charm
+
+            found, ended = threading.Event(), threading.Event()
+
+            def load():
+                spec = importlib.util.find_spec("asyncio")
+                module = importlib.util.module_from_spec(spec)
+                found.set()
+                ended.wait()
+                import sys
+                sys.modules["asyncio"] = module
+                spec.loader.exec_module(module)
+                print(hasattr(module, "run"))
+            thread = threading.Thread(target=load)
+
+            def main(args):
+                thread.start()
+                found.wait()
+                charm.exit()
+            charm.start(main)
+            pipes = [os.pipe() for _ in range(8)]
+            ended.set()
+            thread.join()
+            for there, here in pipes:
+                os.close(here)
+                assert os.read(there, 1) == b""
+            """), "True\n")
+
+    def test_a_signal_handler_ends_a_wait(self):
+        """Wherever the signal finds the PE."""
+        self.assertEqual(self.run_it("""
+            import os, signal
+            from wherry.charm import Future, charm
+
+            waited = []
+
+            def ends(*ignored):
+                if waited:
+                    waited.pop().take_value(1)
+            signal.signal(signal.SIGALRM, ends)
+
+            async def main(args):
+                signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.0001)
+                for _ in range(3000):
+                    future = Future()
+                    waited.append(future)
+                    await future
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                print("ended")
+                charm.exit()
+            charm.start(main)"""), "ended\n")
+
     def test_generators(self):
         self.assertEqual(self.run_it("""
             from wherry.charm import charm

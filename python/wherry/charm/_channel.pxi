@@ -61,6 +61,15 @@ cdef void on_sent(wh_request *req, const wh_result *result, void *arg) noexcept 
     free_part(one)
 
 
+cdef int put_in_front(writer *to, const char *data, size_t size) except -1:
+    """A copy of these bytes goes before what goes apart."""
+    cdef part *one = new_part(size)
+    memcpy(one.data, data, size)
+    one.next = to.parts
+    to.parts = one
+    return 0
+
+
 @cython.no_gc_clear
 cdef class Channel:
     """One end of a stream of values between two chares: both make one with the other as `remote`.
@@ -183,7 +192,7 @@ cdef class Channel:
         if result.status == WH_ECANCELLED:  # taken back: its element leaves
             if self.c == NULL:
                 here.channels.pop(self.arrival.number, None)
-            return 0
+            return self.refuse_waiters(WH_EBUSY)  # of others: the element waits for its own, and its futures stay here
         return self.came(&result)
 
     cdef int came(self, const wh_result *result) except -1:
@@ -293,9 +302,10 @@ cdef class Channel:
             put_values(&to, values)
             size = to.size - 8
             memcpy(to.data, &size, 8)
-            self.send_bytes(to.data, min(to.size, <size_t>FIRST_MAX))
+            # All memory is there before the first part of the value goes, without which the others would be no value.
             if to.size > FIRST_MAX:
-                self.send_bytes(to.data + FIRST_MAX, to.size - FIRST_MAX)
+                put_in_front(&to, to.data + FIRST_MAX, to.size - FIRST_MAX)
+            put_in_front(&to, to.data, min(to.size, <size_t>FIRST_MAX))
             while to.parts != NULL:
                 one = to.parts
                 to.parts = one.next
@@ -303,11 +313,6 @@ cdef class Channel:
         finally:
             writer_fini(&to)
         here.touch()
-
-    cdef int send_bytes(self, const char *data, size_t size) except -1:
-        cdef part *one = new_part(size)
-        memcpy(one.data, data, size)
-        return self.send_part(one)
 
     cdef int send_part(self, part *one) except -1:
         """Sends it, and frees it then."""

@@ -247,6 +247,7 @@ cdef class Runtime:
             until = clock_ns() + <uint64_t>(max(timeout, 0) * 1e9)
         self.driving = True
         try:
+            self.end_callback()  # a signal's handler may have ended a wait since the last turn
             while True:
                 with nogil:
                     why = self.run(until, fd)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from _thread import get_ident
+from _thread import allocate_lock, get_ident
 from signal import set_wakeup_fd
 
 TYPE_CHECKING = False  # of typing, whose import is spared where nobody checks
@@ -23,6 +23,7 @@ class Alone:
 
     def __init__(self, here: Runtime) -> None:
         self.here, self.thread, self.pid = here, get_ident(), os.getpid()
+        self.lock, self.ended = allocate_lock(), False
 
     def __enter__(self) -> Alone:
         self.fd, self.wake_fd = os.pipe()  # signals end a sleep, so that Ctrl-C is never late
@@ -49,8 +50,10 @@ class Alone:
             import asyncio
 
             asyncio._set_running_loop(None)
-        os.close(self.fd)
-        os.close(self.wake_fd)
+        with self.lock:
+            self.ended = True
+            os.close(self.fd)
+            os.close(self.wake_fd)
 
     def run(self) -> bool:
         """Until the program has ended, or False: until it has an event loop."""
@@ -85,25 +88,40 @@ class Alone:
             sys.meta_path.remove(self)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """What others find for asyncio, and what to do when it has been loaded."""
+        """What others find for asyncio, and what to do when it has been loaded, which need not be now or at all."""
         if name != "asyncio" or os.getpid() != self.pid:
             return None
-        self.stop_finding()
-        import importlib.util
+        for finder in sys.meta_path:
+            spec: Any = finder.find_spec(name, path, target) if finder is not self and hasattr(finder, "find_spec") else None
+            if spec is not None:
+                spec.loader.exec_module = self.then_loaded(spec.loader)
+                return spec
+        return None
 
-        spec: Any = importlib.util.find_spec(name)
-        if spec is not None:
-            spec.loader.exec_module = self.then_loaded(spec.loader.exec_module)
-        return spec
+    def then_loaded(self, loader: Any) -> Callable[[Any], None]:
+        load = loader.exec_module
 
-    def then_loaded(self, load: Callable[[Any], None]) -> Callable[[Any], None]:
         def load_and_tell(module: Any) -> None:
+            vars(loader).pop("exec_module", None)  # the loader stays, and would keep all this
             load(module)
-            if get_ident() == self.thread:
+            self.stop_finding()
+            if os.getpid() != self.pid:
+                return
+            if get_ident() != self.thread:
+                self.wake()
+            elif not self.ended:
                 self.make_loop()
-            else:
-                os.write(self.wake_fd, b"\0")
         return load_and_tell
+
+    def wake(self) -> None:
+        """From another thread, which may be later than the end of the program."""
+        with self.lock:
+            if self.ended:
+                return
+            try:
+                os.write(self.wake_fd, b"\0")
+            except BlockingIOError:
+                pass  # it is full, and so the PE is about to look
 
     def first_iteration(self, generator: Any) -> None:
         self.make_loop()._asyncgen_firstiter_hook(generator)

@@ -61,10 +61,11 @@ static bool is_full(const wh_pe *pe) {
     return whi_hash_count(&pe->detectors) >= WH_DETECTORS_MAX;
 }
 
-// find returns what this PE knows of a detector, and makes it known if need be.
+// find returns what this PE knows of a detector, and makes it known if need be: but NULL for one of this PE's that has ended, or is not
+// there yet, as only wh_detector_create makes a root.
 static wh_status find(wh_pe *pe, wh_detector name, detector **found) {
     *found = whi_hash_get(&pe->detectors, key_of(name));
-    if (*found)
+    if (*found || name.pe == pe->number)
         return WH_OK;
     if (is_full(pe))
         return WH_ELIMIT;
@@ -249,12 +250,14 @@ static void forget(wh_pe *pe, const record *r) {
     whi_free(whi_hash_remove(&pe->detectors, key_of(r->name)));
 }
 
-static bool wave_comes(wh_pe *pe, const record *r) {
+// wave_comes takes part in a wave.  A PE that cannot keep one detector more counts as lost for this one.
+static void wave_comes(wh_pe *pe, const record *r) {
     detector *d;
-    if (find(pe, r->name, &d) != WH_OK)
-        return false;
-    begin_wave(pe, d, r->wave);
-    return true;
+    record none = {.what = LOST, .name = r->name};
+    if (find(pe, r->name, &d) == WH_OK)
+        begin_wave(pe, d, r->wave);
+    else
+        (void)!(tell(pe, parent_of(pe, r->name), &none) == WH_OK);
 }
 
 // answer_comes takes the answer of a PE below this one; those of waves before, and of a detector that has ended, are late.
@@ -286,7 +289,10 @@ static bool take(wh_pe *pe, int source, const record *r) {
         if (d)
             producer_done(pe, root_of(d));
         return mine;
-    case WAVE: return above && wave_comes(pe, r);
+    case WAVE:
+        if (above)
+            wave_comes(pe, r);
+        return above;
     case FORGET:
         if (above)
             forget(pe, r);
@@ -322,10 +328,13 @@ static void on_control(wh_pe *pe, int source, const void *data, size_t size, voi
 
 // suffers has a detector bear the loss of a PE, by which it, or others, may go.
 static void suffers(wh_pe *pe, detector *d, int lost) {
+    record gone = {.what = FORGET, .name = d->name};
     if (d->name.pe == lost)
         whi_free(whi_hash_remove(&pe->detectors, key_of(d->name)));
     else if (d->name.pe == pe->number || child_of(pe, d->name, lost) >= 0)
         bereft(pe, d);
+    else if (parent_of(pe, d->name) == lost)  // by which its end would have been told
+        forget(pe, &gone);
 }
 
 void whi_detect_lost(wh_pe *pe, int lost) {
@@ -374,24 +383,25 @@ wh_status wh_detector_create(wh_pe *pe, uint32_t producers, wh_detector_fn fn, v
     return WH_OK;
 }
 
-wh_status wh_detector_produce(wh_pe *pe, wh_detector name, uint64_t count) {
-    detector *d;
-    wh_status st = named(pe, "wh_detector_produce", name);
+static wh_status count(wh_pe *pe, const char *call, wh_detector name, uint64_t produced,
+                       uint64_t consumed) {
+    detector *d = NULL;
+    wh_status st = named(pe, call, name);
     if (st == WH_OK)
         st = find(pe, name, &d);
-    if (st == WH_OK)
-        d->produced += count;
+    if (st == WH_OK && d) {
+        d->produced += produced;
+        d->consumed += consumed;
+    }
     return st;
 }
 
-wh_status wh_detector_consume(wh_pe *pe, wh_detector name, uint64_t count) {
-    detector *d;
-    wh_status st = named(pe, "wh_detector_consume", name);
-    if (st == WH_OK)
-        st = find(pe, name, &d);
-    if (st == WH_OK)
-        d->consumed += count;
-    return st;
+wh_status wh_detector_produce(wh_pe *pe, wh_detector name, uint64_t pieces) {
+    return count(pe, "wh_detector_produce", name, pieces, 0);
+}
+
+wh_status wh_detector_consume(wh_pe *pe, wh_detector name, uint64_t pieces) {
+    return count(pe, "wh_detector_consume", name, 0, pieces);
 }
 
 wh_status wh_detector_done(wh_pe *pe, wh_detector name) {

@@ -143,13 +143,14 @@ TEST(equal_sums_of_one_wave_are_not_enough) {
 static void lose(int pes, int where, int lost, bool early) {
     begin(pes, 1, where, 1, NULL);
     if (!early)
-        kit_turns(200);
+        UNTIL(known() == (size_t)pes);
     CHECK_EQ_INT(wh_detector_produce(job.pe[where], detector, 1), WH_OK);
     kit_kill(lost);
     UNTIL(seen.called);
     CHECK_EQ_INT(seen.status, WH_EPEER);
     kit_turns(50);
     CHECK_EQ_INT(seen.called, 1);
+    UNTIL(known() == 0);
     kit_end();
 }
 
@@ -171,6 +172,18 @@ TEST(a_lost_root_is_forgotten) {
     kit_kill(1);
     UNTIL(known() == 0);
     CHECK_EQ_INT(wh_detector_done(job.pe[0], detector) < 0, true);
+    kit_end();
+}
+
+// What is counted at the root behind the end makes nothing that could be taken for its root.
+TEST(counted_at_the_root_behind_the_end) {
+    begin(2, 1, 0, 1, NULL);
+    CHECK_EQ_INT(wh_detector_done(job.pe[0], detector), WH_OK);
+    UNTIL(seen.called);
+    CHECK_EQ_INT(wh_detector_consume(job.pe[0], detector, 1), WH_OK);
+    CHECK_EQ_INT(wh_detector_done(job.pe[1], detector), WH_OK);
+    kit_turns(50);
+    CHECK_EQ_INT((int)known(), 0);
     kit_end();
 }
 
@@ -216,6 +229,23 @@ TEST(no_more_than_the_bound) {
     d.id = 1;
     CHECK_EQ_INT(wh_detector_consume(job.pe[0], d, 1), WH_ELIMIT);
     CHECK_EQ_INT(wh_detector_create(job.pe[0], 1, on_complete, &seen, &d), WH_ELIMIT);
+    kit_end();
+}
+
+// A PE that can keep no more has a detector end, and is no enemy of the PE that tells of it.
+TEST(a_pe_that_keeps_no_more) {
+    begin(3, 1, 0, 1, NULL);
+    kit_turns(200);
+    wh_detector d = {.pe = 0};
+    for (int i = 1; i < WH_DETECTORS_MAX; i++) {
+        d.id = 1000 + (uint32_t)i;
+        CHECK_EQ_INT(wh_detector_produce(job.pe[1], d, 1), WH_OK);
+    }
+    CHECK_EQ_INT(wh_detector_create(job.pe[0], 1, on_complete, &seen, &detector), WH_OK);
+    UNTIL(seen.called || job.lost);
+    CHECK_EQ_INT(job.lost, 0);
+    CHECK_EQ_INT(seen.called, 1);
+    CHECK_EQ_INT(seen.status, WH_EPEER);
     kit_end();
 }
 

@@ -42,8 +42,7 @@ bool whi_destroyed_has(const whi_destroyed *d, uint64_t id) {
     return (below && number_of(id) < *below) || whi_hash_get(&d->ids, id);
 }
 
-// drop_below forgets ids that the bounds say.
-static void drop_below(whi_destroyed *d) {
+static void drop_all_below(whi_destroyed *d) {
     whi_hash rest;
     size_t cursor = 0;
     uint64_t id;
@@ -62,11 +61,23 @@ static void drop_below(whi_destroyed *d) {
     d->ids = rest;
 }
 
+// drop_below forgets ids that a bound says, which was `from` and has gone up: as long as it goes up by a few, those of other makers,
+// which may be many, are not looked at.
+static void drop_below(whi_destroyed *d, uint32_t maker, uint64_t from, uint64_t bound) {
+    if (bound - from > whi_hash_count(&d->ids)) {
+        drop_all_below(d);
+        return;
+    }
+    for (uint64_t number = from; number < bound; number++)
+        whi_hash_remove(&d->ids, (uint64_t)maker << 32 | (uint32_t)number);
+}
+
 void whi_destroyed_add(whi_destroyed *d, uint64_t id, uint64_t below) {
     uint64_t *bound = need_bound(d, maker_of(id));
     if (bound && below > *bound) {
+        uint64_t from = *bound;
         *bound = below;
-        drop_below(d);
+        drop_below(d, maker_of(id), from, below);
     }
     if (!whi_destroyed_has(d, id))
         (void)!whi_hash_put(&d->ids, id, d);  // it is forgotten

@@ -51,4 +51,24 @@ TEST(one_that_stays) {
     whi_destroyed_fini(&d);
 }
 
+// A bound that goes up by a few or by many has what it says forgotten, and nothing of others.
+TEST(bounds_go_up) {
+    enum { OTHERS = 50 };
+    whi_destroyed d;
+    whi_destroyed_init(&d);
+    for (uint32_t number = 2; number < 2 + OTHERS; number++)
+        whi_destroyed_add(&d, id_of(0, number), 1);
+    for (uint32_t number = 4; number > 1; number--)
+        whi_destroyed_add(&d, id_of(1, number), 1);
+    CHECK_EQ_INT(whi_hash_count(&d.ids), OTHERS + 3);
+    whi_destroyed_add(&d, id_of(1, 1), 4);
+    CHECK_EQ_INT(whi_hash_count(&d.ids), OTHERS + 1);
+    CHECK(whi_destroyed_has(&d, id_of(1, 3)) && whi_destroyed_has(&d, id_of(1, 4)));
+    whi_destroyed_add(&d, id_of(1, 999), 1000);
+    CHECK_EQ_INT(whi_hash_count(&d.ids), OTHERS);
+    CHECK(whi_destroyed_has(&d, id_of(1, 998)) && !whi_destroyed_has(&d, id_of(1, 1000)));
+    CHECK(!whi_destroyed_has(&d, id_of(0, 1)) && whi_destroyed_has(&d, id_of(0, 2)));
+    whi_destroyed_fini(&d);
+}
+
 TEST_MAIN()
