@@ -109,7 +109,9 @@ cdef class Channel:
         memset(&opts, 0, sizeof(opts))
         opts.size = sizeof(opts)
         opts.id, opts.flags = element.next_end, WH_CHANNEL_WITHDRAW
-        must(wh_channel_open(element.c, proxy.c, &opts, &self.c), "Channel")
+        wh_log_take_error()
+        wh_log_hold_errors(True)  # the exception says it
+        heard(wh_channel_open(element.c, proxy.c, &opts, &self.c), "Channel")
         self.id = element.next_end
         element.next_end += 1
         self.attach(element)
