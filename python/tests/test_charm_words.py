@@ -238,6 +238,10 @@ class Sentences(Words):
             class Plain(Chare):
                 def look(self):
                     pass
+                async def hear(self):
+                    channel = Channel(self, remote=self.thisProxy[1])
+                    self.thisProxy[1].ckDestroy()
+                    await channel.recv()
             async def main(args):
                 plain = Array(Plain, 4)
                 plain.ckDestroy()
@@ -247,6 +251,7 @@ class Sentences(Words):
         for call, sentence in (("Array(Open, 2)", "Open.__init__ of element 0 has failed"),
                                ("Array(Open, 2)", "element (0) of the array of class Open opens a channel to itself: name another"),
                                ("Array(Plain, 4)['x']", "TypeError: <array of Plain> has integers as indices, not 'x'"),
+                               ("Array(Plain, 2)[0].hear()", "PeerError: Channel.recv: the object at the other end has ended"),
                                ("plain.look()", "NotFoundError: look: <array of Plain> has been destroyed"),
                                ("plain[2].look()", "NotFoundError: look: <array of Plain[2]> has been destroyed")):
             with self.subTest(call=call):

@@ -375,6 +375,8 @@ cdef class Channel:
 
 
 cdef object failure_of(wh_status status, str op):
+    if status == WH_EPEER:
+        return CLASS_OF[<int>status](f"{op}: the object at the other end has ended, was never made, or is lost with its process")
     return CLASS_OF[<int>status](f"{op}: {wh_status_text(status).decode()}")
 
 
