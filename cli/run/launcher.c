@@ -348,6 +348,8 @@ static void end_for_time(launcher *self) {
                        (double)self->options->timeout_ms / 1000);
     }
     if (!self->options->dump) {
+        output_say(&self->output,
+                   "with --dump programs of Wherry print at the timeout what they wait for");
         decide(self, CODE_TIMEOUT);
         self->hurry = true;
         return;

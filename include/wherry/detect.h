@@ -34,7 +34,8 @@ typedef void (*wh_detector_fn)(wh_pe *pe, wh_status status, void *arg);
 WH_API WH_CHECK wh_status wh_detector_create(wh_pe *pe, uint32_t producers, wh_detector_fn fn,
                                              void *arg, wh_detector *detector);
 
-// wh_detector_produce and wh_detector_consume count `count` pieces, on any PE.  They send nothing.
+// wh_detector_produce and wh_detector_consume count `count` pieces, on any PE.  They send nothing.  WH_EINVAL: there was never such a
+// detector.
 WH_API WH_CHECK wh_status wh_detector_produce(wh_pe *pe, wh_detector detector, uint64_t count);
 WH_API WH_CHECK wh_status wh_detector_consume(wh_pe *pe, wh_detector detector, uint64_t count);
 

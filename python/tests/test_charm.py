@@ -843,7 +843,7 @@ class Moves(Jobs):
                 Array(Nomad, 2)[0].go()
             """, 2)
         self.assertEqual((code, out), (1, ""))
-        self.assertIn("Nomad cannot move: its state has failed", err)
+        self.assertIn("the move of Nomad has failed", err)
 
 
 # Arrays on devices by a channel.  KIND is that of their memory.

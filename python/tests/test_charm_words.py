@@ -230,6 +230,46 @@ class Sentences(Words):
                 self.assertEqual(code, 1)
                 self.assertIn(sentence, err)
 
+    def test_mistakes_say_what_is_wrong(self):
+        program = """
+            class Open(Chare):
+                def __init__(self):
+                    Channel(self, remote=self.thisProxy[self.thisIndex])
+            class Plain(Chare):
+                def look(self):
+                    pass
+                async def hear(self):
+                    channel = Channel(self, remote=self.thisProxy[1])
+                    self.thisProxy[1].ckDestroy()
+                    await channel.recv()
+            async def main(args):
+                plain = Array(Plain, 4)
+                plain.ckDestroy()
+                await charm.quiescence()
+                {}
+            """
+        for call, sentence in (("Array(Open, 2)", "Open.__init__ of element 0 has failed"),
+                               ("Array(Open, 2)", "element (0) of the array of class Open opens a channel to itself: name another"),
+                               ("Array(Plain, 4)['x']", "TypeError: <array of Plain> has integers as indices, not 'x'"),
+                               ("Array(Plain, 2)[0].hear()", "PeerError: Channel.recv: the object at the other end has ended"),
+                               ("plain.look()", "NotFoundError: look: <array of Plain> has been destroyed"),
+                               ("plain[2].look()", "NotFoundError: look: <array of Plain[2]> has been destroyed")):
+            with self.subTest(call=call):
+                code, _, err = self.job(program.format(call))
+                self.assertEqual(code, 1)
+                self.assertIn(sentence, err)
+
+    def test_a_class_that_another_process_lacks(self):
+        code, _, err = self.job("""
+            async def main(args):
+                class Local(Chare):
+                    pass
+                Array(Local, 4)
+            """, 2)
+        self.assertEqual(code, 1)
+        self.assertIn("PE 1: the making of a chare has failed", err)
+        self.assertIn("there is no class of chares '__main__:main.<locals>.Local' here", err)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -357,7 +357,8 @@ class Run(launch.Case):
                                   "test $PMI_RANK = 1 || sleep 60")
                 if "rank 1" not in err:
                     break
-            self.assertRegex(err, rf"^(wherry run: rank [02] \(pid \d+ on \S+\) was still there after {seconds} s\n){{2}}$")
+            self.assertRegex(err, rf"^(wherry run: rank [02] \(pid \d+ on \S+\) was still there after {seconds} s\n){{2}}"
+                                  r"wherry run: with --dump programs of Wherry print at the timeout what they wait for\n$")
 
     def test_signals_are_passed_on(self):
         for kind in HERE:

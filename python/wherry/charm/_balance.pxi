@@ -139,7 +139,7 @@ cdef int refuse_packing(Element element, object error) except -1:
     made = unpicklable(element, error)
     if element.migrates and not element.saving:
         element.migrates = False
-        here.fatal(f"{element.name} cannot move: its state", made)
+        here.fatal(f"the move of {element.name}", made)
         return 0
     if not element.saving:
         element.unpicklable = True

@@ -119,7 +119,9 @@ cdef class Channel:
         memset(&opts, 0, sizeof(opts))
         opts.size = sizeof(opts)
         opts.id, opts.flags = element.next_end, WH_CHANNEL_WITHDRAW
-        must(wh_channel_open(element.c, proxy.c, &opts, &self.c), "Channel")
+        wh_log_take_error()
+        wh_log_hold_errors(True)  # the exception says it
+        heard(wh_channel_open(element.c, proxy.c, &opts, &self.c), "Channel")
         self.id = element.next_end
         element.next_end += 1
         self.attach(element)
@@ -379,6 +381,8 @@ cdef class Channel:
 
 
 cdef object failure_of(wh_status status, str op):
+    if status == WH_EPEER:
+        return CLASS_OF[<int>status](f"{op}: the object at the other end has ended, was never made, or is lost with its process")
     return CLASS_OF[<int>status](f"{op}: {wh_status_text(status).decode()}")
 
 

@@ -397,7 +397,7 @@ cdef wh_status on_unpack(wh_chare *chare, const void *data, size_t size) noexcep
         unpack_element(chare, (<const char *>data)[:size])
         return WH_OK
     except BaseException as error:
-        here.fatal("a chare that has moved cannot be made again", error)
+        here.fatal("the making of a chare that has moved here", error)
         return WH_EINVAL
 
 
@@ -444,7 +444,7 @@ cdef void on_construct(wh_chare *chare, const wh_call *call) noexcept with gil:
     try:
         make_element(chare, call)
     except BaseException as error:
-        here.fatal(f"a chare cannot be made", error)
+        here.fatal("the making of a chare", error)
     here.end_callback()
 
 

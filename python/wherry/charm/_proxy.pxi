@@ -31,7 +31,10 @@ cdef class Proxy:
         if len(index) != self.dims:
             raise IndexError(f"{self!r} has indices of {self.dims} dimensions, not {len(index)}")
         for i in range(self.dims):
-            numbers[i] = index[i]
+            try:
+                numbers[i] = index[i]
+            except TypeError:
+                raise TypeError(f"{self!r} has integers as indices, not {index[i]!r:.80}") from None
         if self.kind == "group" and not 0 <= numbers[0] < here.pes:
             raise IndexError(f"{self!r} has elements 0 to {here.pes - 1}, not {numbers[0]}")
         made = <Proxy>type(self).__new__(type(self))
@@ -155,6 +158,12 @@ cdef class Entry:
         return made
 
 
+cdef int sent(wh_status status, BoundEntry entry) except -1:
+    if status == WH_ENOTFOUND:
+        raise CLASS_OF[<int>status](f"{entry.entry.name}: {entry.proxy!r} has been destroyed")
+    return must(status, entry.entry.name)
+
+
 @cython.freelist(16)
 cdef class BoundEntry:
     """An entry of a chare: called, it sends the message and returns at once.
@@ -212,7 +221,7 @@ cdef class BoundEntry:
             elif proxy.is_section:
                 must(wh_section_send(home.pe, proxy.section, ENTRY_CALL, to.data, to.size, 0), self.entry.name)
             else:
-                must(wh_chare_send(home.pe, proxy.c, ENTRY_CALL, to.data, to.size, NULL), self.entry.name)
+                sent(wh_chare_send(home.pe, proxy.c, ENTRY_CALL, to.data, to.size, NULL), self)
         except:
             if future is not None:
                 home.futures.pop(future.id, None)

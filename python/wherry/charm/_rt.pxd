@@ -14,7 +14,7 @@ cdef extern from "<wherry/wherry.h>" nogil:
         WH_EINVAL
         WH_EBUSY, WH_ECANCELLED
         WH_ENOTFOUND
-        WH_ENOTSUP
+        WH_ENOTSUP, WH_EPEER
     const char *wh_status_text(wh_status status)
     const char *wh_log_take_error()
     void wh_log_hold_errors(cbool hold)

@@ -185,6 +185,10 @@ static bool is_misnamed(const whi_chares *c, const wh_proxy *peer) {
     return in && in->known && !in->ended && in->def.dims != peer->dims;
 }
 
+static bool has_wrong_flags(const wh_channel_opts *opts) {
+    return opts && opts->flags && (opts->flags != WH_CHANNEL_WITHDRAW || !opts->id);
+}
+
 WHI_COLD static wh_status refuse_open(const wh_chare *self, const wh_proxy *peer,
                                       const wh_channel_opts *opts, bool taken) {
     if (!self)
@@ -202,7 +206,7 @@ WHI_COLD static wh_status refuse_open(const wh_chare *self, const wh_proxy *peer
     if (opts && opts->window > WHI_CHANNEL_WINDOW_MAX)
         return whi_refuse(WH_EINVAL, "E-CHAN-01", "wh_channel_open: %s: window is %u, at most %d",
                           own.text, opts->window, WHI_CHANNEL_WINDOW_MAX);
-    if (opts && opts->flags)
+    if (has_wrong_flags(opts))
         return whi_refuse(
             WH_EINVAL, "E-CHAN-01",
             "wh_channel_open: %s: flags is %#x with id %u: WH_CHANNEL_WITHDRAW, with an "
@@ -215,10 +219,6 @@ WHI_COLD static wh_status refuse_open(const wh_chare *self, const wh_proxy *peer
     return whi_refuse(WH_EINVAL, "E-CHAN-01",
                       "wh_channel_open: %s opens a channel to itself: name another element",
                       own.text);
-}
-
-static bool has_wrong_flags(const wh_channel_opts *opts) {
-    return opts && opts->flags && (opts->flags != WH_CHANNEL_WITHDRAW || !opts->id);
 }
 
 wh_status wh_channel_open(wh_chare *self, wh_proxy peer, const wh_channel_opts *opts,

@@ -100,7 +100,8 @@ void whi_checkpoint_end(whi_chares *c, bool call) {
         whi_log(
             WHI_WARN, "W-CHARE-03",
             "wh_checkpoint_write: the job has ended before PE %d heard that the checkpoint in %s is "
-            "written, so it may hold the one before, or none: call wh_pe_exit in the callback",
+            "written, so it may hold the one before, or none: unless it was ended on purpose, or by an "
+            "error, call wh_pe_exit in the callback (in Python charm.exit() behind the await)",
             c->pe->number, a->folder);
         if (call)
             call_function(c, &a->callback, WH_ECANCELLED);

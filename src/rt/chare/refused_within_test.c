@@ -210,6 +210,9 @@ static void try_channels(wh_chare *self) {
     wh_channel *channel;
     REFUSED(WH_EINVAL, wh_channel_open(self, self->proxy, NULL, &channel),
             "E-CHAN-01|element (1, 0) of the array of class tried opens a channel to itself");
+    wh_channel_opts moving = {.size = sizeof(moving), .id = 7, .flags = WH_CHANNEL_WITHDRAW};
+    REFUSED(WH_EINVAL, wh_channel_open(self, self->proxy, &moving, &channel),
+            "E-CHAN-01|element (1, 0) of the array of class tried opens a channel to itself");
     REFUSED(WH_EINVAL, wh_channel_open(self, array, NULL, &channel),
             "E-CHAN-01|its peer: the array of class tried: a channel leads to one element");
     REFUSED(WH_EINVAL,

@@ -45,7 +45,8 @@ typedef struct root {
     uint64_t last_produced, last_consumed;
     whi_timer again;
     uint64_t pause_ns;
-    bool ended;  // fn is about to be called
+    bool ended;   // fn is about to be called
+    bool warned;  // that too much is consumed
     wh_status status;
 } root;
 
@@ -61,11 +62,11 @@ static bool is_full(const wh_pe *pe) {
     return whi_hash_count(&pe->detectors) >= WH_DETECTORS_MAX;
 }
 
-// find returns what this PE knows of a detector, and makes it known if need be: but NULL for one of this PE's that has ended, or is not
-// there yet, as only wh_detector_create makes a root.
+// find returns what this PE knows of a detector of another one's, or of one of its own that is there; it makes the former known if
+// need be.
 static wh_status find(wh_pe *pe, wh_detector name, detector **found) {
     *found = whi_hash_get(&pe->detectors, key_of(name));
-    if (*found || name.pe == pe->number)
+    if (*found)
         return WH_OK;
     if (is_full(pe))
         return WH_ELIMIT;
@@ -177,6 +178,14 @@ static void wave_done(wh_pe *pe, root *top, uint64_t produced, uint64_t consumed
         return;
     top->last_produced = produced;
     top->last_consumed = consumed;
+    if (same && consumed > produced && !top->warned) {
+        top->warned = true;
+        whi_log(WHI_WARN, "W-RT-03",
+                "detector %u of PE %d: %llu pieces are consumed, and %llu were produced: it waits "
+                "until as many are; produce each piece before it goes on its way",
+                top->here.name.id, pe->number, (unsigned long long)consumed,
+                (unsigned long long)produced);
+    }
     if (equal && same) {
         end(pe, top, WH_OK);
     } else if (equal) {
@@ -352,7 +361,27 @@ void whi_detect_lost(wh_pe *pe, int lost) {
 // ---- The program's calls.
 
 static wh_status named(wh_pe *pe, const char *call, wh_detector name) {
-    return whi_pe_lacks(pe, name.pe) ? whi_refuse_pe(pe, call, "detector.pe", name.pe) : WH_OK;
+    if (whi_pe_lacks(pe, name.pe))
+        return whi_refuse_pe(pe, call, "detector.pe", name.pe);
+    if (!name.id || (name.pe == pe->number && name.id > pe->last_detector))
+        return whi_refuse(WH_EINVAL, "E-RT-14",
+                          "%s: PE %d has made no detector %u: give what wh_detector_create has "
+                          "stored",
+                          call, name.pe, name.id);
+    return WH_OK;
+}
+
+// count is not for a detector of this PE's that has ended: nothing but a root may be known by its name here.
+static wh_status count(wh_pe *pe, wh_detector name, uint64_t produced, uint64_t consumed) {
+    detector *d;
+    if (name.pe == pe->number && !whi_hash_get(&pe->detectors, key_of(name)))
+        return WH_OK;
+    wh_status st = find(pe, name, &d);
+    if (st != WH_OK)
+        return st;
+    d->produced += produced;
+    d->consumed += consumed;
+    return WH_OK;
 }
 
 wh_status wh_detector_create(wh_pe *pe, uint32_t producers, wh_detector_fn fn, void *arg,
@@ -383,25 +412,14 @@ wh_status wh_detector_create(wh_pe *pe, uint32_t producers, wh_detector_fn fn, v
     return WH_OK;
 }
 
-static wh_status count(wh_pe *pe, const char *call, wh_detector name, uint64_t produced,
-                       uint64_t consumed) {
-    detector *d = NULL;
-    wh_status st = named(pe, call, name);
-    if (st == WH_OK)
-        st = find(pe, name, &d);
-    if (st == WH_OK && d) {
-        d->produced += produced;
-        d->consumed += consumed;
-    }
-    return st;
-}
-
 wh_status wh_detector_produce(wh_pe *pe, wh_detector name, uint64_t pieces) {
-    return count(pe, "wh_detector_produce", name, pieces, 0);
+    wh_status st = named(pe, "wh_detector_produce", name);
+    return st == WH_OK ? count(pe, name, pieces, 0) : st;
 }
 
 wh_status wh_detector_consume(wh_pe *pe, wh_detector name, uint64_t pieces) {
-    return count(pe, "wh_detector_consume", name, 0, pieces);
+    wh_status st = named(pe, "wh_detector_consume", name);
+    return st == WH_OK ? count(pe, name, 0, pieces) : st;
 }
 
 wh_status wh_detector_done(wh_pe *pe, wh_detector name) {

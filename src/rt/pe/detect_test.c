@@ -3,6 +3,7 @@
 // Completion detection: the end of a part of the work is found when it is there and not before, whatever else goes on, and a loss is
 // told.
 #include <wherry/detect.h>
+#include <wherry/log.h>
 
 #include "base/rng.h"
 #include "rt/pe/pe_kit.h"
@@ -214,6 +215,58 @@ TEST(mistakes) {
     CHECK_EQ_INT(wh_detector_consume(job.pe[0], none, 1), WH_EINVAL);
     CHECK_EQ_INT(wh_detector_done(job.pe[0], none), WH_EINVAL);
     kit_end();  // with one that is not complete
+}
+
+// What is counted when a detector has ended is for nobody, on the PE that has made it too.
+TEST(an_end_is_final) {
+    begin(3, 1, 1, 1, NULL);
+    CHECK_EQ_INT(wh_detector_done(job.pe[1], detector), WH_OK);
+    UNTIL(seen.called && known() == 0);
+    CHECK_EQ_INT(wh_detector_produce(job.pe[1], detector, 1), WH_OK);
+    CHECK_EQ_INT(wh_detector_consume(job.pe[1], detector, 2), WH_OK);
+    CHECK_EQ_INT((int)known(), 0);
+    CHECK_EQ_INT(wh_detector_done(job.pe[0], detector), WH_OK);
+    kit_turns(50);
+    kit_kill(2);
+    kit_turns(50);
+    CHECK_EQ_INT(seen.called, 1);
+    kit_end();
+}
+
+// One that was never made is none.
+TEST(a_detector_of_zeros) {
+    begin(2, 1, 0, 1, NULL);
+    wh_detector zero = {0}, next = {.pe = 0, .id = detector.id + 1};
+    CHECK_EQ_INT(wh_detector_produce(job.pe[0], zero, 1), WH_EINVAL);
+    CHECK_EQ_INT(wh_detector_consume(job.pe[1], zero, 1), WH_EINVAL);
+    CHECK_EQ_INT(wh_detector_done(job.pe[1], zero), WH_EINVAL);
+    CHECK_EQ_INT(wh_detector_consume(job.pe[0], next, 1), WH_EINVAL);
+    kit_end();
+}
+
+static void count_warning(const char *level, const char *id, const char *text, void *arg) {
+    (void)level;
+    (void)text;
+    *(int *)arg += !strcmp(id, "W-RT-03");
+}
+
+TEST(more_consumed_than_produced_is_told_once) {
+    int warnings = 0;
+    wh_log_set_sink(count_warning, &warnings);
+    begin(3, 1, 0, 1, NULL);
+    CHECK_EQ_INT(wh_detector_produce(job.pe[0], detector, 1), WH_OK);
+    CHECK_EQ_INT(wh_detector_consume(job.pe[2], detector, 2), WH_OK);
+    kit_turns(200);
+    CHECK_EQ_INT(warnings, 0);  // a producer may produce it yet
+    CHECK_EQ_INT(wh_detector_done(job.pe[0], detector), WH_OK);
+    UNTIL(warnings);
+    kit_turns(2000);
+    CHECK_EQ_INT(warnings, 1);
+    CHECK_EQ_INT(wh_detector_produce(job.pe[1], detector, 1), WH_OK);
+    UNTIL(seen.called);
+    CHECK_EQ_INT(seen.status, WH_OK);
+    kit_end();
+    wh_log_set_sink(NULL, NULL);
 }
 
 // What a PE can make another one keep is bounded.
