@@ -410,20 +410,29 @@ static void strange(whi_chares *c, int source) {
                 source);
 }
 
+// drop_arrived ends a message that cannot be taken; one whose data is arriving ends with that.
+static void drop_arrived(whi_msg *msg) {
+    msg->above = NULL;
+    if (!msg->arriving)
+        whi_msg_free(msg);
+}
+
 // arrive takes a call.
 static void arrive(whi_chares *c, whi_msg *msg) {
+    int source = msg->pub.source;
     whi_call *call = make(c, msg);
     if (!call) {
-        whi_pe_fail(c->pe, "there is no memory for a message of PE %d", msg->pub.source);
+        drop_arrived(msg);
+        whi_pe_fail(c->pe, "there is no memory for a message of PE %d", source);
         return;
     }
     wh_status st =
         whi_head_decode_call(whi_msg_head(msg), msg->pub.head_size, (uint32_t)msg->pub.source,
                              (uint32_t)c->pe->pes, &call->head);
     if (st != WH_OK) {
-        msg->above = NULL;
         whi_pool_put(&c->calls, call);
-        strange(c, msg->pub.source);
+        drop_arrived(msg);
+        strange(c, source);
         return;
     }
     call->place.incomplete = msg->arriving;
