@@ -6,8 +6,8 @@
 
 #include <wherry/section.h>
 
-#include "rt/section/members.h"
 #include "rt/chare/reduce.h"
+#include "rt/section/members.h"
 
 typedef struct whi_branch {
     uint64_t id;

@@ -10,11 +10,11 @@
 #include "base/idmap.h"
 #include "base/list.h"
 #include "base/pool.h"
-#include "rt/section/destroyed.h"
 #include "rt/chare/head.h"
 #include "rt/chare/parked.h"
 #include "rt/move/places.h"
 #include "rt/pe/pe.h"
+#include "rt/section/destroyed.h"
 
 #include <wherry/balance.h>
 #include <wherry/reduce.h>
