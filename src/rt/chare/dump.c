@@ -135,8 +135,8 @@ static void dump_absent_members(const whi_chares *c, const whi_branch *s, const 
         const whi_member *m = &s->members[i];
         if (m->gone || m->contributed == p->most)
             continue;
-        wh_proxy proxy = {.collection = s->in->def.id, .dims = (uint8_t)s->in->def.dims};
-        memcpy(proxy.index, m->index, sizeof(proxy.index));
+        wh_proxy proxy =
+            wh_proxy_at((wh_proxy){.collection = s->in->def.id}, s->in->def.dims, m->index);
         fputs(told++ ? ", " : "", file);
         whi_proxy_print(c, &proxy, file);
     }

@@ -49,8 +49,10 @@ static void add_index(whi_text *to, const wh_proxy *proxy) {
 
 static const wh_class *class_of(const whi_chares *c, const wh_proxy *proxy) {
     const whi_collection *in = known(c, proxy->collection);
-    const whi_element *element = in && in->cls ? NULL : whi_proxy_element(c, proxy);
-    return in && in->cls ? &in->cls->cls : element ? element->cls : NULL;
+    if (in && in->cls)
+        return &in->cls->cls;
+    const whi_element *element = whi_proxy_element(c, proxy);
+    return element ? element->cls : NULL;
 }
 
 whi_text whi_say_proxy(const whi_chares *c, const wh_proxy *proxy) {

@@ -87,14 +87,14 @@ void *whi_places_find(const whi_places *t, const whi_place_key *key) {
 }
 
 void *whi_places_find_unmoved(const whi_places *t, const whi_place_key *key) {
-    whi_row *row = whi_row_find(t, key);
-    return row && !row->places ? row->element : NULL;
+    bool known;
+    return whi_places_look(t, key, &known);
 }
 
 void *whi_places_look(const whi_places *t, const whi_place_key *key, bool *known) {
     whi_row *row = whi_row_find(t, key);
     *known = row != NULL;
-    return row && !row->places ? row->element : NULL;  // before a send
+    return row && !row->places ? row->element : NULL;
 }
 
 // The rows of one hash are visited together.

@@ -62,10 +62,14 @@ static bool is_full(const wh_pe *pe) {
     return whi_hash_count(&pe->detectors) >= WH_DETECTORS_MAX;
 }
 
+static detector *known(const wh_pe *pe, wh_detector name) {
+    return whi_hash_get(&pe->detectors, key_of(name));
+}
+
 // find returns what this PE knows of a detector of another one's, or of one of its own that is there; it makes the former known if
 // need be.
 static wh_status find(wh_pe *pe, wh_detector name, detector **found) {
-    *found = whi_hash_get(&pe->detectors, key_of(name));
+    *found = known(pe, name);
     if (*found)
         return WH_OK;
     if (is_full(pe))
@@ -138,6 +142,11 @@ static unsigned tell_below(wh_pe *pe, const record *r) {
     return told;
 }
 
+// tell_above needs no success: the one above notices where what it waits for cannot come any more.
+static void tell_above(wh_pe *pe, const record *r) {
+    (void)!(tell(pe, parent_of(pe, r->name), r) == WH_OK);
+}
+
 // ---- The end.
 
 static void run_root(wh_pe *pe, whi_ready *ready) {
@@ -208,8 +217,7 @@ static void answer_if_whole(wh_pe *pe, detector *d) {
     if (d->name.pe == pe->number)
         wave_done(pe, root_of(d), r.produced, r.consumed);
     else
-        // The one above notices where an answer cannot come any more.
-        (void)!(tell(pe, parent_of(pe, d->name), &r) == WH_OK);
+        tell_above(pe, &r);
 }
 
 // bereft: a PE below this one is lost.  At the root the detector is gone then.
@@ -218,7 +226,7 @@ static void bereft(wh_pe *pe, detector *d) {
     if (d->name.pe == pe->number)
         end(pe, root_of(d), WH_EPEER);
     else
-        (void)!(tell(pe, parent_of(pe, d->name), &r) == WH_OK);
+        tell_above(pe, &r);
 }
 
 static void begin_wave(wh_pe *pe, detector *d, uint64_t wave) {
@@ -266,12 +274,12 @@ static void wave_comes(wh_pe *pe, const record *r) {
     if (find(pe, r->name, &d) == WH_OK)
         begin_wave(pe, d, r->wave);
     else
-        (void)!(tell(pe, parent_of(pe, r->name), &none) == WH_OK);
+        tell_above(pe, &none);
 }
 
 // answer_comes takes the answer of a PE below this one; those of waves before, and of a detector that has ended, are late.
 static void answer_comes(wh_pe *pe, int child, const record *r) {
-    detector *d = whi_hash_get(&pe->detectors, key_of(r->name));
+    detector *d = known(pe, r->name);
     if (!d || r->wave != d->wave || !(d->missing >> child & 1))
         return;
     d->missing &= ~(1u << child);
@@ -281,7 +289,7 @@ static void answer_comes(wh_pe *pe, int child, const record *r) {
 }
 
 static void loss_comes(wh_pe *pe, const record *r) {
-    detector *d = whi_hash_get(&pe->detectors, key_of(r->name));
+    detector *d = known(pe, r->name);
     if (d)
         bereft(pe, d);
 }
@@ -294,7 +302,7 @@ static bool take(wh_pe *pe, int source, const record *r) {
     int child = child_of(pe, r->name, source);
     switch (r->what) {
     case DONE:
-        d = mine ? whi_hash_get(&pe->detectors, key_of(r->name)) : NULL;
+        d = mine ? known(pe, r->name) : NULL;
         if (d)
             producer_done(pe, root_of(d));
         return mine;
@@ -351,9 +359,9 @@ void whi_detect_lost(wh_pe *pe, int lost) {
     uint64_t key;
     detector *d;
     while ((d = whi_hash_next(&pe->detectors, &cursor, &key))) {
-        size_t known = whi_hash_count(&pe->detectors);
+        size_t before = whi_hash_count(&pe->detectors);
         suffers(pe, d, lost);
-        if (whi_hash_count(&pe->detectors) != known)
+        if (whi_hash_count(&pe->detectors) != before)
             cursor = 0;  // the table has moved
     }
 }
@@ -372,11 +380,13 @@ static wh_status named(wh_pe *pe, const char *call, wh_detector name) {
 }
 
 // count is not for a detector of this PE's that has ended: nothing but a root may be known by its name here.
-static wh_status count(wh_pe *pe, wh_detector name, uint64_t produced, uint64_t consumed) {
+static wh_status count(wh_pe *pe, const char *call, wh_detector name, uint64_t produced,
+                       uint64_t consumed) {
     detector *d;
-    if (name.pe == pe->number && !whi_hash_get(&pe->detectors, key_of(name)))
-        return WH_OK;
-    wh_status st = find(pe, name, &d);
+    wh_status st = named(pe, call, name);
+    if (st != WH_OK || (name.pe == pe->number && !known(pe, name)))
+        return st;
+    st = find(pe, name, &d);
     if (st != WH_OK)
         return st;
     d->produced += produced;
@@ -413,13 +423,11 @@ wh_status wh_detector_create(wh_pe *pe, uint32_t producers, wh_detector_fn fn, v
 }
 
 wh_status wh_detector_produce(wh_pe *pe, wh_detector name, uint64_t pieces) {
-    wh_status st = named(pe, "wh_detector_produce", name);
-    return st == WH_OK ? count(pe, name, pieces, 0) : st;
+    return count(pe, "wh_detector_produce", name, pieces, 0);
 }
 
 wh_status wh_detector_consume(wh_pe *pe, wh_detector name, uint64_t pieces) {
-    wh_status st = named(pe, "wh_detector_consume", name);
-    return st == WH_OK ? count(pe, name, 0, pieces) : st;
+    return count(pe, "wh_detector_consume", name, 0, pieces);
 }
 
 wh_status wh_detector_done(wh_pe *pe, wh_detector name) {
