@@ -141,6 +141,15 @@ static void receive(wh_channel *ch, op *o, bool handle) {
         o->size = result.size;
 }
 
+// works_on checks that a message goes from one end to the other: what was before it troubles nobody.
+static inline void works_on(wh_channel *from, wh_channel *to) {
+    op sent, got;
+    send(from, &sent, 5, false);
+    receive(to, &got, false);
+    UNTIL(got.ends && sent.ends);
+    CHECK_EQ_INT(got.data[0], 5);
+}
+
 static inline bool all_ended(const op *ops, int count) {
     for (int i = 0; i < count; i++)
         if (!ops[i].ends)

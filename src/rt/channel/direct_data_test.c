@@ -30,11 +30,7 @@ static wh_status exchange(const void *from, size_t size, const wh_op_opts *how, 
         began(&sent, wh_channel_send(a, from, size, &out, NULL));
     UNTIL(sent.ends && got.ends);
     CHECK(sent.ends == 1 && got.ends == 1);
-    // The next one is not troubled.
-    send(a, &sends[0], 5, false);
-    receive(b, &receives[0], false);
-    UNTIL(receives[0].ends);
-    CHECK_EQ_INT(receives[0].data[0], 5);
+    works_on(a, b);
     close_pair(a, b);
     end(true);
     other_status = sent.status;
@@ -261,10 +257,7 @@ static bool without_memory(uint64_t n, bool send_first, void *to) {
     CHECK_EQ_INT(got.status, WH_OK);
     CHECK_EQ_INT(wh_mem_copy(found, WH_MEM_HOST, to, WH_MEM_AUTO, sizeof(int)), WH_OK);
     CHECK_EQ_INT(found[0], value);
-    send(a, &sends[0], 5, false);
-    receive(b, &receives[0], false);
-    UNTIL(receives[0].ends);
-    CHECK_EQ_INT(receives[0].data[0], 5);
+    works_on(a, b);
     close_pair(a, b);
     end(true);
     return reached;

@@ -21,10 +21,7 @@ TEST(only_ends_of_one_pe_that_stay) {
     CHECK_EQ_INT(whi_channels_open(channels[0], &own, &other, &moves, &a), WH_OK);
     kit_turns(5);
     CHECK(!a->direct && !b->direct);
-    send(a, &sends[0], 7, false);
-    receive(b, &receives[0], false);
-    UNTIL(receives[0].ends);
-    CHECK_EQ_INT(receives[0].data[0], 7);
+    works_on(a, b);
     close_pair(a, b);
     end(true);
 }

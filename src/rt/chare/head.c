@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-// The first byte: the kind, and above it what a call has that is not usual.
+// What is above the kind in the first byte.
 enum {
     HAS_REF = 0x10,
     HAS_BUFFERS = 0x20,
@@ -65,9 +65,9 @@ wh_status whi_head_decode_call(const void *bytes, size_t size, uint32_t from, ui
                                whi_head_call *call) {
     whi_reader reader;
     whi_reader_init(&reader, bytes, size);
-    unsigned first = whi_reader_u8(&reader), flags = first & CALL_FLAGS;
-    if ((first & ~(unsigned)CALL_FLAGS) != WHI_HEAD_CALL)
+    if (!whi_head_is_call(bytes, size))
         return WH_EPROTOCOL;
+    unsigned flags = whi_reader_u8(&reader) & CALL_FLAGS;
     read_call(&reader, flags, from, pes, call);
     return whi_reader_done(&reader) ? WH_OK : WH_EPROTOCOL;
 }
@@ -295,11 +295,9 @@ static void read_arrived(whi_reader *from, whi_head *head) {
 size_t whi_head_encode(const whi_head *head, void *bytes) {
     whi_writer to;
     whi_writer_init(&to, bytes, WHI_HEAD_MAX);
-    if (head->kind == WHI_HEAD_CALL)
-        return whi_head_encode_call(&head->call, bytes);
     whi_writer_u8(&to, head->kind);
     switch ((whi_head_kind)head->kind) {
-    case WHI_HEAD_CALL:
+    case WHI_HEAD_CALL: return whi_head_encode_call(&head->call, bytes);
     case WHI_HEAD_CONTROL: write_control(&to, head); break;
     case WHI_HEAD_STATE: write_state(&to, head); break;
     case WHI_HEAD_CREATE: write_create(&to, head); break;
@@ -325,12 +323,12 @@ wh_status whi_head_decode(const void *bytes, size_t size, uint32_t from, uint32_
                           whi_head *head) {
     whi_reader reader;
     whi_reader_init(&reader, bytes, size);
-    unsigned first = whi_reader_u8(&reader), flags = first & CALL_FLAGS;
-    *head = (whi_head){.kind = (uint8_t)(first & ~(unsigned)CALL_FLAGS)};
-    if (flags && head->kind != WHI_HEAD_CALL)
+    unsigned first = whi_reader_u8(&reader);
+    *head = (whi_head){.kind = (uint8_t)(first & WHI_HEAD_KIND_MASK)};
+    if (first != head->kind && head->kind != WHI_HEAD_CALL)
         whi_reader_fail(&reader);
     switch ((whi_head_kind)head->kind) {
-    case WHI_HEAD_CALL: read_call(&reader, flags, from, pes, &head->call); break;
+    case WHI_HEAD_CALL: return whi_head_decode_call(bytes, size, from, pes, &head->call);
     case WHI_HEAD_CONTROL: read_control(&reader, from, pes, head); break;
     case WHI_HEAD_STATE: read_state(&reader, head); break;
     case WHI_HEAD_CREATE: read_create(&reader, pes, head); break;

@@ -14,6 +14,9 @@
 
 #include "rt/move/stamp.h"
 
+// The first byte of a head is its kind, and above it what a call has that is not usual.
+enum { WHI_HEAD_KIND_MASK = 0x0f };
+
 typedef enum whi_head_kind {
     WHI_HEAD_CALL = 1,
     WHI_HEAD_CONTROL,
@@ -214,7 +217,7 @@ static inline bool whi_is_load(double load) {
 // whi_head_is_call says whether what is encoded so is a call, or nothing; whi_head_encode_call and whi_head_decode_call are
 // whi_head_encode and whi_head_decode for a call, which is read into its place at once: for what is most of all.
 static inline bool whi_head_is_call(const void *bytes, size_t size) {
-    return size && (*(const uint8_t *)bytes & 0x0f) == WHI_HEAD_CALL;
+    return size && (*(const uint8_t *)bytes & WHI_HEAD_KIND_MASK) == WHI_HEAD_CALL;
 }
 size_t whi_head_encode_call(const whi_head_call *call, void *bytes);
 WH_CHECK wh_status whi_head_decode_call(const void *bytes, size_t size, uint32_t from, uint32_t pes,
