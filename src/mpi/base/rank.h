@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A rank: all that one MPI program changes, so that several ranks can live in one process.
+//
+// Nothing of a rank is in statics but the pointer to the one that runs.  Each part keeps a struct of its own here, made when the
+// rank begins.  The first rank of a process is there from the first MPI call on, before MPI_Init: handles of infos and error handlers
+// work then.
+#ifndef WHM_BASE_RANK_H
+#define WHM_BASE_RANK_H
+
+#include <mpi.h>
+#include <wherry/rt.h>
+
+#include "mpi/base/object.h"
+
+enum { WHM_NAMED = 0x300, WHM_SENTENCE = 512 };
+
+typedef struct whm_rank {
+    int world;                     // its number in MPI_COMM_WORLD
+    whm_object *named[WHM_NAMED];  // what predefined handles name
+    struct whm_comm *comm_world, *comm_self;
+    struct whm_match *match;      // p2p: receives that are posted, messages that have come
+    struct whm_attrs *attrs;      // keyvals
+    struct whm_errors *errors;    // classes and codes of the program's own
+    struct whm_buffers *buffers;  // MPI_Buffer_attach
+    const char *call;  // the function that the program is in, for what is said of it; NULL: none
+    char sentence
+        [WHM_SENTENCE];  // why the call under way failed; empty: nothing to say beside its class
+    bool blocked;        // it waits, in whm_block
+    wh_wait wait;        // a virtual rank's, then
+} whm_rank;
+
+// The rank that runs.  It is another one after whm_block, in which others may run, only until that returns.
+extern whm_rank *whm_self;
+
+// whm_fail says why the call under way fails, in a sentence, and returns `code`: return whm_fail(MPI_ERR_RANK, "...", ...).
+__attribute__((format(printf, 2, 3))) int whm_fail(int code, const char *format, ...);
+
+// whm_no_memory is whm_fail for want of memory.
+int whm_no_memory(void);
+
+// whm_fail_status is whm_fail for what the engine answered; `what` is what was tried.
+int whm_fail_status(wh_status status, const char *what);
+
+#endif

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Groups and communicators.
+#ifndef WHM_COMM_COMM_H
+#define WHM_COMM_COMM_H
+
+#include "mpi/base/object.h"
+#include "mpi/base/rank.h"
+
+typedef struct whm_group {
+    whm_object o;
+    int size;
+    int rank;    // the rank of who has made it, or MPI_UNDEFINED
+    int *world;  // numbers of the members in MPI_COMM_WORLD; NULL: member i is i
+} whm_group;
+
+static inline int whm_group_world(const whm_group *group, int rank) {
+    return group->world ? group->world[rank] : rank;
+}
+static inline whm_group *whm_group_of(MPI_Group handle) {
+    return whm_object_of(handle, WHM_GROUP);
+}
+void whm_group_release(whm_group *group);
+
+typedef struct whm_comm {
+    whm_object o;
+    uint32_t
+        context;  // of its messages; the same in all members, in both groups of an intercommunicator
+    int rank, size;          // of this rank in the local group, and that group's size
+    whm_group *group;        // local
+    whm_group *remote;       // of an intercommunicator, else NULL
+    struct whm_comm *local;  // of an intercommunicator: one of the local group, for agreement in it
+    uint32_t collectives;    // begun on it so far: all members begin them in the same order
+    struct whm_errhandler *errhandler;
+    struct whm_attr *attrs;
+    struct whm_info *info;
+    struct whm_topo *topo;  // cartesian, graph or distributed graph; NULL: none
+    void *coll;             // what src/mpi/coll keeps of it; freed by whm_comm_ops.end
+    bool freed;             // the program has given it up; operations still hold it
+    char name[MPI_MAX_OBJECT_NAME];
+} whm_comm;
+
+static inline whm_comm *whm_comm_of(MPI_Comm handle) {
+    return whm_object_of(handle, WHM_COMM);
+}
+// The group that sends go to and receives come from.
+static inline const whm_group *whm_comm_peers(const whm_comm *comm) {
+    return comm->remote ? comm->remote : comm->group;
+}
+void whm_comm_release(whm_comm *comm);
+
+// whm_comms_begin makes MPI_COMM_WORLD and MPI_COMM_SELF of a rank.
+int whm_comms_begin(whm_rank *rank);
+void whm_comms_end(whm_rank *rank);
+
+#endif

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Transfers: one message from a rank to a rank, sent or received.
+//
+// A transfer lies in its owner's memory (a request, a step of a collective, the stack of a blocking call) and completes once, in progress,
+// unless the call that starts it says that it is done already.  Ranks are those of the communicator; for an intercommunicator, of its
+// remote group.
+#ifndef WHM_P2P_TRANSFER_H
+#define WHM_P2P_TRANSFER_H
+
+#include "mpi/comm/comm.h"
+#include "mpi/type/type.h"
+
+// Messages of the program, and those that collectives send on the same communicator, are apart: they never match each other.
+typedef enum whm_space { WHM_POINT, WHM_COLL, WHM_SPACES } whm_space;
+
+typedef enum whm_mode { WHM_STANDARD, WHM_SYNC, WHM_READY } whm_mode;
+
+typedef struct whm_transfer whm_transfer;
+struct whm_transfer {
+    // Set by the owner before the start: called once, when it has completed, unless the start said so.  It may start transfers and free this one.
+    void (*done)(whm_transfer *transfer);
+    // How it ended, from then on.
+    int error;        // an MPI error class
+    int source, tag;  // of the message received
+    bool cancelled;
+    bool complete;
+    MPI_Count bytes;  // received
+    // The rest is the affair of src/mpi/p2p.
+    whm_rank *rank;
+    whm_comm *comm;
+    whm_type *type;
+    void *buf;
+    MPI_Count count;
+    struct whm_transfer *next, *prev;  // where it waits
+    uint64_t age;
+    wh_request *req;
+    uint32_t context;
+    int peer;     // whom it is to, or from; MPI_ANY_SOURCE
+    int wanted;   // tag; MPI_ANY_TAG
+    uint32_t id;  // of a synchronous send: what its answer names
+    uint8_t state;
+};
+
+// whm_send starts a send, whm_recv posts a receive.  MPI_SUCCESS: look at transfer->complete, true: done, and `done` will not be called.
+// An error: nothing has begun.  MPI_PROC_NULL completes at once.  The communicator and the type are held until it completes.
+int whm_send(whm_transfer *transfer, whm_comm *comm, whm_space space, const void *buf,
+             MPI_Count count, whm_type *type, int dest, int tag, whm_mode mode);
+int whm_recv(whm_transfer *transfer, whm_comm *comm, whm_space space, void *buf, MPI_Count count,
+             whm_type *type, int source, int tag);
+
+// whm_transfer_cancel ends a receive that nothing has matched, and a send of which nobody has heard: it completes with `cancelled`, within the
+// call or later; another one completes as it would have.
+void whm_transfer_cancel(whm_transfer *transfer);
+
+// The same, waiting: what blocking calls do.  A status may be MPI_STATUS_IGNORE.
+int whm_send_wait(whm_comm *comm, whm_space space, const void *buf, MPI_Count count, whm_type *type,
+                  int dest, int tag, whm_mode mode);
+int whm_recv_wait(whm_comm *comm, whm_space space, void *buf, MPI_Count count, whm_type *type,
+                  int source, int tag, MPI_Status *status);
+int whm_sendrecv_wait(whm_comm *comm, whm_space space, const void *sbuf, MPI_Count scount,
+                      whm_type *stype, int dest, int stag, void *rbuf, MPI_Count rcount,
+                      whm_type *rtype, int source, int rtag, MPI_Status *status);
+
+#endif
