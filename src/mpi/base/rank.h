@@ -19,6 +19,7 @@ typedef struct whm_rank {
     int world;                     // its number in MPI_COMM_WORLD
     whm_object *named[WHM_NAMED];  // what predefined handles name
     struct whm_comm *comm_world, *comm_self;
+    struct whm_contexts *contexts;  // which contexts are taken
     struct whm_match *match;      // p2p: receives that are posted, messages that have come
     struct whm_attrs *attrs;      // keyvals
     struct whm_errors *errors;    // classes and codes of the program's own
