@@ -84,7 +84,7 @@ static int key_find(whm_kind kind, int number, key **found) {
 }
 
 int whm_key_free(whm_kind kind, int number) {
-    key *k;
+    key *k = NULL;
     int rc = key_find(kind, number, &k);
     if (rc != MPI_SUCCESS)
         return rc;
@@ -170,7 +170,7 @@ static int end_one(whm_holder of, whm_attr *attr) {
     if (attr) {
         unlink_attr(of.list, attr);
         free(attr);
-        key_release(k);
+        k->refs--;
     }
     key_release(k);
     return rc;
@@ -219,7 +219,7 @@ int whm_attrs_copy(whm_holder from, whm_attr **copied) {
 }
 
 int whm_attr_set(whm_holder of, int number, void *value) {
-    key *k;
+    key *k = NULL;
     int rc = key_find(of.kind, number, &k);
     if (rc == MPI_SUCCESS && k->freed)
         rc = whm_fail(MPI_ERR_KEYVAL, "key %d was freed", number);
@@ -230,7 +230,7 @@ int whm_attr_set(whm_holder of, int number, void *value) {
 }
 
 int whm_attr_get(whm_holder of, int number, void **value, int *flag) {
-    key *k;
+    key *k = NULL;
     int rc = key_find(of.kind, number, &k);
     if (rc != MPI_SUCCESS)
         return rc;
@@ -242,7 +242,7 @@ int whm_attr_get(whm_holder of, int number, void **value, int *flag) {
 }
 
 int whm_attr_delete(whm_holder of, int number) {
-    key *k;
+    key *k = NULL;
     int rc = key_find(of.kind, number, &k);
     if (rc != MPI_SUCCESS)
         return rc;
