@@ -11,7 +11,7 @@ static void wait_for(const whm_transfer *t) {
 }
 
 void whm_transfer_status(const whm_transfer *t, MPI_Status *status) {
-    MPI_Count room = t->type ? t->type->size * t->count : 0;
+    MPI_Count room = t->type->size * t->count;
     if (status != MPI_STATUS_IGNORE)
         whm_status_set(status, t->source, t->tag, t->bytes < room ? t->bytes : room, t->cancelled);
 }

@@ -5,6 +5,7 @@
 // The message leaves when its last part is ready, and all parts of a receive arrive with it: parts are counted, not sent.
 #include <stdlib.h>
 
+#include "mpi/base/process.h"
 #include "mpi/bodies.h"
 #include "mpi/p2p/p2p.h"
 #include "mpi/p2p/request.h"
@@ -115,7 +116,7 @@ static int find(MPI_Request handle, bool sends, int partition, parts **out) {
 }
 
 int mpi_pready(int partition, MPI_Request handle) {
-    parts *p;
+    parts *p = NULL;
     int rc = find(handle, true, partition, &p);
     if (rc != MPI_SUCCESS)
         return rc;
@@ -143,7 +144,7 @@ int mpi_pready_list(int length, const int *list, MPI_Request handle) {
 }
 
 int mpi_parrived(MPI_Request handle, int partition, int *flag) {
-    parts *p;
+    parts *p = NULL;
     int rc = find(handle, false, partition, &p);
     if (rc != MPI_SUCCESS)
         return rc;

@@ -129,7 +129,7 @@ static void receive(whm_transfer *t, whm_message *message, void *buf, MPI_Count 
 }
 
 int mpi_mrecv(void *buf, MPI_Count count, whm_type *type, MPI_Message *handle, MPI_Status *status) {
-    whm_message *message;
+    whm_message *message = NULL;
     int rc = find(*handle, &message);
     if (rc != MPI_SUCCESS)
         return rc;
@@ -167,7 +167,7 @@ static const whm_request_ops late_ops = {.text = "receive", .fail = fail};
 
 int mpi_imrecv(void *buf, MPI_Count count, whm_type *type, MPI_Message *handle,
                whm_request **request) {
-    whm_message *message;
+    whm_message *message = NULL;
     int rc = find(*handle, &message);
     if (rc != MPI_SUCCESS)
         return rc;
