@@ -61,12 +61,12 @@ int mpi_sendrecv_replace(void *buf, MPI_Count count, whm_type *type, int dest, i
 
 // ---- Nonblocking and persistent: a request with its transfer.
 
-typedef enum what { SEND, SYNC, READY, BUFFERED, RECEIVE } what;
+typedef enum point_kind { SEND, SYNC, READY, BUFFERED, RECEIVE } point_kind;
 
 typedef struct point {
     whm_request r;
     whm_transfer t;
-    what what;
+    point_kind what;
     void *buf;
     MPI_Count count;
     whm_type *type;  // held
@@ -121,7 +121,7 @@ static const whm_request_ops send_ops = {
 static const whm_request_ops recv_ops = {
     .text = "receive", .start = start, .cancel = cancel, .end = end, .fail = fail};
 
-static point *point_new(what what, const void *buf, MPI_Count count, whm_type *type, int peer,
+static point *point_new(point_kind what, const void *buf, MPI_Count count, whm_type *type, int peer,
                         int tag, whm_comm *comm, bool persistent) {
     point *p = (point *)whm_request_new(what == RECEIVE ? &recv_ops : &send_ops, sizeof(*p), comm,
                                         persistent);
@@ -136,8 +136,8 @@ static point *point_new(what what, const void *buf, MPI_Count count, whm_type *t
     return p;
 }
 
-static int begin(what what, const void *buf, MPI_Count count, whm_type *type, int peer, int tag,
-                 whm_comm *comm, whm_request **request) {
+static int begin(point_kind what, const void *buf, MPI_Count count, whm_type *type, int peer,
+                 int tag, whm_comm *comm, whm_request **request) {
     point *p = point_new(what, buf, count, type, peer, tag, comm, false);
     if (!p)
         return whm_no_memory();
@@ -152,8 +152,8 @@ static int begin(what what, const void *buf, MPI_Count count, whm_type *type, in
     return rc;
 }
 
-static int prepare(what what, const void *buf, MPI_Count count, whm_type *type, int peer, int tag,
-                   whm_comm *comm, whm_request **request) {
+static int prepare(point_kind what, const void *buf, MPI_Count count, whm_type *type, int peer,
+                   int tag, whm_comm *comm, whm_request **request) {
     point *p = point_new(what, buf, count, type, peer, tag, comm, true);
     if (!p)
         return whm_no_memory();
