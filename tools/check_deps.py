@@ -25,6 +25,7 @@ SEES = {
     "src/rma": [*LOW, "src/worker", "src/link", "src/message"],
     "src/engine": ROOMS,
     "src/rt": ["src/base"],
+    "src/mpi": [],
     "bench": [],
     "cli": [],
     # `wherry perf` runs the measuring library's scenarios, and what is compared with it its sockets;

@@ -75,6 +75,10 @@ WH_API unsigned wh_pe_turn(wh_pe *pe);
 WH_API WH_CHECK wh_status wh_pe_arm(wh_pe *pe, int *timeout_ms);
 WH_API bool wh_pe_ended(const wh_pe *pe);
 
+// wh_pe_step does what there is to do, and when that is nothing, waits until there is something, as the worker waits (worker.h).
+// For threads that wait in a loop of their own for what messages bring.  Returns false, at once, when the PE has ended.
+WH_API bool wh_pe_step(wh_pe *pe);
+
 // wh_rt_finish leaves the job and frees all.  A process that ends before it has failed, in the launcher's eyes.
 WH_API void wh_rt_finish(wh_rt *rt);
 
@@ -179,6 +183,10 @@ WH_API WH_CHECK wh_status wh_pe_send_buffer(wh_pe *pe, int dest, const void *buf
                                             uint64_t tag, const wh_op_opts *opts, wh_request **req);
 WH_API WH_CHECK wh_status wh_pe_recv_buffer(wh_pe *pe, int source, void *buf, size_t size,
                                             uint64_t tag, const wh_op_opts *opts, wh_request **req);
+
+// wh_pe_endpoint returns the endpoint by which this PE sends data to one of another process, for a layer with messages of its own
+// (am.h): opened when it is the first time, borrowed until the job ends.  WH_ENOTSUP: `dest` is in this process.
+WH_API WH_CHECK wh_status wh_pe_endpoint(wh_pe *pe, int dest, wh_endpoint **ep);
 
 // ---- What a PE does beside messages.
 

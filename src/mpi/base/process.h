@@ -17,15 +17,21 @@ typedef struct whm_process {
     wh_rt *rt;
     wh_pe *pe;
     wh_worker *worker;
-    int ranks;         // of the job
-    int first, local;  // ranks of this process: their numbers begin here, and how many
-    whm_rank **rank;   // these
+    int ranks;              // of the job
+    int first, local;       // ranks of this process: their numbers begin here, and how many
+    whm_rank **rank;        // these
+    wh_endpoint **sent_to;  // by rank, those that this process has sent to; NULL: none yet
 } whm_process;
 extern whm_process whm_process_here;
 
-// whm_process_begin joins the job; an MPI error code.  whm_process_end leaves it, in agreement with all others.
+// whm_process_begin joins the job; an MPI error code.
 int whm_process_begin(int level);
-int whm_process_end(void);
+
+// whm_process_end leaves it when all ranks have come so far: `barrier` waits for that, after all that was sent has arrived.
+int whm_process_end(int (*barrier)(void));
+
+// whm_process_abort ends this process, and by that the job: the launcher ends the others, and exits with this status (1 for 0).
+_Noreturn void whm_process_abort(int status);
 
 // whm_rank_at returns the rank of that number if it is in this process, or NULL.
 static inline whm_rank *whm_rank_at(int world) {

@@ -33,3 +33,11 @@ wh_status wh_pe_recv_buffer(wh_pe *pe, int source, void *buf, size_t size, uint6
         return whi_refuse_pe(pe, "wh_pe_recv_buffer", "source", source);
     return whi_wire_recv(pe->wire, source, buf, size, tag, opts, req);
 }
+
+wh_status wh_pe_endpoint(wh_pe *pe, int dest, wh_endpoint **ep) {
+    if (whi_pe_lacks(pe, dest))
+        return whi_refuse_pe(pe, "wh_pe_endpoint", "dest", dest);
+    int local = whi_wire_local(pe->wire);
+    return dest / local == pe->number / local ? WH_ENOTSUP
+                                              : whi_wire_endpoint(pe->wire, dest, WHI_USE_DATA, ep);
+}

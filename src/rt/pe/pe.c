@@ -431,19 +431,25 @@ wh_status whi_pe_start(wh_pe *pe, wh_pe_fn fn, void *arg) {
     return st;
 }
 
+bool wh_pe_step(wh_pe *pe) {
+    if (whi_pe_gone(pe))
+        return false;
+    if (wh_pe_turn(pe) || whi_pe_gone(pe))
+        return true;
+    wh_pe *outer = here;
+    here = pe;
+    wh_status st = wh_worker_wait(pe->worker, left_ms(pe));
+    here = outer;
+    if (st != WH_OK && st != WH_ETIMEDOUT)
+        whi_pe_fail(pe, "its worker cannot wait: %s", wh_status_text(st));
+    else
+        (void)turn(pe, true);
+    return true;
+}
+
 void whi_pe_run(wh_pe *pe) {
-    while (!whi_pe_gone(pe)) {
-        if (wh_pe_turn(pe) || whi_pe_gone(pe))
-            continue;
-        wh_pe *outer = here;
-        here = pe;
-        wh_status st = wh_worker_wait(pe->worker, left_ms(pe));
-        here = outer;
-        if (st != WH_OK && st != WH_ETIMEDOUT)
-            whi_pe_fail(pe, "its worker cannot wait: %s", wh_status_text(st));
-        else
-            (void)turn(pe, true);
-    }
+    while (wh_pe_step(pe))
+        ;
     if (!pe->exit.left)
         close_wire(pe);
     pe->exit.left = true;
