@@ -36,9 +36,10 @@ typedef struct whm_comm {
     struct whm_errhandler *errhandler;
     struct whm_attr *attrs;
     struct whm_info *info;
-    struct whm_topo *topo;  // cartesian, graph or distributed graph; NULL: none
-    void *coll;             // what src/mpi/coll keeps of it; freed by whm_comm_ops.end
-    bool freed;             // the program has given it up; operations still hold it
+    struct whm_topo *topo;      // cartesian, graph or distributed graph; NULL: none
+    void *coll;                 // what src/mpi/coll keeps of it; freed by whm_comm_ops.end
+    struct whm_buffer *buffer;  // MPI_Comm_attach_buffer
+    bool freed;                 // the program has given it up; operations still hold it
     char name[MPI_MAX_OBJECT_NAME];
 } whm_comm;
 
