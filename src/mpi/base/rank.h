@@ -25,12 +25,14 @@ typedef struct whm_rank {
     struct whm_errors *errors;      // classes and codes of the program's own
     struct whm_buffer *buffer;      // MPI_Buffer_attach
     struct whm_request *sent;       // the request of all sends that were done in their call
+    int requests;                   // made and not freed: what MPI_Finalize tells of
     const char *call;  // the function that the program is in, for what is said of it; NULL: none
     char sentence
         [WHM_SENTENCE];  // why the call under way failed; empty: nothing to say beside its class
     // Whose error handler is asked, when it is another's than the arguments say: of a request's communicator.
     whm_object *concerned;
-    struct whm_comm *blame;  // whose error handler is asked if the call fails (raise.h); NULL: its arguments tell
+    struct whm_comm *
+        blame;  // whose error handler is asked if the call fails (raise.h); NULL: its arguments tell
     bool blocked;  // it waits, in whm_block
     wh_wait wait;  // a virtual rank's, then
 } whm_rank;

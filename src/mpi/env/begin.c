@@ -89,11 +89,12 @@ void whm_tell_leaks(const whm_rank *rank) {
                 rank->world, receives);
     if (rank->match->kept) {
         const whm_arrival *first = rank->match->all.first;
-        fprintf(stderr,
-                "MPI rank %d: MPI_Finalize: %zu messages were never received; the first has tag %d, "
-                "%llu bytes, from rank %d of its communicator\n",
-                rank->world, rank->match->kept, first->env.tag, (unsigned long long)first->bytes,
-                first->env.source);
+        fprintf(
+            stderr,
+            "MPI rank %d: MPI_Finalize: %zu messages were never received; the first has tag %d, "
+            "%llu bytes, from rank %d of its communicator\n",
+            rank->world, rank->match->kept, first->env.tag, (unsigned long long)first->bytes,
+            first->env.source);
     }
     if (rank->requests > 0)
         fprintf(stderr,

@@ -21,8 +21,7 @@ int mpi_get_version(int *version, int *subversion) {
 int mpi_get_library_version(char *version, int *resultlen) {
     *resultlen =
         snprintf(version, MPI_MAX_LIBRARY_VERSION_STRING, "Wherry %s, MPI %d.%d, ABI %d.%d",
-                 wh_version(), MPI_VERSION, MPI_SUBVERSION, MPI_ABI_VERSION,
-                 MPI_ABI_SUBVERSION);
+                 wh_version(), MPI_VERSION, MPI_SUBVERSION, MPI_ABI_VERSION, MPI_ABI_SUBVERSION);
     return MPI_SUCCESS;
 }
 
