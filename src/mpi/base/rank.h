@@ -15,7 +15,10 @@
 
 enum { WHM_NAMED = 0x300, WHM_SENTENCE = 512 };
 
+typedef enum whm_phase { WHM_BEFORE, WHM_RUNNING, WHM_FINALIZED } whm_phase;
+
 typedef struct whm_rank {
+    whm_phase phase;
     int world;                     // its number in MPI_COMM_WORLD
     whm_object *named[WHM_NAMED];  // what predefined handles name
     struct whm_comm *comm_world, *comm_self;
@@ -30,7 +33,8 @@ typedef struct whm_rank {
         [WHM_SENTENCE];  // why the call under way failed; empty: nothing to say beside its class
     // Whose error handler is asked, when it is another's than the arguments say: of a request's communicator.
     whm_object *concerned;
-    struct whm_comm *blame;  // whose error handler is asked if the call fails (raise.h); NULL: its arguments tell
+    struct whm_comm *
+        blame;  // whose error handler is asked if the call fails (raise.h); NULL: its arguments tell
     bool blocked;  // it waits, in whm_block
     wh_wait wait;  // a virtual rank's, then
 } whm_rank;
