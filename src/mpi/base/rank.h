@@ -24,6 +24,7 @@ typedef struct whm_rank {
     struct whm_comm *comm_world, *comm_self;
     struct whm_contexts *contexts;  // which contexts are taken
     struct whm_match *match;        // p2p: receives that are posted, messages that have come
+    struct whm_types *types;        // type: the predefined ones
     struct whm_attrs *attrs;        // keyvals
     struct whm_errors *errors;      // classes and codes of the program's own
     struct whm_buffer *buffer;      // MPI_Buffer_attach
