@@ -98,7 +98,7 @@ int whm_process_end(void) {
 
 void whm_process_abort(int status) {
     // The launcher sees a process that has not left the job, and ends the others.
-    _exit(status ? status : 1);
+    _exit(status & 0xFF ? status : 1);
 }
 
 int whm_endpoint(int world, wh_endpoint **ep) {

@@ -125,6 +125,11 @@ static inline int whm_check_root(const whm_comm *comm, int root) {
 static inline bool whm_at_root(const whm_comm *comm, int root) {
     return comm->remote ? root == MPI_ROOT : root == comm->rank;
 }
+// Neighbours in the virtual topology, which there must be.
+int whm_check_topology(const whm_comm *comm);
+int whm_sources(const whm_comm *comm);
+int whm_destinations(const whm_comm *comm);
+
 int whm_check_key(const char *name, const char *key);
 
 // What a count becomes where only an int has room.
