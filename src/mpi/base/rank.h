@@ -15,7 +15,10 @@
 
 enum { WHM_NAMED = 0x300, WHM_SENTENCE = 512 };
 
+typedef enum whm_phase { WHM_BEFORE, WHM_RUNNING, WHM_FINALIZED } whm_phase;
+
 typedef struct whm_rank {
+    whm_phase phase;
     int world;                     // its number in MPI_COMM_WORLD
     whm_object *named[WHM_NAMED];  // what predefined handles name
     struct whm_comm *comm_world, *comm_self;
@@ -26,6 +29,7 @@ typedef struct whm_rank {
     struct whm_errors *errors;      // classes and codes of the program's own
     struct whm_buffer *buffer;      // MPI_Buffer_attach
     struct whm_request *sent;       // the request of all sends that were done in their call
+    int requests;                   // made and not freed: what MPI_Finalize tells of
     const char *call;  // the function that the program is in, for what is said of it; NULL: none
     char sentence
         [WHM_SENTENCE];  // why the call under way failed; empty: nothing to say beside its class

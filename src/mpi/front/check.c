@@ -25,7 +25,7 @@ int whm_missing(bool *said) {
 
 int whm_refuse_phase(void) {
     return whm_fail(MPI_ERR_OTHER, "%s",
-                    whm_process_here.phase == WHM_BEFORE ? "call MPI_Init before it"
+                    whm_self->phase == WHM_BEFORE ? "call MPI_Init before it"
                                                          : "MPI_Finalize has been called before");
 }
 

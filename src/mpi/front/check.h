@@ -51,7 +51,7 @@ WHM_COLD int whm_refuse_root(const whm_comm *comm, int root);
 WHM_COLD int whm_refuse_uncommitted(const char *name);
 
 static inline int whm_check_running(void) {
-    return WHM_LIKELY(whm_process_here.phase == WHM_RUNNING) ? MPI_SUCCESS : whm_refuse_phase();
+    return WHM_LIKELY(whm_self->phase == WHM_RUNNING) ? MPI_SUCCESS : whm_refuse_phase();
 }
 
 // whm_find returns the object of a handle, or NULL: whm_object_of without a call.
