@@ -15,12 +15,16 @@
 
 enum { WHM_NAMED = 0x300, WHM_SENTENCE = 512 };
 
+typedef enum whm_phase { WHM_BEFORE, WHM_RUNNING, WHM_FINALIZED } whm_phase;
+
 typedef struct whm_rank {
+    whm_phase phase;
     int world;                     // its number in MPI_COMM_WORLD
     whm_object *named[WHM_NAMED];  // what predefined handles name
     struct whm_comm *comm_world, *comm_self;
     struct whm_contexts *contexts;  // which contexts are taken
     struct whm_match *match;        // p2p: receives that are posted, messages that have come
+    struct whm_types *types;        // type: the predefined ones
     struct whm_attrs *attrs;        // keyvals
     struct whm_errors *errors;      // classes and codes of the program's own
     struct whm_buffer *buffer;      // MPI_Buffer_attach

@@ -54,16 +54,3 @@ whm_request *whm_request_sent(void) {
     request->status.MPI_ERROR = MPI_SUCCESS;
     return whm_self->sent = request;
 }
-
-void whm_status_set(MPI_Status *status, int source, int tag, MPI_Count bytes, bool cancelled) {
-    status->MPI_SOURCE = source;
-    status->MPI_TAG = tag;
-    memcpy(&status->MPI_internal[0], &bytes, sizeof(bytes));
-    status->MPI_internal[2] = cancelled;
-}
-
-MPI_Count whm_status_bytes(const MPI_Status *status) {
-    MPI_Count bytes;
-    memcpy(&bytes, &status->MPI_internal[0], sizeof(bytes));
-    return bytes;
-}
