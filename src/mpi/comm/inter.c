@@ -12,7 +12,7 @@
 #include "mpi/comm/inter.h"
 #include "mpi/comm/share.h"
 
-enum { BRIDGE = WHM_TAG_CREATE | WHM_TAG_CREATE >> 1 };  // tags of messages between leaders
+enum { BRIDGE = WHM_TAG_CREATE << 1 };  // tags of messages between leaders
 
 // ---- The leaders tell each other their groups.
 
@@ -135,7 +135,7 @@ int mpi_intercomm_create(whm_comm *local_comm, int local_leader, whm_comm *peer_
     if (local_leader < 0 || local_leader >= local_comm->size)
         return whm_fail(MPI_ERR_RANK, "there is no rank %d in the local communicator of %d",
                         local_leader, local_comm->size);
-    whm_meeting with = {peer_comm, remote_leader, BRIDGE | tag % (WHM_TAG_CREATE >> 1),
+    whm_meeting with = {peer_comm, remote_leader, BRIDGE | tag % WHM_TAG_CREATE,
                         MPI_SUCCESS};
     if (local_comm->rank == local_leader) {
         if (!peer_comm)
