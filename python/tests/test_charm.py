@@ -972,19 +972,23 @@ class Channels(Jobs):
                         got[0][...] = 0  # it is the receiver's
                         assert got[0].nbytes < 4096 or got[0].ctypes.data % 4096 == 0, "it was copied"
                 async def faults(self):
-                    for i in range(60):
-                        if i == 20:
-                            before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+                    counts = []
+                    for i in range(121):
+                        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
                         self.channel.send(STILL)
                         assert (await self.channel.recv())[i] == i
-                    return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 40
+                        counts.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+                    return counts
 
             async def main(args):
                 ends = Array(End, 2, map="round-robin")
                 await ends.values(awaitable=True)
-                print(max(await ends.faults(ret=True)) < 64)  # a MiB of fresh memory has 256, and two copies more
+                for counts in await ends.faults(ret=True):
+                    # A MiB of fresh memory has 256, and two copies more.  How many rounds take fresh memory until there is enough
+                    # of it depends on how far the ends run ahead of each other: what most rounds take does not.
+                    print(True if sorted(counts)[60] < 64 else counts)
                 charm.exit()
-            """, "True\n", n=(1, 2))
+            """, "True\nTrue\n", n=(1, 2))
 
     def test_arrays_on_devices_stay_on_devices(self):
         self.good(ON_DEVICES.replace("KIND", "'sim'"), "True\n[0, 0]\n", n=(1, 2))
@@ -998,11 +1002,12 @@ class Channels(Jobs):
                     return array
             async def main(args):
                 far, array = Chare(Far, onPE=charm.numPes() - 1), numpy.ones(1 << 17)
-                for i in range(60):
-                    if i == 20:
-                        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+                counts = []
+                for i in range(121):
+                    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
                     await far.entry(array, ret=True)
-                print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 40 < 64)
+                    counts.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+                print(True if sorted(counts)[60] < 64 else counts)  # most rounds take no fresh memory
                 charm.exit()
             """, "True\n", n=(1, 2))
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "mpi/base/lock.h"
+
 whm_process whm_process_here;
 
 static void nothing(wh_pe *pe, void *arg) {
@@ -91,4 +93,6 @@ void whm_block(void) {
     // The job has ended under this program: another rank has aborted, and the launcher says so.
     if (!wh_pe_step(whm_process_here.pe))
         whm_process_abort(1);
+    if (__builtin_expect(whm_process_here.level == MPI_THREAD_MULTIPLE, 0))
+        whm_hand_over();
 }

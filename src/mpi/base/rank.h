@@ -19,15 +19,19 @@ typedef struct whm_rank {
     int world;                     // its number in MPI_COMM_WORLD
     whm_object *named[WHM_NAMED];  // what predefined handles name
     struct whm_comm *comm_world, *comm_self;
-    struct whm_match *match;      // p2p: receives that are posted, messages that have come
-    struct whm_attrs *attrs;      // keyvals
-    struct whm_errors *errors;    // classes and codes of the program's own
-    struct whm_buffers *buffers;  // MPI_Buffer_attach
+    struct whm_contexts *contexts;  // which contexts are taken
+    struct whm_match *match;        // p2p: receives that are posted, messages that have come
+    struct whm_attrs *attrs;        // keyvals
+    struct whm_errors *errors;      // classes and codes of the program's own
+    struct whm_buffer *buffer;      // MPI_Buffer_attach
+    struct whm_request *sent;       // the request of all sends that were done in their call
     const char *call;  // the function that the program is in, for what is said of it; NULL: none
     char sentence
         [WHM_SENTENCE];  // why the call under way failed; empty: nothing to say beside its class
-    bool blocked;        // it waits, in whm_block
-    wh_wait wait;        // a virtual rank's, then
+    // Whose error handler is asked, when it is another's than the arguments say: of a request's communicator.
+    whm_object *concerned;
+    bool blocked;  // it waits, in whm_block
+    wh_wait wait;  // a virtual rank's, then
 } whm_rank;
 
 // The rank that runs.  It is another one after whm_block, in which others may run, only until that returns.

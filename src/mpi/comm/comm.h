@@ -20,10 +20,12 @@ static inline int whm_group_world(const whm_group *group, int rank) {
 static inline whm_group *whm_group_of(MPI_Group handle) {
     return whm_object_of(handle, WHM_GROUP);
 }
+// whm_group_release drops a reference; MPI_GROUP_EMPTY, of which nobody counts them, stays.
 void whm_group_release(whm_group *group);
 
 typedef struct whm_comm {
     whm_object o;
+    whm_rank *owner;
     uint32_t
         context;  // of its messages; the same in all members, in both groups of an intercommunicator
     int rank, size;          // of this rank in the local group, and that group's size
@@ -34,9 +36,10 @@ typedef struct whm_comm {
     struct whm_errhandler *errhandler;
     struct whm_attr *attrs;
     struct whm_info *info;
-    struct whm_topo *topo;  // cartesian, graph or distributed graph; NULL: none
-    void *coll;             // what src/mpi/coll keeps of it; freed by whm_comm_ops.end
-    bool freed;             // the program has given it up; operations still hold it
+    struct whm_topo *topo;      // cartesian, graph or distributed graph; NULL: none
+    void *coll;                 // what src/mpi/coll keeps of it; freed by whm_comm_ops.end
+    struct whm_buffer *buffer;  // MPI_Comm_attach_buffer
+    bool freed;                 // the program has given it up; operations still hold it
     char name[MPI_MAX_OBJECT_NAME];
 } whm_comm;
 
@@ -47,9 +50,25 @@ static inline whm_comm *whm_comm_of(MPI_Comm handle) {
 static inline const whm_group *whm_comm_peers(const whm_comm *comm) {
     return comm->remote ? comm->remote : comm->group;
 }
+// whm_comm_release drops a reference; the last one frees its context for other communicators.
 void whm_comm_release(whm_comm *comm);
 
-// whm_comms_begin makes MPI_COMM_WORLD and MPI_COMM_SELF of a rank.
+// whm_comm_tag returns the tag, in the space WHM_COLL, of a collective that begins now on an intracommunicator or an intercommunicator:
+// the same in all members, below WHM_TAG_CREATE.
+enum {
+    WHM_TAG_CREATE = 1 << 29
+};  // here and above: communicator creation that is not collective over the communicator
+static inline int whm_comm_tag(whm_comm *comm) {
+    return (int)(comm->collectives++ % WHM_TAG_CREATE);
+}
+
+// What the parts above keep of each communicator is ended by their functions, when its last reference goes.
+typedef struct whm_comm_ends {
+    void (*end)(whm_comm *comm);  // src/mpi/coll; NULL: nothing to end
+} whm_comm_ends;
+extern whm_comm_ends whm_comm_ops;
+
+// whm_comms_begin makes MPI_COMM_WORLD, MPI_COMM_SELF and MPI_GROUP_EMPTY of a rank.
 int whm_comms_begin(whm_rank *rank);
 void whm_comms_end(whm_rank *rank);
 

@@ -17,6 +17,7 @@ typedef struct whm_request_ops {
     void (*end)(whm_request *request);     // the request is freed: release what it holds
     // Of a generalized request: asks the program for the status.
     int (*query)(whm_request *request, MPI_Status *status);
+    int (*fail)(const whm_request *request);  // whm_fail with what its error was
 } whm_request_ops;
 
 struct whm_request {  // the first member of what a part of the library keeps of its own
@@ -45,6 +46,9 @@ void whm_request_drop(whm_request *request);
 static inline whm_request *whm_request_of(MPI_Request handle) {
     return whm_object_of(handle, WHM_REQUEST);
 }
+
+// whm_request_sent returns the request of a send that was done in the call: one for all of them, which nobody frees.  NULL: no memory.
+whm_request *whm_request_sent(void);
 
 // The two fields of a status that are the library's: how many bytes came, and whether it was cancelled.
 void whm_status_set(MPI_Status *status, int source, int tag, MPI_Count bytes, bool cancelled);

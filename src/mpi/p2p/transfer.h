@@ -11,8 +11,12 @@
 #include "mpi/comm/comm.h"
 #include "mpi/type/type.h"
 
-// Messages of the program, and those that collectives send on the same communicator, are apart: they never match each other.
-typedef enum whm_space { WHM_POINT, WHM_COLL, WHM_SPACES } whm_space;
+// Messages of the program, those that collectives send on the same communicator, and partitioned ones are apart: they never match each
+// other.
+typedef enum whm_space { WHM_POINT, WHM_COLL, WHM_PARTITIONED } whm_space;
+static inline uint32_t whm_context_of(const whm_comm *comm, whm_space space) {
+    return comm->context << 2 | (uint32_t)space;
+}
 
 typedef enum whm_mode { WHM_STANDARD, WHM_SYNC, WHM_READY } whm_mode;
 

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One thread at a time in the library, where the program has asked for MPI_THREAD_MULTIPLE.
+//
+// Each call takes the lock, and gives it up while it waits, so that the calls of other threads go on.  Below that level the lock costs a
+// comparison.
+#ifndef WHM_BASE_LOCK_H
+#define WHM_BASE_LOCK_H
+
+#include "mpi/base/process.h"
+
+void whm_lock(void);
+void whm_unlock(void);
+
+// A call begins and ends; functions of the program that the library calls may call it again.
+static inline void whm_enter(void) {
+    if (__builtin_expect(whm_process_here.level == MPI_THREAD_MULTIPLE, 0))
+        whm_lock();
+}
+static inline void whm_leave(void) {
+    if (__builtin_expect(whm_process_here.level == MPI_THREAD_MULTIPLE, 0))
+        whm_unlock();
+}
+
+// whm_hand_over lets threads in that wait for the lock, in a call that waits itself.
+void whm_hand_over(void);
+
+#endif

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Making groups.  A group never changes once the program or a communicator has it; who makes one owns a reference.
+#ifndef WHM_COMM_GROUP_H
+#define WHM_COMM_GROUP_H
+
+#include "mpi/comm/comm.h"
+
+// whm_group_new makes a group of `size` members, whose `world` the caller fills in before whm_group_made; of none: MPI_GROUP_EMPTY.
+// NULL: no memory.
+whm_group *whm_group_new(int size);
+
+// whm_group_made finds this rank in it, and returns the group.
+whm_group *whm_group_made(whm_group *group);
+
+// whm_group_find returns the rank in the group of a rank of MPI_COMM_WORLD, or MPI_UNDEFINED.
+int whm_group_find(const whm_group *group, int world);
+
+// MPI_IDENT, MPI_SIMILAR or MPI_UNEQUAL.
+int whm_group_compared(const whm_group *a, const whm_group *b, int *result);
+
+// whm_group_ranks writes where the members of `from` stand in `to`: `size` of from's ints, MPI_UNDEFINED for those who do not.
+int whm_group_ranks(const whm_group *from, const whm_group *to, int *ranks);
+
+#endif

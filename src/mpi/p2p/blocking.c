@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Blocking sends and receives: transfers on the stack of who waits.
+#include "mpi/base/process.h"
+#include "mpi/p2p/p2p.h"
+#include "mpi/p2p/request.h"
+
+static void wait_for(const whm_transfer *t) {
+    while (!*(volatile const bool *)&t->complete)
+        whm_block();
+}
+
+void whm_transfer_status(const whm_transfer *t, MPI_Status *status) {
+    MPI_Count room = t->type->size * t->count;
+    if (status != MPI_STATUS_IGNORE)
+        whm_status_set(status, t->source, t->tag, t->bytes < room ? t->bytes : room, t->cancelled);
+}
+
+int whm_send_wait(whm_comm *comm, whm_space space, const void *buf, MPI_Count count, whm_type *type,
+                  int dest, int tag, whm_mode mode) {
+    whm_transfer t;
+    t.done = NULL;
+    int rc = whm_send(&t, comm, space, buf, count, type, dest, tag, mode);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    wait_for(&t);
+    return t.error == MPI_SUCCESS ? t.error : whm_transfer_fail(&t);
+}
+
+int whm_recv_wait(whm_comm *comm, whm_space space, void *buf, MPI_Count count, whm_type *type,
+                  int source, int tag, MPI_Status *status) {
+    whm_transfer t;
+    t.done = NULL;
+    int rc = whm_recv(&t, comm, space, buf, count, type, source, tag);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    wait_for(&t);
+    whm_transfer_status(&t, status);
+    return t.error == MPI_SUCCESS ? t.error : whm_transfer_fail(&t);
+}
+
+int whm_sendrecv_wait(whm_comm *comm, whm_space space, const void *sbuf, MPI_Count scount,
+                      whm_type *stype, int dest, int stag, void *rbuf, MPI_Count rcount,
+                      whm_type *rtype, int source, int rtag, MPI_Status *status) {
+    whm_transfer send, recv;
+    send.done = recv.done = NULL;
+    int rc = whm_recv(&recv, comm, space, rbuf, rcount, rtype, source, rtag);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    rc = whm_send(&send, comm, space, sbuf, scount, stype, dest, stag, WHM_STANDARD);
+    if (rc != MPI_SUCCESS) {
+        whm_transfer_cancel(&recv);
+        wait_for(&recv);
+        return rc;
+    }
+    wait_for(&send);
+    wait_for(&recv);
+    whm_transfer_status(&recv, status);
+    if (recv.error != MPI_SUCCESS)
+        return whm_transfer_fail(&recv);
+    return send.error == MPI_SUCCESS ? send.error : whm_transfer_fail(&send);
+}

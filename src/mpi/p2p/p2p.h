@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the files of this folder share, and what the start of a process calls.
+#ifndef WHM_P2P_P2P_H
+#define WHM_P2P_P2P_H
+
+#include "mpi/p2p/match.h"
+#include "mpi/p2p/transfer.h"
+
+// What a transfer waits for (its `state`), and what it is.
+enum {
+    WHM_WAITS_BUFFER = 1 << 0,  // the engine still uses the buffer
+    WHM_WAITS_MATCH = 1 << 1,   // it is posted, or, of a synchronous send, not answered
+    WHM_HOLDS = 1 << 2,         // communicator and type
+    WHM_IS_SEND = 1 << 3,
+};
+
+// whm_hold keeps what a transfer needs until its end; whm_settle is that end, within the call that starts it, whm_finish is it later.
+void whm_hold(whm_transfer *transfer);
+void whm_settle(whm_transfer *transfer, int error);
+void whm_finish(whm_transfer *transfer, int error);
+
+// whm_to_nobody ends one with MPI_PROC_NULL.
+void whm_to_nobody(whm_transfer *transfer);
+
+// whm_matched notes which message a receive has got, and tells a synchronous sender.
+void whm_matched(whm_transfer *recv, const whm_envelope *env);
+
+int whm_class_of(wh_status status);
+
+// The handlers of active messages; whm_refuse says why one is dropped.
+wh_status whm_on_message(wh_am *am, void *arg);
+wh_status whm_on_matched(wh_am *am, void *arg);
+wh_status whm_refuse(const wh_am *am, const char *why);
+
+// whm_p2p_begin takes messages in from now on; once for a process that has joined its job.
+int whm_p2p_begin(void);
+
+// whm_take gives a message that was taken out of the queues to a receive: complete when it returns, or later; `done` is not called within.
+void whm_take(whm_transfer *transfer, whm_arrival *arrival);
+
+// whm_transfer_fail returns the error that a transfer has ended with, and says why in whm_self's sentence.
+int whm_transfer_fail(const whm_transfer *transfer);
+
+// whm_transfer_status writes the status of a receive that has ended.
+void whm_transfer_status(const whm_transfer *transfer, MPI_Status *status);
+
+// whm_plain says whether the CPU may touch memory at this address.
+static inline bool whm_plain(const void *ptr) {
+    wh_mem_info info = {.size = sizeof(info)};
+    return wh_mem_query(ptr, &info) == WH_OK && info.kind == WH_MEM_HOST;
+}
+
+#endif

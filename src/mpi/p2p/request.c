@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/p2p/request.h"
+
+#include <string.h>
+
+#include "mpi/base/process.h"
+#include "mpi/comm/comm.h"
+
+whm_request *whm_request_new(const whm_request_ops *ops, size_t size, whm_comm *comm,
+                             bool persistent) {
+    whm_request *request = whm_object_new(WHM_REQUEST, size);
+    if (!request)
+        return NULL;
+    request->ops = ops;
+    request->size = size;
+    request->rank = whm_self;
+    request->comm = comm ? whm_retain(comm) : NULL;
+    request->persistent = persistent;
+    request->active = !persistent;
+    return request;
+}
+
+void whm_request_drop(whm_request *request) {
+    whm_comm *comm = request->comm;
+    if (request->ops->end)
+        request->ops->end(request);
+    whm_object_free(request, request->size);
+    if (comm)
+        whm_comm_release(comm);
+}
+
+void whm_request_done(whm_request *request) {
+    whm_rank *rank = request->rank;
+    request->complete = true;
+    if (request->freed)
+        whm_request_drop(request);
+    whm_wake(rank);
+}
+
+static const whm_request_ops sent_ops = {.text = "send"};
+
+whm_request *whm_request_sent(void) {
+    whm_request *request = whm_self->sent;
+    if (request)
+        return request;
+    request = whm_request_new(&sent_ops, sizeof(*request), NULL, false);
+    if (!request)
+        return NULL;
+    request->complete = true;
+    whm_status_set(&request->status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
+    request->status.MPI_ERROR = MPI_SUCCESS;
+    return whm_self->sent = request;
+}
+
+void whm_status_set(MPI_Status *status, int source, int tag, MPI_Count bytes, bool cancelled) {
+    status->MPI_SOURCE = source;
+    status->MPI_TAG = tag;
+    memcpy(&status->MPI_internal[0], &bytes, sizeof(bytes));
+    status->MPI_internal[2] = cancelled;
+}
+
+MPI_Count whm_status_bytes(const MPI_Status *status) {
+    MPI_Count bytes;
+    memcpy(&bytes, &status->MPI_internal[0], sizeof(bytes));
+    return bytes;
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Sends.
+//
+// A message is an active message whose header is the envelope.  Small ones are taken by the lane in the call, or copied; of a large
+// one the receiver takes the bytes out of the sender's buffer when it has matched, which the engine does.  A rank of the same process is handed
+// the bytes directly.
+#include <stdlib.h>
+#include <string.h>
+#include <wherry/pack.h>
+
+#include "mpi/base/ids.h"
+#include "mpi/base/process.h"
+#include "mpi/p2p/p2p.h"
+
+// Bytes of a standard send that are copied rather than waited for.  Above it a copy costs about as much as waiting for the receiver.
+enum { COPIED_MAX = 64 << 10 };
+// Of all that was copied so and is still under way.  Beyond, sends wait for their receivers.
+static const size_t copied_limit = (size_t)64 << 20;
+static size_t copied;
+
+// ---- Synchronous sends, which wait for an answer.
+
+static void whm_sync_drop(whm_transfer *t) {
+    whm_match *match = t->rank->match;
+    if (t->prev)
+        t->prev->next = t->next;
+    else
+        match->sync = t->next;
+    if (t->next)
+        t->next->prev = t->prev;
+    t->state &= (uint8_t)~WHM_WAITS_MATCH;
+}
+
+wh_status whm_on_matched(wh_am *am, void *arg) {
+    (void)arg;
+    uint32_t words[2];
+    if (am->header_size != sizeof(words))
+        return whm_refuse(am, "its head is none of this release");
+    memcpy(words, am->header, sizeof(words));
+    whm_rank *rank = whm_rank_at((int)words[0]);
+    whm_transfer *t = rank && rank->match ? rank->match->sync : NULL;
+    while (t && t->id != words[1])
+        t = t->next;
+    if (!t)
+        return whm_refuse(am, "it answers a synchronous send that is not under way");
+    whm_sync_drop(t);
+    if (!(t->state & WHM_WAITS_BUFFER))
+        whm_finish(t, MPI_SUCCESS);
+    return WH_OK;
+}
+
+// ---- To another process.
+
+static void on_sent(wh_request *req, const wh_result *result, void *arg) {
+    (void)req;
+    whm_transfer *t = arg;
+    int error = whm_class_of(result->status);
+    t->state &= (uint8_t)~WHM_WAITS_BUFFER;
+    if (error != MPI_SUCCESS && t->state & WHM_WAITS_MATCH)
+        whm_sync_drop(t);
+    if (t->state & WHM_WAITS_MATCH)
+        return;
+    whm_finish(t, error);
+}
+
+static void on_copied(wh_request *req, const wh_result *result, void *arg) {
+    (void)req;
+    (void)result;
+    copied -= (uintptr_t)arg;
+}
+
+// send_copied sends bytes that are the program's again when it returns.  WH_ENOTSUP: they are not in plain memory.
+static wh_status send_copied(wh_endpoint *ep, const whm_envelope *env, const void *buf,
+                             size_t size) {
+    wh_op_opts opts = {.size = sizeof(opts), .done = on_copied, .arg = (void *)(uintptr_t)size};
+    wh_status st = wh_am_send_copy(ep, WHM_AM_MESSAGE, env, sizeof(*env), buf, size, &opts, NULL);
+    if (st == WH_PENDING)
+        copied += size;
+    return st;
+}
+
+static bool may_copy(const whm_type *type, MPI_Count count, whm_mode mode) {
+    return mode != WHM_SYNC && type->dense && type->size * count <= COPIED_MAX &&
+           copied <= copied_limit;
+}
+
+static void wait_answer(whm_transfer *t, whm_envelope *env) {
+    whm_match *match = t->rank->match;
+    if (!++match->sync_id)
+        ++match->sync_id;
+    env->id = t->id = match->sync_id;
+    t->state |= WHM_WAITS_MATCH;
+    t->prev = NULL;
+    t->next = match->sync;
+    if (t->next)
+        t->next->prev = t;
+    match->sync = t;
+}
+
+static int send_far(whm_transfer *t, whm_envelope *env, whm_mode mode) {
+    wh_endpoint *ep;
+    const whm_type *type = t->type;
+    int rc = whm_endpoint(env->dest, &ep);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    wh_status st = WH_ENOTSUP;
+    if (may_copy(type, t->count, mode))
+        st = send_copied(ep, env, t->buf, (size_t)(type->size * t->count));
+    if (st == WH_OK || st == WH_PENDING) {
+        t->complete = true;
+        return MPI_SUCCESS;
+    }
+    if (mode == WHM_SYNC)
+        wait_answer(t, env);
+    wh_op_opts opts = {.size = sizeof(opts), .flags = WH_OP_UNTYPED, .done = on_sent, .arg = t};
+    if (!type->dense)
+        opts.type = type->layout;
+    st = wh_am_send(ep, WHM_AM_MESSAGE, env, sizeof(*env), t->buf,
+                    (size_t)(type->dense ? type->size * t->count : t->count), &opts, NULL);
+    if (st == WH_PENDING)
+        t->state |= WHM_WAITS_BUFFER;
+    else if (st != WH_OK && mode == WHM_SYNC)
+        whm_sync_drop(t);
+    if (st != WH_OK && st != WH_PENDING)
+        return whm_fail_status(st, "a message cannot be sent");
+    if (t->state & (WHM_WAITS_BUFFER | WHM_WAITS_MATCH))
+        whm_hold(t);
+    else
+        t->complete = true;
+    return MPI_SUCCESS;
+}
+
+// ---- To a rank of this process.
+
+// copy_packed keeps a small message's bytes, so that its sender need not wait.  false: no memory; it waits then.
+static bool copy_packed(const whm_transfer *t, whm_arrival *arrival) {
+    size_t bytes = (size_t)arrival->bytes, actual = 0;
+    if (bytes && !(arrival->packed = malloc(bytes)))
+        return false;
+    if (bytes &&
+        wh_pack(t->buf, t->count, t->type->layout, 0, arrival->packed, bytes, 0, &actual) == WH_OK)
+        return true;
+    free(arrival->packed);
+    arrival->packed = NULL;
+    return !bytes;
+}
+
+static int send_near(whm_transfer *t, whm_rank *rank, const whm_envelope *env, whm_mode mode) {
+    whm_transfer *recv = whm_match_posted(rank->match, env);
+    if (recv) {
+        t->complete = true;  // before its receiver goes on
+        whm_matched(recv, env);
+        int rc = whm_copy(recv->buf, recv->count, recv->type, t->buf, t->count, t->type);
+        recv->bytes = t->type->size * t->count;
+        if (rc == MPI_SUCCESS && recv->bytes > recv->type->size * recv->count)
+            rc = MPI_ERR_TRUNCATE;
+        whm_finish(recv, rc);
+        return MPI_SUCCESS;
+    }
+    uint64_t bytes = (uint64_t)t->type->size * (uint64_t)t->count;
+    whm_arrival *arrival = whm_match_keep(rank->match, env, bytes);
+    if (!arrival)
+        return whm_no_memory();
+    if (mode != WHM_SYNC && bytes <= COPIED_MAX && copy_packed(t, arrival)) {
+        t->complete = true;
+    } else {
+        arrival->from = t;
+        t->state |= WHM_WAITS_MATCH;
+        whm_hold(t);
+    }
+    whm_wake(rank);
+    return MPI_SUCCESS;
+}
+
+int whm_send(whm_transfer *t, whm_comm *comm, whm_space space, const void *buf, MPI_Count count,
+             whm_type *type, int dest, int tag, whm_mode mode) {
+    t->error = MPI_SUCCESS;
+    t->complete = t->cancelled = false;
+    t->bytes = 0;
+    t->state = WHM_IS_SEND;
+    t->rank = whm_self;
+    t->comm = comm;
+    t->type = type;
+    t->buf = (void *)(uintptr_t)buf;
+    t->count = count;
+    if (dest == MPI_PROC_NULL) {
+        whm_to_nobody(t);
+        return MPI_SUCCESS;
+    }
+    whm_envelope env = {.context = whm_context_of(comm, space),
+                        .source = comm->rank,
+                        .tag = tag,
+                        .dest = whm_group_world(whm_comm_peers(comm), dest),
+                        .origin = (uint32_t)whm_self->world};
+    whm_rank *near = whm_rank_at(env.dest);
+    return near ? send_near(t, near, &env, mode) : send_far(t, &env, mode);
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/p2p/p2p.h"
+
+#include "mpi/base/ids.h"
+#include "mpi/base/process.h"
+
+void whm_settle(whm_transfer *t, int error) {
+    if (t->error == MPI_SUCCESS)
+        t->error = error;
+    t->complete = true;
+}
+
+void whm_finish(whm_transfer *t, int error) {
+    whm_rank *rank = t->rank, *runs = whm_self;
+    bool held = t->state & WHM_HOLDS;
+    whm_comm *comm = t->comm;
+    whm_type *type = t->type;
+    t->state &= (uint8_t)~WHM_HOLDS;
+    whm_settle(t, error);
+    whm_self = rank;
+    if (t->done)
+        t->done(t);  // may free it
+    if (held) {
+        whm_type_release(type);
+        whm_comm_release(comm);
+    }
+    whm_self = runs;
+    whm_wake(rank);
+}
+
+void whm_hold(whm_transfer *t) {
+    t->state |= WHM_HOLDS;
+    whm_retain(t->comm);
+    whm_retain(t->type);
+}
+
+int whm_transfer_fail(const whm_transfer *t) {
+    if (t->error == MPI_ERR_TRUNCATE)
+        return whm_fail(MPI_ERR_TRUNCATE,
+                        "a message of %lld bytes from rank %d, tag %d, does not fit into a receive "
+                        "of %lld elements of %lld bytes: give it a larger buffer",
+                        (long long)t->bytes, t->source, t->tag, (long long)t->count,
+                        (long long)t->type->size);
+    return t->error;
+}
+
+int whm_class_of(wh_status status) {
+    return status == WH_OK           ? MPI_SUCCESS
+           : status == WH_ETRUNCATED ? MPI_ERR_TRUNCATE
+           : status == WH_ENOMEM     ? MPI_ERR_NO_MEM
+           : status == WH_ETYPE      ? MPI_ERR_TYPE
+                                     : MPI_ERR_OTHER;
+}
+
+void whm_to_nobody(whm_transfer *t) {
+    t->complete = true;
+    t->source = MPI_PROC_NULL;
+    t->tag = MPI_ANY_TAG;
+}
+
+void whm_transfer_cancel(whm_transfer *t) {
+    if (t->complete || (t->state & (WHM_IS_SEND | WHM_WAITS_MATCH)) != WHM_WAITS_MATCH)
+        return;
+    whm_match_unpost(t->rank->match, t);
+    t->state &= (uint8_t)~WHM_WAITS_MATCH;
+    t->cancelled = true;
+    t->source = MPI_ANY_SOURCE;
+    t->tag = MPI_ANY_TAG;
+    whm_finish(t, MPI_SUCCESS);
+}
+
+int whm_p2p_begin(void) {
+    wh_worker *worker = whm_process_here.worker;
+    wh_status st = wh_worker_set_am(worker, WHM_AM_MESSAGE, whm_on_message, NULL);
+    if (st == WH_OK)
+        st = wh_worker_set_am(worker, WHM_AM_MATCHED, whm_on_matched, NULL);
+    return st == WH_OK ? MPI_SUCCESS : whm_fail_status(st, "messages cannot be taken in");
+}
