@@ -117,7 +117,10 @@ def _all():
         kinds[f"raw_{name}_out"] = (f"{handle} *", None, None)
     kinds["datatypes"] = ("const MPI_Datatype {}[]", None, "whm_type *const *")
     kinds["datatype_ref"] = ("MPI_Datatype *", None, "whm_type *")
-    kinds["comm_or_null"] = kinds["comm"]  # of a rank that is not the leader
+    kinds["committed"] = kinds["datatype"]
+    kinds["committeds"] = kinds["datatypes"]
+    kinds["comm_or_null"] = kinds["comm"]  # may be none
+    kinds["some_info"] = kinds["info"]  # may not be MPI_INFO_NULL, as others may
     kinds["raw_message"] = ("MPI_Message", None, None)
     kinds["raw_datatypes_out"] = ("MPI_Datatype {}[]", None, "MPI_Datatype *")
     kinds["raw_aints_out"] = ("MPI_Aint {}[]", None, "MPI_Aint *")

@@ -4,12 +4,15 @@
 
     mpi_table.py TABLE mpi.h ABI_PART... > mpi.h
     mpi_table.py TABLE bodies.h > bodies.h
+    mpi_table.py TABLE map > libmpi_abi.map
+    mpi_table.py TABLE fronts SUBJECT > front_SUBJECT.c
 """
 import dataclasses
 import pathlib
 import re
 import sys
 
+import mpi_fronts
 from mpi_kinds import KINDS, OBJECTS, declare
 
 ROW = re.compile(r"(?:(\w+) )?(\w+)\((.*)\) (\w+)((?: _c| any)*)$")
@@ -119,6 +122,15 @@ def write_bodies_h(functions):
     print("\n#endif")
 
 
+def write_map(functions):
+    """The version script: what is exported.  The symbols carry no version, as the ABI knows none."""
+    names = [name for function in functions for name, _ in function.forms]
+    print("{\nglobal:")
+    for name in names:
+        print(f"    MPI_{name}; PMPI_{name};")
+    print("local: *;\n};")
+
+
 def main():
     functions, subjects = read(sys.argv[1])
     what = sys.argv[2]
@@ -126,6 +138,10 @@ def main():
         write_mpi_h(functions, subjects, sys.argv[3:])
     elif what == "bodies.h":
         write_bodies_h(functions)
+    elif what == "map":
+        write_map(functions)
+    elif what == "fronts":
+        mpi_fronts.write(functions, sys.argv[3])
     else:
         sys.exit(__doc__)
 
