@@ -194,10 +194,9 @@ int whm_schedule_close(whm_schedule *s, bool keep) {
 }
 
 void whm_schedule_tag(whm_schedule *s) {
-    // Tags are not negative; a collective of 2^31 earlier is long over.
-    s->tag = (int)(s->comm->collectives++ & INT32_MAX);
+    s->tag = whm_comm_tag(s->comm);
     if (s->comm->remote)
-        s->local_tag = (int)(s->comm->local->collectives++ & INT32_MAX);
+        s->local_tag = whm_comm_tag(s->comm->local);
 }
 
 static void failed(whm_schedule *s, int error) {
