@@ -8,48 +8,80 @@
 
 whm_process whm_process_here;
 
+// Bytes of a virtual rank's stack.
+static size_t stack_size(void) {
+    const char *text = getenv("WHERRY_MPI_STACK");
+    unsigned long long kib = text ? strtoull(text, NULL, 10) : 0;
+    return (size_t)(kib ? kib : 1024) << 10;
+}
+
 static void nothing(wh_pe *pe, void *arg) {
     (void)pe;
     (void)arg;
 }
 
-int whm_process_begin(int level) {
+// Ranks are dealt out in blocks; the first processes have one more where they do not go up.
+static int first_of(int process) {
+    const whm_process *p = &whm_process_here;
+    int each = p->ranks / p->processes, more = p->ranks % p->processes;
+    return process * each + (process < more ? process : more);
+}
+
+static int process_of(int world) {
+    const whm_process *p = &whm_process_here;
+    int each = p->ranks / p->processes, more = p->ranks % p->processes;
+    return world < more * (each + 1) ? world / (each + 1)
+                                     : more + (world - more * (each + 1)) / each;
+}
+
+int whm_process_join(int ranks) {
     whm_process *p = &whm_process_here;
-    static whm_rank *only[1];
-    wh_status st = wh_rt_init(WH_RT_OPTS(.pes = 1), &p->rt);
+    wh_status st = wh_rt_init(WH_RT_OPTS(.pes = 1, .stack = stack_size()), &p->rt);
     if (st == WH_OK)
         st = wh_rt_begin(p->rt, nothing, NULL, &p->pe);
     if (st != WH_OK)
         return whm_fail_status(st, "this process cannot join its job");
-    only[0] = whm_self;
     p->worker = wh_pe_worker(p->pe);
-    p->level = level;
-    p->ranks = wh_rt_processes(p->rt);
-    p->first = whm_self->world = wh_rt_rank(p->rt);
-    p->local = 1;
-    p->rank = only;
-    return MPI_SUCCESS;
+    p->processes = wh_rt_processes(p->rt);
+    p->ranks = ranks ? ranks : p->processes;
+    if (p->ranks < p->processes)
+        return whm_fail(MPI_ERR_OTHER, "%d ranks cannot be dealt out to %d processes: ask for more",
+                        p->ranks, p->processes);
+    int process = wh_rt_rank(p->rt);
+    p->first = first_of(process);
+    p->local = first_of(process + 1) - p->first;
+    p->to = calloc((size_t)p->processes, sizeof(wh_endpoint *));
+    return p->to ? MPI_SUCCESS : whm_no_memory();
 }
 
-// flush waits until what this process has sent has been taken in by the processes that it went to.
-static int flush(void) {
+int whm_process_begin(int level) {
+    static whm_rank *only[1];
     whm_process *p = &whm_process_here;
-    for (int i = 0; i < p->ranks; i++) {
-        wh_endpoint *ep = p->sent_to ? p->sent_to[i] : NULL;
-        wh_status st = ep ? wh_endpoint_flush_wait(ep, -1) : WH_OK;
-        if (st != WH_OK)
-            return whm_fail_status(st, "a process has not taken what was sent to it");
-    }
-    return MPI_SUCCESS;
-}
-
-int whm_process_end(int (*barrier)(void)) {
-    whm_process *p = &whm_process_here;
-    int status = 0, rc = flush();
-    if (rc == MPI_SUCCESS)
-        rc = barrier();
+    if (p->rt)
+        return MPI_SUCCESS;
+    int rc = whm_process_join(0);
     if (rc != MPI_SUCCESS)
         return rc;
+    p->level = level;
+    only[0] = whm_self;
+    p->rank = only;
+    whm_self->world = p->first;
+    return MPI_SUCCESS;
+}
+
+int whm_process_flush(void) {
+    whm_process *p = &whm_process_here;
+    wh_status st = WH_OK;
+    for (int i = 0; i < p->processes && st == WH_OK; i++)
+        if (p->to[i])
+            st = wh_endpoint_flush_wait(p->to[i], -1);
+    return st == WH_OK ? MPI_SUCCESS
+                       : whm_fail_status(st, "a process has not taken what was sent to it");
+}
+
+int whm_process_end(void) {
+    whm_process *p = &whm_process_here;
+    int status = 0;
     if (p->first == 0)
         wh_pe_exit(p->pe, 0);
     while (wh_pe_step(p->pe))
@@ -59,37 +91,53 @@ int whm_process_end(int (*barrier)(void)) {
         return st != WH_OK ? whm_fail_status(st, "the job cannot be left")
                            : whm_fail(MPI_ERR_OTHER, "the job has ended with status %d", status);
     wh_rt_finish(p->rt);
-    free(p->sent_to);
-    p->sent_to = NULL;
-    p->rt = NULL;
-    p->pe = NULL;
-    p->worker = NULL;
+    free(p->to);
+    *p = (whm_process){.ranks = p->ranks};
     return MPI_SUCCESS;
 }
 
 void whm_process_abort(int status) {
     // The launcher sees a process that has not left the job, and ends the others.
-    _exit(status ? status : 1);
+    _exit(status & 0xFF ? status : 1);
 }
 
 int whm_endpoint(int world, wh_endpoint **ep) {
     whm_process *p = &whm_process_here;
-    if (!p->sent_to && !(p->sent_to = calloc((size_t)p->ranks, sizeof(*p->sent_to))))
-        return whm_no_memory();
-    if (!p->sent_to[world]) {
-        wh_status st = wh_pe_endpoint(p->pe, world, &p->sent_to[world]);
+    int process = process_of(world);
+    if (!p->to[process]) {
+        wh_status st = wh_pe_endpoint(p->pe, process, &p->to[process]);
         if (st != WH_OK)
             return whm_fail_status(st, "there is no way to the process of that rank");
     }
-    *ep = p->sent_to[world];
+    *ep = p->to[process];
     return MPI_SUCCESS;
 }
 
+// suspend lets other ranks run until this one is woken.
+static void suspend(whm_rank *me) {
+    me->blocked = true;
+    me->wait.done = false;
+    wh_status st = wh_pe_wait(whm_process_here.pe, &me->wait);
+    me->blocked = false;
+    whm_self = me;
+    if (st != WH_OK)  // it was called from outside a rank's thread
+        whm_process_abort(1);
+}
+
 void whm_progress(void) {
-    (void)wh_pe_turn(whm_process_here.pe);
+    whm_rank *me = whm_self;
+    if (whm_process_here.virtual)
+        wh_pe_yield(whm_process_here.pe);
+    else
+        (void)wh_pe_turn(whm_process_here.pe);
+    whm_self = me;
 }
 
 void whm_block(void) {
+    if (whm_process_here.virtual) {
+        suspend(whm_self);
+        return;
+    }
     // The job has ended under this program: another rank has aborted, and the launcher says so.
     if (!wh_pe_step(whm_process_here.pe))
         whm_process_abort(1);

@@ -9,26 +9,32 @@
 
 #include "mpi/base/rank.h"
 
-typedef enum whm_phase { WHM_BEFORE, WHM_RUNNING, WHM_FINALIZED } whm_phase;
-
 typedef struct whm_process {
-    whm_phase phase;
     int level;  // MPI_THREAD_*
     wh_rt *rt;
     wh_pe *pe;
     wh_worker *worker;
-    int ranks;              // of the job
-    int first, local;       // ranks of this process: their numbers begin here, and how many
-    whm_rank **rank;        // these
-    wh_endpoint **sent_to;  // by rank, those that this process has sent to; NULL: none yet
+    bool virtual;  // ranks are user-level threads (src/mpi/vp); else there is one, the thread that has called MPI_Init
+    int processes;
+    int ranks;         // of the job
+    int first, local;  // ranks of this process: their numbers begin here, and how many
+    whm_rank **rank;   // these
+    wh_endpoint **to;  // by process, to those that this one has sent to
 } whm_process;
 extern whm_process whm_process_here;
 
-// whm_process_begin joins the job; an MPI error code.
+// whm_process_begin joins the job with one rank, whm_self, in each process; an MPI error code.  Nothing happens when it has joined already.
 int whm_process_begin(int level);
 
-// whm_process_end leaves it when all ranks have come so far: `barrier` waits for that, after all that was sent has arrived.
-int whm_process_end(int (*barrier)(void));
+// whm_process_join does so for `ranks` ranks of the job, dealt out in blocks: those of this process are made by the caller.  0: one for each
+// process.
+int whm_process_join(int ranks);
+
+// whm_process_flush waits until what this process has sent has been taken in by those that it went to.
+int whm_process_flush(void);
+
+// whm_process_end leaves the job.  All ranks of all processes have nothing more to say.
+int whm_process_end(void);
 
 // whm_process_abort ends this process, and by that the job: the launcher ends the others, and exits with this status (1 for 0).
 _Noreturn void whm_process_abort(int status);
@@ -48,7 +54,7 @@ int whm_endpoint(int world, wh_endpoint **ep);
 // no message brings is woken by whm_wake.
 void whm_block(void);
 
-// whm_progress takes in what has come, without waiting: what the MPI_Test functions do.
+// whm_progress takes in what has come, without waiting, and lets other ranks of the process run: what the MPI_Test functions do.
 void whm_progress(void);
 
 // whm_wake ends the whm_block of a rank, if it is in one.

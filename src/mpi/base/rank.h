@@ -15,22 +15,28 @@
 
 enum { WHM_NAMED = 0x300, WHM_SENTENCE = 512 };
 
+typedef enum whm_phase { WHM_BEFORE, WHM_RUNNING, WHM_FINALIZED } whm_phase;
+
 typedef struct whm_rank {
+    whm_phase phase;
     int world;                     // its number in MPI_COMM_WORLD
     whm_object *named[WHM_NAMED];  // what predefined handles name
     struct whm_comm *comm_world, *comm_self;
     struct whm_contexts *contexts;  // which contexts are taken
     struct whm_match *match;        // p2p: receives that are posted, messages that have come
+    struct whm_types *types;        // type: the predefined ones
     struct whm_attrs *attrs;        // keyvals
     struct whm_errors *errors;      // classes and codes of the program's own
     struct whm_buffer *buffer;      // MPI_Buffer_attach
     struct whm_request *sent;       // the request of all sends that were done in their call
+    int requests;                   // made and not freed: what MPI_Finalize tells of
     const char *call;  // the function that the program is in, for what is said of it; NULL: none
     char sentence
         [WHM_SENTENCE];  // why the call under way failed; empty: nothing to say beside its class
     // Whose error handler is asked, when it is another's than the arguments say: of a request's communicator.
     whm_object *concerned;
-    struct whm_comm *blame;  // whose error handler is asked if the call fails (raise.h); NULL: its arguments tell
+    struct whm_comm *
+        blame;  // whose error handler is asked if the call fails (raise.h); NULL: its arguments tell
     bool blocked;  // it waits, in whm_block
     wh_wait wait;  // a virtual rank's, then
 } whm_rank;

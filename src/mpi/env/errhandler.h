@@ -22,6 +22,11 @@ typedef struct whm_errhandler {
     void (*fn)(void);  // MPI_Comm_errhandler_function *, or that of another kind
 } whm_errhandler;
 
+typedef struct whm_guarded {  // what windows, files and sessions begin with
+    whm_object o;
+    whm_errhandler *errhandler;
+} whm_guarded;
+
 static inline whm_errhandler *whm_errhandler_of(MPI_Errhandler handle) {
     return whm_object_of(handle, WHM_ERRHANDLER);
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <wherry/log.h>
 
+#include "mpi/comm/topology.h"
+
 int whm_call_fail(whm_kind kind, void *object, int code) {
     whm_comm *blamed = whm_self->blame;
     whm_self->blame = NULL;
@@ -23,7 +25,7 @@ int whm_missing(bool *said) {
 
 int whm_refuse_phase(void) {
     return whm_fail(MPI_ERR_OTHER, "%s",
-                    whm_process_here.phase == WHM_BEFORE ? "call MPI_Init before it"
+                    whm_self->phase == WHM_BEFORE ? "call MPI_Init before it"
                                                          : "MPI_Finalize has been called before");
 }
 
@@ -85,6 +87,19 @@ int whm_refuse_root(const whm_comm *comm, int root) {
 int whm_refuse_uncommitted(const char *name) {
     return whm_fail(MPI_ERR_TYPE, "%s is not committed: call MPI_Type_commit once it is made",
                     name);
+}
+
+int whm_check_topology(const whm_comm *comm) {
+    return comm->topo ? MPI_SUCCESS
+                      : whm_fail(MPI_ERR_TOPOLOGY, "the communicator has no virtual topology");
+}
+
+int whm_sources(const whm_comm *comm) {
+    return comm->topo->in;
+}
+
+int whm_destinations(const whm_comm *comm) {
+    return comm->topo->out;
 }
 
 int whm_check_key(const char *name, const char *key) {

@@ -51,7 +51,7 @@ WHM_COLD int whm_refuse_root(const whm_comm *comm, int root);
 WHM_COLD int whm_refuse_uncommitted(const char *name);
 
 static inline int whm_check_running(void) {
-    return WHM_LIKELY(whm_process_here.phase == WHM_RUNNING) ? MPI_SUCCESS : whm_refuse_phase();
+    return WHM_LIKELY(whm_self->phase == WHM_RUNNING) ? MPI_SUCCESS : whm_refuse_phase();
 }
 
 // whm_find returns the object of a handle, or NULL: whm_object_of without a call.
@@ -125,6 +125,11 @@ static inline int whm_check_root(const whm_comm *comm, int root) {
 static inline bool whm_at_root(const whm_comm *comm, int root) {
     return comm->remote ? root == MPI_ROOT : root == comm->rank;
 }
+// Neighbours in the virtual topology, which there must be.
+int whm_check_topology(const whm_comm *comm);
+int whm_sources(const whm_comm *comm);
+int whm_destinations(const whm_comm *comm);
+
 int whm_check_key(const char *name, const char *key);
 
 // What a count becomes where only an int has room.

@@ -14,6 +14,7 @@ whm_request *whm_request_new(const whm_request_ops *ops, size_t size, whm_comm *
     request->ops = ops;
     request->size = size;
     request->rank = whm_self;
+    whm_self->requests++;
     request->comm = comm ? whm_retain(comm) : NULL;
     request->persistent = persistent;
     request->active = !persistent;
@@ -22,6 +23,7 @@ whm_request *whm_request_new(const whm_request_ops *ops, size_t size, whm_comm *
 
 void whm_request_drop(whm_request *request) {
     whm_comm *comm = request->comm;
+    request->rank->requests--;
     if (request->ops->end)
         request->ops->end(request);
     whm_object_free(request, request->size);
@@ -47,20 +49,8 @@ whm_request *whm_request_sent(void) {
     if (!request)
         return NULL;
     request->complete = true;
+    whm_self->requests--;  // it is not one of the program's
     whm_status_set(&request->status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
     request->status.MPI_ERROR = MPI_SUCCESS;
     return whm_self->sent = request;
-}
-
-void whm_status_set(MPI_Status *status, int source, int tag, MPI_Count bytes, bool cancelled) {
-    status->MPI_SOURCE = source;
-    status->MPI_TAG = tag;
-    memcpy(&status->MPI_internal[0], &bytes, sizeof(bytes));
-    status->MPI_internal[2] = cancelled;
-}
-
-MPI_Count whm_status_bytes(const MPI_Status *status) {
-    MPI_Count bytes;
-    memcpy(&bytes, &status->MPI_internal[0], sizeof(bytes));
-    return bytes;
 }

@@ -6,6 +6,7 @@
 
 #include "mpi/base/object.h"
 #include "mpi/base/rank.h"
+#include "mpi/base/status.h"
 
 typedef struct whm_request whm_request;
 
@@ -49,9 +50,5 @@ static inline whm_request *whm_request_of(MPI_Request handle) {
 
 // whm_request_sent returns the request of a send that was done in the call: one for all of them, which nobody frees.  NULL: no memory.
 whm_request *whm_request_sent(void);
-
-// The two fields of a status that are the library's: how many bytes came, and whether it was cancelled.
-void whm_status_set(MPI_Status *status, int source, int tag, MPI_Count bytes, bool cancelled);
-MPI_Count whm_status_bytes(const MPI_Status *status);
 
 #endif

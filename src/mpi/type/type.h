@@ -9,26 +9,50 @@
 #include "mpi/base/object.h"
 #include "mpi/base/rank.h"
 
+// What reductions make of a predefined type: the standard's groups.
+typedef enum whm_class {
+    WHM_OTHER = 0,  // characters, packed bytes: no operation
+    WHM_C_INTEGER = 1 << 0,
+    WHM_FORTRAN_INTEGER = 1 << 1,
+    WHM_FLOATING = 1 << 2,
+    WHM_LOGICAL = 1 << 3,
+    WHM_COMPLEX = 1 << 4,
+    WHM_BYTES = 1 << 5,
+    WHM_MULTI = 1 << 6,  // of several languages: MPI_AINT, MPI_COUNT, MPI_OFFSET
+    WHM_PAIR = 1 << 7,   // value and index
+} whm_class;
+
 typedef struct whm_type {
     whm_object o;
     const wh_type *layout;
     MPI_Count size;        // bytes of the data
     MPI_Count lb, extent;  //
     MPI_Count true_lb, true_extent;
-    bool
-        dense;  // `count` of them are count * size bytes from the buffer's address on, for any count
-    bool basic;  // predefined
+    // `count` of them are count * size bytes from the buffer's address on, for any count.
+    bool dense;
+    bool basic;  // predefined: named, or of a Fortran kind that the program has described
     bool committed;
     // The rest is the affair of src/mpi/type.
-    struct whm_made *made;  // how it was made: MPI_Type_get_contents
+    bool foreign;                  // has elements whose external32 form the layout does not tell
+    const struct whm_basic *what;  // of a named one: its row in the table
+    struct whm_type
+        *base;  // the named type that all its elements are of; NULL: of several, or none
+    struct whm_made *made;  // how it was made: MPI_Type_get_contents; NULL: it is named
     struct whm_attr *attrs;
-    char *name;
+    char *name;  // NULL: it has not been given one
 } whm_type;
 
 static inline whm_type *whm_type_of(MPI_Datatype handle) {
     return whm_object_of(handle, WHM_TYPE);
 }
 void whm_type_release(whm_type *type);
+
+// What the owner of attributes (src/mpi/env) does with those of a type; each may be NULL.
+typedef struct whm_type_hooks {
+    int (*copy)(const whm_type *from, whm_type *to);  // an error: `to` has none, and is not made
+    int (*end)(whm_type *type);  // the program frees its handle; an error: it keeps it
+} whm_type_hooks;
+extern whm_type_hooks whm_type_attributes;
 
 // whm_types_begin makes the predefined ones of a rank, whm_types_end frees them.
 int whm_types_begin(whm_rank *rank);

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""MPI on Wherry beside MPICH and Open MPI: run.py BUILD [--only PART,...] [--reps N] [--ranks N,...] [--short]
+
+    latency, wildcards, posted, unexpected, strided   half round trips between two ranks; the third and fourth behind 1,000
+                                                      receives, or messages, that wait; the last in blocks of 8 bytes
+    one-way, both-ways                                a message of 64 under way, in one direction or in both
+    barrier, bcast, reduce, allreduce, allgather, alltoall   on --ranks ranks
+
+One program (measure.c), compiled against each.  The peers come from PyPI, into environments below BUILD/peers that are made the
+first time; what cannot be had is named and left out.  All contenders of a part run in turn, as often as --reps says; figures
+are medians of the runs.  Tables go to standard output, JSON and a plot to BUILD/bench-mpi.  A missed goal is a figure, not a failure.
+"""
+import argparse
+import json
+import pathlib
+import signal
+import statistics
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "charm"), str(HERE.parent / "peers")]
+import make as mpis  # noqa: E402, of bench/peers
+import report  # noqa: E402
+from contenders import MPI_SETTINGS, Job, compiled, note, run  # noqa: E402
+from run import two_cores  # noqa: E402
+
+PAIRS = ("latency", "wildcards", "posted", "unexpected", "strided", "one-way", "both-ways")
+TEAMS = ("barrier", "bcast", "reduce", "allreduce", "allgather", "alltoall")
+SIZES = {"latency": [8, 64, 512, 4096, 32768, 262144, 1 << 20, 4 << 20], "wildcards": [8], "posted": [8], "unexpected": [8],
+         "strided": [64, 4096, 65536, 1 << 20], "one-way": [8, 512, 4096, 65536, 1 << 20], "both-ways": [8, 4096, 65536, 1 << 20],
+         "barrier": [0], **{part: [8, 512, 8192, 131072, 1 << 20] for part in TEAMS[1:]}}
+OURS = "wherry"
+
+
+class Contender:
+    """An MPI library, its launcher, and measure.c compiled against it."""
+
+    def __init__(self, name, launcher, program, more=()):
+        self.name, self.launcher, self.program, self.more = name, launcher, program, list(more)
+
+    def job(self, ranks, *words):
+        return Job(self.name, [*self.launcher, *self.more, "-n", ranks, self.program, *words], MPI_SETTINGS)
+
+
+def peer(name, folder):
+    """MPICH or Open MPI; None where it cannot be had."""
+    home = folder / name
+    program = home / "bin" / "bench-mpi"
+    if not mpis.install(name, home) or not compiled(name, HERE / "measure.c", *mpis.compile_options(home), "-o", program):
+        return None
+    more = ["--bind-to", "none", "--oversubscribe"] if name == "openmpi" else []
+    return Contender(name, [home / "bin" / ("mpirun" if name == "openmpi" else "mpiexec")], program, more)
+
+
+def measure(part, ranks, contenders, how):
+    """Rows of one part: us by contender and size."""
+    cores = two_cores() if ranks == 2 else "none"
+    sizes = SIZES[part][:2] if how.short else SIZES[part]
+    found = {each.name: [] for each in contenders}
+    for rep in range(how.reps):
+        for each in contenders:
+            if len(found[each.name]) == rep:  # who fails once is not asked again
+                got = run(each.job(ranks, part, cores, how.seconds, *sizes), how.patience)
+                found[each.name] += [got["figures"]] if got else []
+    title = part if part in PAIRS else f"{part}, {ranks} ranks"
+    return [report.row(title, name, f"{size} B", "us", [figures[str(size)] for figures in runs])
+            for size in sizes for name, runs in found.items() if runs]
+
+
+def compare(rows):
+    """Adds to each row of ours its ratio to the better of the others."""
+    ratios = []
+    for row in rows:
+        others = [each["median"] for each in rows if (each["part"], each["what"]) == (row["part"], row["what"]) and each is not row]
+        if row["contender"] == OURS and others:
+            row["ratios"].append({"beside": "the better of the others", "ratio": row["median"] / min(others), "goal": 1.0})
+            ratios.append(row["median"] / min(others))
+    return ratios
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="run.py", description=__doc__.splitlines()[0])
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--only", default=",".join(PAIRS + TEAMS), help="parts, with commas between")
+    parser.add_argument("--ranks", default="2,4,8", help="of the collectives")
+    parser.add_argument("--reps", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.1, help="for each size")
+    parser.add_argument("--patience", type=float, default=120, help="seconds for one program")
+    parser.add_argument("--peers", type=pathlib.Path, help="where the peers are, or will be; default: BUILD/peers")
+    parser.add_argument("--no-peers", action="store_true", help="only ours")
+    parser.add_argument("--short", action="store_true", help="as small as can be: whether it runs, not how fast")
+    how = parser.parse_args()
+    wrong = [part for part in how.only.split(",") if part not in PAIRS + TEAMS]
+    if wrong or how.reps < 1:
+        parser.error(f"there is no part '{wrong[0]}'" if wrong else "--reps is 1 or more")
+    return how
+
+
+def main():
+    how = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by way of `run`, which ends what it has started
+    build = how.build.resolve()
+    out, folder = build / "bench-mpi", (how.peers or build / "peers").resolve()
+    out.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)
+    contenders = [Contender(OURS, [build / "wherry", "run"], build / "bench" / "mpi" / "measure")]
+    if not how.no_peers:
+        contenders += filter(None, (peer(name, folder) for name in mpis.NAMES))
+    rows, ratios = [], []
+    for part in how.only.split(","):
+        for ranks in [2] if part in PAIRS else map(int, how.ranks.split(",")):
+            more = measure(part, ranks, contenders, how)
+            ratios += compare(more)
+            report.TITLES.setdefault(more[0]["part"] if more else part, "")
+            if more:
+                report.show(more[0]["part"], more)
+            rows += more
+            (out / "bench-mpi.json").write_text(
+                json.dumps({"machine": report.machine(), "reps": how.reps, "rows": rows}, indent=1) + "\n")
+    if ratios:
+        print(f"\nours beside the better of the others, {len(ratios)} figures: median {statistics.median(ratios):.2f}, "
+              f"worst {max(ratios):.2f}")
+    report.plot(rows, out / "bench-mpi.svg")
+    note(f"all figures are in {out}")
+    return 0 if rows else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

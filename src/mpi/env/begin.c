@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The order in which the parts begin is that of their floors: each may use those before it.  They end the other way round.
+#include "mpi/env/begin.h"
+
+#include <stdio.h>
+
+#include "mpi/base/process.h"
+#include "mpi/comm/comm.h"
+#include "mpi/comm/make.h"
+#include "mpi/env/attr.h"
+#include "mpi/env/errhandler.h"
+#include "mpi/env/errors.h"
+#include "mpi/env/info.h"
+#include "mpi/p2p/p2p.h"
+#include "mpi/type/op.h"
+
+// Error handlers and infos are there before MPI_Init, so the first rank has them from the start of the program on.
+__attribute__((constructor)) static void before_init(void) {
+    whm_errhandlers_begin(whm_self);
+    whm_infos_begin(whm_self);
+}
+
+static int holds;  // of MPI_Init and of sessions
+
+int whm_job_begin(int level) {
+    if (holds++)
+        return MPI_SUCCESS;
+    int rc = whm_process_begin(level);
+    if (rc == MPI_SUCCESS)
+        rc = whm_types_begin(whm_self);
+    if (rc == MPI_SUCCESS)
+        rc = whm_ops_begin(whm_self);
+    if (rc == MPI_SUCCESS)
+        rc = whm_comms_begin(whm_self);
+    if (rc == MPI_SUCCESS)
+        rc = whm_match_begin(whm_self);
+    if (rc == MPI_SUCCESS)
+        rc = whm_p2p_begin();
+    if (rc != MPI_SUCCESS)
+        holds--;
+    return rc;
+}
+
+int whm_job_end(void) {
+    if (--holds)
+        return MPI_SUCCESS;
+    int rc = whm_process_end(whm_barrier);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    whm_match_end(whm_self);
+    whm_comms_end(whm_self);
+    whm_ops_end(whm_self);
+    whm_types_end(whm_self);
+    whm_keys_end(whm_self);
+    whm_errors_end(whm_self);
+    return MPI_SUCCESS;
+}
+
+int whm_barrier(void) {
+    whm_comm *comm = whm_self->comm_world;
+    whm_type *byte = whm_type_of(MPI_BYTE);
+    int tag = whm_comm_tag(comm), rc = MPI_SUCCESS;
+    // After round k each rank has heard, through others, of the 2^k ranks before it.
+    for (int far = 1; rc == MPI_SUCCESS && far < comm->size; far *= 2)
+        rc = whm_sendrecv_wait(comm, WHM_COLL, NULL, 0, byte, (comm->rank + far) % comm->size, tag,
+                               NULL, 0, byte, (comm->rank - far + comm->size) % comm->size, tag,
+                               MPI_STATUS_IGNORE);
+    return rc;
+}
+
+// ---- What is left.
+
+static size_t posted(const whm_match *match) {
+    size_t n = 0;
+    for (int i = 0; i <= WHM_BUCKETS; i++) {
+        const whm_queue *queue = i < WHM_BUCKETS ? &match->posted[i] : &match->wild;
+        for (const whm_transfer *t = queue->first; t; t = t->next)
+            n++;
+    }
+    return n;
+}
+
+void whm_tell_leaks(const whm_rank *rank) {
+    size_t receives = posted(rank->match);
+    if (receives)
+        fprintf(stderr,
+                "MPI rank %d: MPI_Finalize: %zu receives were posted that no message has matched\n",
+                rank->world, receives);
+    if (rank->match->kept) {
+        const whm_arrival *first = rank->match->all.first;
+        fprintf(
+            stderr,
+            "MPI rank %d: MPI_Finalize: %zu messages were never received; the first has tag %d, "
+            "%llu bytes, from rank %d of its communicator\n",
+            rank->world, rank->match->kept, first->env.tag, (unsigned long long)first->bytes,
+            first->env.source);
+    }
+    if (rank->requests > 0)
+        fprintf(stderr,
+                "MPI rank %d: MPI_Finalize: %d requests were never completed by a wait, a test or "
+                "MPI_Request_free\n",
+                rank->world, rank->requests);
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// MPI_Pack and its relatives.  Packed bytes are the elements in the order of the type map, without anything between or before them; so
+// what MPI_Pack has made can be received as the type, and the other way round.
+#include <string.h>
+
+#include <wherry/pack.h>
+
+#include "mpi/bodies.h"
+#include "mpi/type/make.h"
+
+static int check_committed(const whm_type *type) {
+    return type->committed
+               ? MPI_SUCCESS
+               : whm_fail(MPI_ERR_TYPE, "the datatype is not committed (MPI_Type_commit)");
+}
+
+static int packed_size(MPI_Count count, const whm_type *type, MPI_Count *size) {
+    if (__builtin_mul_overflow(count, type->size, size))
+        return whm_fail(MPI_ERR_COUNT, "count is %lld, too many elements of %lld bytes",
+                        (long long)count, (long long)type->size);
+    return MPI_SUCCESS;
+}
+
+int mpi_pack_size(MPI_Count count, whm_type *type, whm_comm *comm, MPI_Count *size) {
+    (void)comm;
+    return packed_size(count, type, size);
+}
+
+// What both directions check: `size` bytes from `position` on lie in a buffer of `room`.
+static int check_room(MPI_Count room, MPI_Count position, MPI_Count size, const void *packed,
+                      const char *what) {
+    if (position < 0 || position > room)
+        return whm_fail(MPI_ERR_ARG, "position is %lld, and %s has %lld bytes", (long long)position,
+                        what, (long long)room);
+    if (size > room - position)
+        return whm_fail(MPI_ERR_TRUNCATE,
+                        "%lld bytes do not fit: %s has %lld from position %lld on", (long long)size,
+                        what, (long long)(room - position), (long long)position);
+    return size && !packed ? whm_fail(MPI_ERR_BUFFER, "%s is NULL", what) : MPI_SUCCESS;
+}
+
+int mpi_pack(const void *in, MPI_Count count, whm_type *type, void *out, MPI_Count room,
+             MPI_Count *position, whm_comm *comm) {
+    (void)comm;
+    MPI_Count size = 0;
+    int error = check_committed(type);
+    if (error == MPI_SUCCESS)
+        error = packed_size(count, type, &size);
+    if (error == MPI_SUCCESS)
+        error = check_room(room, *position, size, out, "outbuf");
+    if (error != MPI_SUCCESS || !size)
+        return error;
+    size_t moved;
+    wh_status status = wh_pack(in, count, type->layout, 0, (char *)out + *position, (size_t)size,
+                               WH_PACK_CACHED, &moved);
+    if (status != WH_OK)
+        return whm_type_fail_buffer(status);
+    *position += size;
+    return MPI_SUCCESS;
+}
+
+int mpi_unpack(const void *in, MPI_Count room, MPI_Count *position, void *out, MPI_Count count,
+               whm_type *type, whm_comm *comm) {
+    (void)comm;
+    MPI_Count size = 0;
+    int error = check_committed(type);
+    if (error == MPI_SUCCESS)
+        error = packed_size(count, type, &size);
+    if (error == MPI_SUCCESS)
+        error = check_room(room, *position, size, in, "inbuf");
+    if (error != MPI_SUCCESS || !size)
+        return error;
+    size_t moved;
+    wh_status status = wh_unpack((const char *)in + *position, (size_t)size, out, count,
+                                 type->layout, 0, WH_PACK_CACHED, &moved);
+    if (status != WH_OK)
+        return whm_type_fail_buffer(status);
+    *position += size;
+    return MPI_SUCCESS;
+}
+
+// ---- The external32 representation.
+
+static int check_external(const char *datarep, const whm_type *type) {
+    if (strcmp(datarep, "external32") != 0)
+        return whm_fail(MPI_ERR_UNSUPPORTED_DATAREP,
+                        "datarep is \"%.60s\", only \"external32\" is known", datarep);
+    if (type->foreign)
+        return whm_fail(MPI_ERR_CONVERSION,
+                        "the type has 16-byte Fortran elements, which are not converted to "
+                        "external32 on this machine");
+    return check_committed(type);
+}
+
+static int external_size(MPI_Count count, const whm_type *type, MPI_Count *size) {
+    *size = wh_external_size(count, type->layout);
+    return *size >= 0 ? MPI_SUCCESS : whm_type_fail(WH_EINVAL);
+}
+
+int mpi_pack_external_size(const char *datarep, MPI_Count count, whm_type *type, MPI_Count *size) {
+    int error = check_external(datarep, type);
+    return error == MPI_SUCCESS ? external_size(count, type, size) : error;
+}
+
+int mpi_pack_external(const char *datarep, const void *in, MPI_Count count, whm_type *type,
+                      void *out, MPI_Count room, MPI_Count *position) {
+    MPI_Count size = 0;
+    int error = check_external(datarep, type);
+    if (error == MPI_SUCCESS)
+        error = external_size(count, type, &size);
+    if (error == MPI_SUCCESS)
+        error = check_room(room, *position, size, out, "outbuf");
+    if (error != MPI_SUCCESS || !size)
+        return error;
+    size_t moved;
+    wh_status status =
+        wh_external_pack(in, count, type->layout, (char *)out + *position, (size_t)size, &moved);
+    if (status != WH_OK)
+        return whm_type_fail_buffer(status);
+    *position += size;
+    return MPI_SUCCESS;
+}
+
+int mpi_unpack_external(const char *datarep, const void *in, MPI_Count room, MPI_Count *position,
+                        void *out, MPI_Count count, whm_type *type) {
+    MPI_Count size = 0;
+    int error = check_external(datarep, type);
+    if (error == MPI_SUCCESS)
+        error = external_size(count, type, &size);
+    if (error == MPI_SUCCESS)
+        error = check_room(room, *position, size, in, "inbuf");
+    if (error != MPI_SUCCESS || !size)
+        return error;
+    size_t moved;
+    wh_status status = wh_external_unpack((const char *)in + *position, (size_t)size, out, count,
+                                          type->layout, &moved);
+    if (status != WH_OK)
+        return whm_type_fail_buffer(status);
+    *position += size;
+    return MPI_SUCCESS;
+}
+
+// ---- Addresses.
+
+int mpi_get_address(const void *location, MPI_Aint *address) {
+    *address = (MPI_Aint)location;
+    return MPI_SUCCESS;
+}

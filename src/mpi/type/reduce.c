@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Carrying operations out.
+//
+// Dense elements go to the engine at once, which combines them where they lie, in any memory.  Those with gaps inside (pairs) are
+// packed first, a few at a time; what the engine does not compute with is done by wide.c, in host memory.
+#include <limits.h>
+
+#include <wherry/mem.h>
+
+#include "mpi/bodies.h"
+#include "mpi/type/make.h"
+#include "mpi/type/op.h"
+#include "mpi/type/wide.h"
+
+enum { PIECE = 4096 };  // packed at a time, on the stack
+
+static int with_engine(const void *packed, size_t bytes, size_t offset, void *buf, MPI_Count count,
+                       const whm_type *type, wh_reduce op) {
+    size_t done;
+    wh_status status = wh_accumulate(packed, bytes, buf, count, type->layout, offset, op, &done);
+    return status == WH_OK ? MPI_SUCCESS : whm_type_fail_buffer(status);
+}
+
+static int check_host(const void *buf) {
+    wh_mem_info info = {.size = sizeof(info)};
+    if (wh_mem_query(buf, &info) == WH_OK && info.kind != WH_MEM_HOST)
+        return whm_fail(MPI_ERR_UNSUPPORTED_OPERATION,
+                        "elements of this datatype are combined in host memory only");
+    return MPI_SUCCESS;
+}
+
+static size_t whole_elements(const whm_type *type, size_t left) {
+    size_t size = (size_t)type->base->size, most = PIECE / size * size;
+    return left < most ? left : most;
+}
+
+// Packs a piece of the layout, combines, unpacks.
+static int with_wide(const char *packed, size_t bytes, size_t offset, void *buf, MPI_Count count,
+                     const whm_type *type, wh_reduce op) {
+    const whm_type *base = type->base;
+    whm_wide_fn *fn = whm_wide_find(op, base->what->wide);
+    _Alignas(16) char piece[PIECE];
+    for (size_t at = 0, n; at < bytes; at += n) {
+        n = whole_elements(type, bytes - at);
+        size_t moved;
+        wh_status status = wh_pack(buf, count, type->layout, offset + at, piece, n, 0, &moved);
+        if (status == WH_OK) {
+            fn(packed + at, piece, n / (size_t)base->size);
+            status = wh_unpack(piece, n, buf, count, type->layout, offset + at, 0, &moved);
+        }
+        if (status != WH_OK)
+            return whm_type_fail_buffer(status);
+    }
+    return MPI_SUCCESS;
+}
+
+static bool is_wide(const whm_type *type, wh_reduce op) {
+    return op != WH_REDUCE_REPLACE && op != WH_REDUCE_NO_OP && type->base &&
+           type->base->what->wide != WHM_WIDE_NONE;
+}
+
+int whm_accumulate(const void *packed, MPI_Count bytes, MPI_Count offset, void *buf,
+                   MPI_Count count, whm_type *type, const whm_op *op) {
+    if (bytes == 0)
+        return MPI_SUCCESS;
+    if (is_wide(type, op->reduce))
+        return with_wide(packed, (size_t)bytes, (size_t)offset, buf, count, type, op->reduce);
+    return with_engine(packed, (size_t)bytes, (size_t)offset, buf, count, type, op->reduce);
+}
+
+// Both sides lie as the type says, with gaps.
+static int reduce_gaps(const void *in, void *inout, MPI_Count count, whm_type *type,
+                       const whm_op *op) {
+    char piece[PIECE];
+    size_t bytes = (size_t)(count * type->size);
+    for (size_t at = 0, n; at < bytes; at += n) {
+        n = whole_elements(type, bytes - at);
+        size_t moved;
+        wh_status status = wh_pack(in, count, type->layout, at, piece, n, 0, &moved);
+        if (status != WH_OK)
+            return whm_type_fail_buffer(status);
+        int error = whm_accumulate(piece, (MPI_Count)n, (MPI_Count)at, inout, count, type, op);
+        if (error != MPI_SUCCESS)
+            return error;
+    }
+    return MPI_SUCCESS;
+}
+
+static int reduce_wide(const void *in, void *inout, MPI_Count count, const whm_type *type,
+                       wh_reduce op) {
+    int error = check_host(in);
+    if (error == MPI_SUCCESS)
+        error = check_host(inout);
+    if (error == MPI_SUCCESS)
+        whm_wide_find(op, type->base->what->wide)(in, inout, (size_t)count);
+    return error;
+}
+
+// A function for int counts is called for as many elements at a time as an int counts.
+static void call_user(const char *in, char *inout, MPI_Count count, whm_type *type,
+                      const whm_op *op) {
+    MPI_Datatype handle = type->o.handle;
+    if (op->fn_large) {
+        op->fn_large((void *)(uintptr_t)in, inout, &count, &handle);
+        return;
+    }
+    while (count > 0) {
+        int n = count < INT_MAX ? (int)count : INT_MAX, given = n;
+        op->fn((void *)(uintptr_t)in, inout, &given, &handle);
+        count -= n;
+        in += n * type->extent;
+        inout += n * type->extent;
+    }
+}
+
+int whm_reduce(const void *in, void *inout, MPI_Count count, whm_type *type, whm_op *op) {
+    if (count == 0 || type->size == 0)
+        return MPI_SUCCESS;
+    if (!op->predefined) {
+        call_user(in, inout, count, type, op);
+        return MPI_SUCCESS;
+    }
+    if (!type->dense)
+        return reduce_gaps(in, inout, count, type, op);
+    if (is_wide(type, op->reduce))
+        return reduce_wide(in, inout, count, type, op->reduce);
+    return with_engine(in, (size_t)(count * type->size), 0, inout, count, type, op->reduce);
+}
+
+int mpi_reduce_local(const void *in, void *inout, MPI_Count count, whm_type *type, whm_op *op) {
+    if (!type->committed)
+        return whm_fail(MPI_ERR_TYPE, "the datatype is not committed (MPI_Type_commit)");
+    int error = whm_op_check(op, type);
+    return error == MPI_SUCCESS ? whm_reduce(in, inout, count, type, op) : error;
+}
