@@ -127,9 +127,3 @@ BODIES(reduce_scatter,
        (const void *sbuf, void *rbuf, const MPI_Count *counts, whm_type *type, whm_op *op),
        .kind = WHM_REDUCE_SCATTER, .op = op, .send = {.buf = (void *)(uintptr_t)sbuf},
        .recv = BLOCKS(rbuf, counts, NULL, type))
-
-int mpi_reduce_local(const void *inbuf, void *inoutbuf, MPI_Count count, whm_type *type,
-                     whm_op *op) {
-    int error = whm_op_check(op, type);
-    return error == MPI_SUCCESS ? whm_reduce(inbuf, inoutbuf, count, type, op) : error;
-}

@@ -105,7 +105,7 @@ static int make(const whm_coll *coll, bool persistent, coll_request **out) {
 }
 
 int whm_coll_begin(const whm_coll *coll, whm_request **request) {
-    coll_request *r;
+    coll_request *r = NULL;
     int error = make(coll, false, &r);
     if (error != MPI_SUCCESS)
         return error;
@@ -115,7 +115,7 @@ int whm_coll_begin(const whm_coll *coll, whm_request **request) {
 }
 
 int whm_coll_prepare(const whm_coll *coll, whm_request **request) {
-    coll_request *r;
+    coll_request *r = NULL;
     int error = make(coll, true, &r);
     if (error == MPI_SUCCESS)
         *request = &r->request;
