@@ -16,6 +16,8 @@ import pathlib
 import re
 import sys
 
+import mpi_table as mpi_functions
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TABLE = r"(<!-- table: {} -->\n).*?(<!-- end of table -->)"
@@ -63,7 +65,21 @@ def configuration_table():
                     for key, env, kind, default, low, high, doc in rows]
 
 
+def mpi_table():
+    """The functions of MPI by subject: those that are there, and stubs."""
+    functions, subjects = mpi_functions.read(ROOT / "src/mpi/table.txt")
+    lines = ["| subject | there | not yet there |", "|---|---|---|"]
+    for subject, title in subjects.items():
+        cells = {True: [], False: []}
+        for function in functions:
+            if function.subject == subject:
+                cells[function.module != "none" or subject == "ints"].append(f"`MPI_{function.name}{'(_c)' if function.large else ''}`")
+        lines.append(f"| {title} | {' '.join(cells[True])} | {' '.join(cells[False])} |")
+    return lines
+
+
 TABLES = {
+    "mpi": ("docs/reference/mpi.md", mpi_table),
     "status": ("docs/reference/status.md", status_table),
     "configuration": ("docs/reference/configuration.md", configuration_table),
 }

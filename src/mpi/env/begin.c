@@ -45,7 +45,13 @@ int whm_job_begin(int level) {
 int whm_job_end(void) {
     if (--holds)
         return MPI_SUCCESS;
-    int rc = whm_process_end(whm_barrier);
+    int rc = whm_process_flush();
+    if (rc == MPI_SUCCESS)
+        rc = whm_barrier();
+    if (rc == MPI_SUCCESS)
+        rc = whm_process_flush();  // what the barrier has sent
+    if (rc == MPI_SUCCESS)
+        rc = whm_process_end();
     if (rc != MPI_SUCCESS)
         return rc;
     whm_match_end(whm_self);
@@ -87,15 +93,21 @@ void whm_tell_leaks(const whm_rank *rank) {
         fprintf(stderr,
                 "MPI rank %d: MPI_Finalize: %zu receives were posted that no message has matched\n",
                 rank->world, receives);
-    if (rank->match->kept) {
-        const whm_arrival *first = rank->match->all.first;
+    const whm_arrival *first = NULL;
+    size_t messages = 0;
+    for (const whm_arrival *a = rank->match->all.last; a; a = a->all_prev)
+        if (whm_space_of(a->env.context) !=
+            WHM_COLL) {  // others may be in their last barrier already
+            first = a;
+            messages++;
+        }
+    if (first)
         fprintf(
             stderr,
             "MPI rank %d: MPI_Finalize: %zu messages were never received; the first has tag %d, "
             "%llu bytes, from rank %d of its communicator\n",
-            rank->world, rank->match->kept, first->env.tag, (unsigned long long)first->bytes,
+            rank->world, messages, first->env.tag, (unsigned long long)first->bytes,
             first->env.source);
-    }
     if (rank->requests > 0)
         fprintf(stderr,
                 "MPI rank %d: MPI_Finalize: %d requests were never completed by a wait, a test or "

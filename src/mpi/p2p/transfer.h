@@ -18,6 +18,10 @@ static inline uint32_t whm_context_of(const whm_comm *comm, whm_space space) {
     return comm->context << 2 | (uint32_t)space;
 }
 
+static inline whm_space whm_space_of(uint32_t context) {
+    return (whm_space)(context & 3);
+}
+
 typedef enum whm_mode { WHM_STANDARD, WHM_SYNC, WHM_READY } whm_mode;
 
 typedef struct whm_transfer whm_transfer;
