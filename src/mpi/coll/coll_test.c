@@ -71,7 +71,7 @@ static void one_seed(uint64_t seed, bool between) {
 
 static int seeds(void) {
     const char *text = getenv("WHERRY_SEEDS");
-    return text ? atoi(text) : 4000;
+    return text ? atoi(text) : 2000;
 }
 
 TEST(one_group) {

@@ -124,12 +124,13 @@ void whm_inter_reduce_scatter(whm_schedule *s, const whm_coll *coll) {
         return;
     swap_results(s, ours, theirs.buf, count, type);
     whm_schedule_within(s, true);
+    MPI_Count mine = whm_block_count(&theirs, s->rank);
     if (!leads(s)) {
-        whm_recv_block(s, &coll->recv, s->rank, 0);
+        if (mine * type->size > 0)
+            whm_step_recv(s, coll->recv.buf, mine, type, 0);
         return;
     }
     for (int i = 1; i < s->size; i++)
         whm_send_block(s, &theirs, i, i);
-    MPI_Count mine = whm_block_count(&theirs, 0);
     whm_step_copy(s, coll->recv.buf, mine, type, theirs.buf, mine, type);
 }
