@@ -29,6 +29,8 @@ int cli_send(int argc, char **argv);
 int cli_recv(int argc, char **argv);
 int cli_run(int argc, char **argv);
 int cli_run_agent(int argc, char **argv);
+int cli_mpiexec(int argc, char **argv);
+int cli_run_part(int argc, char **argv);
 
 // cli_complain prints "wherry COMMAND: sentence" to standard error and returns `code`.
 __attribute__((format(printf, 3, 4))) int cli_complain(const char *command, int code,

@@ -23,7 +23,9 @@ static const cli_command commands[] = {
     {"send", cli_send, "send files and directories to a receiver"},
     {"recv", cli_recv, "receive files and directories"},
     {"run", cli_run, "start processes that know of each other, here or on several hosts"},
+    {"mpiexec", cli_mpiexec, "start an MPI program: run, with the options of MPI's launchers"},
     {"run-agent", cli_run_agent, NULL},  // what `wherry run` starts on each host
+    {"run-part", cli_run_part, NULL},    // what processes of several programs begin as
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
