@@ -22,7 +22,7 @@ static inline void whm_leave(void) {
         whm_unlock();
 }
 
-// whm_hand_over lets threads in that wait for the lock, in a call that waits itself.
-void whm_hand_over(void);
+// whm_drive is wh_pe_step for one of several threads that wait: it returns when there may be what this one waits for.  false: the job has ended.
+bool whm_drive(void);
 
 #endif
