@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Check the MPI library against the standard's ABI: abi_test.py LIBRARY INCLUDE PEERS
+"""Check the MPI library against the standard's ABI: abi_test.py LIBRARY BUILD
 
 Its symbols, its name, that mpi.h compiles as C and C++, and that a profiler can take the place of functions.  MPICH's own header for the
 ABI, of the wheel that is fetched into PEERS, says the same numbers and prototypes; without a network that one is skipped.
@@ -20,7 +20,8 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "bench" / "peers")]
 import make  # noqa: E402
 import mpi_table  # noqa: E402
 
-LIBRARY, INCLUDE, PEERS = map(os.path.abspath, sys.argv[1:4])
+LIBRARY, BUILD = map(os.path.abspath, sys.argv[1:3])
+INCLUDE, PEERS = f"{BUILD}/src/mpi/include", f"{BUILD}/peers"
 CC = os.environ.get("CC", "cc").split()
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic", f"-I{INCLUDE}"]
 SOURCES = pathlib.Path(__file__).resolve().parent
@@ -119,7 +120,7 @@ class Profiling(Folder):
     def test_a_tracer_that_is_preloaded(self):
         library = pathlib.Path(LIBRARY)
         self.compiled(*CC, *STRICT, SOURCES / "traced.c", "-o", self.folder / "traced", LIBRARY,
-                      f"-Wl,-rpath,{library.parent}", f"-Wl,-rpath-link,{library.parent.parent.parent}")
+                      f"-Wl,-rpath,{library.parent}", f"-Wl,-rpath-link,{BUILD}")
         self.compiled(*CC, *STRICT, "-shared", "-fPIC", SOURCES / "tracer.c", "-o", self.folder / "tracer.so")
         plain = run(self.folder / "traced")
         self.assertEqual((plain.returncode, plain.stdout), (0, "program ends\n"), plain.stderr)

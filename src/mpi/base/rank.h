@@ -19,6 +19,7 @@ typedef enum whm_phase { WHM_BEFORE, WHM_RUNNING, WHM_FINALIZED } whm_phase;
 
 typedef struct whm_rank {
     whm_phase phase;
+    int holds;                     // of MPI_Init and of sessions
     int world;                     // its number in MPI_COMM_WORLD
     whm_object *named[WHM_NAMED];  // what predefined handles name
     struct whm_comm *comm_world, *comm_self;

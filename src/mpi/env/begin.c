@@ -16,15 +16,17 @@
 #include "mpi/type/op.h"
 
 // Error handlers and infos are there before MPI_Init, so the first rank has them from the start of the program on.
-__attribute__((constructor)) static void before_init(void) {
-    whm_errhandlers_begin(whm_self);
-    whm_infos_begin(whm_self);
+void whm_rank_early(whm_rank *rank) {
+    whm_errhandlers_begin(rank);
+    whm_infos_begin(rank);
 }
 
-static int holds;  // of MPI_Init and of sessions
+__attribute__((constructor)) static void before_init(void) {
+    whm_rank_early(whm_self);
+}
 
 int whm_job_begin(int level) {
-    if (holds++)
+    if (whm_self->holds++)
         return MPI_SUCCESS;
     int rc = whm_process_begin(level);
     if (rc == MPI_SUCCESS)
@@ -33,28 +35,35 @@ int whm_job_begin(int level) {
         rc = whm_ops_begin(whm_self);
     if (rc == MPI_SUCCESS)
         rc = whm_comms_begin(whm_self);
-    if (rc == MPI_SUCCESS)
+    if (rc == MPI_SUCCESS && !whm_self->match)
         rc = whm_match_begin(whm_self);
     if (rc == MPI_SUCCESS)
         rc = whm_p2p_begin();
     if (rc != MPI_SUCCESS)
-        holds--;
+        whm_self->holds--;
+    return rc;
+}
+
+// leave leaves the job with the only rank of this process; of several none does, as messages of others come in.
+static int leave(void) {
+    int rc = whm_process_flush();  // what the barrier has sent
+    if (rc == MPI_SUCCESS)
+        rc = whm_process_end();
+    if (rc == MPI_SUCCESS)
+        whm_match_end(whm_self);
     return rc;
 }
 
 int whm_job_end(void) {
-    if (--holds)
+    if (--whm_self->holds)
         return MPI_SUCCESS;
     int rc = whm_process_flush();
     if (rc == MPI_SUCCESS)
         rc = whm_barrier();
-    if (rc == MPI_SUCCESS)
-        rc = whm_process_flush();  // what the barrier has sent
-    if (rc == MPI_SUCCESS)
-        rc = whm_process_end();
+    if (rc == MPI_SUCCESS && !whm_process_here.virtual)
+        rc = leave();
     if (rc != MPI_SUCCESS)
         return rc;
-    whm_match_end(whm_self);
     whm_comms_end(whm_self);
     whm_ops_end(whm_self);
     whm_types_end(whm_self);

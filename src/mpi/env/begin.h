@@ -6,6 +6,9 @@
 
 #include "mpi/base/rank.h"
 
+// whm_rank_early makes what programs may use before MPI_Init: error handlers and infos.
+void whm_rank_early(whm_rank *rank);
+
 // whm_job_begin joins the job with a thread level (MPI_THREAD_*) and makes all that this rank has of MPI, whm_job_end leaves it and frees that.
 // An MPI error code.  MPI_Init and sessions call them; each counts, and only the first and the last do it.
 int whm_job_begin(int level);

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Dissemination (Hensgen, Finkel, Manber 1988): in round k each rank hears of the 2^k ranks before it; log2 rounds for any number of ranks.
+#include "mpi/coll/coll.h"
+
+void whm_barrier_steps(whm_schedule *s) {
+    for (int distance = 1; distance < s->size; distance *= 2) {
+        whm_recv_bytes(s, NULL, 0, (s->rank - distance + s->size) % s->size);
+        whm_send_bytes(s, NULL, 0, (s->rank + distance) % s->size);
+        whm_step_wait(s);
+    }
+}
+
+void whm_barrier_dissemination(whm_schedule *s, const whm_coll *coll) {
+    (void)coll;
+    whm_barrier_steps(s);
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/coll/call.h"
+#include "mpi/coll/choose.h"
+
+// Where all ranks know that there are no data nobody sends anything.
+static bool no_data(const whm_coll *coll) {
+    switch (coll->kind) {
+    case WHM_BARRIER:
+    case WHM_GATHERV:
+    case WHM_SCATTERV:
+    case WHM_ALLTOALLV:
+    case WHM_ALLTOALLW: return false;
+    default:
+        return coll->kind < WHM_NEIGHBOR_ALLGATHER && !coll->comm->remote &&
+               whm_coll_bytes(coll) == 0;
+    }
+}
+
+static int build(whm_schedule *s, const whm_coll *coll, bool hold) {
+    if (!no_data(coll))
+        whm_choose(coll)->build(s, coll);
+    return whm_schedule_close(s, hold);
+}
+
+int whm_coll_run(const whm_coll *coll) {
+    int error = whm_coll_check(coll);
+    if (error != MPI_SUCCESS)
+        return error;
+    whm_schedule s;
+    whm_schedule_init(&s, coll->comm, coll->op);
+    whm_schedule_tag(&s);
+    error = build(&s, coll, false);
+    if (error == MPI_SUCCESS)
+        error = whm_schedule_run(&s);
+    whm_schedule_fini(&s);
+    return error;
+}
+
+typedef struct coll_request {
+    whm_request request;
+    whm_schedule schedule;
+} coll_request;
+
+static void finished(whm_schedule *s) {
+    whm_request *request = (void *)((char *)s - offsetof(coll_request, schedule));
+    whm_status_set(&request->status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
+    request->status.MPI_ERROR = s->error;
+    whm_request_done(request);
+}
+
+static int start(whm_request *request) {
+    whm_schedule *s = &((coll_request *)request)->schedule;
+    whm_schedule_tag(s);
+    whm_schedule_start(s);
+    return MPI_SUCCESS;
+}
+
+static void end(whm_request *request) {
+    whm_schedule_fini(&((coll_request *)request)->schedule);
+}
+
+#define OPS(kind, name) [kind] = {.text = name, .start = start, .end = end}
+static const whm_request_ops ops[WHM_COLL_KINDS] = {
+    OPS(WHM_BARRIER, "barrier"),
+    OPS(WHM_BCAST, "bcast"),
+    OPS(WHM_GATHER, "gather"),
+    OPS(WHM_GATHERV, "gatherv"),
+    OPS(WHM_SCATTER, "scatter"),
+    OPS(WHM_SCATTERV, "scatterv"),
+    OPS(WHM_ALLGATHER, "allgather"),
+    OPS(WHM_ALLGATHERV, "allgatherv"),
+    OPS(WHM_ALLTOALL, "alltoall"),
+    OPS(WHM_ALLTOALLV, "alltoallv"),
+    OPS(WHM_ALLTOALLW, "alltoallw"),
+    OPS(WHM_REDUCE, "reduce"),
+    OPS(WHM_ALLREDUCE, "allreduce"),
+    OPS(WHM_REDUCE_SCATTER_BLOCK, "reduce_scatter_block"),
+    OPS(WHM_REDUCE_SCATTER, "reduce_scatter"),
+    OPS(WHM_SCAN, "scan"),
+    OPS(WHM_EXSCAN, "exscan"),
+    OPS(WHM_NEIGHBOR_ALLGATHER, "neighbor_allgather"),
+    OPS(WHM_NEIGHBOR_ALLGATHERV, "neighbor_allgatherv"),
+    OPS(WHM_NEIGHBOR_ALLTOALL, "neighbor_alltoall"),
+    OPS(WHM_NEIGHBOR_ALLTOALLV, "neighbor_alltoallv"),
+    OPS(WHM_NEIGHBOR_ALLTOALLW, "neighbor_alltoallw"),
+};
+
+static int make(const whm_coll *coll, bool persistent, coll_request **out) {
+    int error = whm_coll_check(coll);
+    if (error != MPI_SUCCESS)
+        return error;
+    coll_request *r = (void *)whm_request_new(&ops[coll->kind], sizeof(*r), coll->comm, persistent);
+    if (!r)
+        return whm_no_memory();
+    whm_schedule_init(&r->schedule, coll->comm, coll->op);
+    r->schedule.done = finished;
+    if (!persistent)
+        whm_schedule_tag(&r->schedule);
+    error = build(&r->schedule, coll, true);
+    if (error != MPI_SUCCESS)
+        whm_request_drop(&r->request);
+    else
+        *out = r;
+    return error;
+}
+
+int whm_coll_begin(const whm_coll *coll, whm_request **request) {
+    coll_request *r = NULL;
+    int error = make(coll, false, &r);
+    if (error != MPI_SUCCESS)
+        return error;
+    *request = &r->request;
+    whm_schedule_start(&r->schedule);
+    return MPI_SUCCESS;
+}
+
+int whm_coll_prepare(const whm_coll *coll, whm_request **request) {
+    coll_request *r = NULL;
+    int error = make(coll, true, &r);
+    if (error == MPI_SUCCESS)
+        *request = &r->request;
+    return error;
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Duplicates: a communicator of the same groups, topology and attributes, whose messages are apart.
+//
+// All forms do the same: the copy is made, with its attributes; then the members agree on its context, which may go on behind the program's
+// back.  An intercommunicator's `local` is duplicated with it, by a second claim.
+#include <stddef.h>
+
+#include "mpi/bodies.h"
+#include "mpi/comm/claim.h"
+#include "mpi/comm/hints.h"
+#include "mpi/comm/topology.h"
+#include "mpi/p2p/request.h"
+
+// copy makes the duplicate, but for its context.
+static int copy(whm_comm *comm, const whm_info *info, whm_comm **made) {
+    whm_comm *dup =
+        whm_comm_new(whm_retain(comm->group), comm->remote ? whm_retain(comm->remote) : NULL,
+                     (uint32_t)WHM_CONTEXT_NONE, comm);
+    if (!dup)
+        return whm_no_memory();
+    *made = dup;
+    dup->topo = whm_topo_hold(comm->topo);
+    if (comm->remote) {
+        dup->local = whm_comm_new(whm_retain(comm->group), NULL, (uint32_t)WHM_CONTEXT_NONE, comm);
+        if (!dup->local)
+            return whm_no_memory();
+    }
+    int rc = whm_comm_hints(dup, info);
+    return rc == MPI_SUCCESS ? whm_attrs_copy(whm_comm_holder(comm), &dup->attrs) : rc;
+}
+
+// drop ends a duplicate that was not to be.
+static void drop(whm_comm *dup) {
+    if (!dup)
+        return;
+    (void)whm_attrs_delete(whm_comm_holder(dup));
+    whm_comm_release(dup);
+}
+
+static int duplicate(whm_comm *comm, const whm_info *info, whm_comm **newcomm) {
+    whm_comm *dup = NULL;
+    whm_claim claim = {.failed = copy(comm, info, &dup)};
+    whm_agree_all(&claim.agree, comm);
+    int rc = whm_claim_wait(&claim);
+    if (rc == MPI_SUCCESS)
+        dup->context = claim.context;
+    if (rc == MPI_SUCCESS && comm->remote) {
+        claim = (whm_claim){0};
+        whm_agree_all(&claim.agree, comm->local);
+        rc = whm_claim_wait(&claim);
+        if (rc == MPI_SUCCESS)
+            dup->local->context = claim.context;
+    }
+    if (rc == MPI_SUCCESS)
+        *newcomm = dup;
+    else
+        drop(dup);
+    return rc;
+}
+
+int mpi_comm_dup(whm_comm *comm, whm_comm **newcomm) {
+    return duplicate(comm, comm->info, newcomm);
+}
+
+int mpi_comm_dup_with_info(whm_comm *comm, whm_info *info, whm_comm **newcomm) {
+    return duplicate(comm, info, newcomm);
+}
+
+// ---- The same, nonblocking.
+
+typedef struct idup {
+    whm_request r;
+    whm_claim claim;   // of its context
+    whm_claim inside;  // of that of its `local`
+    whm_comm *dup;     // the program's, but not to be used yet
+} idup;
+
+static int idup_fail(const whm_request *request) {
+    const idup *i = (const idup *)request;
+    int rc = whm_claim_fail(&i->claim);
+    return rc == MPI_SUCCESS && i->dup->local ? whm_claim_fail(&i->inside) : rc;
+}
+
+static const whm_request_ops idup_ops = {.text = "idup", .fail = idup_fail};
+
+static void idup_end(idup *i, int error) {
+    i->r.status.MPI_ERROR = error;
+    whm_request_done(&i->r);
+}
+
+static void on_inside(whm_claim *claim) {
+    idup *i = (idup *)((char *)claim - offsetof(idup, inside));
+    if (claim->error == MPI_SUCCESS)
+        i->dup->local->context = claim->context;
+    idup_end(i, claim->error);
+}
+
+static void on_claimed(whm_claim *claim) {
+    idup *i = (idup *)((char *)claim - offsetof(idup, claim));
+    if (claim->error == MPI_SUCCESS)
+        i->dup->context = claim->context;
+    if (claim->error == MPI_SUCCESS && i->dup->local)
+        whm_claim_start(&i->inside);
+    else
+        idup_end(i, claim->error);
+}
+
+static int start(whm_comm *comm, const whm_info *info, whm_comm **newcomm, whm_request **request) {
+    idup *i = (idup *)whm_request_new(&idup_ops, sizeof(*i), comm, false);
+    if (!i)
+        return whm_no_memory();
+    whm_status_set(&i->r.status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
+    int rc = copy(comm, info, &i->dup);
+    if (rc != MPI_SUCCESS) {
+        drop(i->dup);
+        whm_request_drop(&i->r);
+        return rc;
+    }
+    *newcomm = i->dup;
+    *request = &i->r;
+    // The order of calls decides the tags, so both are taken now.
+    whm_agree_all(&i->claim.agree, comm);
+    if (comm->remote)
+        whm_agree_all(&i->inside.agree, comm->local);
+    i->claim.done = on_claimed;
+    i->inside.done = on_inside;
+    whm_claim_start(&i->claim);
+    return MPI_SUCCESS;
+}
+
+int mpi_comm_idup(whm_comm *comm, whm_comm **newcomm, whm_request **request) {
+    return start(comm, comm->info, newcomm, request);
+}
+
+int mpi_comm_idup_with_info(whm_comm *comm, whm_info *info, whm_comm **newcomm,
+                            whm_request **request) {
+    return start(comm, info, newcomm, request);
+}

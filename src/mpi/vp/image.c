@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/vp/image.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int loaded;  // so far
+
+// path_of writes a path of a descriptor that no other copy was loaded by: the loader takes the same path for the same object, though
+// the number has been closed meanwhile.
+static void path_of(int fd, char *path, size_t size) {
+    size_t n = (size_t)snprintf(path, size, "/proc/self/fd/");
+    for (int number = loaded; number && n + 16 < size; number >>= 1)
+        n += (size_t)snprintf(path + n, size - n, number & 1 ? "././" : ".//");
+    snprintf(path + n, size - n, "%d", fd);
+}
+
+// copy_program returns a descriptor of a copy in memory; -1: errno says why.
+static int copy_program(void) {
+    struct stat st;
+    off_t at = 0;
+    int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    int to = from < 0 ? -1 : memfd_create("mpi-rank", MFD_CLOEXEC);
+    bool good = to >= 0 && fstat(from, &st) == 0;
+    while (good && at < st.st_size)
+        good = sendfile(to, from, &at, (size_t)(st.st_size - at)) > 0;
+    int saved = errno;
+    if (from >= 0)
+        close(from);
+    if (!good && to >= 0)
+        close(to);
+    errno = saved;
+    return good ? to : -1;
+}
+
+// ---- Calls of exit.
+
+typedef struct tables {
+    const ElfW(Sym) * symbols;
+    const char *names;
+    const ElfW(Rela) * rela[2];
+    size_t rela_size[2];
+} tables;
+
+static uintptr_t place(const struct link_map *map, uintptr_t address) {
+    return address < map->l_addr ? map->l_addr + address
+                                 : address;  // the loader may have moved it already
+}
+
+static tables tables_of(const struct link_map *map) {
+    tables t = {0};
+    for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++)
+        switch (d->d_tag) {
+        case DT_SYMTAB: t.symbols = (const void *)place(map, d->d_un.d_ptr); break;
+        case DT_STRTAB: t.names = (const void *)place(map, d->d_un.d_ptr); break;
+        case DT_RELA: t.rela[0] = (const void *)place(map, d->d_un.d_ptr); break;
+        case DT_RELASZ: t.rela_size[0] = d->d_un.d_val; break;
+        case DT_JMPREL: t.rela[1] = (const void *)place(map, d->d_un.d_ptr); break;
+        case DT_PLTRELSZ: t.rela_size[1] = d->d_un.d_val; break;
+        default: break;
+        }
+    return t;
+}
+
+static void set(uintptr_t at, uintptr_t value) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = at & ~(page - 1);
+    // It may be read-only since the loader has filled it in (RELRO).
+    if (mprotect((void *)begin, page, PROT_READ | PROT_WRITE) == 0)
+        memcpy((void *)at, &value, sizeof(value));
+}
+
+// redirect has the copy's references to exit() lead to the rank's.
+static void redirect(const struct link_map *map, const whm_exits *exits) {
+    tables t = tables_of(map);
+    for (int i = 0; i < 2 && t.symbols && t.names; i++)
+        for (size_t k = 0; t.rela[i] && k < t.rela_size[i] / sizeof(ElfW(Rela)); k++) {
+            const ElfW(Rela) *r = &t.rela[i][k];
+            const char *name = t.names + t.symbols[ELF64_R_SYM(r->r_info)].st_name;
+            if (ELF64_R_SYM(r->r_info) && !strcmp(name, "exit"))
+                set(map->l_addr + r->r_offset, (uintptr_t)exits->exit);
+        }
+}
+
+whm_main_fn *whm_image_load(const whm_exits *exits, char *why, size_t size) {
+    char path[256];
+    int fd = copy_program();
+    if (fd < 0) {
+        snprintf(why, size, "the program cannot be copied: %s", strerror(errno));
+        return NULL;
+    }
+    path_of(fd, path, sizeof(path));
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    close(fd);
+    const struct link_map *map = NULL;
+    whm_main_fn *fn = NULL;
+    if (handle && dlinfo(handle, RTLD_DI_LINKMAP, (void *)&map) == 0) {
+        void *symbol = dlsym(handle, "main");
+        memcpy(&fn, &symbol, sizeof(fn));
+    }
+    if (!fn) {
+        snprintf(
+            why, size,
+            "the program cannot be loaded a second time: %s: compile all of it with -fPIC, and "
+            "link it with mpicc -vp",
+            handle ? "it has no main function that can be found" : dlerror());
+        return NULL;
+    }
+    loaded++;
+    redirect(map, exits);
+    return fn;
+}

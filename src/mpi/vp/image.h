@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Images: copies of the program, one for each virtual rank, with global variables of their own.
+//
+// A program that `mpicc -vp` has linked is a shared object that can also be run.  It is copied into memory and loaded from there once for each
+// rank, so that each copy has its own globals, statics and thread-local variables, and runs its own constructors.  Libraries that it
+// needs are loaded once, and shared.
+#ifndef WHM_VP_IMAGE_H
+#define WHM_VP_IMAGE_H
+
+#include <stddef.h>
+
+typedef int whm_main_fn(int argc, char **argv, char **envp);
+
+// What a rank does in the place of ending the process.
+typedef struct whm_exits {
+    void (*exit)(int status) __attribute__((noreturn));
+} whm_exits;
+
+// whm_image_load loads one more copy of this process's program and returns its main function.  Its calls of exit() go to `exits`.  NULL:
+// it cannot be; `why` says the reason and what to do.
+whm_main_fn *whm_image_load(const whm_exits *exits, char *why, size_t size);
+
+#endif

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Virtual ranks: several ranks in one process, each a user-level thread that runs a copy of the program.
+//
+// `mpiexec --vp` says in the environment how many the job has.  The program's main function is not called then: this library's constructor, which
+// runs before it, joins the job, loads a copy for each rank, runs their main functions, and ends the process when all have
+// returned.
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wherry/coll.h>
+
+#include "mpi/base/process.h"
+#include "mpi/env/begin.h"
+#include "mpi/p2p/p2p.h"
+#include "mpi/vp/image.h"
+
+extern char **environ;
+
+typedef struct vrank {
+    whm_rank rank;
+    whm_main_fn *main_fn;
+    char **argv;  // its own: programs write into it
+    int argc;
+} vrank;
+
+static int left;    // ranks of this process that have not ended
+static int status;  // of the first that has ended with one
+
+__attribute__((noreturn, format(printf, 1, 2))) static void refuse(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fputs("mpiexec --vp: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    whm_process_abort(1);
+}
+
+// ---- A rank.
+
+static void ended(int how) {
+    whm_rank *me = whm_self;
+    if (me->phase == WHM_RUNNING) {
+        fprintf(stderr,
+                "MPI rank %d: the program has ended with status %d without MPI_Finalize: the job "
+                "ends\n",
+                me->world, how);
+        fflush(NULL);
+        whm_process_abort(how);
+    }
+    if (how && !status)
+        status = how;
+    left--;
+}
+
+__attribute__((noreturn)) static void leave(int how) {
+    ended(how);
+    for (;;)  // its thread does not come back
+        whm_block();
+}
+
+static void run(wh_pe *pe, void *arg) {
+    (void)pe;
+    vrank *v = arg;
+    whm_self = &v->rank;
+    ended(v->main_fn(v->argc, v->argv, environ));
+}
+
+static char **copy_arguments(int argc, char **argv) {
+    char **copy = calloc((size_t)argc + 1, sizeof(*copy));
+    for (int i = 0; copy && i < argc; i++)
+        if (!(copy[i] = strdup(argv[i])))
+            return NULL;
+    return copy;
+}
+
+static vrank *make(int number, int argc, char **argv) {
+    static const whm_exits exits = {.exit = leave};
+    char why[512];
+    vrank *v = calloc(1, sizeof(*v));
+    if (!v || !(v->argv = copy_arguments(argc, argv)))
+        refuse("there is no memory for rank %d", number);
+    v->argc = argc;
+    v->rank.world = number;
+    whm_self = &v->rank;
+    whm_rank_early(&v->rank);
+    if (whm_match_begin(&v->rank) != MPI_SUCCESS)
+        refuse("there is no memory for rank %d", number);
+    v->main_fn = whm_image_load(&exits, why, sizeof(why));
+    if (!v->main_fn)
+        refuse("%s", why);
+    return v;
+}
+
+// ---- The process.
+
+static int ranks_of(const char *text) {
+    char *end;
+    long ranks = strtol(text, &end, 10);
+    if (*end || ranks < 1 || ranks > 1 << 20)
+        refuse("'%s' is no number of ranks", text);
+    return (int)ranks;
+}
+
+// join waits until the ranks of all processes have ended: the first process that leaves the job ends it.
+static void join(void) {
+    whm_process *p = &whm_process_here;
+    wh_team *team = NULL;
+    int rc = whm_process_flush();
+    wh_status st = rc == MPI_SUCCESS ? wh_pe_team(p->pe, &team) : WH_EPEER;
+    if (st == WH_OK)
+        st = wh_coll_barrier_wait(team, -1);
+    if (team)
+        wh_team_free(team);
+    if (st != WH_OK || whm_process_end() != MPI_SUCCESS)
+        refuse("the job cannot be left: %s", st == WH_OK ? whm_self->sentence : wh_status_text(st));
+}
+
+static int run_all(int ranks, int argc, char **argv) {
+    whm_process *p = &whm_process_here;
+    p->virtual = true;
+    p->level = MPI_THREAD_FUNNELED;
+    if (whm_process_join(ranks) != MPI_SUCCESS || whm_p2p_begin() != MPI_SUCCESS)
+        refuse("%s", whm_self->sentence);
+    vrank **all = calloc((size_t)p->local, sizeof(*all));
+    p->rank = calloc((size_t)p->local, sizeof(*p->rank));
+    if (!all || !p->rank)
+        refuse("there is no memory for %d ranks", p->local);
+    for (int i = 0; i < p->local; i++) {
+        all[i] = make(p->first + i, argc, argv);
+        p->rank[i] = &all[i]->rank;
+    }
+    left = p->local;
+    for (int i = 0; i < p->local; i++)
+        if (wh_pe_spawn(p->pe, run, all[i]) != WH_OK)
+            refuse("there is no memory for the stack of rank %d: make it smaller "
+                   "(WHERRY_MPI_STACK, in KiB)",
+                   p->first + i);
+    while (left)
+        if (!wh_pe_step(p->pe))
+            whm_process_abort(1);
+    join();
+    return status;
+}
+
+__attribute__((constructor)) static void begin(int argc, char **argv) {
+    const char *ranks = getenv("WHERRY_MPI_VP");
+    if (!ranks)
+        return;
+    int n = ranks_of(ranks);
+    unsetenv("WHERRY_MPI_VP");  // what the program starts is no part of this
+    exit(run_all(n, argc, argv));
+}
