@@ -57,8 +57,10 @@ void whm_block(void);
 // whm_progress takes in what has come, without waiting, and lets other ranks of the process run: what the MPI_Test functions do.
 void whm_progress(void);
 
-// whm_wake ends the whm_block of a rank, if it is in one.
+// whm_wake ends the whm_block of a rank, if it is in one.  Who changes what a rank may wait for calls it: threads, too, look again then.
+extern unsigned whm_wakes;
 static inline void whm_wake(whm_rank *rank) {
+    whm_wakes++;
     if (rank->blocked)
         wh_pe_resume(whm_process_here.pe, &rank->wait);
 }
