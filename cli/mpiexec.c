@@ -39,6 +39,7 @@ typedef enum meaning {
     BIND,
     OUTPUT,
     SHELL,
+    VIRTUAL,
     VERSION,
     HELP,
 } meaning;
@@ -76,6 +77,7 @@ static const struct flag {
     {"bind-to", BIND, 1},
     {"output-filename", OUTPUT, 1},
     {"launcher-exec", SHELL, 1},
+    {"vp", VIRTUAL, 1},
     {"version", VERSION, 0},
     {"V", VERSION, 0},
     {"help", HELP, 0},
@@ -135,6 +137,7 @@ static void print_help(void) {
         "  -output-filename P   files P.RANK.out and .err\n"
         "  -bind-to WHAT        core, numa, none\n"
         "  -timeout SECONDS     end the job, after all ranks have printed what they wait for\n"
+        "  -vp N                virtual ranks, dealt out to the processes (mpicc -vp links such programs)\n"
         "  -launcher-exec P     reaches other hosts: P HOST COMMAND; default ssh\n\n"
         "What says nothing here, as --oversubscribe, --allow-run-as-root, --map-by and --mca, is passed\n"
         "over.  Each name may begin with one dash or two.\n");
@@ -252,6 +255,14 @@ static int take_pair(part *one, const char *name, const char *value) {
     return CLI_GO_ON;
 }
 
+static int take_virtual(const char *text) {
+    uint64_t ranks;
+    if (!cli_parse_uint(text, 1, RANKS_MAX, &ranks))
+        return cli_complain(COMMAND, CLI_USAGE, "-vp takes a number of ranks, not '%s'", text);
+    say_two("--env", text_of("WHERRY_MPI_VP=%s", text));
+    return CLI_GO_ON;
+}
+
 static int take_every_word(const char *word) {
     if (strchr(word, '=') || getenv(word))
         say_two("--env", word);
@@ -275,6 +286,7 @@ static int take(part *one, const struct flag *flag, char **values) {
     case BIND: return take_bind(values[0]);
     case OUTPUT: say_two("--output", values[0]); break;
     case SHELL: say_two("--rsh", values[0]); break;
+    case VIRTUAL: return take_virtual(values[0]);
     case VERSION: printf("mpiexec (Wherry) %s\n", WH_VERSION_STRING); return CLI_OK;
     case HELP: print_help(); return CLI_OK;
     case PASS: break;

@@ -114,29 +114,58 @@ int whm_endpoint(int world, wh_endpoint **ep) {
     return MPI_SUCCESS;
 }
 
-// suspend lets other ranks run until this one is woken.
-static void suspend(whm_rank *me) {
-    me->blocked = true;
-    me->wait.done = false;
-    wh_status st = wh_pe_wait(whm_process_here.pe, &me->wait);
-    me->blocked = false;
+// What the C++ runtime keeps for a thread, and a virtual rank has of its own.
+typedef struct handled {
+    void *caught;
+    uintptr_t uncaught;
+} handled;
+
+static handled get_handled(void) {
+    void **now = whm_process_here.handled ? whm_process_here.handled() : NULL;
+    return now ? (handled){now[0], (uintptr_t)now[1]} : (handled){NULL, 0};
+}
+
+static void set_handled(handled to) {
+    void **now = whm_process_here.handled ? whm_process_here.handled() : NULL;
+    if (!now)
+        return;
+    now[0] = to.caught;
+    now[1] = (void *)to.uncaught;
+}
+
+// suspend lets other ranks run: until this one is woken, or, if it only yields, until its turn comes.
+static void suspend(bool yields) {
+    whm_rank *me = whm_self;
+    handled mine = get_handled();
+    wh_status st = WH_OK;
+    if (yields) {
+        wh_pe_yield(whm_process_here.pe);
+    } else {
+        me->blocked = true;
+        me->wait.done = false;
+        st = wh_pe_wait(whm_process_here.pe, &me->wait);
+        me->blocked = false;
+    }
     whm_self = me;
+    set_handled(mine);
     if (st != WH_OK)  // it was called from outside a rank's thread
         whm_process_abort(1);
 }
 
+void whm_rank_fresh(void) {
+    set_handled((handled){NULL, 0});
+}
+
 void whm_progress(void) {
-    whm_rank *me = whm_self;
     if (whm_process_here.virtual)
-        wh_pe_yield(whm_process_here.pe);
+        suspend(true);
     else
         (void)wh_pe_turn(whm_process_here.pe);
-    whm_self = me;
 }
 
 void whm_block(void) {
     if (whm_process_here.virtual) {
-        suspend(whm_self);
+        suspend(false);
         return;
     }
     if (__builtin_expect(whm_process_here.level == MPI_THREAD_MULTIPLE, 0) && whm_others_first())

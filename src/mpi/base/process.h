@@ -19,6 +19,8 @@ typedef struct whm_process {
     int ranks;         // of the job
     int first, local;  // ranks of this process: their numbers begin here, and how many
     whm_rank **rank;   // these
+    // Of virtual ranks: the exceptions that the C++ runtime counts as handled by a thread, a pointer and a number; NULL: there is no C++ here.
+    void **(*handled)(void);
     wh_endpoint **to;  // by process, to those that this one has sent to
 } whm_process;
 extern whm_process whm_process_here;
@@ -56,6 +58,9 @@ void whm_block(void);
 
 // whm_progress takes in what has come, without waiting, and lets other ranks of the process run: what the MPI_Test functions do.
 void whm_progress(void);
+
+// whm_rank_fresh begins a virtual rank's thread, as if it were one of the system.
+void whm_rank_fresh(void);
 
 // whm_wake ends the whm_block of a rank, if it is in one.  Who changes what a rank may wait for calls it: threads, too, look again then.
 extern unsigned whm_wakes;

@@ -34,8 +34,6 @@ typedef struct whm_rank {
     const char *call;  // the function that the program is in, for what is said of it; NULL: none
     char sentence
         [WHM_SENTENCE];  // why the call under way failed; empty: nothing to say beside its class
-    // Whose error handler is asked, when it is another's than the arguments say: of a request's communicator.
-    whm_object *concerned;
     struct whm_comm *
         blame;  // whose error handler is asked if the call fails (raise.h); NULL: its arguments tell
     bool blocked;  // it waits, in whm_block

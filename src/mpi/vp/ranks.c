@@ -5,6 +5,7 @@
 // `mpiexec --vp` says in the environment how many the job has.  The program's main function is not called then: this library's constructor, which
 // runs before it, joins the job, loads a copy for each rank, runs their main functions, and ends the process when all have
 // returned.
+#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +66,7 @@ static void run(wh_pe *pe, void *arg) {
     (void)pe;
     vrank *v = arg;
     whm_self = &v->rank;
+    whm_rank_fresh();
     ended(v->main_fn(v->argc, v->argv, environ));
 }
 
@@ -132,6 +134,8 @@ static int run_all(int ranks, int argc, char **argv) {
         all[i] = make(p->first + i, argc, argv);
         p->rank[i] = &all[i]->rank;
     }
+    void *handled = dlsym(RTLD_DEFAULT, "__cxa_get_globals");
+    memcpy(&p->handled, &handled, sizeof(handled));
     left = p->local;
     for (int i = 0; i < p->local; i++)
         if (wh_pe_spawn(p->pe, run, all[i]) != WH_OK)

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Virtual ranks, as users start them: mpicc -vp, mpiexec -vp.  vp_test.py FOLDER: that of bin/mpicc and bin/mpiexec."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+PATIENCE = 60
+
+
+class Programs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.globals = cls.compile("mpicxx", "-vp", HERE / "globals.cc")
+        cls.plain = cls.compile("mpicxx", HERE / "globals.cc")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def compile(cls, compiler, *words):
+        program = pathlib.Path(cls.folder.name) / f"program{len(os.listdir(cls.folder.name))}"
+        subprocess.run([BIN / compiler, "-O1", *words, "-o", program], check=True, timeout=PATIENCE)
+        return program
+
+    def job(self, *words):
+        done = subprocess.run([BIN / "mpiexec", *map(str, words)], capture_output=True, text=True, timeout=PATIENCE)
+        return done.returncode, done.stdout, done.stderr
+
+    def good(self, *words, ranks):
+        code, out, err = self.job(*words)
+        self.assertEqual((code, err), (0, ""))
+        self.assertEqual(sorted(out.splitlines()), sorted(f"rank {i} is good" for i in range(ranks)))
+
+    def test_each_rank_has_globals_of_its_own(self):
+        for processes, ranks in ((1, 1), (1, 2), (1, 16), (2, 5), (3, 64)):
+            with self.subTest(processes=processes, ranks=ranks):
+                self.good("-n", processes, "-vp", ranks, self.globals, ranks=ranks)
+
+    def test_the_same_program_runs_with_a_process_for_each_rank(self):
+        self.good("-n", 3, self.globals, ranks=3)
+
+    def test_a_thousand_ranks(self):
+        self.good("-n", 2, "-vp", 1000, self.globals, ranks=1000)
+
+    def test_communicators(self):
+        for name in ("communicators", "intercommunicators"):
+            program = self.compile("mpicc", "-vp", HERE.parent / "comm" / f"{name}.c")
+            code, _, err = self.job("-n", 2, "-vp", 6, program)
+            self.assertEqual((code, err), (0, ""))
+
+    def test_the_status_is_that_of_a_rank_that_fails(self):
+        code, out, err = self.job("-n", 2, "-vp", 6, self.globals, "return")
+        self.assertEqual(len(out.splitlines()), 6)
+        self.assertEqual(code, 6, err)
+
+    def test_exit_ends_a_rank(self):
+        code, _, err = self.job("-n", 1, "-vp", 4, self.globals, "exit")
+        self.assertEqual(code, 4, err)
+
+    def test_exit_without_finalize_ends_the_job(self):
+        code, _, err = self.job("-n", 2, "-vp", 6, self.globals, "early")
+        self.assertEqual(code, 9)
+        self.assertIn("MPI rank 5: the program has ended with status 9 without MPI_Finalize", err)
+
+    def test_abort_ends_the_job(self):
+        code, _, err = self.job("-n", 2, "-vp", 6, self.globals, "abort")
+        self.assertEqual(code, 17)
+        self.assertIn("MPI rank 5", err)
+
+    def test_a_program_that_cannot_be_loaded_is_refused(self):
+        code, _, err = self.job("-n", 1, "-vp", 2, self.plain)
+        self.assertEqual(code, 1)
+        self.assertIn("link it with mpicc -vp", err)
+
+    def test_fewer_ranks_than_processes_are_refused(self):
+        code, _, err = self.job("-n", 4, "-vp", 3, self.globals)
+        self.assertEqual(code, 1)
+        self.assertIn("3 ranks cannot be dealt out to 4 processes", err)
+
+    def test_a_number_that_is_none_is_refused(self):
+        code, _, err = self.job("-n", 1, "-vp", "x", self.globals)
+        self.assertEqual(code, 2)
+        self.assertIn("-vp takes a number of ranks", err)
+
+
+if __name__ == "__main__":
+    BIN = pathlib.Path(sys.argv.pop(1)).resolve() / "bin"
+    unittest.main(verbosity=2)
