@@ -15,6 +15,9 @@ static const char *adopted;
 static int depth;
 static _Atomic int entering, resuming;  // threads that wait for the lock
 static _Atomic unsigned served;         // how often one of them got it
+// Of the threads that have given up the lock in a call that waits, so many have looked since the last whm_wake.
+static int waiting, looked;
+static unsigned looked_at;  // whm_wakes, then
 
 static void got(int calls) {
     atomic_store(&owner, &here);
@@ -48,9 +51,12 @@ void whm_unlock(void) {
     pthread_mutex_unlock(&mutex);
 }
 
-void whm_hand_over(void) {
-    if (!atomic_load(&entering) && !atomic_load(&resuming))
-        return;
+// hand_over gives up the lock and takes it again, for a thread that has found that what it waits for has not happened.
+static void hand_over(void) {
+    unsigned now = whm_wakes;
+    looked = looked_at == now ? looked + 1 : 1;
+    looked_at = now;
+    waiting++;
     int calls = depth;
     const char *call = whm_self->call;
     unsigned seen = atomic_load(&served);
@@ -62,6 +68,16 @@ void whm_hand_over(void) {
     pthread_mutex_lock(&mutex);
     atomic_fetch_sub(&resuming, 1);
     atomic_fetch_add(&served, 1);
+    waiting--;
+    if (looked_at == now)
+        looked--;
     got(calls);
     whm_self->call = call;
+}
+
+bool whm_others_first(void) {
+    if (!atomic_load(&entering) && waiting == (looked_at == whm_wakes ? looked : 0))
+        return false;
+    hand_over();
+    return true;
 }

@@ -22,7 +22,8 @@ static inline void whm_leave(void) {
         whm_unlock();
 }
 
-// whm_hand_over lets threads in that wait for the lock, in a call that waits itself.
-void whm_hand_over(void);
+// whm_others_first, of a call that waits and has found nothing, lets threads in that begin a call, and those that wait, too, for what may have
+// happened since they have looked: before a thread sleeps, nobody may be left who can go on.  True: it has, and the caller looks again.
+bool whm_others_first(void);
 
 #endif

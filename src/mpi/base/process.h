@@ -62,8 +62,10 @@ void whm_progress(void);
 // whm_rank_fresh begins a virtual rank's thread, as if it were one of the system.
 void whm_rank_fresh(void);
 
-// whm_wake ends the whm_block of a rank, if it is in one.
+// whm_wake ends the whm_block of a rank, if it is in one.  Who changes what a rank may wait for calls it: threads, too, look again then.
+extern unsigned whm_wakes;
 static inline void whm_wake(whm_rank *rank) {
+    whm_wakes++;
     if (rank->blocked)
         wh_pe_resume(whm_process_here.pe, &rank->wait);
 }

@@ -26,6 +26,7 @@ typedef struct whm_rank {
     struct whm_contexts *contexts;  // which contexts are taken
     struct whm_match *match;        // p2p: receives that are posted, messages that have come
     struct whm_types *types;        // type: the predefined ones
+    struct whm_wins *wins;          // rma: by number
     struct whm_attrs *attrs;        // keyvals
     struct whm_errors *errors;      // classes and codes of the program's own
     struct whm_buffer *buffer;      // MPI_Buffer_attach
