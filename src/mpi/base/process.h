@@ -63,7 +63,7 @@ void whm_progress(void);
 // whm_rank_fresh begins a virtual rank's thread, as if it were one of the system.
 void whm_rank_fresh(void);
 
-// whm_wake ends the whm_block of a rank, if it is in one.
+// whm_wake ends the whm_block of a rank, if it is in one.  Who changes what a rank may wait for calls it: threads, too, look again then.
 static inline void whm_wake(whm_rank *rank) {
     whm_process_here.events++;
     if (rank->blocked)

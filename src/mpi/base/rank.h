@@ -26,6 +26,7 @@ typedef struct whm_rank {
     struct whm_contexts *contexts;  // which contexts are taken
     struct whm_match *match;        // p2p: receives that are posted, messages that have come
     struct whm_types *types;        // type: the predefined ones
+    struct whm_wins *wins;          // rma: by number
     struct whm_attrs *attrs;        // keyvals
     struct whm_errors *errors;      // classes and codes of the program's own
     struct whm_buffer *buffer;      // MPI_Buffer_attach
@@ -34,8 +35,6 @@ typedef struct whm_rank {
     const char *call;  // the function that the program is in, for what is said of it; NULL: none
     char sentence
         [WHM_SENTENCE];  // why the call under way failed; empty: nothing to say beside its class
-    // Whose error handler is asked, when it is another's than the arguments say: of a request's communicator.
-    whm_object *concerned;
     struct whm_comm *
         blame;  // whose error handler is asked if the call fails (raise.h); NULL: its arguments tell
     bool blocked;  // it waits, in whm_block

@@ -103,6 +103,22 @@ static whm_holder of_type(whm_type *type) {
     return (whm_holder){&type->attrs, type->o.handle, WHM_TYPE};
 }
 
+// What src/mpi/type calls when a type is duplicated, and when the program frees one.
+static int copy_of_type(const whm_type *from, whm_type *to) {
+    int rc = whm_attrs_copy(of_type((whm_type *)(uintptr_t)from), &to->attrs);
+    if (rc != MPI_SUCCESS)
+        (void)whm_attrs_delete(of_type(to));
+    return rc;
+}
+
+static int end_of_type(whm_type *type) {
+    return whm_attrs_delete(of_type(type));
+}
+
+__attribute__((constructor)) static void hand_down(void) {
+    whm_type_attributes = (whm_type_hooks){copy_of_type, end_of_type};
+}
+
 int mpi_type_get_attr(whm_type *datatype, int type_keyval, void *attribute_val, int *flag) {
     return whm_attr_get(of_type(datatype), type_keyval, attribute_val, flag);
 }

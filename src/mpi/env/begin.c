@@ -96,30 +96,33 @@ static size_t posted(const whm_match *match) {
     return n;
 }
 
+// unreceived counts the program's messages; *first is the oldest.  Those of collectives may be of others, who are further in the end.
+static size_t unreceived(const whm_match *match, const whm_arrival **first) {
+    size_t n = 0;
+    for (const whm_arrival *a = match->all.last; a; a = a->all_prev) {
+        if (whm_space_of(a->env.context) == WHM_COLL)
+            continue;
+        *first = a;
+        n++;
+    }
+    return n;
+}
+
 void whm_tell_leaks(const whm_rank *rank) {
-    size_t receives = posted(rank->match);
-    if (receives)
-        fprintf(stderr,
-                "MPI rank %d: MPI_Finalize: %zu receives were posted that no message has matched\n",
-                rank->world, receives);
     const whm_arrival *first = NULL;
-    size_t messages = 0;
-    for (const whm_arrival *a = rank->match->all.last; a; a = a->all_prev)
-        if (whm_space_of(a->env.context) !=
-            WHM_COLL) {  // others may be in their last barrier already
-            first = a;
-            messages++;
-        }
-    if (first)
-        fprintf(
-            stderr,
-            "MPI rank %d: MPI_Finalize: %zu messages were never received; the first has tag %d, "
-            "%llu bytes, from rank %d of its communicator\n",
-            rank->world, messages, first->env.tag, (unsigned long long)first->bytes,
-            first->env.source);
+    size_t receives = posted(rank->match), messages = unreceived(rank->match, &first);
+    if (receives)
+        fprintf(stderr, "MPI rank %d: MPI_Finalize: %zu receive%s no message has matched\n",
+                rank->world, receives, receives == 1 ? " was posted that" : "s were posted that");
+    if (messages)
+        fprintf(stderr,
+                "MPI rank %d: MPI_Finalize: %zu message%s never received; the first has tag %d, "
+                "%llu bytes, from rank %d of its communicator\n",
+                rank->world, messages, messages == 1 ? " was" : "s were", first->env.tag,
+                (unsigned long long)first->bytes, first->env.source);
     if (rank->requests > 0)
         fprintf(stderr,
-                "MPI rank %d: MPI_Finalize: %d requests were never completed by a wait, a test or "
+                "MPI rank %d: MPI_Finalize: %d request%s never completed by a wait, a test or "
                 "MPI_Request_free\n",
-                rank->world, rank->requests);
+                rank->world, rank->requests, rank->requests == 1 ? " was" : "s were");
 }

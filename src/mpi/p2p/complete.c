@@ -5,6 +5,7 @@
 // A request that is complete is taken once: its status is copied, it is freed, or is inactive again if it is persistent.  Null handles and
 // inactive requests count as complete, with an empty status.
 #include "mpi/base/process.h"
+#include "mpi/base/raise.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/comm.h"
 #include "mpi/p2p/request.h"
@@ -55,9 +56,7 @@ static int report(whm_request *request, MPI_Status *status) {
     }
     if (error != MPI_SUCCESS && request->ops->fail)
         error = request->ops->fail(request);
-    if (error != MPI_SUCCESS && request->comm)
-        whm_self->concerned = &request->comm->o;
-    return error;
+    return error == MPI_SUCCESS ? error : whm_blame(request->comm, error);
 }
 
 // take ends one that is complete, or is none.

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Memory that ranks of one host share: a POSIX shared memory object, whose name is random and gone as soon as all have mapped it.
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "mpi/p2p/transfer.h"
+#include "mpi/rma/win.h"
+
+int whm_gather(whm_comm *comm, const void *mine, void *all, size_t size) {
+    whm_type *byte = whm_type_of(MPI_BYTE);
+    char *at = all;
+    int n = comm->size, me = comm->rank, tag = whm_comm_tag(comm);
+    int next = (me + 1) % n, before = (me + n - 1) % n, rc = MPI_SUCCESS;
+    memcpy(at + (size_t)me * size, mine, size);
+    // A ring: in step i each passes on what it has got in the step before.
+    for (int i = 0; i < n - 1 && rc == MPI_SUCCESS; i++)
+        rc = whm_sendrecv_wait(comm, WHM_COLL, at + (size_t)((me - i + n) % n) * size,
+                               (MPI_Count)size, byte, next, tag,
+                               at + (size_t)((me - i - 1 + n) % n) * size, (MPI_Count)size, byte,
+                               before, tag, MPI_STATUS_IGNORE);
+    return rc;
+}
+
+// What ranks tell each other on the way: the name that rank 0 has made, and whether they could do their part.
+typedef struct step {
+    int64_t size;
+    uint64_t name[2];
+    int ok;
+} step;
+
+static void name_of(const step *first, char *name, size_t size) {
+    snprintf(name, size, "/wherry-mpi-%016llx%016llx", (unsigned long long)first->name[0],
+             (unsigned long long)first->name[1]);
+}
+
+// All of it is allocated at once: a file system that is full is an error here, and not a signal at the first access.
+static int make(step *own, size_t size) {
+    char name[64];
+    if (getrandom(own->name, sizeof(own->name), 0) != sizeof(own->name))
+        return -1;
+    name_of(own, name, sizeof(name));
+    int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (fd >= 0 && posix_fallocate(fd, 0, (off_t)size)) {
+        shm_unlink(name);
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static bool all_ok(const step *steps, int n) {
+    for (int i = 0; i < n; i++)
+        if (!steps[i].ok)
+            return false;
+    return true;
+}
+
+static size_t place_all(const step *steps, int n, bool spread, size_t *offsets) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), at = 0;
+    for (int i = 0; i < n; i++) {
+        offsets[i] = at;
+        at += (size_t)steps[i].size;
+        if (spread)
+            at = (at + page - 1) / page * page;
+    }
+    return (at + page) / page * page;
+}
+
+static int map_it(whm_comm *comm, step *own, step *steps, size_t size, void **map) {
+    int fd = -1, rc;
+    char name[64];
+    own->ok = true;
+    if (comm->rank == 0) {
+        fd = make(own, size);
+        own->ok = fd >= 0;
+    }
+    rc = whm_gather(comm, own, steps, sizeof(*steps));
+    bool made = rc == MPI_SUCCESS && steps[0].ok;
+    name_of(&steps[0], name, sizeof(name));
+    if (made && comm->rank != 0)
+        fd = shm_open(name, O_RDWR, 0);
+    *map = fd >= 0 ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (fd >= 0)
+        close(fd);
+    own->ok = *map != MAP_FAILED;
+    if (rc == MPI_SUCCESS)
+        rc = whm_gather(comm, own, steps, sizeof(*steps));
+    if (comm->rank == 0 && made)
+        shm_unlink(name);
+    if (rc == MPI_SUCCESS && !all_ok(steps, comm->size))
+        rc = made ? whm_fail(MPI_ERR_RMA_SHARED, "the ranks are not all on one host")
+                  : whm_fail(MPI_ERR_NO_MEM, "there are no %zu bytes of shared memory", size);
+    if (rc != MPI_SUCCESS && own->ok)
+        munmap(*map, size);
+    return rc;
+}
+
+int whm_map_begin(whm_comm *comm, MPI_Aint size, bool spread, void **map, size_t *map_size,
+                  size_t *offsets) {
+    step own = {.size = size, .ok = true};
+    step *steps = malloc((size_t)comm->size * sizeof(*steps));
+    if (!steps)
+        return whm_no_memory();
+    int rc = whm_gather(comm, &own, steps, sizeof(own));
+    if (rc == MPI_SUCCESS) {
+        *map_size = place_all(steps, comm->size, spread, offsets);
+        rc = map_it(comm, &own, steps, *map_size, map);
+    }
+    free(steps);
+    return rc;
+}
+
+void whm_map_end(void *map, size_t map_size) {
+    if (map)
+        munmap(map, map_size);
+}

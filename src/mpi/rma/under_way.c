@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What an origin has under way: numbered, so that answers find it, and ended once.
+#include <stdlib.h>
+#include <string.h>
+#include <wherry/log.h>
+#include <wherry/pack.h>
+
+#include "mpi/base/ids.h"
+#include "mpi/base/process.h"
+#include "mpi/p2p/request.h"
+#include "mpi/rma/access.h"
+
+// Those that wait for an answer, by the low half of their number; its high half counts how often the place was used.
+static whm_under_way **places;
+static uint32_t count, *used;
+
+static int enlist(whm_under_way *op) {
+    uint32_t i = 0;
+    while (i < count && places[i])
+        i++;
+    if (i == count) {
+        uint32_t more = count ? 2 * count : 64;
+        whm_under_way **ops = realloc(places, more * sizeof(whm_under_way *));
+        if (!ops)
+            return MPI_ERR_NO_MEM;
+        places = ops;
+        uint32_t *times = realloc(used, more * sizeof(*times));
+        if (!times)
+            return MPI_ERR_NO_MEM;
+        used = times;
+        memset(places + count, 0, (more - count) * sizeof(whm_under_way *));
+        memset(used + count, 0, (more - count) * sizeof(*used));
+        count = more;
+    }
+    places[i] = op;
+    op->id = (uint64_t)++used[i] << 32 | i;
+    return MPI_SUCCESS;
+}
+
+static whm_under_way *find(uint64_t id) {
+    uint32_t i = (uint32_t)id;
+    return i < count && places[i] && places[i]->id == id ? places[i] : NULL;
+}
+
+whm_under_way *whm_under_way_new(whm_win *win, whm_peer *peer, bool answered) {
+    whm_under_way *op = calloc(1, sizeof(*op));
+    if (!op)
+        return NULL;
+    op->win = win;
+    op->peer = peer;
+    if (answered && enlist(op) != MPI_SUCCESS) {
+        free(op);
+        return NULL;
+    }
+    peer->pending++;
+    return op;
+}
+
+void whm_under_way_forget(whm_under_way *op) {
+    if (!op)
+        return;
+    if (op->id)
+        places[(uint32_t)op->id] = NULL;
+    if (!op->done)
+        op->peer->pending--;
+    whm_type_release(op->type);
+    free(op->staged);
+    free(op);
+}
+
+static void complete_request(whm_under_way *op) {
+    whm_request *request = op->request;
+    whm_status_set(&request->status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
+    request->status.MPI_ERROR = op->error;
+    op->request = NULL;
+    whm_request_done(request);
+}
+
+void whm_under_way_ended(whm_under_way *op, int waited, int error) {
+    whm_rank *rank = op->win->rank;
+    op->waits &= ~waited;
+    op->error = op->error ? op->error : error;
+    if (op->waits)
+        return;
+    if (op->error && !op->request && !op->kept && !op->peer->error)
+        op->peer->error = op->error;
+    if (op->request)
+        complete_request(op);
+    if (op->kept) {
+        op->done = true;
+        op->peer->pending--;
+    } else {
+        whm_under_way_forget(op);
+    }
+    whm_wake(rank);
+}
+
+// ---- Answers.
+
+// Puts what has come where the operation wants it.
+static int take(const whm_under_way *op, const void *data, size_t size) {
+    size_t room = op->type ? (size_t)(op->count * op->type->size) : 0, moved;
+    if (size != room)
+        return whm_fail(MPI_ERR_TRUNCATE, "%zu bytes have come instead of %zu", size, room);
+    if (!size)
+        return MPI_SUCCESS;
+    wh_status status = wh_unpack(data, size, op->buf, op->count, op->type->layout, 0, 0, &moved);
+    return status == WH_OK
+               ? MPI_SUCCESS
+               : whm_fail(MPI_ERR_BUFFER, "the result cannot be written: %s", wh_type_error());
+}
+
+void whm_answered(const whm_answer *answer, const void *data, size_t size) {
+    whm_under_way *op = find(answer->id);
+    if (!op)
+        return;
+    int error = answer->error ? answer->error : take(op, data, size);
+    whm_under_way_ended(op, WHM_WAITS_ANSWER, error);
+}
+
+static void on_received(wh_request *req, const wh_result *result, void *arg) {
+    (void)req;
+    bool whole = result->status == WH_OK;
+    whm_under_way_ended(arg, WHM_WAITS_ANSWER, whole ? MPI_SUCCESS : MPI_ERR_OTHER);
+}
+
+// Data that are still at the target come straight into the buffer.
+static wh_status receive(whm_under_way *op, wh_am *am) {
+    const whm_type *type = op->type;
+    if (!type || am->size != (size_t)(op->count * type->size)) {
+        whm_under_way_ended(op, WHM_WAITS_ANSWER, MPI_ERR_TRUNCATE);
+        return WH_OK;
+    }
+    wh_result result = {.status = WH_OK};
+    wh_op_opts opts = {.size = sizeof(opts),
+                       .flags = WH_OP_UNTYPED,
+                       .done = on_received,
+                       .arg = op,
+                       .result = &result};
+    if (!type->dense)
+        opts.type = type->layout;
+    wh_status status = wh_am_recv(
+        am, op->buf, (size_t)(type->dense ? op->count * type->size : op->count), &opts, NULL);
+    if (status == WH_PENDING)
+        return WH_PENDING;
+    whm_under_way_ended(op, WHM_WAITS_ANSWER, status == WH_OK ? MPI_SUCCESS : MPI_ERR_OTHER);
+    return status == WH_OK ? WH_PENDING : WH_OK;
+}
+
+wh_status whm_on_answer(wh_am *am, void *arg) {
+    (void)arg;
+    whm_answer answer;
+    if (am->header_size != sizeof(answer))
+        return WH_OK;
+    memcpy(&answer, am->header, sizeof(answer));
+    whm_under_way *op = find(answer.id);
+    if (!op || answer.origin != op->win->rank->world) {
+        (void)!(wh_log_write("error", "E-MPI-02", "an answer to no access is dropped") == WH_OK);
+        return WH_OK;
+    }
+    if (answer.error == MPI_SUCCESS && am->size && !am->data)
+        return receive(op, am);
+    whm_answered(&answer, am->data, am->size);
+    return WH_OK;
+}
+
+// ---- Control messages.
+
+static int send_control(whm_win *win, whm_peer *peer, whm_access *head) {
+    head->win = peer->win;
+    head->target = peer->world;
+    head->origin = win->comm->rank;
+    whm_rank *near = whm_rank_at(peer->world);
+    if (near) {
+        whm_serve(near->wins->at[peer->win], head);
+        return MPI_SUCCESS;
+    }
+    wh_endpoint *ep;
+    int rc = whm_endpoint(peer->world, &ep);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    wh_status status = wh_am_send_copy(ep, WHM_AM_ACCESS, head, sizeof(*head), NULL, 0, NULL, NULL);
+    return status == WH_OK || status == WH_PENDING
+               ? MPI_SUCCESS
+               : whm_fail_status(status, "a rank of the window cannot be told");
+}
+
+int whm_tell(whm_win *win, whm_peer *peer, whm_access *head) {
+    return send_control(win, peer, head);
+}
+
+int whm_ask(whm_win *win, whm_peer *peer, whm_access *head) {
+    whm_under_way *op = whm_under_way_new(win, peer, true);
+    if (!op)
+        return whm_no_memory();
+    op->kept = true;
+    op->waits = WHM_WAITS_ANSWER;
+    head->id = op->id;
+    int rc = send_control(win, peer, head);
+    while (rc == MPI_SUCCESS && !op->done)
+        whm_block();
+    if (rc == MPI_SUCCESS)
+        rc = op->error;
+    whm_under_way_forget(op);
+    return rc;
+}

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""How MPI jobs end: errors, MPI_Abort, what is left at MPI_Finalize.  Arguments: the launcher, the program `ends`."""
+import re
+import subprocess
+import sys
+import unittest
+
+WHERRY, PROGRAM = sys.argv[1:3]
+
+
+def run(how, ranks=2):
+    return subprocess.run([WHERRY, "run", "-n", str(ranks), PROGRAM, how], capture_output=True, text=True, timeout=30)
+
+
+class Ends(unittest.TestCase):
+    def lines(self, result, pattern):
+        return [line for line in result.stderr.splitlines() if re.search(pattern, line)]
+
+    def test_well(self):
+        for ranks in (1, 2, 3):
+            result = run("well", ranks)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_fatal_error_says_where_and_why(self):
+        result = run("fatal")
+        self.assertEqual(result.returncode, 6)  # MPI_ERR_RANK
+        line, = self.lines(result, "^MPI rank")
+        self.assertRegex(line, "^MPI rank 1: MPI_Send on MPI_COMM_WORLD: MPI_ERR_RANK: .*9999")
+
+    def test_abort(self):
+        result = run("abort")
+        self.assertEqual(result.returncode, 7)
+        self.assertIn("before the end", result.stdout)
+        self.assertEqual(len(self.lines(result, "^MPI rank 0: MPI_Abort on MPI_COMM_WORLD with error code 7")), 1)
+
+    def test_leaks(self):
+        result = run("leaks")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(len(self.lines(result, "^MPI rank 1: MPI_Finalize: 1 message.*tag 23, 4 bytes, from rank 0")), 1, result.stderr)
+        self.assertEqual(len(self.lines(result, "^MPI rank 1: MPI_Finalize: 1 receive")), 1, result.stderr)
+        self.assertEqual(len(self.lines(result, "^MPI rank 0")), 0, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
