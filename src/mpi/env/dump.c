@@ -26,8 +26,8 @@ static void print_call(const whm_rank *rank, FILE *file) {
 }
 
 static void print_receive(const whm_transfer *t, FILE *file) {
-    fprintf(file, "    a receive %s ",
-            whm_space_of(t->context) == WHM_COLL ? "of a collective" : "");
+    fprintf(file, "    a receive%s ",
+            whm_space_of(t->context) == WHM_COLL ? " of a collective" : "");
     if (t->peer == MPI_ANY_SOURCE)
         fputs("from any rank", file);
     else
