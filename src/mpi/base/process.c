@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "mpi/base/lock.h"
+#include "mpi/base/wait.h"
 
 whm_process whm_process_here;
 
@@ -169,6 +170,6 @@ void whm_block(void) {
     }
     // The job may have ended under this program: another rank has aborted, and the launcher says so.
     bool many = __builtin_expect(whm_process_here.level == MPI_THREAD_MULTIPLE, 0);
-    if (!(many ? whm_drive() : wh_pe_step(whm_process_here.pe)))
+    if (!(many ? whm_drive() : whm_wait_step()))
         whm_process_abort(1);
 }
