@@ -27,8 +27,13 @@ __attribute__((constructor)) static void before_init(void) {
 }
 
 int whm_job_begin(int level) {
-    if (whm_self->holds++)
+    if (whm_self->phase == WHM_FINALIZED)
+        return whm_fail(MPI_ERR_OTHER, "this process has left its job and cannot come back");
+    if (whm_self->holds++) {
+        if (level > whm_process_here.level && !whm_process_here.virtual)
+            whm_process_here.level = level;
         return MPI_SUCCESS;
+    }
     int rc = whm_process_begin(level);
     if (rc == MPI_SUCCESS)
         rc = whm_types_begin(whm_self);
@@ -40,10 +45,12 @@ int whm_job_begin(int level) {
         rc = whm_match_begin(whm_self);
     if (rc == MPI_SUCCESS)
         rc = whm_p2p_begin();
-    if (rc == MPI_SUCCESS)
+    if (rc == MPI_SUCCESS) {
         whm_dump_begin();
-    else
+        whm_self->phase = WHM_RUNNING;
+    } else {
         whm_self->holds--;
+    }
     return rc;
 }
 
@@ -72,6 +79,7 @@ int whm_job_end(void) {
     whm_types_end(whm_self);
     whm_keys_end(whm_self);
     whm_errors_end(whm_self);
+    whm_self->phase = WHM_FINALIZED;
     return MPI_SUCCESS;
 }
 
