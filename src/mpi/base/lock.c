@@ -9,6 +9,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "mpi/base/wait.h"
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;  // there was news
 static _Thread_local char here;                            // its address names the thread
@@ -112,7 +114,7 @@ bool whm_drive(void) {
         return true;
     }
     driven = true;
-    bool goes_on = wh_pe_step(whm_process_here.pe);
+    bool goes_on = whm_wait_step();
     if (atomic_load(&entering))
         let_in();
     driven = false;

@@ -2,9 +2,11 @@
 #include "mpi/base/process.h"
 
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mpi/base/lock.h"
+#include "mpi/base/wait.h"
 
 whm_process whm_process_here;
 
@@ -162,13 +164,22 @@ void whm_progress(void) {
         (void)wh_pe_turn(whm_process_here.pe);
 }
 
+// note_wait notes when this call has begun to wait: the coarse clock costs next to nothing.
+static void note_wait(void) {
+    struct timespec now;
+    if (whm_self->waits_since_ms || clock_gettime(CLOCK_MONOTONIC_COARSE, &now))
+        return;
+    whm_self->waits_since_ms = now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 void whm_block(void) {
+    note_wait();
     if (whm_process_here.virtual) {
         suspend(false);
         return;
     }
     // The job may have ended under this program: another rank has aborted, and the launcher says so.
     bool many = __builtin_expect(whm_process_here.level == MPI_THREAD_MULTIPLE, 0);
-    if (!(many ? whm_drive() : wh_pe_step(whm_process_here.pe)))
+    if (!(many ? whm_drive() : whm_wait_step()))
         whm_process_abort(1);
 }

@@ -18,7 +18,9 @@ enum { WHM_NAMED = 0x300, WHM_SENTENCE = 512 };
 typedef enum whm_phase { WHM_BEFORE, WHM_RUNNING, WHM_FINALIZED } whm_phase;
 
 typedef struct whm_rank {
-    whm_phase phase;
+    whm_phase phase;               // of MPI_Init and of sessions together
+    whm_phase init;                // of MPI_Init and MPI_Finalize
+    bool kept;                     // the last session has ended; MPI is until the program ends
     int holds;                     // of MPI_Init and of sessions
     int world;                     // its number in MPI_COMM_WORLD
     whm_object *named[WHM_NAMED];  // what predefined handles name
@@ -37,8 +39,9 @@ typedef struct whm_rank {
         [WHM_SENTENCE];  // why the call under way failed; empty: nothing to say beside its class
     struct whm_comm *
         blame;  // whose error handler is asked if the call fails (raise.h); NULL: its arguments tell
-    bool blocked;  // it waits, in whm_block
-    wh_wait wait;  // a virtual rank's, then
+    int64_t waits_since_ms;  // the call, of the clock CLOCK_MONOTONIC_COARSE; 0: it has not waited
+    bool blocked;            // it waits, in whm_block
+    wh_wait wait;            // a virtual rank's, then
 } whm_rank;
 
 // The rank that runs.  It is another one after whm_block, in which others may run, only until that returns.

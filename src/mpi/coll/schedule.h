@@ -43,7 +43,7 @@ typedef struct whm_flight {  // a message under way
 } whm_flight;
 
 // Small collectives fit into the struct itself, and so on the stack of a blocking call.
-enum { WHM_INLINE_STEPS = 32, WHM_INLINE_FLIGHTS = 2, WHM_INLINE_BYTES = 2048 };
+enum { WHM_INLINE_STEPS = 32, WHM_INLINE_FLIGHTS = 14, WHM_INLINE_BYTES = 2048 };
 
 struct whm_schedule {
     whm_comm *comm;
