@@ -33,7 +33,7 @@ SEES = {
     "src/mpi/type": MPI_LOW,
     "src/mpi/env": MPI_LOW,
     "src/mpi/comm/comm.h": MPI_LOW,
-    "src/mpi/p2p": [*MPI_LOW, "src/mpi/type", "src/mpi/comm/comm.h"],
+    "src/mpi/p2p": [*MPI_LOW, "src/mpi/type", "src/mpi/comm/comm.h", "src/mpi/comm/session.h"],
     "src/mpi/comm": MPI,
     "src/mpi/coll": MPI,
     "src/mpi/topo": MPI,
@@ -45,6 +45,7 @@ SEES = {
     "src/mpi/env/init.c": MPI,
     "src/mpi/env/raise.c": MPI,
     "src/mpi/env/attributes.c": MPI,
+    "src/mpi/env/dump.c": MPI,
     "bench": [],
     "cli": [],
     # `wherry perf` runs the measuring library's scenarios, and what is compared with it its sockets;

@@ -117,6 +117,13 @@ static inline int whm_check_tag(const char *name, int tag) {
 static inline int whm_check_rtag(const char *name, int tag) {
     return tag == MPI_ANY_TAG ? MPI_SUCCESS : whm_check_tag(name, tag);
 }
+static inline int whm_check_assertion(const char *name, int assertion) {
+    const int known = MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE |
+                      MPI_MODE_NOSUCCEED;
+    return WHM_LIKELY(!(assertion & ~known))
+               ? MPI_SUCCESS
+               : whm_refuse_number(MPI_ERR_ASSERT, name, assertion, "it has bits of no assertion");
+}
 static inline int whm_check_root(const whm_comm *comm, int root) {
     bool known = (unsigned)root < (unsigned)whm_peers(comm);
     if (comm->remote)
