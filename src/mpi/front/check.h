@@ -28,6 +28,7 @@ static inline const char *whm_call_begin(const char *name) {
     const char *outer = self->call;
     self->call = name;
     self->sentence[0] = 0;
+    self->waits_since_ms = 0;
     return outer;
 }
 static inline void whm_call_end(const char *outer) {
