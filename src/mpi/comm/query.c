@@ -71,7 +71,7 @@ int mpi_comm_set_name(whm_comm *comm, const char *comm_name) {
 }
 
 int mpi_comm_get_name(whm_comm *comm, char *comm_name, int *resultlen) {
-    strcpy(comm_name, comm->name);
+    strcpy(comm_name, comm ? comm->name : "MPI_COMM_NULL");
     *resultlen = (int)strlen(comm_name);
     return MPI_SUCCESS;
 }
