@@ -171,7 +171,7 @@ def main():
     parser.add_argument("--verbose", action="store_true", help="all names of those that have failed")
     parser.add_argument("--limit", type=int, default=120, help="seconds for a module")
     parser.add_argument("--all", action="store_true", help="also those that are left out")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     home = Home(options.build)
     home.make()
     failed = []

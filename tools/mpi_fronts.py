@@ -20,7 +20,8 @@ LENGTHS = {  # others are names of arguments
 NARROWED = ("count_out", "acount_out", "unit_out", "position", "aposition")
 POINTERS = (
     "int_out", "aint_out", "bigcount_out", "offset_out", "count_out", "acount_out", "unit_out", "position", "aposition", "keyval_ref", "pointer_out",
-    "string", "string_out", "request_ref", "message_inout", "status", "status_set", "user_fn", "user_fn_c")
+    "string", "string_out", "request_ref", "message_inout", "status", "status_set", "user_fn", "user_fn_c",
+    "comm_errhandler_fn", "win_errhandler_fn", "file_errhandler_fn", "session_errhandler_fn")
 ARRAYS = (
     "ints", "ints_inout", "ints_out", "aints_out", "bigcounts_out", "requests", "crequests", "datatypes_out", "infos", "ranges", "strings", "weights")
 WIDE = {  # by kind: how an array is taken in the two forms, and whether its elements are not negative
@@ -94,7 +95,7 @@ class Front:
             get = f"WHM_GET_COMMITTED({a.name}_, {handle}, {name})"
         elif kind == "comm_or_null":
             get = f"({a.name}_ = whm_find({handle}, {number}), MPI_SUCCESS)"
-        elif kind == "info" or kind.startswith("maybe_"):
+        elif a.kind == "info" or kind.startswith("maybe_"):
             get = f"WHM_GET_OR_NULL({a.name}_, {handle}, {none}, {number}, {name})"
         else:
             get = f"WHM_GET({a.name}_, {handle}, {number}, {name})"

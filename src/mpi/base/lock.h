@@ -22,8 +22,7 @@ static inline void whm_leave(void) {
         whm_unlock();
 }
 
-// whm_others_first, of a call that waits and has found nothing, lets threads in that begin a call, and those that wait, too, for what may have
-// happened since they have looked: before a thread sleeps, nobody may be left who can go on.  True: it has, and the caller looks again.
-bool whm_others_first(void);
+// whm_drive is wh_pe_step for one of several threads that wait: it returns when there may be what this one waits for.  false: the job has ended.
+bool whm_drive(void);
 
 #endif

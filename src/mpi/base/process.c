@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "mpi/base/lock.h"
+#include "mpi/base/wait.h"
 
 whm_process whm_process_here;
-unsigned whm_wakes;
 
 // Bytes of a virtual rank's stack.
 static size_t stack_size(void) {
@@ -168,9 +168,8 @@ void whm_block(void) {
         suspend(false);
         return;
     }
-    if (__builtin_expect(whm_process_here.level == MPI_THREAD_MULTIPLE, 0) && whm_others_first())
-        return;
-    // The job has ended under this program: another rank has aborted, and the launcher says so.
-    if (!wh_pe_step(whm_process_here.pe))
+    // The job may have ended under this program: another rank has aborted, and the launcher says so.
+    bool many = __builtin_expect(whm_process_here.level == MPI_THREAD_MULTIPLE, 0);
+    if (!(many ? whm_drive() : whm_wait_step()))
         whm_process_abort(1);
 }

@@ -19,6 +19,7 @@ typedef struct whm_process {
     int ranks;         // of the job
     int first, local;  // ranks of this process: their numbers begin here, and how many
     whm_rank **rank;   // these
+    unsigned events;   // whm_wake so far
     // Of virtual ranks: the exceptions that the C++ runtime counts as handled by a thread, a pointer and a number; NULL: there is no C++ here.
     void **(*handled)(void);
     wh_endpoint **to;  // by process, to those that this one has sent to
@@ -63,9 +64,8 @@ void whm_progress(void);
 void whm_rank_fresh(void);
 
 // whm_wake ends the whm_block of a rank, if it is in one.  Who changes what a rank may wait for calls it: threads, too, look again then.
-extern unsigned whm_wakes;
 static inline void whm_wake(whm_rank *rank) {
-    whm_wakes++;
+    whm_process_here.events++;
     if (rank->blocked)
         wh_pe_resume(whm_process_here.pe, &rank->wait);
 }

@@ -18,7 +18,9 @@ enum { WHM_NAMED = 0x300, WHM_SENTENCE = 512 };
 typedef enum whm_phase { WHM_BEFORE, WHM_RUNNING, WHM_FINALIZED } whm_phase;
 
 typedef struct whm_rank {
-    whm_phase phase;
+    whm_phase phase;               // of MPI_Init and of sessions together
+    whm_phase init;                // of MPI_Init and MPI_Finalize
+    bool kept;                     // the last session has ended; MPI is until the program ends
     int holds;                     // of MPI_Init and of sessions
     int world;                     // its number in MPI_COMM_WORLD
     whm_object *named[WHM_NAMED];  // what predefined handles name

@@ -8,6 +8,30 @@ static const void *operand_of(const whm_coll *coll) {
     return whm_in_place(&coll->send) ? coll->recv.buf : coll->send.buf;
 }
 
+// Each rank tells all others, and combines all operands by itself: a rank waits once, which counts where ranks share processors.
+void whm_allreduce_flat(whm_schedule *s, const whm_coll *coll) {
+    const whm_blocks *data = &coll->recv;
+    MPI_Count count = data->count;
+    whm_type *type = data->type;
+    void *all = whm_schedule_space(s, count * s->size, type);
+    if (!all)
+        return;
+    void *mine = whm_elements(all, s->rank * count, type);
+    whm_step_copy(s, mine, count, type, operand_of(coll), count, type);
+    for (int i = 1; i < s->size; i++) {
+        int from = (s->rank - i + s->size) % s->size;
+        whm_step_recv(s, whm_elements(all, from * count, type), count, type, from);
+    }
+    for (int i = 1; i < s->size; i++)
+        whm_step_send(s, mine, count, type, (s->rank + i) % s->size);
+    whm_step_wait(s);
+    for (int i = 1; i < s->size; i++)
+        whm_step_reduce(s, whm_elements(all, (i - 1) * count, type),
+                        whm_elements(all, i * count, type), count, type);
+    whm_step_copy(s, data->buf, count, type, whm_elements(all, (s->size - 1) * count, type), count,
+                  type);
+}
+
 // The whole vector is exchanged with the partner at distance 1, 2, 4 ...
 static void double_steps(whm_schedule *s, const void *operand, void *result, MPI_Count count,
                          whm_type *type) {

@@ -55,11 +55,15 @@ static int start(whm_request *request) {
     return MPI_SUCCESS;
 }
 
+static int fail(const whm_request *request) {
+    return whm_schedule_fail(&((const coll_request *)request)->schedule);
+}
+
 static void end(whm_request *request) {
     whm_schedule_fini(&((coll_request *)request)->schedule);
 }
 
-#define OPS(kind, name) [kind] = {.text = name, .start = start, .end = end}
+#define OPS(kind, name) [kind] = {.text = name, .start = start, .end = end, .fail = fail}
 static const whm_request_ops ops[WHM_COLL_KINDS] = {
     OPS(WHM_BARRIER, "barrier"),
     OPS(WHM_BCAST, "bcast"),

@@ -7,6 +7,7 @@
 
 #define KIB ((MPI_Count)1 << 10)
 #define MIB ((MPI_Count)1 << 20)
+enum { FEW = 8 };  // so many ranks that a message of each to each costs less than another round
 
 // Of each kind the last row takes what is left.
 const whm_algorithm whm_algorithms[WHM_COLL_KINDS][WHM_ALGORITHMS] =
@@ -84,6 +85,7 @@ const whm_algorithm whm_algorithms[WHM_COLL_KINDS][WHM_ALGORITHMS] =
             },
         [WHM_ALLREDUCE] =
             {
+                {"flat", whm_allreduce_flat, WHM_NEEDS_FEW, 3, 256},
                 {"doubling", whm_allreduce_doubling, 0, 0, 2 * KIB},
                 {"halving", whm_allreduce_halving, 0, 0, MIB},
                 {"ring", whm_allreduce_ring, WHM_NEEDS_COMMUTE, 3, 0},
@@ -150,6 +152,8 @@ MPI_Count whm_coll_bytes(const whm_coll *coll) {
 bool whm_algorithm_works(const whm_algorithm *algorithm, const whm_coll *coll) {
     unsigned size = (unsigned)coll->comm->size;
     if ((coll->comm->remote != NULL) != ((algorithm->needs & WHM_NEEDS_INTER) != 0))
+        return false;
+    if ((algorithm->needs & WHM_NEEDS_FEW) && size > FEW)
         return false;
     if ((algorithm->needs & WHM_NEEDS_POWER) && (size & (size - 1)) != 0)
         return false;

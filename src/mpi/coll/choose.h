@@ -11,6 +11,7 @@ enum {
     WHM_NEEDS_COMMUTE = 1,  // an operation that commutes
     WHM_NEEDS_POWER = 2,    // 2^k ranks
     WHM_NEEDS_INTER = 4,    // an intercommunicator; others need an ordinary one
+    WHM_NEEDS_FEW = 8,      // a message of each rank to each other one
 };
 
 typedef struct whm_algorithm {

@@ -105,7 +105,7 @@ whm_build whm_gather_binomial, whm_gather_linear, whm_scatter_binomial, whm_scat
 whm_build whm_allgather_doubling, whm_allgather_bruck, whm_allgather_ring;
 whm_build whm_alltoall_bruck, whm_alltoall_scattered, whm_alltoall_pairwise;
 whm_build whm_reduce_binomial, whm_reduce_halving;
-whm_build whm_allreduce_doubling, whm_allreduce_halving, whm_allreduce_ring;
+whm_build whm_allreduce_flat, whm_allreduce_doubling, whm_allreduce_halving, whm_allreduce_ring;
 whm_build whm_reduce_scatter_doubling, whm_reduce_scatter_halving, whm_reduce_scatter_pairwise;
 whm_build whm_scan_doubling;
 whm_build whm_inter_barrier, whm_inter_bcast, whm_inter_gather, whm_inter_scatter,

@@ -204,6 +204,24 @@ static void failed(whm_schedule *s, int error) {
         s->error = error;
 }
 
+static void message_ended(whm_schedule *s, const whm_transfer *transfer) {
+    if (transfer->error == MPI_ERR_TRUNCATE && s->error == MPI_SUCCESS) {
+        s->from = transfer->source;
+        s->bytes = transfer->bytes;
+        s->expected = transfer->count * transfer->type->size;
+    }
+    failed(s, transfer->error);
+}
+
+int whm_schedule_fail(const whm_schedule *s) {
+    if (s->error != MPI_ERR_TRUNCATE)
+        return s->error;
+    return whm_fail(MPI_ERR_TRUNCATE,
+                    "rank %d has sent %lld bytes where this rank expects %lld: all ranks must give "
+                    "counts and types of the same size",
+                    s->from, (long long)s->bytes, (long long)s->expected);
+}
+
 static void begin_message(whm_schedule *s, const whm_step *step) {
     whm_transfer *transfer = &s->flight[s->started++].transfer;
     whm_comm *comm = step->local ? s->comm->local : s->comm;
@@ -216,7 +234,7 @@ static void begin_message(whm_schedule *s, const whm_step *step) {
     if (error != MPI_SUCCESS)
         failed(s, error);
     else if (transfer->complete)
-        failed(s, transfer->error);
+        message_ended(s, transfer);
     else
         s->pending++;
 }
@@ -260,7 +278,7 @@ int whm_schedule_run(whm_schedule *s) {
     while (!advance(s))
         while (s->pending > 0)
             whm_block();
-    return s->error;
+    return whm_schedule_fail(s);
 }
 
 static void go_on(whm_schedule *s) {
@@ -296,7 +314,7 @@ static void stand_in_line(whm_schedule *s) {
 
 static void landed(whm_transfer *transfer) {
     whm_schedule *s = ((whm_flight *)transfer)->schedule;
-    failed(s, transfer->error);
+    message_ended(s, transfer);
     if (--s->pending == 0 && s->done && !s->running)
         stand_in_line(s);
 }

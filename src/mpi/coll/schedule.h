@@ -43,7 +43,7 @@ typedef struct whm_flight {  // a message under way
 } whm_flight;
 
 // Small collectives fit into the struct itself, and so on the stack of a blocking call.
-enum { WHM_INLINE_STEPS = 32, WHM_INLINE_FLIGHTS = 2, WHM_INLINE_BYTES = 2048 };
+enum { WHM_INLINE_STEPS = 32, WHM_INLINE_FLIGHTS = 14, WHM_INLINE_BYTES = 2048 };
 
 struct whm_schedule {
     whm_comm *comm;
@@ -53,6 +53,8 @@ struct whm_schedule {
     bool local;
     int tag, local_tag;
     int error;  // the first; while it is built, want of memory
+    int from;   // of a message that was too long: its rank, its bytes, and those of the receive
+    MPI_Count bytes, expected;
     int steps, room;
     int at;       // the step that comes next
     int started;  // flights since the last wait
@@ -103,6 +105,9 @@ int whm_schedule_close(whm_schedule *schedule, bool hold);
 
 // whm_schedule_tag takes the tag of the next start: all members of the communicator do so in the same order.
 void whm_schedule_tag(whm_schedule *schedule);
+
+// whm_schedule_fail returns the error of the first step that has failed, and says why in whm_self's sentence.
+int whm_schedule_fail(const whm_schedule *schedule);
 
 // whm_schedule_run carries it out and waits for its end; the error of the first step that failed.
 int whm_schedule_run(whm_schedule *schedule);

@@ -7,6 +7,7 @@
 #include "mpi/comm/context.h"
 #include "mpi/comm/group.h"
 #include "mpi/comm/make.h"
+#include "mpi/comm/session.h"
 #include "mpi/comm/topology.h"
 #include "mpi/env/errhandler.h"
 #include "mpi/env/info.h"
@@ -27,6 +28,8 @@ whm_comm *whm_comm_new(whm_group *group, whm_group *remote, uint32_t context,
     comm->remote = remote;
     comm->rank = group->rank;
     comm->size = group->size;
+    const whm_session *session = parent ? parent->session : group->session;
+    comm->session = session ? whm_retain((void *)(uintptr_t)session) : NULL;
     comm->errhandler =
         whm_errhandler_hold(parent ? parent->errhandler : whm_errhandler_of(MPI_ERRORS_ARE_FATAL));
     return comm;
@@ -42,6 +45,7 @@ void whm_comm_release(whm_comm *comm) {
     whm_comm_release(comm->local);
     whm_errhandler_release(comm->errhandler);
     whm_info_release(comm->info);
+    whm_session_release(comm->session);
     whm_topo_release(comm->topo);
     whm_group_release(comm->group);
     whm_group_release(comm->remote);

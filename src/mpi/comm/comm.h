@@ -10,8 +10,9 @@
 typedef struct whm_group {
     whm_object o;
     int size;
-    int rank;    // the rank of who has made it, or MPI_UNDEFINED
-    int *world;  // numbers of the members in MPI_COMM_WORLD; NULL: member i is i
+    int rank;                     // the rank of who has made it, or MPI_UNDEFINED
+    int *world;                   // numbers of the members in MPI_COMM_WORLD; NULL: member i is i
+    struct whm_session *session;  // that it comes from; NULL: MPI_Init
 } whm_group;
 
 static inline int whm_group_world(const whm_group *group, int rank) {
@@ -36,10 +37,11 @@ typedef struct whm_comm {
     struct whm_errhandler *errhandler;
     struct whm_attr *attrs;
     struct whm_info *info;
-    struct whm_topo *topo;      // cartesian, graph or distributed graph; NULL: none
-    void *coll;                 // what src/mpi/coll keeps of it; freed by whm_comm_ops.end
-    struct whm_buffer *buffer;  // MPI_Comm_attach_buffer
-    bool freed;                 // the program has given it up; operations still hold it
+    struct whm_topo *topo;        // cartesian, graph or distributed graph; NULL: none
+    void *coll;                   // what src/mpi/coll keeps of it; freed by whm_comm_ops.end
+    struct whm_buffer *buffer;    // MPI_Comm_attach_buffer
+    struct whm_session *session;  // that its group comes from; NULL: MPI_Init
+    bool freed;                   // the program has given it up; operations still hold it
     char name[MPI_MAX_OBJECT_NAME];
 } whm_comm;
 

@@ -7,6 +7,7 @@
 #include "mpi/bodies.h"
 #include "mpi/comm/claim.h"
 #include "mpi/comm/context.h"
+#include "mpi/comm/create.h"
 #include "mpi/comm/group.h"
 #include "mpi/comm/make.h"
 #include "mpi/comm/split.h"
@@ -56,6 +57,24 @@ int mpi_comm_create(whm_comm *comm, whm_group *group, whm_comm **newcomm) {
     whm_agree_all(&claim.agree, comm);
     int rc = whm_claim_wait(&claim);
     return rc == MPI_SUCCESS ? born(&claim, group, comm, newcomm) : rc;
+}
+
+int whm_comm_first(whm_comm *comm, int failed, int count, whm_comm **newcomm) {
+    *newcomm = NULL;
+    whm_group *group = NULL;
+    if (failed == MPI_SUCCESS && !(group = whm_group_new(count)))
+        failed = whm_no_memory();
+    for (int i = 0; group && i < group->size; i++)
+        group->world[i] = whm_group_world(comm->group, i);
+    if (group && group->size)
+        whm_group_made(group);
+    whm_claim claim = {.failed = failed};
+    whm_agree_all(&claim.agree, comm);
+    int rc = whm_claim_wait(&claim);
+    if (rc == MPI_SUCCESS)
+        rc = born(&claim, group, comm, newcomm);
+    whm_group_release(group);
+    return rc;
 }
 
 int mpi_comm_create_group(whm_comm *comm, whm_group *group, int tag, whm_comm **newcomm) {

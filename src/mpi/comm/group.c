@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #include "mpi/base/process.h"
+#include "mpi/comm/session.h"
+#include "mpi/env/errhandler.h"
 
 whm_group *whm_group_new(int size) {
     if (size == 0)
@@ -32,8 +34,22 @@ whm_group *whm_group_made(whm_group *group) {
 void whm_group_release(whm_group *group) {
     if (!group || (uintptr_t)group->o.handle < 4096 || !whm_released(group))
         return;
+    whm_session_release(group->session);
     free(group->world);
     whm_object_free(group, sizeof(*group));
+}
+
+whm_group *whm_group_from(whm_group *group, const whm_group *source) {
+    if (group && source->session && group->size && !group->session)
+        group->session = whm_retain(source->session);
+    return group;
+}
+
+void whm_session_release(whm_session *session) {
+    if (!session || !whm_released(session))
+        return;
+    whm_errhandler_release(session->errhandler);
+    whm_object_free(session, sizeof(*session));
 }
 
 int whm_group_find(const whm_group *group, int world) {

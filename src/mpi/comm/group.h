@@ -13,6 +13,9 @@ whm_group *whm_group_new(int size);
 // whm_group_made finds this rank in it, and returns the group.
 whm_group *whm_group_made(whm_group *group);
 
+// whm_group_from notes that the group was made from `source`, whose session it has, and returns it; NULL too.
+whm_group *whm_group_from(whm_group *group, const whm_group *source);
+
 // whm_group_find returns the rank in the group of a rank of MPI_COMM_WORLD, or MPI_UNDEFINED.
 int whm_group_find(const whm_group *group, int world);
 

@@ -70,7 +70,7 @@ static int chosen(const whm_group *a, const bool *keep, const whm_group *b, cons
             if (keep_b[i])
                 group->world[n++] = whm_group_world(b, i);
         }
-        whm_group_made(group);
+        whm_group_made(whm_group_from(group, a));
     }
     *made = group;
     return MPI_SUCCESS;
@@ -130,7 +130,7 @@ static int listed(const whm_group *group, int n, const int *ranks, whm_group **m
     if (n) {
         for (int i = 0; i < n; i++)
             g->world[i] = whm_group_world(group, ranks[i]);
-        whm_group_made(g);
+        whm_group_made(whm_group_from(g, group));
     }
     *made = g;
     return MPI_SUCCESS;

@@ -14,6 +14,10 @@ int whm_comm_hints(whm_comm *comm, const whm_info *info) {
     return whm_info_hints(&comm->info, info, known);
 }
 
+const char *whm_alloc_kinds(void) {
+    return wh_mem_kinds() & 1u << WH_MEM_CUDA ? "system,mpi,cuda" : "system,mpi";
+}
+
 int mpi_comm_set_info(whm_comm *comm, whm_info *info) {
     return whm_comm_hints(comm, info);
 }
@@ -27,8 +31,7 @@ int mpi_comm_get_info(whm_comm *comm, whm_info **info_used) {
             rc = whm_info_put(info, known[i], "false");
     }
     if (rc == MPI_SUCCESS)
-        rc = whm_info_put(info, "mpi_memory_alloc_kinds",
-                          wh_mem_kinds() & 1u << WH_MEM_CUDA ? "system,mpi,cuda" : "system,mpi");
+        rc = whm_info_put(info, "mpi_memory_alloc_kinds", whm_alloc_kinds());
     if (rc == MPI_SUCCESS)
         *info_used = info;
     else

@@ -135,8 +135,7 @@ int mpi_intercomm_create(whm_comm *local_comm, int local_leader, whm_comm *peer_
     if (local_leader < 0 || local_leader >= local_comm->size)
         return whm_fail(MPI_ERR_RANK, "there is no rank %d in the local communicator of %d",
                         local_leader, local_comm->size);
-    whm_meeting with = {peer_comm, remote_leader, BRIDGE | tag % WHM_TAG_CREATE,
-                        MPI_SUCCESS};
+    whm_meeting with = {peer_comm, remote_leader, BRIDGE | tag % WHM_TAG_CREATE, MPI_SUCCESS};
     if (local_comm->rank == local_leader) {
         if (!peer_comm)
             with.error = whm_fail(MPI_ERR_COMM, "the leader needs a communicator with its peer");

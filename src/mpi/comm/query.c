@@ -75,3 +75,9 @@ int mpi_comm_get_name(whm_comm *comm, char *comm_name, int *resultlen) {
     *resultlen = (int)strlen(comm_name);
     return MPI_SUCCESS;
 }
+
+// No process has been started by MPI_Comm_spawn.
+int mpi_comm_get_parent(whm_comm **parent) {
+    *parent = NULL;
+    return MPI_SUCCESS;
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // MPI_Comm_split_type.  The one kind of hardware that the library tells apart is the host, whose processes share memory.
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +43,8 @@ long long whm_host_of(void) {
     return (long long)h;
 }
 
-// color_of writes the lowest rank on this rank's host, and how many there are.
+// color_of writes what the ranks of this rank's host have in common, the lowest of them, and how many there are.  The groups of an
+// intercommunicator count their ranks each, so there it is the host's number, as far as a color goes.
 static int color_of(whm_comm *comm, int *color, int *count) {
     long long mine = whm_host_of(), *all = malloc((size_t)comm->size * sizeof(*all));
     if (!all)
@@ -57,6 +59,8 @@ static int color_of(whm_comm *comm, int *color, int *count) {
         ++*count;
     }
     free(all);
+    if (comm->remote)
+        *color = (int)(mine & INT_MAX);
     return rc;
 }
 
@@ -69,8 +73,6 @@ static bool guided(const whm_info *info) {
 int mpi_comm_split_type(whm_comm *comm, int split_type, int key, whm_info *info,
                         whm_comm **newcomm) {
     int color = MPI_UNDEFINED, count = 0, rc = MPI_SUCCESS, failed = MPI_SUCCESS;
-    if (comm->remote)
-        return whm_fail(MPI_ERR_COMM, "MPI_Comm_split_type takes no intercommunicator");
     rc = color_of(comm, &color, &count);
     if (rc != MPI_SUCCESS)
         return rc;

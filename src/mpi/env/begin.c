@@ -26,8 +26,13 @@ __attribute__((constructor)) static void before_init(void) {
 }
 
 int whm_job_begin(int level) {
-    if (whm_self->holds++)
+    if (whm_self->phase == WHM_FINALIZED)
+        return whm_fail(MPI_ERR_OTHER, "this process has left its job and cannot come back");
+    if (whm_self->holds++) {
+        if (level > whm_process_here.level && !whm_process_here.virtual)
+            whm_process_here.level = level;
         return MPI_SUCCESS;
+    }
     int rc = whm_process_begin(level);
     if (rc == MPI_SUCCESS)
         rc = whm_types_begin(whm_self);
@@ -39,16 +44,18 @@ int whm_job_begin(int level) {
         rc = whm_match_begin(whm_self);
     if (rc == MPI_SUCCESS)
         rc = whm_p2p_begin();
-    if (rc != MPI_SUCCESS)
+    if (rc == MPI_SUCCESS)
+        whm_self->phase = WHM_RUNNING;
+    else
         whm_self->holds--;
     return rc;
 }
 
 // leave leaves the job with the only rank of this process; of several none does, as messages of others come in.
 static int leave(void) {
-    int rc = whm_process_flush();  // what the barrier has sent
-    if (rc == MPI_SUCCESS)
-        rc = whm_process_end();
+    // What the barrier has sent must be with the others before this process is gone.  One that is gone already has taken it.
+    (void)whm_process_flush();
+    int rc = whm_process_end();
     if (rc == MPI_SUCCESS)
         whm_match_end(whm_self);
     return rc;
@@ -69,6 +76,7 @@ int whm_job_end(void) {
     whm_types_end(whm_self);
     whm_keys_end(whm_self);
     whm_errors_end(whm_self);
+    whm_self->phase = WHM_FINALIZED;
     return MPI_SUCCESS;
 }
 

@@ -221,12 +221,15 @@ int mpi_remove_error_string(int errorcode) {
     return MPI_SUCCESS;
 }
 
-static void drop(own *o) {
+static int drop(own *o, int code) {
     struct whm_errors *all = whm_self->errors;
-    free(o->text);
+    if (o->text)
+        return whm_fail(MPI_ERR_ARG, "%d has a text: MPI_Remove_error_string removes it first",
+                        code);
     *o = (own){0};
     while (all->count && !all->own[all->count - 1].used)
         all->count--;
+    return MPI_SUCCESS;
 }
 
 int mpi_remove_error_code(int errorcode) {
@@ -237,8 +240,7 @@ int mpi_remove_error_code(int errorcode) {
     if (o->class == errorcode)
         return whm_fail(MPI_ERR_ARG, "%d is an error class: MPI_Remove_error_class removes it",
                         errorcode);
-    drop(o);
-    return MPI_SUCCESS;
+    return drop(o, errorcode);
 }
 
 int mpi_remove_error_class(int errorclass) {
@@ -255,6 +257,5 @@ int mpi_remove_error_class(int errorclass) {
             return whm_fail(MPI_ERR_ARG, "error code %d is of that class: remove it first",
                             FIRST + i);
     }
-    drop(o);
-    return MPI_SUCCESS;
+    return drop(o, errorclass);
 }

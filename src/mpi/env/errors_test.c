@@ -44,6 +44,7 @@ TEST(classes_and_codes_of_the_program) {
     CHECK_EQ_INT(mpi_add_error_string(MPI_ERR_TAG, "no"), MPI_ERR_ARG);
     CHECK_EQ_INT(mpi_remove_error_class(class), MPI_ERR_ARG);
     CHECK_EQ_INT(mpi_remove_error_class(code), MPI_ERR_ARG);
+    CHECK_EQ_INT(mpi_remove_error_code(code), MPI_ERR_ARG);  // it has a text
     CHECK_EQ_INT(mpi_remove_error_string(code), MPI_SUCCESS);
     CHECK_EQ_INT(mpi_remove_error_code(code), MPI_SUCCESS);
     CHECK_EQ_INT(mpi_remove_error_code(code), MPI_ERR_ARG);

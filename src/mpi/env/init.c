@@ -19,7 +19,7 @@ static bool is_level(int level) {
 int mpi_init_thread(int *argc, char ***argv, int required, int *provided) {
     (void)argc;  // the launcher says what it has to say in the environment
     (void)argv;
-    if (whm_self->phase != WHM_BEFORE)
+    if (whm_self->init != WHM_BEFORE)
         return whm_fail(MPI_ERR_OTHER, "MPI_Init was called before; a program calls it once");
     if (!is_level(required))
         return whm_fail(MPI_ERR_ARG, "%d is no thread level", required);
@@ -27,7 +27,7 @@ int mpi_init_thread(int *argc, char ***argv, int required, int *provided) {
     if (rc != MPI_SUCCESS)
         return rc;
     main_thread = pthread_self();
-    whm_self->phase = WHM_RUNNING;
+    whm_self->init = WHM_RUNNING;
     *provided = whm_process_here.level;
     return MPI_SUCCESS;
 }
@@ -44,6 +44,8 @@ static int end_attributes(void) {
 }
 
 int mpi_finalize(void) {
+    if (whm_self->init != WHM_RUNNING)
+        return whm_fail(MPI_ERR_OTHER, "MPI_Finalize ends what MPI_Init has begun, once");
     int rc = end_attributes();
     if (rc != MPI_SUCCESS)
         return rc;
@@ -51,17 +53,17 @@ int mpi_finalize(void) {
     whm_tell_leaks(whm_self);
     rc = whm_job_end();
     if (rc == MPI_SUCCESS)
-        whm_self->phase = WHM_FINALIZED;
+        whm_self->init = WHM_FINALIZED;
     return rc;
 }
 
 int mpi_initialized(int *flag) {
-    *flag = whm_self->phase != WHM_BEFORE;
+    *flag = whm_self->init != WHM_BEFORE;
     return MPI_SUCCESS;
 }
 
 int mpi_finalized(int *flag) {
-    *flag = whm_self->phase == WHM_FINALIZED;
+    *flag = whm_self->init == WHM_FINALIZED;
     return MPI_SUCCESS;
 }
 

@@ -26,7 +26,7 @@ int whm_missing(bool *said) {
 int whm_refuse_phase(void) {
     return whm_fail(MPI_ERR_OTHER, "%s",
                     whm_self->phase == WHM_BEFORE ? "call MPI_Init before it"
-                                                         : "MPI_Finalize has been called before");
+                                                  : "MPI_Finalize has been called before");
 }
 
 static const struct kind {

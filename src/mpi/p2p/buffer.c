@@ -5,6 +5,7 @@
 
 #include "mpi/base/process.h"
 #include "mpi/bodies.h"
+#include "mpi/comm/session.h"
 #include "mpi/p2p/request.h"
 
 typedef struct whm_buffered {
@@ -46,7 +47,9 @@ static int check_space(const whm_buffer *buffer, MPI_Count size) {
 
 int whm_buffer_send(whm_comm *comm, const void *buf, MPI_Count count, whm_type *type, int dest,
                     int tag) {
-    whm_buffer *buffer = comm->buffer ? comm->buffer : whm_self->buffer;
+    whm_buffer *buffer = comm->buffer    ? comm->buffer
+                         : comm->session ? comm->session->buffer
+                                         : whm_self->buffer;
     MPI_Count size = count * type->size + MPI_BSEND_OVERHEAD;
     if (dest == MPI_PROC_NULL)
         return MPI_SUCCESS;
@@ -128,6 +131,19 @@ int mpi_comm_flush_buffer(whm_comm *comm) {
     return MPI_SUCCESS;
 }
 
+int mpi_session_attach_buffer(whm_session *session, void *address, MPI_Count size) {
+    return attach(&session->buffer, address, size);
+}
+
+int mpi_session_detach_buffer(whm_session *session, void *address, MPI_Count *size) {
+    return detach(&session->buffer, address, size);
+}
+
+int mpi_session_flush_buffer(whm_session *session) {
+    whm_buffer_flush(session->buffer);
+    return MPI_SUCCESS;
+}
+
 // ---- Flushing without waiting: a request that asks whenever somebody looks.
 
 typedef struct flush {
@@ -164,4 +180,8 @@ int mpi_buffer_iflush(whm_request **request) {
 
 int mpi_comm_iflush_buffer(whm_comm *comm, whm_request **request) {
     return flush_begin(comm, comm->buffer, request);
+}
+
+int mpi_session_iflush_buffer(whm_session *session, whm_request **request) {
+    return flush_begin(NULL, session->buffer, request);
 }

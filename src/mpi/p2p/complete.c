@@ -11,8 +11,10 @@
 #include "mpi/p2p/request.h"
 
 static void empty_status(MPI_Status *status) {
-    if (status != MPI_STATUS_IGNORE)
-        whm_status_set(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
+    if (status == MPI_STATUS_IGNORE)
+        return;
+    whm_status_set(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
+    status->MPI_ERROR = MPI_SUCCESS;
 }
 
 // find resolves a handle: *request is NULL for the null handle.
@@ -59,6 +61,13 @@ static int report(whm_request *request, MPI_Status *status) {
     return error == MPI_SUCCESS ? error : whm_blame(request->comm, error);
 }
 
+// drop frees one; an error: that of the program's own function.
+static int drop(whm_request *request) {
+    int rc = request->ops->release ? request->ops->release(request) : MPI_SUCCESS;
+    whm_request_drop(request);
+    return rc;
+}
+
 // take ends one that is complete, or is none.
 static int take(MPI_Request *handle, MPI_Status *status) {
     if (!active(*handle)) {
@@ -72,9 +81,10 @@ static int take(MPI_Request *handle, MPI_Status *status) {
         return error;
     }
     *handle = MPI_REQUEST_NULL;
-    if (request != whm_self->sent)
-        whm_request_drop(request);
-    return error;
+    if (request == whm_self->sent)
+        return error;
+    int released = drop(request);
+    return error == MPI_SUCCESS ? released : error;
 }
 
 int mpi_wait(MPI_Request *handle, MPI_Status *status) {
@@ -318,7 +328,7 @@ int mpi_request_free(MPI_Request *handle) {
     if (request->active && !request->complete)
         request->freed = true;  // it frees itself when it completes
     else
-        whm_request_drop(request);
+        return drop(request);
     return MPI_SUCCESS;
 }
 
@@ -331,7 +341,7 @@ int mpi_cancel(MPI_Request *handle) {
         return whm_fail(MPI_ERR_REQUEST, "MPI_REQUEST_NULL cannot be cancelled");
     // A program's own operation is asked in any case: it is told whether it has completed.
     if (request->active && request->ops->cancel && (!request->complete || request->ops->query))
-        request->ops->cancel(request);
+        return request->ops->cancel(request);
     return MPI_SUCCESS;
 }
 

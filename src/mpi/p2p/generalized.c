@@ -18,20 +18,28 @@ static int query(whm_request *request, MPI_Status *status) {
     return g->query_fn ? g->query_fn(g->state, status) : MPI_SUCCESS;
 }
 
-static void cancel(whm_request *request) {
+static int cancel(whm_request *request) {
     const generalized *g = (const generalized *)request;
-    if (g->cancel_fn)
-        (void)g->cancel_fn(g->state, request->complete);
+    return g->cancel_fn ? g->cancel_fn(g->state, request->complete) : MPI_SUCCESS;
 }
 
+static int release(whm_request *request) {
+    generalized *g = (generalized *)request;
+    MPI_Grequest_free_function *free_fn = g->free_fn;
+    g->free_fn = NULL;
+    return free_fn ? free_fn(g->state) : MPI_SUCCESS;
+}
+
+// One that the program has freed before it was complete: nobody hears of an error.
 static void end(whm_request *request) {
-    const generalized *g = (const generalized *)request;
-    if (g->free_fn)
-        (void)g->free_fn(g->state);
+    (void)release(request);
 }
 
-static const whm_request_ops ops = {
-    .text = "generalized request", .cancel = cancel, .end = end, .query = query};
+static const whm_request_ops ops = {.text = "generalized request",
+                                    .cancel = cancel,
+                                    .end = end,
+                                    .query = query,
+                                    .release = release};
 
 int mpi_grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function *free_fn,
                        MPI_Grequest_cancel_function *cancel_fn, void *state,

@@ -104,8 +104,9 @@ static int start(whm_request *request) {
     return rc;
 }
 
-static void cancel(whm_request *request) {
+static int cancel(whm_request *request) {
     whm_transfer_cancel(&((point *)request)->t);
+    return MPI_SUCCESS;
 }
 
 static void end(whm_request *request) {

@@ -12,12 +12,13 @@ typedef struct whm_request whm_request;
 
 // What a part of the library does with requests of its own.  Each may be NULL: nothing to do.
 typedef struct whm_request_ops {
-    const char *text;                      // for people: "receive", "allreduce"
-    int (*start)(whm_request *request);    // of a persistent one; an error: it stays inactive
-    void (*cancel)(whm_request *request);  // MPI_Cancel
-    void (*end)(whm_request *request);     // the request is freed: release what it holds
-    // Of a generalized request: asks the program for the status.
+    const char *text;                     // for people: "receive", "allreduce"
+    int (*start)(whm_request *request);   // of a persistent one; an error: it stays inactive
+    int (*cancel)(whm_request *request);  // MPI_Cancel
+    void (*end)(whm_request *request);    // the request is freed: release what it holds
+    // Of a generalized request: asks the program for the status, and calls its function that frees, once, before the end.
     int (*query)(whm_request *request, MPI_Status *status);
+    int (*release)(whm_request *request);
     int (*fail)(const whm_request *request);  // whm_fail with what its error was
 } whm_request_ops;
 

@@ -81,7 +81,10 @@ static void test_all(int left, MPI_Comm half) {
     OK(MPI_Group_free(&theirs));
     OK(MPI_Group_free(&mine));
     OK(MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN));
-    FAILS(MPI_Comm_split_type(inter, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &dup), MPI_ERR_COMM);
+    OK(MPI_Comm_split_type(inter, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &dup));
+    CHECK(compared(inter, dup) == MPI_CONGRUENT);
+    cross(dup, 11);
+    OK(MPI_Comm_free(&dup));
     FAILS(MPI_Intercomm_merge(half, 0, &dup), MPI_ERR_COMM);
     OK(MPI_Comm_free(&inter));
 }

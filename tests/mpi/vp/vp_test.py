@@ -55,6 +55,12 @@ class Programs(unittest.TestCase):
             code, _, err = self.job("-n", 2, "-vp", 6, program)
             self.assertEqual((code, err), (0, ""))
 
+    def test_random_messages(self):
+        program = self.compile("mpicc", "-vp", HERE.parent / "walk.c")
+        for processes, ranks in ((1, 1), (1, 7), (2, 8), (3, 16)):
+            code, _, err = self.job("-n", processes, "-vp", ranks, program, 20, ranks)
+            self.assertEqual((code, err), (0, ""))
+
     def test_the_status_is_that_of_a_rank_that_fails(self):
         code, out, err = self.job("-n", 2, "-vp", 6, self.globals, "return")
         self.assertEqual(len(out.splitlines()), 6)

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How a process waits for messages.
+#ifndef WHM_BASE_WAIT_H
+#define WHM_BASE_WAIT_H
+
+#include <stdbool.h>
+
+// whm_wait_step returns when something has happened; false: the job has ended.  For the thread that owns the worker.
+bool whm_wait_step(void);
+
+#endif
