@@ -183,7 +183,7 @@ class Front:
             self.check(a, f"whm_check_dest({self.comm}_, {name}, {a.name})")
         elif a.kind == "source":
             self.check(a, f"whm_check_source({self.comm}_, {name}, {a.name})")
-        elif a.kind in ("tag", "rtag"):
+        elif a.kind in ("tag", "rtag", "assertion"):
             self.check(a, f"whm_check_{a.kind}({name}, {a.name})")
         elif a.kind == "root":
             self.roots.append(f"whm_check_root({self.comm}_, root)")
