@@ -68,25 +68,25 @@ def room_of(source, rooms):
     return max((room for room in rooms if name.startswith(room.replace("/", "_") + "_")), key=len)
 
 
-def main():
-    build = pathlib.Path(sys.argv[1])
-    folders = collections.Counter(path.parent.relative_to(ROOT / "src").as_posix()
-                                  for path in (ROOT / "src").rglob("*.c")
-                                  if not path.stem.endswith("_test"))
-    bad = [f"src/{folder} has {count} C files, more than {FOLDER_MOST}: part it"
-           for folder, count in sorted(folders.items()) if count > FOLDER_MOST]
-    # Objects of sources that were renamed stay in the folder until it is cleaned.
-    known = {path.relative_to(ROOT).as_posix().replace("/", "_") for path in (ROOT / "src").rglob("*.c")}
-    objects = [path for path in sorted((build / "libwherry_internal.a.p").glob("src_*.c.o"))
-               if path.name.removesuffix(".o") in known]
-    if not objects:
-        sys.exit(f"{build} holds no objects of the library: build it first")
+# Files of src/mpi on another floor than their folder: communicators as such, below messages; what begins and ends all parts.
+MPI_FLOORS = {**dict.fromkeys(("comm/comm", "comm/group", "comm/context", "comm/topology", "comm/hints"), "communicators"),
+              **dict.fromkeys(("env/begin", "env/init"), "begin")}
+
+
+def mpi_room(source, folders):
+    """The floor of the MPI library that a file of src/mpi stands on."""
+    del folders
+    return "mpi/" + MPI_FLOORS.get(source, source.partition("/")[0])
+
+
+def measure(objects, room, folders):
+    """Circles of files, and what is wrong with them or with the calls between rooms."""
     defines, uses = symbols(objects)
     graph = {name: {defines[s] for s in used if defines.get(s, name) != name}
              for name, used in uses.items()}
-    found = circles(graph)
+    found, bad = circles(graph), []
     for files in found:
-        rooms = {room_of(name, folders) for name in files}
+        rooms = {room(name, folders) for name in files}
         line = f"{len(files)} files call each other in a circle: {' '.join(files)}"
         if len(files) > MOST:
             bad.append(line)
@@ -94,11 +94,36 @@ def main():
             bad.append(f"across {', '.join(sorted(rooms))}: {line}")
         elif "--all" in sys.argv:
             print(line)
-    edges = {(room_of(a, folders), room_of(b, folders)) for a in graph for b in graph[a]}
+    edges = {(room(a, folders), room(b, folders)) for a in graph for b in graph[a]}
     bad += [f"src/{a} and src/{b} call each other" for a, b in sorted(edges)
             if a < b and (b, a) in edges]
+    return found, bad
+
+
+def objects_of(folder, source):
+    """The objects in a folder of a build whose sources are there: those of renamed ones stay until it is cleaned."""
+    known = {path.relative_to(source).as_posix().replace("/", "_") + ".o" for path in (ROOT / "src").rglob("*.c")
+             if path.is_relative_to(source)}
+    found = [path for path in sorted(folder.glob("*.c.o")) if path.name in known]
+    if not found:
+        sys.exit(f"{folder} holds no objects of the library: build it first")
+    return found
+
+
+def main():
+    build = pathlib.Path(sys.argv[1])
+    folders = collections.Counter(path.parent.relative_to(ROOT / "src").as_posix()
+                                  for path in (ROOT / "src").rglob("*.c")
+                                  if not path.stem.endswith("_test"))
+    bad = [f"src/{folder} has {count} C files, more than {FOLDER_MOST}: part it"
+           for folder, count in sorted(folders.items()) if count > FOLDER_MOST]
+    engine = objects_of(build / "libwherry_internal.a.p", ROOT)
+    mpi = objects_of(build / "src/mpi/libmpi_internal.a.p", ROOT / "src/mpi")
+    found, wrong = measure(engine, room_of, folders)
+    found_mpi, wrong_mpi = measure(mpi, mpi_room, folders)
+    found, bad = found + found_mpi, bad + wrong + wrong_mpi
     print(*bad, sep="\n", end="\n" if bad else "")
-    print(f"circles: {len(objects)} files, {len(found)} circles, the largest of "
+    print(f"circles: {len(engine) + len(mpi)} files, {len(found)} circles, the largest of "
           f"{max(map(len, found), default=0)}, {len(bad)} violations")
     return 1 if bad else 0
 

@@ -14,6 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # sees another one.
 LOW = ["src/base", "src/mem", "src/type", "src/net"]
 ROOMS = ["src/worker", "src/link", "src/message", "src/rma"]
+MPI_LOW = ["src/mpi/base", "src/base/test.h"]  # that in tests only
+MPI = [*MPI_LOW, "src/mpi/type", "src/mpi/env", "src/mpi/comm", "src/mpi/p2p"]
 SEES = {
     "src/base": [],
     "src/mem": ["src/base"],
@@ -25,7 +27,25 @@ SEES = {
     "src/rma": [*LOW, "src/worker", "src/link", "src/message"],
     "src/engine": ROOMS,
     "src/rt": ["src/base"],
-    "src/mpi": ["src/base/test.h"],  # and that in its tests only
+    # MPI's floors, each of which sees those below: objects that others have, their communicators, messages, what is made of them.
+    "src/mpi/base": ["src/base/test.h"],
+    "src/mpi": MPI_LOW,
+    "src/mpi/type": MPI_LOW,
+    "src/mpi/env": MPI_LOW,
+    "src/mpi/comm/comm.h": MPI_LOW,
+    "src/mpi/p2p": [*MPI_LOW, "src/mpi/type", "src/mpi/comm/comm.h", "src/mpi/comm/session.h"],
+    "src/mpi/comm": MPI,
+    "src/mpi/coll": MPI,
+    "src/mpi/topo": MPI,
+    "src/mpi/rma": MPI,
+    "src/mpi/vp": MPI,
+    "src/mpi/front": MPI,
+    # Start and end, and what concerns objects of several floors.
+    "src/mpi/env/begin.c": MPI,
+    "src/mpi/env/init.c": MPI,
+    "src/mpi/env/raise.c": MPI,
+    "src/mpi/env/attributes.c": MPI,
+    "src/mpi/env/dump.c": MPI,
     "bench": [],
     "cli": [],
     # `wherry perf` runs the measuring library's scenarios, and what is compared with it its sockets;
@@ -71,10 +91,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
 
 def part_of(path):
-    """The row of the table that a file falls under."""
-    parts = path.split("/")
-    two = "/".join(parts[:2])
-    return two if parts[0] == "src" or two in SEES else parts[0]
+    """The row of the table that a file falls under: the longest."""
+    return max((row for row in SEES if within(path, row)), key=len, default=path.split("/")[0])
 
 
 def within(path, folder):

@@ -104,11 +104,13 @@ class Front:
         else:
             self.check(a, get)
             if kind == "committed" and self.counted:
-                self.check(a, f'whm_check_buffer("{self.buffer}", {self.buffer}, {self.counted}, {a.name}_)')
+                check = f'whm_check_buffer("{self.buffer}", {self.buffer}, {self.counted}, {a.name}_)'
+                self.check(a, f"!({self.needed}) ? MPI_SUCCESS : {check}" if self.needed else check)
                 self.counted = None
         return True
 
     counted = None  # the count of the last buffer
+    needed = None  # where that buffer is significant
 
     def add_new(self, a):
         kind = a.kind.removesuffix("_out")
@@ -157,6 +159,7 @@ class Front:
         if a.kind not in ("buf", "cbuf", "sendbuf", "placebuf"):
             return False
         self.buffer, self.counted = a.name, None
+        self.needed = self.where(a)
         name = f'"{a.name}"'
         if a.kind in ("buf", "cbuf"):
             self.check(a, f"whm_check_place({name}, {a.name})")
@@ -180,7 +183,7 @@ class Front:
             self.check(a, f"whm_check_dest({self.comm}_, {name}, {a.name})")
         elif a.kind == "source":
             self.check(a, f"whm_check_source({self.comm}_, {name}, {a.name})")
-        elif a.kind in ("tag", "rtag"):
+        elif a.kind in ("tag", "rtag", "assertion"):
             self.check(a, f"whm_check_{a.kind}({name}, {a.name})")
         elif a.kind == "root":
             self.roots.append(f"whm_check_root({self.comm}_, root)")

@@ -12,6 +12,7 @@ PLAIN = {
     "tag": ("int", None, None),
     "rtag": ("int", None, None),  # MPI_ANY_TAG, too
     "keyval": ("int", None, None),
+    "assertion": ("int", None, None),  # of MPI_MODE_NOCHECK and its like
     "keyval_ref": ("int *", None, None),
     "count": ("int", "MPI_Count", "MPI_Count"),
     "bigcount": ("MPI_Count", None, None),

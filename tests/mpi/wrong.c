@@ -35,6 +35,12 @@ static void hear_win(MPI_Win *win, int *code, ...) {
     heard_code = *code;
 }
 
+static void hear_session(MPI_Session *session, int *code, ...) {
+    (void)session;
+    heard_of++;
+    heard_code = *code;
+}
+
 static void died(int number) {
     printf("%s: %s\n", call, number == SIGALRM ? "hangs" : "crashes");
     fflush(stdout);
@@ -107,12 +113,20 @@ static void make_win(MPI_Errhandler *handler) {
     MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, MPI_WIN_NULL_DELETE_FN, &right.win_keyval, NULL);
 }
 
+static void make_session(void) {
+    MPI_Errhandler handler;
+    right.session = MPI_SESSION_NULL;
+    if (!have_sessions)
+        return;
+    MPI_Session_create_errhandler(hear_session, &handler);
+    MPI_Session_init(MPI_INFO_NULL, handler, &right.session);
+}
+
 static void make_right(void) {
     right.type = right.datatype = MPI_INT;
     right.op = MPI_SUM;
     right.errhandler = MPI_ERRORS_RETURN;
     right.file = MPI_FILE_NULL;
-    right.session = MPI_SESSION_NULL;
     right.request = MPI_REQUEST_NULL;
     right.message = MPI_MESSAGE_NO_PROC;
     right.room = room;
@@ -169,6 +183,7 @@ int main(int argc, char **argv) {
     make_keyvals();
     make_right();
     make_win(&win_handler);
+    make_session();
     make_wrong();
     MPI_Comm_create_errhandler(hear, &handler);
     set_handlers(handler);

@@ -60,6 +60,6 @@ void wrong_begin(const char *what);
 void wrong_end(int code, int error, const char *name, int heard);
 
 void wrong_calls(void);
-extern const bool have_topologies, have_keyvals, have_win;
+extern const bool have_topologies, have_keyvals, have_win, have_sessions;
 
 #endif

@@ -30,7 +30,7 @@ GOOD = {
     "keyval_ref": "&right.keyval_to_free", "request_ref": "&right.request", "message_inout": "&right.message",
     "requests": "right.requests", "crequests": "right.requests", "datatypes": "right.types", "committeds": "right.types", "datatype_ref": "&right.type",
     "key": '"key"', "string": '"text"', "int": "1", "offset": "0", "aint": "1", "unit": "1", "wsize": "8", "count": "1", "bigcount": "1",
-    "asize": "64", "length": "1", "stride": "1", "astride": "1", "rank": "0", "source": "0", "root": "0", "tag": "0", "rtag": "0",
+    "asize": "64", "length": "1", "stride": "1", "astride": "1", "rank": "0", "source": "0", "root": "0", "tag": "0", "rtag": "0", "assertion": "0",
     "ints": "right.ints", "ints_inout": "right.zeros", "ranges": "right.ranges", "weights": "MPI_UNWEIGHTED", "aints": "right.aints",
     "strings": "NULL", "stringss": "NULL", "infos": "NULL", "status_out": "MPI_STATUS_IGNORE", "statuses_out": "MPI_STATUSES_IGNORE",
     "pointer_int": "NULL", "argv_inout": "NULL", "user_fn": "right_op", "user_fn_c": "right_op_c",
@@ -58,6 +58,7 @@ WRONG = {  # kind: (value, error class) ...
     "counts": [("NULL", "MPI_ERR_ARG"), ("wrong.LARGE", "MPI_ERR_COUNT")],
     "key": [("NULL", "MPI_ERR_INFO_KEY"), ('""', "MPI_ERR_INFO_KEY"), ("wrong.long_key", "MPI_ERR_INFO_KEY")],
     "string": [("NULL", "MPI_ERR_ARG")],
+    "assertion": [("1 << 20", "MPI_ERR_ASSERT"), ("-1", "MPI_ERR_ASSERT")],
     "buf": [("MPI_IN_PLACE", "MPI_ERR_BUFFER")], "cbuf": [("MPI_IN_PLACE", "MPI_ERR_BUFFER")],
 }
 OUTS = ("int_out", "aint_out", "bigcount_out", "offset_out", "count_out", "acount_out", "unit_out", "position", "aposition", "pointer_out",
@@ -90,11 +91,20 @@ OTHERS = {
     ("Type_match_size", "size"): [("3", "MPI_ERR_ARG")],
     ("Abi_get_fortran_booleans", "logical_size"): [("3", "MPI_ERR_ARG")],
 }
+# Of windows, by the argument's name.
+WINDOWS = {
+    "target_rank": [("77", "MPI_ERR_RANK"), ("-77", "MPI_ERR_RANK")], "rank": [("77", "MPI_ERR_RANK"), ("-77", "MPI_ERR_RANK")],
+    "lock_type": [("77", "MPI_ERR_LOCKTYPE")],
+}
 # What is right in this function, where its kind does not say it.
 RIGHT = {
     ("Cart_sub", "remain_dims"): "right.zeros", ("Unpack_external", "datarep"): '"external32"', ("Pack_external", "datarep"): '"external32"',
     ("Pack_external_size", "datarep"): '"external32"', ("Type_create_subarray", "order"): "MPI_ORDER_C",
     ("Type_create_darray", "order"): "MPI_ORDER_C", ("Comm_split_type", "split_type"): "MPI_COMM_TYPE_SHARED",
+    **{(name, argument): value for name in (
+        "Accumulate", "Compare_and_swap", "Fetch_and_op", "Get", "Get_accumulate", "Put", "Raccumulate", "Rget", "Rget_accumulate", "Rput", "Win_lock",
+        "Win_flush", "Win_flush_local", "Win_unlock", "Win_shared_query", "Win_lock_all", "Win_fence", "Win_post", "Win_start")
+       for argument, value in (("target_rank", "0"), ("rank", "0"), ("lock_type", "MPI_LOCK_SHARED"))},
     ("Type_match_size", "typeclass"): "MPI_TYPECLASS_REAL", ("Type_match_size", "size"): "4", ("Intercomm_create", "local_leader"): "0",
 }
 # Of a handle of MPI_REQUEST_NULL these functions say that there is no request; the others wait for nothing.
@@ -124,6 +134,8 @@ def wrong(function, index, large):
     argument = function.arguments[index]
     kind, name = argument.kind, argument.name
     found = list(WRONG.get(kind, [])) + OTHERS.get((function.name, name), [])
+    if function.subject == "rma" and kind == "int":
+        found += WINDOWS.get(name, [])
     if kind in NULLS:
         null, error = NULLS[kind]
         found += [(null, error), (f"({mpi_table.c_type(kind, False)})(uintptr_t)0x300", error)]
@@ -169,6 +181,7 @@ def main():
     print(f"const bool have_topologies = {str('Cart_create' in have).lower()};")
     print(f"const bool have_keyvals = {str('Comm_create_keyval' in have).lower()};")
     print(f"const bool have_win = {str('Win_create' in have).lower()};")
+    print(f"const bool have_sessions = {str('Session_init' in have).lower()};")
     print("void wrong_calls(void) {\n" + "\n".join(f"    {subject}();" for subject in subjects) + "\n}")
 
 

@@ -2,6 +2,7 @@
 #include "mpi/base/process.h"
 
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mpi/base/lock.h"
@@ -163,7 +164,16 @@ void whm_progress(void) {
         (void)wh_pe_turn(whm_process_here.pe);
 }
 
+// note_wait notes when this call has begun to wait: the coarse clock costs next to nothing.
+static void note_wait(void) {
+    struct timespec now;
+    if (whm_self->waits_since_ms || clock_gettime(CLOCK_MONOTONIC_COARSE, &now))
+        return;
+    whm_self->waits_since_ms = now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 void whm_block(void) {
+    note_wait();
     if (whm_process_here.virtual) {
         suspend(false);
         return;

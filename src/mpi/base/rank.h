@@ -39,8 +39,9 @@ typedef struct whm_rank {
         [WHM_SENTENCE];  // why the call under way failed; empty: nothing to say beside its class
     struct whm_comm *
         blame;  // whose error handler is asked if the call fails (raise.h); NULL: its arguments tell
-    bool blocked;  // it waits, in whm_block
-    wh_wait wait;  // a virtual rank's, then
+    int64_t waits_since_ms;  // the call, of the clock CLOCK_MONOTONIC_COARSE; 0: it has not waited
+    bool blocked;            // it waits, in whm_block
+    wh_wait wait;            // a virtual rank's, then
 } whm_rank;
 
 // The rank that runs.  It is another one after whm_block, in which others may run, only until that returns.

@@ -108,6 +108,7 @@ int mpi_comm_free(whm_comm *comm) {
     if (rc != MPI_SUCCESS)
         return rc;
     comm->freed = true;
+    comm->o.mark = 0;  // its handle is none from now on, while operations may still hold it
     whm_comm_release(comm);
     return MPI_SUCCESS;
 }

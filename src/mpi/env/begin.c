@@ -9,6 +9,7 @@
 #include "mpi/comm/comm.h"
 #include "mpi/comm/make.h"
 #include "mpi/env/attr.h"
+#include "mpi/env/dump.h"
 #include "mpi/env/errhandler.h"
 #include "mpi/env/errors.h"
 #include "mpi/env/info.h"
@@ -44,10 +45,12 @@ int whm_job_begin(int level) {
         rc = whm_match_begin(whm_self);
     if (rc == MPI_SUCCESS)
         rc = whm_p2p_begin();
-    if (rc == MPI_SUCCESS)
+    if (rc == MPI_SUCCESS) {
+        whm_dump_begin();
         whm_self->phase = WHM_RUNNING;
-    else
+    } else {
         whm_self->holds--;
+    }
     return rc;
 }
 

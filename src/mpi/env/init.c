@@ -8,6 +8,7 @@
 #include "mpi/bodies.h"
 #include "mpi/comm/make.h"
 #include "mpi/env/begin.h"
+#include "mpi/p2p/buffer.h"
 
 static pthread_t main_thread;  // of the process: the one that has called MPI_Init
 
@@ -49,6 +50,7 @@ int mpi_finalize(void) {
     int rc = end_attributes();
     if (rc != MPI_SUCCESS)
         return rc;
+    whm_buffer_flush(whm_self->buffer);
     whm_progress();
     whm_tell_leaks(whm_self);
     rc = whm_job_end();

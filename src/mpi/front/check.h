@@ -28,6 +28,7 @@ static inline const char *whm_call_begin(const char *name) {
     const char *outer = self->call;
     self->call = name;
     self->sentence[0] = 0;
+    self->waits_since_ms = 0;
     return outer;
 }
 static inline void whm_call_end(const char *outer) {
@@ -115,6 +116,13 @@ static inline int whm_check_tag(const char *name, int tag) {
 }
 static inline int whm_check_rtag(const char *name, int tag) {
     return tag == MPI_ANY_TAG ? MPI_SUCCESS : whm_check_tag(name, tag);
+}
+static inline int whm_check_assertion(const char *name, int assertion) {
+    const int known = MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE |
+                      MPI_MODE_NOSUCCEED;
+    return WHM_LIKELY(!(assertion & ~known))
+               ? MPI_SUCCESS
+               : whm_refuse_number(MPI_ERR_ASSERT, name, assertion, "it has bits of no assertion");
 }
 static inline int whm_check_root(const whm_comm *comm, int root) {
     bool known = (unsigned)root < (unsigned)whm_peers(comm);

@@ -184,6 +184,8 @@ int whm_send(whm_transfer *t, whm_comm *comm, whm_space space, const void *buf, 
     t->type = type;
     t->buf = (void *)(uintptr_t)buf;
     t->count = count;
+    t->peer = dest;
+    t->wanted = tag;
     if (dest == MPI_PROC_NULL) {
         whm_to_nobody(t);
         return MPI_SUCCESS;

@@ -149,6 +149,17 @@ static void test_errors(void) {
     MPI_Comm freed = part;
     OK(MPI_Comm_free(&part));
     FAILS(MPI_Comm_rank(freed, &(int){0}), MPI_ERR_COMM);
+    // One that an operation still holds is no more for the program either.
+    MPI_Request req;
+    int got = -1;
+    OK(MPI_Comm_dup(MPI_COMM_SELF, &part));
+    OK(MPI_Irecv(&got, 1, MPI_INT, 0, 0, part, &req));
+    OK(MPI_Send(&rank, 1, MPI_INT, 0, 0, part));
+    freed = part;
+    OK(MPI_Comm_free(&part));
+    FAILS(MPI_Comm_rank(freed, &got), MPI_ERR_COMM);
+    OK(MPI_Wait(&req, MPI_STATUS_IGNORE));
+    CHECK(got == rank);
 }
 
 // Contexts of freed communicators are used again, and those that differ between ranks are skipped.

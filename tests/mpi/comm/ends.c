@@ -102,6 +102,13 @@ int main(int argc, char **argv) {
         MPI_Abort(MPI_COMM_WORLD, 7);
     } else if (strcmp(how, "abort") == 0) {
         MPI_Recv(&x, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (strcmp(how, "hang") ==
+               0) {  // rank 1 waits for what nobody sends, and the other for it
+        if (rank == 0)
+            OK(MPI_Send(&x, 1, MPI_INT, 1, 4, MPI_COMM_WORLD));
+        if (rank == 1)
+            OK(MPI_Recv(&x, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        OK(MPI_Barrier(MPI_COMM_WORLD));
     } else if (strcmp(how, "leaks") == 0) {
         MPI_Request req;
         if (rank == 0) {

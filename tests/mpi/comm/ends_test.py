@@ -41,6 +41,13 @@ class Ends(unittest.TestCase):
         self.assertEqual(len(self.lines(result, "^MPI rank 1: MPI_Finalize: 1 receive")), 1, result.stderr)
         self.assertEqual(len(self.lines(result, "^MPI rank 0")), 0, result.stderr)
 
+    def test_a_dump_says_what_each_rank_waits_for(self):
+        result = subprocess.run([WHERRY, "mpiexec", "-n", "2", "-timeout", "2", PROGRAM, "hang"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 124)
+        for pattern in (r"MPI rank 0: waits in MPI_Barrier for \d", r"MPI rank 1: waits in MPI_Recv for \d",
+                        "a receive from rank 0, tag 7, on MPI_COMM_WORLD", "not received: 4 bytes from rank 0, tag 4"):
+            self.assertEqual(len(self.lines(result, pattern)), 1, f"{pattern}: {result.stderr}")
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
