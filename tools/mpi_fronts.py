@@ -55,7 +55,7 @@ class Front:
     def find_raiser(self):
         """Whose error handler is asked: the kind, and the object."""
         for argument in self.function.arguments:
-            kind = argument.kind.removesuffix("_free")
+            kind = argument.kind.removesuffix("_free").removeprefix("maybe_")
             if kind in RAISERS:
                 return OBJECTS[kind][2], f"{argument.name}_"
         return ("WHM_FILE" if self.function.subject == "io" else "0"), "NULL"
@@ -79,7 +79,7 @@ class Front:
 
     def add_object(self, a):
         kind = a.kind.removesuffix("_free").removesuffix("_ref")
-        base = {"committed": "datatype", "some_info": "info", "comm_or_null": "comm"}.get(kind, kind)
+        base = {"committed": "datatype", "some_info": "info", "comm_or_null": "comm"}.get(kind, kind).removeprefix("maybe_")
         if base not in OBJECTS or base == "request":
             return False
         _, struct, number, none, _ = OBJECTS[base]
@@ -95,20 +95,22 @@ class Front:
             get = f"WHM_GET_COMMITTED({a.name}_, {handle}, {name})"
         elif kind == "comm_or_null":
             get = f"({a.name}_ = whm_find({handle}, {number}), MPI_SUCCESS)"
-        elif a.kind == "info":
+        elif a.kind == "info" or kind.startswith("maybe_"):
             get = f"WHM_GET_OR_NULL({a.name}_, {handle}, {none}, {number}, {name})"
         else:
             get = f"WHM_GET({a.name}_, {handle}, {number}, {name})"
-        if kind in RAISERS:
+        if kind.removeprefix("maybe_") in RAISERS:
             self.objects.append(get)
         else:
             self.check(a, get)
             if kind == "committed" and self.counted:
-                self.check(a, f'whm_check_buffer("{self.buffer}", {self.buffer}, {self.counted}, {a.name}_)')
+                check = f'whm_check_buffer("{self.buffer}", {self.buffer}, {self.counted}, {a.name}_)'
+                self.check(a, f"!({self.needed}) ? MPI_SUCCESS : {check}" if self.needed else check)
                 self.counted = None
         return True
 
     counted = None  # the count of the last buffer
+    needed = None  # where that buffer is significant
 
     def add_new(self, a):
         kind = a.kind.removesuffix("_out")
@@ -157,6 +159,7 @@ class Front:
         if a.kind not in ("buf", "cbuf", "sendbuf", "placebuf"):
             return False
         self.buffer, self.counted = a.name, None
+        self.needed = self.where(a)
         name = f'"{a.name}"'
         if a.kind in ("buf", "cbuf"):
             self.check(a, f"whm_check_place({name}, {a.name})")

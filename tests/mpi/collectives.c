@@ -338,7 +338,8 @@ static void test_reduce(void) {
     int n = now.units, is_root = rank == now.root;
     put_operand(n);
     put(is_root && now.in_place ? recv : send, 0, n, rank, 0);
-    CALL(Reduce, reduce, is_root ? operand(send) : send, recv, count(n), type(), op(), now.root);
+    CALL(Reduce, reduce, is_root ? operand(send) : send, is_root ? recv : NULL, count(n), type(),
+         op(), now.root);
     if (is_root)
         expect_reduced(recv, n, 0, size - 1);
     expect_gaps(recv, n);
@@ -474,6 +475,8 @@ static void mistakes(void) {
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     if (MPI_Allreduce(in, in, 1, MPI_INT, MPI_SUM, comm) != MPI_ERR_BUFFER)
         wrong("one buffer twice", 0);
+    if (MPI_Allreduce(NULL, out, 1, MPI_INT, MPI_SUM, comm) != MPI_ERR_BUFFER)
+        wrong("no operand", 0);
     if (MPI_Allreduce(in, out, 1, MPI_FLOAT, MPI_BAND, comm) != MPI_ERR_OP)
         wrong("bits of a float", 0);
     if (MPI_Gather(in, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, rank, comm) != MPI_ERR_BUFFER)

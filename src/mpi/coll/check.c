@@ -67,12 +67,22 @@ static int check_overlap(const whm_coll *coll) {
                     "send buffer");
 }
 
+// The type of a reduction stands behind both buffers, so the fronts have seen only the second.  A derived type may have absolute addresses.
+static int check_operand(const whm_coll *coll) {
+    if (!coll->op || !reads(coll) || coll->send.buf || !coll->recv.type->basic ||
+        whm_block_bytes(&coll->recv, 0) == 0)
+        return MPI_SUCCESS;
+    return whm_fail(MPI_ERR_BUFFER, "sendbuf is NULL, and there are data to reduce");
+}
+
 int whm_coll_check(const whm_coll *coll) {
     if (neighborhood(coll) && !coll->comm->topo)
         return whm_fail(MPI_ERR_TOPOLOGY, "the communicator has no topology, so no neighbors");
     if (!whm_choose(coll))
         return whm_fail(MPI_ERR_COMM, "this collective is not for intercommunicators");
     int error = check_place(coll);
+    if (error == MPI_SUCCESS)
+        error = check_operand(coll);
     if (error == MPI_SUCCESS)
         error = check_overlap(coll);
     if (error == MPI_SUCCESS && coll->op)
