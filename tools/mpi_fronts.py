@@ -55,7 +55,7 @@ class Front:
     def find_raiser(self):
         """Whose error handler is asked: the kind, and the object."""
         for argument in self.function.arguments:
-            kind = argument.kind.removesuffix("_free")
+            kind = argument.kind.removesuffix("_free").removeprefix("maybe_")
             if kind in RAISERS:
                 return OBJECTS[kind][2], f"{argument.name}_"
         return ("WHM_FILE" if self.function.subject == "io" else "0"), "NULL"
@@ -79,7 +79,7 @@ class Front:
 
     def add_object(self, a):
         kind = a.kind.removesuffix("_free").removesuffix("_ref")
-        base = {"committed": "datatype", "some_info": "info", "comm_or_null": "comm"}.get(kind, kind)
+        base = {"committed": "datatype", "some_info": "info", "comm_or_null": "comm"}.get(kind, kind).removeprefix("maybe_")
         if base not in OBJECTS or base == "request":
             return False
         _, struct, number, none, _ = OBJECTS[base]
@@ -95,11 +95,11 @@ class Front:
             get = f"WHM_GET_COMMITTED({a.name}_, {handle}, {name})"
         elif kind == "comm_or_null":
             get = f"({a.name}_ = whm_find({handle}, {number}), MPI_SUCCESS)"
-        elif a.kind == "info":
+        elif a.kind == "info" or kind.startswith("maybe_"):
             get = f"WHM_GET_OR_NULL({a.name}_, {handle}, {none}, {number}, {name})"
         else:
             get = f"WHM_GET({a.name}_, {handle}, {number}, {name})"
-        if kind in RAISERS:
+        if kind.removeprefix("maybe_") in RAISERS:
             self.objects.append(get)
         else:
             self.check(a, get)

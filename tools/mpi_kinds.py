@@ -121,6 +121,8 @@ def _all():
     kinds["committed"] = kinds["datatype"]
     kinds["committeds"] = kinds["datatypes"]
     kinds["comm_or_null"] = kinds["comm"]  # may be none
+    for name in ("datatype", "win"):  # may be the null handle, which the body gets as NULL
+        kinds[f"maybe_{name}"] = kinds[name]
     kinds["some_info"] = kinds["info"]  # may not be MPI_INFO_NULL, as others may
     kinds["raw_message"] = ("MPI_Message", None, None)
     kinds["raw_datatypes_out"] = ("MPI_Datatype {}[]", None, "MPI_Datatype *")

@@ -75,7 +75,7 @@ static int check(const access *a) {
                       "there is no epoch in which rank %d may be accessed: call MPI_Win_fence, "
                       "MPI_Win_lock or MPI_Win_start before",
                       (int)(a->peer - a->win->peer));
-    if (rc == MPI_SUCCESS && a->op)
+    if (rc == MPI_SUCCESS && a->op && a->count)
         rc = whm_op_check_access(a->op, a->type);
     return rc == MPI_SUCCESS ? check_range(a) : rc;
 }

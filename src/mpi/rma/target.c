@@ -161,7 +161,8 @@ static int check_op(const whm_served *s) {
     whm_op op = {.predefined = true, .reduce = (wh_reduce)head->op};
     if (head->op >= WH_REDUCES)
         return MPI_ERR_OP;
-    return orders(head->kind) ? whm_op_check_access(&op, (whm_type *)&s->type) : MPI_SUCCESS;
+    return orders(head->kind) && head->count ? whm_op_check_access(&op, (whm_type *)&s->type)
+                                             : MPI_SUCCESS;
 }
 
 // All that is to be checked once the type is known; `size`: bytes of the data that have come.

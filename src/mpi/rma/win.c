@@ -78,6 +78,9 @@ static whm_win *new (whm_comm *comm, int flavor, MPI_Aint size, MPI_Aint unit) {
         end(win);
         return NULL;
     }
+    // Another rank may know the window, and lock it, before this one knows the others' parts.
+    for (int i = 0; i < comm->size; i++)
+        win->peer[i].world = whm_group_world(comm->group, i);
     return win;
 }
 
@@ -98,7 +101,6 @@ static int agree(whm_win *win, int error) {
     int rc = whm_gather(comm, &mine, all, sizeof(mine));
     for (int i = 0; i < comm->size && rc == MPI_SUCCESS; i++) {
         whm_peer *peer = &win->peer[i];
-        peer->world = whm_group_world(comm->group, i);
         peer->win = all[i].number;
         peer->size = all[i].size;
         peer->unit = all[i].unit;
@@ -260,8 +262,8 @@ int mpi_win_shared_query(whm_win *win, int rank, MPI_Aint *size, MPI_Aint *unit,
     int rc = whm_win_peer(win, rank, &peer);
     if (rc != MPI_SUCCESS)
         return rc;
-    if (win->flavor != MPI_WIN_FLAVOR_SHARED && win->flavor != MPI_WIN_FLAVOR_ALLOCATE)
-        return whm_fail(MPI_ERR_RMA_FLAVOR, "the window is none of MPI_Win_allocate_shared");
+    if (win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
+        return whm_fail(MPI_ERR_RMA_FLAVOR, "a dynamic window has no memory of its own");
     // MPI_PROC_NULL: the first rank that has any.
     for (int i = 0; !peer && i < win->comm->size; i++)
         if (win->peer[i].size)
@@ -286,7 +288,7 @@ int mpi_win_set_name(whm_win *win, const char *name) {
 }
 
 int mpi_win_get_name(whm_win *win, char *name, int *length) {
-    strcpy(name, win->name);
+    strcpy(name, win ? win->name : "MPI_WIN_NULL");
     *length = (int)strlen(name);
     return MPI_SUCCESS;
 }

@@ -266,6 +266,22 @@ static void exclusive(int flavor) {
     close_window(&w);
 }
 
+// Locks of windows that not all ranks have finished making, and that some free as soon as others have.
+static void soon(void) {
+    long memory[2] = {0};
+    for (int round = 0; round < 200; round++) {
+        MPI_Win win;
+        OK(MPI_Win_create(memory, sizeof(memory), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+        for (int i = 0; i < n; i++) {
+            OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, i, 0, win));
+            OK(MPI_Win_unlock(i, win));
+        }
+        OK(MPI_Win_lock_all(0, win));
+        OK(MPI_Win_unlock_all(win));
+        OK(MPI_Win_free(&win));
+    }
+}
+
 // Tickets: each number once; a swap that only one rank wins.
 static void atomics(int flavor) {
     enum { TIMES = 100 };
@@ -436,6 +452,7 @@ int main(int argc, char **argv) {
         requests(flavor, MANY);
         wrong(flavor);
     }
+    soon();
     queries();
     OK(MPI_Finalize());
     if (me == 0)
