@@ -126,7 +126,7 @@ def right(function, argument, large):
         return f"&right.{kind.removesuffix('_free')}"
     if kind.endswith("_fn"):
         return GOOD.get(kind, "NULL")
-    return GOOD.get(kind, "right.room")
+    return GOOD.get(kind.removeprefix("maybe_"), "right.room")
 
 
 def wrong(function, index, large):
@@ -139,6 +139,8 @@ def wrong(function, index, large):
     if kind in NULLS:
         null, error = NULLS[kind]
         found += [(null, error), (f"({mpi_table.c_type(kind, False)})(uintptr_t)0x300", error)]
+    if kind.startswith("maybe_"):
+        found.append((f"({mpi_table.c_type(kind, False)})(uintptr_t)0x300", NULLS[kind.removeprefix("maybe_")][1]))
     if kind.endswith("_free"):
         error = NULLS.get(kind.removesuffix("_free"), (None, "MPI_ERR_INFO"))[1]
         found += [("NULL", "MPI_ERR_ARG"), (f"&wrong.null_{kind.removesuffix('_free')}", error)]

@@ -26,6 +26,17 @@ void whm_allgather_ring(whm_schedule *s, const whm_coll *coll) {
     whm_ring_steps(s, &coll->recv, 0);
 }
 
+// Each rank sends its block to all others, and waits once.
+void whm_allgather_flat(whm_schedule *s, const whm_coll *coll) {
+    own_block(s, coll);
+    for (int i = 1; i < s->size; i++) {
+        int from = (s->rank - i + s->size) % s->size;
+        whm_recv_block(s, &coll->recv, from, from);
+    }
+    for (int i = 1; i < s->size; i++)
+        whm_send_block(s, &coll->recv, s->rank, (s->rank + i) % s->size);
+}
+
 // Recursive doubling, for 2^k ranks and blocks that lie one behind the other: the blocks of 2^i ranks are exchanged with those of the next 2^i.
 void whm_allgather_doubling(whm_schedule *s, const whm_coll *coll) {
     const whm_blocks *all = &coll->recv;

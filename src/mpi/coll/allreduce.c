@@ -25,11 +25,8 @@ void whm_allreduce_flat(whm_schedule *s, const whm_coll *coll) {
     for (int i = 1; i < s->size; i++)
         whm_step_send(s, mine, count, type, (s->rank + i) % s->size);
     whm_step_wait(s);
-    for (int i = 1; i < s->size; i++)
-        whm_step_reduce(s, whm_elements(all, (i - 1) * count, type),
-                        whm_elements(all, i * count, type), count, type);
-    whm_step_copy(s, data->buf, count, type, whm_elements(all, (s->size - 1) * count, type), count,
-                  type);
+    void *result = whm_combine_steps(s, all, count, type);
+    whm_step_copy(s, data->buf, count, type, result, count, type);
 }
 
 // The whole vector is exchanged with the partner at distance 1, 2, 4 ...

@@ -15,3 +15,12 @@ void whm_barrier_dissemination(whm_schedule *s, const whm_coll *coll) {
     (void)coll;
     whm_barrier_steps(s);
 }
+
+// Each rank tells all others, and waits once, which counts where ranks share processors.
+void whm_barrier_flat(whm_schedule *s, const whm_coll *coll) {
+    (void)coll;
+    for (int i = 1; i < s->size; i++)
+        whm_recv_bytes(s, NULL, 0, (s->rank - i + s->size) % s->size);
+    for (int i = 1; i < s->size; i++)
+        whm_send_bytes(s, NULL, 0, (s->rank + i) % s->size);
+}

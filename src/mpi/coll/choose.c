@@ -14,6 +14,7 @@ const whm_algorithm whm_algorithms[WHM_COLL_KINDS][WHM_ALGORITHMS] =
     {
         [WHM_BARRIER] =
             {
+                {"flat", whm_barrier_flat, WHM_NEEDS_FEW, 3, 0},
                 {"dissemination", whm_barrier_dissemination, 0, 0, 0},
                 {"leaders", whm_inter_barrier, WHM_NEEDS_INTER, 0, 0},
             },
@@ -49,6 +50,7 @@ const whm_algorithm whm_algorithms[WHM_COLL_KINDS][WHM_ALGORITHMS] =
             },
         [WHM_ALLGATHER] =
             {
+                {"flat", whm_allgather_flat, WHM_NEEDS_FEW, 3, 2 * KIB},
                 {"doubling", whm_allgather_doubling, WHM_NEEDS_POWER, 0, 512 * KIB},
                 {"bruck", whm_allgather_bruck, 0, 0, 80 * KIB},
                 {"ring", whm_allgather_ring, 0, 0, 0},
@@ -56,6 +58,7 @@ const whm_algorithm whm_algorithms[WHM_COLL_KINDS][WHM_ALGORITHMS] =
             },
         [WHM_ALLGATHERV] =
             {
+                {"flat", whm_allgather_flat, WHM_NEEDS_FEW, 3, 2 * KIB},
                 {"bruck", whm_allgather_bruck, 0, 0, 80 * KIB},
                 {"ring", whm_allgather_ring, 0, 0, 0},
                 {"exchange", whm_inter_exchange, WHM_NEEDS_INTER, 0, 0},
@@ -79,6 +82,7 @@ const whm_algorithm whm_algorithms[WHM_COLL_KINDS][WHM_ALGORITHMS] =
             },
         [WHM_REDUCE] =
             {
+                {"flat", whm_reduce_flat, WHM_NEEDS_FEW, 3, 256},
                 {"binomial", whm_reduce_binomial, 0, 0, 2 * KIB},
                 {"halving", whm_reduce_halving, 0, 0, 0},
                 {"leaders", whm_inter_reduce, WHM_NEEDS_INTER, 0, 0},

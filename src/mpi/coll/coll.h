@@ -99,12 +99,12 @@ void whm_send_bytes(whm_schedule *schedule, const void *bytes, MPI_Count size, i
 void whm_recv_bytes(whm_schedule *schedule, void *bytes, MPI_Count size, int source);
 
 // The algorithms, by file; choose.c says when each is used.
-whm_build whm_barrier_dissemination;
+whm_build whm_barrier_flat, whm_barrier_dissemination;
 whm_build whm_bcast_binomial, whm_bcast_scatter, whm_bcast_chain;
 whm_build whm_gather_binomial, whm_gather_linear, whm_scatter_binomial, whm_scatter_linear;
-whm_build whm_allgather_doubling, whm_allgather_bruck, whm_allgather_ring;
+whm_build whm_allgather_flat, whm_allgather_doubling, whm_allgather_bruck, whm_allgather_ring;
 whm_build whm_alltoall_bruck, whm_alltoall_scattered, whm_alltoall_pairwise;
-whm_build whm_reduce_binomial, whm_reduce_halving;
+whm_build whm_reduce_flat, whm_reduce_binomial, whm_reduce_halving;
 whm_build whm_allreduce_flat, whm_allreduce_doubling, whm_allreduce_halving, whm_allreduce_ring;
 whm_build whm_reduce_scatter_doubling, whm_reduce_scatter_halving, whm_reduce_scatter_pairwise;
 whm_build whm_scan_doubling;
@@ -120,6 +120,8 @@ void whm_ring_steps(whm_schedule *schedule, const whm_blocks *blocks, int shift)
 // The reduction of all operands, `count` elements at `buf`, in rank order, at `root`, where the result is returned; elsewhere NULL.
 void *whm_reduce_steps(whm_schedule *schedule, const void *buf, MPI_Count count, whm_type *type,
                        int root, void *result);
+// Combines the operands of all ranks, `count` elements each, one behind the other; returns where the result is.
+void *whm_combine_steps(whm_schedule *schedule, void *operands, MPI_Count count, whm_type *type);
 // The reduction of what lies in `buf`, in rank order, in `buf` of all ranks.
 void whm_allreduce_steps(whm_schedule *schedule, void *buf, MPI_Count count, whm_type *type);
 

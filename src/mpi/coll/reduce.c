@@ -44,6 +44,35 @@ void *whm_reduce_steps(whm_schedule *s, const void *buf, MPI_Count count, whm_ty
     return (void *)(uintptr_t)have;
 }
 
+void *whm_combine_steps(whm_schedule *s, void *operands, MPI_Count count, whm_type *type) {
+    for (int i = 1; i < s->size; i++)
+        whm_step_reduce(s, whm_elements(operands, (i - 1) * count, type),
+                        whm_elements(operands, i * count, type), count, type);
+    return whm_elements(operands, (s->size - 1) * count, type);
+}
+
+// All send to the root: nobody waits more than once.
+void whm_reduce_flat(whm_schedule *s, const whm_coll *coll) {
+    const whm_blocks *data = &coll->recv;
+    MPI_Count count = data->count;
+    whm_type *type = data->type;
+    if (s->rank != coll->root) {
+        whm_step_send(s, coll->send.buf, count, type, coll->root);
+        return;
+    }
+    void *all = whm_schedule_space(s, count * s->size, type);
+    if (!all)
+        return;
+    for (int i = 0; i < s->size; i++)
+        if (i != s->rank)
+            whm_step_recv(s, whm_elements(all, i * count, type), count, type, i);
+    const void *operand = whm_in_place(&coll->send) ? data->buf : coll->send.buf;
+    whm_step_copy(s, whm_elements(all, s->rank * count, type), count, type, operand, count, type);
+    whm_step_wait(s);
+    void *result = whm_combine_steps(s, all, count, type);
+    whm_step_copy(s, data->buf, count, type, result, count, type);
+}
+
 void whm_reduce_binomial(whm_schedule *s, const whm_coll *coll) {
     const whm_blocks *data = &coll->recv;
     bool in_place = whm_in_place(&coll->send), is_root = s->rank == coll->root;

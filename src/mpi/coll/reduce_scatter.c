@@ -62,13 +62,6 @@ void whm_reduce_scatter_halving(whm_schedule *s, const whm_coll *coll) {
     whm_step_copy(s, coll->recv.buf, mine, type, whm_block_at(&have, s->rank), mine, type);
 }
 
-// Combines blocks of `count` elements, one behind the other, in the order of ranks; the result is where the last one was.
-static void combine_all(whm_schedule *s, void *blocks, MPI_Count count, whm_type *type) {
-    for (int i = 1; i < s->size; i++)
-        whm_step_reduce(s, whm_elements(blocks, (i - 1) * count, type),
-                        whm_elements(blocks, i * count, type), count, type);
-}
-
 // Each rank hears of its block from each other one.  All operands are kept until the last has come if their order counts.
 void whm_reduce_scatter_pairwise(whm_schedule *s, const whm_coll *coll) {
     whm_blocks operand;
@@ -90,8 +83,6 @@ void whm_reduce_scatter_pairwise(whm_schedule *s, const whm_coll *coll) {
         if (commutes)
             whm_step_reduce(s, room, own, mine, type);
     }
-    if (!commutes)
-        combine_all(s, space, mine, type);
-    void *result = commutes ? own : whm_elements(space, (s->size - 1) * mine, type);
+    void *result = commutes ? own : whm_combine_steps(s, space, mine, type);
     whm_step_copy(s, coll->recv.buf, mine, type, result, mine, type);
 }

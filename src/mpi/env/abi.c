@@ -74,7 +74,7 @@ int mpi_abi_get_fortran_info(whm_info **info) {
 int mpi_abi_set_fortran_info(whm_info *info) {
     for (size_t i = 0; i < sizeof(fortran) / sizeof(*fortran); i++) {
         const char *value = whm_info_value(info, fortran[i].key);
-        if (value && strcmp(value, fortran[i].value))
+        if (value && strcmp(value, fortran[i].value) != 0)
             return whm_fail(MPI_ERR_ABI, "%s is %s here, and not %s", fortran[i].key,
                             fortran[i].value, value);
     }
@@ -111,8 +111,8 @@ int mpi_abi_set_fortran_booleans(int logical_size, void *logical_true, void *log
     int rc = booleans(logical_size, yes, no);
     if (rc != MPI_SUCCESS)
         return rc;
-    if (memcmp(logical_true, yes, (size_t)logical_size) ||
-        memcmp(logical_false, no, (size_t)logical_size))
+    if (memcmp(logical_true, yes, (size_t)logical_size) != 0 ||
+        memcmp(logical_false, no, (size_t)logical_size) != 0)
         return whm_fail(MPI_ERR_ABI, ".TRUE. and .FALSE. are 1 and 0 here");
     return MPI_SUCCESS;
 }

@@ -75,7 +75,7 @@ int whm_types_take(whm_types *types, const char *name, const MPI_Datatype *array
         return rc;
     whm_type **to = types->few;
     if (length > WHM_FEW)
-        to = types->made = malloc((size_t)length * sizeof(*to));
+        to = types->made = malloc((size_t)length * sizeof(void *));
     if (!to)
         return whm_no_memory();
     for (MPI_Count i = 0; rc == MPI_SUCCESS && i < length; i++)

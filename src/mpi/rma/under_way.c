@@ -11,36 +11,49 @@
 #include "mpi/p2p/request.h"
 #include "mpi/rma/access.h"
 
-// Those that wait for an answer, by the low half of their number; its high half counts how often the place was used.
-static whm_under_way **places;
-static uint32_t count, *used;
+// Those that wait for an answer, by the low half of their number; its high half counts how often the place was used.  Free places
+// are a stack.
+typedef struct place {
+    whm_under_way *op;  // NULL: free
+    uint32_t used, next_free;
+} place;
+static place *places;
+static uint32_t count, first_free;
+
+static bool more_places(void) {
+    uint32_t more = count ? 2 * count : 64;
+    place *all = realloc(places, more * sizeof(*all));
+    if (!all)
+        return false;
+    for (uint32_t i = count; i < more; i++)
+        all[i] = (place){NULL, 0, i + 1};
+    first_free = count;
+    places = all;
+    count = more;
+    return true;
+}
 
 static int enlist(whm_under_way *op) {
-    uint32_t i = 0;
-    while (i < count && places[i])
-        i++;
-    if (i == count) {
-        uint32_t more = count ? 2 * count : 64;
-        whm_under_way **ops = realloc(places, more * sizeof(whm_under_way *));
-        if (!ops)
-            return MPI_ERR_NO_MEM;
-        places = ops;
-        uint32_t *times = realloc(used, more * sizeof(*times));
-        if (!times)
-            return MPI_ERR_NO_MEM;
-        used = times;
-        memset(places + count, 0, (more - count) * sizeof(whm_under_way *));
-        memset(used + count, 0, (more - count) * sizeof(*used));
-        count = more;
-    }
-    places[i] = op;
-    op->id = (uint64_t)++used[i] << 32 | i;
+    if (first_free == count && !more_places())
+        return MPI_ERR_NO_MEM;
+    uint32_t i = first_free;
+    place *p = &places[i];
+    first_free = p->next_free;
+    p->op = op;
+    op->id = (uint64_t)++p->used << 32 | i;
     return MPI_SUCCESS;
+}
+
+static void strike(const whm_under_way *op) {
+    uint32_t i = (uint32_t)op->id;
+    places[i].op = NULL;
+    places[i].next_free = first_free;
+    first_free = i;
 }
 
 static whm_under_way *find(uint64_t id) {
     uint32_t i = (uint32_t)id;
-    return i < count && places[i] && places[i]->id == id ? places[i] : NULL;
+    return i < count && places[i].op && places[i].op->id == id ? places[i].op : NULL;
 }
 
 whm_under_way *whm_under_way_new(whm_win *win, whm_peer *peer, bool answered) {
@@ -61,7 +74,7 @@ void whm_under_way_forget(whm_under_way *op) {
     if (!op)
         return;
     if (op->id)
-        places[(uint32_t)op->id] = NULL;
+        strike(op);
     if (!op->done)
         op->peer->pending--;
     whm_type_release(op->type);

@@ -40,6 +40,8 @@ static int value_of(int i) {
     return (int)((unsigned)i * 2654435761u >> 20) % 11 - 3;
 }
 
+typedef unsigned __int128 natural;
+
 // The plain loops: a = in[i], b = inout[i].
 #define ORDER(T)                                                                                   \
     case WH_REDUCE_MAX: r = a > b ? a : b; break;                                                  \
@@ -48,8 +50,12 @@ static int value_of(int i) {
         break;
 #define RING(T)                                                                                    \
     case WH_REDUCE_SUM: r = (T)(a + b); break;                                                     \
+    case WH_REDUCE_PROD: r = (T)(a * b); break;
+// Integers wrap.
+#define WRAP(T)                                                                                    \
+    case WH_REDUCE_SUM: r = (T)((natural)a + (natural)b); break;                                   \
     case WH_REDUCE_PROD:                                                                           \
-        r = (T)(a * b);                                                                            \
+        r = (T)((natural)a * (natural)b);                                                          \
         break;
 #define LOGIC(T)                                                                                   \
     case WH_REDUCE_LAND: r = a && b; break;                                                        \
@@ -78,8 +84,8 @@ static int value_of(int i) {
         return true;                                                                               \
     }
 
-#define INTEGER(NAME, T) PLAIN(NAME, T, ORDER(T) RING(T) LOGIC(T) BITWISE(T))
-#define FORTRAN(NAME, T) PLAIN(NAME, T, ORDER(T) RING(T) BITWISE(T))
+#define INTEGER(NAME, T) PLAIN(NAME, T, ORDER(T) WRAP(T) LOGIC(T) BITWISE(T))
+#define FORTRAN(NAME, T) PLAIN(NAME, T, ORDER(T) WRAP(T) BITWISE(T))
 #define FLOATING(NAME, T) PLAIN(NAME, T, ORDER(T) RING(T))
 #define COMPLEX(NAME, T) PLAIN(NAME, T, RING(T))
 #define LOGICAL(NAME, T) PLAIN(NAME, T, LOGIC(T))
