@@ -132,6 +132,8 @@ def names_of(header):
 def check_names():
     known = OTHER_NAMES.union(*(names_of(path) for path in (ROOT / "include/wherry").glob("*.h")))
     known |= set(re.findall(r"\bWHERRY_[A-Z]\w+", read("src/base/config_table.h")))
+    # What `mpiexec -vp` says to the MPI library, which is no part of the configuration.
+    known |= set(re.findall(r'getenv\("(WHERRY_\w+)"', read("src/mpi/vp/ranks.c") + read("src/mpi/base/process.c")))
     for page in PAGES:
         for number, line in enumerate(page.read_text().splitlines(), 1):
             for name in re.findall(r"\b(?:wh_\w+|WH_[A-Z]\w*|WHERRY_[A-Z]\w*)(?![\w*])", line):

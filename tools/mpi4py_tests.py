@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run mpi4py's own tests on the MPI library that was built.
 
-    tools/mpi4py_tests.py BUILD [-n 1,2,4,5] [--limit SECONDS] [--all] [--verbose] [-k TEXT] [MODULE]...
+    tools/mpi4py_tests.py BUILD [-n 1,2,4,5] [--limit SECONDS] [--all] [--first] [--verbose] [-k TEXT] [MODULE]...
 
 Fetches the sources of mpi4py with pip, builds them with BUILD/src/mpi/bin/mpicc into the environment BUILD/mpi4py, and
 runs each module of its tests (`p2p_buf`: test_p2p_buf.py; default all of them) as one job for each number of ranks, with
@@ -81,6 +81,8 @@ def run_job(home, module, ranks, options, left_out):
              "-W", "ignore", home.source / "test" / "main.py", "-v", "-i", f"^test_{module}\\.py$"]
     for pattern in left_out:
         words += ["-x", pattern]
+    if options.first:
+        words.append("-f")
     if options.k:
         words += ["-k", options.k]
     env = {**os.environ, "MPI4PY_TEST_SPAWN": "0", "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -168,6 +170,7 @@ def main():
     parser.add_argument("module", nargs="*")
     parser.add_argument("-n", default="1,2,4,5", help="numbers of ranks")
     parser.add_argument("-k", help="only tests whose name has this in it")
+    parser.add_argument("--first", action="store_true", help="end a job at its first failure, which others may wait for")
     parser.add_argument("--verbose", action="store_true", help="all names of those that have failed")
     parser.add_argument("--limit", type=int, default=120, help="seconds for a module")
     parser.add_argument("--all", action="store_true", help="also those that are left out")
