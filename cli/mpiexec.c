@@ -145,7 +145,7 @@ static void print_help(void) {
 
 static void say(const char *word) {
     if (plan.used % WORDS_STEP == 0)
-        plan.words = reallocarray(plan.words, (size_t)(plan.used + WORDS_STEP), sizeof(char *));
+        plan.words = reallocarray(plan.words, (size_t)plan.used + WORDS_STEP, sizeof(char *));
     if (!plan.words)
         exit(cli_complain(COMMAND, CLI_FAILED, "out of memory"));
     plan.words[plan.used++] = (char *)word;

@@ -51,7 +51,8 @@ class Function:
         return f"{self.result}{'' if self.result.endswith('*') else ' '}{name}({', '.join(arguments) or 'void'})"
 
     def body_prototype(self):
-        arguments = [declare(KINDS[a.kind][2] or KINDS[a.kind][0], a.name) for a in self.arguments]
+        # Without names: bodies call their arguments as they like.
+        arguments = [declare(KINDS[a.kind][2] or KINDS[a.kind][0], "").rstrip() for a in self.arguments]
         return f"int {self.body}({', '.join(arguments) or 'void'})"
 
 

@@ -34,7 +34,8 @@ bool whi_copied_may_wait(wh_endpoint *ep) {
 void whi_copied_keep(wh_request *req, void *copy) {
     uint64_t moved = req->stage == WHI_STAGE_MOVING ? req->offset : 0;
     whi_buffer *buf = &req->buf;
-    whi_copy((char *)copy + moved, (const char *)buf->ptr + moved, buf->size - moved);
+    if (buf->size > moved)  // of nothing there may be no address
+        whi_copy((char *)copy + moved, (const char *)buf->ptr + moved, buf->size - moved);
     buf->ptr = copy;
 }
 

@@ -8,19 +8,14 @@
 static whm_rank first;
 whm_rank *whm_self = &first;
 
-int whm_fail(int code, const char *format, ...) {
+void whm_say(const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(whm_self->sentence, sizeof(whm_self->sentence), format, args);
     va_end(args);
-    return code;
 }
 
-int whm_no_memory(void) {
-    return whm_fail(MPI_ERR_NO_MEM, "there is no memory for it");
-}
-
-int whm_fail_status(wh_status status, const char *what) {
+int whm_say_status(wh_status status, const char *what) {
     const char *more = wh_log_take_error();
     int code = status == WH_ENOMEM       ? MPI_ERR_NO_MEM
                : status == WH_ETRUNCATED ? MPI_ERR_TRUNCATE

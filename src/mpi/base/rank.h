@@ -47,13 +47,21 @@ typedef struct whm_rank {
 // The rank that runs.  It is another one after whm_block, in which others may run, only until that returns.
 extern whm_rank *whm_self;
 
-// whm_fail says why the call under way fails, in a sentence, and returns `code`: return whm_fail(MPI_ERR_RANK, "...", ...).
-__attribute__((format(printf, 2, 3))) int whm_fail(int code, const char *format, ...);
+// whm_fail says why the call under way fails, in a sentence, and is `code`: return whm_fail(MPI_ERR_RANK, "...", ...).  A macro, so that
+// compilers and analyzers see that it is an error.
+#define whm_fail(code, ...) (whm_say(__VA_ARGS__), (code))
+__attribute__((format(printf, 1, 2))) void whm_say(const char *format, ...);
 
 // whm_no_memory is whm_fail for want of memory.
-int whm_no_memory(void);
+static inline int whm_no_memory(void) {
+    return whm_fail(MPI_ERR_NO_MEM, "there is no memory for it");
+}
 
 // whm_fail_status is whm_fail for what the engine answered; `what` is what was tried.
-int whm_fail_status(wh_status status, const char *what);
+int whm_say_status(wh_status status, const char *what);
+static inline int whm_fail_status(wh_status status, const char *what) {
+    int code = whm_say_status(status, what);
+    return code != MPI_SUCCESS ? code : MPI_ERR_OTHER;
+}
 
 #endif

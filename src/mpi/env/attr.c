@@ -50,7 +50,7 @@ int whm_key_new(whm_kind kind, void (*copy)(void), void (*del)(void), void *extr
     struct whm_attrs *all = whm_self->attrs;
     if (all->count == all->room) {
         int room = all->room ? all->room * 2 : 16;
-        key **more = realloc(all->table, (size_t)room * sizeof(*more));
+        key **more = realloc(all->table, (size_t)room * sizeof(key *));
         if (!more)
             return whm_no_memory();
         all->table = more;

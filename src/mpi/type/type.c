@@ -45,7 +45,7 @@ static bool called_large(void) {
 }
 
 static whm_made *made_of(int combiner, size_t count, whm_type *const *of) {
-    whm_made *made = calloc(1, sizeof(*made) + count * sizeof(*of));
+    whm_made *made = calloc(1, sizeof(*made) + count * sizeof(whm_type *));
     if (!made)
         return NULL;
     made->combiner = combiner;

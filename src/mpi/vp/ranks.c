@@ -126,8 +126,8 @@ static int run_all(int ranks, int argc, char **argv) {
     p->level = MPI_THREAD_FUNNELED;
     if (whm_process_join(ranks) != MPI_SUCCESS || whm_p2p_begin() != MPI_SUCCESS)
         refuse("%s", whm_self->sentence);
-    vrank **all = calloc((size_t)p->local, sizeof(*all));
-    p->rank = calloc((size_t)p->local, sizeof(*p->rank));
+    vrank **all = calloc((size_t)p->local, sizeof(vrank *));
+    p->rank = calloc((size_t)p->local, sizeof(whm_rank *));
     if (!all || !p->rank)
         refuse("there is no memory for %d ranks", p->local);
     for (int i = 0; i < p->local; i++) {
