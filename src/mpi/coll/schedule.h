@@ -100,8 +100,8 @@ void *whm_schedule_space(whm_schedule *schedule, MPI_Count count, whm_type *type
 // whm_schedule_bytes is the same for bytes.
 char *whm_schedule_bytes(whm_schedule *schedule, MPI_Count size);
 
-// whm_schedule_close ends the building: an MPI error class.  With `hold` the types and the operation live as long as the schedule.
-int whm_schedule_close(whm_schedule *schedule, bool hold);
+// whm_schedule_close ends the building: an MPI error class.  With `keep` the types and the operation live as long as the schedule.
+int whm_schedule_close(whm_schedule *schedule, bool keep);
 
 // whm_schedule_tag takes the tag of the next start: all members of the communicator do so in the same order.
 void whm_schedule_tag(whm_schedule *schedule);

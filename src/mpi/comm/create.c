@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Communicators of a subgroup, and their end.
+#include <assert.h>
 #include <stdlib.h>
 
 #include "mpi/base/process.h"
@@ -34,6 +35,7 @@ static int members_of(const whm_comm *comm, const whm_group *group, int **member
 static int born(const whm_claim *claim, whm_group *group, const whm_comm *parent,
                 whm_comm **newcomm) {
     *newcomm = NULL;
+    assert(group);  // else the claim has failed
     if (group->rank == MPI_UNDEFINED) {
         whm_context_free(whm_self, claim->context);
         return MPI_SUCCESS;

@@ -4,6 +4,7 @@
 //
 // All forms do the same: the copy is made, with its attributes; then the members agree on its context, which may go on behind the program's
 // back.  An intercommunicator's `local` is duplicated with it, by a second claim.
+#include <assert.h>
 #include <stddef.h>
 
 #include "mpi/bodies.h"
@@ -43,6 +44,7 @@ static int duplicate(whm_comm *comm, const whm_info *info, whm_comm **newcomm) {
     whm_claim claim = {.failed = copy(comm, info, &dup)};
     whm_agree_all(&claim.agree, comm);
     int rc = whm_claim_wait(&claim);
+    assert(dup || rc != MPI_SUCCESS);  // the claim fails with the copy
     if (rc == MPI_SUCCESS)
         dup->context = claim.context;
     if (rc == MPI_SUCCESS && comm->remote) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Intercommunicators: made from two groups that do not overlap, and merged into one.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,6 +100,7 @@ static int claim_both(whm_comm *local, int leader, const whm_meeting *with, whm_
     int rc = whm_claim_wait(&claim);
     if (rc != MPI_SUCCESS)
         return rc;
+    assert(made && made->local);  // else the claim has failed
     made->context = claim.context;
     claim = (whm_claim){0};
     whm_agree_all(&claim.agree, local);

@@ -6,6 +6,7 @@
 // session ends, until the program does: another session may come.
 #include "mpi/comm/session.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,6 +197,7 @@ static int make(whm_group *group, const char *stringtag, const whm_info *info,
     if (claim.failed == MPI_SUCCESS)
         claim.failed = whm_errhandler_set(&comm->errhandler, errhandler, WHM_COMM);
     int rc = whm_claim_wait(&claim);
+    assert(comm || rc != MPI_SUCCESS);
     if (rc == MPI_SUCCESS) {
         comm->context = claim.context;
         *newcomm = comm;

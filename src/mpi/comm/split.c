@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/comm/split.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "mpi/bodies.h"
@@ -22,6 +23,7 @@ static int by_key(const void *a, const void *b) {
 // group_of makes the group of those of a color, in the order of their keys.  It sorts the choices.
 static whm_group *group_of(const whm_group *from, choice *all, int color) {
     int n = 0;
+    assert(all);  // else no member has a color
     for (int i = 0; i < from->size; i++) {
         if (all[i].color == color)
             all[n++] = all[i];

@@ -27,13 +27,13 @@ int whm_attrs_copy(whm_holder from, whm_attr **copied);
 int whm_attrs_delete(whm_holder of);
 
 // whm_attr_set sets, whm_attr_get reads (false: there is none), whm_attr_delete removes an attribute.  The key is checked.
-int whm_attr_set(whm_holder of, int key, void *value);
-int whm_attr_get(whm_holder of, int key, void **value, int *flag);
-int whm_attr_delete(whm_holder of, int key);
+int whm_attr_set(whm_holder of, int number, void *value);
+int whm_attr_get(whm_holder of, int number, void **value, int *flag);
+int whm_attr_delete(whm_holder of, int number);
 
 // Keys of a rank.  Their numbers begin behind all predefined ones.  A key that was freed lives on in its attributes.
-int whm_key_new(whm_kind kind, void (*copy)(void), void (*del)(void), void *extra, int *key);
-int whm_key_free(whm_kind kind, int key);
+int whm_key_new(whm_kind kind, void (*copy)(void), void (*del)(void), void *extra, int *number);
+int whm_key_free(whm_kind kind, int number);
 void whm_keys_end(whm_rank *rank);
 
 #endif

@@ -24,7 +24,7 @@ void whm_finish(whm_transfer *transfer, int error);
 void whm_to_nobody(whm_transfer *transfer);
 
 // whm_matched notes which message a receive has got, and tells a synchronous sender.
-void whm_matched(whm_transfer *recv, const whm_envelope *env);
+void whm_matched(whm_transfer *t, const whm_envelope *env);
 
 int whm_class_of(wh_status status);
 

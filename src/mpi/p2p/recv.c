@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Receives, and the messages that come for them.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wherry/log.h>
@@ -18,6 +19,7 @@ static int take_bytes(whm_transfer *t, const void *data, uint64_t bytes) {
     t->bytes = (MPI_Count)bytes;
     if (!some)  // there may be no buffer
         return bytes ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+    assert(data);
     if (type->dense && whm_plain(t->buf))
         memcpy(t->buf, data, some);
     else if (wh_unpack(data, some, t->buf, t->count, type->layout, 0, 0, &actual) != WH_OK)

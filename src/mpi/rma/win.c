@@ -3,6 +3,7 @@
 // Windows as objects: made by all ranks of a communicator together, asked, freed.
 #include "mpi/rma/win.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,6 +266,7 @@ int mpi_win_shared_query(whm_win *win, int rank, MPI_Aint *size, MPI_Aint *unit,
     if (win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
         return whm_fail(MPI_ERR_RMA_FLAVOR, "a dynamic window has no memory of its own");
     // MPI_PROC_NULL: the first rank that has any.
+    assert(win->peer);  // but a dynamic one each has them
     for (int i = 0; !peer && i < win->comm->size; i++)
         if (win->peer[i].size)
             peer = &win->peer[i];

@@ -213,7 +213,7 @@ static int again_array(reader *r, whm_type *old, whm_type **type) {
 
 static int again(const told *t, whm_type **type) {
     reader r = {.t = t};
-    whm_type *of[64];
+    whm_type *of[64] = {NULL};
     for (int i = 0; i < t->n[3]; i++)
         CHECK((of[i] = whm_type_of(t->types[i])));
     long n, length, a[256], b[256];

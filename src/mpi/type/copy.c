@@ -60,7 +60,7 @@ static void forget(void *buf) {
 void *whm_space_new(MPI_Count count, const whm_type *type) {
     MPI_Count steps, low, size = 0;
     if (count == 0 || type->size == 0)
-        steps = low = 0;
+        steps = 0;
     else if (__builtin_mul_overflow(count - 1, type->extent, &steps) ||
              __builtin_add_overflow(steps < 0 ? -steps : steps, type->true_extent, &size) ||
              size > (MPI_Count)(PTRDIFF_MAX / 2))

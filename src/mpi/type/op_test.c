@@ -382,7 +382,8 @@ TEST(functions_of_the_program) {
         int in[] = {10, 20, 30}, inout[] = {1, 2, 3};
         seen_length = 0;
         check(mpi_reduce_local(in, inout, 3, type, op[i]));
-        CHECK_MEM(inout, ((int[]){9, 18, 27}), sizeof(inout));
+        static const int want[] = {9, 18, 27};
+        CHECK_MEM(inout, want, sizeof(want));
         CHECK(seen == type->o.handle);
         CHECK_EQ_INT(seen_length, 3);
         check(mpi_op_commutative(op[i], &commute));
