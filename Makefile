@@ -34,7 +34,7 @@ WERROR =
 test bench lint sanitize mutants matrix faults soak fuzz gpu build-tests: WERROR = -Dwerror=true
 
 .NOTPARALLEL:
-.PHONY: help build build-tests demo test bench bench-types bench-dask bench-charm gpu lint sanitize mutants matrix faults soak fuzz clean \
+.PHONY: help build build-tests demo test bench bench-types bench-dask bench-charm bench-mpi gpu lint sanitize mutants matrix faults soak fuzz clean \
         wheels install deps-build deps-test deps-lint deps-sanitize deps-bench
 
 help:
@@ -46,6 +46,7 @@ help:
 	@echo "make bench-types  the datatype engine beside MPICH, Open MPI and the memory"
 	@echo "make bench-dask   Dask over Wherry beside tcp; ARGS=--ucxx: beside distributed-ucxx, too"
 	@echo "make bench-charm  chares, in C and Python, beside charm4py, MPICH and Open MPI"
+	@echo "make bench-mpi    MPI beside MPICH and Open MPI"
 	@echo "make gpu        all that concerns GPUs, on a machine with one; else over the test driver"
 	@echo "make lint       format, includes, API and ABI, clang-tidy; builds with gcc, clang and no UCX"
 	@echo "make sanitize   the tests under address+undefined and under thread"
@@ -100,6 +101,10 @@ bench-dask: deps-bench build
 bench-charm: deps-bench build
 	@$(NINJA) -C build examples/jacobi3d bench/charm/bench-hello
 	@$(PYTHON) bench/charm/run.py build $(ARGS)
+
+bench-mpi: deps-bench build
+	@$(NINJA) -C build bench/mpi/measure
+	@$(PYTHON) bench/mpi/run.py build $(ARGS)
 
 # Ends well without a GPU, after what runs over the test driver.
 gpu: deps-test build-tests
