@@ -206,6 +206,8 @@ static void pin(const char *cores) {
     int list[64], n = 0;
     for (char *end; n < 64 && *cores; cores = *end ? end + 1 : end)
         list[n++] = (int)strtol(cores, &end, 10);
+    if (!n)
+        return;
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET((size_t)list[rank % n], &set);

@@ -257,7 +257,7 @@ static void test_allgatherv(void) {
 }
 
 static void exchange(int typed) {
-    places p;
+    places p = {0};
     lay_out(&p, of_pair, typed);
     clear(send, p.units);
     clear(recv, p.units);

@@ -147,8 +147,8 @@ static void receive(int source, int tag, MPI_Comm comm) {
 // posted_ahead posts all receives from one rank with one tag, and takes one of them back, which is posted again.
 static void posted_ahead(int source, int tag) {
     int count = left_of[source][tag];
-    int *rooms = malloc(sizeof(int) * MOST * (size_t)count);
-    MPI_Request *reqs = malloc(sizeof(*reqs) * (size_t)count);
+    int *rooms = calloc(MOST * (size_t)count, sizeof(int));
+    MPI_Request *reqs = malloc(sizeof(MPI_Request) * (size_t)count);
     MPI_Status status;
     CHECK(rooms && reqs);
     for (int i = 0; i < count; i++)
