@@ -192,8 +192,7 @@ class Job(launch.Case):
 
     def test_numbers_of_pes_that_differ(self):
         _, err = self.job(1, "-n", "2", "sh", "-c", f"WHERRY_PES=$((PMI_RANK + 1)) exec {RT_JOB}")
-        # Where the other process is the first to notice, it misses a PE.
-        self.assertRegex(err, "E-RT-04: the process of PE 0 has 1 processing elements, this one 2|E-RT-05: the address of PE 1 cannot be had")
+        self.assertIn("E-RT-04: the process of PE 0 has 1 processing elements, this one 2", err)
         _, err = self.job(1, "-n", "2", RT_JOB, WHERRY_PES="0")
         self.assertIn("WHERRY_PES", err)
 

@@ -20,7 +20,7 @@
 #include "rt/pe/pe.h"
 #include "rt/pe/refuse.h"
 
-enum { CONTACT_MAX = 4 + WH_ADDRESS_MAX, SECRET_BYTES = 32 };
+enum { SECRET_BYTES = 32 };
 enum { FAILED_NS = 1000000000 };  // that a process whose job has failed waits for its PEs
 
 struct wh_rt {
@@ -75,82 +75,29 @@ static void contact_name(int pe, char name[32]) {
 }
 
 static wh_status put_contact(wh_rt *rt, wh_pe *pe) {
-    uint8_t value[CONTACT_MAX], blob[WH_ADDRESS_MAX];
+    uint8_t blob[WH_ADDRESS_MAX];
     size_t blob_size = sizeof(blob);
-    wh_status st = wh_worker_address(pe->worker, blob, &blob_size);
-    if (st != WH_OK)
-        return st;
-    whi_writer w;
-    whi_writer_init(&w, value, sizeof(value));
-    whi_writer_u32(&w, (uint32_t)rt->pes);
-    whi_writer_bytes(&w, blob, blob_size);
     char name[32];
+    wh_status st = wh_worker_address(pe->worker, blob, &blob_size);
     contact_name(pe->number, name);
-    return whi_boot_put(rt->boot, name, value, whi_writer_size(&w));
-}
-
-static wh_status read_contact(const wh_rt *rt, int other, const void *value, size_t size,
-                              whi_contact *contact) {
-    whi_reader r;
-    whi_reader_init(&r, value, size);
-    uint32_t pes = whi_reader_u32(&r);
-    if (whi_reader_ok(&r) && pes != (uint32_t)rt->pes) {
-        whi_log(
-            WHI_ERROR, "E-RT-04",
-            "the process of PE %d has %u processing elements, this one %d: all need the same (pes)",
-            other, pes, rt->pes);
-        return WH_EINVAL;
-    }
-    contact->blob_size = whi_reader_left(&r);
-    if (contact->blob_size > sizeof(contact->blob))
-        whi_reader_fail(&r);
-    else
-        whi_reader_copy(&r, contact->blob, contact->blob_size);
-    return whi_reader_done(&r) ? WH_OK : WH_EPROTOCOL;
+    return st == WH_OK ? whi_boot_put(rt->boot, name, blob, blob_size) : st;
 }
 
 static wh_status get_contact(wh_pe *pe, int other, whi_contact *contact) {
     const wh_rt *rt = pe->rt;
-    uint8_t value[CONTACT_MAX];
-    size_t size = 0;
     char name[32];
     contact_name(other, name);
     *contact = (whi_contact){.blob_size = 0};
     memcpy(contact->ticket, rt->ticket, sizeof(contact->ticket));
-    wh_status st = whi_boot_get(rt->boot, other / rt->pes, name, value, sizeof(value), &size);
-    if (st == WH_OK)
-        st = read_contact(rt, other, value, size, contact);
-    if (st != WH_OK && st != WH_EINVAL)
+    wh_status st = whi_boot_get(rt->boot, other / rt->pes, name, contact->blob,
+                                sizeof(contact->blob), &contact->blob_size);
+    if (st != WH_OK)
         whi_log(WHI_ERROR, "E-RT-05", "the address of PE %d cannot be had from the launcher: %s",
                 other, wh_status_text(st));
     return st;
 }
 
 // ---- Joining.
-
-// Rank 0 makes up a ticket, which says that a connection is of this job, and a secret, which lets in nobody else.
-enum { JOB_SIZE = WHI_TICKET_SIZE + SECRET_BYTES };
-
-static wh_status share_secret(wh_rt *rt) {
-    uint8_t value[JOB_SIZE] = {0};
-    size_t size = sizeof(value);
-    wh_status st = WH_OK;
-    if (wh_rt_rank(rt) == 0) {
-        if (getrandom(value, sizeof(value), 0) != (ssize_t)sizeof(value))
-            return WH_ESYSTEM;
-        st = whi_boot_put(rt->boot, "job", value, sizeof(value));
-    }
-    if (st == WH_OK)
-        st = whi_boot_exchange(rt->boot);
-    if (st == WH_OK && wh_rt_rank(rt))
-        st = whi_boot_get(rt->boot, 0, "job", value, sizeof(value), &size);
-    if (st != WH_OK || size != sizeof(value))
-        return st != WH_OK ? st : WH_EPROTOCOL;
-    memcpy(rt->ticket, value, WHI_TICKET_SIZE);
-    for (size_t i = 0; i < SECRET_BYTES; i++)
-        snprintf(rt->secret + 2 * i, 3, "%02x", value[WHI_TICKET_SIZE + i]);
-    return WH_OK;
-}
 
 static wh_status make_context(wh_rt *rt) {
     if (rt->opts.context) {
@@ -223,36 +170,81 @@ static wh_status create_pes(wh_rt *rt) {
     return WH_OK;
 }
 
-// check_pes compares the numbers of PEs with those of rank 0.
-static wh_status check_pes(wh_rt *rt) {
-    whi_contact contact;
-    return wh_rt_rank(rt) ? get_contact(rt->pe[0], 0, &contact) : WH_OK;
-}
-
-static wh_status join(wh_rt *rt) {
-    wh_status st = whi_boot_join(&rt->boot);
-    if (st == WH_OK)
-        st = share_secret(rt);
-    if (st == WH_OK)
-        st = make_context(rt);
-    if (st != WH_OK)
-        return st;
+static wh_status set_pes(wh_rt *rt) {
     whi_config config;
     whi_config_init(&config);
     wh_context_config(rt->ctx, read_setting, &config);
     rt->pes = rt->opts.pes ? rt->opts.pes : (int)config.pes;
     rt->exit_timeout_ms = config.exit_timeout;
     rt->inbox_max = config.inbox_max;
-    if (rt->pes < 1 || rt->pes > (1 << 20) / wh_rt_processes(rt)) {
-        whi_log(WHI_ERROR, "E-RT-06",
-                "%d processing elements in each of %d processes are too many, or none", rt->pes,
-                wh_rt_processes(rt));
-        return WH_EINVAL;
-    }
-    st = create_pes(rt);
+    if (rt->pes >= 1 && rt->pes <= (1 << 20) / wh_rt_processes(rt))
+        return WH_OK;
+    whi_log(WHI_ERROR, "E-RT-06",
+            "%d processing elements in each of %d processes are too many, or none", rt->pes,
+            wh_rt_processes(rt));
+    return WH_EINVAL;
+}
+
+static wh_status enter(wh_rt *rt, const uint8_t *ticket, const uint8_t *secret) {
+    memcpy(rt->ticket, ticket, WHI_TICKET_SIZE);
+    for (size_t i = 0; i < SECRET_BYTES; i++)
+        snprintf(rt->secret + 2 * i, 3, "%02x", secret[i]);
+    wh_status st = make_context(rt);
+    return st == WH_OK ? set_pes(rt) : st;
+}
+
+// What rank 0 tells all others before anything else: a ticket, which says that a connection is of this job, a secret, which lets in
+// nobody else, and how many PEs a process has.
+enum { JOB_SIZE = WHI_TICKET_SIZE + SECRET_BYTES + 4 };
+
+static wh_status tell_job(wh_rt *rt) {
+    uint8_t value[JOB_SIZE], random[WHI_TICKET_SIZE + SECRET_BYTES];
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return WH_ESYSTEM;
+    wh_status st = enter(rt, random, random + WHI_TICKET_SIZE);
+    if (st != WH_OK)
+        return st;
+    whi_writer w;
+    whi_writer_init(&w, value, sizeof(value));
+    whi_writer_bytes(&w, random, sizeof(random));
+    whi_writer_u32(&w, (uint32_t)rt->pes);
+    return whi_boot_put(rt->boot, "job", value, whi_writer_size(&w));
+}
+
+// hear_job fails before the second exchange, so that nobody goes on where the numbers of PEs differ.
+static wh_status hear_job(wh_rt *rt) {
+    uint8_t value[JOB_SIZE], random[WHI_TICKET_SIZE + SECRET_BYTES];
+    size_t size = 0;
+    wh_status st = whi_boot_get(rt->boot, 0, "job", value, sizeof(value), &size);
+    if (st != WH_OK)
+        return st;
+    whi_reader r;
+    whi_reader_init(&r, value, size);
+    whi_reader_copy(&r, random, sizeof(random));
+    uint32_t pes = whi_reader_u32(&r);
+    if (!whi_reader_done(&r))
+        return WH_EPROTOCOL;
+    st = enter(rt, random, random + WHI_TICKET_SIZE);
+    if (st != WH_OK || pes == (uint32_t)rt->pes)
+        return st;
+    whi_log(WHI_ERROR, "E-RT-04",
+            "the process of PE 0 has %u processing elements, this one %d: all need the same (pes)",
+            pes, rt->pes);
+    return WH_EINVAL;
+}
+
+static wh_status join(wh_rt *rt) {
+    wh_status st = whi_boot_join(&rt->boot);
+    bool first = st == WH_OK && wh_rt_rank(rt) == 0;
+    if (first)
+        st = tell_job(rt);
     if (st == WH_OK)
         st = whi_boot_exchange(rt->boot);
-    return st == WH_OK ? check_pes(rt) : st;
+    if (st == WH_OK && !first)
+        st = hear_job(rt);
+    if (st == WH_OK)
+        st = create_pes(rt);
+    return st == WH_OK ? whi_boot_exchange(rt->boot) : st;
 }
 
 wh_status wh_rt_init(const wh_rt_opts *opts, wh_rt **out) {
