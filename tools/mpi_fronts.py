@@ -94,7 +94,7 @@ class Front:
         if kind == "committed":
             get = f"WHM_GET_COMMITTED({a.name}_, {handle}, {name})"
         elif kind == "comm_or_null":
-            get = f"({a.name}_ = whm_find({handle}, {number}), MPI_SUCCESS)"
+            get = f"({a.name}_ = whm_object_of({handle}, {number}), MPI_SUCCESS)"
         elif a.kind == "info" or kind.startswith("maybe_"):
             get = f"WHM_GET_OR_NULL({a.name}_, {handle}, {none}, {number}, {name})"
         else:
@@ -234,7 +234,7 @@ def stub(function, name, large):
     for a in function.arguments:
         if f"{a.name}_" == raiser:
             handle = f"({a.name} ? *{a.name} : {OBJECTS[a.kind.removesuffix('_free')][3]})" if a.kind.endswith("_free") else a.name
-            object_ = f"whm_find({handle}, {kind})"
+            object_ = f"whm_object_of({handle}, {kind})"
         else:
             unused += f"    (void){a.name};\n"
     running = "MPI_SUCCESS" if function.any_time else "whm_check_running()"

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpi/base/rank.h"
-
 // Freed objects, by size in units of 64 bytes: kept for the next of that size.
 enum { UNIT = 64, SIZES = 32 };
 typedef struct spare {
@@ -44,9 +42,4 @@ void whm_object_free(void *object, size_t size) {
     }
     s->next = spares[n];
     spares[n] = s;
-}
-
-void *whm_named(uintptr_t number, whm_kind kind) {
-    whm_object *object = number < WHM_NAMED ? whm_self->named[number] : NULL;
-    return object && object->mark == (WHM_MARK | (uint32_t)kind) ? object : NULL;
 }

@@ -4,7 +4,7 @@
 //
 // A handle of the standard's ABI is a pointer.  The predefined ones are small numbers, which name an object of the rank that
 // asks (whm_rank.named); all others are the address of our object.  Memory of objects is kept for later objects, never given back, so
-// that a handle that was freed is recognised by its mark.
+// that a handle that was freed is recognised by its mark (whm_object_of, rank.h).
 #ifndef WHM_BASE_OBJECT_H
 #define WHM_BASE_OBJECT_H
 
@@ -50,20 +50,5 @@ static inline void *whm_retain(void *object) {
 static inline bool whm_released(void *object) {
     return --((whm_object *)object)->refs == 0;
 }
-
-// A handle of any kind, as the program gives it, or NULL when it is none of this kind.
-void *whm_named(uintptr_t number, whm_kind kind);
-static inline void *whm_object_of(const void *handle, whm_kind kind) {
-    uintptr_t number = (uintptr_t)handle;
-    if (number < 4096)
-        return whm_named(number, kind);
-    const whm_object *object = handle;
-    return number % _Alignof(whm_object) == 0 && object->mark == (WHM_MARK | (uint32_t)kind)
-               ? (void *)number
-               : NULL;
-}
-
-// The handle of an object; of NULL `none`, the null handle of its kind.
-#define WHM_HANDLE(object, none) ((object) ? (__typeof__(none))((object)->o.handle) : (none))
 
 #endif

@@ -47,6 +47,17 @@ typedef struct whm_rank {
 // The rank that runs.  It is another one after whm_block, in which others may run, only until that returns.
 extern whm_rank *whm_self;
 
+// whm_object_of returns the object of a handle, as the program gives it; NULL: it is none of this kind.
+static inline void *whm_object_of(const void *handle, whm_kind kind) {
+    uintptr_t number = (uintptr_t)handle;
+    const whm_object *object = handle;
+    if (number < 4096)
+        object = number < WHM_NAMED ? whm_self->named[number] : NULL;
+    else if (number % _Alignof(whm_object))
+        object = NULL;
+    return object && object->mark == (WHM_MARK | (uint32_t)kind) ? (void *)object : NULL;
+}
+
 // whm_fail says why the call under way fails, in a sentence, and is `code`: return whm_fail(MPI_ERR_RANK, "...", ...).  A macro, so that
 // compilers and analyzers see that it is an error.
 #define whm_fail(code, ...) (whm_say(__VA_ARGS__), (code))

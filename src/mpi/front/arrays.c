@@ -60,7 +60,7 @@ void whm_wide_drop(whm_wide *wide) {
 
 static int type_at(whm_type **to, const char *name, MPI_Datatype handle, MPI_Count i,
                    bool committed) {
-    *to = whm_find(handle, WHM_TYPE);
+    *to = whm_object_of(handle, WHM_TYPE);
     if (!*to)
         return whm_fail(MPI_ERR_TYPE, "%s[%lld] is no datatype", name, (long long)i);
     if (committed && !(*to)->committed)

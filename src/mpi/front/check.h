@@ -55,25 +55,15 @@ static inline int whm_check_running(void) {
     return WHM_LIKELY(whm_self->phase == WHM_RUNNING) ? MPI_SUCCESS : whm_refuse_phase();
 }
 
-// whm_find returns the object of a handle, or NULL: whm_object_of without a call.
-static inline void *whm_find(const void *handle, whm_kind kind) {
-    uintptr_t number = (uintptr_t)handle;
-    const whm_object *object = handle;
-    if (number < 4096)
-        object = number < WHM_NAMED ? whm_self->named[number] : NULL;
-    else if (number % _Alignof(whm_object))
-        object = NULL;
-    return object && object->mark == (WHM_MARK | (uint32_t)kind) ? (void *)object : NULL;
-}
 // An object that must be there.
 #define WHM_GET(object, handle, kind, name)                                                        \
-    (WHM_LIKELY((object) = whm_find(handle, kind)) ? MPI_SUCCESS                                   \
-                                                   : whm_refuse_handle(kind, name, handle))
+    (WHM_LIKELY((object) = whm_object_of(handle, kind)) ? MPI_SUCCESS                              \
+                                                        : whm_refuse_handle(kind, name, handle))
 // One that need not: the null handle gives NULL.
 #define WHM_GET_OR_NULL(object, handle, none, kind, name)                                          \
     ((handle) == (none) ? MPI_SUCCESS : WHM_GET(object, handle, kind, name))
 #define WHM_GET_COMMITTED(object, handle, name)                                                    \
-    (!WHM_LIKELY((object) = whm_find(handle, WHM_TYPE))                                            \
+    (!WHM_LIKELY((object) = whm_object_of(handle, WHM_TYPE))                                       \
          ? whm_refuse_handle(WHM_TYPE, name, handle)                                               \
      : WHM_LIKELY((object)->committed) ? MPI_SUCCESS                                               \
                                        : whm_refuse_uncommitted(name))
