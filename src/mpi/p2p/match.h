@@ -54,7 +54,7 @@ typedef struct whm_match {
     uint32_t sync_id;    // of the last
 } whm_match;
 
-// whm_match_begin and whm_match_end make and free those of a rank; what is left is told by whm_match_left.
+// whm_match_begin and whm_match_end make and free those of a rank.
 int whm_match_begin(whm_rank *rank);
 void whm_match_end(whm_rank *rank);
 

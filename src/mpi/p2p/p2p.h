@@ -15,6 +15,10 @@ enum {
     WHM_IS_SEND = 1 << 3,
 };
 
+// whm_transfer_begin sets all of a transfer that is about to start, but for `done`, which is the owner's, and for whom it is with.
+void whm_transfer_begin(whm_transfer *transfer, whm_comm *comm, void *buf, MPI_Count count,
+                        whm_type *type, uint8_t state);
+
 // whm_hold keeps what a transfer needs until its end; whm_settle is that end, within the call that starts it, whm_finish is it later.
 void whm_hold(whm_transfer *transfer);
 void whm_settle(whm_transfer *transfer, int error);
@@ -25,6 +29,9 @@ void whm_to_nobody(whm_transfer *transfer);
 
 // whm_matched notes which message a receive has got, and tells a synchronous sender.
 void whm_matched(whm_transfer *t, const whm_envelope *env);
+
+// whm_copy_near gives a receive what a send of this process has: an error class of the receive.
+int whm_copy_near(whm_transfer *recv, const whm_transfer *send);
 
 int whm_class_of(wh_status status);
 

@@ -113,15 +113,7 @@ static int find(MPI_Message handle, whm_message **message) {
 
 static void receive(whm_transfer *t, whm_message *message, void *buf, MPI_Count count,
                     whm_type *type) {
-    t->error = MPI_SUCCESS;
-    t->complete = t->cancelled = false;
-    t->bytes = 0;
-    t->state = 0;
-    t->rank = whm_self;
-    t->comm = message->comm;
-    t->type = type;
-    t->buf = buf;
-    t->count = count;
+    whm_transfer_begin(t, message->comm, buf, count, type, 0);
     whm_take(t, message->arrival);
     whm_comm *comm = message->comm;
     whm_object_free(message, sizeof(*message));

@@ -37,16 +37,13 @@ static void on_received(wh_request *req, const wh_result *result, void *arg) {
 
 // take_am begins to receive a payload that is still at its sender; the message is given up unless it says an error.
 static wh_status take_am(whm_transfer *t, wh_am *am, wh_result *result) {
-    const whm_type *type = t->type;
     wh_op_opts opts = {.size = sizeof(opts),
                        .flags = WH_OP_UNTYPED,
                        .done = on_received,
                        .arg = t,
                        .result = result};
-    if (!type->dense)
-        opts.type = type->layout;
-    return wh_am_recv(am, t->buf, (size_t)(type->dense ? type->size * t->count : t->count), &opts,
-                      NULL);
+    size_t count = whm_for_engine(t->type, t->count, &opts.type);
+    return wh_am_recv(am, t->buf, count, &opts, NULL);
 }
 
 static void answer(const whm_envelope *env) {
@@ -69,12 +66,16 @@ void whm_matched(whm_transfer *t, const whm_envelope *env) {
         answer(env);
 }
 
+int whm_copy_near(whm_transfer *recv, const whm_transfer *send) {
+    int rc = whm_copy(recv->buf, recv->count, recv->type, send->buf, send->count, send->type);
+    recv->bytes = send->type->size * send->count;
+    return rc == MPI_SUCCESS && recv->bytes > recv->type->size * recv->count ? MPI_ERR_TRUNCATE
+                                                                             : rc;
+}
+
 // from_near takes a message of a rank of this process, which waits with its buffer.
 static int from_near(whm_transfer *t, whm_transfer *from) {
-    int rc = whm_copy(t->buf, t->count, t->type, from->buf, from->count, from->type);
-    t->bytes = from->type->size * from->count;
-    if (rc == MPI_SUCCESS && t->bytes > t->type->size * t->count)
-        rc = MPI_ERR_TRUNCATE;
+    int rc = whm_copy_near(t, from);
     from->state &= (uint8_t)~WHM_WAITS_MATCH;
     whm_finish(from, MPI_SUCCESS);
     return rc;
@@ -157,15 +158,7 @@ wh_status whm_on_message(wh_am *am, void *arg) {
 
 int whm_recv(whm_transfer *t, whm_comm *comm, whm_space space, void *buf, MPI_Count count,
              whm_type *type, int source, int tag) {
-    t->error = MPI_SUCCESS;
-    t->complete = t->cancelled = false;
-    t->bytes = 0;
-    t->state = 0;
-    t->rank = whm_self;
-    t->comm = comm;
-    t->type = type;
-    t->buf = buf;
-    t->count = count;
+    whm_transfer_begin(t, comm, buf, count, type, 0);
     t->context = whm_context_of(comm, space);
     t->peer = source;
     t->wanted = tag;

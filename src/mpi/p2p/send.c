@@ -114,10 +114,8 @@ static int send_far(whm_transfer *t, whm_envelope *env, whm_mode mode) {
     if (mode == WHM_SYNC)
         wait_answer(t, env);
     wh_op_opts opts = {.size = sizeof(opts), .flags = WH_OP_UNTYPED, .done = on_sent, .arg = t};
-    if (!type->dense)
-        opts.type = type->layout;
-    st = wh_am_send(ep, WHM_AM_MESSAGE, env, sizeof(*env), t->buf,
-                    (size_t)(type->dense ? type->size * t->count : t->count), &opts, NULL);
+    size_t count = whm_for_engine(type, t->count, &opts.type);
+    st = wh_am_send(ep, WHM_AM_MESSAGE, env, sizeof(*env), t->buf, count, &opts, NULL);
     if (st == WH_PENDING)
         t->state |= WHM_WAITS_BUFFER;
     else if (st != WH_OK && mode == WHM_SYNC)
@@ -151,11 +149,7 @@ static int send_near(whm_transfer *t, whm_rank *rank, const whm_envelope *env, w
     if (recv) {
         t->complete = true;  // before its receiver goes on
         whm_matched(recv, env);
-        int rc = whm_copy(recv->buf, recv->count, recv->type, t->buf, t->count, t->type);
-        recv->bytes = t->type->size * t->count;
-        if (rc == MPI_SUCCESS && recv->bytes > recv->type->size * recv->count)
-            rc = MPI_ERR_TRUNCATE;
-        whm_finish(recv, rc);
+        whm_finish(recv, whm_copy_near(recv, t));
         return MPI_SUCCESS;
     }
     uint64_t bytes = (uint64_t)t->type->size * (uint64_t)t->count;
@@ -175,15 +169,7 @@ static int send_near(whm_transfer *t, whm_rank *rank, const whm_envelope *env, w
 
 int whm_send(whm_transfer *t, whm_comm *comm, whm_space space, const void *buf, MPI_Count count,
              whm_type *type, int dest, int tag, whm_mode mode) {
-    t->error = MPI_SUCCESS;
-    t->complete = t->cancelled = false;
-    t->bytes = 0;
-    t->state = WHM_IS_SEND;
-    t->rank = whm_self;
-    t->comm = comm;
-    t->type = type;
-    t->buf = (void *)(uintptr_t)buf;
-    t->count = count;
+    whm_transfer_begin(t, comm, (void *)(uintptr_t)buf, count, type, WHM_IS_SEND);
     t->peer = dest;
     t->wanted = tag;
     if (dest == MPI_PROC_NULL) {

@@ -4,6 +4,19 @@
 #include "mpi/base/ids.h"
 #include "mpi/base/process.h"
 
+void whm_transfer_begin(whm_transfer *t, whm_comm *comm, void *buf, MPI_Count count, whm_type *type,
+                        uint8_t state) {
+    t->error = MPI_SUCCESS;
+    t->complete = t->cancelled = false;
+    t->bytes = 0;
+    t->state = state;
+    t->rank = whm_self;
+    t->comm = comm;
+    t->type = type;
+    t->buf = buf;
+    t->count = count;
+}
+
 void whm_settle(whm_transfer *t, int error) {
     if (t->error == MPI_SUCCESS)
         t->error = error;

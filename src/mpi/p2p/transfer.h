@@ -42,7 +42,6 @@ struct whm_transfer {
     MPI_Count count;
     struct whm_transfer *next, *prev;  // where it waits
     uint64_t age;
-    wh_request *req;
     uint32_t context;
     int peer;     // whom it is to, or from; MPI_ANY_SOURCE
     int wanted;   // tag; MPI_ANY_TAG

@@ -221,8 +221,7 @@ static int describe(const access *a, message *m) {
     m->head_size += flat;
     if (bytes_of(&a->in)) {
         m->buf = a->in.buf;
-        m->layout = a->in.type->dense ? NULL : a->in.type->layout;
-        m->count = (size_t)(m->layout ? a->in.count : bytes_of(&a->in));
+        m->count = whm_for_engine(a->in.type, a->in.count, &m->layout);
     }
     return MPI_SUCCESS;
 }

@@ -217,10 +217,9 @@ static int answer_with(whm_served *s, const void *buf, size_t count, const wh_ty
 }
 
 static int answer_get(whm_served *s) {
-    const whm_type *type = &s->type;
-    bool dense = type->dense || s->head.count == 0;
-    return answer_with(s, s->at, (size_t)(dense ? s->head.count * type->size : s->head.count),
-                       dense ? NULL : type->layout);
+    const wh_type *layout;
+    size_t count = whm_for_engine(&s->type, s->head.count, &layout);
+    return answer_with(s, s->at, count, count ? layout : NULL);
 }
 
 // Combines, and sends what was there before.
@@ -381,15 +380,13 @@ static wh_status receive_put(whm_served *s) {
     wh_status status = WH_ENOMEM;
     wh_result result = {.status = WH_OK};
     if (kept) {
-        const whm_type *type = &kept->type;
         wh_op_opts opts = {.size = sizeof(opts),
                            .flags = WH_OP_UNTYPED,
                            .done = on_put,
                            .arg = kept,
-                           .result = &result,
-                           .type = type->dense ? NULL : type->layout};
-        MPI_Count n = type->dense ? kept->head.count * type->size : kept->head.count;
-        status = wh_am_recv(s->am, kept->at, (size_t)n, &opts, NULL);
+                           .result = &result};
+        size_t n = whm_for_engine(&kept->type, kept->head.count, &opts.type);
+        status = wh_am_recv(s->am, kept->at, n, &opts, NULL);
         if (status == WH_PENDING)
             return WH_PENDING;
         free(kept);

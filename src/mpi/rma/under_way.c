@@ -151,10 +151,8 @@ static wh_status receive(whm_under_way *op, wh_am *am) {
                        .done = on_received,
                        .arg = op,
                        .result = &result};
-    if (!type->dense)
-        opts.type = type->layout;
-    wh_status status = wh_am_recv(
-        am, op->buf, (size_t)(type->dense ? op->count * type->size : op->count), &opts, NULL);
+    size_t elements = whm_for_engine(type, op->count, &opts.type);
+    wh_status status = wh_am_recv(am, op->buf, elements, &opts, NULL);
     if (status == WH_PENDING)
         return WH_PENDING;
     whm_under_way_ended(op, WHM_WAITS_ANSWER, status == WH_OK ? MPI_SUCCESS : MPI_ERR_OTHER);

@@ -58,6 +58,12 @@ extern whm_type_hooks whm_type_attributes;
 int whm_types_begin(whm_rank *rank);
 void whm_types_end(whm_rank *rank);
 
+// whm_for_engine says how the engine is given `count` elements: of *layout, or, where that is NULL, as plain bytes; it returns how many.
+static inline size_t whm_for_engine(const whm_type *type, MPI_Count count, const wh_type **layout) {
+    *layout = type->dense ? NULL : type->layout;
+    return (size_t)(type->dense ? count * type->size : count);
+}
+
 // whm_copy copies `from_count` elements to `to_count`; the smaller of the two in bytes.  The buffers do not overlap.  Any memory.
 int whm_copy(void *to, MPI_Count to_count, whm_type *to_type, const void *from,
              MPI_Count from_count, whm_type *from_type);
