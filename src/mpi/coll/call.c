@@ -43,9 +43,7 @@ typedef struct coll_request {
 
 static void finished(whm_schedule *s) {
     whm_request *request = (void *)((char *)s - offsetof(coll_request, schedule));
-    whm_status_set(&request->status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
-    request->status.MPI_ERROR = s->error;
-    whm_request_done(request);
+    whm_request_end(request, s->error);
 }
 
 static int start(whm_request *request) {

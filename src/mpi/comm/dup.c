@@ -86,16 +86,11 @@ static int idup_fail(const whm_request *request) {
 
 static const whm_request_ops idup_ops = {.text = "idup", .fail = idup_fail};
 
-static void idup_end(idup *i, int error) {
-    i->r.status.MPI_ERROR = error;
-    whm_request_done(&i->r);
-}
-
 static void on_inside(whm_claim *claim) {
     idup *i = (idup *)((char *)claim - offsetof(idup, inside));
     if (claim->error == MPI_SUCCESS)
         i->dup->local->context = claim->context;
-    idup_end(i, claim->error);
+    whm_request_end(&i->r, claim->error);
 }
 
 static void on_claimed(whm_claim *claim) {
@@ -105,14 +100,13 @@ static void on_claimed(whm_claim *claim) {
     if (claim->error == MPI_SUCCESS && i->dup->local)
         whm_claim_start(&i->inside);
     else
-        idup_end(i, claim->error);
+        whm_request_end(&i->r, claim->error);
 }
 
 static int start(whm_comm *comm, const whm_info *info, whm_comm **newcomm, whm_request **request) {
     idup *i = (idup *)whm_request_new(&idup_ops, sizeof(*i), comm, false);
     if (!i)
         return whm_no_memory();
-    whm_status_set(&i->r.status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
     int rc = copy(comm, info, &i->dup);
     if (rc != MPI_SUCCESS) {
         drop(i->dup);

@@ -16,14 +16,8 @@ typedef struct whm_buffered {
     whm_type *type;
 } whm_buffered;
 
-static void release(whm_buffer *buffer) {
-    if (!--buffer->refs)
-        free(buffer);
-}
-
 static void end(whm_buffered *b) {
     b->buffer->used -= b->size;
-    release(b->buffer);
     whm_space_free(b->copy, b->type);
     whm_type_release(b->type);
     free(b);
@@ -66,7 +60,6 @@ int whm_buffer_send(whm_comm *comm, const void *buf, MPI_Count count, whm_type *
     b->type = whm_retain(type);
     b->t.done = on_done;
     buffer->used += size;
-    buffer->refs++;
     rc = whm_copy(b->copy, count, type, buf, count, type);
     if (rc == MPI_SUCCESS)
         rc = whm_send(&b->t, comm, WHM_POINT, b->copy, count, type, dest, tag, WHM_STANDARD);
@@ -89,7 +82,7 @@ static int attach(whm_buffer **slot, void *address, MPI_Count size) {
     whm_buffer *buffer = calloc(1, sizeof(*buffer));
     if (!buffer)
         return whm_no_memory();
-    *buffer = (whm_buffer){.address = address, .size = size, .refs = 1};
+    *buffer = (whm_buffer){.address = address, .size = size};
     *slot = buffer;
     return MPI_SUCCESS;
 }
@@ -100,8 +93,7 @@ static int detach(whm_buffer **slot, void *address, MPI_Count *size) {
     *(void **)address = buffer ? buffer->address : NULL;
     *size = buffer ? buffer->size : 0;
     *slot = NULL;
-    if (buffer)
-        release(buffer);
+    free(buffer);
     return MPI_SUCCESS;
 }
 
@@ -144,33 +136,18 @@ int mpi_session_flush_buffer(whm_session *session) {
     return MPI_SUCCESS;
 }
 
-// ---- Flushing without waiting: a request that asks whenever somebody looks.
+// ---- Flushing as a request, which has ended when the call returns.
 
-typedef struct flush {
-    whm_request r;
-    whm_buffer *buffer;
-} flush;
+static const whm_request_ops flush_ops = {.text = "flush of buffered sends"};
 
-static void flush_end(whm_request *request) {
-    whm_buffer *buffer = ((flush *)request)->buffer;
-    if (buffer)
-        release(buffer);
-}
-
-static const whm_request_ops flush_ops = {.text = "flush of buffered sends", .end = flush_end};
-
-static int flush_begin(whm_comm *comm, whm_buffer *buffer, whm_request **request) {
-    flush *f = (flush *)whm_request_new(&flush_ops, sizeof(*f), comm, false);
-    if (!f)
+static int flush_begin(whm_comm *comm, const whm_buffer *buffer, whm_request **request) {
+    whm_request *made = whm_request_new(&flush_ops, sizeof(*made), comm, false);
+    if (!made)
         return whm_no_memory();
     // Messages of buffered sends leave without help of this rank but for progress, which a wait for them is as good as.
     whm_buffer_flush(buffer);
-    f->buffer = buffer;
-    if (buffer)
-        buffer->refs++;
-    whm_status_set(&f->r.status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
-    whm_request_done(&f->r);
-    *request = &f->r;
+    whm_request_end(made, MPI_SUCCESS);
+    *request = made;
     return MPI_SUCCESS;
 }
 

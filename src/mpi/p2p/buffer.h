@@ -12,7 +12,6 @@
 typedef struct whm_buffer {
     void *address;  // MPI_BUFFER_AUTOMATIC: there is always space
     MPI_Count size, used;
-    int refs;  // of its owner, and of the messages under way
 } whm_buffer;
 
 int whm_buffer_send(whm_comm *comm, const void *buf, MPI_Count count, whm_type *type, int dest,

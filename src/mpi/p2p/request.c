@@ -39,6 +39,16 @@ void whm_request_done(whm_request *request) {
     whm_wake(rank);
 }
 
+static void set_empty(whm_request *request, int error) {
+    whm_status_set(&request->status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
+    request->status.MPI_ERROR = error;
+}
+
+void whm_request_end(whm_request *request, int error) {
+    set_empty(request, error);
+    whm_request_done(request);
+}
+
 static const whm_request_ops sent_ops = {.text = "send"};
 
 whm_request *whm_request_sent(void) {
@@ -50,7 +60,6 @@ whm_request *whm_request_sent(void) {
         return NULL;
     request->complete = true;
     whm_self->requests--;  // it is not one of the program's
-    whm_status_set(&request->status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
-    request->status.MPI_ERROR = MPI_SUCCESS;
+    set_empty(request, MPI_SUCCESS);
     return whm_self->sent = request;
 }

@@ -42,6 +42,9 @@ whm_request *whm_request_new(const whm_request_ops *ops, size_t size, struct whm
 // whm_request_done completes it, once for each time that it was begun; it frees one that the program has freed before.
 void whm_request_done(whm_request *request);
 
+// whm_request_end completes one that received no message: an empty status, with this error class.
+void whm_request_end(whm_request *request, int error);
+
 // whm_request_drop frees one that the program has not been told of.
 void whm_request_drop(whm_request *request);
 

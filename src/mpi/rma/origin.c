@@ -97,9 +97,7 @@ static int request_ended(const access *a) {
     int rc = request_new(a, &request);
     if (rc != MPI_SUCCESS)
         return rc;
-    whm_status_set(&request->status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
-    request->status.MPI_ERROR = MPI_SUCCESS;
-    whm_request_done(request);
+    whm_request_end(request, MPI_SUCCESS);
     *a->request = request;
     return MPI_SUCCESS;
 }

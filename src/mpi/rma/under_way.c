@@ -84,10 +84,8 @@ void whm_under_way_forget(whm_under_way *op) {
 
 static void complete_request(whm_under_way *op) {
     whm_request *request = op->request;
-    whm_status_set(&request->status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
-    request->status.MPI_ERROR = op->error;
     op->request = NULL;
-    whm_request_done(request);
+    whm_request_end(request, op->error);
 }
 
 void whm_under_way_ended(whm_under_way *op, int waited, int error) {
