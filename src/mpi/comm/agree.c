@@ -25,10 +25,7 @@ static void one_done(whm_agreement *agree, const whm_transfer *transfer) {
         agree->error = transfer->error;
     if (--agree->waits > 0)
         return;
-    whm_rank *before = whm_self;
-    whm_self = transfer->rank;
     advance(agree);
-    whm_self = before;
 }
 
 static void on_sent(whm_transfer *transfer) {

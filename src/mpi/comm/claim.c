@@ -91,3 +91,12 @@ int whm_claim_wait(whm_claim *claim) {
         whm_block();
     return whm_claim_fail(claim);
 }
+
+int whm_claim_all(whm_comm *over, int failed, uint32_t *context) {
+    whm_claim claim = {.failed = failed};
+    whm_agree_all(&claim.agree, over);
+    int rc = whm_claim_wait(&claim);
+    if (rc == MPI_SUCCESS)
+        *context = claim.context;
+    return rc;
+}

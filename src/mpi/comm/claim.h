@@ -28,6 +28,9 @@ enum { WHM_CLAIM_OWN = 3 };
 void whm_claim_start(whm_claim *claim);
 int whm_claim_wait(whm_claim *claim);
 
+// whm_claim_all claims a context over all members of a communicator, and waits.  `failed`: as above.
+int whm_claim_all(whm_comm *over, int failed, uint32_t *context);
+
 // whm_claim_fail returns claim->error, and says why in a sentence.
 int whm_claim_fail(const whm_claim *claim);
 

@@ -31,19 +31,18 @@ static int members_of(const whm_comm *comm, const whm_group *group, int **member
     return rc;
 }
 
-// born gives a communicator of the group the context of a claim; *newcomm NULL: this rank is not in it.
-static int born(const whm_claim *claim, whm_group *group, const whm_comm *parent,
-                whm_comm **newcomm) {
+// born gives a communicator of the group a context; *newcomm NULL: this rank is not in it.
+static int born(uint32_t context, whm_group *group, const whm_comm *parent, whm_comm **newcomm) {
     *newcomm = NULL;
     assert(group);  // else the claim has failed
     if (group->rank == MPI_UNDEFINED) {
-        whm_context_free(whm_self, claim->context);
+        whm_context_free(whm_self, context);
         return MPI_SUCCESS;
     }
-    *newcomm = whm_comm_new(whm_retain(group), NULL, claim->context, parent);
+    *newcomm = whm_comm_new(whm_retain(group), NULL, context, parent);
     if (*newcomm)
         return MPI_SUCCESS;
-    whm_context_free(whm_self, claim->context);
+    whm_context_free(whm_self, context);
     return whm_no_memory();
 }
 
@@ -55,10 +54,9 @@ int mpi_comm_create(whm_comm *comm, whm_group *group, whm_comm **newcomm) {
     if (comm->remote)
         return whm_split(comm, failed, in ? 0 : MPI_UNDEFINED, in ? group->rank : 0, newcomm);
     // Groups of several calls are disjoint, so that one context does for all of them.
-    whm_claim claim = {.failed = failed};
-    whm_agree_all(&claim.agree, comm);
-    int rc = whm_claim_wait(&claim);
-    return rc == MPI_SUCCESS ? born(&claim, group, comm, newcomm) : rc;
+    uint32_t context = (uint32_t)WHM_CONTEXT_NONE;
+    int rc = whm_claim_all(comm, failed, &context);
+    return rc == MPI_SUCCESS ? born(context, group, comm, newcomm) : rc;
 }
 
 int whm_comm_first(whm_comm *comm, int failed, int count, whm_comm **newcomm) {
@@ -70,11 +68,10 @@ int whm_comm_first(whm_comm *comm, int failed, int count, whm_comm **newcomm) {
         group->world[i] = whm_group_world(comm->group, i);
     if (group && group->size)
         whm_group_made(group);
-    whm_claim claim = {.failed = failed};
-    whm_agree_all(&claim.agree, comm);
-    int rc = whm_claim_wait(&claim);
+    uint32_t context = (uint32_t)WHM_CONTEXT_NONE;
+    int rc = whm_claim_all(comm, failed, &context);
     if (rc == MPI_SUCCESS)
-        rc = born(&claim, group, comm, newcomm);
+        rc = born(context, group, comm, newcomm);
     whm_group_release(group);
     return rc;
 }
@@ -98,7 +95,7 @@ int mpi_comm_create_group(whm_comm *comm, whm_group *group, int tag, whm_comm **
     };
     rc = whm_claim_wait(&claim);
     free(members);
-    return rc == MPI_SUCCESS ? born(&claim, group, comm, newcomm) : rc;
+    return rc == MPI_SUCCESS ? born(claim.context, group, comm, newcomm) : rc;
 }
 
 // ---- The end.

@@ -41,18 +41,14 @@ static void drop(whm_comm *dup) {
 
 static int duplicate(whm_comm *comm, const whm_info *info, whm_comm **newcomm) {
     whm_comm *dup = NULL;
-    whm_claim claim = {.failed = copy(comm, info, &dup)};
-    whm_agree_all(&claim.agree, comm);
-    int rc = whm_claim_wait(&claim);
+    int failed = copy(comm, info, &dup);
+    uint32_t context = (uint32_t)WHM_CONTEXT_NONE;
+    int rc = whm_claim_all(comm, failed, &context);
     assert(dup || rc != MPI_SUCCESS);  // the claim fails with the copy
     if (rc == MPI_SUCCESS)
-        dup->context = claim.context;
+        dup->context = context;
     if (rc == MPI_SUCCESS && comm->remote) {
-        claim = (whm_claim){0};
-        whm_agree_all(&claim.agree, comm->local);
-        rc = whm_claim_wait(&claim);
-        if (rc == MPI_SUCCESS)
-            dup->local->context = claim.context;
+        rc = whm_claim_all(comm->local, MPI_SUCCESS, &dup->local->context);
     }
     if (rc == MPI_SUCCESS)
         *newcomm = dup;

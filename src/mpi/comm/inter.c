@@ -102,12 +102,7 @@ static int claim_both(whm_comm *local, int leader, const whm_meeting *with, whm_
         return rc;
     assert(made && made->local);  // else the claim has failed
     made->context = claim.context;
-    claim = (whm_claim){0};
-    whm_agree_all(&claim.agree, local);
-    rc = whm_claim_wait(&claim);
-    if (rc == MPI_SUCCESS)
-        made->local->context = claim.context;
-    return rc;
+    return whm_claim_all(local, MPI_SUCCESS, &made->local->context);
 }
 
 int whm_intercomm(whm_comm *local, int leader, const whm_meeting *with, whm_comm **made) {

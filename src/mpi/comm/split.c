@@ -67,13 +67,12 @@ static int gather(whm_comm *comm, choice mine, choice **local, choice **remote) 
 
 // claimed claims a context over all of a communicator, for *made, which is released if that fails, and may be NULL.
 static int claimed(whm_comm *over, int failed, whm_comm **made) {
-    whm_claim claim = {.failed = failed};
-    whm_agree_all(&claim.agree, over);
-    int rc = whm_claim_wait(&claim);
+    uint32_t context = (uint32_t)WHM_CONTEXT_NONE;
+    int rc = whm_claim_all(over, failed, &context);
     if (rc == MPI_SUCCESS && *made)
-        (*made)->context = claim.context;
+        (*made)->context = context;
     else if (rc == MPI_SUCCESS)
-        whm_context_free(whm_self, claim.context);
+        whm_context_free(whm_self, context);
     if (rc != MPI_SUCCESS) {
         whm_comm_release(*made);
         *made = NULL;

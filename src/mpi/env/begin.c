@@ -64,12 +64,25 @@ static int leave(void) {
     return rc;
 }
 
+// meet waits until all ranks of MPI_COMM_WORLD have come so far.
+static int meet(void) {
+    whm_comm *comm = whm_self->comm_world;
+    whm_type *byte = whm_type_of(MPI_BYTE);
+    int tag = whm_comm_tag(comm), rc = MPI_SUCCESS;
+    // After round k each rank has heard, through others, of the 2^k ranks before it.
+    for (int far = 1; rc == MPI_SUCCESS && far < comm->size; far *= 2)
+        rc = whm_sendrecv_wait(comm, WHM_COLL, NULL, 0, byte, (comm->rank + far) % comm->size, tag,
+                               NULL, 0, byte, (comm->rank - far + comm->size) % comm->size, tag,
+                               MPI_STATUS_IGNORE);
+    return rc;
+}
+
 int whm_job_end(void) {
     if (--whm_self->holds)
         return MPI_SUCCESS;
     int rc = whm_process_flush();
     if (rc == MPI_SUCCESS)
-        rc = whm_barrier();
+        rc = meet();
     if (rc == MPI_SUCCESS && !whm_process_here.virtual)
         rc = leave();
     if (rc != MPI_SUCCESS)
@@ -81,18 +94,6 @@ int whm_job_end(void) {
     whm_errors_end(whm_self);
     whm_self->phase = WHM_FINALIZED;
     return MPI_SUCCESS;
-}
-
-int whm_barrier(void) {
-    whm_comm *comm = whm_self->comm_world;
-    whm_type *byte = whm_type_of(MPI_BYTE);
-    int tag = whm_comm_tag(comm), rc = MPI_SUCCESS;
-    // After round k each rank has heard, through others, of the 2^k ranks before it.
-    for (int far = 1; rc == MPI_SUCCESS && far < comm->size; far *= 2)
-        rc = whm_sendrecv_wait(comm, WHM_COLL, NULL, 0, byte, (comm->rank + far) % comm->size, tag,
-                               NULL, 0, byte, (comm->rank - far + comm->size) % comm->size, tag,
-                               MPI_STATUS_IGNORE);
-    return rc;
 }
 
 // ---- What is left.

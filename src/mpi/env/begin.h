@@ -17,7 +17,4 @@ int whm_job_end(void);
 // whm_tell_leaks says on stderr what the program has left undone when it ends: requests, receives, messages.
 void whm_tell_leaks(const whm_rank *rank);
 
-// whm_barrier waits until all ranks of MPI_COMM_WORLD have called it.
-int whm_barrier(void);
-
 #endif

@@ -9,23 +9,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "mpi/p2p/transfer.h"
+#include "mpi/comm/share.h"
 #include "mpi/rma/win.h"
-
-int whm_gather(whm_comm *comm, const void *mine, void *all, size_t size) {
-    whm_type *byte = whm_type_of(MPI_BYTE);
-    char *at = all;
-    int n = comm->size, me = comm->rank, tag = whm_comm_tag(comm);
-    int next = (me + 1) % n, before = (me + n - 1) % n, rc = MPI_SUCCESS;
-    memcpy(at + (size_t)me * size, mine, size);
-    // A ring: in step i each passes on what it has got in the step before.
-    for (int i = 0; i < n - 1 && rc == MPI_SUCCESS; i++)
-        rc = whm_sendrecv_wait(comm, WHM_COLL, at + (size_t)((me - i + n) % n) * size,
-                               (MPI_Count)size, byte, next, tag,
-                               at + (size_t)((me - i - 1 + n) % n) * size, (MPI_Count)size, byte,
-                               before, tag, MPI_STATUS_IGNORE);
-    return rc;
-}
 
 // What ranks tell each other on the way: the name that rank 0 has made, and whether they could do their part.
 typedef struct step {
@@ -80,7 +65,7 @@ static int map_it(whm_comm *comm, step *own, step *steps, size_t size, void **ma
         fd = make(own, size);
         own->ok = fd >= 0;
     }
-    rc = whm_gather(comm, own, steps, sizeof(*steps));
+    rc = whm_share(comm, own, sizeof(*own), steps);
     bool made = rc == MPI_SUCCESS && steps[0].ok;
     name_of(&steps[0], name, sizeof(name));
     if (made && comm->rank != 0)
@@ -90,7 +75,7 @@ static int map_it(whm_comm *comm, step *own, step *steps, size_t size, void **ma
         close(fd);
     own->ok = *map != MAP_FAILED;
     if (rc == MPI_SUCCESS)
-        rc = whm_gather(comm, own, steps, sizeof(*steps));
+        rc = whm_share(comm, own, sizeof(*own), steps);
     if (comm->rank == 0 && made)
         shm_unlink(name);
     if (rc == MPI_SUCCESS && !all_ok(steps, comm->size))
@@ -107,7 +92,7 @@ int whm_map_begin(whm_comm *comm, MPI_Aint size, bool spread, void **map, size_t
     step *steps = malloc((size_t)comm->size * sizeof(*steps));
     if (!steps)
         return whm_no_memory();
-    int rc = whm_gather(comm, &own, steps, sizeof(own));
+    int rc = whm_share(comm, &own, sizeof(own), steps);
     if (rc == MPI_SUCCESS) {
         *map_size = place_all(steps, comm->size, spread, offsets);
         rc = map_it(comm, &own, steps, *map_size, map);

@@ -176,7 +176,7 @@ wh_status whm_on_answer(wh_am *am, void *arg) {
 
 // ---- Control messages.
 
-static int send_control(whm_win *win, whm_peer *peer, whm_access *head) {
+int whm_tell(whm_win *win, whm_peer *peer, whm_access *head) {
     head->win = peer->win;
     head->target = peer->world;
     head->origin = win->comm->rank;
@@ -195,10 +195,6 @@ static int send_control(whm_win *win, whm_peer *peer, whm_access *head) {
                : whm_fail_status(status, "a rank of the window cannot be told");
 }
 
-int whm_tell(whm_win *win, whm_peer *peer, whm_access *head) {
-    return send_control(win, peer, head);
-}
-
 int whm_ask(whm_win *win, whm_peer *peer, whm_access *head) {
     whm_under_way *op = whm_under_way_new(win, peer, true);
     if (!op)
@@ -206,7 +202,7 @@ int whm_ask(whm_win *win, whm_peer *peer, whm_access *head) {
     op->kept = true;
     op->waits = WHM_WAITS_ANSWER;
     head->id = op->id;
-    int rc = send_control(win, peer, head);
+    int rc = whm_tell(win, peer, head);
     while (rc == MPI_SUCCESS && !op->done)
         whm_block();
     if (rc == MPI_SUCCESS)

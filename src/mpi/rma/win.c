@@ -11,6 +11,7 @@
 #include "mpi/base/ids.h"
 #include "mpi/base/process.h"
 #include "mpi/bodies.h"
+#include "mpi/comm/share.h"
 #include "mpi/env/attr.h"
 #include "mpi/env/info.h"
 #include "mpi/rma/access.h"
@@ -99,7 +100,7 @@ static int agree(whm_win *win, int error) {
     all = malloc((size_t)comm->size * sizeof(*all));
     if (!all)
         return whm_no_memory();
-    int rc = whm_gather(comm, &mine, all, sizeof(mine));
+    int rc = whm_share(comm, &mine, sizeof(mine), all);
     for (int i = 0; i < comm->size && rc == MPI_SUCCESS; i++) {
         whm_peer *peer = &win->peer[i];
         peer->win = all[i].number;
