@@ -98,6 +98,11 @@ int whm_process_end(void) {
     return MPI_SUCCESS;
 }
 
+void whm_process_give_way(void) {
+    if (whm_process_here.bereft)
+        usleep(500000);
+}
+
 void whm_process_abort(int status) {
     // The launcher sees a process that has not left the job, and ends the others.
     _exit(status & 0xFF ? status : 1);

@@ -20,6 +20,7 @@ typedef struct whm_process {
     int first, local;  // ranks of this process: their numbers begin here, and how many
     whm_rank **rank;   // these
     unsigned events;   // whm_wake so far
+    bool bereft;       // another process was lost
     // Of virtual ranks: the exceptions that the C++ runtime counts as handled by a thread, a pointer and a number; NULL: there is no C++ here.
     void **(*handled)(void);
     wh_endpoint **to;  // by process, to those that this one has sent to
@@ -38,6 +39,15 @@ int whm_process_flush(void);
 
 // whm_process_end leaves the job.  All ranks of all processes have nothing more to say.
 int whm_process_end(void);
+
+// whm_process_lost is called with what the engine has answered: whether it tells that another process was lost.
+static inline void whm_process_lost(wh_status status) {
+    whm_process_here.bereft = whm_process_here.bereft || status == WH_EPEER;
+}
+
+// whm_process_give_way waits half a second where another process was lost: the launcher, which knows which one and why, says so and ends
+// this one meanwhile.  Else the job would have the status of who noticed, and not of who failed.
+void whm_process_give_way(void);
 
 // whm_process_abort ends this process, and by that the job: the launcher ends the others, and exits with this status (1 for 0).
 _Noreturn void whm_process_abort(int status);

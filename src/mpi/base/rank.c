@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "mpi/base/rank.h"
+#include "mpi/base/process.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,6 +16,7 @@ void whm_say(const char *format, ...) {
 }
 
 int whm_say_status(wh_status status, const char *what) {
+    whm_process_lost(status);
     const char *more = wh_log_take_error();
     int code = status == WH_ENOMEM       ? MPI_ERR_NO_MEM
                : status == WH_ETRUNCATED ? MPI_ERR_TRUNCATE

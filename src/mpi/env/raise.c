@@ -42,6 +42,7 @@ static void describe(char *text, size_t size, whm_kind kind, const void *object)
 static _Noreturn void end_job(whm_kind kind, const void *object, int code) {
     char where[MPI_MAX_OBJECT_NAME + 8];
     const char *text = whm_error_text(code), *call = whm_self->call;
+    whm_process_give_way();
     describe(where, sizeof(where), kind, object);
     fflush(stdout);
     fprintf(stderr, "MPI rank %d: %s%s: %s%s%s\n", whm_self->world, call ? call : "MPI", where,

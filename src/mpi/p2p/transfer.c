@@ -58,6 +58,7 @@ int whm_transfer_fail(const whm_transfer *t) {
 }
 
 int whm_class_of(wh_status status) {
+    whm_process_lost(status);
     return status == WH_OK           ? MPI_SUCCESS
            : status == WH_ETRUNCATED ? MPI_ERR_TRUNCATE
            : status == WH_ENOMEM     ? MPI_ERR_NO_MEM
