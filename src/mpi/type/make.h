@@ -22,6 +22,9 @@ int whm_type_measure(whm_type *type);
 int whm_type_make(wh_status status, wh_type *layout, int combiner, size_t count,
                   whm_type *const *of, whm_type **type);
 
+// whm_type_check_committed says whether a type may be used for data: MPI_ERR_TYPE, with a sentence, if not.
+int whm_type_check_committed(const whm_type *type);
+
 // whm_type_end frees all of one that nobody holds any more.
 void whm_type_end(whm_type *type);
 

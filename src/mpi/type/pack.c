@@ -9,12 +9,6 @@
 #include "mpi/bodies.h"
 #include "mpi/type/make.h"
 
-static int check_committed(const whm_type *type) {
-    return type->committed
-               ? MPI_SUCCESS
-               : whm_fail(MPI_ERR_TYPE, "the datatype is not committed (MPI_Type_commit)");
-}
-
 static int packed_size(MPI_Count count, const whm_type *type, MPI_Count *size) {
     if (__builtin_mul_overflow(count, type->size, size))
         return whm_fail(MPI_ERR_COUNT, "count is %lld, too many elements of %lld bytes",
@@ -40,44 +34,47 @@ static int check_room(MPI_Count room, MPI_Count position, MPI_Count size, const 
     return size && !packed ? whm_fail(MPI_ERR_BUFFER, "%s is NULL", what) : MPI_SUCCESS;
 }
 
-int mpi_pack(const void *in, MPI_Count count, whm_type *type, void *out, MPI_Count room,
-             MPI_Count *position, whm_comm *comm) {
-    (void)comm;
-    MPI_Count size = 0;
-    int error = check_committed(type);
+// begin checks a call that packs or unpacks: *size bytes move.
+static int begin(MPI_Count count, const whm_type *type, MPI_Count room, MPI_Count position,
+                 const void *packed, const char *what, MPI_Count *size) {
+    int error = whm_type_check_committed(type);
     if (error == MPI_SUCCESS)
-        error = packed_size(count, type, &size);
-    if (error == MPI_SUCCESS)
-        error = check_room(room, *position, size, out, "outbuf");
-    if (error != MPI_SUCCESS || !size)
-        return error;
-    size_t moved;
-    wh_status status = wh_pack(in, count, type->layout, 0, (char *)out + *position, (size_t)size,
-                               WH_PACK_CACHED, &moved);
+        error = packed_size(count, type, size);
+    return error == MPI_SUCCESS ? check_room(room, position, *size, packed, what) : error;
+}
+
+// end moves the position on, if the engine has done its part.
+static int end(wh_status status, MPI_Count size, MPI_Count *position) {
     if (status != WH_OK)
         return whm_type_fail_buffer(status);
     *position += size;
     return MPI_SUCCESS;
 }
 
+int mpi_pack(const void *in, MPI_Count count, whm_type *type, void *out, MPI_Count room,
+             MPI_Count *position, whm_comm *comm) {
+    (void)comm;
+    MPI_Count size = 0;
+    int error = begin(count, type, room, *position, out, "outbuf", &size);
+    if (error != MPI_SUCCESS || !size)
+        return error;
+    size_t moved;
+    return end(wh_pack(in, count, type->layout, 0, (char *)out + *position, (size_t)size,
+                       WH_PACK_CACHED, &moved),
+               size, position);
+}
+
 int mpi_unpack(const void *in, MPI_Count room, MPI_Count *position, void *out, MPI_Count count,
                whm_type *type, whm_comm *comm) {
     (void)comm;
     MPI_Count size = 0;
-    int error = check_committed(type);
-    if (error == MPI_SUCCESS)
-        error = packed_size(count, type, &size);
-    if (error == MPI_SUCCESS)
-        error = check_room(room, *position, size, in, "inbuf");
+    int error = begin(count, type, room, *position, in, "inbuf", &size);
     if (error != MPI_SUCCESS || !size)
         return error;
     size_t moved;
-    wh_status status = wh_unpack((const char *)in + *position, (size_t)size, out, count,
-                                 type->layout, 0, WH_PACK_CACHED, &moved);
-    if (status != WH_OK)
-        return whm_type_fail_buffer(status);
-    *position += size;
-    return MPI_SUCCESS;
+    return end(wh_unpack((const char *)in + *position, (size_t)size, out, count, type->layout, 0,
+                         WH_PACK_CACHED, &moved),
+               size, position);
 }
 
 // ---- The external32 representation.
@@ -90,7 +87,7 @@ static int check_external(const char *datarep, const whm_type *type) {
         return whm_fail(MPI_ERR_CONVERSION,
                         "the type has 16-byte Fortran elements, which are not converted to "
                         "external32 on this machine");
-    return check_committed(type);
+    return whm_type_check_committed(type);
 }
 
 static int external_size(MPI_Count count, const whm_type *type, MPI_Count *size) {
@@ -103,42 +100,37 @@ int mpi_pack_external_size(const char *datarep, MPI_Count count, whm_type *type,
     return error == MPI_SUCCESS ? external_size(count, type, size) : error;
 }
 
+static int begin_external(const char *datarep, MPI_Count count, const whm_type *type,
+                          MPI_Count room, MPI_Count position, const void *packed, const char *what,
+                          MPI_Count *size) {
+    int error = check_external(datarep, type);
+    if (error == MPI_SUCCESS)
+        error = external_size(count, type, size);
+    return error == MPI_SUCCESS ? check_room(room, position, *size, packed, what) : error;
+}
+
 int mpi_pack_external(const char *datarep, const void *in, MPI_Count count, whm_type *type,
                       void *out, MPI_Count room, MPI_Count *position) {
     MPI_Count size = 0;
-    int error = check_external(datarep, type);
-    if (error == MPI_SUCCESS)
-        error = external_size(count, type, &size);
-    if (error == MPI_SUCCESS)
-        error = check_room(room, *position, size, out, "outbuf");
+    int error = begin_external(datarep, count, type, room, *position, out, "outbuf", &size);
     if (error != MPI_SUCCESS || !size)
         return error;
     size_t moved;
-    wh_status status =
-        wh_external_pack(in, count, type->layout, (char *)out + *position, (size_t)size, &moved);
-    if (status != WH_OK)
-        return whm_type_fail_buffer(status);
-    *position += size;
-    return MPI_SUCCESS;
+    return end(
+        wh_external_pack(in, count, type->layout, (char *)out + *position, (size_t)size, &moved),
+        size, position);
 }
 
 int mpi_unpack_external(const char *datarep, const void *in, MPI_Count room, MPI_Count *position,
                         void *out, MPI_Count count, whm_type *type) {
     MPI_Count size = 0;
-    int error = check_external(datarep, type);
-    if (error == MPI_SUCCESS)
-        error = external_size(count, type, &size);
-    if (error == MPI_SUCCESS)
-        error = check_room(room, *position, size, in, "inbuf");
+    int error = begin_external(datarep, count, type, room, *position, in, "inbuf", &size);
     if (error != MPI_SUCCESS || !size)
         return error;
     size_t moved;
-    wh_status status = wh_external_unpack((const char *)in + *position, (size_t)size, out, count,
-                                          type->layout, &moved);
-    if (status != WH_OK)
-        return whm_type_fail_buffer(status);
-    *position += size;
-    return MPI_SUCCESS;
+    return end(wh_external_unpack((const char *)in + *position, (size_t)size, out, count,
+                                  type->layout, &moved),
+               size, position);
 }
 
 // ---- Addresses.

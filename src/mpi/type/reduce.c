@@ -129,8 +129,8 @@ int whm_reduce(const void *in, void *inout, MPI_Count count, whm_type *type, whm
 }
 
 int mpi_reduce_local(const void *in, void *inout, MPI_Count count, whm_type *type, whm_op *op) {
-    if (!type->committed)
-        return whm_fail(MPI_ERR_TYPE, "the datatype is not committed (MPI_Type_commit)");
-    int error = whm_op_check(op, type);
+    int error = whm_type_check_committed(type);
+    if (error == MPI_SUCCESS)
+        error = whm_op_check(op, type);
     return error == MPI_SUCCESS ? whm_reduce(in, inout, count, type, op) : error;
 }

@@ -90,6 +90,12 @@ int whm_type_make(wh_status status, wh_type *layout, int combiner, size_t count,
     return MPI_SUCCESS;
 }
 
+int whm_type_check_committed(const whm_type *type) {
+    return type->committed
+               ? MPI_SUCCESS
+               : whm_fail(MPI_ERR_TYPE, "the datatype is not committed (MPI_Type_commit)");
+}
+
 void whm_type_end(whm_type *type) {
     for (size_t i = 0; type->made && i < type->made->count; i++)
         whm_type_release(type->made->of[i]);
