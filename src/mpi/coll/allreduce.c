@@ -4,10 +4,6 @@
 #include "mpi/coll/coll.h"
 #include "mpi/coll/halving.h"
 
-static const void *operand_of(const whm_coll *coll) {
-    return whm_in_place(&coll->send) ? coll->recv.buf : coll->send.buf;
-}
-
 // Each rank tells all others, and combines all operands by itself: a rank waits once, which counts where ranks share processors.
 void whm_allreduce_flat(whm_schedule *s, const whm_coll *coll) {
     const whm_blocks *data = &coll->recv;
@@ -17,7 +13,7 @@ void whm_allreduce_flat(whm_schedule *s, const whm_coll *coll) {
     if (!all)
         return;
     void *mine = whm_elements(all, s->rank * count, type);
-    whm_step_copy(s, mine, count, type, operand_of(coll), count, type);
+    whm_step_copy(s, mine, count, type, whm_operand(coll), count, type);
     for (int i = 1; i < s->size; i++) {
         int from = (s->rank - i + s->size) % s->size;
         whm_step_recv(s, whm_elements(all, from * count, type), count, type, from);
@@ -53,7 +49,7 @@ void whm_allreduce_steps(whm_schedule *s, void *buf, MPI_Count count, whm_type *
 }
 
 void whm_allreduce_doubling(whm_schedule *s, const whm_coll *coll) {
-    double_steps(s, operand_of(coll), coll->recv.buf, coll->recv.count, coll->recv.type);
+    double_steps(s, whm_operand(coll), coll->recv.buf, coll->recv.count, coll->recv.type);
 }
 
 // Partners of the last round first: each gives what it has of what both were responsible for.
@@ -78,7 +74,7 @@ void whm_allreduce_halving(whm_schedule *s, const whm_coll *coll) {
         return;
     whm_fold fold = whm_fold_of(s);
     whm_pair pair =
-        whm_pair_begin(s, &fold, operand_of(coll), data->buf, other, data->count, data->type);
+        whm_pair_begin(s, &fold, whm_operand(coll), data->buf, other, data->count, data->type);
     whm_fold_in(s, &fold, &pair);
     if (fold.place >= 0) {
         whm_halves halves;

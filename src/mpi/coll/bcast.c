@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Broadcast.  Ranks are counted from the root on: place 0 is the root's.
+// Broadcast, and the places of its tree.
 #include "mpi/coll/coll.h"
 
-static int place_of(const whm_schedule *s, int root) {
+int whm_place_of(const whm_schedule *s, int root) {
     return (s->rank - root + s->size) % s->size;
 }
 
-static int rank_at(const whm_schedule *s, int root, int place) {
+int whm_rank_at_place(const whm_schedule *s, int root, int place) {
     return (place + root) % s->size;
 }
 
-// The lowest bit of a place is the distance to its parent, and all lower bits those to its children; the root's is the least power of two
-// that is not below the number of ranks.
-static int lowest_bit(const whm_schedule *s, int place) {
+int whm_tree_bit(const whm_schedule *s, int place) {
     if (place > 0)
         return place & -place;
     int bit = 1;
@@ -23,14 +21,14 @@ static int lowest_bit(const whm_schedule *s, int place) {
 }
 
 void whm_bcast_steps(whm_schedule *s, void *buf, MPI_Count count, whm_type *type, int root) {
-    int place = place_of(s, root), bit = lowest_bit(s, place);
+    int place = whm_place_of(s, root), bit = whm_tree_bit(s, place);
     if (place > 0) {
-        whm_step_recv(s, buf, count, type, rank_at(s, root, place - bit));
+        whm_step_recv(s, buf, count, type, whm_rank_at_place(s, root, place - bit));
         whm_step_wait(s);
     }
     for (bit /= 2; bit > 0; bit /= 2)
         if (place + bit < s->size)
-            whm_step_send(s, buf, count, type, rank_at(s, root, place + bit));
+            whm_step_send(s, buf, count, type, whm_rank_at_place(s, root, place + bit));
     whm_step_wait(s);
 }
 
@@ -47,11 +45,11 @@ static MPI_Count parts_size(const whm_blocks *parts, int first, int end) {
 
 // Each place receives the parts of its subtree and passes on those of its children's.
 static void scatter_parts(whm_schedule *s, const whm_blocks *parts, int root) {
-    int place = place_of(s, root), bit = lowest_bit(s, place);
+    int place = whm_place_of(s, root), bit = whm_tree_bit(s, place);
     int end = place + bit < s->size ? place + bit : s->size;
     if (place > 0) {
         whm_recv_bytes(s, whm_block_at(parts, place), parts_size(parts, place, end),
-                       rank_at(s, root, place - bit));
+                       whm_rank_at_place(s, root, place - bit));
         whm_step_wait(s);
     }
     for (bit /= 2; bit > 0; bit /= 2) {
@@ -59,7 +57,7 @@ static void scatter_parts(whm_schedule *s, const whm_blocks *parts, int root) {
         if (child >= end)
             continue;
         whm_send_bytes(s, whm_block_at(parts, child), parts_size(parts, child, end),
-                       rank_at(s, root, child));
+                       whm_rank_at_place(s, root, child));
         end = child;
     }
     whm_step_wait(s);
@@ -95,17 +93,17 @@ void whm_bcast_chain(whm_schedule *s, const whm_coll *coll) {
     if (s->error)
         return;
     MPI_Count size = whm_block_bytes(&coll->recv, 0);
-    int place = place_of(s, coll->root);
+    int place = whm_place_of(s, coll->root);
     for (MPI_Count in = 0, out = 0; out < size;) {
         MPI_Count here = place == 0 ? size : in;
         if (place > 0 && in < size) {
             MPI_Count n = size - in < SEGMENT ? size - in : SEGMENT;
-            whm_recv_bytes(s, bytes + in, n, rank_at(s, coll->root, place - 1));
+            whm_recv_bytes(s, bytes + in, n, whm_rank_at_place(s, coll->root, place - 1));
             in += n;
         }
         MPI_Count n = here - out < SEGMENT ? here - out : SEGMENT;
         if (n > 0 && place + 1 < s->size)
-            whm_send_bytes(s, bytes + out, n, rank_at(s, coll->root, place + 1));
+            whm_send_bytes(s, bytes + out, n, whm_rank_at_place(s, coll->root, place + 1));
         out += n;
         whm_step_wait(s);
     }

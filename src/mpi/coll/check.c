@@ -10,7 +10,7 @@ static bool neighborhood(const whm_coll *coll) {
 
 // Whether this rank has a buffer to read from, and one to write to.
 static bool reads(const whm_coll *coll) {
-    bool is_root = coll->comm->remote ? coll->root == MPI_ROOT : coll->comm->rank == coll->root;
+    bool is_root = whm_at_root(coll->comm, coll->root);
     switch (coll->kind) {
     case WHM_BARRIER:
     case WHM_BCAST: return false;
@@ -24,7 +24,7 @@ static bool reads(const whm_coll *coll) {
 }
 
 static bool writes(const whm_coll *coll) {
-    bool is_root = coll->comm->remote ? coll->root == MPI_ROOT : coll->comm->rank == coll->root;
+    bool is_root = whm_at_root(coll->comm, coll->root);
     switch (coll->kind) {
     case WHM_BARRIER:
     case WHM_BCAST: return false;

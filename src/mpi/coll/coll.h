@@ -73,6 +73,10 @@ static inline char *whm_block_at(const whm_blocks *blocks, int i) {
 static inline bool whm_in_place(const whm_blocks *blocks) {
     return blocks->buf == MPI_IN_PLACE;
 }
+// What this rank puts into a reduction.
+static inline const void *whm_operand(const whm_coll *coll) {
+    return whm_in_place(&coll->send) ? coll->recv.buf : coll->send.buf;
+}
 static inline void *whm_elements(const void *buf, MPI_Count count, const whm_type *type) {
     return (char *)(uintptr_t)buf + count * type->extent;
 }
@@ -111,6 +115,12 @@ whm_build whm_scan_doubling;
 whm_build whm_inter_barrier, whm_inter_bcast, whm_inter_gather, whm_inter_scatter,
     whm_inter_exchange, whm_inter_reduce, whm_inter_allreduce, whm_inter_reduce_scatter;
 whm_build whm_neighbor_exchange;
+
+// Trees: ranks are counted from the root on, place 0 is the root's.  The lowest bit of a place is the distance to its parent, and all lower
+// bits those to its children; the root's is the least power of two that is not below the number of ranks.
+int whm_place_of(const whm_schedule *schedule, int root);
+int whm_rank_at_place(const whm_schedule *schedule, int root, int place);
+int whm_tree_bit(const whm_schedule *schedule, int place);
 
 // Parts of algorithms that others have, too.
 void whm_bcast_steps(whm_schedule *schedule, void *buf, MPI_Count count, whm_type *type, int root);

@@ -36,16 +36,11 @@ typedef struct node {
 } node;
 
 static node node_of(const whm_schedule *s, int root, MPI_Count block) {
-    node n = {.place = (s->rank - root + s->size) % s->size, .bit = 1, .block = block};
-    while (n.bit < s->size && !(n.place & n.bit))
-        n.bit *= 2;
-    n.parent = (n.place - n.bit + root) % s->size;
+    node n = {.place = whm_place_of(s, root), .block = block};
+    n.bit = whm_tree_bit(s, n.place);
+    n.parent = whm_rank_at_place(s, root, n.place - n.bit);
     n.subtree = n.place + n.bit < s->size ? n.bit : s->size - n.place;
     return n;
-}
-
-static int child_at(const whm_schedule *s, int root, const node *n, int bit) {
-    return (n->place + bit + root) % s->size;
 }
 
 static int least(int a, int b) {
@@ -76,7 +71,7 @@ void whm_gather_binomial(whm_schedule *s, const whm_coll *coll) {
         return;
     for (int bit = 1; bit < n.bit && n.place + bit < s->size; bit *= 2)
         whm_recv_bytes(s, bytes + n.block * bit, n.block * least(bit, s->size - n.place - bit),
-                       child_at(s, coll->root, &n, bit));
+                       whm_rank_at_place(s, coll->root, n.place + bit));
     if (!is_root)
         whm_step_copy(s, bytes, n.block, whm_type_of(MPI_BYTE), coll->send.buf, coll->send.count,
                       coll->send.type);
@@ -104,7 +99,7 @@ void whm_scatter_binomial(whm_schedule *s, const whm_coll *coll) {
     for (int bit = n.bit / 2; bit > 0; bit /= 2)
         if (n.place + bit < s->size)
             whm_send_bytes(s, bytes + n.block * bit, n.block * least(bit, s->size - n.place - bit),
-                           child_at(s, coll->root, &n, bit));
+                           whm_rank_at_place(s, coll->root, n.place + bit));
     if (!is_root)
         whm_step_copy(s, coll->recv.buf, coll->recv.count, coll->recv.type, bytes, n.block,
                       whm_type_of(MPI_BYTE));

@@ -66,7 +66,7 @@ void whm_reduce_flat(whm_schedule *s, const whm_coll *coll) {
     for (int i = 0; i < s->size; i++)
         if (i != s->rank)
             whm_step_recv(s, whm_elements(all, i * count, type), count, type, i);
-    const void *operand = whm_in_place(&coll->send) ? data->buf : coll->send.buf;
+    const void *operand = whm_operand(coll);
     whm_step_copy(s, whm_elements(all, s->rank * count, type), count, type, operand, count, type);
     whm_step_wait(s);
     void *result = whm_combine_steps(s, all, count, type);
@@ -76,7 +76,7 @@ void whm_reduce_flat(whm_schedule *s, const whm_coll *coll) {
 void whm_reduce_binomial(whm_schedule *s, const whm_coll *coll) {
     const whm_blocks *data = &coll->recv;
     bool in_place = whm_in_place(&coll->send), is_root = s->rank == coll->root;
-    const void *buf = in_place ? data->buf : coll->send.buf;
+    const void *buf = whm_operand(coll);
     // In place the operand lies where the result goes, and nothing may come there before it is combined or sent.
     void *room = is_root && !in_place ? data->buf : NULL;
     if (is_root && in_place && !(room = whm_schedule_space(s, data->count, data->type)))
@@ -114,7 +114,7 @@ void whm_reduce_halving(whm_schedule *s, const whm_coll *coll) {
     if (!result || !other)
         return;
     whm_fold fold = whm_fold_of(s);
-    const void *operand = whm_in_place(&coll->send) ? data->buf : coll->send.buf;
+    const void *operand = whm_operand(coll);
     whm_pair pair = whm_pair_begin(s, &fold, operand, result, other, data->count, data->type);
     whm_fold_in(s, &fold, &pair);
     int root_place = whm_fold_place(&fold, coll->root), stand_in = coll->root;

@@ -6,7 +6,7 @@
 // The operand as blocks of the ranks, one behind the other.
 static bool operand_blocks(whm_schedule *s, const whm_coll *coll, whm_blocks *operand) {
     *operand = coll->recv;
-    operand->buf = whm_in_place(&coll->send) ? coll->recv.buf : coll->send.buf;
+    operand->buf = (void *)(uintptr_t)whm_operand(coll);
     return whm_stack_blocks(s, operand);
 }
 

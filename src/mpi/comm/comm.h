@@ -53,6 +53,15 @@ static inline const whm_group *whm_comm_peers(const whm_comm *comm) {
     return comm->remote ? comm->remote : comm->group;
 }
 // whm_comm_release drops a reference; the last one frees its context for other communicators.
+// Whether this rank is the root of a collective, of the group that the root is in.
+static inline bool whm_at_root(const whm_comm *comm, int root) {
+    return comm->remote ? root == MPI_ROOT : root == comm->rank;
+}
+
+// What the communicator is called, for people.
+static inline const char *whm_comm_title(const whm_comm *comm) {
+    return *comm->name ? comm->name : "a communicator without a name";
+}
 void whm_comm_release(whm_comm *comm);
 
 // whm_comm_tag returns the tag, in the space WHM_COLL, of a collective that begins now on an intracommunicator or an intercommunicator:

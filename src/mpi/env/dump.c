@@ -8,10 +8,6 @@
 
 enum { LINES = 8 };  // of one kind, for one rank
 
-static const char *name_of(const whm_comm *comm) {
-    return *comm->name ? comm->name : "a communicator without a name";
-}
-
 static void print_call(const whm_rank *rank, FILE *file) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -36,7 +32,7 @@ static void print_receive(const whm_transfer *t, FILE *file) {
         fputs(", any tag", file);
     else
         fprintf(file, ", tag %d", t->wanted);
-    fprintf(file, ", on %s\n", name_of(t->comm));
+    fprintf(file, ", on %s\n", whm_comm_title(t->comm));
 }
 
 static void print_queue(const whm_transfer *first, FILE *file, int *lines) {
@@ -60,7 +56,7 @@ static int print_waits(const whm_match *match, FILE *file) {
     for (const whm_transfer *t = match->sync; t; t = t->next)
         if (++sends <= LINES)
             fprintf(file, "    a synchronous send to rank %d, tag %d, on %s\n", t->peer, t->wanted,
-                    name_of(t->comm));
+                    whm_comm_title(t->comm));
     print_rest(file, sends, "synchronous sends");
     return receives + sends;
 }

@@ -82,7 +82,7 @@ int mpi_is_thread_main(int *flag) {
 int mpi_abort(whm_comm *comm, int errorcode) {
     fflush(stdout);
     fprintf(stderr, "MPI rank %d: MPI_Abort on %s with error code %d: the job ends\n",
-            whm_self->world, *comm->name ? comm->name : "a communicator without a name", errorcode);
+            whm_self->world, whm_comm_title(comm), errorcode);
     fflush(stderr);
     whm_process_abort(errorcode);
 }

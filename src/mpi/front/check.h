@@ -120,9 +120,6 @@ static inline int whm_check_root(const whm_comm *comm, int root) {
         known = known || root == MPI_ROOT || root == MPI_PROC_NULL;
     return WHM_LIKELY(known) ? MPI_SUCCESS : whm_refuse_root(comm, root);
 }
-static inline bool whm_at_root(const whm_comm *comm, int root) {
-    return comm->remote ? root == MPI_ROOT : root == comm->rank;
-}
 // Neighbours in the virtual topology, which there must be.
 int whm_check_topology(const whm_comm *comm);
 int whm_sources(const whm_comm *comm);
