@@ -131,6 +131,22 @@ class Links(unittest.IsolatedAsyncioTestCase):
         gc.collect()
         self.assertGreater(self.link().received, before.received)
 
+    async def test_a_peer_that_a_close_finds_gone_is_a_loss(self):
+        """As when the scheduler has a worker's peers close before they have seen that it was killed."""
+        await self.talk(b"")
+        self.there[0].abort()
+        await self.here.close()
+        self.assertEqual(self.link().losses, 1)
+
+    async def test_a_close_is_no_loss_whatever_was_pending(self):
+        await self.talk(b"")
+        reading = asyncio.ensure_future(self.here.read())
+        await asyncio.sleep(0)
+        await self.here.close()
+        with self.assertRaises(CommClosedError):
+            await reading
+        self.assertEqual(self.link().losses, 0)
+
     async def test_those_without_a_comm_are_forgotten_in_time(self):
         await self.talk(bytes(SIZE))
         with mock.patch.object(_traffic, "KEPT", 2), mock.patch.object(_traffic, "_here", _traffic._Peers()):

@@ -153,6 +153,8 @@ class WherryComm(Comm):
             try:
                 await ep.close()
             except wherry.Error as error:
+                if self._line:
+                    self._line.told(error)
                 logger.debug("close of %s: %s", self, error)
 
     def abort(self) -> None:

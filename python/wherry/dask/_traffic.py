@@ -48,9 +48,10 @@ class Line:
         self._ends(not isinstance(error, wherry.errors.ClosedError))
 
     def ending(self, closed: bool) -> None:
-        """The comm is about to be closed, or to be broken off."""
+        """The comm is about to be closed, which may still be told that the peer is gone, or to be broken off."""
         self.count()
-        self._ends(not closed)
+        if not closed:
+            self._ends(True)
         self.peer.lines.discard(self)
 
     def _ends(self, lost: bool) -> None:
