@@ -2,12 +2,12 @@
 //
 // Constructors, against type maps that are written out by the standard's definitions; and what MPI_Type_get_contents tells, by making the
 // same type again from it.
-#include "base/test.h"
 
 #include <limits.h>
 
 #include <wherry/pack.h>
 
+#include "mpi/base/test_check.h"
 #include "mpi/bodies.h"
 #include "mpi/type/predefined.h"
 
@@ -23,12 +23,6 @@ typedef struct map {
     int align;       // the strictest
     whm_type *type;  // the library's
 } map;
-
-static void check(int error) {
-    if (error != MPI_SUCCESS)
-        fprintf(stderr, "error %d: %s\n", error, whm_self->sentence);
-    CHECK(error == MPI_SUCCESS);
-}
 
 static map *map_new(void) {
     map *m = calloc(1, sizeof(*m));

@@ -1,23 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Counts and elements of what a status says has come.
-#include "base/test.h"
-
 #include "mpi/base/status.h"
 #include "mpi/bodies.h"
-#include "mpi/type/predefined.h"
-
-static void check(int error) {
-    if (error != MPI_SUCCESS)
-        fprintf(stderr, "error %d: %s\n", error, whm_self->sentence);
-    CHECK(error == MPI_SUCCESS);
-}
-
-static whm_type *named(MPI_Datatype handle) {
-    if (!whm_self->named[(uintptr_t)MPI_INT])
-        check(whm_types_begin(whm_self));
-    return whm_type_named(handle);
-}
+#include "mpi/type/test_named.h"
 
 static MPI_Count count_of(whm_type *type, MPI_Count bytes) {
     MPI_Status status = {0};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Every operation on every named type: against plain loops where it is defined, refused with a sentence where it is not.
-#include "base/test.h"
 
 #include <complex.h>
 #include <limits.h>
 #include <math.h>
 
+#include "mpi/base/test_check.h"
 #include "mpi/bodies.h"
 #include "mpi/type/op.h"
 #include "mpi/type/predefined.h"
@@ -16,12 +16,6 @@ enum { N = 700, OPS = 14 };  // more than one piece of packed pairs
 static const MPI_Op ops[OPS] = {MPI_MAX,    MPI_MIN,    MPI_SUM,     MPI_PROD, MPI_LAND,
                                 MPI_BAND,   MPI_LOR,    MPI_BOR,     MPI_LXOR, MPI_BXOR,
                                 MPI_MINLOC, MPI_MAXLOC, MPI_REPLACE, MPI_NO_OP};
-
-static void check(int error) {
-    if (error != MPI_SUCCESS)
-        fprintf(stderr, "error %d: %s\n", error, whm_self->sentence);
-    CHECK(error == MPI_SUCCESS);
-}
 
 static void begin(void) {
     if (whm_self->named[(uintptr_t)MPI_INT])

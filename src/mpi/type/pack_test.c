@@ -1,22 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // MPI_Pack, MPI_Unpack and their external32 forms.
-#include "base/test.h"
-
 #include "mpi/bodies.h"
-#include "mpi/type/predefined.h"
-
-static void check(int error) {
-    if (error != MPI_SUCCESS)
-        fprintf(stderr, "error %d: %s\n", error, whm_self->sentence);
-    CHECK(error == MPI_SUCCESS);
-}
-
-static whm_type *named(MPI_Datatype handle) {
-    if (!whm_self->named[(uintptr_t)MPI_INT])
-        check(whm_types_begin(whm_self));
-    return whm_type_named(handle);
-}
+#include "mpi/type/test_named.h"
 
 TEST(several_into_one_buffer) {
     int numbers[3] = {1, 2, 3}, back[3];

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Predefined types, handles and references, kinds, names, copies and buffers.
-#include "base/test.h"
 
 #include <complex.h>
 #include <stdbool.h>
 #include <wchar.h>
 
+#include "mpi/base/test_check.h"
 #include "mpi/bodies.h"
 #include "mpi/type/make.h"
 #include "mpi/type/predefined.h"
-
-static void check(int error) {
-    if (error != MPI_SUCCESS)
-        fprintf(stderr, "error %d: %s\n", error, whm_self->sentence);
-    CHECK(error == MPI_SUCCESS);
-}
 
 static void begin(void) {
     if (!whm_self->named[(uintptr_t)MPI_INT])
