@@ -305,6 +305,29 @@ static void flush_agents(launcher *self) {
     }
 }
 
+static void hear(void *arg, int rank, const char *line, size_t size) {
+    launcher *self = arg;
+    waits_line(&self->waits, rank, line, size);
+}
+
+// dump has programs of Wherry print what they wait for, and listens to them for a while.
+static void dump(launcher *self) {
+    output_listen(&self->output, hear, self);
+    self->told_at = cli_ms() + DUMP_MS;
+    pass_signal(self, SIGUSR1);
+}
+
+static void say_wait(void *arg, const char *sentence) {
+    launcher *self = arg;
+    output_say(&self->output, "%s", sentence);
+}
+
+static void tell_waits(launcher *self) {
+    self->told_at = 0;
+    output_listen(&self->output, NULL, NULL);
+    waits_tell(&self->waits, say_wait, self);
+}
+
 // The second request to end is the last: what is left is killed, and output that nobody reads is dropped.
 static void on_request_to_end(launcher *self, int number) {
     if (self->interrupts++) {
@@ -331,7 +354,13 @@ static void on_signal(launcher *self, int number) {
         flush_agents(self);
         raise(SIGSTOP);
         return;
-    default: pass_signal(self, number);  // SIGCONT, SIGUSR1, SIGUSR2
+    case SIGUSR1:
+        if (self->options->dump)
+            dump(self);
+        else
+            pass_signal(self, number);
+        return;
+    default: pass_signal(self, number);  // SIGCONT, SIGUSR2
     }
 }
 
@@ -359,7 +388,7 @@ static void end_for_time(launcher *self) {
     self->code = CODE_TIMEOUT;
     self->dumped_at = cli_ms() + DUMP_MS;
     self->give_up_at = INT64_MAX;
-    pass_signal(self, SIGUSR1);
+    dump(self);
 }
 
 static void end_after_dump(launcher *self) {
@@ -384,6 +413,8 @@ static void do_deadlines(launcher *self) {
     int64_t now = cli_ms();
     if (self->timeout_at && now >= self->timeout_at)
         end_for_time(self);
+    if (self->told_at && now >= self->told_at)
+        tell_waits(self);
     if (self->dumped_at && now >= self->dumped_at)
         end_after_dump(self);
     if (!self->decided && self->end_at && now >= self->end_at)
@@ -419,6 +450,7 @@ static int wait_ms(const launcher *self) {
         earlier(&at, self->hurry_at);
         earlier(&at, self->dumped_at);
     }
+    earlier(&at, self->told_at);
     if (at == INT64_MAX)
         return -1;
     return at <= now ? 0 : at - now > 60000 ? 60000 : (int)(at - now);

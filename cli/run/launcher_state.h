@@ -13,6 +13,7 @@
 #include "cli/run/output.h"
 #include "cli/run/pmi.h"
 #include "cli/run/trace.h"
+#include "cli/run/waits.h"
 
 typedef struct run_rank {
     int pid;
@@ -33,11 +34,12 @@ typedef struct launcher {
     int signals;
     bool input_over;
     uint32_t input_on_the_way;
+    wait_list waits;  // what ranks say in a dump, until told_at
     bool decided;
     int code;
     int interrupts;
     bool hurry;  // output that nobody reads is not waited for
-    int64_t timeout_at, dumped_at, greeting_at, end_at, give_up_at, hurry_at;  // 0: never
+    int64_t timeout_at, told_at, dumped_at, greeting_at, end_at, give_up_at, hurry_at;  // 0: never
     struct pollfd *polls;
 } launcher;
 

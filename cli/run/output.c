@@ -75,6 +75,8 @@ static void put(output_sink *sink, const void *bytes, size_t size) {
 // A piece of a line, and its newline, which the last line of a process may lack.
 static void put_line(output *self, int rank, int stream, const void *bytes, size_t size, bool end) {
     output_sink *sink = &self->sinks[stream];
+    if (stream == OUTPUT_ERR && self->heard)
+        self->heard(self->heard_arg, rank, bytes, size);
     char prefix[16];
     if (self->prefix)
         put(sink, prefix, (size_t)snprintf(prefix, sizeof prefix, "[%d] ", rank));
@@ -131,6 +133,13 @@ void output_add(output *self, int rank, int stream, const void *bytes, size_t si
         put_lines(self, rank, stream, bytes, size);
     else
         end_line(self, rank, stream);
+}
+
+void output_listen(output *self, void (*heard)(void *, int, const char *, size_t), void *arg) {
+    self->heard = heard;
+    self->heard_arg = arg;
+    if (heard)
+        self->whole_lines = true;
 }
 
 void output_finish(output *self) {

@@ -26,6 +26,8 @@ typedef struct output {
     buffer (*lines)[OUTPUT_STREAMS];  // of each rank: a line whose end has not come
     int (*files)[OUTPUT_STREAMS];     // of each rank, or NULL
     int file_error;
+    void (*heard)(void *arg, int rank, const char *line, size_t size);
+    void *heard_arg;
 } output;
 
 // output_open prepares for so many processes; `files` is the beginning of the files' names, or NULL.  False, with errno:
@@ -35,6 +37,9 @@ void output_close(output *self);
 
 // output_add takes what a process has printed; no bytes: its stream has ended.
 void output_add(output *self, int rank, int stream, const void *bytes, size_t size);
+
+// output_listen has all lines that processes print on standard error shown to `heard`, too, until it is called with NULL.
+void output_listen(output *self, void (*heard)(void *, int, const char *, size_t), void *arg);
 
 // output_finish ends all lines.
 void output_finish(output *self);
