@@ -56,7 +56,7 @@ int whm_job_begin(int level) {
 
 // leave leaves the job with the only rank of this process; of several none does, as messages of others come in.
 static int leave(void) {
-    // What the barrier has sent must be with the others before this process is gone.  One that is gone already has taken it.
+    // What was sent must be with the others before this process is gone.  One that is gone already has taken it.
     (void)whm_process_flush();
     int rc = whm_process_end();
     if (rc == MPI_SUCCESS)
@@ -64,16 +64,21 @@ static int leave(void) {
     return rc;
 }
 
-// meet waits until all ranks of MPI_COMM_WORLD have come so far.
-static int meet(void) {
+// come_together: rank 0 returns when all ranks of MPI_COMM_WORLD have come so far, and need nothing more from anybody; another one when it
+// has told its parent in the tree that it has, with all below it.  A barrier would not do: rank 0, which ends the job, may be through it
+// before others are.
+static int come_together(void) {
     whm_comm *comm = whm_self->comm_world;
     whm_type *byte = whm_type_of(MPI_BYTE);
     int tag = whm_comm_tag(comm), rc = MPI_SUCCESS;
-    // After round k each rank has heard, through others, of the 2^k ranks before it.
-    for (int far = 1; rc == MPI_SUCCESS && far < comm->size; far *= 2)
-        rc = whm_sendrecv_wait(comm, WHM_COLL, NULL, 0, byte, (comm->rank + far) % comm->size, tag,
-                               NULL, 0, byte, (comm->rank - far + comm->size) % comm->size, tag,
+    for (int far = 1; rc == MPI_SUCCESS && far < comm->size; far *= 2) {
+        if (comm->rank & far)
+            return whm_send_wait(comm, WHM_COLL, NULL, 0, byte, comm->rank - far, tag,
+                                 WHM_STANDARD);
+        if (comm->rank + far < comm->size)
+            rc = whm_recv_wait(comm, WHM_COLL, NULL, 0, byte, comm->rank + far, tag,
                                MPI_STATUS_IGNORE);
+    }
     return rc;
 }
 
@@ -82,7 +87,7 @@ int whm_job_end(void) {
         return MPI_SUCCESS;
     int rc = whm_process_flush();
     if (rc == MPI_SUCCESS)
-        rc = meet();
+        rc = come_together();
     if (rc == MPI_SUCCESS && !whm_process_here.virtual)
         rc = leave();
     if (rc != MPI_SUCCESS)

@@ -106,16 +106,22 @@ static int ranks_of(const char *text) {
     return (int)ranks;
 }
 
-// join waits until the ranks of all processes have ended: the first process that leaves the job ends it.
+// join: process 0 ends the job when the ranks of all processes have ended, and when nobody waits for another process any more.
 static void join(void) {
     whm_process *p = &whm_process_here;
+    const wh_type *byte = wh_type_basic(WH_TYPE_UINT8);
+    uint8_t here = 1, *all = calloc((size_t)p->processes, 1);
     wh_team *team = NULL;
-    int rc = whm_process_flush();
-    wh_status st = rc == MPI_SUCCESS ? wh_pe_team(p->pe, &team) : WH_EPEER;
+    wh_status st = all ? WH_OK : WH_ENOMEM;
+    if (st == WH_OK && whm_process_flush() != MPI_SUCCESS)
+        st = WH_EPEER;
     if (st == WH_OK)
-        st = wh_coll_barrier_wait(team, -1);
+        st = wh_pe_team(p->pe, &team);
+    if (st == WH_OK)
+        st = wh_coll_gather_wait(team, &here, 1, byte, all, 1, byte, 0, -1);
     if (team)
         wh_team_free(team);
+    free(all);
     if (st != WH_OK || whm_process_end() != MPI_SUCCESS)
         refuse("the job cannot be left: %s", st == WH_OK ? whm_self->sentence : wh_status_text(st));
 }
