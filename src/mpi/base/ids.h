@@ -9,6 +9,7 @@ enum {
     WHM_AM_MATCHED,      // p2p: a synchronous send has met its receive
     WHM_AM_ACCESS,       // rma: an access to a window
     WHM_AM_RESULT,       // rma: what it has given
+    WHM_AM_NEWS,         // coll: there is news in memory that the ranks of a host share
 };
 
 #endif

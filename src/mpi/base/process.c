@@ -177,6 +177,14 @@ static void note_wait(void) {
     whm_self->waits_since_ms = now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+bool whm_look(bool (*ready)(const void *arg), const void *arg) {
+    // Other ranks of the process run while this one is in whm_block; other threads, too, as the lock is held here.
+    const whm_process *p = &whm_process_here;
+    if (p->virtual || p->level == MPI_THREAD_MULTIPLE)
+        return ready(arg);
+    return whm_wait_look(ready, arg);
+}
+
 void whm_block(void) {
     note_wait();
     if (whm_process_here.virtual) {

@@ -67,6 +67,10 @@ int whm_endpoint(int world, wh_endpoint **ep);
 // no message brings is woken by whm_wake.
 void whm_block(void);
 
+// whm_look does what is worth doing before whm_block where something is awaited that no message brings: others may run meanwhile, and if
+// ready(arg) becomes true it says so.
+bool whm_look(bool (*ready)(const void *arg), const void *arg);
+
 // whm_progress takes in what has come, without waiting, and lets other ranks of the process run: what the MPI_Test functions do.
 void whm_progress(void);
 

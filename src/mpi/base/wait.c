@@ -49,6 +49,24 @@ static bool let_others_run(void) {
     return moved;
 }
 
+static bool turns_until(int n, bool (*ready)(const void *arg), const void *arg) {
+    for (int i = 0; i < n; i++) {
+        if (ready(arg))
+            return true;
+        (void)wh_pe_turn(whm_process_here.pe);
+    }
+    return ready(arg);
+}
+
+bool whm_wait_look(bool (*ready)(const void *arg), const void *arg) {
+    bool is = turns_until(eager, ready, arg);
+    for (int i = 0; i < YIELDS && !is; i++) {
+        yield();
+        is = turns_until(1, ready, arg);
+    }
+    return is;
+}
+
 bool whm_wait_step(void) {
     return let_others_run() || wh_pe_step(whm_process_here.pe);
 }

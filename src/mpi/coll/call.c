@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/coll/call.h"
 #include "mpi/coll/choose.h"
+#include "mpi/coll/shared.h"
 
 // Where all ranks know that there are no data nobody sends anything.
 static bool no_data(const whm_coll *coll) {
@@ -25,6 +26,8 @@ static int build(whm_schedule *s, const whm_coll *coll, bool hold) {
 int whm_coll_run(const whm_coll *coll) {
     int error = whm_coll_check(coll);
     if (error != MPI_SUCCESS)
+        return error;
+    if (!no_data(coll) && whm_shared_run(coll, &error))
         return error;
     whm_schedule s;
     whm_schedule_init(&s, coll->comm, coll->op);

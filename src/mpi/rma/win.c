@@ -11,6 +11,7 @@
 #include "mpi/base/ids.h"
 #include "mpi/base/process.h"
 #include "mpi/bodies.h"
+#include "mpi/comm/map.h"
 #include "mpi/comm/share.h"
 #include "mpi/env/attr.h"
 #include "mpi/env/info.h"

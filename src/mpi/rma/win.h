@@ -94,10 +94,4 @@ int whm_win_barrier(whm_win *win);
 int whm_flush(whm_win *win, whm_peer *peer);
 void whm_flush_local(const whm_peer *peer);
 
-// whm_map_begin makes memory that all ranks of the communicator map; bytes of rank i lie at offsets[i].  MPI_ERR_RMA_SHARED: they are not
-// all on one host.  The same on all ranks.  `spread`: each begins on a page of its own.
-int whm_map_begin(whm_comm *comm, MPI_Aint size, bool spread, void **map, size_t *map_size,
-                  size_t *offsets);
-void whm_map_end(void *map, size_t map_size);
-
 #endif

@@ -55,6 +55,11 @@ class Programs(unittest.TestCase):
             code, _, err = self.job("-n", 2, "-vp", 6, program)
             self.assertEqual((code, err), (0, ""))
 
+    def test_collectives(self):
+        program = self.compile("mpicc", "-vp", HERE.parent / "collectives.c")
+        code, _, err = self.job("-n", 2, "-vp", 6, program)
+        self.assertEqual((code, err), (0, ""))
+
     def test_random_messages(self):
         program = self.compile("mpicc", "-vp", HERE.parent / "walk.c")
         for processes, ranks in ((1, 1), (1, 7), (2, 8), (3, 16)):

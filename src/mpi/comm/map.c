@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Memory that ranks of one host share: a POSIX shared memory object, whose name is random and gone as soon as all have mapped it.
+#include "mpi/comm/map.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +12,6 @@
 #include <unistd.h>
 
 #include "mpi/comm/share.h"
-#include "mpi/rma/win.h"
 
 // What ranks tell each other on the way: the name that rank 0 has made, and whether they could do their part.
 typedef struct step {

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Who waits looks for a while, lets others run meanwhile, and then sleeps as for a message: it notes whom it waits for, and who publishes something
+// wakes by a message those that wait for it.  So messages go on while a rank waits, and a lost process ends the wait as everywhere.
+#include "mpi/coll/shared.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi/base/ids.h"
+#include "mpi/base/process.h"
+#include "mpi/comm/map.h"
+#include "mpi/p2p/p2p.h"
+
+enum {
+    CALLS_BEFORE = 8,  // collectives of a communicator before it gets one: most never have so many
+    ALL_SLOTS = 2 << 20,  // bytes; /dev/shm of a container often has 64 MiB
+    SLOT_MOST = 128 << 10,
+    LINE = 64,
+    ROUND_BITS = 24,
+};
+
+typedef struct progress {
+    _Alignas(LINE) _Atomic uint64_t in;  // published up to here
+    _Atomic uint64_t out;                // and what others have published is read up to here
+} progress;
+
+struct whm_shared {
+    void *map;  // NULL: it could not be had
+    size_t map_size, room;
+    int rank, ranks;
+    const whm_group *group;
+    _Atomic uint32_t *waits_for;  // by rank: 1 + whom it waits for; 0: it does not sleep
+    progress *progress;
+    char *slots;
+    uint64_t call, round;
+    uint64_t published[2];  // stamps of what lies in the slots of this rank
+    whm_shared_call mine;
+    int error;     // of this call
+    int stranger;  // who has called something else; -1: nobody
+    whm_shared_call theirs;
+};
+
+static size_t rounded(size_t size) {
+    return (size + LINE - 1) / LINE * LINE;
+}
+
+static size_t slot_size(const whm_shared *shared) {
+    return LINE + shared->room;
+}
+
+static void lay_out(whm_shared *shared) {
+    char *at = shared->map;
+    shared->waits_for = (void *)at;
+    at += rounded((size_t)shared->ranks * sizeof(*shared->waits_for));
+    shared->progress = (void *)at;
+    shared->slots = at + (size_t)shared->ranks * sizeof(progress);
+}
+
+static wh_status on_news(wh_am *am, void *arg) {
+    (void)arg;
+    int32_t world;
+    if (am->header_size != sizeof(world))
+        return whm_refuse(am, "its head is none of this release");
+    memcpy(&world, am->header, sizeof(world));
+    whm_rank *rank = whm_rank_at(world);
+    if (rank)
+        whm_wake(rank);
+    return WH_OK;
+}
+
+// The first rank's part is all of it.
+static bool make(whm_shared *shared, whm_comm *comm) {
+    size_t all = (size_t)ALL_SLOTS / (2 * (size_t)shared->ranks);
+    shared->room = (all < SLOT_MOST ? all : SLOT_MOST) - LINE;
+    size_t size = rounded((size_t)shared->ranks * sizeof(*shared->waits_for)) +
+                  (size_t)shared->ranks * (sizeof(progress) + 2 * slot_size(shared));
+    size_t offsets[WHM_SHARED_RANKS];
+    int rc = whm_map_begin(comm, comm->rank == 0 ? (MPI_Aint)size : 0, false, &shared->map,
+                           &shared->map_size, offsets);
+    if (rc != MPI_SUCCESS)
+        shared->map = NULL;
+    whm_self->sentence[0] = 0;
+    return shared->map != NULL;
+}
+
+static void end(whm_comm *comm) {
+    whm_shared *shared = comm->coll;
+    if (!shared)
+        return;
+    whm_map_end(shared->map, shared->map_size);
+    free(shared);
+    comm->coll = NULL;
+}
+
+whm_shared *whm_shared_of(whm_comm *comm) {
+    whm_shared *shared = comm->coll;
+    if (shared)
+        return shared->map ? shared : NULL;
+    if (comm->remote || comm->size < 2 || comm->size > WHM_SHARED_RANKS ||
+        comm->collectives < CALLS_BEFORE)
+        return NULL;
+    shared = calloc(1, sizeof(*shared));
+    // The others would wait for this rank for ever.
+    if (!shared || wh_worker_set_am(whm_process_here.worker, WHM_AM_NEWS, on_news, NULL) != WH_OK)
+        whm_process_abort(1);
+    whm_comm_ops.end = end;
+    *shared = (whm_shared){.rank = comm->rank, .ranks = comm->size, .group = comm->group};
+    comm->coll = shared;
+    if (!make(shared, comm))
+        return NULL;
+    lay_out(shared);
+    return shared;
+}
+
+size_t whm_shared_room(const whm_shared *shared) {
+    return shared->room;
+}
+
+static uint64_t stamp(const whm_shared *shared) {
+    return shared->call << ROUND_BITS | (shared->round + 1);
+}
+
+static whm_shared_call *slot(const whm_shared *shared, int rank) {
+    size_t which = (size_t)((shared->call + shared->round) & 1);
+    return (void *)(shared->slots + (2 * (size_t)rank + which) * slot_size(shared));
+}
+
+// ---- Waiting and waking.
+
+typedef struct awaited {
+    _Atomic uint64_t *counter;
+    uint64_t least;
+} awaited;
+
+static bool there(const void *arg) {
+    const awaited *a = arg;
+    return atomic_load_explicit(a->counter, memory_order_acquire) >= a->least;
+}
+
+static void await(whm_shared *shared, int rank, _Atomic uint64_t *counter, uint64_t least) {
+    awaited a = {counter, least};
+    while (!there(&a) && !whm_look(there, &a)) {
+        atomic_store(&shared->waits_for[shared->rank], (uint32_t)rank + 1);
+        atomic_thread_fence(memory_order_seq_cst);
+        if (!there(&a))
+            whm_block();
+        atomic_store(&shared->waits_for[shared->rank], 0);
+    }
+}
+
+static void wake(const whm_shared *shared, int rank) {
+    int32_t world = whm_group_world(shared->group, rank);
+    whm_rank *here = whm_rank_at(world);
+    if (here) {
+        whm_wake(here);
+        return;
+    }
+    wh_endpoint *ep = NULL;
+    if (whm_endpoint(world, &ep) != MPI_SUCCESS)
+        return;
+    wh_status st = wh_am_send_copy(ep, WHM_AM_NEWS, &world, sizeof(world), NULL, 0, NULL, NULL);
+    whm_process_lost(st);  // nobody is left to be woken
+}
+
+static void wake_all(const whm_shared *shared) {
+    uint32_t me = (uint32_t)shared->rank + 1;
+    atomic_thread_fence(memory_order_seq_cst);
+    for (int i = 0; i < shared->ranks; i++) {
+        uint32_t expected = me;
+        if (atomic_load_explicit(&shared->waits_for[i], memory_order_relaxed) == me &&
+            atomic_compare_exchange_strong(&shared->waits_for[i], &expected, 0))
+            wake(shared, i);
+    }
+}
+
+// ---- A call.
+
+void whm_shared_begin(whm_shared *shared, const whm_coll *coll, MPI_Count bytes) {
+    shared->round = 0;
+    shared->error = MPI_SUCCESS;
+    shared->stranger = -1;
+    shared->mine = (whm_shared_call){.bytes = bytes,
+                                     .kind = coll->kind,
+                                     .root = coll->root,
+                                     .op = coll->op ? (uintptr_t)coll->op->o.handle : 0};
+}
+
+char *whm_shared_ahead(whm_shared *shared) {
+    shared->round++;
+    char *room = whm_shared_write(shared);
+    shared->round--;
+    return room;
+}
+
+char *whm_shared_write(whm_shared *shared) {
+    uint64_t before = shared->published[(shared->call + shared->round) & 1];
+    for (int i = 0; i < shared->ranks; i++)
+        if (i != shared->rank)
+            await(shared, i, &shared->progress[i].out, before);
+    return (char *)slot(shared, shared->rank) + LINE;
+}
+
+void whm_shared_publish(whm_shared *shared) {
+    whm_shared_call *head = slot(shared, shared->rank);
+    shared->mine.stamp = stamp(shared);
+    *head = shared->mine;
+    shared->published[(shared->call + shared->round) & 1] = shared->mine.stamp;
+    atomic_store_explicit(&shared->progress[shared->rank].in, shared->mine.stamp,
+                          memory_order_release);
+    wake_all(shared);
+}
+
+static bool agrees(const whm_shared *shared, const whm_shared_call *other) {
+    const whm_shared_call *mine = &shared->mine;
+    return other->stamp == stamp(shared) && other->bytes == mine->bytes &&
+           other->kind == mine->kind && other->root == mine->root && other->op == mine->op;
+}
+
+const char *whm_shared_read(whm_shared *shared, int rank) {
+    await(shared, rank, &shared->progress[rank].in, stamp(shared));
+    const whm_shared_call *head = slot(shared, rank);
+    if (agrees(shared, head))
+        return (const char *)head + LINE;
+    if (shared->stranger < 0) {
+        shared->stranger = rank;
+        shared->theirs = *head;
+        shared->theirs.stamp = head->stamp == stamp(shared);
+    }
+    return NULL;
+}
+
+void whm_shared_next(whm_shared *shared) {
+    atomic_store_explicit(&shared->progress[shared->rank].out, stamp(shared), memory_order_release);
+    wake_all(shared);
+    shared->round++;
+}
+
+void whm_shared_note(whm_shared *shared, int error) {
+    if (shared->error == MPI_SUCCESS)
+        shared->error = error;
+}
+
+static int tell(const whm_shared *shared) {
+    const whm_shared_call *theirs = &shared->theirs, *mine = &shared->mine;
+    if (!theirs->stamp || theirs->kind != mine->kind)
+        return whm_fail(MPI_ERR_OTHER, "rank %d has called another collective, or has another root",
+                        shared->stranger);
+    if (theirs->bytes != mine->bytes)
+        return whm_fail(MPI_ERR_TRUNCATE,
+                        "rank %d has sent %lld bytes where this rank expects %lld: all ranks must "
+                        "give counts and types of the same size",
+                        shared->stranger, (long long)theirs->bytes, (long long)mine->bytes);
+    if (theirs->root != mine->root)
+        return whm_fail(MPI_ERR_ROOT, "the root is %d at rank %d, and %d at this rank",
+                        theirs->root, shared->stranger, mine->root);
+    return whm_fail(MPI_ERR_OP, "rank %d has called it with another operation", shared->stranger);
+}
+
+int whm_shared_end(whm_shared *shared) {
+    progress *own = &shared->progress[shared->rank];
+    uint64_t past = ++shared->call << ROUND_BITS;
+    atomic_store_explicit(&own->out, past, memory_order_release);
+    atomic_store_explicit(&own->in, past, memory_order_release);
+    wake_all(shared);
+    return shared->stranger >= 0 ? tell(shared) : shared->error;
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Memory that the ranks of a communicator share, for its blocking collectives, where all of them are on one host.
+//
+// Each rank has two slots there, which it alone writes.  A collective is a number of rounds, the same for all ranks: in each, some ranks write
+// into a slot and publish it, and others read it.  A stamp, the number of the call and the round, says which round a slot is of; two counters of each
+// rank say how far it has come: what it has published, and which rounds it has done with.  Both only grow, and each call ends by moving both to
+// its end, so no rank waits for one that has made another call: it finds out by the stamp instead.
+//
+// The thread that progresses its rank owns it.
+#ifndef WHM_COLL_SHARED_H
+#define WHM_COLL_SHARED_H
+
+#include "mpi/coll/coll.h"
+
+typedef struct whm_shared whm_shared;
+
+enum { WHM_SHARED_RANKS = 32 };  // at most: each looks at all others
+
+// What each rank says of its call, beside the data.
+typedef struct whm_shared_call {
+    uint64_t stamp;
+    int64_t bytes;
+    int32_t kind, root;
+    uint64_t op;
+} whm_shared_call;
+
+// whm_shared_of returns that of a communicator, or NULL: its ranks are on several hosts or too many, or it has had few collectives so far.  It is made
+// in here, blocking; all ranks call it at the same place in the order of collectives, and get the same answer.
+whm_shared *whm_shared_of(whm_comm *comm);
+
+// whm_shared_begin begins a collective of `bytes` bytes, whm_shared_end ends it: an MPI error class, with a sentence.
+void whm_shared_begin(whm_shared *shared, const whm_coll *coll, MPI_Count bytes);
+int whm_shared_end(whm_shared *shared);
+
+// whm_shared_room is the size of a slot.
+size_t whm_shared_room(const whm_shared *shared);
+
+// whm_shared_write returns this rank's slot for the round, as soon as it is free; whm_shared_ahead that for the next round.  whm_shared_publish lets the
+// others read the round's.
+char *whm_shared_write(whm_shared *shared);
+char *whm_shared_ahead(whm_shared *shared);
+void whm_shared_publish(whm_shared *shared);
+
+// whm_shared_read returns what a rank has published in this round, as soon as it has; it stays until whm_shared_next.  NULL: that rank has called something
+// else, which is the error of this one then.
+const char *whm_shared_read(whm_shared *shared, int rank);
+
+// whm_shared_next ends the round; the last one is ended by whm_shared_end, too.
+void whm_shared_next(whm_shared *shared);
+
+// whm_shared_note keeps the first error of this rank's own; the others do not hear of it.
+void whm_shared_note(whm_shared *shared, int error);
+
+// whm_shared_run carries a collective out in shared memory, if it is one for that (shared_coll.c): false, and otherwise *error.
+bool whm_shared_run(const whm_coll *coll, int *error);
+
+#endif

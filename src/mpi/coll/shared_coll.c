@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Blocking collectives in memory that all ranks of the communicator share: every byte is copied in once, and out by those that want it.
+//
+// Long data go in pieces of a slot, so that they stay in the caches.  A reduction combines all operands in the order of ranks; of a long one each rank
+// combines a part, and the others copy what it has come to.
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi/coll/shared.h"
+
+enum {
+    ALONE_MOST = 4096
+};  // bytes that each rank combines by itself: less than another round costs
+
+static MPI_Count least(MPI_Count a, MPI_Count b) {
+    return a < b ? a : b;
+}
+
+static void copy(whm_shared *shared, void *to, const void *from, MPI_Count size) {
+    whm_type *byte = whm_type_of(MPI_BYTE);
+    if (size > 0)
+        whm_shared_note(shared, whm_copy(to, size, byte, from, size, byte));
+}
+
+// Data as bytes.
+typedef struct bytes {
+    char *at;  // NULL: there are none
+    bool own;  // memory of this call
+} bytes;
+
+static bytes bytes_of(whm_shared *shared, void *buf, MPI_Count count, const whm_type *type) {
+    if (type->dense)
+        return (bytes){buf, false};
+    bytes b = {malloc((size_t)(count * type->size)), true};
+    if (!b.at)
+        whm_shared_note(shared, whm_no_memory());
+    return b;
+}
+
+static bytes packed(whm_shared *shared, const void *buf, MPI_Count count, whm_type *type) {
+    bytes b = bytes_of(shared, (void *)(uintptr_t)buf, count, type);
+    if (b.own && b.at)
+        whm_shared_note(
+            shared, whm_copy(b.at, count * type->size, whm_type_of(MPI_BYTE), buf, count, type));
+    return b;
+}
+
+static void unpack(whm_shared *shared, bytes b, void *buf, MPI_Count count, whm_type *type) {
+    if (b.own && b.at)
+        whm_shared_note(
+            shared, whm_copy(buf, count, type, b.at, count * type->size, whm_type_of(MPI_BYTE)));
+}
+
+static void drop(bytes b) {
+    if (b.own)
+        free(b.at);
+}
+
+static void barrier(whm_shared *shared, const whm_coll *coll) {
+    (void)whm_shared_write(shared);
+    whm_shared_publish(shared);
+    for (int i = 1; i < coll->comm->size; i++)
+        (void)whm_shared_read(shared, (coll->comm->rank + i) % coll->comm->size);
+}
+
+static void bcast(whm_shared *shared, const whm_coll *coll) {
+    const whm_blocks *data = &coll->recv;
+    MPI_Count size = whm_block_bytes(data, 0), room = (MPI_Count)whm_shared_room(shared);
+    bool is_root = coll->comm->rank == coll->root;
+    bytes b = is_root ? packed(shared, data->buf, data->count, data->type)
+                      : bytes_of(shared, data->buf, data->count, data->type);
+    for (MPI_Count at = 0; at < size; at += room) {
+        MPI_Count n = least(room, size - at);
+        if (is_root) {
+            char *slot = whm_shared_write(shared);
+            if (b.at)
+                copy(shared, slot, b.at + at, n);
+            whm_shared_publish(shared);
+        } else {
+            const char *slot = whm_shared_read(shared, coll->root);
+            if (slot && b.at)
+                copy(shared, b.at + at, slot, n);
+        }
+        if (at + room < size)
+            whm_shared_next(shared);
+    }
+    if (!is_root)
+        unpack(shared, b, data->buf, data->count, data->type);
+    drop(b);
+}
+
+// An allgather or an all to all, as bytes.
+typedef struct exchange {
+    const char *from;
+    char *to;
+    MPI_Count block, piece;  // of a block, in a round
+    bool gather, in_place;
+} exchange;
+
+static void put(whm_shared *shared, const whm_coll *coll, const exchange *x, MPI_Count at,
+                MPI_Count n) {
+    int size = coll->comm->size, rank = coll->comm->rank;
+    char *slot = whm_shared_write(shared);
+    const char *from = x->from ? x->from + at : NULL;
+    if (from && x->gather) {
+        copy(shared, slot, from, n);
+        if (!x->in_place && x->to)
+            copy(shared, x->to + rank * x->block + at, from, n);
+    }
+    for (int i = 0; from && !x->gather && i < size; i++)
+        copy(shared, slot + i * x->piece, from + i * x->block, n);
+    whm_shared_publish(shared);
+}
+
+static void take(whm_shared *shared, const whm_coll *coll, const exchange *x, MPI_Count at,
+                 MPI_Count n) {
+    int size = coll->comm->size, rank = coll->comm->rank;
+    for (int i = x->gather ? 1 : 0; i < size; i++) {
+        int from = (rank + i) % size;
+        const char *slot = whm_shared_read(shared, from);
+        if (slot && x->to)
+            copy(shared, x->to + from * x->block + at, slot + (x->gather ? 0 : rank * x->piece), n);
+    }
+}
+
+static void exchange_all(whm_shared *shared, const whm_coll *coll) {
+    const whm_blocks *in = &coll->send, *out = &coll->recv;
+    int size = coll->comm->size;
+    exchange x = {.block = whm_block_bytes(out, 0),
+                  .gather = coll->kind == WHM_ALLGATHER,
+                  .in_place = whm_in_place(in)};
+    MPI_Count room = (MPI_Count)whm_shared_room(shared);
+    x.piece = x.gather ? room : room / size;
+    MPI_Count count = (x.gather ? 1 : size) * (x.in_place ? out->count : in->count);
+    whm_type *type = x.in_place ? out->type : in->type;
+    void *mine = !x.in_place ? in->buf : whm_block_at(out, x.gather ? coll->comm->rank : 0);
+    bytes from = packed(shared, mine, count, type);
+    bytes to = bytes_of(shared, out->buf, size * out->count, out->type);
+    x.from = from.at;
+    x.to = to.at;
+    if (x.gather && x.in_place && to.own && to.at && from.at)
+        memcpy(to.at + coll->comm->rank * x.block, from.at, (size_t)x.block);
+    for (MPI_Count at = 0; at < x.block; at += x.piece) {
+        MPI_Count n = least(x.piece, x.block - at);
+        put(shared, coll, &x, at, n);
+        take(shared, coll, &x, at, n);
+        if (at + x.piece < x.block)
+            whm_shared_next(shared);
+    }
+    unpack(shared, to, out->buf, size * out->count, out->type);
+    drop(from);
+    drop(to);
+}
+
+// ---- Reductions.
+
+typedef struct reduction {
+    whm_shared *shared;
+    const whm_coll *coll;
+    whm_type *type;
+    const char *operand;
+    char *result;  // NULL: this rank does not want it
+} reduction;
+
+// Combines elements of all slots of this round at `to`, which holds them at the end.
+static void combine(const reduction *r, char *to, MPI_Count first, MPI_Count count) {
+    const char *slots[WHM_SHARED_RANKS];
+    int size = r->coll->comm->size, rank = r->coll->comm->rank;
+    bool all = true;
+    for (int i = 0; i < size; i++) {  // its own is there already
+        int from = (rank + i) % size;
+        slots[from] = whm_shared_read(r->shared, from);
+        all = all && slots[from];
+    }
+    if (!all || count == 0)
+        return;
+    MPI_Count at = first * r->type->size;
+    memcpy(to, slots[size - 1] + at, (size_t)(count * r->type->size));
+    for (int i = size - 2; i >= 0; i--)
+        whm_shared_note(r->shared, whm_reduce(slots[i] + at, to, count, r->type, r->coll->op));
+}
+
+static void put_operand(const reduction *r, MPI_Count at, MPI_Count n) {
+    char *slot = whm_shared_write(r->shared);
+    copy(r->shared, slot, r->operand + at * r->type->size, n * r->type->size);
+    whm_shared_publish(r->shared);
+}
+
+// Short: who wants the result combines all of it.
+static void reduce_alone(const reduction *r, MPI_Count count) {
+    _Alignas(64) char result[ALONE_MOST];
+    put_operand(r, 0, count);
+    if (!r->result)
+        return;
+    combine(r, result, 0, count);
+    copy(r->shared, r->result, result, count * r->type->size);
+}
+
+static MPI_Count part_begin(MPI_Count n, int size, int i) {
+    return n / size * i + least(i, n % size);
+}
+
+// Takes the parts that each rank has combined.
+static void take_parts(const reduction *r, MPI_Count at, MPI_Count n) {
+    int size = r->coll->comm->size, rank = r->coll->comm->rank;
+    for (int i = 0; i < size; i++) {
+        int from = (rank + i) % size;
+        MPI_Count begin = part_begin(n, size, from), end = part_begin(n, size, from + 1);
+        const char *slot = whm_shared_read(r->shared, from);
+        if (slot)
+            copy(r->shared, r->result + (at + begin) * r->type->size, slot,
+                 (end - begin) * r->type->size);
+    }
+}
+
+static void reduce_parts(const reduction *r, MPI_Count count) {
+    int size = r->coll->comm->size, rank = r->coll->comm->rank;
+    MPI_Count most = (MPI_Count)whm_shared_room(r->shared) / r->type->size;
+    for (MPI_Count at = 0; at < count; at += most) {
+        MPI_Count n = least(most, count - at), begin = part_begin(n, size, rank);
+        put_operand(r, at, n);
+        char *part = whm_shared_ahead(r->shared);
+        combine(r, part, begin, part_begin(n, size, rank + 1) - begin);
+        whm_shared_next(r->shared);
+        whm_shared_publish(r->shared);
+        if (r->result)
+            take_parts(r, at, n);
+        if (at + most < count)
+            whm_shared_next(r->shared);
+    }
+}
+
+static void reduce(whm_shared *shared, const whm_coll *coll) {
+    const whm_blocks *data = &coll->recv;
+    bool wanted = coll->kind == WHM_ALLREDUCE || coll->comm->rank == coll->root;
+    reduction r = {.shared = shared,
+                   .coll = coll,
+                   .type = data->type,
+                   .operand = whm_operand(coll),
+                   .result = wanted ? data->buf : NULL};
+    if (data->count * r.type->size <= ALONE_MOST)
+        reduce_alone(&r, data->count);
+    else
+        reduce_parts(&r, data->count);
+}
+
+// ---- Which.
+
+typedef void carry_out(whm_shared *shared, const whm_coll *coll);
+static carry_out *const kinds[WHM_COLL_KINDS] = {
+    [WHM_BARRIER] = barrier,        [WHM_BCAST] = bcast,
+    [WHM_REDUCE] = reduce,          [WHM_ALLREDUCE] = reduce,
+    [WHM_ALLGATHER] = exchange_all, [WHM_ALLTOALL] = exchange_all,
+};
+
+// What all ranks know alike decides.  The program's functions want the program's layout, which may be another one at each rank.
+static bool fits(const whm_coll *coll) {
+    return kinds[coll->kind] && (!coll->op || (coll->op->predefined && coll->recv.type->dense));
+}
+
+bool whm_shared_run(const whm_coll *coll, int *error) {
+    whm_shared *shared = fits(coll) ? whm_shared_of(coll->comm) : NULL;
+    if (!shared)
+        return false;
+    MPI_Count size = coll->kind == WHM_BARRIER ? 0 : whm_block_bytes(&coll->recv, 0);
+    whm_shared_begin(shared, coll, size);
+    kinds[coll->kind](shared, coll);
+    *error = whm_shared_end(shared);
+    return true;
+}
