@@ -41,15 +41,22 @@ class Home:
         self.mpi = self.build / "src" / "mpi" / "bin"
         self.logs = self.folder / "logs"
 
+    def ready(self):
+        """Whether there is an mpi4py already."""
+        return self.python.exists() and subprocess.run([self.python, "-c", "import numpy, mpi4py"],
+                                                       capture_output=True).returncode == 0
+
     def make(self):
         if not self.python.exists():
             subprocess.run([sys.executable, "-m", "venv", self.folder], check=True)
         if not self.source.exists():
             self.fetch()
-        if subprocess.run([self.python, "-c", "import numpy, mpi4py"], capture_output=True).returncode:
+        if not self.ready():
             # Without optimization, which takes five minutes.
             subprocess.run([self.python, "-m", "pip", "install", "-q", "numpy", str(self.source)], check=True,
                            env={**os.environ, "MPI4PY_BUILD_MPICC": str(self.mpi / "mpicc"), "CFLAGS": "-O0"})
+
+    def empty_logs(self):
         shutil.rmtree(self.logs, ignore_errors=True)
         self.logs.mkdir()
 
@@ -181,6 +188,7 @@ def main():
     options = parser.parse_intermixed_args()
     home = Home(options.build)
     home.make()
+    home.empty_logs()
     failed = []
     for ranks in map(int, options.n.split(",")):
         failed += run_all(home, options.module or home.modules(), ranks, options).failed

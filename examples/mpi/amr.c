@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Diffusion on a square whose patches are finer near a ring that grows: `mpiexec -n 4 amr --patches 16 --steps 40 --check`.
+//
+// The square is cut into patches; each has 8 x 8 cells, or two or four times as many in each direction where the ring is near.  So a few
+// patches have most of the work, and not always the same ones.  Every few steps the patches get the resolution that they need then, and
+// move to other ranks (--fixed: stay): the patches, in the order of a curve that keeps neighbors together, are cut into runs of equal work.
+//
+// All ranks know the resolution and the owner of each patch at any time, as both follow from the step.
+#include "example.h"
+
+enum { CELLS = 8, LEVELS = 3, EVERY = 5, SIDES = 4, LONGEST = CELLS << (LEVELS - 1) };
+
+typedef struct patch {
+    int level;                     // CELLS << level in each direction
+    double *cells;                 // NULL: another rank has it
+    double edges[SIDES][LONGEST];  // the neighbors' outermost cells, in this patch's resolution
+} patch;
+
+typedef struct mesh {
+    int across, count;  // patches in a row, in all
+    int rank, size;
+    bool fixed;
+    int *curve;  // patches in their order along the curve
+    int *owner;
+    patch *patches;
+    MPI_Comm comm;
+} mesh;
+
+// ---- What each patch should be.
+
+static int edge_of(int level) {
+    return CELLS << level;
+}
+
+// The ring's radius grows with the steps; a patch is fine by its distance from it.
+static int level_at(const mesh *m, int p, int step) {
+    double x = (p % m->across + 0.5) / m->across, y = (p / m->across + 0.5) / m->across;
+    double radius = 0.1 + 0.01 * step, away = x * x + y * y - radius * radius;
+    away = away < 0 ? -away : away;
+    if (away < 0.08)
+        return 2;
+    return away < 0.2 ? 1 : 0;
+}
+
+// The work of a patch: its cells, as each takes part in one update.
+static long work(int level) {
+    return (long)edge_of(level) * edge_of(level);
+}
+
+// morton gives the patches in the order of the Z curve (Morton, 1966): by the bits of x and y in turns, the highest first.
+static int *morton(int across) {
+    int *order = memory((size_t)across * (size_t)across, sizeof(int)), n = 0, whole = 1;
+    while (whole < across)
+        whole *= 2;
+    for (long code = 0; code < (long)whole * whole; code++) {
+        int x = 0, y = 0;
+        for (int bit = 0; 1 << bit < whole; bit++) {
+            x |= (int)(code >> (2 * bit) & 1) << bit;
+            y |= (int)(code >> (2 * bit + 1) & 1) << bit;
+        }
+        if (x < across && y < across)
+            order[n++] = y * across + x;
+    }
+    return order;
+}
+
+// share_out says who has which patch, by the levels of `step`.
+static void share_out(mesh *m, int step, int *owner) {
+    long all = 0, before = 0;
+    for (int p = 0; p < m->count; p++)
+        all += work(level_at(m, p, step));
+    for (int i = 0; i < m->count; i++) {
+        int p = m->curve[i];
+        long mine = work(level_at(m, p, step));
+        owner[p] = (int)((2 * before + mine) * m->size / (2 * all));
+        before += mine;
+    }
+}
+
+// ---- Patches.
+
+static double *cells_new(int level) {
+    return memory((size_t)work(level), sizeof(double));
+}
+
+// Finer cells repeat a coarser one; a coarser one is the mean of finer ones.
+static void change_line(const double *from, int from_level, double *to, int to_level) {
+    for (int i = 0; i < edge_of(to_level); i++) {
+        if (from_level <= to_level) {
+            to[i] = from[i >> (to_level - from_level)];
+            continue;
+        }
+        int ratio = 1 << (from_level - to_level);
+        double sum = 0;
+        for (int k = 0; k < ratio; k++)
+            sum += from[i * ratio + k];
+        to[i] = sum / ratio;
+    }
+}
+
+static void change_level(patch *p, int level) {
+    if (!p->cells || level == p->level) {
+        p->level = level;
+        return;
+    }
+    int was = edge_of(p->level), is = edge_of(level);
+    double *cells = cells_new(level), line[LONGEST], column[LONGEST];
+    double *half = memory((size_t)was * (size_t)is, sizeof(double));
+    for (int y = 0; y < was; y++)
+        change_line(&p->cells[y * was], p->level, &half[y * is], level);
+    for (int x = 0; x < is; x++) {
+        for (int y = 0; y < was; y++)
+            column[y] = half[y * is + x];
+        change_line(column, p->level, line, level);
+        for (int y = 0; y < is; y++)
+            cells[y * is + x] = line[y];
+    }
+    free(half);
+    free(p->cells);
+    p->cells = cells;
+    p->level = level;
+}
+
+// ---- Neighbors: above, below, left, right.
+
+static int neighbor(const mesh *m, int p, int side) {
+    int x = p % m->across + (side == 3) - (side == 2),
+        y = p / m->across + (side == 1) - (side == 0);
+    return x < 0 || y < 0 || x >= m->across || y >= m->across ? -1 : y * m->across + x;
+}
+
+static void copy_edge(const patch *p, int side, double *to) {
+    int n = edge_of(p->level);
+    for (int i = 0; i < n; i++) {
+        int x = side == 2 ? 0 : side == 3 ? n - 1 : i, y = side == 0 ? 0 : side == 1 ? n - 1 : i;
+        to[i] = p->cells[y * n + x];
+    }
+}
+
+typedef struct edge {
+    double cells[LONGEST];
+} edge;
+
+// exchange brings each patch the edges of its neighbors.  The tag is the patch and the side where an edge arrives.
+static void exchange(mesh *m) {
+    size_t sides = (size_t)m->count * SIDES;
+    edge *in = memory(sides, sizeof(edge)), *out = memory(sides, sizeof(edge));
+    MPI_Request *requests = memory(2 * sides, sizeof(MPI_Request));
+    int n = 0;
+    for (int p = 0; p < m->count; p++) {
+        for (int side = 0; side < SIDES; side++) {
+            int to = neighbor(m, p, side), arrival = to * SIDES + (side ^ 1);
+            patch *from = &m->patches[p];
+            if (to < 0 || (!from->cells && !m->patches[to].cells))
+                continue;
+            int length = edge_of(from->level);
+            if (from->cells)
+                copy_edge(from, side, out[arrival].cells);
+            if (from->cells && m->patches[to].cells)
+                in[arrival] = out[arrival];
+            else if (from->cells)
+                MPI_Isend(out[arrival].cells, length, MPI_DOUBLE, m->owner[to], arrival, m->comm,
+                          &requests[n++]);
+            else
+                MPI_Irecv(in[arrival].cells, length, MPI_DOUBLE, m->owner[p], arrival, m->comm,
+                          &requests[n++]);
+        }
+    }
+    MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+    for (int p = 0; p < m->count; p++) {
+        for (int side = 0; m->patches[p].cells && side < SIDES; side++) {
+            int from = neighbor(m, p, side);
+            if (from >= 0)
+                change_line(in[p * SIDES + side].cells, m->patches[from].level,
+                            m->patches[p].edges[side], m->patches[p].level);
+        }
+    }
+    free(in);
+    free(out);
+    free(requests);
+}
+
+// update: the border of the square is warm on the left and cold elsewhere.
+static void update(patch *p, bool leftmost) {
+    int n = edge_of(p->level);
+    double *next = cells_new(p->level);
+    if (leftmost)
+        for (int i = 0; i < n; i++)
+            p->edges[2][i] = 1;
+    for (int y = 0; y < n; y++) {
+        for (int x = 0; x < n; x++) {
+            const double *c = &p->cells[y * n + x];
+            double up = y > 0 ? c[-n] : p->edges[0][x], down = y + 1 < n ? c[n] : p->edges[1][x];
+            double left = x > 0 ? c[-1] : p->edges[2][y];
+            double right = x + 1 < n ? c[1] : p->edges[3][y];
+            next[y * n + x] = *c + 0.2 * (up + down + left + right - 4 * *c);
+        }
+    }
+    free(p->cells);
+    p->cells = next;
+}
+
+// ---- Moving.
+
+// move sends patches to their new owners.  Levels are those of before.
+static void move(mesh *m, const int *owner) {
+    MPI_Request *requests = memory((size_t)m->count, sizeof(MPI_Request));
+    int n = 0;
+    for (int p = 0; p < m->count; p++) {
+        patch *at = &m->patches[p];
+        int cells = (int)work(at->level);
+        if (m->owner[p] == m->rank && owner[p] != m->rank) {
+            MPI_Isend(at->cells, cells, MPI_DOUBLE, owner[p], p, m->comm, &requests[n++]);
+        } else if (m->owner[p] != m->rank && owner[p] == m->rank) {
+            at->cells = cells_new(at->level);
+            MPI_Irecv(at->cells, cells, MPI_DOUBLE, m->owner[p], p, m->comm, &requests[n++]);
+        }
+    }
+    MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+    for (int p = 0; p < m->count; p++) {
+        if (m->owner[p] == m->rank && owner[p] != m->rank) {
+            free(m->patches[p].cells);
+            m->patches[p].cells = NULL;
+        }
+        m->owner[p] = owner[p];
+    }
+    free(requests);
+}
+
+static void adapt(mesh *m, int step) {
+    int *owner = memory((size_t)m->count, sizeof(int));
+    if (!m->fixed) {
+        share_out(m, step, owner);
+        move(m, owner);
+    }
+    free(owner);
+    for (int p = 0; p < m->count; p++)
+        change_level(&m->patches[p], level_at(m, p, step));
+}
+
+// ---- The mesh.
+
+static mesh mesh_new(int across, bool fixed, MPI_Comm comm) {
+    mesh m = {.across = across, .count = across * across, .fixed = fixed, .comm = comm};
+    MPI_Comm_rank(comm, &m.rank);
+    MPI_Comm_size(comm, &m.size);
+    m.curve = morton(across);
+    m.owner = memory((size_t)m.count, sizeof(int));
+    m.patches = memory((size_t)m.count, sizeof(patch));
+    for (int i = 0; i < m.count; i++)
+        m.owner[m.curve[i]] = (int)((long)i * m.size / m.count);
+    for (int p = 0; p < m.count; p++)
+        if (m.owner[p] == m.rank)
+            m.patches[p].cells = cells_new(0);
+    return m;
+}
+
+static void mesh_free(mesh *m) {
+    for (int p = 0; p < m->count; p++)
+        free(m->patches[p].cells);
+    free(m->curve);
+    free(m->owner);
+    free(m->patches);
+}
+
+// run returns the cells that this rank has updated.
+static double run(mesh *m, int steps) {
+    double updated = 0;
+    for (int step = 0; step < steps; step++) {
+        if (step % EVERY == 0)
+            adapt(m, step);
+        exchange(m);
+        for (int p = 0; p < m->count; p++) {
+            if (!m->patches[p].cells)
+                continue;
+            update(&m->patches[p], p % m->across == 0);
+            updated += (double)work(m->patches[p].level);
+        }
+    }
+    return updated;
+}
+
+static uint64_t checksum(const mesh *m) {
+    uint64_t sum = 0;
+    for (int p = 0; p < m->count; p++)
+        for (long i = 0; m->patches[p].cells && i < work(m->patches[p].level); i++)
+            sum += mark((uint64_t)p << 32 | (uint64_t)i, m->patches[p].cells[i]);
+    return sum;
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    int across = number(argc, argv, "--patches", 12, 1, 1000);
+    int steps = number(argc, argv, "--steps", 30, 0, 1000000);
+    mesh m = mesh_new(across, flag(argc, argv, "--fixed"), MPI_COMM_WORLD);
+    double start = MPI_Wtime(), updated = run(&m, steps), seconds = MPI_Wtime() - start, most, all;
+    MPI_Reduce(&updated, &most, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(&updated, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (m.rank == 0)
+        printf("amr: the busiest rank had %.2f times the mean of the work\n",
+               all > 0 ? most * m.size / all : 1.0);
+    uint64_t sum = total(checksum(&m)), alone = 0;
+    bool check = flag(argc, argv, "--check");
+    if (check && m.rank == 0) {
+        mesh whole = mesh_new(across, true, MPI_COMM_SELF);
+        run(&whole, steps);
+        alone = checksum(&whole);
+        mesh_free(&whole);
+    }
+    mesh_free(&m);
+    return finish("amr", sum, check ? &alone : NULL, seconds);
+}

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The programs of examples/mpi: as in a serial run, in processes, over TCP, and as virtual ranks.  examples_test.py FOLDER."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCES = pathlib.Path(__file__).resolve().parent.parent.parent / "examples" / "mpi"
+PATIENCE = 60
+SMALL = {
+    "jacobi3d": ["--grid", 17, "--iterations", 10],
+    "cg": ["--rows", 3000, "--iterations", 20],
+    "samplesort": ["--keys", 20000],
+    "matmul": ["--edge", 61],
+    "amr": ["--patches", 9, "--steps", 20],
+}
+
+
+class Examples(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        at = pathlib.Path(cls.folder.name)
+        cls.programs = {}
+        for path in sorted(SOURCES.glob("*.c")):
+            for kind in ([], ["-vp"]):
+                program = at / "".join([path.stem, *kind])
+                subprocess.run([BIN / "mpicc", *kind, "-O1", "-Wall", "-Wextra", "-Werror", path, "-o", program, "-lm"],
+                               check=True, timeout=PATIENCE)
+                cls.programs[program.name] = program
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def run_job(self, *words, **more):
+        done = subprocess.run([BIN / "mpiexec", *map(str, words)], capture_output=True, text=True, timeout=PATIENCE,
+                              env={**os.environ, **more})
+        self.assertEqual((done.returncode, done.stderr), (0, ""), f"{words}: {done.stdout}")
+        return done.stdout
+
+    def sum_of(self, name, out):
+        found = [line for line in out.splitlines() if line.startswith(f"{name}: checksum ")]
+        self.assertEqual(len(found), 1, out)
+        return found[0]
+
+    def test_all_are_tried(self):
+        self.assertEqual(sorted(path.stem for path in SOURCES.glob("*.c")), sorted(SMALL))
+
+    def test_the_same_result_on_any_number_of_ranks(self):
+        for name, options in SMALL.items():
+            alone = self.run_job("-n", 1, self.programs[name], *options, "--check")
+            self.assertIn("the same as in a serial run", alone)
+            for start in (["-n", 2], ["-n", 4], ["-n", 5]):
+                with self.subTest(name=name, start=start):
+                    out = self.run_job(*start, self.programs[name], *options)
+                    self.assertEqual(self.sum_of(name, out), self.sum_of(name, alone))
+            for processes, ranks in ((1, 1), (1, 2), (1, 3), (2, 8), (1, 16), (3, 16)):
+                with self.subTest(name=name, processes=processes, ranks=ranks):
+                    out = self.run_job("-n", processes, "-vp", ranks, self.programs[f"{name}-vp"], *options)
+                    self.assertEqual(self.sum_of(name, out), self.sum_of(name, alone))
+
+    def test_over_tcp(self):
+        for name, options in SMALL.items():
+            with self.subTest(name=name):
+                out = self.run_job("-n", 3, self.programs[name], *options, "--check", WHERRY_LANES="stream")
+                self.assertIn("the same as in a serial run", out)
+
+    def test_the_mesh_shares_out_its_work(self):
+        def busiest(*options):
+            out = self.run_job("-n", 1, "-vp", 8, self.programs["amr-vp"], "--patches", 16, *options)
+            return float(out.partition("had ")[2].split()[0])
+        self.assertLess(busiest(), 1.2)
+        self.assertGreater(busiest("--fixed"), 1.5)
+
+    def test_an_option_that_is_wrong_ends_the_job(self):
+        done = subprocess.run([BIN / "mpiexec", "-n", "2", self.programs["cg"], "--rows", "many"], capture_output=True,
+                              text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--rows takes a number from 2 to", done.stderr)
+
+
+if __name__ == "__main__":
+    BIN = pathlib.Path(sys.argv.pop(1)).resolve() / "bin"
+    unittest.main(verbosity=2)
