@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Ranks whose blocking collectives do not go together, in memory that they share: an error at who has another number of elements or another root,
-// nobody hangs, and the collectives after it are right.  2 ranks or more.
+// nobody hangs, and the collectives after it are right.  And ranks that are many calls ahead of others.  2 ranks or more.
 #include <mpi.h>
 #include <stdio.h>
+#include <unistd.h>
 
-enum { BEFORE = 20, MANY = 1 << 17 };
+enum { BEFORE = 20, MANY = 1 << 17, AHEAD = 300 };
 
 static int buffer[2 * MANY], rank, failures;
 
@@ -33,6 +34,31 @@ static void other_root(void) {
     expect("what follows", rc == MPI_SUCCESS && sum == size);
 }
 
+// Who gives does not wait for those that read, for as many calls as there is room for; then it does, and nothing is overwritten.
+static void ahead(int giver) {
+    int right = 1, sum;
+    if (rank != giver)
+        usleep(20000);
+    for (int i = 0; i < AHEAD; i++) {
+        int n = i % 50 == 49 ? 1500 : i % 3 ? 1 : 100;
+        for (int k = 0; k < n && rank == giver; k++)
+            buffer[k] = i + k;
+        MPI_Bcast(buffer, n, MPI_INT, giver, MPI_COMM_WORLD);
+        for (int k = 0; k < n; k++)
+            right &= buffer[k] == i + k;
+    }
+    expect("a bcast by who is ahead", right);
+    if (rank == 0)
+        usleep(20000);
+    for (int i = 0; i < AHEAD; i++) {
+        int mine = i * (rank + 1), size;
+        MPI_Comm_size(MPI_COMM_WORLD, &size);
+        MPI_Reduce(&mine, &sum, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+        right &= rank != 0 || sum == i * size * (size + 1) / 2;
+    }
+    expect("a reduction by those ahead", right);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -43,6 +69,8 @@ int main(int argc, char **argv) {
     other_count(10, 2 * MANY);
     other_count(2 * MANY, 10);
     other_root();
+    ahead(0);
+    ahead(1);
     MPI_Finalize();
     return failures > 0;
 }

@@ -8,6 +8,14 @@ static void own_block(whm_schedule *s, const whm_coll *coll) {
         whm_copy_block(s, &coll->recv, s->rank, &coll->send, 0);
 }
 
+// Out of the program's buffer, where nobody has just written.
+static void send_own(whm_schedule *s, const whm_coll *coll, int to) {
+    if (whm_in_place(&coll->send))
+        whm_send_block(s, &coll->recv, s->rank, to);
+    else
+        whm_send_block(s, &coll->send, 0, to);
+}
+
 void whm_ring_steps(whm_schedule *s, const whm_blocks *blocks, int shift) {
     int to = (s->rank + 1) % s->size, from = (s->rank - 1 + s->size) % s->size;
     int out = (s->rank - shift + 2 * s->size) % s->size;
@@ -20,31 +28,41 @@ void whm_ring_steps(whm_schedule *s, const whm_blocks *blocks, int shift) {
     }
 }
 
-// Each block goes once over each link of the ring.
-void whm_allgather_ring(whm_schedule *s, const whm_coll *coll) {
-    own_block(s, coll);
-    whm_ring_steps(s, &coll->recv, 0);
-}
-
 // Each rank sends its block to all others, and waits once.
 void whm_allgather_flat(whm_schedule *s, const whm_coll *coll) {
-    own_block(s, coll);
     for (int i = 1; i < s->size; i++) {
         int from = (s->rank - i + s->size) % s->size;
         whm_recv_block(s, &coll->recv, from, from);
     }
     for (int i = 1; i < s->size; i++)
-        whm_send_block(s, &coll->recv, s->rank, (s->rank + i) % s->size);
+        send_own(s, coll, (s->rank + i) % s->size);
+    own_block(s, coll);
+}
+
+// Each block goes once over each link of the ring.
+void whm_allgather_ring(whm_schedule *s, const whm_coll *coll) {
+    if (s->size == 2) {
+        whm_allgather_flat(s, coll);
+        return;
+    }
+    own_block(s, coll);
+    whm_ring_steps(s, &coll->recv, 0);
 }
 
 // Recursive doubling, for 2^k ranks and blocks that lie one behind the other: the blocks of 2^i ranks are exchanged with those of the next 2^i.
 void whm_allgather_doubling(whm_schedule *s, const whm_coll *coll) {
     const whm_blocks *all = &coll->recv;
-    own_block(s, coll);
+    if (s->size == 1)
+        own_block(s, coll);
     for (int bit = 1; bit < s->size; bit *= 2) {
         int partner = s->rank ^ bit, mine = s->rank & -bit, theirs = partner & -bit;
         whm_step_recv(s, whm_block_at(all, theirs), all->count * bit, all->type, partner);
-        whm_step_send(s, whm_block_at(all, mine), all->count * bit, all->type, partner);
+        if (bit == 1) {
+            send_own(s, coll, partner);
+            own_block(s, coll);
+        } else {
+            whm_step_send(s, whm_block_at(all, mine), all->count * bit, all->type, partner);
+        }
         whm_step_wait(s);
     }
 }

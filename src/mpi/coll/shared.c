@@ -7,35 +7,50 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mpi/base/ids.h"
 #include "mpi/base/process.h"
 #include "mpi/comm/map.h"
+#include "mpi/comm/share.h"
 #include "mpi/p2p/p2p.h"
 
 enum {
     CALLS_BEFORE = 8,  // collectives of a communicator before it gets one: most never have so many
-    ALL_SLOTS = 2 << 20,  // bytes; /dev/shm of a container often has 64 MiB
-    SLOT_MOST = 128 << 10,
+    ALL_LARGE = 2 << 20,  // bytes of all large slots; /dev/shm of a container often has 64 MiB
+    LARGE_MOST = 128 << 10,
+    LARGE = 2,   // of a rank
+    BRIEF = 32,  // of a rank
     LINE = 64,
+    HEAD = 48,  // before the data of a slot: those of 16 bytes are in its line
     ROUND_BITS = 24,
 };
+_Static_assert(sizeof(whm_shared_call) <= HEAD, "what each rank says of its call");
 
 typedef struct progress {
     _Alignas(LINE) _Atomic uint64_t in;  // published up to here
     _Atomic uint64_t out;                // and what others have published is read up to here
 } progress;
 
+// The slots of one size, `count` for each rank.
+typedef struct ring {
+    char *slots;
+    size_t size, count;
+    uint64_t published[BRIEF];  // stamps of what lies in those of this rank
+} ring;
+
 struct whm_shared {
     void *map;  // NULL: it could not be had
-    size_t map_size, room;
+    size_t map_size;
     int rank, ranks;
+    bool crowded;
+    bool plain;  // buffers of this call
     const whm_group *group;
     _Atomic uint32_t *waits_for;  // by rank: 1 + whom it waits for; 0: it does not sleep
     progress *progress;
-    char *slots;
+    ring large, brief, *ring;  // that of this call
     uint64_t call, round;
-    uint64_t published[2];  // stamps of what lies in the slots of this rank
+    uint64_t all_read;  // what all others have read, as far as this rank has looked
     whm_shared_call mine;
     int error;     // of this call
     int stranger;  // who has called something else; -1: nobody
@@ -46,16 +61,22 @@ static size_t rounded(size_t size) {
     return (size + LINE - 1) / LINE * LINE;
 }
 
-static size_t slot_size(const whm_shared *shared) {
-    return LINE + shared->room;
+static size_t ring_size(const whm_shared *shared, const ring *r) {
+    return (size_t)shared->ranks * r->count * r->size;
 }
 
-static void lay_out(whm_shared *shared) {
+static size_t lay_out(whm_shared *shared) {
     char *at = shared->map;
-    shared->waits_for = (void *)at;
-    at += rounded((size_t)shared->ranks * sizeof(*shared->waits_for));
-    shared->progress = (void *)at;
-    shared->slots = at + (size_t)shared->ranks * sizeof(progress);
+    size_t waits = rounded((size_t)shared->ranks * sizeof(*shared->waits_for)),
+           progresses = (size_t)shared->ranks * sizeof(progress);
+    if (at) {
+        shared->waits_for = (void *)at;
+        shared->progress = (void *)(at + waits);
+        shared->brief.slots = at + waits + progresses;
+        shared->large.slots = shared->brief.slots + ring_size(shared, &shared->brief);
+    }
+    return waits + progresses + ring_size(shared, &shared->brief) +
+           ring_size(shared, &shared->large);
 }
 
 static wh_status on_news(wh_am *am, void *arg) {
@@ -70,15 +91,21 @@ static wh_status on_news(wh_am *am, void *arg) {
     return WH_OK;
 }
 
-// The first rank's part is all of it.
+// The first rank's part is all of it, and the processors are those that it sees.
 static bool make(whm_shared *shared, whm_comm *comm) {
-    size_t all = (size_t)ALL_SLOTS / (2 * (size_t)shared->ranks);
-    shared->room = (all < SLOT_MOST ? all : SLOT_MOST) - LINE;
-    size_t size = rounded((size_t)shared->ranks * sizeof(*shared->waits_for)) +
-                  (size_t)shared->ranks * (sizeof(progress) + 2 * slot_size(shared));
+    size_t large = (size_t)ALL_LARGE / (LARGE * (size_t)shared->ranks);
+    shared->large.size = HEAD + (large < LARGE_MOST ? large : LARGE_MOST);
+    shared->large.size = rounded(shared->large.size);
+    shared->large.count = LARGE;
+    shared->brief.size = HEAD + WHM_SHARED_BRIEF;
+    shared->brief.count = BRIEF;
     size_t offsets[WHM_SHARED_RANKS];
-    int rc = whm_map_begin(comm, comm->rank == 0 ? (MPI_Aint)size : 0, false, &shared->map,
-                           &shared->map_size, offsets);
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int rc = whm_share_from(comm, 0, &processors, sizeof(processors));
+    shared->crowded = processors < shared->ranks;
+    if (rc == MPI_SUCCESS)
+        rc = whm_map_begin(comm, comm->rank == 0 ? (MPI_Aint)lay_out(shared) : 0, false,
+                           &shared->map, &shared->map_size, offsets);
     if (rc != MPI_SUCCESS)
         shared->map = NULL;
     whm_self->sentence[0] = 0;
@@ -110,21 +137,28 @@ whm_shared *whm_shared_of(whm_comm *comm) {
     comm->coll = shared;
     if (!make(shared, comm))
         return NULL;
-    lay_out(shared);
+    (void)lay_out(shared);
     return shared;
 }
 
 size_t whm_shared_room(const whm_shared *shared) {
-    return shared->room;
+    return shared->ring->size - HEAD;
+}
+
+bool whm_shared_crowded(const whm_shared *shared) {
+    return shared->crowded;
 }
 
 static uint64_t stamp(const whm_shared *shared) {
     return shared->call << ROUND_BITS | (shared->round + 1);
 }
 
-static whm_shared_call *slot(const whm_shared *shared, int rank) {
-    size_t which = (size_t)((shared->call + shared->round) & 1);
-    return (void *)(shared->slots + (2 * (size_t)rank + which) * slot_size(shared));
+static size_t which(const whm_shared *shared, const ring *r) {
+    return (size_t)((shared->call + shared->round) % r->count);
+}
+
+static whm_shared_call *slot(const whm_shared *shared, const ring *r, int rank) {
+    return (void *)(r->slots + ((size_t)rank * r->count + which(shared, r)) * r->size);
 }
 
 // ---- Waiting and waking.
@@ -177,14 +211,20 @@ static void wake_all(const whm_shared *shared) {
 
 // ---- A call.
 
-void whm_shared_begin(whm_shared *shared, const whm_coll *coll, MPI_Count bytes) {
+void whm_shared_begin(whm_shared *shared, const whm_coll *coll, MPI_Count bytes, bool brief) {
+    shared->ring = brief ? &shared->brief : &shared->large;
     shared->round = 0;
     shared->error = MPI_SUCCESS;
     shared->stranger = -1;
+    shared->plain = whm_plain(coll->send.buf) && whm_plain(coll->recv.buf);
     shared->mine = (whm_shared_call){.bytes = bytes,
                                      .kind = coll->kind,
                                      .root = coll->root,
                                      .op = coll->op ? (uintptr_t)coll->op->o.handle : 0};
+}
+
+bool whm_shared_plain(const whm_shared *shared) {
+    return shared->plain;
 }
 
 char *whm_shared_ahead(whm_shared *shared) {
@@ -194,19 +234,36 @@ char *whm_shared_ahead(whm_shared *shared) {
     return room;
 }
 
-char *whm_shared_write(whm_shared *shared) {
-    uint64_t before = shared->published[(shared->call + shared->round) & 1];
+// Waits until all others have read what has `stamp`.
+static void await_readers(whm_shared *shared, uint64_t stamp) {
+    uint64_t all = UINT64_MAX;
     for (int i = 0; i < shared->ranks; i++)
-        if (i != shared->rank)
-            await(shared, i, &shared->progress[i].out, before);
-    return (char *)slot(shared, shared->rank) + LINE;
+        if (i != shared->rank) {
+            _Atomic uint64_t *out = &shared->progress[i].out;
+            await(shared, i, out, stamp);
+            uint64_t read = atomic_load_explicit(out, memory_order_relaxed);
+            all = read < all ? read : all;
+        }
+    shared->all_read = all;
+}
+
+// Who is as far ahead as there are brief slots waits until half of them are read: one slot at a time, each would cost a sleep.
+char *whm_shared_write(whm_shared *shared) {
+    const ring *r = shared->ring;
+    uint64_t before = r->published[which(shared, r)];
+    if (before > shared->all_read) {
+        uint64_t half = r->published[(which(shared, r) + (r->count - 1) / 2) % r->count];
+        await_readers(shared, half > before ? half : before);
+    }
+    return (char *)slot(shared, shared->ring, shared->rank) + HEAD;
 }
 
 void whm_shared_publish(whm_shared *shared) {
-    whm_shared_call *head = slot(shared, shared->rank);
+    ring *r = shared->ring;
+    whm_shared_call *head = slot(shared, r, shared->rank);
     shared->mine.stamp = stamp(shared);
     *head = shared->mine;
-    shared->published[(shared->call + shared->round) & 1] = shared->mine.stamp;
+    r->published[which(shared, r)] = shared->mine.stamp;
     atomic_store_explicit(&shared->progress[shared->rank].in, shared->mine.stamp,
                           memory_order_release);
     wake_all(shared);
@@ -218,16 +275,23 @@ static bool agrees(const whm_shared *shared, const whm_shared_call *other) {
            other->kind == mine->kind && other->root == mine->root && other->op == mine->op;
 }
 
+// Who calls with another size may have written into a slot of the other kind.
+static void note_stranger(whm_shared *shared, int rank) {
+    const whm_shared_call *head = slot(shared, shared->ring, rank);
+    if (head->stamp != stamp(shared))
+        head = slot(shared, shared->ring == &shared->brief ? &shared->large : &shared->brief, rank);
+    shared->stranger = rank;
+    shared->theirs = *head;
+    shared->theirs.stamp = head->stamp == stamp(shared);
+}
+
 const char *whm_shared_read(whm_shared *shared, int rank) {
     await(shared, rank, &shared->progress[rank].in, stamp(shared));
-    const whm_shared_call *head = slot(shared, rank);
+    const whm_shared_call *head = slot(shared, shared->ring, rank);
     if (agrees(shared, head))
-        return (const char *)head + LINE;
-    if (shared->stranger < 0) {
-        shared->stranger = rank;
-        shared->theirs = *head;
-        shared->theirs.stamp = head->stamp == stamp(shared);
-    }
+        return (const char *)head + HEAD;
+    if (shared->stranger < 0)
+        note_stranger(shared, rank);
     return NULL;
 }
 
@@ -245,7 +309,9 @@ void whm_shared_note(whm_shared *shared, int error) {
 static int tell(const whm_shared *shared) {
     const whm_shared_call *theirs = &shared->theirs, *mine = &shared->mine;
     if (!theirs->stamp || theirs->kind != mine->kind)
-        return whm_fail(MPI_ERR_OTHER, "rank %d has called another collective, or has another root",
+        return whm_fail(MPI_ERR_OTHER,
+                        "rank %d has called another collective, has another root, or gives another "
+                        "number of elements",
                         shared->stranger);
     if (theirs->bytes != mine->bytes)
         return whm_fail(MPI_ERR_TRUNCATE,

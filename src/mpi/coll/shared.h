@@ -2,8 +2,9 @@
 //
 // Memory that the ranks of a communicator share, for its blocking collectives, where all of them are on one host.
 //
-// Each rank has two slots there, which it alone writes.  A collective is a number of rounds, the same for all ranks: in each, some ranks write
-// into a slot and publish it, and others read it.  A stamp, the number of the call and the round, says which round a slot is of; two counters of each
+// Each rank has slots there, which it alone writes: two large ones in turn, and many for calls of few bytes, so that a rank which only gives, as
+// the root of a bcast, can be that many calls ahead of those that read.  A collective is a number of rounds, the same for all ranks: in each, some
+// ranks write into a slot and publish it, and others read it.  A stamp, the number of the call and the round, says which round a slot is of; two counters of each
 // rank say how far it has come: what it has published, and which rounds it has done with.  Both only grow, and each call ends by moving both to
 // its end, so no rank waits for one that has made another call: it finds out by the stamp instead.
 //
@@ -15,7 +16,10 @@
 
 typedef struct whm_shared whm_shared;
 
-enum { WHM_SHARED_RANKS = 32 };  // at most: each looks at all others
+enum {
+    WHM_SHARED_RANKS = 32,   // at most: each looks at all others
+    WHM_SHARED_BRIEF = 976,  // bytes that a rank writes in a brief call, of one round
+};
 
 // What each rank says of its call, beside the data.
 typedef struct whm_shared_call {
@@ -29,12 +33,18 @@ typedef struct whm_shared_call {
 // in here, blocking; all ranks call it at the same place in the order of collectives, and get the same answer.
 whm_shared *whm_shared_of(whm_comm *comm);
 
-// whm_shared_begin begins a collective of `bytes` bytes, whm_shared_end ends it: an MPI error class, with a sentence.
-void whm_shared_begin(whm_shared *shared, const whm_coll *coll, MPI_Count bytes);
+// whm_shared_begin begins a collective of `bytes` bytes, whm_shared_end ends it: an MPI error class, with a sentence.  `brief`: see above.
+void whm_shared_begin(whm_shared *shared, const whm_coll *coll, MPI_Count bytes, bool brief);
 int whm_shared_end(whm_shared *shared);
 
-// whm_shared_room is the size of a slot.
+// whm_shared_plain says whether the CPU may touch the call's buffers.
+bool whm_shared_plain(const whm_shared *shared);
+
+// whm_shared_room is the size of the call's slots.
 size_t whm_shared_room(const whm_shared *shared);
+
+// whm_shared_crowded says whether there are more ranks than processors; the same on all ranks.
+bool whm_shared_crowded(const whm_shared *shared);
 
 // whm_shared_write returns this rank's slot for the round, as soon as it is free; whm_shared_ahead that for the next round.  whm_shared_publish lets the
 // others read the round's.

@@ -4,6 +4,7 @@
 //
 // Long data go in pieces of a slot, so that they stay in the caches.  A reduction combines all operands in the order of ranks; of a long one each rank
 // combines a part, and the others copy what it has come to.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,9 +19,15 @@ static MPI_Count least(MPI_Count a, MPI_Count b) {
 }
 
 static void copy(whm_shared *shared, void *to, const void *from, MPI_Count size) {
+    if (size <= 0)
+        return;
+    assert(to && from);
+    if (whm_shared_plain(shared)) {
+        memcpy(to, from, (size_t)size);
+        return;
+    }
     whm_type *byte = whm_type_of(MPI_BYTE);
-    if (size > 0)
-        whm_shared_note(shared, whm_copy(to, size, byte, from, size, byte));
+    whm_shared_note(shared, whm_copy(to, size, byte, from, size, byte));
 }
 
 // Data as bytes.
@@ -95,52 +102,55 @@ typedef struct exchange {
     const char *from;
     char *to;
     MPI_Count block, piece;  // of a block, in a round
-    bool gather, in_place;
+    bool gather;
 } exchange;
+
+// A rank's own block goes straight to its place.  The others of an all to all lie in its slot in the order of the ranks behind it.
+static void keep_own(whm_shared *shared, const exchange *x, int rank) {
+    if (x->from && x->to)
+        copy(shared, x->to + rank * x->block, x->from + (x->gather ? 0 : rank * x->block),
+             x->block);
+}
 
 static void put(whm_shared *shared, const whm_coll *coll, const exchange *x, MPI_Count at,
                 MPI_Count n) {
     int size = coll->comm->size, rank = coll->comm->rank;
     char *slot = whm_shared_write(shared);
-    const char *from = x->from ? x->from + at : NULL;
-    if (from && x->gather) {
-        copy(shared, slot, from, n);
-        if (!x->in_place && x->to)
-            copy(shared, x->to + rank * x->block + at, from, n);
-    }
-    for (int i = 0; from && !x->gather && i < size; i++)
-        copy(shared, slot + i * x->piece, from + i * x->block, n);
+    if (x->from && x->gather)
+        copy(shared, slot, x->from + at, n);
+    for (int i = 1; x->from && !x->gather && i < size; i++)
+        copy(shared, slot + (i - 1) * x->piece, x->from + (rank + i) % size * x->block + at, n);
     whm_shared_publish(shared);
 }
 
 static void take(whm_shared *shared, const whm_coll *coll, const exchange *x, MPI_Count at,
                  MPI_Count n) {
     int size = coll->comm->size, rank = coll->comm->rank;
-    for (int i = x->gather ? 1 : 0; i < size; i++) {
+    for (int i = 1; i < size; i++) {
         int from = (rank + i) % size;
         const char *slot = whm_shared_read(shared, from);
         if (slot && x->to)
-            copy(shared, x->to + from * x->block + at, slot + (x->gather ? 0 : rank * x->piece), n);
+            copy(shared, x->to + from * x->block + at,
+                 slot + (x->gather ? 0 : (size - i - 1) * x->piece), n);
     }
 }
 
 static void exchange_all(whm_shared *shared, const whm_coll *coll) {
     const whm_blocks *in = &coll->send, *out = &coll->recv;
     int size = coll->comm->size;
-    exchange x = {.block = whm_block_bytes(out, 0),
-                  .gather = coll->kind == WHM_ALLGATHER,
-                  .in_place = whm_in_place(in)};
+    exchange x = {.block = whm_block_bytes(out, 0), .gather = coll->kind == WHM_ALLGATHER};
+    bool in_place = whm_in_place(in);
     MPI_Count room = (MPI_Count)whm_shared_room(shared);
-    x.piece = x.gather ? room : room / size;
-    MPI_Count count = (x.gather ? 1 : size) * (x.in_place ? out->count : in->count);
-    whm_type *type = x.in_place ? out->type : in->type;
-    void *mine = !x.in_place ? in->buf : whm_block_at(out, x.gather ? coll->comm->rank : 0);
+    x.piece = x.gather ? room : room / (size - 1);
+    MPI_Count count = (x.gather ? 1 : size) * (in_place ? out->count : in->count);
+    whm_type *type = in_place ? out->type : in->type;
+    void *mine = !in_place ? in->buf : whm_block_at(out, x.gather ? coll->comm->rank : 0);
     bytes from = packed(shared, mine, count, type);
     bytes to = bytes_of(shared, out->buf, size * out->count, out->type);
     x.from = from.at;
     x.to = to.at;
-    if (x.gather && x.in_place && to.own && to.at && from.at)
-        memcpy(to.at + coll->comm->rank * x.block, from.at, (size_t)x.block);
+    if (!in_place || to.own)
+        keep_own(shared, &x, coll->comm->rank);
     for (MPI_Count at = 0; at < x.block; at += x.piece) {
         MPI_Count n = least(x.piece, x.block - at);
         put(shared, coll, &x, at, n);
@@ -190,11 +200,13 @@ static void put_operand(const reduction *r, MPI_Count at, MPI_Count n) {
 // Short: who wants the result combines all of it.
 static void reduce_alone(const reduction *r, MPI_Count count) {
     _Alignas(64) char result[ALONE_MOST];
+    bool direct = whm_shared_plain(r->shared);
     put_operand(r, 0, count);
     if (!r->result)
         return;
-    combine(r, result, 0, count);
-    copy(r->shared, r->result, result, count * r->type->size);
+    combine(r, direct ? r->result : result, 0, count);
+    if (!direct)
+        copy(r->shared, r->result, result, count * r->type->size);
 }
 
 static MPI_Count part_begin(MPI_Count n, int size, int i) {
@@ -247,25 +259,48 @@ static void reduce(whm_shared *shared, const whm_coll *coll) {
 
 // ---- Which.
 
-typedef void carry_out(whm_shared *shared, const whm_coll *coll);
-static carry_out *const kinds[WHM_COLL_KINDS] = {
-    [WHM_BARRIER] = barrier,        [WHM_BCAST] = bcast,
-    [WHM_REDUCE] = reduce,          [WHM_ALLREDUCE] = reduce,
-    [WHM_ALLGATHER] = exchange_all, [WHM_ALLTOALL] = exchange_all,
+// Up to `most` bytes.  Longer ones go by messages where each rank has a processor of its own: a receiver reads them once, where they lie.
+typedef struct shared_way {
+    void (*carry_out)(whm_shared *shared, const whm_coll *coll);
+    MPI_Count most;
+} shared_way;
+
+#define KIB ((MPI_Count)1 << 10)
+static const shared_way ways[WHM_COLL_KINDS] = {
+    [WHM_BARRIER] = {barrier, 0},
+    [WHM_BCAST] = {bcast, 8 * KIB},
+    [WHM_REDUCE] = {reduce, PTRDIFF_MAX},
+    [WHM_ALLREDUCE] = {reduce, 512 * KIB},
+    [WHM_ALLGATHER] = {exchange_all, 32 * KIB},
+    [WHM_ALLTOALL] = {exchange_all, 32 * KIB},
 };
 
 // What all ranks know alike decides.  The program's functions want the program's layout, which may be another one at each rank.
 static bool fits(const whm_coll *coll) {
-    return kinds[coll->kind] && (!coll->op || (coll->op->predefined && coll->recv.type->dense));
+    return ways[coll->kind].carry_out &&
+           (!coll->op || (coll->op->predefined && coll->recv.type->dense));
+}
+
+// Before messages: ranks that call with another size, and so wait for others here, must not be waited for there.
+static int meet(whm_shared *shared, const whm_coll *coll, MPI_Count size) {
+    whm_shared_begin(shared, coll, size, true);
+    barrier(shared, coll);
+    return whm_shared_end(shared);
 }
 
 bool whm_shared_run(const whm_coll *coll, int *error) {
     whm_shared *shared = fits(coll) ? whm_shared_of(coll->comm) : NULL;
     if (!shared)
         return false;
+    const shared_way *way = &ways[coll->kind];
     MPI_Count size = coll->kind == WHM_BARRIER ? 0 : whm_block_bytes(&coll->recv, 0);
-    whm_shared_begin(shared, coll, size);
-    kinds[coll->kind](shared, coll);
+    if (size > way->most && !whm_shared_crowded(shared)) {
+        *error = meet(shared, coll, size);
+        return *error != MPI_SUCCESS;
+    }
+    MPI_Count written = coll->kind == WHM_ALLTOALL ? (coll->comm->size - 1) * size : size;
+    whm_shared_begin(shared, coll, size, written <= WHM_SHARED_BRIEF);
+    way->carry_out(shared, coll);
     *error = whm_shared_end(shared);
     return true;
 }

@@ -13,8 +13,8 @@
 #include "mpi/base/process.h"
 #include "mpi/p2p/p2p.h"
 
-// Bytes of a standard send that are copied rather than waited for.  Above it a copy costs about as much as waiting for the receiver.
-enum { COPIED_MAX = 64 << 10 };
+// Bytes of a standard send that are copied rather than waited for.  Above it a copy costs as much as waiting for the receiver, or more.
+enum { COPIED_MAX = 12 << 10 };
 // Of all that was copied so and is still under way.  Beyond, sends wait for their receivers.
 static const size_t copied_limit = (size_t)64 << 20;
 static size_t copied;
