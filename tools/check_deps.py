@@ -38,6 +38,7 @@ SEES = {
     "src/mpi/coll": MPI,
     "src/mpi/topo": MPI,
     "src/mpi/rma": MPI,
+    "src/mpi/io": MPI,
     "src/mpi/vp": MPI,
     "src/mpi/front": MPI,
     # Start and end, and what concerns objects of several floors.

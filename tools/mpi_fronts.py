@@ -53,10 +53,11 @@ class Front:
             self.add(argument)
 
     def find_raiser(self):
-        """Whose error handler is asked: the kind, and the object."""
+        """Whose error handler is asked: the kind, and the object.  Of what concerns files, never a communicator's."""
+        raisers = ("file",) if self.function.subject == "io" else RAISERS
         for argument in self.function.arguments:
             kind = argument.kind.removesuffix("_free").removeprefix("maybe_")
-            if kind in RAISERS:
+            if kind in raisers:
                 return OBJECTS[kind][2], f"{argument.name}_"
         return ("WHM_FILE" if self.function.subject == "io" else "0"), "NULL"
 

@@ -121,7 +121,7 @@ def _all():
     kinds["committed"] = kinds["datatype"]
     kinds["committeds"] = kinds["datatypes"]
     kinds["comm_or_null"] = kinds["comm"]  # may be none
-    for name in ("comm", "datatype", "win"):  # may be the null handle, which the body gets as NULL
+    for name in ("comm", "datatype", "win", "file"):  # may be the null handle, which the body gets as NULL
         kinds[f"maybe_{name}"] = kinds[name]
     kinds["some_info"] = kinds["info"]  # may not be MPI_INFO_NULL, as others may
     kinds["raw_message"] = ("MPI_Message", None, None)

@@ -124,11 +124,21 @@ static void make_session(void) {
     MPI_Session_init(MPI_INFO_NULL, handler, &right.session);
 }
 
+static void make_file(void) {
+    right.file = MPI_FILE_NULL;
+    strcpy(right.file_name, "/tmp/mpi-wrong-XXXXXX");
+    int fd = have_files ? mkstemp(right.file_name) : -1;
+    if (fd < 0)
+        return;
+    close(fd);
+    MPI_File_open(MPI_COMM_SELF, right.file_name, MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                  MPI_INFO_NULL, &right.file);
+}
+
 static void make_right(void) {
     right.type = right.datatype = MPI_INT;
     right.op = MPI_SUM;
     right.errhandler = MPI_ERRORS_RETURN;
-    right.file = MPI_FILE_NULL;
     right.request = MPI_REQUEST_NULL;
     right.message = MPI_MESSAGE_NO_PROC;
     right.room = room;
@@ -186,11 +196,14 @@ int main(int argc, char **argv) {
     make_right();
     make_win(&win_handler);
     make_session();
+    make_file();
     make_wrong();
     MPI_Comm_create_errhandler(hear, &handler);
     set_handlers(handler);
     kept = right;
     wrong_calls();
+    if (kept.file != MPI_FILE_NULL)
+        MPI_File_close(&kept.file);
     printf("%d wrong calls, %d failures\n", calls, failures);
     fflush(stdout);
     return failures != 0;

@@ -27,6 +27,7 @@ extern struct right {  // reset before each call
     MPI_Count large[4];
     MPI_Aint aints[4];
     void *room;  // for any result
+    char file_name[64];
 } right;
 
 extern struct wrong {
@@ -60,6 +61,6 @@ void wrong_begin(const char *what);
 void wrong_end(int code, int error, const char *name, int heard);
 
 void wrong_calls(void);
-extern const bool have_topologies, have_keyvals, have_win, have_sessions;
+extern const bool have_topologies, have_keyvals, have_win, have_sessions, have_files;
 
 #endif

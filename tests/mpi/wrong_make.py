@@ -78,6 +78,11 @@ OTHERS = {
     ("Error_class", "errorcode"): [("-1", "MPI_ERR_ARG"), ("0x7fffffff", "MPI_ERR_ARG")],
     ("Error_string", "errorcode"): [("-1", "MPI_ERR_ARG"), ("0x7fffffff", "MPI_ERR_ARG")],
     ("Graph_neighbors", "rank"): [("77", "MPI_ERR_RANK")],
+    ("File_open", "amode"): [("0", "MPI_ERR_AMODE"), ("MPI_MODE_RDONLY | MPI_MODE_CREATE", "MPI_ERR_AMODE")],
+    ("File_open", "filename"): [('"/no/such/folder/file"', "MPI_ERR_NO_SUCH_FILE")],
+    ("File_delete", "filename"): [('"/no/such/folder/file"', "MPI_ERR_NO_SUCH_FILE")],
+    ("File_seek", "whence"): [("77", "MPI_ERR_ARG")], ("File_seek_shared", "whence"): [("77", "MPI_ERR_ARG")],
+    ("File_set_view", "disp"): [("-7", "MPI_ERR_DISP")], ("File_set_view", "datarep"): [('"strange"', "MPI_ERR_UNSUPPORTED_DATAREP")],
     ("Group_excl", "ranks"): [("&wrong.rank", "MPI_ERR_RANK")],
     ("Group_incl", "ranks"): [("&wrong.rank", "MPI_ERR_RANK")],
     ("Group_translate_ranks", "ranks1"): [("&wrong.rank", "MPI_ERR_RANK")],
@@ -105,6 +110,8 @@ RIGHT = {
         "Accumulate", "Compare_and_swap", "Fetch_and_op", "Get", "Get_accumulate", "Put", "Raccumulate", "Rget", "Rget_accumulate", "Rput", "Win_lock",
         "Win_flush", "Win_flush_local", "Win_unlock", "Win_shared_query", "Win_lock_all", "Win_fence", "Win_post", "Win_start")
        for argument, value in (("target_rank", "0"), ("rank", "0"), ("lock_type", "MPI_LOCK_SHARED"))},
+    ("File_open", "filename"): "right.file_name", ("File_open", "amode"): "MPI_MODE_RDWR", ("File_set_view", "datarep"): '"native"',
+    ("File_seek", "whence"): "MPI_SEEK_SET", ("File_seek_shared", "whence"): "MPI_SEEK_SET", ("File_preallocate", "size"): "1",
     ("Type_match_size", "typeclass"): "MPI_TYPECLASS_REAL", ("Type_match_size", "size"): "4", ("Intercomm_create", "local_leader"): "0",
 }
 # Of a handle of MPI_REQUEST_NULL these functions say that there is no request; the others wait for nothing.
@@ -134,6 +141,8 @@ def wrong(function, index, large):
     argument = function.arguments[index]
     kind, name = argument.kind, argument.name
     found = list(WRONG.get(kind, [])) + OTHERS.get((function.name, name), [])
+    if function.subject == "io" and kind == "offset" and name in ("offset", "size"):
+        found.append(("-1", "MPI_ERR_ARG"))
     if function.subject == "rma" and kind == "int":
         found += WINDOWS.get(name, [])
     if kind in NULLS:
@@ -183,6 +192,7 @@ def main():
     print(f"const bool have_topologies = {str('Cart_create' in have).lower()};")
     print(f"const bool have_keyvals = {str('Comm_create_keyval' in have).lower()};")
     print(f"const bool have_win = {str('Win_create' in have).lower()};")
+    print(f"const bool have_files = {str('File_open' in have).lower()};")
     print(f"const bool have_sessions = {str('Session_init' in have).lower()};")
     print("void wrong_calls(void) {\n" + "\n".join(f"    {subject}();" for subject in subjects) + "\n}")
 

@@ -25,6 +25,7 @@ typedef struct whm_rank {
     int world;                     // its number in MPI_COMM_WORLD
     whm_object *named[WHM_NAMED];  // what predefined handles name
     struct whm_comm *comm_world, *comm_self;
+    struct whm_errhandler *file_errhandler;  // of MPI_FILE_NULL, which files begin with
     struct whm_contexts *contexts;  // which contexts are taken
     struct whm_match *match;        // p2p: receives that are posted, messages that have come
     struct whm_types *types;        // type: the predefined ones

@@ -13,6 +13,7 @@ static whm_errhandler predefined[] = {
 void whm_errhandlers_begin(whm_rank *rank) {
     for (size_t i = 0; i < sizeof(predefined) / sizeof(*predefined); i++)
         rank->named[(uintptr_t)predefined[i].o.handle] = &predefined[i].o;
+    rank->file_errhandler = (whm_errhandler *)rank->named[(uintptr_t)MPI_ERRORS_RETURN];
 }
 
 whm_errhandler *whm_errhandler_hold(whm_errhandler *handler) {

@@ -14,7 +14,7 @@
 // place writes where an object keeps its error handler; NULL: it has none of its own.
 static whm_errhandler **place_of(whm_kind kind, void *object) {
     if (!object)
-        return NULL;
+        return kind == WHM_FILE && whm_self->file_errhandler ? &whm_self->file_errhandler : NULL;
     return kind == WHM_COMM ? &((whm_comm *)object)->errhandler
                             : &((whm_guarded *)object)->errhandler;
 }
@@ -59,7 +59,8 @@ static void ask(const whm_errhandler *handler, whm_kind kind, void *object, int 
     case WHM_CALLS: {
         // The function may replace the handler, and with that end it.
         whm_errhandler *held = whm_errhandler_hold((whm_errhandler *)handler);
-        whm_errhandler_call(held, ((whm_object *)object)->handle, code);
+        // Only of files there is a handler without an object.
+        whm_errhandler_call(held, object ? ((whm_object *)object)->handle : MPI_FILE_NULL, code);
         whm_errhandler_release(held);
         break;
     }
@@ -70,7 +71,7 @@ static void ask(const whm_errhandler *handler, whm_kind kind, void *object, int 
 int whm_raise(whm_kind kind, void *object, int code) {
     whm_errhandler **place = place_of(kind, object);
     whm_errhandler *handler = place ? *place : common(kind);
-    if (!place && handler->reaction == WHM_CALLS)
+    if (!place && handler->reaction == WHM_CALLS && kind != WHM_FILE)
         object = whm_self->comm_self;
     ask(handler, kind, object, code);
     return code;
@@ -110,6 +111,18 @@ int mpi_win_get_errhandler(whm_win *win, whm_errhandler **errhandler) {
 
 int mpi_win_call_errhandler(whm_win *win, int errorcode) {
     return call(WHM_WIN, win, errorcode);
+}
+
+int mpi_file_set_errhandler(whm_file *file, whm_errhandler *errhandler) {
+    return whm_errhandler_set(place_of(WHM_FILE, file), errhandler, WHM_FILE);
+}
+
+int mpi_file_get_errhandler(whm_file *file, whm_errhandler **errhandler) {
+    return get(place_of(WHM_FILE, file), errhandler);
+}
+
+int mpi_file_call_errhandler(whm_file *file, int errorcode) {
+    return call(WHM_FILE, file, errorcode);
 }
 
 int mpi_session_set_errhandler(whm_session *session, whm_errhandler *errhandler) {

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Representations that the program registers.  Those that convert are not carried out: a view with one is refused.
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi/bodies.h"
+#include "mpi/io/runs.h"
+
+typedef struct datarep {
+    bool converts;
+    struct datarep *next;
+    char name[];
+} datarep;
+static datarep *datareps;  // of the process; they stay, as the standard has no way to take one back
+
+static const datarep *find(const char *name) {
+    const datarep *d = datareps;
+    while (d && strcmp(d->name, name) != 0)
+        d = d->next;
+    return d;
+}
+
+int whm_datarep_find(const char *name) {
+    const datarep *d = find(name);
+    if (!d)
+        return whm_fail(MPI_ERR_UNSUPPORTED_DATAREP,
+                        "datarep is \"%.60s\": \"native\", \"internal\", \"external32\" and "
+                        "registered ones are known",
+                        name);
+    if (d->converts)
+        return whm_fail(MPI_ERR_UNSUPPORTED_DATAREP,
+                        "\"%.60s\" was registered with functions that convert, which this library "
+                        "does not call",
+                        name);
+    return MPI_SUCCESS;
+}
+
+static int add(const char *name, bool converts) {
+    static const char *const known[] = {"native", "internal", "external32"};
+    size_t size = strlen(name) + 1;
+    if (size > MPI_MAX_DATAREP_STRING)
+        return whm_fail(MPI_ERR_ARG, "the name is longer than MPI_MAX_DATAREP_STRING allows");
+    bool there = find(name) != NULL;
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+        there = there || strcmp(known[i], name) == 0;
+    if (there)
+        return whm_fail(MPI_ERR_DUP_DATAREP, "there is a representation \"%.60s\" already", name);
+    datarep *d = malloc(sizeof(*d) + size);
+    if (!d)
+        return whm_no_memory();
+    d->converts = converts;
+    memcpy(d->name, name, size);
+    d->next = datareps;
+    datareps = d;
+    return MPI_SUCCESS;
+}
+
+int mpi_register_datarep(const char *name, MPI_Datarep_conversion_function *read_fn,
+                         MPI_Datarep_conversion_function *write_fn,
+                         MPI_Datarep_extent_function *extent_fn, void *state) {
+    (void)extent_fn;
+    (void)state;
+    return add(name, read_fn != MPI_CONVERSION_FN_NULL || write_fn != MPI_CONVERSION_FN_NULL);
+}
+
+int mpi_register_datarep_c(const char *name, MPI_Datarep_conversion_function_c *read_fn,
+                           MPI_Datarep_conversion_function_c *write_fn,
+                           MPI_Datarep_extent_function *extent_fn, void *state) {
+    (void)extent_fn;
+    (void)state;
+    return add(name, read_fn != MPI_CONVERSION_FN_NULL_C || write_fn != MPI_CONVERSION_FN_NULL_C);
+}
