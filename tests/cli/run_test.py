@@ -138,7 +138,7 @@ class Run(launch.Case):
 
     def test_gone_without_good_bye(self):
         _, err = self.job(1, "-n", "3", "sh", "-c", INIT + "test $PMI_RANK = 1 || sleep 60")
-        self.assertRegex(err, r"^wherry run: rank 1 .* without having left the job \(PMI finalize\)\n$")
+        self.assertRegex(err, r"^wherry run: rank 1 .* without having left the job \(MPI_Finalize; of other programs, PMI finalize\)\n$")
 
     def test_waiting_in_vain(self):
         _, err = self.job(1, "-n", "3", "sh", "-c",

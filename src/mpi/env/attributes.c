@@ -2,6 +2,7 @@
 //
 // The functions of attributes, of communicators and datatypes, and the predefined attributes.
 #include <limits.h>
+#include <stdlib.h>
 
 #include "mpi/base/process.h"
 #include "mpi/bodies.h"
@@ -40,10 +41,16 @@ int mpi_keyval_free(int *keyval) {
 // ---- Communicators.
 
 // predefined_value writes the address of the value of a predefined key; false: it has none.
+// Which of the programs of `mpiexec A : B` this is; the launcher says so.
+static int program_number(void) {
+    const char *text = getenv("WHERRYRUN_APPNUM");
+    return text ? (int)strtol(text, NULL, 10) : 0;
+}
+
 static bool predefined_value(int key, int **value) {
     static int tag_ub = WHM_TAG_CREATE - 1;
     static int any = MPI_ANY_SOURCE;  // MPI_IO: every process can do all of it
-    static int no;
+    static int no, program;
     static _Thread_local int last, size;
     switch (key) {
     case MPI_TAG_UB: *value = &tag_ub; return true;
@@ -53,8 +60,11 @@ static bool predefined_value(int key, int **value) {
         *value = &none;
         return true;
     }
-    case MPI_WTIME_IS_GLOBAL:
-    case MPI_APPNUM: *value = &no; return true;
+    case MPI_WTIME_IS_GLOBAL: *value = &no; return true;
+    case MPI_APPNUM:
+        program = program_number();
+        *value = &program;
+        return true;
     case MPI_LASTUSEDCODE:
         last = whm_error_last();
         *value = &last;
