@@ -267,12 +267,24 @@ static wh_status am_send_copy_owned(wh_endpoint *ep, uint16_t id, const void *he
     return st == WH_OK ? send_copied(req, opts, out) : st;
 }
 
+// is_host says whether the CPU may copy the bytes.  Where there are devices, it must be asked whose they are.
+static bool is_host(const void *buf, size_t size, const wh_op_opts *opts) {
+    if (whi_plain_memory(opts))
+        return true;
+    if (opts && (opts->type || opts->mem != WH_MEM_AUTO))
+        return false;
+    wh_mem_info info = {.kind = WH_MEM_HOST};
+    if (size)
+        whi_mem_query(buf, &info);
+    return info.kind == WH_MEM_HOST;
+}
+
 wh_status wh_am_send_copy(wh_endpoint *ep, uint16_t id, const void *header, size_t header_size,
                           const void *buf, size_t size, const wh_op_opts *opts, wh_request **out) {
     WHI_OP_OPTS(opts);
     if (!ep || cannot_be(header, header_size, buf, size, opts))
         return WH_EINVAL;
-    if (!whi_plain_memory(opts))
+    if (!is_host(buf, size, opts))
         return WH_ENOTSUP;
     return WHI_OWNED(ep->worker,
                      am_send_copy_owned(ep, id, header, header_size, buf, size, opts, out));

@@ -3,6 +3,8 @@
 // The assertions of the standard are kept and told, and need nothing of the library: matching is as fast without them.
 #include "mpi/comm/hints.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <wherry/mem.h>
 
 #include "mpi/bodies.h"
@@ -14,8 +16,11 @@ int whm_comm_hints(whm_comm *comm, const whm_info *info) {
     return whm_info_hints(&comm->info, info, known);
 }
 
+// Whether there is a device is looked for only if the user asks, as that loads its driver.
 const char *whm_alloc_kinds(void) {
-    return wh_mem_kinds() & 1u << WH_MEM_CUDA ? "system,mpi,cuda" : "system,mpi";
+    const char *asked = getenv("WHERRY_MPI_MEMORY_ALLOC_KINDS");
+    bool cuda = asked && strstr(asked, "cuda") && wh_mem_kinds() & 1u << WH_MEM_CUDA;
+    return cuda ? "system,mpi,cuda" : "system,mpi";
 }
 
 int mpi_comm_set_info(whm_comm *comm, whm_info *info) {

@@ -6,6 +6,7 @@
 // as an active message: a put's and an accumulate's data with it, a get's data with the answer.
 #include <stdlib.h>
 #include <string.h>
+#include <wherry/mem.h>
 #include <wherry/pack.h>
 
 #include "mpi/base/ids.h"
@@ -113,8 +114,10 @@ static int pack_in(const access *a, void *packed) {
         wh_pack(in->buf, in->count, in->type->layout, 0, packed, (size_t)bytes_of(in), 0, &moved);
     if (status != WH_OK)
         return whm_fail(MPI_ERR_BUFFER, "%s", wh_type_error());
-    if (a->kind == WHM_COMPARE)
-        memcpy((char *)packed + a->type->size, a->compare, (size_t)a->type->size);
+    if (a->kind == WHM_COMPARE &&
+        wh_mem_copy((char *)packed + a->type->size, WH_MEM_AUTO, a->compare, WH_MEM_AUTO,
+                    (size_t)a->type->size) != WH_OK)
+        return whm_fail(MPI_ERR_BUFFER, "compare_addr cannot be read");
     return MPI_SUCCESS;
 }
 

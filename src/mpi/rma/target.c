@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <wherry/log.h>
+#include <wherry/mem.h>
 #include <wherry/pack.h>
 
 #include "mpi/base/ids.h"
@@ -64,10 +65,12 @@ int whm_locate(const whm_win *win, MPI_Aint disp, MPI_Count count, const whm_typ
     return rc;
 }
 
-static int compare(const void *data, void *at, const whm_type *type) {
+// `old`: what is there.  The window may be a device's memory.
+static int compare(const void *data, void *at, const whm_type *type, const void *old) {
     size_t size = (size_t)type->size;
-    if (memcmp((const char *)data + size, at, size) == 0)
-        memcpy(at, data, size);
+    if (memcmp((const char *)data + size, old, size) == 0 &&
+        wh_mem_copy(at, WH_MEM_AUTO, data, WH_MEM_AUTO, size) != WH_OK)
+        return whm_fail(MPI_ERR_OTHER, "the window's memory cannot be written");
     return MPI_SUCCESS;
 }
 
@@ -79,7 +82,7 @@ int whm_apply(whm_access_kind kind, wh_reduce op, const void *data, void *at, MP
     if (old && wh_pack(at, count, type->layout, 0, old, bytes, 0, &moved) != WH_OK)
         return whm_fail(MPI_ERR_TYPE, "%s", wh_type_error());
     if (kind == WHM_COMPARE)
-        return compare(data, at, type);
+        return compare(data, at, type, old);
     whm_op how = {.predefined = true, .reduce = op};
     return op == WH_REDUCE_NO_OP ? MPI_SUCCESS
                                  : whm_accumulate(data, (MPI_Count)bytes, 0, at, count, type, &how);

@@ -3,7 +3,7 @@
 // Carrying operations out.
 //
 // Dense elements go to the engine at once, which combines them where they lie, in any memory.  Those with gaps inside (pairs) are
-// packed first, a few at a time; what the engine does not compute with is done by wide.c, in host memory.
+// packed first, a few at a time; what the engine does not compute with is done by wide.c, in host memory, as the program's functions are.
 #include <limits.h>
 
 #include <wherry/mem.h>
@@ -13,7 +13,10 @@
 #include "mpi/type/op.h"
 #include "mpi/type/wide.h"
 
-enum { PIECE = 4096 };  // packed at a time, on the stack
+enum {
+    PIECE = 4096,       // packed at a time, on the stack
+    COPIED = 256 << 10  // bytes of a device's memory that are copied to the host at a time
+};
 
 static int with_engine(const void *packed, size_t bytes, size_t offset, void *buf, MPI_Count count,
                        const whm_type *type, wh_reduce op) {
@@ -22,12 +25,9 @@ static int with_engine(const void *packed, size_t bytes, size_t offset, void *bu
     return status == WH_OK ? MPI_SUCCESS : whm_type_fail_buffer(status);
 }
 
-static int check_host(const void *buf) {
+static bool in_host(const void *buf) {
     wh_mem_info info = {.size = sizeof(info)};
-    if (wh_mem_query(buf, &info) == WH_OK && info.kind != WH_MEM_HOST)
-        return whm_fail(MPI_ERR_UNSUPPORTED_OPERATION,
-                        "elements of this datatype are combined in host memory only");
-    return MPI_SUCCESS;
+    return wh_mem_query(buf, &info) == WH_OK && info.kind == WH_MEM_HOST;
 }
 
 static size_t whole_elements(const whm_type *type, size_t left) {
@@ -87,16 +87,6 @@ static int reduce_gaps(const void *in, void *inout, MPI_Count count, whm_type *t
     return MPI_SUCCESS;
 }
 
-static int reduce_wide(const void *in, void *inout, MPI_Count count, const whm_type *type,
-                       wh_reduce op) {
-    int error = check_host(in);
-    if (error == MPI_SUCCESS)
-        error = check_host(inout);
-    if (error == MPI_SUCCESS)
-        whm_wide_find(op, type->base->what->wide)(in, inout, (size_t)count);
-    return error;
-}
-
 // A function for int counts is called for as many elements at a time as an int counts.
 static void call_user(const char *in, char *inout, MPI_Count count, whm_type *type,
                       const whm_op *op) {
@@ -114,17 +104,52 @@ static void call_user(const char *in, char *inout, MPI_Count count, whm_type *ty
     }
 }
 
+// What only the CPU combines.
+static void on_cpu(const void *in, void *inout, MPI_Count count, whm_type *type, const whm_op *op) {
+    if (op->predefined)
+        whm_wide_find(op->reduce, type->base->what->wide)(in, inout, (size_t)count);
+    else
+        call_user(in, inout, count, type, op);
+}
+
+static int on_copies(const char *in, char *inout, MPI_Count count, whm_type *type,
+                     const whm_op *op) {
+    MPI_Count most = type->true_extent < COPIED ? COPIED / (type->true_extent + 1) + 1 : 1;
+    most = most < count ? most : count;
+    void *from = whm_space_new(most, type), *to = whm_space_new(most, type);
+    int error = from && to ? MPI_SUCCESS : whm_no_memory();
+    for (MPI_Count i = 0, n; i < count && error == MPI_SUCCESS; i += n) {
+        n = count - i < most ? count - i : most;
+        error = whm_copy(from, n, type, in + i * type->extent, n, type);
+        if (error == MPI_SUCCESS)
+            error = whm_copy(to, n, type, inout + i * type->extent, n, type);
+        if (error != MPI_SUCCESS)
+            break;
+        on_cpu(from, to, n, type, op);
+        error = whm_copy(inout + i * type->extent, n, type, to, n, type);
+    }
+    whm_space_free(from, type);
+    whm_space_free(to, type);
+    return error;
+}
+
+static int reduce_on_cpu(const void *in, void *inout, MPI_Count count, whm_type *type,
+                         const whm_op *op) {
+    if (!in_host(in) || !in_host(inout))
+        return on_copies(in, inout, count, type, op);
+    on_cpu(in, inout, count, type, op);
+    return MPI_SUCCESS;
+}
+
 int whm_reduce(const void *in, void *inout, MPI_Count count, whm_type *type, whm_op *op) {
     if (count == 0 || type->size == 0)
         return MPI_SUCCESS;
-    if (!op->predefined) {
-        call_user(in, inout, count, type, op);
-        return MPI_SUCCESS;
-    }
+    if (!op->predefined)
+        return reduce_on_cpu(in, inout, count, type, op);
     if (!type->dense)
         return reduce_gaps(in, inout, count, type, op);
     if (is_wide(type, op->reduce))
-        return reduce_wide(in, inout, count, type, op->reduce);
+        return reduce_on_cpu(in, inout, count, type, op);
     return with_engine(in, (size_t)(count * type->size), 0, inout, count, type, op->reduce);
 }
 

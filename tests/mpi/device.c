@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Operands and windows in a device's memory where only the CPU computes: functions of the program, types that the engine has no kernels
+// for, compare and swap.  Any number of ranks.
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wherry/mem.h>
+
+enum { N = 50000 };
+
+static int rank, ranks;
+
+#define CHECK(what)                                                                                \
+    do {                                                                                           \
+        if (!(what)) {                                                                             \
+            printf("%s:%d: rank %d: %s\n", __FILE__, __LINE__, rank, #what);                       \
+            fflush(stdout);                                                                        \
+            MPI_Abort(MPI_COMM_WORLD, 1);                                                          \
+        }                                                                                          \
+    } while (0)
+#define OK(call) CHECK((call) == MPI_SUCCESS)
+
+static void *on_device(const void *from, size_t size) {
+    void *ptr;
+    CHECK(wh_mem_alloc_kind(WH_MEM_CUDA, 0, size, &ptr) == WH_OK);
+    CHECK(wh_mem_copy(ptr, WH_MEM_CUDA, from, WH_MEM_HOST, size) == WH_OK);
+    return ptr;
+}
+
+static void off_device(void *ptr, void *to, size_t size) {
+    CHECK(wh_mem_copy(to, WH_MEM_HOST, ptr, WH_MEM_CUDA, size) == WH_OK);
+    CHECK(wh_mem_free_kind(WH_MEM_CUDA, ptr) == WH_OK);
+}
+
+static void larger(void *in, void *inout, int *n, MPI_Datatype *type) {
+    const int *a = in;
+    int *b = inout;
+    (void)type;
+    for (int i = 0; i < *n; i++)
+        b[i] = a[i] > b[i] ? a[i] : b[i];
+}
+
+// Wants every other int: the type of its elements has gaps.
+static void larger_apart(void *in, void *inout, int *n, MPI_Datatype *type) {
+    const int *a = in;
+    int *b = inout;
+    (void)type;
+    for (int i = 0; i < 2 * *n; i += 2)
+        b[i] = a[i] > b[i] ? a[i] : b[i];
+}
+
+static void own_function(void) {
+    static int mine[N], all[N];
+    MPI_Op op;
+    OK(MPI_Op_create(larger, 1, &op));
+    for (int i = 0; i < N; i++)
+        mine[i] = (i * 7 + rank * 13) % 101;
+    void *in = on_device(mine, sizeof(mine)), *out = on_device(all, sizeof(all));
+    OK(MPI_Allreduce(in, out, N, MPI_INT, op, MPI_COMM_WORLD));
+    off_device(in, mine, sizeof(mine));
+    off_device(out, all, sizeof(all));
+    for (int i = 0; i < N; i++) {
+        int most = 0;
+        for (int k = 0; k < ranks; k++)
+            most = (i * 7 + k * 13) % 101 > most ? (i * 7 + k * 13) % 101 : most;
+        CHECK(all[i] == most);
+    }
+    OK(MPI_Op_free(&op));
+}
+
+static void own_function_with_gaps(void) {
+    static int mine[2 * N], other[2 * N];
+    MPI_Op op;
+    MPI_Datatype apart;
+    OK(MPI_Op_create(larger_apart, 1, &op));
+    OK(MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &apart));
+    OK(MPI_Type_commit(&apart));
+    for (int i = 0; i < 2 * N; i++) {
+        mine[i] = i % 11;
+        other[i] = 5;
+    }
+    void *in = on_device(mine, sizeof(mine)), *inout = on_device(other, sizeof(other));
+    OK(MPI_Reduce_local(in, inout, N, apart, op));
+    off_device(in, mine, sizeof(mine));
+    off_device(inout, other, sizeof(other));
+    for (int i = 0; i < 2 * N; i++)
+        CHECK(other[i] == (i % 2 || i % 11 < 5 ? 5 : i % 11));
+    OK(MPI_Type_free(&apart));
+    OK(MPI_Op_free(&op));
+}
+
+static void no_kernels(void) {
+    static long double mine[N], sum[N];
+    for (int i = 0; i < N; i++)
+        mine[i] = i + rank;
+    void *in = on_device(mine, sizeof(mine)), *out = on_device(sum, sizeof(sum));
+    OK(MPI_Allreduce(in, out, N, MPI_LONG_DOUBLE, MPI_SUM, MPI_COMM_WORLD));
+    off_device(in, mine, sizeof(mine));
+    off_device(out, sum, sizeof(sum));
+    for (int i = 0; i < N; i++)
+        CHECK(sum[i] == (long double)i * ranks + (long double)ranks * (ranks - 1) / 2);
+}
+
+// Each rank adds one to a number of rank 0's, by compare and swap and by fetch and op.
+static void window(void) {
+    long zero[2] = {0, 0}, end[2];
+    void *memory = on_device(zero, sizeof(zero));
+    MPI_Win win;
+    OK(MPI_Win_create(memory, sizeof(zero), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    OK(MPI_Win_lock_all(0, win));
+    for (int i = 0; i < 20; i++) {
+        long seen = 0, was = -1, one = 1, before;
+        while (was != seen) {
+            seen = was < 0 ? 0 : was;
+            long next = seen + 1;
+            OK(MPI_Compare_and_swap(&next, &seen, &was, MPI_LONG, 0, 0, win));
+            OK(MPI_Win_flush(0, win));
+        }
+        OK(MPI_Fetch_and_op(&one, &before, MPI_LONG, 0, 1, MPI_SUM, win));
+        OK(MPI_Win_flush(0, win));
+        CHECK(before >= i && before < 20L * ranks);
+    }
+    OK(MPI_Win_unlock_all(win));
+    OK(MPI_Win_free(&win));
+    off_device(memory, end, sizeof(end));
+    CHECK(rank != 0 || (end[0] == 20L * ranks && end[1] == 20L * ranks));
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    own_function();
+    own_function_with_gaps();
+    no_kernels();
+    window();
+    if (rank == 0)
+        printf("all right on %d ranks\n", ranks);
+    MPI_Finalize();
+    return 0;
+}
