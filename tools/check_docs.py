@@ -133,7 +133,7 @@ def check_names():
     known = OTHER_NAMES.union(*(names_of(path) for path in (ROOT / "include/wherry").glob("*.h")))
     known |= set(re.findall(r"\bWHERRY_[A-Z]\w+", read("src/base/config_table.h")))
     # What `mpiexec -vp` says to the MPI library, which is no part of the configuration.
-    known |= set(re.findall(r'getenv\("(WHERRY_\w+)"', read("src/mpi/vp/ranks.c") + read("src/mpi/base/process.c")))
+    known |= set(re.findall(r'getenv\("(WHERRY_\w+)"', "".join(path.read_text() for path in (ROOT / "src/mpi").glob("*/*.c"))))
     for page in PAGES:
         for number, line in enumerate(page.read_text().splitlines(), 1):
             for name in re.findall(r"\b(?:wh_\w+|WH_[A-Z]\w*|WHERRY_[A-Z]\w*)(?![\w*])", line):
