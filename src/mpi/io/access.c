@@ -108,17 +108,16 @@ static int run_packed(const whm_io *io, MPI_Offset from, MPI_Count *moved) {
         return whm_no_memory();
     int rc = MPI_SUCCESS;
     for (MPI_Count n, got = 0; *moved < size && rc == MPI_SUCCESS; *moved += got) {
-        size_t done;
         wh_status status = WH_OK;
         n = size - *moved < PIECE ? size - *moved : PIECE;
         if (io->write)
-            status = wh_pack(io->buf, io->count, io->type->layout, (size_t)*moved, piece, (size_t)n,
-                             WH_PACK_CACHED, &done);
+            status = whm_pack(io->buf, io->count, io->type, (size_t)*moved, piece, (size_t)n,
+                              WH_PACK_CACHED);
         if (status == WH_OK)
             rc = move(io, from + *moved, piece, n, &got);
         if (status == WH_OK && rc == MPI_SUCCESS && !io->write)
-            status = wh_unpack(piece, (size_t)got, io->buf, io->count, io->type->layout,
-                               (size_t)*moved, 0, &done);
+            status =
+                whm_unpack(piece, (size_t)got, io->buf, io->count, io->type, (size_t)*moved, 0);
         if (status != WH_OK)
             rc = whm_fail_status(status, "the buffer cannot be packed");
         if (got < n) {

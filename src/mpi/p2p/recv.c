@@ -15,14 +15,14 @@
 static int take_bytes(whm_transfer *t, const void *data, uint64_t bytes) {
     const whm_type *type = t->type;
     uint64_t room = (uint64_t)type->size * (uint64_t)t->count;
-    size_t some = (size_t)(bytes < room ? bytes : room), actual;
+    size_t some = (size_t)(bytes < room ? bytes : room);
     t->bytes = (MPI_Count)bytes;
     if (!some)  // there may be no buffer
         return bytes ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
     assert(data);
     if (type->dense && whm_plain(t->buf))
         memcpy(t->buf, data, some);
-    else if (wh_unpack(data, some, t->buf, t->count, type->layout, 0, 0, &actual) != WH_OK)
+    else if (whm_unpack(data, some, t->buf, t->count, type, 0, 0) != WH_OK)
         return whm_fail(MPI_ERR_TYPE, "a message cannot be put into its buffer: %s",
                         wh_type_error());
     return bytes <= room ? MPI_SUCCESS : MPI_ERR_TRUNCATE;

@@ -133,11 +133,10 @@ static int send_far(whm_transfer *t, whm_envelope *env, whm_mode mode) {
 
 // copy_packed keeps a small message's bytes, so that its sender need not wait.  false: no memory; it waits then.
 static bool copy_packed(const whm_transfer *t, whm_arrival *arrival) {
-    size_t bytes = (size_t)arrival->bytes, actual = 0;
+    size_t bytes = (size_t)arrival->bytes;
     if (bytes && !(arrival->packed = malloc(bytes)))
         return false;
-    if (bytes &&
-        wh_pack(t->buf, t->count, t->type->layout, 0, arrival->packed, bytes, 0, &actual) == WH_OK)
+    if (bytes && whm_pack(t->buf, t->count, t->type, 0, arrival->packed, bytes, 0) == WH_OK)
         return true;
     free(arrival->packed);
     arrival->packed = NULL;

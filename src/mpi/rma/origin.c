@@ -107,11 +107,9 @@ static int request_ended(const access *a) {
 
 static int pack_in(const access *a, void *packed) {
     const data *in = &a->in;
-    size_t moved;
     if (!bytes_of(in))
         return MPI_SUCCESS;
-    wh_status status =
-        wh_pack(in->buf, in->count, in->type->layout, 0, packed, (size_t)bytes_of(in), 0, &moved);
+    wh_status status = whm_pack(in->buf, in->count, in->type, 0, packed, (size_t)bytes_of(in), 0);
     if (status != WH_OK)
         return whm_fail(MPI_ERR_BUFFER, "%s", wh_type_error());
     if (a->kind == WHM_COMPARE &&
@@ -135,10 +133,8 @@ static int combine_near(const access *a, void *at) {
     if (rc == MPI_SUCCESS)
         rc = whm_apply(a->kind, a->op ? a->op->reduce : WH_REDUCE_NO_OP, packed, at, a->count,
                        a->type, a->out.type ? old : NULL);
-    size_t moved;
     if (rc == MPI_SUCCESS && result &&
-        wh_unpack(old, (size_t)result, a->out.buf, a->out.count, a->out.type->layout, 0, 0,
-                  &moved) != WH_OK)
+        whm_unpack(old, (size_t)result, a->out.buf, a->out.count, a->out.type, 0, 0) != WH_OK)
         rc = whm_fail(MPI_ERR_BUFFER, "%s", wh_type_error());
     free(packed);
     return rc;

@@ -76,10 +76,10 @@ static int compare(const void *data, void *at, const whm_type *type, const void 
 
 int whm_apply(whm_access_kind kind, wh_reduce op, const void *data, void *at, MPI_Count count,
               whm_type *type, void *old) {
-    size_t bytes = (size_t)(count * type->size), moved;
+    size_t bytes = (size_t)(count * type->size);
     if (bytes == 0)
         return MPI_SUCCESS;
-    if (old && wh_pack(at, count, type->layout, 0, old, bytes, 0, &moved) != WH_OK)
+    if (old && whm_pack(at, count, type, 0, old, bytes, 0) != WH_OK)
         return whm_fail(MPI_ERR_TYPE, "%s", wh_type_error());
     if (kind == WHM_COMPARE)
         return compare(data, at, type, old);
@@ -245,11 +245,9 @@ static int exchange(whm_served *s, const void *data) {
 // Carries out what is placed, with its data at hand.
 static void carry_out(whm_served *s, const void *data, size_t size) {
     int rc;
-    size_t moved;
     switch (s->head.kind) {
     case WHM_PUT:
-        rc = !size || wh_unpack(data, size, s->at, s->head.count, s->type.layout, 0, 0, &moved) ==
-                          WH_OK
+        rc = !size || whm_unpack(data, size, s->at, s->head.count, &s->type, 0, 0) == WH_OK
                  ? MPI_SUCCESS
                  : MPI_ERR_TYPE;
         break;

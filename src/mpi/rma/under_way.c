@@ -111,12 +111,12 @@ void whm_under_way_ended(whm_under_way *op, int waited, int error) {
 
 // Puts what has come where the operation wants it.
 static int take(const whm_under_way *op, const void *data, size_t size) {
-    size_t room = op->type ? (size_t)(op->count * op->type->size) : 0, moved;
+    size_t room = op->type ? (size_t)(op->count * op->type->size) : 0;
     if (size != room)
         return whm_fail(MPI_ERR_TRUNCATE, "%zu bytes have come instead of %zu", size, room);
     if (!size)
         return MPI_SUCCESS;
-    wh_status status = wh_unpack(data, size, op->buf, op->count, op->type->layout, 0, 0, &moved);
+    wh_status status = whm_unpack(data, size, op->buf, op->count, op->type, 0, 0);
     return status == WH_OK
                ? MPI_SUCCESS
                : whm_fail(MPI_ERR_BUFFER, "the result cannot be written: %s", wh_type_error());

@@ -58,9 +58,7 @@ int mpi_pack(const void *in, MPI_Count count, whm_type *type, void *out, MPI_Cou
     int error = begin(count, type, room, *position, out, "outbuf", &size);
     if (error != MPI_SUCCESS || !size)
         return error;
-    size_t moved;
-    return end(wh_pack(in, count, type->layout, 0, (char *)out + *position, (size_t)size,
-                       WH_PACK_CACHED, &moved),
+    return end(whm_pack(in, count, type, 0, (char *)out + *position, (size_t)size, WH_PACK_CACHED),
                size, position);
 }
 
@@ -71,10 +69,9 @@ int mpi_unpack(const void *in, MPI_Count room, MPI_Count *position, void *out, M
     int error = begin(count, type, room, *position, in, "inbuf", &size);
     if (error != MPI_SUCCESS || !size)
         return error;
-    size_t moved;
-    return end(wh_unpack((const char *)in + *position, (size_t)size, out, count, type->layout, 0,
-                         WH_PACK_CACHED, &moved),
-               size, position);
+    return end(
+        whm_unpack((const char *)in + *position, (size_t)size, out, count, type, 0, WH_PACK_CACHED),
+        size, position);
 }
 
 // ---- The external32 representation.

@@ -18,16 +18,36 @@ enum {
     COPIED = 256 << 10  // bytes of a device's memory that are copied to the host at a time
 };
 
-static int with_engine(const void *packed, size_t bytes, size_t offset, void *buf, MPI_Count count,
-                       const whm_type *type, wh_reduce op) {
-    size_t done;
-    wh_status status = wh_accumulate(packed, bytes, buf, count, type->layout, offset, op, &done);
-    return status == WH_OK ? MPI_SUCCESS : whm_type_fail_buffer(status);
+// The buffer's elements come to the host, are combined there, and go back: what `packed` is.
+static wh_status on_host(const char *packed, size_t bytes, size_t offset, void *buf,
+                         MPI_Count count, const whm_type *type, wh_reduce op) {
+    _Alignas(16) char piece[PIECE];
+    size_t size = (size_t)type->base->size, most = PIECE / size * size;
+    wh_status status = WH_OK;
+    for (size_t at = 0, n; status == WH_OK && at < bytes; at += n) {
+        n = bytes - at < most ? bytes - at : most;
+        status = whm_pack(buf, count, type, offset + at, piece, n, 0);
+        if (status == WH_OK)
+            status = wh_accumulate_packed(packed + at, piece, n, count, type->layout, offset + at,
+                                          op, NULL, NULL);
+        if (status == WH_OK)
+            status = whm_unpack(piece, n, buf, count, type, offset + at, 0);
+    }
+    return status;
 }
 
 static bool in_host(const void *buf) {
     wh_mem_info info = {.size = sizeof(info)};
     return wh_mem_query(buf, &info) == WH_OK && info.kind == WH_MEM_HOST;
+}
+
+static int with_engine(const void *packed, size_t bytes, size_t offset, void *buf, MPI_Count count,
+                       const whm_type *type, wh_reduce op) {
+    size_t done;
+    wh_status status = wh_accumulate(packed, bytes, buf, count, type->layout, offset, op, &done);
+    if (status == WH_ENOTSUP && type->base && !in_host(buf))  // nothing computes there
+        status = on_host(packed, bytes, offset, buf, count, type, op);
+    return status == WH_OK ? MPI_SUCCESS : whm_type_fail_buffer(status);
 }
 
 static size_t whole_elements(const whm_type *type, size_t left) {
@@ -43,11 +63,10 @@ static int with_wide(const char *packed, size_t bytes, size_t offset, void *buf,
     _Alignas(16) char piece[PIECE];
     for (size_t at = 0, n; at < bytes; at += n) {
         n = whole_elements(type, bytes - at);
-        size_t moved;
-        wh_status status = wh_pack(buf, count, type->layout, offset + at, piece, n, 0, &moved);
+        wh_status status = whm_pack(buf, count, type, offset + at, piece, n, 0);
         if (status == WH_OK) {
             fn(packed + at, piece, n / (size_t)base->size);
-            status = wh_unpack(piece, n, buf, count, type->layout, offset + at, 0, &moved);
+            status = whm_unpack(piece, n, buf, count, type, offset + at, 0);
         }
         if (status != WH_OK)
             return whm_type_fail_buffer(status);
@@ -69,15 +88,14 @@ int whm_accumulate(const void *packed, MPI_Count bytes, MPI_Count offset, void *
     return with_engine(packed, (size_t)bytes, (size_t)offset, buf, count, type, op->reduce);
 }
 
-// Both sides lie as the type says, with gaps.
-static int reduce_gaps(const void *in, void *inout, MPI_Count count, whm_type *type,
-                       const whm_op *op) {
+// Both sides lie as the type says: with gaps, or on a device where nothing computes.
+static int reduce_pieces(const void *in, void *inout, MPI_Count count, whm_type *type,
+                         const whm_op *op) {
     char piece[PIECE];
     size_t bytes = (size_t)(count * type->size);
     for (size_t at = 0, n; at < bytes; at += n) {
         n = whole_elements(type, bytes - at);
-        size_t moved;
-        wh_status status = wh_pack(in, count, type->layout, at, piece, n, 0, &moved);
+        wh_status status = whm_pack(in, count, type, at, piece, n, 0);
         if (status != WH_OK)
             return whm_type_fail_buffer(status);
         int error = whm_accumulate(piece, (MPI_Count)n, (MPI_Count)at, inout, count, type, op);
@@ -147,10 +165,15 @@ int whm_reduce(const void *in, void *inout, MPI_Count count, whm_type *type, whm
     if (!op->predefined)
         return reduce_on_cpu(in, inout, count, type, op);
     if (!type->dense)
-        return reduce_gaps(in, inout, count, type, op);
+        return reduce_pieces(in, inout, count, type, op);
     if (is_wide(type, op->reduce))
         return reduce_on_cpu(in, inout, count, type, op);
-    return with_engine(in, (size_t)(count * type->size), 0, inout, count, type, op->reduce);
+    size_t done;
+    wh_status status = wh_accumulate(in, (size_t)(count * type->size), inout, count, type->layout,
+                                     0, op->reduce, &done);
+    if (status == WH_ENOTSUP && (!in_host(in) || !in_host(inout)))
+        return reduce_pieces(in, inout, count, type, op);
+    return status == WH_OK ? MPI_SUCCESS : whm_type_fail_buffer(status);
 }
 
 int mpi_reduce_local(const void *in, void *inout, MPI_Count count, whm_type *type, whm_op *op) {

@@ -64,6 +64,12 @@ static inline size_t whm_for_engine(const whm_type *type, MPI_Count count, const
     return (size_t)(type->dense ? count * type->size : count);
 }
 
+// whm_pack and whm_unpack are wh_pack and wh_unpack for any memory, also where nothing packs on the device; all `size` bytes.
+wh_status whm_pack(const void *buf, MPI_Count count, const whm_type *type, size_t offset,
+                   void *packed, size_t size, unsigned flags);
+wh_status whm_unpack(const void *packed, size_t size, void *buf, MPI_Count count,
+                     const whm_type *type, size_t offset, unsigned flags);
+
 // whm_copy copies `from_count` elements to `to_count`; the smaller of the two in bytes.  The buffers do not overlap.  Any memory.
 int whm_copy(void *to, MPI_Count to_count, whm_type *to_type, const void *from,
              MPI_Count from_count, whm_type *from_type);
