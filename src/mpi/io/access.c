@@ -205,11 +205,10 @@ int whm_io_run(const whm_io *io, MPI_Offset at, MPI_Count *moved) {
     const whm_file *file = io->file;
     MPI_Count size = io->count * io->type->size;
     *moved = 0;
-    if (at < 0)
-        return whm_fail(MPI_ERR_ARG, "the offset is %lld", (long long)at);
-    if (size == 0)
-        return MPI_SUCCESS;
-    int rc = file->atomic ? lock(file, io->write ? F_WRLCK : F_RDLCK) : MPI_SUCCESS;
+    int rc = whm_view_reach(&file->view, at, bytes_in_file(io) / file->view.unit);
+    if (rc != MPI_SUCCESS || size == 0)
+        return rc;
+    rc = file->atomic ? lock(file, io->write ? F_WRLCK : F_RDLCK) : MPI_SUCCESS;
     if (rc != MPI_SUCCESS)
         return rc;
     MPI_Offset from = at * file->view.unit;

@@ -64,11 +64,12 @@ static int begin(whm_file *file, where from, MPI_Offset etypes, int failed, MPI_
         return whm_fail(MPI_ERR_UNSUPPORTED_OPERATION,
                         "the file was opened with MPI_MODE_SEQUENTIAL: only calls with the shared "
                         "pointer can be used");
-    if (from == INDIVIDUAL) {
-        *at = file->at;
-        file->at += etypes;
-    }
-    return MPI_SUCCESS;
+    if (from == AT)
+        return MPI_SUCCESS;
+    int rc = whm_view_reach(&file->view, file->at, etypes);
+    *at = file->at;
+    file->at += rc == MPI_SUCCESS ? etypes : 0;
+    return rc;
 }
 
 // All of an access; the status is of bytes in memory.

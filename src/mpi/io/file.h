@@ -57,7 +57,10 @@ int whm_io_hints(whm_file *file, const struct whm_info *info);
 void whm_view_init(whm_view *view);
 void whm_view_drop(whm_view *view);
 
-// whm_view_byte returns the offset in the file of byte `at` of the view's data.
+// whm_view_reach checks that a file can have `etypes` etypes of the view from etype `at` on: their offsets are numbers.
+int whm_view_reach(const whm_view *view, MPI_Offset at, MPI_Offset etypes);
+
+// whm_view_byte returns the offset in the file of etype `at` of the view.
 int whm_view_byte(const whm_view *view, MPI_Offset at, MPI_Offset *byte);
 
 // whm_view_end returns the number of etypes of the view that begin before the end of the file.

@@ -40,7 +40,9 @@ int whm_pointer_add(whm_file *file, MPI_Offset etypes, MPI_Offset *was) {
         return rc;
     *was = 0;
     ssize_t n = pread(file->pointer_fd, was, sizeof(*was), 0);  // an empty file is 0
-    rc = n < 0 ? fail(file) : etypes ? put(file, *was + etypes) : MPI_SUCCESS;
+    rc = n < 0 ? fail(file) : whm_view_reach(&file->view, *was, etypes);
+    if (rc == MPI_SUCCESS && etypes)
+        rc = put(file, *was + etypes);
     end(file);
     return rc;
 }

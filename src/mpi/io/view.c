@@ -62,11 +62,30 @@ int whm_view_runs(const whm_view *view, MPI_Offset at, MPI_Count size, whm_run *
     return MPI_SUCCESS;
 }
 
+int whm_view_reach(const whm_view *view, MPI_Offset at, MPI_Offset etypes) {
+    if (at < 0)
+        return whm_fail(MPI_ERR_ARG, "the offset is %lld", (long long)at);
+    MPI_Offset end;
+    bool far =
+        __builtin_add_overflow(at, etypes, &end) || __builtin_mul_overflow(end, view->unit, &end);
+    // Of the copies up to the last one, and what the engine is given in front.
+    if (!far && !view->stream)
+        far =
+            __builtin_mul_overflow(end / view->filetype->size + 2, view->filetype->extent, &end) ||
+            __builtin_add_overflow(end, origin + view->filetype->true_extent, &end);
+    if (far || __builtin_add_overflow(end, view->disp, &end))
+        return whm_fail(MPI_ERR_ARG, "offset %lld leads beyond the largest file there can be",
+                        (long long)at);
+    return MPI_SUCCESS;
+}
+
 int whm_view_byte(const whm_view *view, MPI_Offset at, MPI_Offset *byte) {
     whm_run run = {0};
     int n;
     MPI_Count bytes;
-    int rc = whm_view_runs(view, at, 1, &run, 1, &n, &bytes);
+    int rc = whm_view_reach(view, at, 1);
+    if (rc == MPI_SUCCESS)
+        rc = whm_view_runs(view, at * view->unit, 1, &run, 1, &n, &bytes);
     if (rc == MPI_SUCCESS)
         *byte = run.at;
     return rc;
@@ -122,6 +141,8 @@ static int check_types(const whm_type *etype, const whm_type *filetype) {
                         (long long)filetype->size, (long long)etype->size);
     if (filetype->true_lb < 0 || filetype->extent < 0)
         return whm_fail(MPI_ERR_TYPE, "filetype has displacements below 0");
+    if (filetype->extent == 0)
+        return whm_fail(MPI_ERR_TYPE, "filetype has extent 0: all its copies have one place");
     return MPI_SUCCESS;
 }
 
@@ -155,36 +176,57 @@ static int make(whm_view *view, MPI_Offset disp, whm_type *etype, whm_type *file
     return MPI_SUCCESS;
 }
 
-static int check_disp(whm_file *file, MPI_Offset *disp) {
-    bool current = *disp == MPI_DISPLACEMENT_CURRENT;
+static int check_disp(const whm_file *file, MPI_Offset disp) {
+    bool current = disp == MPI_DISPLACEMENT_CURRENT;
     if (!(file->amode & MPI_MODE_SEQUENTIAL))
-        return *disp >= 0 ? MPI_SUCCESS
-                          : whm_fail(MPI_ERR_DISP, "disp is %lld%s", (long long)*disp,
-                                     current ? ": MPI_DISPLACEMENT_CURRENT is for files that were "
-                                               "opened with MPI_MODE_SEQUENTIAL"
-                                             : "");
+        return disp >= 0 ? MPI_SUCCESS
+                         : whm_fail(MPI_ERR_DISP, "disp is %lld%s", (long long)disp,
+                                    current ? ": MPI_DISPLACEMENT_CURRENT is for files that were "
+                                              "opened with MPI_MODE_SEQUENTIAL"
+                                            : "");
     if (!current)
         return whm_fail(MPI_ERR_DISP,
                         "disp is %lld: a file that was opened with "
                         "MPI_MODE_SEQUENTIAL needs MPI_DISPLACEMENT_CURRENT",
-                        (long long)*disp);
+                        (long long)disp);
+    return MPI_SUCCESS;
+}
+
+// MPI_DISPLACEMENT_CURRENT.  Rank 0 looks when all ranks have come, so that what any of them wrote before has moved the pointer.
+static int current(whm_file *file, MPI_Offset *disp) {
     MPI_Offset at;
     int rc = whm_pointer_add(file, 0, &at);
-    return rc == MPI_SUCCESS ? whm_view_byte(&file->view, at * file->view.unit, disp) : rc;
+    return rc == MPI_SUCCESS ? whm_view_byte(&file->view, at, disp) : rc;
+}
+
+// The shared pointer goes to the beginning of the new view.
+static int restart(whm_file *file, MPI_Offset *disp) {
+    bool sequential = file->amode & MPI_MODE_SEQUENTIAL;
+    int rc = MPI_SUCCESS;
+    if (file->comm->rank == 0) {
+        if (sequential)
+            rc = current(file, disp);
+        if (rc == MPI_SUCCESS)
+            rc = whm_pointer_set(file, 0);
+    }
+    int shared = sequential ? whm_share_from(file->comm, 0, disp, sizeof(*disp)) : MPI_SUCCESS;
+    return whm_io_together(file, rc != MPI_SUCCESS ? rc : shared);
 }
 
 int mpi_file_set_view(whm_file *file, MPI_Offset disp, whm_type *etype, whm_type *filetype,
                       const char *datarep, whm_info *info) {
     whm_view view = {.disp = 0};
-    int rc = check_disp(file, &disp);
+    int rc = check_disp(file, disp);
     if (rc == MPI_SUCCESS)
         rc = make(&view, disp, etype, filetype, datarep);
     if (rc == MPI_SUCCESS && file->begun)
         rc = whm_fail(MPI_ERR_OTHER, "%s was begun, and has not ended", file->begun);
+    // Some ranks may give no info: it is taken before they agree, and not in an agreement of its own.
+    if (rc == MPI_SUCCESS)
+        rc = whm_io_hints(file, info);
     rc = whm_io_together(file, rc);
-    if (rc == MPI_SUCCESS && file->comm->rank == 0)
-        rc = whm_pointer_set(file, 0);
-    rc = whm_io_together(file, rc);
+    if (rc == MPI_SUCCESS)
+        rc = restart(file, &view.disp);
     if (rc != MPI_SUCCESS)
         return rc;
     whm_retain(etype);
@@ -192,7 +234,7 @@ int mpi_file_set_view(whm_file *file, MPI_Offset disp, whm_type *etype, whm_type
     whm_view_drop(&file->view);
     file->view = view;
     file->at = 0;
-    return info ? mpi_file_set_info(file, info) : MPI_SUCCESS;
+    return MPI_SUCCESS;
 }
 
 // The program gets derived types as copies, which it frees.
@@ -220,9 +262,7 @@ int mpi_file_get_view(whm_file *file, MPI_Offset *disp, whm_type **etype, whm_ty
 }
 
 int mpi_file_get_byte_offset(whm_file *file, MPI_Offset offset, MPI_Offset *disp) {
-    if (offset < 0)
-        return whm_fail(MPI_ERR_ARG, "offset is %lld", (long long)offset);
-    return whm_view_byte(&file->view, offset * file->view.unit, disp);
+    return whm_view_byte(&file->view, offset, disp);
 }
 
 int mpi_file_get_type_extent(whm_file *file, whm_type *type, MPI_Count *extent) {

@@ -376,6 +376,62 @@ static void atomic(void) {
     OK(MPI_Type_free(&every_other));
 }
 
+// Offsets that no file has are errors, move no pointer, and write nothing.
+static void far_offsets(void) {
+    static const MPI_Offset beyond[] = {(MPI_Offset)1 << 61, (MPI_Offset)1 << 62, INT64_MAX};
+    int word = 1;
+    MPI_Offset at, size;
+    MPI_Datatype spaced, nowhere;
+    OK(MPI_Type_create_resized(MPI_INT, 0, 8, &spaced));
+    OK(MPI_Type_create_resized(MPI_INT, 0, 0, &nowhere));
+    OK(MPI_Type_commit(&spaced));
+    OK(MPI_Type_commit(&nowhere));
+    MPI_File file = fresh();
+    for (int i = 0; i < 6; i++) {
+        MPI_Offset far = beyond[i / 2];
+        OK(MPI_File_set_view(file, 0, MPI_INT, i % 2 ? spaced : MPI_INT, "native", MPI_INFO_NULL));
+        CHECK(class_of(MPI_File_write_at(file, far, &word, 1, MPI_INT, MPI_STATUS_IGNORE)) ==
+              MPI_ERR_ARG);
+        CHECK(class_of(MPI_File_get_byte_offset(file, far, &at)) == MPI_ERR_ARG);
+        OK(MPI_File_seek(file, far, MPI_SEEK_SET));
+        CHECK(class_of(MPI_File_write(file, &word, 1, MPI_INT, MPI_STATUS_IGNORE)) == MPI_ERR_ARG);
+        OK(MPI_File_get_position(file, &at));
+        CHECK(at == far);
+        OK(MPI_File_seek_shared(file, far, MPI_SEEK_SET));
+        CHECK(class_of(MPI_File_write_shared(file, &word, 1, MPI_INT, MPI_STATUS_IGNORE)) ==
+              MPI_ERR_ARG);
+        MPI_Barrier(everybody);
+    }
+    OK(MPI_File_get_size(file, &size));
+    CHECK(size == 0);
+    CHECK(class_of(MPI_File_set_view(file, 0, MPI_INT, nowhere, "native", MPI_INFO_NULL)) ==
+          MPI_ERR_TYPE);
+    OK(MPI_File_close(&file));
+    OK(MPI_Type_free(&spaced));
+    OK(MPI_Type_free(&nowhere));
+}
+
+// A view of a sequential file begins where all that was written before ends, also what the slowest rank wrote.
+static void sequential_view(void) {
+    MPI_File file;
+    int word = 1;
+    if (rank == 0)
+        (void)unlink(name);
+    MPI_Barrier(everybody);
+    file = opened(MPI_MODE_WRONLY | MPI_MODE_CREATE | MPI_MODE_SEQUENTIAL);
+    (void)usleep(20000 * (unsigned)rank);
+    for (int i = 0; i <= rank; i++)
+        OK(MPI_File_write_shared(file, &word, sizeof(word), MPI_BYTE, MPI_STATUS_IGNORE));
+    OK(MPI_File_set_view(file, MPI_DISPLACEMENT_CURRENT, MPI_INT, MPI_INT, "native",
+                         MPI_INFO_NULL));
+    MPI_Offset disp;
+    MPI_Datatype etype, filetype;
+    char rep[MPI_MAX_DATAREP_STRING];
+    OK(MPI_File_get_view(file, &disp, &etype, &filetype, rep));
+    CHECK(disp == (MPI_Offset)sizeof(word) * ranks * (ranks + 1) / 2);
+    OK(MPI_File_close(&file));
+}
+
 static int heard_of;
 static void hear(MPI_File *file, int *code, ...) {
     heard_of += *file == MPI_FILE_NULL && class_of(*code) == MPI_ERR_NO_SUCH_FILE ? 1 : 100;
@@ -412,6 +468,8 @@ static void handlers_and_groups(void) {
     OK(MPI_Info_set(info, "file_perm", "600"));
     OK(MPI_Info_set(info, "striping_factor", "4"));
     OK(MPI_File_set_info(file, info));
+    // Only some ranks have something to say.
+    OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", rank ? info : MPI_INFO_NULL));
     OK(MPI_Info_free(&info));
     OK(MPI_File_get_info(file, &info));
     OK(MPI_Info_get_nkeys(info, &found));
@@ -438,6 +496,8 @@ int main(int argc, char **argv) {
     split();
     atomic();
     handlers_and_groups();
+    far_offsets();
+    sequential_view();
     MPI_Barrier(everybody);
     if (rank == 0) {
         (void)unlink(name);
