@@ -30,6 +30,7 @@ typedef struct whm_file {
     whm_comm *comm;                     // of its own
     char *name;
     int fd, amode;
+    bool delete_on_close;
     whm_view view;
     MPI_Offset at;  // the individual pointer, in etypes
     bool atomic;

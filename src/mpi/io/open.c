@@ -99,6 +99,7 @@ static whm_file *new_file(const whm_comm *comm, const char *name, int amode) {
     file->errhandler = whm_errhandler_hold(whm_self->file_errhandler);
     file->fd = file->pointer_fd = -1;
     file->amode = amode;
+    file->delete_on_close = amode & MPI_MODE_DELETE_ON_CLOSE;
     whm_view_init(&file->view);
     file->name = strdup(name);
     file->comm = whm_comm_new(whm_retain(comm->group), NULL, (uint32_t)WHM_CONTEXT_NONE, NULL);
@@ -166,11 +167,16 @@ int mpi_file_close(whm_file *file) {
         return whm_fail(MPI_ERR_OTHER, "%s was begun, and has not ended", file->begun);
     int rc = whm_io_together(file, MPI_SUCCESS);  // nobody uses it any more
     if (rc == MPI_SUCCESS && file->comm->rank == 0) {
-        (void)unlink(file->pointer_name);
-        if (file->amode & MPI_MODE_DELETE_ON_CLOSE && unlink(file->name))
+        if (file->delete_on_close && unlink(file->name))
             rc = whm_io_fail(errno, "cannot delete", file->name);
+        else
+            (void)unlink(file->pointer_name);
     }
     rc = whm_io_together(file, rc);
+    if (rc != MPI_SUCCESS) {
+        file->delete_on_close = false;  // it is open as before, and the next call ends it
+        return rc;
+    }
     if (file->fd >= 0 && close(file->fd) && rc == MPI_SUCCESS)
         rc = whm_io_fail(errno, "cannot close", file->name);
     file->fd = -1;

@@ -432,6 +432,25 @@ static void sequential_view(void) {
     OK(MPI_File_close(&file));
 }
 
+// A file that cannot be deleted is open still, and the next call closes it.
+static void failed_close(void) {
+    MPI_File file;
+    int word = 1;
+    if (rank == 0)
+        (void)unlink(name);
+    MPI_Barrier(everybody);
+    file = opened(MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_DELETE_ON_CLOSE);
+    OK(MPI_File_write_shared(file, &word, 1, MPI_BYTE, MPI_STATUS_IGNORE));
+    MPI_Barrier(everybody);
+    if (rank == 0)
+        CHECK(unlink(name) == 0);
+    MPI_Barrier(everybody);
+    CHECK(class_of(MPI_File_close(&file)) == MPI_ERR_NO_SUCH_FILE);
+    OK(MPI_File_write_shared(file, &word, 1, MPI_BYTE, MPI_STATUS_IGNORE));
+    OK(MPI_File_close(&file));
+    CHECK(file == MPI_FILE_NULL);
+}
+
 static int heard_of;
 static void hear(MPI_File *file, int *code, ...) {
     heard_of += *file == MPI_FILE_NULL && class_of(*code) == MPI_ERR_NO_SUCH_FILE ? 1 : 100;
@@ -498,6 +517,7 @@ int main(int argc, char **argv) {
     handlers_and_groups();
     far_offsets();
     sequential_view();
+    failed_close();
     MPI_Barrier(everybody);
     if (rank == 0) {
         (void)unlink(name);
