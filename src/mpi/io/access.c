@@ -164,8 +164,8 @@ static int run_external(const whm_io *io, MPI_Offset from, MPI_Count *moved) {
 // ---- Both.
 
 static MPI_Count bytes_in_file(const whm_io *io) {
-    return io->file->view.rep == WHM_EXTERNAL32 ? wh_external_size(io->count, io->type->layout)
-                                                : io->count * io->type->size;
+    return io->file->view.external ? wh_external_size(io->count, io->type->layout)
+                                   : io->count * io->type->size;
 }
 
 int whm_io_check(const whm_io *io, MPI_Offset *etypes) {
@@ -179,7 +179,7 @@ int whm_io_check(const whm_io *io, MPI_Offset *etypes) {
     if (__builtin_mul_overflow(io->count, io->type->size, &size))
         return whm_fail(MPI_ERR_COUNT, "count is %lld, too many elements of %lld bytes",
                         (long long)io->count, (long long)io->type->size);
-    if (file->view.rep == WHM_EXTERNAL32 && io->type->foreign)
+    if (file->view.external && io->type->foreign)
         return whm_fail(MPI_ERR_CONVERSION,
                         "the type has elements that are not converted to external32 here");
     size = bytes_in_file(io);
@@ -212,7 +212,7 @@ int whm_io_run(const whm_io *io, MPI_Offset at, MPI_Count *moved) {
     if (rc != MPI_SUCCESS)
         return rc;
     MPI_Offset from = at * file->view.unit;
-    if (file->view.rep == WHM_EXTERNAL32)
+    if (file->view.external)
         rc = run_external(io, from, moved);
     else if (io->type->dense && whm_plain(io->buf))
         rc = move(io, from, io->buf, size, moved);

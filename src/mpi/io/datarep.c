@@ -21,7 +21,13 @@ static const datarep *find(const char *name) {
     return d;
 }
 
-int whm_datarep_find(const char *name) {
+static bool is_known(const char *name) {
+    return !strcmp(name, "native") || !strcmp(name, "internal") || !strcmp(name, "external32");
+}
+
+int whm_datarep_check(const char *name) {
+    if (is_known(name))
+        return MPI_SUCCESS;
     const datarep *d = find(name);
     if (!d)
         return whm_fail(MPI_ERR_UNSUPPORTED_DATAREP,
@@ -37,14 +43,10 @@ int whm_datarep_find(const char *name) {
 }
 
 static int add(const char *name, bool converts) {
-    static const char *const known[] = {"native", "internal", "external32"};
     size_t size = strlen(name) + 1;
     if (size > MPI_MAX_DATAREP_STRING)
         return whm_fail(MPI_ERR_ARG, "the name is longer than MPI_MAX_DATAREP_STRING allows");
-    bool there = find(name) != NULL;
-    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-        there = there || strcmp(known[i], name) == 0;
-    if (there)
+    if (is_known(name) || find(name))
         return whm_fail(MPI_ERR_DUP_DATAREP, "there is a representation \"%.60s\" already", name);
     datarep *d = malloc(sizeof(*d) + size);
     if (!d)

@@ -12,14 +12,12 @@
 #include "mpi/env/errhandler.h"
 #include "mpi/type/type.h"
 
-typedef enum whm_datarep { WHM_NATIVE, WHM_INTERNAL, WHM_EXTERNAL32, WHM_REGISTERED } whm_datarep;
-
 // What of the file a rank sees: copies of `filetype`, one behind the other from byte `disp` on, hold its data.
 typedef struct whm_view {
     MPI_Offset disp;
     whm_type *etype, *filetype;  // held
-    whm_datarep rep;
-    char rep_name[MPI_MAX_DATAREP_STRING];
+    char rep[MPI_MAX_DATAREP_STRING];
+    bool external;   // it is external32; all others leave the bytes as they are
     MPI_Count unit;  // bytes of an etype in the file
     bool stream;     // its data lie one behind the other
 } whm_view;

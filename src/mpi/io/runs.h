@@ -18,7 +18,7 @@ typedef struct whm_run {  // bytes of the file that lie one behind the other
 int whm_view_runs(const whm_view *view, MPI_Offset at, MPI_Count size, whm_run *runs, int most,
                   int *n, MPI_Count *bytes);
 
-// whm_datarep_find: MPI_SUCCESS if the program has registered a representation of this name that leaves the bytes as they are.
-int whm_datarep_find(const char *name);
+// whm_datarep_check: MPI_SUCCESS if a view can have the representation of this name.
+int whm_datarep_check(const char *name);
 
 #endif

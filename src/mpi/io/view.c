@@ -2,7 +2,6 @@
 //
 // Views: which bytes of the file the data of a rank are.  The datatype engine finds them, in the layout of `filetype`, in O(log n).
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <wherry/pack.h>
 
@@ -15,7 +14,7 @@ void whm_view_init(whm_view *view) {
     whm_type *byte = whm_type_of(MPI_BYTE);
     *view = (whm_view){.etype = whm_retain(byte),
                        .filetype = whm_retain(byte),
-                       .rep_name = "native",
+                       .rep = "native",
                        .unit = 1,
                        .stream = true};
 }
@@ -146,28 +145,21 @@ static int check_types(const whm_type *etype, const whm_type *filetype) {
     return MPI_SUCCESS;
 }
 
-static int datarep_of(const char *name, whm_datarep *rep) {
-    *rep = !strcmp(name, "native")       ? WHM_NATIVE
-           : !strcmp(name, "internal")   ? WHM_INTERNAL
-           : !strcmp(name, "external32") ? WHM_EXTERNAL32
-                                         : WHM_REGISTERED;
-    return *rep == WHM_REGISTERED ? whm_datarep_find(name) : MPI_SUCCESS;
-}
-
 // Where elements have other sizes in the file, gaps of a layout have, too: that is not done.
 static int make(whm_view *view, MPI_Offset disp, whm_type *etype, whm_type *filetype,
                 const char *name) {
     int rc = check_types(etype, filetype);
     if (rc == MPI_SUCCESS)
-        rc = datarep_of(name, &view->rep);
+        rc = whm_datarep_check(name);
     if (rc != MPI_SUCCESS)
         return rc;
     view->disp = disp;
     view->etype = etype;
     view->filetype = filetype;
     view->stream = filetype->dense;
-    view->unit = view->rep == WHM_EXTERNAL32 ? wh_external_size(1, etype->layout) : etype->size;
-    snprintf(view->rep_name, sizeof(view->rep_name), "%s", name);
+    view->external = !strcmp(name, "external32");
+    view->unit = view->external ? wh_external_size(1, etype->layout) : etype->size;
+    snprintf(view->rep, sizeof(view->rep), "%s", name);
     if (view->unit != etype->size && !(filetype->dense && etype->dense))
         return whm_fail(MPI_ERR_UNSUPPORTED_DATAREP,
                         "elements of this etype have %lld bytes in memory and %lld in external32: "
@@ -257,7 +249,7 @@ int mpi_file_get_view(whm_file *file, MPI_Offset *disp, whm_type **etype, whm_ty
         return rc;
     }
     *disp = view->disp;
-    strcpy(datarep, view->rep_name);
+    strcpy(datarep, view->rep);
     return MPI_SUCCESS;
 }
 
@@ -267,7 +259,7 @@ int mpi_file_get_byte_offset(whm_file *file, MPI_Offset offset, MPI_Offset *disp
 
 int mpi_file_get_type_extent(whm_file *file, whm_type *type, MPI_Count *extent) {
     *extent = type->extent;
-    if (file->view.rep != WHM_EXTERNAL32)
+    if (!file->view.external)
         return MPI_SUCCESS;
     MPI_Count size = wh_external_size(1, type->layout);
     if (size != type->size && !type->dense)
