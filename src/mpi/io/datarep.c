@@ -7,15 +7,14 @@
 #include "mpi/bodies.h"
 #include "mpi/io/runs.h"
 
-typedef struct datarep {
+typedef struct whm_datarep {
     bool converts;
-    struct datarep *next;
+    struct whm_datarep *next;
     char name[];
-} datarep;
-static datarep *datareps;  // of the process; they stay, as the standard has no way to take one back
+} whm_datarep;  // of a rank; they stay, as the standard has no way to take one back
 
-static const datarep *find(const char *name) {
-    const datarep *d = datareps;
+static const whm_datarep *find(const char *name) {
+    const whm_datarep *d = whm_self->datareps;
     while (d && strcmp(d->name, name) != 0)
         d = d->next;
     return d;
@@ -28,7 +27,7 @@ static bool is_known(const char *name) {
 int whm_datarep_check(const char *name) {
     if (is_known(name))
         return MPI_SUCCESS;
-    const datarep *d = find(name);
+    const whm_datarep *d = find(name);
     if (!d)
         return whm_fail(MPI_ERR_UNSUPPORTED_DATAREP,
                         "datarep is \"%.60s\": \"native\", \"internal\", \"external32\" and "
@@ -48,13 +47,13 @@ static int add(const char *name, bool converts) {
         return whm_fail(MPI_ERR_ARG, "the name is longer than MPI_MAX_DATAREP_STRING allows");
     if (is_known(name) || find(name))
         return whm_fail(MPI_ERR_DUP_DATAREP, "there is a representation \"%.60s\" already", name);
-    datarep *d = malloc(sizeof(*d) + size);
+    whm_datarep *d = malloc(sizeof(*d) + size);
     if (!d)
         return whm_no_memory();
     d->converts = converts;
     memcpy(d->name, name, size);
-    d->next = datareps;
-    datareps = d;
+    d->next = whm_self->datareps;
+    whm_self->datareps = d;
     return MPI_SUCCESS;
 }
 

@@ -268,6 +268,8 @@ static void external(void) {
     CHECK(class_of(MPI_Register_datarep("native", MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL,
                                         NULL, NULL)) == MPI_ERR_DUP_DATAREP);
     OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "as it is", MPI_INFO_NULL));
+    CHECK(class_of(MPI_Register_datarep("as it is", MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL,
+                                        NULL, NULL)) == MPI_ERR_DUP_DATAREP);
     OK(MPI_File_close(&file));
 }
 

@@ -60,6 +60,11 @@ class Programs(unittest.TestCase):
         code, _, err = self.job("-n", 2, "-vp", 6, program)
         self.assertEqual((code, err), (0, ""))
 
+    def test_files(self):
+        program = self.compile("mpicc", "-vp", HERE.parent / "io" / "files.c")
+        code, _, err = self.job("-n", 2, "-vp", 6, program)
+        self.assertEqual((code, err), (0, ""))
+
     def test_random_messages(self):
         program = self.compile("mpicc", "-vp", HERE.parent / "walk.c")
         for processes, ranks in ((1, 1), (1, 7), (2, 8), (3, 16)):
