@@ -107,9 +107,9 @@ static int run_packed(const whm_io *io, MPI_Offset from, MPI_Count *moved) {
     if (!piece)
         return whm_no_memory();
     int rc = MPI_SUCCESS;
-    for (MPI_Count n, got = 0; *moved < size && rc == MPI_SUCCESS; *moved += got) {
+    while (*moved < size && rc == MPI_SUCCESS) {
+        MPI_Count n = size - *moved < PIECE ? size - *moved : PIECE, got = 0;
         wh_status status = WH_OK;
-        n = size - *moved < PIECE ? size - *moved : PIECE;
         if (io->write)
             status = whm_pack(io->buf, io->count, io->type, (size_t)*moved, piece, (size_t)n,
                               WH_PACK_CACHED);
@@ -120,10 +120,9 @@ static int run_packed(const whm_io *io, MPI_Offset from, MPI_Count *moved) {
                 whm_unpack(piece, (size_t)got, io->buf, io->count, io->type, (size_t)*moved, 0);
         if (status != WH_OK)
             rc = whm_fail_status(status, "the buffer cannot be packed");
-        if (got < n) {
-            *moved += got;
+        *moved += got;
+        if (got < n)
             break;
-        }
     }
     free(piece);
     return rc;
@@ -171,9 +170,9 @@ static MPI_Count bytes_in_file(const whm_io *io) {
 int whm_io_check(const whm_io *io, MPI_Offset *etypes) {
     const whm_file *file = io->file;
     MPI_Count size;
-    if (io->write && file->amode & MPI_MODE_RDONLY)
-        return whm_fail(MPI_ERR_READ_ONLY, "\"%.200s\" was opened with MPI_MODE_RDONLY",
-                        file->name);
+    int rc = io->write ? whm_io_check_writable(file) : MPI_SUCCESS;
+    if (rc != MPI_SUCCESS)
+        return rc;
     if (!io->write && file->amode & MPI_MODE_WRONLY)
         return whm_fail(MPI_ERR_ACCESS, "\"%.200s\" was opened with MPI_MODE_WRONLY", file->name);
     if (__builtin_mul_overflow(io->count, io->type->size, &size))
@@ -193,12 +192,7 @@ int whm_io_check(const whm_io *io, MPI_Offset *etypes) {
 
 // Atomic mode: nobody else who asks for a lock reads or writes meanwhile.
 static int lock(const whm_file *file, short how) {
-    struct flock all = {.l_type = how, .l_whence = SEEK_SET};
-    int rc;
-    do
-        rc = fcntl(file->fd, F_OFD_SETLKW, &all);
-    while (rc && errno == EINTR);
-    return rc ? whm_io_fail(errno, "cannot lock", file->name) : MPI_SUCCESS;
+    return whm_io_lock(file->fd, how) ? whm_io_fail(errno, "cannot lock", file->name) : MPI_SUCCESS;
 }
 
 int whm_io_run(const whm_io *io, MPI_Offset at, MPI_Count *moved) {

@@ -60,13 +60,10 @@ static int begin(whm_file *file, where from, MPI_Offset etypes, int failed, MPI_
         return failed;
     if (from == SHARED)
         return whm_pointer_add(file, etypes, at);
-    if (file->amode & MPI_MODE_SEQUENTIAL)
-        return whm_fail(MPI_ERR_UNSUPPORTED_OPERATION,
-                        "the file was opened with MPI_MODE_SEQUENTIAL: only calls with the shared "
-                        "pointer can be used");
-    if (from == AT)
-        return MPI_SUCCESS;
-    int rc = whm_view_reach(&file->view, file->at, etypes);
+    int rc = whm_io_check_random(file);
+    if (rc != MPI_SUCCESS || from == AT)
+        return rc;
+    rc = whm_view_reach(&file->view, file->at, etypes);
     *at = file->at;
     file->at += rc == MPI_SUCCESS ? etypes : 0;
     return rc;
@@ -211,18 +208,11 @@ SPLIT_AT(write_at_all, true, const)
 
 // ---- Pointers.
 
-static int sequential(const whm_file *file) {
-    return file->amode & MPI_MODE_SEQUENTIAL
-               ? whm_fail(MPI_ERR_UNSUPPORTED_OPERATION,
-                          "the file was opened with MPI_MODE_SEQUENTIAL")
-               : MPI_SUCCESS;
-}
-
 // whence gives the place from which `offset` counts, `now` being the pointer.
 static int sought(const whm_file *file, MPI_Offset offset, int whence, MPI_Offset now,
                   MPI_Offset *at) {
     MPI_Offset from = 0;
-    int rc = sequential(file);
+    int rc = whm_io_check_random(file);
     if (rc == MPI_SUCCESS && whence == MPI_SEEK_END)
         rc = whm_view_end(file, &from);
     else if (whence == MPI_SEEK_CUR)
@@ -245,14 +235,14 @@ int mpi_file_seek(whm_file *file, MPI_Offset offset, int whence) {
 }
 
 int mpi_file_get_position(whm_file *file, MPI_Offset *offset) {
-    int rc = sequential(file);
+    int rc = whm_io_check_random(file);
     if (rc == MPI_SUCCESS)
         *offset = file->at;
     return rc;
 }
 
 int mpi_file_get_position_shared(whm_file *file, MPI_Offset *offset) {
-    int rc = sequential(file);
+    int rc = whm_io_check_random(file);
     return rc == MPI_SUCCESS ? whm_pointer_add(file, 0, offset) : rc;
 }
 

@@ -50,6 +50,39 @@ int whm_io_together(const whm_file *file, int code) {
     return code != MPI_SUCCESS ? code : rc;
 }
 
+int whm_io_same(const whm_file *file, const char *what, MPI_Offset value) {
+    MPI_Offset first = value;
+    int rc = whm_share_from(file->comm, 0, &first, sizeof(first));
+    if (rc == MPI_SUCCESS && first != value)
+        rc = whm_fail(MPI_ERR_NOT_SAME, "%s is %lld, and %lld at rank 0", what, (long long)value,
+                      (long long)first);
+    return rc;
+}
+
+int whm_io_check_writable(const whm_file *file) {
+    return file->amode & MPI_MODE_RDONLY
+               ? whm_fail(MPI_ERR_READ_ONLY, "\"%.200s\" was opened with MPI_MODE_RDONLY",
+                          file->name)
+               : MPI_SUCCESS;
+}
+
+int whm_io_check_random(const whm_file *file) {
+    return file->amode & MPI_MODE_SEQUENTIAL
+               ? whm_fail(MPI_ERR_UNSUPPORTED_OPERATION,
+                          "the file was opened with MPI_MODE_SEQUENTIAL: only calls with the "
+                          "shared pointer can be used")
+               : MPI_SUCCESS;
+}
+
+int whm_io_lock(int fd, short how) {
+    struct flock all = {.l_type = how, .l_whence = SEEK_SET};
+    int rc;
+    do
+        rc = fcntl(fd, F_OFD_SETLKW, &all);
+    while (rc && errno == EINTR);
+    return rc;
+}
+
 // ---- What a file tells.
 
 int mpi_file_get_amode(whm_file *file, int *amode) {
@@ -81,11 +114,7 @@ int mpi_file_get_atomicity(whm_file *file, int *flag) {
 }
 
 int mpi_file_set_atomicity(whm_file *file, int flag) {
-    int first = flag != 0;
-    int rc = whm_share_from(file->comm, 0, &first, sizeof(first));
-    if (rc == MPI_SUCCESS && first != (flag != 0))
-        rc = whm_fail(MPI_ERR_NOT_SAME, "flag is %d, and %d at rank 0", flag, first);
-    rc = whm_io_together(file, rc);
+    int rc = whm_io_together(file, whm_io_same(file, "flag", flag != 0));
     if (rc == MPI_SUCCESS)
         file->atomic = flag != 0;
     return rc;
@@ -102,18 +131,13 @@ int mpi_file_get_size(whm_file *file, MPI_Offset *size) {
 }
 
 static int check_size(const whm_file *file, MPI_Offset size) {
-    MPI_Offset first = size;
-    int rc = whm_share_from(file->comm, 0, &first, sizeof(first));
-    if (rc == MPI_SUCCESS && first != size)
-        rc = whm_fail(MPI_ERR_NOT_SAME, "size is %lld, and %lld at rank 0", (long long)size,
-                      (long long)first);
+    int rc = whm_io_same(file, "size", size);
     if (rc == MPI_SUCCESS && size < 0)
         rc = whm_fail(MPI_ERR_ARG, "size is %lld", (long long)size);
-    if (rc == MPI_SUCCESS && file->amode & MPI_MODE_RDONLY)
-        rc = whm_fail(MPI_ERR_READ_ONLY, "\"%.200s\" was opened with MPI_MODE_RDONLY", file->name);
-    if (rc == MPI_SUCCESS && file->amode & MPI_MODE_SEQUENTIAL)
-        rc =
-            whm_fail(MPI_ERR_UNSUPPORTED_OPERATION, "the file was opened with MPI_MODE_SEQUENTIAL");
+    if (rc == MPI_SUCCESS)
+        rc = whm_io_check_writable(file);
+    if (rc == MPI_SUCCESS)
+        rc = whm_io_check_random(file);
     return whm_io_together(file, rc);
 }
 

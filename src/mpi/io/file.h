@@ -49,6 +49,16 @@ int whm_io_fail(int error, const char *what, const char *name);
 // whm_io_together agrees on an error that any rank may have met: MPI_SUCCESS only if none has.
 int whm_io_together(const whm_file *file, int code);
 
+// whm_io_same checks that all ranks have given rank 0's value.  Collective, as whm_io_together is, which it leaves to the caller.
+int whm_io_same(const whm_file *file, const char *what, MPI_Offset value);
+
+// Whether the file was opened for this: writing; offsets and pointers of the ranks' own.
+int whm_io_check_writable(const whm_file *file);
+int whm_io_check_random(const whm_file *file);
+
+// whm_io_lock locks all of a file, F_RDLCK or F_WRLCK, when nobody else has it, or unlocks it, F_UNLCK.  It answers as fcntl does.
+int whm_io_lock(int fd, short how);
+
 // whm_io_hints takes over those of an info that are known, or NULL.
 int whm_io_hints(whm_file *file, const struct whm_info *info);
 

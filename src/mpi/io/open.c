@@ -112,10 +112,7 @@ static whm_file *new_file(const whm_comm *comm, const char *name, int amode) {
 
 // Rank 0 creates it; the others find it then.
 static int open_all(whm_file *file, const whm_info *info) {
-    int amode = file->amode;
-    int rc = whm_share_from(file->comm, 0, &amode, sizeof(amode));
-    if (rc == MPI_SUCCESS && amode != file->amode)
-        rc = whm_fail(MPI_ERR_NOT_SAME, "amode is %d, and %d at rank 0", file->amode, amode);
+    int rc = whm_io_same(file, "amode", file->amode);
     if (rc == MPI_SUCCESS)
         rc = check_amode(file->amode);
     if (rc == MPI_SUCCESS)

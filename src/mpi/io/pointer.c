@@ -17,17 +17,11 @@ static int begin(whm_file *file) {
         file->pointer_fd = open(file->pointer_name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (file->pointer_fd < 0)
         return fail(file);
-    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    int rc;
-    do
-        rc = fcntl(file->pointer_fd, F_OFD_SETLKW, &all);
-    while (rc && errno == EINTR);
-    return rc ? fail(file) : MPI_SUCCESS;
+    return whm_io_lock(file->pointer_fd, F_WRLCK) ? fail(file) : MPI_SUCCESS;
 }
 
 static void end(const whm_file *file) {
-    struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
-    (void)fcntl(file->pointer_fd, F_OFD_SETLK, &all);
+    (void)whm_io_lock(file->pointer_fd, F_UNLCK);
 }
 
 static int put(const whm_file *file, MPI_Offset at) {
