@@ -52,10 +52,4 @@ int whm_transfer_fail(const whm_transfer *transfer);
 // whm_transfer_status writes the status of a receive that has ended.
 void whm_transfer_status(const whm_transfer *transfer, MPI_Status *status);
 
-// whm_plain says whether the CPU may touch memory at this address.
-static inline bool whm_plain(const void *ptr) {
-    wh_mem_info info = {.size = sizeof(info)};
-    return wh_mem_query(ptr, &info) == WH_OK && info.kind == WH_MEM_HOST;
-}
-
 #endif

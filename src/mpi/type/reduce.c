@@ -6,8 +6,6 @@
 // packed first, a few at a time; what the engine does not compute with is done by wide.c, in host memory, as the program's functions are.
 #include <limits.h>
 
-#include <wherry/mem.h>
-
 #include "mpi/bodies.h"
 #include "mpi/type/make.h"
 #include "mpi/type/op.h"
@@ -18,14 +16,18 @@ enum {
     COPIED = 256 << 10  // bytes of a device's memory that are copied to the host at a time
 };
 
+static size_t whole_elements(const whm_type *type, size_t left) {
+    size_t size = (size_t)type->base->size, most = PIECE / size * size;
+    return left < most ? left : most;
+}
+
 // The buffer's elements come to the host, are combined there, and go back: what `packed` is.
 static wh_status on_host(const char *packed, size_t bytes, size_t offset, void *buf,
                          MPI_Count count, const whm_type *type, wh_reduce op) {
     _Alignas(16) char piece[PIECE];
-    size_t size = (size_t)type->base->size, most = PIECE / size * size;
     wh_status status = WH_OK;
     for (size_t at = 0, n; status == WH_OK && at < bytes; at += n) {
-        n = bytes - at < most ? bytes - at : most;
+        n = whole_elements(type, bytes - at);
         status = whm_pack(buf, count, type, offset + at, piece, n, 0);
         if (status == WH_OK)
             status = wh_accumulate_packed(packed + at, piece, n, count, type->layout, offset + at,
@@ -36,23 +38,13 @@ static wh_status on_host(const char *packed, size_t bytes, size_t offset, void *
     return status;
 }
 
-static bool in_host(const void *buf) {
-    wh_mem_info info = {.size = sizeof(info)};
-    return wh_mem_query(buf, &info) == WH_OK && info.kind == WH_MEM_HOST;
-}
-
 static int with_engine(const void *packed, size_t bytes, size_t offset, void *buf, MPI_Count count,
                        const whm_type *type, wh_reduce op) {
     size_t done;
     wh_status status = wh_accumulate(packed, bytes, buf, count, type->layout, offset, op, &done);
-    if (status == WH_ENOTSUP && type->base && !in_host(buf))  // nothing computes there
+    if (status == WH_ENOTSUP && type->base && !whm_plain(buf))  // nothing computes there
         status = on_host(packed, bytes, offset, buf, count, type, op);
     return status == WH_OK ? MPI_SUCCESS : whm_type_fail_buffer(status);
-}
-
-static size_t whole_elements(const whm_type *type, size_t left) {
-    size_t size = (size_t)type->base->size, most = PIECE / size * size;
-    return left < most ? left : most;
 }
 
 // Packs a piece of the layout, combines, unpacks.
@@ -153,7 +145,7 @@ static int on_copies(const char *in, char *inout, MPI_Count count, whm_type *typ
 
 static int reduce_on_cpu(const void *in, void *inout, MPI_Count count, whm_type *type,
                          const whm_op *op) {
-    if (!in_host(in) || !in_host(inout))
+    if (!whm_plain(in) || !whm_plain(inout))
         return on_copies(in, inout, count, type, op);
     on_cpu(in, inout, count, type, op);
     return MPI_SUCCESS;
@@ -171,7 +163,7 @@ int whm_reduce(const void *in, void *inout, MPI_Count count, whm_type *type, whm
     size_t done;
     wh_status status = wh_accumulate(in, (size_t)(count * type->size), inout, count, type->layout,
                                      0, op->reduce, &done);
-    if (status == WH_ENOTSUP && (!in_host(in) || !in_host(inout)))
+    if (status == WH_ENOTSUP && (!whm_plain(in) || !whm_plain(inout)))
         return reduce_pieces(in, inout, count, type, op);
     return status == WH_OK ? MPI_SUCCESS : whm_type_fail_buffer(status);
 }

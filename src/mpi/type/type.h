@@ -4,6 +4,7 @@
 #ifndef WHM_TYPE_TYPE_H
 #define WHM_TYPE_TYPE_H
 
+#include <wherry/mem.h>
 #include <wherry/type.h>
 
 #include "mpi/base/object.h"
@@ -62,6 +63,12 @@ void whm_types_end(whm_rank *rank);
 static inline size_t whm_for_engine(const whm_type *type, MPI_Count count, const wh_type **layout) {
     *layout = type->dense ? NULL : type->layout;
     return (size_t)(type->dense ? count * type->size : count);
+}
+
+// whm_plain says whether the CPU may touch memory at this address.
+static inline bool whm_plain(const void *ptr) {
+    wh_mem_info info = {.size = sizeof(info)};
+    return wh_mem_query(ptr, &info) == WH_OK && info.kind == WH_MEM_HOST;
 }
 
 // whm_pack and whm_unpack are wh_pack and wh_unpack for any memory, also where nothing packs on the device; all `size` bytes.
