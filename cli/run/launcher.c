@@ -130,10 +130,10 @@ static void on_ended(launcher *self, int rank, int status) {
     else if (WEXITSTATUS(status) != 0)
         on_status(self, rank, WEXITSTATUS(status));
     else if (pmi_is_in(&self->pmi, rank))
-        FAIL(
-            self, CLI_FAILED,
-            "rank %d (pid %d on %s) has ended without having left the job (MPI_Finalize; of other programs, PMI finalize)",
-            rank, one->pid, host);
+        FAIL(self, CLI_FAILED,
+             "rank %d (pid %d on %s) has ended without having left the job (MPI_Finalize; of other "
+             "programs, PMI finalize)",
+             rank, one->pid, host);
     else if (waits == PMI_STRANGE)
         FAIL(self, CLI_FAILED, "%s", self->pmi.complaint);
 }

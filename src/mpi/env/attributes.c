@@ -40,13 +40,13 @@ int mpi_keyval_free(int *keyval) {
 
 // ---- Communicators.
 
-// predefined_value writes the address of the value of a predefined key; false: it has none.
 // Which of the programs of `mpiexec A : B` this is; the launcher says so.
 static int program_number(void) {
     const char *text = getenv("WHERRYRUN_APPNUM");
     return text ? (int)strtol(text, NULL, 10) : 0;
 }
 
+// predefined_value writes the address of the value of a predefined key; false: it has none.
 static bool predefined_value(int key, int **value) {
     static int tag_ub = WHM_TAG_CREATE - 1;
     static int any = MPI_ANY_SOURCE;  // MPI_IO: every process can do all of it

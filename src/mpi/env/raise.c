@@ -11,18 +11,15 @@
 #include "mpi/env/errhandler.h"
 #include "mpi/env/errors.h"
 
-// place writes where an object keeps its error handler; NULL: it has none of its own.
+// place_of returns where an object keeps its error handler; of files NULL is MPI_FILE_NULL, which has one, too.
 static whm_errhandler **place_of(whm_kind kind, void *object) {
-    if (!object)
-        return kind == WHM_FILE && whm_self->file_errhandler ? &whm_self->file_errhandler : NULL;
     return kind == WHM_COMM ? &((whm_comm *)object)->errhandler
-                            : &((whm_guarded *)object)->errhandler;
+           : object         ? &((whm_guarded *)object)->errhandler
+                            : &whm_self->file_errhandler;
 }
 
 // The handler of calls that concern no object.
-static whm_errhandler *common(whm_kind kind) {
-    if (kind == WHM_FILE)
-        return whm_errhandler_of(MPI_ERRORS_RETURN);
+static whm_errhandler *common(void) {
     return whm_self->comm_self ? whm_self->comm_self->errhandler
                                : whm_errhandler_of(MPI_ERRORS_ARE_FATAL);
 }
@@ -69,9 +66,9 @@ static void ask(const whm_errhandler *handler, whm_kind kind, void *object, int 
 }
 
 int whm_raise(whm_kind kind, void *object, int code) {
-    whm_errhandler **place = place_of(kind, object);
-    whm_errhandler *handler = place ? *place : common(kind);
-    if (!place && handler->reaction == WHM_CALLS && kind != WHM_FILE)
+    bool concerned = object || kind == WHM_FILE;
+    whm_errhandler *handler = concerned ? *place_of(kind, object) : common();
+    if (!concerned && handler->reaction == WHM_CALLS)
         object = whm_self->comm_self;
     ask(handler, kind, object, code);
     return code;
@@ -89,50 +86,17 @@ static int call(whm_kind kind, void *object, int code) {
     return MPI_SUCCESS;
 }
 
-int mpi_comm_set_errhandler(whm_comm *comm, whm_errhandler *errhandler) {
-    return whm_errhandler_set(&comm->errhandler, errhandler, WHM_COMM);
-}
-
-int mpi_comm_get_errhandler(whm_comm *comm, whm_errhandler **errhandler) {
-    return get(&comm->errhandler, errhandler);
-}
-
-int mpi_comm_call_errhandler(whm_comm *comm, int errorcode) {
-    return call(WHM_COMM, comm, errorcode);
-}
-
-int mpi_win_set_errhandler(whm_win *win, whm_errhandler *errhandler) {
-    return whm_errhandler_set(place_of(WHM_WIN, win), errhandler, WHM_WIN);
-}
-
-int mpi_win_get_errhandler(whm_win *win, whm_errhandler **errhandler) {
-    return get(place_of(WHM_WIN, win), errhandler);
-}
-
-int mpi_win_call_errhandler(whm_win *win, int errorcode) {
-    return call(WHM_WIN, win, errorcode);
-}
-
-int mpi_file_set_errhandler(whm_file *file, whm_errhandler *errhandler) {
-    return whm_errhandler_set(place_of(WHM_FILE, file), errhandler, WHM_FILE);
-}
-
-int mpi_file_get_errhandler(whm_file *file, whm_errhandler **errhandler) {
-    return get(place_of(WHM_FILE, file), errhandler);
-}
-
-int mpi_file_call_errhandler(whm_file *file, int errorcode) {
-    return call(WHM_FILE, file, errorcode);
-}
-
-int mpi_session_set_errhandler(whm_session *session, whm_errhandler *errhandler) {
-    return whm_errhandler_set(place_of(WHM_SESSION, session), errhandler, WHM_SESSION);
-}
-
-int mpi_session_get_errhandler(whm_session *session, whm_errhandler **errhandler) {
-    return get(place_of(WHM_SESSION, session), errhandler);
-}
-
-int mpi_session_call_errhandler(whm_session *session, int errorcode) {
-    return call(WHM_SESSION, session, errorcode);
-}
+#define FUNCTIONS(name, kind)                                                                      \
+    int mpi_##name##_set_errhandler(whm_##name *name, whm_errhandler *errhandler) {                \
+        return whm_errhandler_set(place_of(kind, name), errhandler, kind);                         \
+    }                                                                                              \
+    int mpi_##name##_get_errhandler(whm_##name *name, whm_errhandler **errhandler) {               \
+        return get(place_of(kind, name), errhandler);                                              \
+    }                                                                                              \
+    int mpi_##name##_call_errhandler(whm_##name *name, int errorcode) {                            \
+        return call(kind, name, errorcode);                                                        \
+    }
+FUNCTIONS(comm, WHM_COMM)
+FUNCTIONS(win, WHM_WIN)
+FUNCTIONS(file, WHM_FILE)
+FUNCTIONS(session, WHM_SESSION)
