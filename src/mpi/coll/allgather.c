@@ -28,6 +28,12 @@ void whm_ring_steps(whm_schedule *s, const whm_blocks *blocks, int shift) {
     }
 }
 
+// Each block goes once over each link of the ring.
+void whm_allgather_ring(whm_schedule *s, const whm_coll *coll) {
+    own_block(s, coll);
+    whm_ring_steps(s, &coll->recv, 0);
+}
+
 // Each rank sends its block to all others, and waits once.
 void whm_allgather_flat(whm_schedule *s, const whm_coll *coll) {
     for (int i = 1; i < s->size; i++) {
@@ -39,30 +45,20 @@ void whm_allgather_flat(whm_schedule *s, const whm_coll *coll) {
     own_block(s, coll);
 }
 
-// Each block goes once over each link of the ring.
-void whm_allgather_ring(whm_schedule *s, const whm_coll *coll) {
-    if (s->size == 2) {
-        whm_allgather_flat(s, coll);
-        return;
-    }
-    own_block(s, coll);
-    whm_ring_steps(s, &coll->recv, 0);
-}
-
 // Recursive doubling, for 2^k ranks and blocks that lie one behind the other: the blocks of 2^i ranks are exchanged with those of the next 2^i.
 void whm_allgather_doubling(whm_schedule *s, const whm_coll *coll) {
     const whm_blocks *all = &coll->recv;
-    if (s->size == 1)
-        own_block(s, coll);
-    for (int bit = 1; bit < s->size; bit *= 2) {
+    int first = s->rank ^ 1;
+    if (first < s->size) {
+        whm_recv_block(s, all, first, first);
+        send_own(s, coll, first);
+    }
+    own_block(s, coll);
+    whm_step_wait(s);
+    for (int bit = 2; bit < s->size; bit *= 2) {
         int partner = s->rank ^ bit, mine = s->rank & -bit, theirs = partner & -bit;
         whm_step_recv(s, whm_block_at(all, theirs), all->count * bit, all->type, partner);
-        if (bit == 1) {
-            send_own(s, coll, partner);
-            own_block(s, coll);
-        } else {
-            whm_step_send(s, whm_block_at(all, mine), all->count * bit, all->type, partner);
-        }
+        whm_step_send(s, whm_block_at(all, mine), all->count * bit, all->type, partner);
         whm_step_wait(s);
     }
 }

@@ -53,14 +53,16 @@ const whm_algorithm whm_algorithms[WHM_COLL_KINDS][WHM_ALGORITHMS] =
                 {"flat", whm_allgather_flat, WHM_NEEDS_FEW, 3, 2 * KIB},
                 {"doubling", whm_allgather_doubling, WHM_NEEDS_POWER, 0, 512 * KIB},
                 {"bruck", whm_allgather_bruck, 0, 0, 80 * KIB},
-                {"ring", whm_allgather_ring, 0, 0, 0},
+                {"ring", whm_allgather_ring, 0, 3, 0},
+                {"flat", whm_allgather_flat, 0, 0, 0},
                 {"exchange", whm_inter_exchange, WHM_NEEDS_INTER, 0, 0},
             },
         [WHM_ALLGATHERV] =
             {
                 {"flat", whm_allgather_flat, WHM_NEEDS_FEW, 3, 2 * KIB},
                 {"bruck", whm_allgather_bruck, 0, 0, 80 * KIB},
-                {"ring", whm_allgather_ring, 0, 0, 0},
+                {"ring", whm_allgather_ring, 0, 3, 0},
+                {"flat", whm_allgather_flat, 0, 0, 0},
                 {"exchange", whm_inter_exchange, WHM_NEEDS_INTER, 0, 0},
             },
         [WHM_ALLTOALL] =

@@ -211,12 +211,16 @@ static void wake_all(const whm_shared *shared) {
 
 // ---- A call.
 
+static bool is_plain(const whm_blocks *blocks) {
+    return !blocks->buf || whm_plain(blocks->buf);
+}
+
 void whm_shared_begin(whm_shared *shared, const whm_coll *coll, MPI_Count bytes, bool brief) {
     shared->ring = brief ? &shared->brief : &shared->large;
     shared->round = 0;
     shared->error = MPI_SUCCESS;
     shared->stranger = -1;
-    shared->plain = whm_plain(coll->send.buf) && whm_plain(coll->recv.buf);
+    shared->plain = is_plain(&coll->send) && is_plain(&coll->recv);
     shared->mine = (whm_shared_call){.bytes = bytes,
                                      .kind = coll->kind,
                                      .root = coll->root,

@@ -10,9 +10,8 @@
 
 #include "mpi/coll/shared.h"
 
-enum {
-    ALONE_MOST = 4096
-};  // bytes that each rank combines by itself: less than another round costs
+// Bytes that each rank combines by itself: less than another round costs.
+enum { ALONE_MOST = 4096 };
 
 static MPI_Count least(MPI_Count a, MPI_Count b) {
     return a < b ? a : b;
