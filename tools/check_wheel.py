@@ -7,7 +7,7 @@
 For each interpreter (default: all of `python3.10` to `python3.14t` that start): the package's quick
 tests, among them C programs that are linked to the library in the wheel; the command; messages over shared memory
 and over a socket; over UCX where there is one; and these once more with the system's UCX out of
-reach; and the wheel of wherry-ucp on top.  --ucx installs a package that brings UCX, such as libucx-cu12, and demands that
+reach; and the wheels of wherry-ucp and of MPI (check_mpi_wheel.py) on top.  --ucx installs a package that brings UCX, such as libucx-cu12, and demands that
 Wherry finds it.  --no-device-code leaves out the kernels' machine code for GPUs, which takes nvcc half a minute.
 What is built and the tools for it stay in FOLDER, so that the next time is short.
 
@@ -23,7 +23,9 @@ import subprocess
 import sys
 import zipfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+import check_mpi_wheel
+from wheel_kit import Failure, NoTools, ROOT, clean, demand, run
+
 SKIPPED = 77
 NAMES = [f"python3.{minor}" for minor in range(10, 15)] + ["python3.13t", "python3.14t"]
 # What meson.build needs besides a C compiler and the engine's libraries.
@@ -62,28 +64,6 @@ for lane in sys.argv[1:]:
 gil = getattr(sys, "_is_gil_enabled", lambda: True)()
 print(json.dumps({"used": used, "file": wherry.__file__, "gil": gil, **wherry.info()}))
 """
-
-
-class Failure(Exception):
-    """What did not hold."""
-
-
-class NoTools(Exception):
-    """There is nothing to build with."""
-
-
-def demand(truth, text):
-    if not truth:
-        raise Failure(text)
-
-
-def run(*command, failure=Failure, **how):
-    done = subprocess.run([str(word) for word in command], text=True, capture_output=True,
-                          stdin=subprocess.DEVNULL, **how)
-    if done.returncode != 0:
-        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
-        raise failure(f"{' '.join(map(str, command[:6]))} ...\n{tail}")
-    return done.stdout
 
 
 def tag_of(python):
@@ -129,10 +109,8 @@ def build_ucp(folder):
 
 def attempt(home, lanes, **more):
     """What TRY says in the environment."""
-    env = {key: value for key, value in os.environ.items()
-           if not key.startswith(("PYTHON", "WHERRY"))}
     out = run(home / "bin" / "python", "-X", "dev", "-c", TRY, *lanes, cwd=home,
-              env={**env, **more}, timeout=120)
+              env={**clean(), **more}, timeout=120)
     said = json.loads(out.splitlines()[-1])  # UCX may have written lines of its own before
     demand(pathlib.Path(said["file"]).is_relative_to(home), f"another one was tried: {said['file']}")
     for lane in ("shm", "stream"):
@@ -142,18 +120,14 @@ def attempt(home, lanes, **more):
 
 def run_tests(home, names):
     """Quick tests, with what this interpreter and the newest Cython have made."""
-    env = {key: value for key, value in os.environ.items()
-           if not key.startswith(("PYTHON", "WHERRY"))}
     for name in names:
-        run(home / "bin" / "python", ROOT / "python" / "tests" / "run.py", name, env=env, timeout=120)
+        run(home / "bin" / "python", ROOT / "python" / "tests" / "run.py", name, env=clean(), timeout=120)
     print(f"   {', '.join(names)}: passed")
 
 
 def run_command(home):
     """The command of the wheel, as somebody calls it who has only this environment in the PATH."""
-    env = {key: value for key, value in os.environ.items()
-           if not key.startswith(("PYTHON", "WHERRY", "LD_LIBRARY_PATH"))}
-    env["PATH"] = f"{home / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin"
+    env = {**clean("LD_LIBRARY_PATH"), "PATH": f"{home / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin"}
 
     def say(*words):
         return run("wherry", *words, env=env, cwd=home, timeout=120)
@@ -216,6 +190,7 @@ def check(python, folder, packages, options):
         demand(said["used"]["ucx"].startswith("ucx") and str(home) in why, f"{package}: {why}")
         print(f"   with {package}: {why.split(';')[0]}")
         run(*pip, "uninstall", "--quiet", "-y", package)
+    check_mpi_wheel.check(folder, home, pip)
 
 
 def main():
