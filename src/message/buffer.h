@@ -91,11 +91,6 @@ static inline bool whi_buffer_stages(const whi_buffer *buf) {
     return buf->kind != WH_MEM_HOST && (!buf->type || buf->by_kernels);
 }
 
-// whi_buffer_device_run says whether it is one run of device memory, which a device may copy to another.
-static inline bool whi_buffer_device_run(const whi_buffer *buf) {
-    return buf->kind != WH_MEM_HOST && !buf->type;
-}
-
 // whi_buffer_of_sink returns the buffer of a sink that is such memory, or NULL.
 whi_buffer *whi_buffer_of_sink(const whi_span *span);
 

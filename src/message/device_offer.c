@@ -61,37 +61,99 @@ static bool describe(const whi_link *link, const whi_mem_ops *ops, const char *p
     return offer->size <= handle.length - offer->at;
 }
 
-bool whi_device_offer_make(whi_link *link, wh_request *req, const whi_buffer *buf, uint64_t left) {
-    whi_link_messages *on = whi_messages_on(link);
-    if (req->device != WHI_DEVICE_DIRECT || req->fate != WHI_FATE_GOES_ON || on->mid == req ||
-        !whi_buffer_device_run(buf) || !left)
-        return false;
-    whi_device_offer offer;
-    const whi_mem_ops *ops = whi_mem_ops_of((wh_mem_kind)buf->kind);
-    bool can = ops && whi_device_offer_may(link) &&
-               describe(link, ops, (const char *)buf->ptr + req->offset, piece_of(left), &offer);
-    if (!can || (!req->loan_id && whi_idmap_put(&on->loans, req, &req->loan_id) != WH_OK)) {
-        req->device = WHI_DEVICE_STAGED;
-        return false;
-    }
+// tell sends an offer, for whose answer the send is held.  The send is in no list.
+static void tell(whi_link *link, wh_request *req, const whi_device_offer *offer) {
     whi_hdr hdr = {.cls = WHI_CLASS_OFFER,
-                   .size = sizeof(offer),
+                   .size = sizeof(*offer),
                    .ep = req->ep->number,
                    .seq = req->segment,
                    .tag = req->grant_id | (uint64_t)req->loan_id << 32,
                    .arg = req->offset};
     req->device = WHI_DEVICE_OUT;
-    req->offered = (uint32_t)offer.size;
+    req->offered = (uint32_t)offer->size;
     req->held++;
-    on->held++;
-    whi_list_remove(&req->queue_link);
-    whi_link_control(link, &hdr, &offer);
+    whi_messages_on(link)->held++;
+    whi_link_control(link, &hdr, offer);
+}
+
+static void put_packed(const whi_link *link, wh_request *req) {
+    whi_device_pool_put(&room_of(link->worker)->packed, req->packed);
+    req->packed = NULL;
+}
+
+// pack begins to pack a part of a layout, which is offered when that has passed.  A send never waits for a block, which another
+// one might hold whose peer is slow.
+static bool pack(whi_link *link, wh_request *req, const whi_mem_ops *ops, whi_buffer *buf,
+                 uint64_t left) {
+    whi_device_offer offer;
+    whi_device_block *block =
+        whi_device_pool_take(&room_of(link->worker)->packed, ops, buf->device, left);
+    req->packed = block;
+    if (!block)
+        return false;
+    whi_stage_chunk like = {.req = req,
+                            .net = link,
+                            .buf = buf,
+                            .offset = req->offset,
+                            .size = left < block->size ? left : block->size,
+                            .memory = block->memory};
+    if (describe(link, ops, block->memory, like.size, &offer) &&
+        whi_stage_begin(link->worker, &like, WHI_STAGE_PACKING) == WH_OK) {
+        req->device = WHI_DEVICE_PACKING;
+        return true;
+    }
+    put_packed(link, req);
+    return false;
+}
+
+static bool begin(whi_link *link, wh_request *req, whi_buffer *buf, uint64_t left) {
+    whi_device_offer offer;
+    const whi_mem_ops *ops = whi_mem_ops_of((wh_mem_kind)buf->kind);
+    req->packed = NULL;
+    if (!ops || !whi_device_offer_may(link) ||
+        (!buf->type && !describe(link, ops, (const char *)buf->ptr + req->offset, left, &offer)))
+        return false;
+    if (!req->loan_id && whi_idmap_put(&whi_messages_on(link)->loans, req, &req->loan_id) != WH_OK)
+        return false;
+    if (buf->type)
+        return pack(link, req, ops, buf, left);
+    tell(link, req, &offer);
     return true;
+}
+
+bool whi_device_offer_make(whi_link *link, wh_request *req, whi_buffer *buf, uint64_t left) {
+    if (req->device != WHI_DEVICE_DIRECT || req->fate != WHI_FATE_GOES_ON ||
+        whi_messages_on(link)->mid == req || !whi_buffer_stages(buf) || buf->failed || !left)
+        return false;
+    bool began = begin(link, req, buf, piece_of(left));
+    if (began)
+        whi_list_remove(&req->queue_link);
+    else
+        req->device = WHI_DEVICE_STAGED;
+    return began;
+}
+
+void whi_device_offer_packed(const whi_stage_chunk *chunk, wh_status st) {
+    whi_device_offer offer;
+    whi_link *link = chunk->net;
+    wh_request *req = chunk->req;
+    whi_buffer_note(chunk->buf, st, "read");
+    req->held--;
+    whi_messages_on(link)->held--;
+    if (st == WH_OK && req->fate == WHI_FATE_GOES_ON &&
+        describe(link, req->packed->ops, chunk->memory, chunk->size, &offer)) {
+        tell(link, req, &offer);
+        return;
+    }
+    put_packed(link, req);
+    req->device = WHI_DEVICE_STAGED;
+    room_of(link->worker)->up->took(link, req, 0);
 }
 
 // answered goes on with a send whose offer is not out any more.
 static void answered(whi_link *link, wh_request *req, bool taken) {
     req->device = taken ? WHI_DEVICE_DIRECT : WHI_DEVICE_STAGED;
+    put_packed(link, req);
     req->held--;
     whi_messages_on(link)->held--;
     req->ep->counters.device_sent += taken;
@@ -113,7 +175,7 @@ static wh_status on_taken(whi_link *link, const whi_hdr *hdr, const void *payloa
 
 bool whi_device_offer_may_come(const wh_request *req) {
     const whi_link *link = req->ep->link;
-    bool here = req->ops->on_device ? req->ops->on_device(req) : whi_buffer_device_run(&req->buf);
+    bool here = req->ops->on_device ? req->ops->on_device(req) : whi_buffer_stages(&req->buf);
     return here && whi_device_offer_may(link) && !whi_messages_on(link)->by_handle[false].never;
 }
 
@@ -161,6 +223,14 @@ static const void *find_memory(whi_link *link, const whi_mem_ops *ops, int devic
     return NULL;
 }
 
+// reached says whether kernels of the device that a layout lies on reach what was offered.
+static bool reached(const whi_mem_ops *ops, const whi_buffer *buf, const void *from,
+                    uint64_t size) {
+    whi_mem_place place;
+    return ops->kernels && ops->kernels->place(from, size, &place) == WH_OK &&
+           (place.device == buf->device || place.shared);
+}
+
 // take begins the copy of an offer into its place; false: it is to be sent.
 static bool take(whi_link *link, wh_request *req, whi_buffer *buf, uint64_t offset,
                  const whi_hdr *chunk, const whi_device_offer *offer, uint32_t offer_id) {
@@ -180,7 +250,8 @@ static bool take(whi_link *link, wh_request *req, whi_buffer *buf, uint64_t offs
                             .from = from,
                             .import = import,
                             .offer_id = offer_id};
-    if (whi_stage_take(link->worker, &like) == WH_OK)
+    if ((!buf->type || reached(ops, buf, from, offer->size)) &&
+        whi_stage_begin(link->worker, &like, WHI_STAGE_TAKING) == WH_OK)
         return true;
     if (import)
         whi_import_put(import);
@@ -220,8 +291,7 @@ static wh_status on_offer(whi_link *link, const whi_hdr *hdr, const void *payloa
     whi_buffer *buf = whi_buffer_of_sink(&span);
     if (whi_link_hung_up(link))
         return WH_OK;  // its memory may be its user's again; the receive ends with the link
-    if (buf && whi_buffer_device_run(buf) &&
-        take(link, req, buf, span.base, &chunk, &offer, offer_id))
+    if (buf && take(link, req, buf, span.base, &chunk, &offer, offer_id))
         req->device = WHI_DEVICE_OUT;
     else
         answer(link, hdr->ep, offer_id, refusal(link, &offer));
@@ -270,6 +340,7 @@ void whi_device_offer_link_ended(whi_link *link) {
         }
         gave = true;
         req->device = WHI_DEVICE_STAGED;
+        put_packed(link, req);
         whi_messages_on(link)->held--;
         if (--req->held == 0 && req->fate == WHI_FATE_RETURNED)
             room_of(link->worker)->up->took(link, req, 0);
@@ -279,6 +350,7 @@ void whi_device_offer_link_ended(whi_link *link) {
 
 void whi_device_offer_init(wh_worker *worker, const whi_device_up *up) {
     room_of(worker)->up = up;
+    whi_device_pool_init(&room_of(worker)->packed, worker->ctx->config.device_pack_max);
     whi_control_on(worker, WHI_CLASS_OFFER, on_offer, sizeof(whi_device_offer));
     whi_control_on(worker, WHI_CLASS_TAKEN, on_taken, 0);
 }

@@ -19,7 +19,10 @@ bool whi_device_offer_may_come(const wh_request *req);
 
 // whi_device_offer_make offers the next of the `left` bytes that a send has in `buf`.  True: it did, and the send is held and in no
 // list until the answer has come.  False: they go as all others do.
-bool whi_device_offer_make(whi_link *link, wh_request *req, const whi_buffer *buf, uint64_t left);
+bool whi_device_offer_make(whi_link *link, wh_request *req, whi_buffer *buf, uint64_t left);
+
+// whi_device_offer_packed goes on when a part of a layout is packed: `packed` of whi_stage_up.
+void whi_device_offer_packed(const whi_stage_chunk *chunk, wh_status st);
 
 // whi_device_offer_passed goes on when the copy of an offer has passed: `taken` of whi_stage_up.
 void whi_device_offer_passed(const whi_stage_chunk *chunk, wh_status st);

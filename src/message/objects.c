@@ -440,7 +440,7 @@ static wh_status landed(wh_request *req, const whi_hdr *hdr) {
 static bool on_device(const wh_request *req) {
     wh_object *object = whi_object_of(req)->object;
     for (size_t i = 0; i < object->count; i++)
-        if (object->frames[i].follows && whi_buffer_device_run(buffer_of(req, object, i)))
+        if (object->frames[i].follows && whi_buffer_stages(buffer_of(req, object, i)))
             return true;
     return false;
 }

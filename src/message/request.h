@@ -54,8 +54,9 @@ typedef enum whi_req_fate {
 
 // Whether device memory may go by offers (device_offer.h).
 enum {
-    WHI_DEVICE_STAGED,  // it may not
-    WHI_DEVICE_DIRECT,  // it may
+    WHI_DEVICE_STAGED,   // it may not
+    WHI_DEVICE_DIRECT,   // it may
+    WHI_DEVICE_PACKING,  // of a send: a layout is being packed, to be offered
     WHI_DEVICE_OUT,  // it does: of a send, an offer waits for its answer; of a receive, one is being copied
 };
 
@@ -223,8 +224,9 @@ struct wh_request {
     whi_work work;    // what hands it to the owner
     whi_timer timer;  // the operation's timeout, later its grace; set up when it is first used
     // Set up when it is announced, or its announcement is met (offer.h).
-    whi_offer offer;  // of a send: ours; of a receive: the peer's
-    uint64_t from;    // the peer's address of the payload
+    whi_offer offer;                  // of a send: ours; of a receive: the peer's
+    uint64_t from;                    // the peer's address of the payload
+    struct whi_device_block *packed;  // where a layout is packed, to be offered; or NULL
 };
 
 enum { WHI_REQ_LINE = 64, WHI_REQ_FIRST_LINES = 5 };

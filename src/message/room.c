@@ -171,7 +171,8 @@ static void init_pools(whi_message_room *room, size_t eager_max) {
 static const whi_stage_up stage_up = {.unheld = whi_send_unheld,
                                       .ready = whi_bulk_list,
                                       .stored = whi_chunk_stored,
-                                      .taken = whi_device_offer_passed};
+                                      .taken = whi_device_offer_passed,
+                                      .packed = whi_device_offer_packed};
 static const whi_device_up device_up = {
     .took = whi_send_took, .stored = whi_chunk_stored, .dropped = whi_chunk_dropped};
 
@@ -213,6 +214,7 @@ static void fini(wh_worker *worker) {
     whi_message_room *room = whi_messages_of(worker);
     whi_frames_fini(worker);
     whi_stage_fini(worker);
+    whi_device_pool_fini(&room->device.packed);
     for (int i = 0; i < WHI_MATCH_COUNT; i++)
         whi_match_fini(&room->match[i]);
     whi_hash_fini(&room->am_handlers);

@@ -14,6 +14,7 @@
 #include "base/blocks.h"
 #include "base/idmap.h"
 #include "link/link.h"
+#include "mem/device_pool.h"
 #include "mem/host_pool.h"
 #include "message/match.h"
 
@@ -49,9 +50,10 @@ typedef struct whi_stage_room {
     uint64_t without;  // chunks of payloads that went without staging
 } whi_stage_room;
 
-// Device memory that goes by offers (device_offer.h).
+// Device memory that goes by offers (device_offer.h), and memory in which layouts are packed for it.
 typedef struct whi_device_room {
     const struct whi_device_up *up;
+    whi_device_pool packed;
 } whi_device_room;
 
 // What handles the records of a class (deliver.h).

@@ -88,9 +88,11 @@ static wh_status copy(const whi_stage_chunk *chunk, whi_stage_place place) {
     char *there = (char *)chunk->buf->ptr + chunk->offset;
     const whi_buffer *buf = chunk->buf;
     if (buf->type)
-        return whi_device_part((uintptr_t)buf->ptr, buf->count, buf->type, (int64_t)chunk->offset,
-                               chunk->size, chunk->memory,
-                               place == WHI_STAGE_READING ? WHI_PACK : WHI_UNPACK, chunk->stream);
+        return whi_device_part(
+            (uintptr_t)buf->ptr, buf->count, buf->type, (int64_t)chunk->offset, chunk->size,
+            place == WHI_STAGE_TAKING ? (char *)(uintptr_t)chunk->from : chunk->memory,
+            place == WHI_STAGE_READING || place == WHI_STAGE_PACKING ? WHI_PACK : WHI_UNPACK,
+            chunk->stream);
     if (place == WHI_STAGE_READING)
         return chunk->ops->copy_async(WHI_MEM_TO_HOST, chunk->memory, there, chunk->size,
                                       chunk->stream);
@@ -162,10 +164,12 @@ static void was_written(wh_worker *worker, whi_stage_chunk *chunk, wh_status st)
     room_of(worker)->up->stored(link, req, &hdr);
 }
 
-static void was_taken(wh_worker *worker, whi_stage_chunk *chunk, wh_status st) {
+// was_done goes on behind what a device has done by itself.
+static void was_done(wh_worker *worker, whi_stage_chunk *chunk, wh_status st) {
+    const whi_stage_up *up = room_of(worker)->up;
     whi_stage_chunk passed = *chunk;
     whi_free(chunk);
-    room_of(worker)->up->taken(&passed, st);
+    (passed.place == WHI_STAGE_TAKING ? up->taken : up->packed)(&passed, st);
 }
 
 // finish does what follows a copy that has passed.
@@ -175,8 +179,8 @@ static void finish(wh_worker *worker, whi_stage_chunk *chunk, wh_status st) {
     whi_behind_wake(worker);
     if (chunk->place == WHI_STAGE_READING)
         was_read(chunk, st);
-    else if (chunk->place == WHI_STAGE_TAKING)
-        was_taken(worker, chunk, st);
+    else if (chunk->place == WHI_STAGE_TAKING || chunk->place == WHI_STAGE_PACKING)
+        was_done(worker, chunk, st);
     else
         was_written(worker, chunk, st);
 }
@@ -441,9 +445,9 @@ bool whi_stage_unfilled(whi_link *link, const whi_hdr *hdr) {
     return chunk;
 }
 
-// ---- What a receive takes from its sender's device memory.
+// ---- What a device does by itself, without chunks.
 
-wh_status whi_stage_take(wh_worker *worker, const whi_stage_chunk *like) {
+wh_status whi_stage_begin(wh_worker *worker, const whi_stage_chunk *like, whi_stage_place place) {
     whi_stage_chunk *chunk = whi_memdup(like, sizeof(*like));
     if (!chunk)
         return WH_ENOMEM;
@@ -456,7 +460,7 @@ wh_status whi_stage_take(wh_worker *worker, const whi_stage_chunk *like) {
             ? chunk->ops->staging->stream(like->buf->device, WHI_MEM_WITHIN, &chunk->stream)
             : WH_ENOTSUP;
     if (st == WH_OK)
-        st = submit(worker, chunk, WHI_STAGE_TAKING);
+        st = submit(worker, chunk, place);
     if (st == WH_OK)
         hold(chunk);
     else

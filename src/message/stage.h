@@ -23,6 +23,7 @@ typedef enum whi_stage_place {
     WHI_STAGE_FILLING,  // of a receive: with the lane
     WHI_STAGE_WRITING,  // of a receive: the device copies out of it
     WHI_STAGE_TAKING,   // of a receive, without host memory: the device copies from the sender's
+    WHI_STAGE_PACKING,  // of a send, into device memory: a kernel packs a layout (device_offer.h)
 } whi_stage_place;
 
 typedef struct whi_stage_chunk {
@@ -89,9 +90,11 @@ bool whi_stage_filled(whi_link *link, const whi_hdr *hdr);
 bool whi_stage_unfilled(whi_link *link, const whi_hdr *hdr);
 bool whi_stage_out(const whi_link *link, const whi_hdr *hdr);
 
-// whi_stage_take begins to copy what a receive takes from its sender's device memory: `like` says from where to where, and
-// of what.  It holds the receive until the copy has passed (`taken` below).
-WH_CHECK wh_status whi_stage_take(wh_worker *worker, const whi_stage_chunk *like);
+// whi_stage_begin begins what a device does by itself: TAKING copies what a receive takes from its sender's device memory,
+// PACKING packs what a send offers.  `like` says from where to where, and of what.  It holds the request until that has passed
+// (`taken` and `packed` below).
+WH_CHECK wh_status whi_stage_begin(wh_worker *worker, const whi_stage_chunk *like,
+                                   whi_stage_place place);
 
 // whi_stage_settle waits for all copies under way of a request, an endpoint or a link, and does what follows; NULL: any.
 void whi_stage_settle(wh_worker *worker, const wh_request *req, const wh_endpoint *ep,
@@ -101,12 +104,13 @@ void whi_stage_settle(wh_worker *worker, const wh_request *req, const wh_endpoin
 const whi_hdr *whi_stage_first_out(const whi_link *link);
 
 // What follows copies: the last that held a send has passed; a send that waited has bytes for its lane; a receive's chunk is in
-// its memory; what was taken has passed, with what status.
+// its memory; what was taken or packed has passed, with what status.
 typedef struct whi_stage_up {
     void (*unheld)(whi_link *link, wh_request *req);
     void (*ready)(whi_link *link, wh_request *req);
     void (*stored)(whi_link *link, wh_request *req, const whi_hdr *hdr);
     void (*taken)(const whi_stage_chunk *chunk, wh_status st);
+    void (*packed)(const whi_stage_chunk *chunk, wh_status st);
 } whi_stage_up;
 
 // What the room asks.

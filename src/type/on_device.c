@@ -350,12 +350,12 @@ bool whi_device_reaches(uintptr_t buf, int64_t count, const wh_type *type, const
 }
 
 wh_status whi_device_part(uintptr_t buf, int64_t count, const wh_type *type, int64_t from,
-                          size_t size, char *pinned, whi_direction direction, void *stream) {
+                          size_t size, char *packed, whi_direction direction, void *stream) {
     const whi_order order = {
         .elements = {.buf = buf, .count = count},
         .from = from,
         .to = from + (int64_t)size,
-        .packed = pinned,
+        .packed = packed,
         .direction = direction,
     };
     return whi_device_order("opts->type", &order, type, true, stream);

@@ -63,10 +63,11 @@ WH_CHECK wh_status whi_device_run(const whi_device_call *call);
 bool whi_device_reaches(uintptr_t buf, int64_t count, const wh_type *type, const whi_mem_ops *ops,
                         int *device);
 
-// whi_device_part moves the packed bytes from `from` on, `size` of them, between a layout that kernels reach and memory
-// that the staging of its kind has pinned.  It is submitted to `stream`, of the layout's device, and not waited for.
+// whi_device_part moves the packed bytes from `from` on, `size` of them, between a layout that kernels reach and `packed`,
+// which the same kernels reach: pinned by the staging of its kind, or of the layout's device.  It is submitted to `stream`, of
+// that device, and not waited for.
 WH_CHECK wh_status whi_device_part(uintptr_t buf, int64_t count, const wh_type *type, int64_t from,
-                                   size_t size, char *pinned, whi_direction direction,
+                                   size_t size, char *packed, whi_direction direction,
                                    void *stream);
 
 // whi_device_order carries out an order of moving that has a device's memory on a side.

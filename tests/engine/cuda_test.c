@@ -158,7 +158,7 @@ TEST(layouts_are_staged_by_kernels) {
     CHECK_EQ_INT(wh_mem_copy(from, WH_MEM_CUDA, host, WH_MEM_HOST, BYTES), WH_OK);
     for (long nth = 0; nth <= 12; nth += 4) {
         CHECK_EQ_INT(wh_mem_copy(to, WH_MEM_CUDA, back, WH_MEM_HOST, BYTES), WH_OK);
-        duo_begin(&d, NULL, NULL);
+        duo_begin(&d, staged, NULL);
         duo_connect(&d);
         wh_request *sent = NULL, *received = NULL;
         const wh_op_opts *opts = WH_OP_OPTS(.type = type);
