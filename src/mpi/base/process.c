@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+#include <wherry/am.h>
 
 #include "mpi/base/lock.h"
 #include "mpi/base/wait.h"
@@ -52,7 +53,7 @@ int whm_process_join(int ranks) {
     int process = wh_rt_rank(p->rt);
     p->first = first_of(process);
     p->local = first_of(process + 1) - p->first;
-    p->to = calloc((size_t)p->processes, sizeof(wh_endpoint *));
+    p->to = calloc((size_t)p->processes, sizeof(whm_way));
     return p->to ? MPI_SUCCESS : whm_no_memory();
 }
 
@@ -75,8 +76,8 @@ int whm_process_flush(void) {
     whm_process *p = &whm_process_here;
     wh_status st = WH_OK;
     for (int i = 0; i < p->processes && st == WH_OK; i++)
-        if (p->to[i])
-            st = wh_endpoint_flush_wait(p->to[i], -1);
+        if (p->to[i].ep)
+            st = wh_endpoint_flush_wait(p->to[i].ep, -1);
     return st == WH_OK ? MPI_SUCCESS
                        : whm_fail_status(st, "a process has not taken what was sent to it");
 }
@@ -108,16 +109,46 @@ void whm_process_abort(int status) {
     _exit(status & 0xFF ? status : 1);
 }
 
-int whm_endpoint(int world, wh_endpoint **ep) {
+int whm_way_to(int world, whm_way **found) {
     whm_process *p = &whm_process_here;
     int process = process_of(world);
-    if (!p->to[process]) {
-        wh_status st = wh_pe_endpoint(p->pe, process, &p->to[process]);
+    whm_way *way = &p->to[process];
+    if (!way->ep) {
+        wh_status st = wh_pe_endpoint(p->pe, process, &way->ep);
         if (st != WH_OK)
             return whm_fail_status(st, "there is no way to the process of that rank");
     }
-    *ep = p->to[process];
+    if (!way->connected)
+        way->connected = wh_endpoint_status(way->ep) != WH_PENDING;
+    *found = way;
     return MPI_SUCCESS;
+}
+
+int whm_endpoint(int world, wh_endpoint **ep) {
+    whm_way *way;
+    int rc = whm_way_to(world, &way);
+    if (rc == MPI_SUCCESS)
+        *ep = way->ep;
+    return rc;
+}
+
+static void on_notified(wh_request *req, const wh_result *result, void *arg) {
+    (void)req;
+    (void)arg;
+    whm_process *p = &whm_process_here;
+    whm_process_lost(result->status);
+    p->early--;
+    for (int i = 0; i < p->local; i++)
+        whm_wake(p->rank[i]);
+}
+
+wh_status whm_notify(wh_endpoint *ep, uint16_t id, const void *head, size_t size) {
+    wh_op_opts opts = {.size = sizeof(opts), .done = on_notified};
+    bool early = wh_endpoint_status(ep) == WH_PENDING;
+    wh_status st = wh_am_send_copy(ep, id, head, size, NULL, 0, early ? &opts : NULL, NULL);
+    if (early && st == WH_PENDING)
+        whm_process_here.early++;
+    return st;
 }
 
 // What the C++ runtime keeps for a thread, and a virtual rank has of its own.

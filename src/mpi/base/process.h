@@ -9,6 +9,12 @@
 
 #include "mpi/base/rank.h"
 
+// What messages to another process go by.
+typedef struct whm_way {
+    wh_endpoint *ep;  // NULL: nothing was sent to it
+    bool connected;   // it has answered: messages go without this process coming back for them
+} whm_way;
+
 typedef struct whm_process {
     int level;  // MPI_THREAD_*
     wh_rt *rt;
@@ -23,7 +29,8 @@ typedef struct whm_process {
     bool bereft;       // another process was lost
     // Of virtual ranks: the exceptions that the C++ runtime counts as handled by a thread, a pointer and a number; NULL: there is no C++ here.
     void **(*handled)(void);
-    wh_endpoint **to;  // by process, to those that this one has sent to
+    struct whm_way *to;  // by process
+    int early;           // whm_notify so far to processes that this one is not connected to yet
 } whm_process;
 extern whm_process whm_process_here;
 
@@ -58,14 +65,28 @@ static inline whm_rank *whm_rank_at(int world) {
     return i < (unsigned)whm_process_here.local ? whm_process_here.rank[i] : NULL;
 }
 
-// whm_endpoint writes the endpoint to the process of a rank that is not here.  It is opened at first use and lives as long as the process.
+// whm_way_to writes the way to the process of a rank that is not here, whm_endpoint its endpoint.  It is opened at first use and lives as long as
+// the process.
+int whm_way_to(int world, whm_way **way);
 int whm_endpoint(int world, wh_endpoint **ep);
+
+// whm_notify sends a small message that nothing here waits for.
+//
+// Who leaves the library may not come back for long, and then a message that waits for its connection would wait as long: a call that may
+// block ends with whm_settle_notes.
+wh_status whm_notify(wh_endpoint *ep, uint16_t id, const void *head, size_t size);
 
 // whm_block waits until something has happened that may be what this rank waits for: call it in a loop, while (!x->done) whm_block();
 //
 // Messages arrive in it, so all that handlers and completions change may be another after it.  A rank that waits for something that
 // no message brings is woken by whm_wake.
 void whm_block(void);
+
+// whm_settle_notes waits until connections are there to all that whm_notify was for.
+static inline void whm_settle_notes(void) {
+    while (__builtin_expect(whm_process_here.early > 0, 0))
+        whm_block();
+}
 
 // whm_look does what is worth doing before whm_block where something is awaited that no message brings: others may run meanwhile, and if
 // ready(arg) becomes true it says so.

@@ -194,7 +194,7 @@ static void wake(const whm_shared *shared, int rank) {
     wh_endpoint *ep = NULL;
     if (whm_endpoint(world, &ep) != MPI_SUCCESS)
         return;
-    wh_status st = wh_am_send_copy(ep, WHM_AM_NEWS, &world, sizeof(world), NULL, 0, NULL, NULL);
+    wh_status st = whm_notify(ep, WHM_AM_NEWS, &world, sizeof(world));
     whm_process_lost(st);  // nobody is left to be woken
 }
 
@@ -334,5 +334,6 @@ int whm_shared_end(whm_shared *shared) {
     atomic_store_explicit(&own->out, past, memory_order_release);
     atomic_store_explicit(&own->in, past, memory_order_release);
     wake_all(shared);
+    whm_settle_notes();
     return shared->stranger >= 0 ? tell(shared) : shared->error;
 }

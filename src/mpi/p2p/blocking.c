@@ -8,6 +8,7 @@
 static void wait_for(const whm_transfer *t) {
     while (!*(volatile const bool *)&t->complete)
         whm_block();
+    whm_settle_notes();
 }
 
 void whm_transfer_status(const whm_transfer *t, MPI_Status *status) {

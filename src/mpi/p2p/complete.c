@@ -95,6 +95,7 @@ int mpi_wait(MPI_Request *handle, MPI_Status *status) {
     if (request && request->active)
         while (!complete(*handle))
             whm_block();
+    whm_settle_notes();
     return take(handle, status);
 }
 
@@ -135,6 +136,7 @@ int mpi_waitall(int count, MPI_Request *handles, MPI_Status *statuses) {
         if (active(handles[i]))
             while (!complete(handles[i]))
                 whm_block();
+    whm_settle_notes();
     return take_each(count, handles, NULL, statuses);
 }
 
@@ -156,6 +158,7 @@ int mpi_waitany(int count, MPI_Request *handles, int *index, MPI_Status *status)
         return rc;
     while ((found = first_complete(count, handles)) == -1)
         whm_block();
+    whm_settle_notes();
     *index = found;
     if (found != MPI_UNDEFINED)
         return take(&handles[found], status);
@@ -223,6 +226,7 @@ int mpi_waitsome(int count, MPI_Request *handles, int *outcount, int *indices,
         return rc;
     while (!(n = collect(count, handles, indices)))
         whm_block();
+    whm_settle_notes();
     return take_some(handles, n, outcount, indices, statuses);
 }
 

@@ -51,7 +51,7 @@ static void answer(const whm_envelope *env) {
     uint32_t words[2] = {env->origin, env->id};
     if (whm_endpoint((int)env->origin, &ep) != MPI_SUCCESS)
         return;
-    wh_status st = wh_am_send_copy(ep, WHM_AM_MATCHED, words, sizeof(words), NULL, 0, NULL, NULL);
+    wh_status st = whm_notify(ep, WHM_AM_MATCHED, words, sizeof(words));
     if (st != WH_OK &&
         st != WH_PENDING)  // the sender is gone, and with it who waits for the answer
         wh_log_write("debug", "D-MPI-01", "rank %u cannot be told that its send has matched: %s",

@@ -99,14 +99,15 @@ static void wait_answer(whm_transfer *t, whm_envelope *env) {
 }
 
 static int send_far(whm_transfer *t, whm_envelope *env, whm_mode mode) {
-    wh_endpoint *ep;
+    whm_way *way;
     const whm_type *type = t->type;
-    int rc = whm_endpoint(env->dest, &ep);
+    int rc = whm_way_to(env->dest, &way);
     if (rc != MPI_SUCCESS)
         return rc;
     wh_status st = WH_ENOTSUP;
-    if (may_copy(type, t->count, mode))
-        st = send_copied(ep, env, t->buf, (size_t)(type->size * t->count));
+    // Without a connection it is not done when it is copied: the program may not come back into the library before it has to leave.
+    if (may_copy(type, t->count, mode) && way->connected)
+        st = send_copied(way->ep, env, t->buf, (size_t)(type->size * t->count));
     if (st == WH_OK || st == WH_PENDING) {
         t->complete = true;
         return MPI_SUCCESS;
@@ -115,7 +116,7 @@ static int send_far(whm_transfer *t, whm_envelope *env, whm_mode mode) {
         wait_answer(t, env);
     wh_op_opts opts = {.size = sizeof(opts), .flags = WH_OP_UNTYPED, .done = on_sent, .arg = t};
     size_t count = whm_for_engine(type, t->count, &opts.type);
-    st = wh_am_send(ep, WHM_AM_MESSAGE, env, sizeof(*env), t->buf, count, &opts, NULL);
+    st = wh_am_send(way->ep, WHM_AM_MESSAGE, env, sizeof(*env), t->buf, count, &opts, NULL);
     if (st == WH_PENDING)
         t->state |= WHM_WAITS_BUFFER;
     else if (st != WH_OK && mode == WHM_SYNC)

@@ -18,8 +18,7 @@ void whm_answer_to(whm_win *win, int origin, uint64_t id, int error) {
     if (whm_endpoint(world, &ep) != MPI_SUCCESS)
         return;
     // A rank that is gone does not wait for it.
-    (void)!(wh_am_send_copy(ep, WHM_AM_RESULT, &answer, sizeof(answer), NULL, 0, NULL, NULL) ==
-            WH_OK);
+    (void)!(whm_notify(ep, WHM_AM_RESULT, &answer, sizeof(answer)) == WH_OK);
 }
 
 // ---- The lock: shared holders or one exclusive one, in the order in which they asked.

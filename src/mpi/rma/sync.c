@@ -73,6 +73,7 @@ int whm_win_barrier(whm_win *win) {
         while (rc == MPI_SUCCESS && win->arrived[round] < mine)
             whm_block();
     }
+    whm_settle_notes();
     return rc;
 }
 
@@ -152,6 +153,7 @@ int mpi_win_complete(whm_win *win) {
         rc = whm_tell(win, peer, &head);
         first = first ? first : rc;
     }
+    whm_settle_notes();
     unmark(win, true);
     win->group_started = 0;
     return first;
@@ -195,6 +197,7 @@ int mpi_win_wait(whm_win *win) {
         return refuse("there is no epoch of MPI_Win_post");
     while (!all_completed(win))
         whm_block();
+    whm_settle_notes();
     end_exposure(win);
     return MPI_SUCCESS;
 }

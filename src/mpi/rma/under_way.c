@@ -189,7 +189,7 @@ int whm_tell(whm_win *win, whm_peer *peer, whm_access *head) {
     int rc = whm_endpoint(peer->world, &ep);
     if (rc != MPI_SUCCESS)
         return rc;
-    wh_status status = wh_am_send_copy(ep, WHM_AM_ACCESS, head, sizeof(*head), NULL, 0, NULL, NULL);
+    wh_status status = whm_notify(ep, WHM_AM_ACCESS, head, sizeof(*head));
     return status == WH_OK || status == WH_PENDING
                ? MPI_SUCCESS
                : whm_fail_status(status, "a rank of the window cannot be told");
