@@ -46,24 +46,25 @@ class Home:
         return self.python.exists() and subprocess.run([self.python, "-c", "import numpy, mpi4py"],
                                                        capture_output=True).returncode == 0
 
-    def make(self):
+    def make(self, **how):
+        """Once.  `how`: as subprocess.run takes it; CalledProcessError where something cannot be had."""
         if not self.python.exists():
-            subprocess.run([sys.executable, "-m", "venv", self.folder], check=True)
+            subprocess.run([sys.executable, "-m", "venv", self.folder], check=True, **how)
         if not self.source.exists():
-            self.fetch()
+            self.fetch(**how)
         if not self.ready():
             # Without optimization, which takes five minutes.
-            subprocess.run([self.python, "-m", "pip", "install", "-q", "numpy", str(self.source)], check=True,
+            subprocess.run([self.python, "-m", "pip", "install", "-q", "numpy", str(self.source)], check=True, **how,
                            env={**os.environ, "MPI4PY_BUILD_MPICC": str(self.mpi / "mpicc"), "CFLAGS": "-O0"})
 
     def empty_logs(self):
         shutil.rmtree(self.logs, ignore_errors=True)
         self.logs.mkdir()
 
-    def fetch(self):
+    def fetch(self, **how):
         where = self.source.parent
         subprocess.run([self.python, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "mpi4py", "-d", where,
-                        f"mpi4py=={VERSION}"], check=True)
+                        f"mpi4py=={VERSION}"], check=True, **how)
         with tarfile.open(where / f"mpi4py-{VERSION}.tar.gz") as archive:
             archive.extractall(where, filter="data")
 
