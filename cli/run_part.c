@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/run/pmi.h"
+
 #define COMMAND "run-part"
 
 enum { NOT_FOUND = 127, NOT_STARTED = 126 };  // as shells have it
@@ -45,6 +47,13 @@ static bool read_part(int argc, char **argv, int *at, part *one) {
     return true;
 }
 
+// Programs of other MPIs ask the launcher which of them they are.  It has no answer to this, so nothing is read.
+static void tell_launcher(int number) {
+    const char *fd = getenv("PMI_FD");
+    if (fd)
+        (void)!dprintf(atoi(fd), "cmd=" PMI_PROGRAM " number=%d\n", number);
+}
+
 static int become(const part *one, int number) {
     char text[16];
     if (*one->folder && chdir(one->folder) != 0)
@@ -54,6 +63,7 @@ static int become(const part *one, int number) {
         putenv(one->env[i]);
     snprintf(text, sizeof text, "%d", number);
     setenv("WHERRYRUN_APPNUM", text, 1);
+    tell_launcher(number);
     one->argv[one->words] = NULL;  // the words of the next program are not needed any more
     execvp(one->argv[0], one->argv);
     int why = errno;

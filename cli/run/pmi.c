@@ -161,7 +161,19 @@ static pmi_verdict say_universe(pmi *self, int rank, const char *line) {
 
 static pmi_verdict say_program(pmi *self, int rank, const char *line) {
     (void)line;
-    return answer(self, rank, "cmd=appnum appnum=0\n");
+    return answer(self, rank, "cmd=appnum appnum=%d\n", self->processes[rank].program);
+}
+
+// Not of PMI-1: our own word, by run-part (cli/run_part.c), which has not begun what its program begins.
+static pmi_verdict note_program(pmi *self, int rank, const char *line) {
+    char text[16];
+    uint64_t number;
+    if (!value_of(line, "number", text, sizeof text) ||
+        !cli_parse_uint(text, 0, INT32_MAX, &number))
+        return strange(self, "rank %d does not say which program it is (PMI)", rank);
+    self->processes[rank].program = (int)number;
+    self->say(rank, "", 0, self->arg);
+    return PMI_FINE;
 }
 
 static bool names_store(const pmi *self, const char *line) {
@@ -260,6 +272,7 @@ static const struct {
     {"get_my_kvsname", say_store},
     {"get_universe_size", say_universe},
     {"get_appnum", say_program},
+    {PMI_PROGRAM, note_program},
     {"put", put},
     {"get", get},
     {"barrier_in", wait_for_all},
@@ -290,7 +303,7 @@ pmi_verdict pmi_line(pmi *self, int rank, char *line) {
     if (!value_of(line, "cmd", cmd, sizeof cmd))
         return strange(self, "rank %d says '%.80s' (PMI), which is no request of PMI-1", rank,
                        line);
-    if (!process->begun && strcmp(cmd, "init") != 0)
+    if (!process->begun && strcmp(cmd, "init") != 0 && strcmp(cmd, PMI_PROGRAM) != 0)
         return strange(self, "rank %d asks for %s (PMI) before it has said init", rank, cmd);
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
         if (strcmp(cmd, requests[i].cmd) == 0)

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define PMI_PROGRAM "wherry_program"
+
 enum {
     PMI_NAME_MAX = 64,          // with the end, as the protocol counts
     PMI_VALUE_MAX = 1024,       // likewise
@@ -32,6 +34,7 @@ typedef struct pmi_process {
     bool waiting;   // in the barrier
     bool left;      // it will not come to a barrier any more
     bool spawning;  // in a request of several lines
+    int program;    // which of `mpiexec A : B` it is, as run-part has said before it became that
 } pmi_process;
 
 struct pmi_entry;

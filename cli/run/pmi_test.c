@@ -59,6 +59,9 @@ static void test_questions(void) {
     EXPECT(
         answered(0, "cmd=get_maxes", "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n"));
     EXPECT(answered(0, "cmd=get_appnum", "cmd=appnum appnum=0\n"));
+    EXPECT(answered(1, "cmd=wherry_program number=7", "") && !pmi_is_in(&server, 1));
+    EXPECT(answered(1, INIT, WELCOME) && answered(1, "cmd=get_appnum", "cmd=appnum appnum=7\n"));
+    EXPECT(ask(2, "cmd=wherry_program number=-1") == PMI_STRANGE);
     EXPECT(answered(0, "cmd=get_my_kvsname", "cmd=my_kvsname kvsname=kvs_1\n"));
     EXPECT(answered(0, "cmd=get_universe_size", "cmd=universe_size size=3\n"));
     EXPECT(answered(0, "cmd=get kvsname=kvs_1 key=PMI_process_mapping",

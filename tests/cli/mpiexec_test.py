@@ -56,6 +56,9 @@ class Mpiexec(tool.Case):
         self.assertEqual(self.lines("-genv", "A", "1", "-n", "2", "-env", "B", "2", "-wdir", "/", "sh", "-c", show, ":",
                                     "-wdir", "/usr", "sh", "-c", show),
                          ["0 3 0 1,2 /", "1 3 0 1,2 /", "2 3 1 1, /usr"])
+        ask = ('echo cmd=init pmi_version=1 pmi_subversion=1 >&$PMI_FD; read -r all <&$PMI_FD; echo cmd=get_appnum >&$PMI_FD; read -r all <&$PMI_FD;'
+               'echo cmd=finalize >&$PMI_FD; read -r last <&$PMI_FD; echo $all')
+        self.assertEqual(self.lines("-n", "2", "sh", "-c", ask, ":", "sh", "-c", ask), 2 * ["cmd=appnum appnum=0"] + ["cmd=appnum appnum=1"])
         _, errors = self.job("-n", "1", "true", ":", "-n", "2", "sh", "-c", "test $PMI_RANK = 1 || exit 9", code=9)
         self.assertIn("rank 2", errors)
         _, errors = self.job("true", ":", "/not/there", code=127)
