@@ -14,8 +14,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/clock.h"
 
-enum { FIXED_POLLS = 4, LAST_KILL_MS = 10, LAST_KILLS = 100 };
+enum { FIXED_POLLS = 4, LAST_GRACE_MS = 20, LAST_MS = 1000, LAST_LOOK_MS = 10 };
 
 static int open_signals(void) {
     static const int numbers[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
@@ -118,13 +119,23 @@ void launcher_read_input(launcher *self) {
 
 // ---- The end.
 
+// Until a child ends, but not for long: that of an earlier one may have been taken by signalfd.
+static void await_child(void) {
+    struct timespec most = {.tv_nsec = LAST_LOOK_MS * 1000000};
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    (void)sigtimedwait(&set, NULL, &most);
+}
+
 void launcher_end_family(launcher *self) {
-    for (int i = 0; i < LAST_KILLS && !family_is_empty(&self->family); i++) {
-        int status;
+    int status;
+    for (int64_t begin = cli_ms(), now = begin;
+         now - begin < LAST_MS && !family_is_empty(&self->family); now = cli_ms()) {
         // An agent that has said its last ends by itself.
-        if (i > 1)
+        if (now - begin >= LAST_GRACE_MS)
             family_signal(&self->family, SIGKILL);
-        usleep(LAST_KILL_MS * 1000);
+        await_child();
         while (family_reap(&status))
             continue;
     }
