@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run mpi4py's own tests on the MPI library that was built.
 
-    tools/mpi4py_tests.py BUILD [-n 1,2,4,5] [--limit SECONDS] [--all] [--first] [--verbose] [-k TEXT] [MODULE]...
+    tools/mpi4py_tests.py BUILD [-n 1,2,4,5] [--limit SECONDS] [--all] [--first] [--verbose] [-k TEXT] [--peer FOLDER] [MODULE]...
 
 Fetches the sources of mpi4py with pip, builds them with BUILD/src/mpi/bin/mpicc into the environment BUILD/mpi4py, and
 runs each module of its tests (`p2p_buf`: test_p2p_buf.py; default all of them) as one job for each number of ranks, with
 a limit of time.  Prints what failed in which way, and in the end how many tests passed, failed and were skipped, by
 reason.  A test has passed when it has on all ranks.  tests/mpi/mpi4py-exclude.txt names those that are left out, with
-reasons; --all runs them too.  Exit code 1 when one failed.  The output of each job is in BUILD/mpi4py/logs.
+reasons; --all runs them too.  --peer runs the same compiled module on another library of the ABI instead, and its mpiexec: of
+BUILD/peers/mpich, for one (bench/peers/make.py).  Exit code 1 when one failed.  The output of each job is in BUILD/mpi4py/logs.
 """
 import argparse
 import collections
@@ -82,11 +83,19 @@ def exclusions(path, ranks):
     return found
 
 
+def start(home, ranks, options, prefix):
+    """The launcher and its options: each rank's output goes to PREFIX.RANK.err."""
+    if options.peer:
+        return [options.peer / "bin" / "mpiexec", "-n", str(ranks), "-outfile-pattern", f"{prefix}.%r.out", "-errfile-pattern",
+                f"{prefix}.%r.err"]
+    return [home.mpi / "mpiexec", "-n", str(ranks), "-timeout", str(options.limit), "-output-filename", prefix]
+
+
 def run_job(home, module, ranks, options, left_out):
     """The output of each rank, and how the job ended: None, or why it is a failure."""
     prefix = home.logs / f"{module}.{ranks}"
-    words = [home.mpi / "mpiexec", "-n", str(ranks), "-timeout", str(options.limit), "-output-filename", prefix, home.python,
-             "-W", "ignore", home.source / "test" / "main.py", "-v", "-i", f"^test_{module}\\.py$"]
+    words = [*start(home, ranks, options, prefix), home.python, "-W", "ignore", home.source / "test" / "main.py", "-v",
+             "-i", f"^test_{module}\\.py$"]
     for pattern in left_out:
         if not re.fullmatch(r"test_\w+", pattern):  # else it is a module
             words += ["-x", pattern]
@@ -95,10 +104,16 @@ def run_job(home, module, ranks, options, left_out):
     if options.k:
         words += ["-k", options.k]
     env = {**os.environ, "MPI4PY_TEST_SPAWN": "0", "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    if options.peer:  # found before what the module was linked to
+        env.update(LD_LIBRARY_PATH=str(options.peer / "lib"), MPIEXEC_TIMEOUT=str(options.limit))
     begin = time.monotonic()
     done = subprocess.run(words, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=home.folder)
-    texts = [pathlib.Path(f"{prefix}.{rank}.err").read_text(errors="replace") for rank in range(ranks)]
+    texts = [read(pathlib.Path(f"{prefix}.{rank}.err")) for rank in range(ranks)]
     return texts, done, time.monotonic() - begin
+
+
+def read(path):
+    return path.read_text(errors="replace") if path.exists() else ""  # a job that did not begin
 
 
 def reason(text):
@@ -186,7 +201,9 @@ def main():
     parser.add_argument("--verbose", action="store_true", help="all names of those that have failed")
     parser.add_argument("--limit", type=int, default=120, help="seconds for a module")
     parser.add_argument("--all", action="store_true", help="also those that are left out")
+    parser.add_argument("--peer", type=pathlib.Path, help="another library of the ABI: a folder with bin/mpiexec and lib/libmpi_abi.so.1")
     options = parser.parse_intermixed_args()
+    options.peer = options.peer and options.peer.resolve()
     home = Home(options.build)
     home.make()
     home.empty_logs()
