@@ -3,14 +3,17 @@
 // What bench-mpi measures: one program for every MPI library, compiled against the header of each.
 //
 //   measure PART CORES SECONDS SIZE...
+//   measure start
 //
 // PART is a word of the table at the end.  Rank i is kept on core i of CORES ("0,1", or "none").  Rank 0 prints one line of
-// JSON: {"unit": "us", "figures": {"8": 0.41, ...}}, medians of rounds that take SECONDS for each size.
+// JSON: {"unit": "us", "figures": {"8": 0.41, ...}}, medians of rounds that take SECONDS for each size.  `start` does nothing between
+// MPI_Init and MPI_Finalize; its figure is what rank 0 has spent in the first.
 #include <mpi.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { MOST = 20000, WINDOW = 64, MANY = 1000 };
 
@@ -225,7 +228,24 @@ static char *memory_of(size_t size) {
     return memory;
 }
 
+static int only_start(int argc, char **argv) {
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    MPI_Init(&argc, &argv);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0)
+        printf("{\"unit\": \"us\", \"figures\": {\"init\": %.1f}}\n",
+               (double)(end.tv_sec - begin.tv_sec) * 1e6 +
+                   (double)(end.tv_nsec - begin.tv_nsec) / 1e3);
+    fflush(stdout);
+    MPI_Finalize();
+    return 0;
+}
+
 int main(int argc, char **argv) {
+    if (argc == 2 && !strcmp(argv[1], "start"))
+        return only_start(argc, argv);
     if (argc < 5) {
         fprintf(stderr, "usage: measure PART CORES SECONDS SIZE...\n");
         return 2;

@@ -6,6 +6,8 @@
                                                       receives, or messages, that wait; the last in blocks of 8 bytes
     one-way, both-ways                                a message of 64 under way, in one direction or in both
     barrier, bcast, reduce, allreduce, allgather, alltoall   on --ranks ranks
+    start                                             jobs of 2, 16 and 64 ranks that do nothing, from the launcher's start to its end,
+                                                      and what rank 0 spends in MPI_Init
 
 One program (measure.c), compiled against each.  The peers come from PyPI, into environments below BUILD/peers that are made the
 first time; what cannot be had is named and left out.  All contenders of a part run in turn, as often as --reps says; figures
@@ -30,6 +32,8 @@ TEAMS = ("barrier", "bcast", "reduce", "allreduce", "allgather", "alltoall")
 SIZES = {"latency": [8, 64, 512, 4096, 32768, 262144, 1 << 20, 4 << 20], "wildcards": [8], "posted": [8], "unexpected": [8],
          "strided": [64, 4096, 65536, 1 << 20], "one-way": [8, 512, 4096, 65536, 1 << 20], "both-ways": [8, 4096, 65536, 1 << 20],
          "barrier": [0], **{part: [8, 512, 8192, 131072, 1 << 20] for part in TEAMS[1:]}}
+START = "start"
+COUNTS = (2, 16, 64)  # of ranks that start
 OURS = "wherry"
 
 
@@ -53,16 +57,34 @@ def peer(name, folder):
     return Contender(name, [home / "bin" / ("mpirun" if name == "openmpi" else "mpiexec")], program, more)
 
 
-def measure(part, ranks, contenders, how):
-    """Rows of one part: us by contender and size."""
-    cores = two_cores() if ranks == 2 else "none"
-    sizes = SIZES[part][:2] if how.short else SIZES[part]
+def in_turns(contenders, job, how):
+    """What each has found, as often as there are repetitions."""
     found = {each.name: [] for each in contenders}
     for rep in range(how.reps):
         for each in contenders:
             if len(found[each.name]) == rep:  # who fails once is not asked again
-                got = run(each.job(ranks, part, cores, how.seconds, *sizes), how.patience)
-                found[each.name] += [got["figures"]] if got else []
+                got = run(job(each), how.patience)
+                found[each.name] += [got] if got else []
+    return found
+
+
+def measure_start(ranks, contenders, how):
+    found = in_turns(contenders, lambda each: each.job(ranks, START)._replace(timed=True), how)
+    title = f"{START}, {ranks} ranks"
+    return [report.row(title, name, what, "us", values)
+            for name, runs in found.items() if runs
+            for what, values in (("whole job", [each["seconds"] * 1e6 for each in runs]),
+                                 ("MPI_Init", [each["figures"]["init"] for each in runs]))]
+
+
+def measure(part, ranks, contenders, how):
+    """Rows of one part: us by contender and size."""
+    if part == START:
+        return measure_start(ranks, contenders, how)
+    cores = two_cores() if ranks == 2 else "none"
+    sizes = SIZES[part][:2] if how.short else SIZES[part]
+    runs = in_turns(contenders, lambda each: each.job(ranks, part, cores, how.seconds, *sizes), how)
+    found = {name: [each["figures"] for each in gots] for name, gots in runs.items()}
     title = part if part in PAIRS else f"{part}, {ranks} ranks"
     return [report.row(title, name, f"{size} B", "us", [figures[str(size)] for figures in runs])
             for size in sizes for name, runs in found.items() if runs]
@@ -82,7 +104,7 @@ def compare(rows):
 def arguments():
     parser = argparse.ArgumentParser(prog="run.py", description=__doc__.splitlines()[0])
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--only", default=",".join(PAIRS + TEAMS), help="parts, with commas between")
+    parser.add_argument("--only", default=",".join(PAIRS + TEAMS + (START,)), help="parts, with commas between")
     parser.add_argument("--ranks", default="2,4,8", help="of the collectives")
     parser.add_argument("--reps", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.1, help="for each size")
@@ -91,10 +113,16 @@ def arguments():
     parser.add_argument("--no-peers", action="store_true", help="only ours")
     parser.add_argument("--short", action="store_true", help="as small as can be: whether it runs, not how fast")
     how = parser.parse_args()
-    wrong = [part for part in how.only.split(",") if part not in PAIRS + TEAMS]
+    wrong = [part for part in how.only.split(",") if part not in (*PAIRS, *TEAMS, START)]
     if wrong or how.reps < 1:
         parser.error(f"there is no part '{wrong[0]}'" if wrong else "--reps is 1 or more")
     return how
+
+
+def ranks_of(part, how):
+    if part == START:
+        return COUNTS[:1] if how.short else COUNTS
+    return [2] if part in PAIRS else map(int, how.ranks.split(","))
 
 
 def main():
@@ -109,7 +137,7 @@ def main():
         contenders += filter(None, (peer(name, folder) for name in mpis.NAMES))
     rows, ratios = [], []
     for part in how.only.split(","):
-        for ranks in [2] if part in PAIRS else map(int, how.ranks.split(",")):
+        for ranks in ranks_of(part, how):
             more = measure(part, ranks, contenders, how)
             ratios += compare(more)
             report.TITLES.setdefault(more[0]["part"] if more else part, "")
