@@ -32,7 +32,7 @@ class Job(typing.NamedTuple):
 
 
 def note(text):
-    print(f"bench-charm: {text}", file=sys.stderr, flush=True)
+    print(f"bench-{pathlib.Path(sys.argv[0]).resolve().parent.name}: {text}", file=sys.stderr, flush=True)
 
 
 def run(job, patience):

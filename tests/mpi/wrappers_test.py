@@ -76,6 +76,18 @@ class Wrappers(unittest.TestCase):
         self.check_runs(self.folder / "hello")
         self.assertIn(f"{moved}/lib", subprocess.run([link, "-showme:libdirs"], capture_output=True, text=True).stdout)
 
+    def test_a_launcher_that_tells_nothing_is_named_in_one_line(self):
+        """Else there would be as many jobs of one rank as there were to be ranks."""
+        self.call("mpicc", HELLO, "-o", "hello")
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "SLURM"))}
+        for sign, advice in (("SLURM_STEP_NUM_TASKS", "srun --mpi=pmix"), ("PMI_PORT", "-pmi-port")):
+            done = subprocess.run(["./hello"], cwd=self.folder, env={**env, sign: "4"}, capture_output=True, text=True, timeout=LIMIT)
+            self.assertNotEqual(done.returncode, 0)
+            line, = done.stderr.splitlines()
+            self.assertTrue(line.startswith("MPI: MPI_Init: "), line)
+            self.assertIn(advice, line)
+            self.assertEqual(done.stdout, "")
+
     def test_what_the_compiler_says_is_its(self):
         (self.folder / "bad.c").write_text("int main(void) { return nothing; }\n")
         self.call("mpicc", "bad.c", code=1)

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <wherry/am.h>
+#include <wherry/log.h>
 
 #include "mpi/base/lock.h"
 #include "mpi/base/wait.h"
@@ -39,11 +40,14 @@ static int process_of(int world) {
 
 int whm_process_join(int ranks) {
     whm_process *p = &whm_process_here;
+    wh_log_hold_errors(true);  // what is logged is part of the error that the program hears of
     wh_status st = wh_rt_init(WH_RT_OPTS(.pes = 1, .stack = stack_size()), &p->rt);
     if (st == WH_OK)
         st = wh_rt_begin(p->rt, nothing, NULL, &p->pe);
-    if (st != WH_OK)
-        return whm_fail_status(st, "this process cannot join its job");
+    int rc = st == WH_OK ? MPI_SUCCESS : whm_fail_status(st, "this process cannot join its job");
+    wh_log_hold_errors(false);
+    if (rc != MPI_SUCCESS)
+        return rc;
     p->worker = wh_pe_worker(p->pe);
     p->processes = wh_rt_processes(p->rt);
     p->ranks = ranks ? ranks : p->processes;

@@ -37,12 +37,14 @@ static void describe(char *text, size_t size, whm_kind kind, const void *object)
 }
 
 static _Noreturn void end_job(whm_kind kind, const void *object, int code) {
-    char where[MPI_MAX_OBJECT_NAME + 8];
+    char where[MPI_MAX_OBJECT_NAME + 8], rank[24] = "";
     const char *text = whm_error_text(code), *call = whm_self->call;
     whm_process_give_way();
     describe(where, sizeof(where), kind, object);
+    if (whm_self->phase != WHM_BEFORE || whm_process_here.worker)  // else it has no number yet
+        snprintf(rank, sizeof(rank), " rank %d", whm_self->world);
     fflush(stdout);
-    fprintf(stderr, "MPI rank %d: %s%s: %s%s%s\n", whm_self->world, call ? call : "MPI", where,
+    fprintf(stderr, "MPI%s: %s%s: %s%s%s\n", rank, call ? call : "MPI", where,
             text ? text : "an error without a text", *whm_self->sentence ? ": " : "",
             whm_self->sentence);
     fflush(stderr);
