@@ -39,6 +39,7 @@ typedef enum meaning {
     BIND,
     OUTPUT,
     SHELL,
+    NO_CLEANUP,
     VIRTUAL,
     VERSION,
     HELP,
@@ -77,6 +78,7 @@ static const struct flag {
     {"bind-to", BIND, 1},
     {"output-filename", OUTPUT, 1},
     {"launcher-exec", SHELL, 1},
+    {"disable-auto-cleanup", NO_CLEANUP, 0},
     {"vp", VIRTUAL, 1},
     {"version", VERSION, 0},
     {"V", VERSION, 0},
@@ -138,6 +140,7 @@ static void print_help(void) {
         "  -bind-to WHAT        core, numa, none\n"
         "  -timeout SECONDS     end the job, after all ranks have printed what they wait for\n"
         "  -vp N                virtual ranks, dealt out to the processes (mpicc -vp links such programs)\n"
+        "  -disable-auto-cleanup  when a process fails, the others go on\n"
         "  -launcher-exec P     reaches other hosts: P HOST COMMAND; default ssh\n\n"
         "What says nothing here, as --oversubscribe, --allow-run-as-root, --map-by and --mca, is passed\n"
         "over.  Each name may begin with one dash or two.\n");
@@ -286,6 +289,7 @@ static int take(part *one, const struct flag *flag, char **values) {
     case BIND: return take_bind(values[0]);
     case OUTPUT: say_two("--output", values[0]); break;
     case SHELL: say_two("--rsh", values[0]); break;
+    case NO_CLEANUP: say("--no-cleanup"); break;
     case VIRTUAL: return take_virtual(values[0]);
     case VERSION: printf("mpiexec (Wherry) %s\n", WH_VERSION_STRING); return CLI_OK;
     case HELP: print_help(); return CLI_OK;

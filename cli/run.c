@@ -21,7 +21,7 @@ enum { KILL_AFTER_MS = 2000, HOSTS_MAX = 4096 };
 static struct run_words {
     const char *count, *hosts, *per_host, *bind, *rsh, *output, *trace, *timeout, *kill_after;
     cli_words env;
-    bool prefix, dump;
+    bool prefix, dump, no_cleanup;
 } opt;
 
 static const cli_option options[] = {
@@ -39,6 +39,8 @@ static const cli_option options[] = {
     {"--timeout", "TIME", &opt.timeout, "end the job after 30s, 500ms (status 124)"},
     {"--dump", NULL, &opt.dump,
      "at the timeout, and at SIGUSR1, programs of Wherry print what they wait for"},
+    {"--no-cleanup", NULL, &opt.no_cleanup,
+     "when a process fails, the others go on; the exit code is that of the first"},
     {"--kill-after", "TIME", &opt.kill_after, "from SIGTERM to SIGKILL; default 2s"},
     {NULL, NULL, NULL, NULL},
 };
@@ -133,7 +135,7 @@ static int gather_env(run_options *run) {
     int count = 0, own = 0;
     while (environ[own])
         own++;
-    run->env = env = calloc((size_t)(own + opt.env.count) + 3, sizeof *env);
+    run->env = env = calloc((size_t)(own + opt.env.count) + 4, sizeof *env);
     if (!env)
         return cli_complain(COMMAND, CLI_FAILED, "out of memory");
     for (int i = 0; i < own; i++) {
@@ -156,6 +158,9 @@ static int gather_env(run_options *run) {
     static char dump[] = "WHERRY_SIGUSR1_DUMP=yes";
     if (opt.dump)
         env[count++] = dump;
+    static char no_cleanup[] = "WHERRYRUN_NO_CLEANUP=yes";
+    if (opt.no_cleanup)
+        env[count++] = no_cleanup;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     if (opt.trace && asprintf(&env[count], "WHERRYRUN_TRACE_START=%lld%09ld", (long long)now.tv_sec,
@@ -203,6 +208,7 @@ int cli_run(int argc, char **argv) {
                        .prefix = opt.prefix,
                        .trace = opt.trace,
                        .dump = opt.dump,
+                       .no_cleanup = opt.no_cleanup,
                        .argv = argv};
     code = parse_words(&run);
     if (code == CLI_GO_ON)

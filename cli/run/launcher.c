@@ -48,7 +48,7 @@ static bool decide(launcher *self, int code) {
     if (self->decided)  // the first one has
         return false;
     self->decided = true;
-    self->code = self->end_at ? self->code : code;
+    self->code = self->code ? self->code : code;
     end_all(self, self->options->kill_after_ms);
     return true;
 }
@@ -57,6 +57,17 @@ static bool decide(launcher *self, int code) {
     do {                                                                                           \
         if (decide((self), (code)))                                                                \
             output_say(&(self)->output, __VA_ARGS__);                                              \
+    } while (0)
+
+// Of a process that has failed: the others may go on.
+#define FAIL_RANK(self, number, ...)                                                               \
+    do {                                                                                           \
+        if (!(self)->options->no_cleanup) {                                                        \
+            FAIL((self), (number), __VA_ARGS__);                                                   \
+        } else if (!(self)->decided) {                                                             \
+            (self)->code = (self)->code ? (self)->code : (number);                                 \
+            output_say(&(self)->output, __VA_ARGS__);                                              \
+        }                                                                                          \
     } while (0)
 
 static void lose(launcher *self, run_host *host) {
@@ -102,10 +113,9 @@ static void refuse_agent(launcher *self, run_host *host) {
 static void on_status(launcher *self, int rank, int status) {
     const char *host = launcher_host(self, rank)->name;
     int pid = self->ranks[rank].pid;
-    if (!pmi_is_done(&self->pmi, rank)) {
-        if (decide(self, status))
-            output_say(&self->output, "rank %d (pid %d on %s) exited with status %d", rank, pid,
-                       host, status);
+    if (!pmi_is_done(&self->pmi, rank) || self->options->no_cleanup) {
+        FAIL_RANK(self, status, "rank %d (pid %d on %s) exited with status %d", rank, pid, host,
+                  status);
     } else if (!self->decided && !self->end_at) {
         self->code = status;
         self->end_at = cli_ms() + self->options->kill_after_ms;
@@ -124,16 +134,17 @@ static void on_ended(launcher *self, int rank, int status) {
     if (self->interrupts && WIFSIGNALED(status) && WTERMSIG(status) == SIGINT)
         decide(self, CLI_INTERRUPTED);  // as it was asked to
     else if (WIFSIGNALED(status))
-        FAIL(self, CODE_SIGNAL + WTERMSIG(status),
-             "rank %d (pid %d on %s) was killed by signal %d (%s)", rank, one->pid, host,
-             WTERMSIG(status), strsignal(WTERMSIG(status)));
+        FAIL_RANK(self, CODE_SIGNAL + WTERMSIG(status),
+                  "rank %d (pid %d on %s) was killed by signal %d (%s)", rank, one->pid, host,
+                  WTERMSIG(status), strsignal(WTERMSIG(status)));
     else if (WEXITSTATUS(status) != 0)
         on_status(self, rank, WEXITSTATUS(status));
     else if (pmi_is_in(&self->pmi, rank))
-        FAIL(self, CLI_FAILED,
-             "rank %d (pid %d on %s) has ended without having left the job (MPI_Finalize; of other "
-             "programs, PMI finalize)",
-             rank, one->pid, host);
+        FAIL_RANK(
+            self, CLI_FAILED,
+            "rank %d (pid %d on %s) has ended without having left the job (MPI_Finalize; of other "
+            "programs, PMI finalize)",
+            rank, one->pid, host);
     else if (waits == PMI_STRANGE)
         FAIL(self, CLI_FAILED, "%s", self->pmi.complaint);
 }

@@ -19,6 +19,7 @@ typedef struct run_options {
     const char *output;  // the beginning of files' names, or NULL
     const char *trace;   // the file of the timeline, or NULL
     bool prefix;
+    bool no_cleanup;     // when a process fails the others go on
     bool dump;           // the processes print what they wait for when they get SIGUSR1
     int64_t timeout_ms;  // 0: none
     int64_t kill_after_ms;

@@ -79,6 +79,9 @@ WH_API bool wh_pe_ended(const wh_pe *pe);
 // For threads that wait in a loop of their own for what messages bring.  Returns false, at once, when the PE has ended.
 WH_API bool wh_pe_step(wh_pe *pe);
 
+// wh_rt_abort asks the launcher to end all processes of the job with this status, 1 for 0; whoever calls it should exit.
+WH_API void wh_rt_abort(wh_rt *rt, int status);
+
 // wh_rt_finish leaves the job and frees all.  A process that ends before it has failed, in the launcher's eyes.
 WH_API void wh_rt_finish(wh_rt *rt);
 

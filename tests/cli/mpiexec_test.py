@@ -51,6 +51,10 @@ class Mpiexec(tool.Case):
         _, errors = self.job("-n", "2", "--timeout", "1", "sleep", "60", code=124)
         self.assertIn("rank 1", errors)
 
+    def test_others_go_on(self):
+        out, _ = self.job("-disable-auto-cleanup", "-n", "2", "sh", "-c", "test $PMI_RANK = 0 && exit 3; sleep 0.3; echo here", code=3)
+        self.assertEqual(out, "here\n")
+
     def test_several_programs(self):
         show = 'echo $PMI_RANK $PMI_SIZE $WHERRYRUN_APPNUM "$A,$B" $(pwd)'
         self.assertEqual(self.lines("-genv", "A", "1", "-n", "2", "-env", "B", "2", "-wdir", "/", "sh", "-c", show, ":",

@@ -293,6 +293,14 @@ class Run(launch.Case):
         self.assertGreater(time.monotonic() - begin, 0.9)
         self.assertLess(time.monotonic() - begin, 0.9 + SOON)
 
+    def test_others_go_on(self):
+        out, err = self.job(3, "-n", "4", "--no-cleanup", "sh", "-c", 'test $PMI_RANK = 1 && exit 3; sleep 0.5; echo $PMI_RANK '
+                            '$WHERRYRUN_NO_CLEANUP; test $PMI_RANK = 2 && exit 4; test $PMI_RANK = 3 && kill -KILL $$; exit 0')
+        self.assertEqual(sorted(out.splitlines()), ["0 yes", "2 yes", "3 yes"])
+        for what in ("rank 1 .* exited with status 3", "rank 2 .* exited with status 4", "rank 3 .* was killed by signal 9"):
+            self.assertRegex(err, what)
+        self.check_nothing_left()
+
     def test_what_is_left_in_the_background(self):
         for script in ("sleep 60 & exit 0", "setsid sleep 60 & exit 0", "setsid sh -c 'sleep 60 & sleep 61' & exit 0",
                        "setsid sh -c 'trap \"\" TERM; sleep 60' & sleep 0.2; exit 4"):

@@ -365,6 +365,11 @@ wh_status wh_rt_run(wh_rt *rt, wh_pe_main_fn main_fn, void *arg, int *status) {
 
 // ---- Leaving.
 
+void wh_rt_abort(wh_rt *rt, int status) {
+    if (rt->pid == getpid())
+        whi_boot_abort(rt->boot, status & 0xFF ? status & 0xFF : 1);
+}
+
 void wh_rt_finish(wh_rt *rt) {
     if (rt->pid != getpid())  // a child of fork(): the job is its parent's
         return;
