@@ -38,10 +38,60 @@ static int process_of(int world) {
                                      : more + (world - more * (each + 1)) / each;
 }
 
+// ---- Of a job that goes on when a process is lost.
+
+static whm_mourner *mourners;
+
+void whm_on_loss(whm_mourner *mourner) {
+    for (const whm_mourner *m = mourners; m; m = m->next)
+        if (m == mourner)
+            return;
+    mourner->next = mourners;
+    mourners = mourner;
+}
+
+static void on_lost(wh_pe *pe, int lost, const char *sentence, void *arg) {
+    (void)pe;
+    (void)sentence;  // the launcher says it
+    (void)arg;
+    whm_process *p = &whm_process_here;
+    if (!p->gone || p->gone[lost])
+        return;
+    p->gone[lost] = p->bereft = true;
+    p->losses++;
+    for (const whm_mourner *m = mourners; m; m = m->next)
+        m->fn();
+    for (int i = 0; i < p->local; i++)
+        whm_wake(p->rank[i]);
+}
+
+bool whm_is_gone(int world) {
+    const whm_process *p = &whm_process_here;
+    return p->losses && p->gone[process_of(world)];
+}
+
+int whm_gone_rank(int rank) {
+    return whm_fail(MPI_ERR_PROC_ABORTED, "the process of rank %d has ended before its time", rank);
+}
+
+// A process knows only of those that it is connected to, and one that waits for a message may be to none.
+static wh_status connect_all(void) {
+    whm_process *p = &whm_process_here;
+    wh_status st = WH_OK;
+    for (int i = 0; i < p->processes && p->stays && st == WH_OK; i++)
+        if (i != wh_rt_rank(p->rt))
+            st = wh_pe_endpoint(p->pe, i, &p->to[i].ep);
+    return whm_tells_of_loss(st) ? WH_OK : st;
+}
+
+// ---- Joining and leaving.
+
 int whm_process_join(int ranks) {
     whm_process *p = &whm_process_here;
     wh_log_hold_errors(true);  // what is logged is part of the error that the program hears of
-    wh_status st = wh_rt_init(WH_RT_OPTS(.pes = 1, .stack = stack_size()), &p->rt);
+    p->stays = getenv("WHERRYRUN_NO_CLEANUP") != NULL;
+    wh_status st = wh_rt_init(
+        WH_RT_OPTS(.pes = 1, .stack = stack_size(), .lost = p->stays ? on_lost : NULL), &p->rt);
     if (st == WH_OK)
         st = wh_rt_begin(p->rt, nothing, NULL, &p->pe);
     int rc = st == WH_OK ? MPI_SUCCESS : whm_fail_status(st, "this process cannot join its job");
@@ -58,7 +108,12 @@ int whm_process_join(int ranks) {
     p->first = first_of(process);
     p->local = first_of(process + 1) - p->first;
     p->to = calloc((size_t)p->processes, sizeof(whm_way));
-    return p->to ? MPI_SUCCESS : whm_no_memory();
+    if (p->to && p->stays)
+        p->gone = calloc((size_t)p->processes, sizeof(*p->gone));
+    if (!p->to || (p->stays && !p->gone))
+        return whm_no_memory();
+    st = connect_all();
+    return st == WH_OK ? MPI_SUCCESS : whm_fail_status(st, "other processes cannot be reached");
 }
 
 int whm_process_begin(int level) {
@@ -80,8 +135,11 @@ int whm_process_flush(void) {
     whm_process *p = &whm_process_here;
     wh_status st = WH_OK;
     for (int i = 0; i < p->processes && st == WH_OK; i++)
-        if (p->to[i].ep)
+        if (p->to[i].ep) {
             st = wh_endpoint_flush_wait(p->to[i].ep, -1);
+            if (p->stays && whm_tells_of_loss(st))
+                st = WH_OK;
+        }
     return st == WH_OK ? MPI_SUCCESS
                        : whm_fail_status(st, "a process has not taken what was sent to it");
 }
@@ -89,28 +147,36 @@ int whm_process_flush(void) {
 int whm_process_end(void) {
     whm_process *p = &whm_process_here;
     int status = 0;
-    if (p->first == 0)
+    if (p->first == 0 && !p->losses)
         wh_pe_exit(p->pe, 0);
-    while (wh_pe_step(p->pe))
+    // Those that are left do not wait for each other: who ends it may be gone.
+    while (!p->losses && wh_pe_step(p->pe))
         ;
-    wh_status st = wh_rt_end(p->rt, &status);
+    wh_status st = wh_pe_ended(p->pe) ? wh_rt_end(p->rt, &status) : WH_OK;
     if (st != WH_OK || status)
         return st != WH_OK ? whm_fail_status(st, "the job cannot be left")
                            : whm_fail(MPI_ERR_OTHER, "the job has ended with status %d", status);
     wh_rt_finish(p->rt);
     free(p->to);
+    free(p->gone);
     *p = (whm_process){.ranks = p->ranks};
     return MPI_SUCCESS;
 }
 
 void whm_process_give_way(void) {
-    if (whm_process_here.bereft)
+    if (whm_process_here.bereft && !whm_process_here.stays)
         usleep(500000);
 }
 
 void whm_process_abort(int status) {
     // The launcher sees a process that has not left the job, and ends the others.
     _exit(status & 0xFF ? status : 1);
+}
+
+void whm_job_abort(int status) {
+    if (whm_process_here.stays && whm_process_here.rt)
+        wh_rt_abort(whm_process_here.rt, status);
+    whm_process_abort(status);
 }
 
 int whm_way_to(int world, whm_way **found) {

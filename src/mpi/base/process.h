@@ -27,6 +27,9 @@ typedef struct whm_process {
     whm_rank **rank;   // these
     unsigned events;   // whm_wake so far
     bool bereft;       // another process was lost
+    bool stays;        // and then this one goes on (WHERRYRUN_NO_CLEANUP)
+    bool *gone;        // by process: it was lost; of a job that goes on, else NULL
+    unsigned losses;   // of these
     // Of virtual ranks: the exceptions that the C++ runtime counts as handled by a thread, a pointer and a number; NULL: there is no C++ here.
     void **(*handled)(void);
     struct whm_way *to;  // by process
@@ -47,10 +50,31 @@ int whm_process_flush(void);
 // whm_process_end leaves the job.  All ranks of all processes have nothing more to say.
 int whm_process_end(void);
 
+// whm_tells_of_loss says whether the engine has answered so because a process is gone: all of a job are there from the beginning.
+static inline bool whm_tells_of_loss(wh_status status) {
+    return status == WH_EPEER || status == WH_EREFUSED || status == WH_EUNREACHABLE ||
+           status == WH_ECLOSED;
+}
+
 // whm_process_lost is called with what the engine has answered: whether it tells that another process was lost.
 static inline void whm_process_lost(wh_status status) {
-    whm_process_here.bereft = whm_process_here.bereft || status == WH_EPEER;
+    whm_process_here.bereft = whm_process_here.bereft || whm_tells_of_loss(status);
 }
+
+// Where the job goes on without processes that were lost, each folder ends what waits for them in a function that it gives to
+// whm_on_loss, once; it is called for each loss, and all ranks look again then.
+typedef struct whm_mourner whm_mourner;
+struct whm_mourner {
+    void (*fn)(void);
+    whm_mourner *next;
+};
+void whm_on_loss(whm_mourner *mourner);
+
+// whm_is_gone says whether the process of a rank was lost, of a job that goes on.
+bool whm_is_gone(int world);
+
+// whm_gone_rank is whm_fail for what cannot be done, or does not end, because the process of that rank is gone.
+int whm_gone_rank(int rank);
 
 // whm_process_give_way waits half a second where another process was lost: the launcher, which knows which one and why, says so and ends
 // this one meanwhile.  Else the job would have the status of who noticed, and not of who failed.
@@ -58,6 +82,9 @@ void whm_process_give_way(void);
 
 // whm_process_abort ends this process, and by that the job: the launcher ends the others, and exits with this status (1 for 0).
 _Noreturn void whm_process_abort(int status);
+
+// whm_job_abort ends the job, also where it would go on without this process.
+_Noreturn void whm_job_abort(int status);
 
 // whm_rank_at returns the rank of that number if it is in this process, or NULL.
 static inline whm_rank *whm_rank_at(int world) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/coll/call.h"
+#include "mpi/base/process.h"
 #include "mpi/coll/choose.h"
 #include "mpi/coll/shared.h"
 
@@ -23,8 +24,17 @@ static int build(whm_schedule *s, const whm_coll *coll, bool hold) {
     return whm_schedule_close(s, hold);
 }
 
-int whm_coll_run(const whm_coll *coll) {
+// A collective does not begin where a rank is gone: the others may know of it already, and not come.
+static int check(const whm_coll *coll) {
     int error = whm_coll_check(coll);
+    if (error == MPI_SUCCESS && __builtin_expect(whm_process_here.losses > 0, 0) &&
+        whm_comm_bereft(coll->comm))
+        error = whm_comm_give_up(coll->comm);
+    return error;
+}
+
+int whm_coll_run(const whm_coll *coll) {
+    int error = check(coll);
     if (error != MPI_SUCCESS)
         return error;
     if (!no_data(coll) && whm_shared_run(coll, &error))
@@ -91,7 +101,7 @@ static const whm_request_ops ops[WHM_COLL_KINDS] = {
 };
 
 static int make(const whm_coll *coll, bool persistent, coll_request **out) {
-    int error = whm_coll_check(coll);
+    int error = check(coll);
     if (error != MPI_SUCCESS)
         return error;
     coll_request *r = (void *)whm_request_new(&ops[coll->kind], sizeof(*r), coll->comm, persistent);

@@ -30,6 +30,7 @@ _Static_assert(sizeof(whm_shared_call) <= HEAD, "what each rank says of its call
 typedef struct progress {
     _Alignas(LINE) _Atomic uint64_t in;  // published up to here
     _Atomic uint64_t out;                // and what others have published is read up to here
+    _Atomic uint64_t broken;             // a rank is gone, and this one has ended a call by that
 } progress;
 
 // The slots of one size, `count` for each rank.
@@ -46,6 +47,7 @@ struct whm_shared {
     bool crowded;
     bool plain;  // buffers of this call
     const whm_group *group;
+    const whm_comm *comm;
     _Atomic uint32_t *waits_for;  // by rank: 1 + whom it waits for; 0: it does not sleep
     progress *progress;
     ring large, brief, *ring;  // that of this call
@@ -54,6 +56,9 @@ struct whm_shared {
     whm_shared_call mine;
     int error;     // of this call
     int stranger;  // who has called something else; -1: nobody
+    bool
+        broken;  // a rank is gone: this one publishes nothing more, as it cannot know what is still read
+    char *nowhere;  // where it writes then
     whm_shared_call theirs;
 };
 
@@ -117,6 +122,7 @@ static void end(whm_comm *comm) {
     if (!shared)
         return;
     whm_map_end(shared->map, shared->map_size);
+    free(shared->nowhere);
     free(shared);
     comm->coll = NULL;
 }
@@ -133,7 +139,8 @@ whm_shared *whm_shared_of(whm_comm *comm) {
     if (!shared || wh_worker_set_am(whm_process_here.worker, WHM_AM_NEWS, on_news, NULL) != WH_OK)
         whm_process_abort(1);
     whm_comm_ops.end = end;
-    *shared = (whm_shared){.rank = comm->rank, .ranks = comm->size, .group = comm->group};
+    *shared =
+        (whm_shared){.rank = comm->rank, .ranks = comm->size, .group = comm->group, .comm = comm};
     comm->coll = shared;
     if (!make(shared, comm))
         return NULL;
@@ -173,15 +180,30 @@ static bool there(const void *arg) {
     return atomic_load_explicit(a->counter, memory_order_acquire) >= a->least;
 }
 
-static void await(whm_shared *shared, int rank, _Atomic uint64_t *counter, uint64_t least) {
+// Whether a rank is gone.  What others had to say is not awaited any more then: they may have noticed it before.
+static bool is_hopeless(whm_shared *shared) {
+    for (int i = 0; i < shared->ranks && whm_process_here.losses; i++)
+        if (whm_is_gone(whm_group_world(shared->group, i))) {
+            shared->broken = true;
+            atomic_store(&shared->progress[shared->rank].broken, 1);
+            return true;
+        }
+    return false;
+}
+
+// await returns false if it is not there and will not be.
+static bool await(whm_shared *shared, int rank, _Atomic uint64_t *counter, uint64_t least) {
     awaited a = {counter, least};
     while (!there(&a) && !whm_look(there, &a)) {
+        if (is_hopeless(shared))
+            return false;
         atomic_store(&shared->waits_for[shared->rank], (uint32_t)rank + 1);
         atomic_thread_fence(memory_order_seq_cst);
         if (!there(&a))
             whm_block();
         atomic_store(&shared->waits_for[shared->rank], 0);
     }
+    return true;
 }
 
 static void wake(const whm_shared *shared, int rank) {
@@ -219,6 +241,7 @@ void whm_shared_begin(whm_shared *shared, const whm_coll *coll, MPI_Count bytes,
     shared->ring = brief ? &shared->brief : &shared->large;
     shared->round = 0;
     shared->error = MPI_SUCCESS;
+    shared->broken = false;
     shared->stranger = -1;
     shared->plain = is_plain(&coll->send) && is_plain(&coll->recv);
     shared->mine = (whm_shared_call){.bytes = bytes,
@@ -244,11 +267,18 @@ static void await_readers(whm_shared *shared, uint64_t stamp) {
     for (int i = 0; i < shared->ranks; i++)
         if (i != shared->rank) {
             _Atomic uint64_t *out = &shared->progress[i].out;
-            await(shared, i, out, stamp);
+            (void)await(shared, i, out, stamp);
             uint64_t read = atomic_load_explicit(out, memory_order_relaxed);
             all = read < all ? read : all;
         }
     shared->all_read = all;
+}
+
+static char *nowhere(whm_shared *shared) {
+    size_t large = shared->large.size, brief = shared->brief.size;
+    if (!shared->nowhere && !(shared->nowhere = malloc(large > brief ? large : brief)))
+        whm_process_abort(1);
+    return shared->nowhere;
 }
 
 // Who is as far ahead as there are brief slots waits until half of them are read: one slot at a time, each would cost a sleep.
@@ -259,10 +289,14 @@ char *whm_shared_write(whm_shared *shared) {
         uint64_t half = r->published[(which(shared, r) + (r->count - 1) / 2) % r->count];
         await_readers(shared, half > before ? half : before);
     }
+    if (__builtin_expect(shared->broken, 0))
+        return nowhere(shared);
     return (char *)slot(shared, shared->ring, shared->rank) + HEAD;
 }
 
 void whm_shared_publish(whm_shared *shared) {
+    if (__builtin_expect(shared->broken, 0))
+        return;
     ring *r = shared->ring;
     whm_shared_call *head = slot(shared, r, shared->rank);
     shared->mine.stamp = stamp(shared);
@@ -290,7 +324,8 @@ static void note_stranger(whm_shared *shared, int rank) {
 }
 
 const char *whm_shared_read(whm_shared *shared, int rank) {
-    await(shared, rank, &shared->progress[rank].in, stamp(shared));
+    if (!await(shared, rank, &shared->progress[rank].in, stamp(shared)))
+        return NULL;
     const whm_shared_call *head = slot(shared, shared->ring, rank);
     if (agrees(shared, head))
         return (const char *)head + HEAD;
@@ -312,6 +347,11 @@ void whm_shared_note(whm_shared *shared, int error) {
 
 static int tell(const whm_shared *shared) {
     const whm_shared_call *theirs = &shared->theirs, *mine = &shared->mine;
+    if (atomic_load(&shared->progress[shared->stranger].broken))
+        return whm_fail(
+            MPI_ERR_PROC_ABORTED,
+            "rank %d has given up, as a process of the communicator has ended before its time",
+            shared->stranger);
     if (!theirs->stamp || theirs->kind != mine->kind)
         return whm_fail(MPI_ERR_OTHER,
                         "rank %d has called another collective, has another root, or gives another "
@@ -335,5 +375,7 @@ int whm_shared_end(whm_shared *shared) {
     atomic_store_explicit(&own->in, past, memory_order_release);
     wake_all(shared);
     whm_settle_notes();
+    if (__builtin_expect(shared->broken, 0))
+        return whm_comm_give_up(shared->comm);
     return shared->stranger >= 0 ? tell(shared) : shared->error;
 }

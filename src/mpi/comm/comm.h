@@ -42,6 +42,7 @@ typedef struct whm_comm {
     struct whm_buffer *buffer;    // MPI_Comm_attach_buffer
     struct whm_session *session;  // that its group comes from; NULL: MPI_Init
     bool freed;                   // the program has given it up; operations still hold it
+    unsigned losses_told;         // of processes, as receives from any source have said so far
     char name[MPI_MAX_OBJECT_NAME];
 } whm_comm;
 

@@ -6,6 +6,7 @@
 
 struct whm_contexts {
     uint64_t *taken;  // a bit for each
+    uint64_t *ended;  // likewise: no collectives on it any more
     uint32_t words;   // allocated; those beyond are free
     uint32_t first;   // no word before it has a free bit
 };
@@ -13,13 +14,20 @@ struct whm_contexts {
 enum { BITS = 64, WORDS_MAX = WHM_CONTEXTS_MAX / BITS };
 
 static bool grow(struct whm_contexts *c, uint32_t words) {
-    uint64_t *more = realloc(c->taken, words * sizeof(*more));
-    if (!more)
-        return false;
-    memset(more + c->words, 0, (words - c->words) * sizeof(*more));
-    c->taken = more;
+    uint64_t **all[] = {&c->taken, &c->ended};
+    for (int i = 0; i < 2; i++) {
+        uint64_t *more = realloc(*all[i], words * sizeof(*more));
+        if (!more)
+            return false;
+        memset(more + c->words, 0, (words - c->words) * sizeof(*more));
+        *all[i] = more;
+    }
     c->words = words;
     return true;
+}
+
+static uint64_t bit_of(uint32_t context) {
+    return (uint64_t)1 << context % BITS;
 }
 
 int whm_contexts_begin(whm_rank *rank) {
@@ -31,7 +39,7 @@ int whm_contexts_begin(whm_rank *rank) {
 
 void whm_contexts_end(whm_rank *rank) {
     if (rank->contexts)
-        free(rank->contexts->taken);
+        free(rank->contexts->taken), free(rank->contexts->ended);
     free(rank->contexts);
     rank->contexts = NULL;
 }
@@ -66,7 +74,19 @@ bool whm_context_claim(uint32_t context) {
 
 void whm_context_free(whm_rank *rank, uint32_t context) {
     struct whm_contexts *c = rank->contexts;
-    c->taken[context / BITS] &= ~((uint64_t)1 << context % BITS);
+    c->taken[context / BITS] &= ~bit_of(context);
+    c->ended[context / BITS] &= ~bit_of(context);
     if (context / BITS < c->first)
         c->first = context / BITS;
+}
+
+void whm_context_end(whm_rank *rank, uint32_t context) {
+    struct whm_contexts *c = rank->contexts;
+    if (context / BITS < c->words)
+        c->ended[context / BITS] |= bit_of(context);
+}
+
+bool whm_context_ended(const whm_rank *rank, uint32_t context) {
+    const struct whm_contexts *c = rank->contexts;
+    return c && context / BITS < c->words && c->ended[context / BITS] & bit_of(context);
 }

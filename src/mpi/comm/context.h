@@ -28,4 +28,8 @@ uint32_t whm_context_take(uint32_t from);
 bool whm_context_claim(uint32_t context);
 void whm_context_free(whm_rank *rank, uint32_t context);
 
+// whm_context_end notes that nobody waits for collectives with this one any more, until it is free; whm_context_ended asks.
+void whm_context_end(whm_rank *rank, uint32_t context);
+bool whm_context_ended(const whm_rank *rank, uint32_t context);
+
 #endif

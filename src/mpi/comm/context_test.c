@@ -35,4 +35,17 @@ TEST(all_of_them) {
     whm_contexts_end(whm_self);
 }
 
+TEST(one_is_given_up_until_it_is_free) {
+    CHECK_EQ_INT(whm_contexts_begin(whm_self), MPI_SUCCESS);
+    CHECK(whm_context_claim(300));
+    whm_context_end(whm_self, 300);
+    whm_context_end(whm_self, WHM_CONTEXTS_MAX - 1);  // of no communicator here
+    CHECK(whm_context_ended(whm_self, 300) && !whm_context_ended(whm_self, 301));
+    CHECK(!whm_context_ended(whm_self, WHM_CONTEXTS_MAX - 1));
+    whm_context_free(whm_self, 300);
+    CHECK(whm_context_claim(300));
+    CHECK(!whm_context_ended(whm_self, 300));
+    whm_contexts_end(whm_self);
+}
+
 TEST_MAIN()

@@ -88,6 +88,8 @@ int whm_job_end(void) {
     int rc = whm_process_flush();
     if (rc == MPI_SUCCESS)
         rc = come_together();
+    if (rc == MPI_ERR_PROC_ABORTED && whm_process_here.stays)
+        rc = MPI_SUCCESS;  // those that are left do not wait for each other
     if (rc == MPI_SUCCESS && !whm_process_here.virtual)
         rc = leave();
     if (rc != MPI_SUCCESS)

@@ -84,5 +84,5 @@ int mpi_abort(whm_comm *comm, int errorcode) {
     fprintf(stderr, "MPI rank %d: MPI_Abort on %s with error code %d: the job ends\n",
             whm_self->world, whm_comm_title(comm), errorcode);
     fflush(stderr);
-    whm_process_abort(errorcode);
+    whm_job_abort(errorcode);
 }

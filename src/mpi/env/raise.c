@@ -48,7 +48,7 @@ static _Noreturn void end_job(whm_kind kind, const void *object, int code) {
             text ? text : "an error without a text", *whm_self->sentence ? ": " : "",
             whm_self->sentence);
     fflush(stderr);
-    whm_process_abort(code);
+    whm_job_abort(code);
 }
 
 static void ask(const whm_errhandler *handler, whm_kind kind, void *object, int code) {

@@ -11,6 +11,16 @@ static void wait_for(const whm_transfer *t) {
     whm_settle_notes();
 }
 
+// A rank that only sends looks now and then at what has come, as that its receiver is gone, and lets the others of its process run, of which that
+// may be one.
+static void look_around(void) {
+    enum { SENDS = 256 };
+    static unsigned sends;
+    whm_settle_notes();
+    if (++sends % SENDS == 0)
+        whm_progress();
+}
+
 void whm_transfer_status(const whm_transfer *t, MPI_Status *status) {
     MPI_Count room = t->type->size * t->count;
     if (status != MPI_STATUS_IGNORE)
@@ -24,7 +34,10 @@ int whm_send_wait(whm_comm *comm, whm_space space, const void *buf, MPI_Count co
     int rc = whm_send(&t, comm, space, buf, count, type, dest, tag, mode);
     if (rc != MPI_SUCCESS)
         return rc;
-    wait_for(&t);
+    if (!t.complete)
+        wait_for(&t);
+    else
+        look_around();
     return t.error == MPI_SUCCESS ? t.error : whm_transfer_fail(&t);
 }
 

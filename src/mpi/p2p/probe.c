@@ -28,27 +28,34 @@ static whm_arrival *look(const whm_comm *comm, int source, int tag) {
     return whm_match_find(whm_self->match, whm_context_of(comm, WHM_POINT), source, tag);
 }
 
-static whm_arrival *look_twice(const whm_comm *comm, int source, int tag) {
-    whm_arrival *a = look(comm, source, tag);
-    if (a)
-        return a;
+// look_twice takes in what has come, if there is none yet; *found is NULL if there is none then.
+static int look_twice(whm_comm *comm, int source, int tag, whm_arrival **found) {
+    *found = look(comm, source, tag);
+    if (*found)
+        return MPI_SUCCESS;
     whm_progress();
-    return look(comm, source, tag);
+    *found = look(comm, source, tag);
+    return *found ? MPI_SUCCESS : whm_check_source(comm, false, source);
 }
 
-static whm_arrival *wait_for(const whm_comm *comm, int source, int tag) {
-    whm_arrival *a;
-    while (!(a = look(comm, source, tag)))
+static int wait_for(whm_comm *comm, int source, int tag, whm_arrival **found) {
+    int rc = MPI_SUCCESS;
+    while (!(*found = look(comm, source, tag)) &&
+           (rc = whm_check_source(comm, false, source)) == MPI_SUCCESS)
         whm_block();
-    return a;
+    return rc;
 }
 
 int mpi_probe(int source, int tag, whm_comm *comm, MPI_Status *status) {
-    if (source == MPI_PROC_NULL)
+    whm_arrival *a = NULL;
+    if (source == MPI_PROC_NULL) {
         describe_nobody(status);
-    else
-        describe(wait_for(comm, source, tag), status);
-    return MPI_SUCCESS;
+        return MPI_SUCCESS;
+    }
+    int rc = wait_for(comm, source, tag, &a);
+    if (a)
+        describe(a, status);
+    return rc;
 }
 
 int mpi_iprobe(int source, int tag, whm_comm *comm, int *flag, MPI_Status *status) {
@@ -57,11 +64,12 @@ int mpi_iprobe(int source, int tag, whm_comm *comm, int *flag, MPI_Status *statu
         describe_nobody(status);
         return MPI_SUCCESS;
     }
-    const whm_arrival *a = look_twice(comm, source, tag);
+    whm_arrival *a = NULL;
+    int rc = look_twice(comm, source, tag, &a);
     *flag = a != NULL;
     if (a)
         describe(a, status);
-    return MPI_SUCCESS;
+    return rc;
 }
 
 static int take_out(whm_comm *comm, whm_arrival *a, MPI_Message *handle, MPI_Status *status) {
@@ -77,8 +85,11 @@ static int take_out(whm_comm *comm, whm_arrival *a, MPI_Message *handle, MPI_Sta
 }
 
 int mpi_mprobe(int source, int tag, whm_comm *comm, MPI_Message *message, MPI_Status *status) {
-    if (source != MPI_PROC_NULL)
-        return take_out(comm, wait_for(comm, source, tag), message, status);
+    if (source != MPI_PROC_NULL) {
+        whm_arrival *a = NULL;
+        int rc = wait_for(comm, source, tag, &a);
+        return a ? take_out(comm, a, message, status) : rc;
+    }
     *message = MPI_MESSAGE_NO_PROC;
     describe_nobody(status);
     return MPI_SUCCESS;
@@ -92,12 +103,13 @@ int mpi_improbe(int source, int tag, whm_comm *comm, int *flag, MPI_Message *mes
         describe_nobody(status);
         return MPI_SUCCESS;
     }
-    whm_arrival *a = look_twice(comm, source, tag);
+    whm_arrival *a = NULL;
+    int rc = look_twice(comm, source, tag, &a);
     *flag = a != NULL;
     if (a)
         return take_out(comm, a, message, status);
     *message = MPI_MESSAGE_NULL;
-    return MPI_SUCCESS;
+    return rc;
 }
 
 // ---- Receiving one that was taken out.

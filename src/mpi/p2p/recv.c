@@ -139,7 +139,7 @@ wh_status whm_on_message(wh_am *am, void *arg) {
         return whm_refuse(am, "it is for or from a rank that does not exist here");
     whm_transfer *t = whm_match_posted(rank->match, &env);
     if (!t)
-        return keep(rank, am, &env);
+        return whm_is_given_up(rank, env.context) ? WH_OK : keep(rank, am, &env);
     whm_matched(t, &env);
     if (am->data || !am->size) {
         whm_finish(t, take_bytes(t, am->data, am->size));
@@ -172,6 +172,11 @@ int whm_recv(whm_transfer *t, whm_comm *comm, whm_space space, void *buf, MPI_Co
         whm_match_remove(queues, arrival);
         whm_take(t, arrival);
         return MPI_SUCCESS;
+    }
+    if (__builtin_expect(whm_process_here.losses > 0, 0)) {
+        int rc = whm_check_source(comm, space == WHM_COLL, source);
+        if (rc != MPI_SUCCESS)
+            return rc;
     }
     t->state = WHM_WAITS_MATCH;
     whm_hold(t);

@@ -50,6 +50,18 @@ wh_status whm_on_matched(wh_am *am, void *arg) {
     return WH_OK;
 }
 
+void whm_sync_lost(whm_match *match) {
+    for (whm_transfer *t = match->sync, *next; t; t = next) {
+        next = t->next;
+        if (t->state & WHM_WAITS_BUFFER ||
+            !whm_is_gone(whm_group_world(whm_comm_peers(t->comm), t->peer)))
+            continue;
+        whm_sync_drop(t);
+        whm_finish(t, MPI_ERR_PROC_ABORTED);
+        next = match->sync;  // what has ended may have begun others
+    }
+}
+
 // ---- To another process.
 
 static void on_sent(wh_request *req, const wh_result *result, void *arg) {
@@ -152,6 +164,8 @@ static int send_near(whm_transfer *t, whm_rank *rank, const whm_envelope *env, w
         whm_finish(recv, whm_copy_near(recv, t));
         return MPI_SUCCESS;
     }
+    if (__builtin_expect(whm_is_given_up(rank, env->context), 0))
+        return whm_gone_rank(t->peer);
     uint64_t bytes = (uint64_t)t->type->size * (uint64_t)t->count;
     whm_arrival *arrival = whm_match_keep(rank->match, env, bytes);
     if (!arrival)

@@ -54,16 +54,19 @@ int whm_transfer_fail(const whm_transfer *t) {
                         "of %lld elements of %lld bytes: give it a larger buffer",
                         (long long)t->bytes, t->source, t->tag, (long long)t->count,
                         (long long)t->type->size);
+    if (t->error == MPI_ERR_PROC_ABORTED && t->peer >= 0)
+        return whm_gone_rank(t->peer);
     return t->error;
 }
 
 int whm_class_of(wh_status status) {
     whm_process_lost(status);
-    return status == WH_OK           ? MPI_SUCCESS
-           : status == WH_ETRUNCATED ? MPI_ERR_TRUNCATE
-           : status == WH_ENOMEM     ? MPI_ERR_NO_MEM
-           : status == WH_ETYPE      ? MPI_ERR_TYPE
-                                     : MPI_ERR_OTHER;
+    return status == WH_OK             ? MPI_SUCCESS
+           : status == WH_ETRUNCATED   ? MPI_ERR_TRUNCATE
+           : status == WH_ENOMEM       ? MPI_ERR_NO_MEM
+           : status == WH_ETYPE        ? MPI_ERR_TYPE
+           : whm_tells_of_loss(status) ? MPI_ERR_PROC_ABORTED
+                                       : MPI_ERR_OTHER;
 }
 
 void whm_to_nobody(whm_transfer *t) {
@@ -84,6 +87,8 @@ void whm_transfer_cancel(whm_transfer *t) {
 }
 
 int whm_p2p_begin(void) {
+    static whm_mourner mourner = {.fn = whm_p2p_lost};
+    whm_on_loss(&mourner);
     wh_worker *worker = whm_process_here.worker;
     wh_status st = wh_worker_set_am(worker, WHM_AM_MESSAGE, whm_on_message, NULL);
     if (st == WH_OK)

@@ -60,6 +60,11 @@ int whm_recv(whm_transfer *transfer, whm_comm *comm, whm_space space, void *buf,
 // call or later; another one completes as it would have.
 void whm_transfer_cancel(whm_transfer *transfer);
 
+// whm_comm_bereft says whether a rank of the communicator is gone, of a job that goes on.  whm_comm_give_up has this rank wait for no collective on
+// it any more, and is whm_fail for that.
+bool whm_comm_bereft(const whm_comm *comm);
+int whm_comm_give_up(const whm_comm *comm);
+
 // The same, waiting: what blocking calls do.  A status may be MPI_STATUS_IGNORE.
 int whm_send_wait(whm_comm *comm, whm_space space, const void *buf, MPI_Count count, whm_type *type,
                   int dest, int tag, whm_mode mode);

@@ -77,6 +77,10 @@ void whm_under_way_forget(whm_under_way *op);
 // whm_under_way_ended notes that one of those that it waited for has come; with the last it is done, and freed unless it is kept.
 void whm_under_way_ended(whm_under_way *op, int waited, int error);
 
+// whm_under_way_lost ends the wait for answers of ranks that are gone, whm_wins_lost all that is to be ended then.
+void whm_under_way_lost(void);
+void whm_wins_lost(void);
+
 // whm_ask sends a message without data and waits for its answer; an MPI error class.
 int whm_ask(whm_win *win, whm_peer *peer, whm_access *head);
 

@@ -39,6 +39,7 @@ static void grant(whm_win *win, int origin, bool exclusive, uint64_t id) {
         win->held_exclusive = true;
     else
         win->held_shared++;
+    win->peer[origin].holds = exclusive ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED;
     whm_answer_to(win, origin, id, MPI_SUCCESS);
 }
 
@@ -60,16 +61,57 @@ static void ask_lock(whm_win *win, int origin, bool exclusive, uint64_t id) {
     win->last_wait = wait;
 }
 
-static void give_up_lock(whm_win *win, bool exclusive) {
-    if (exclusive)
-        win->held_exclusive = false;
-    else if (win->held_shared > 0)
-        win->held_shared--;
+static void grant_next(whm_win *win) {
     for (lock_wait *w; (w = win->first_wait) && free_for(win, w->exclusive); free(w)) {
         win->first_wait = w->next;
         if (!w->next)
             win->last_wait = NULL;
         grant(win, w->origin, w->exclusive, w->id);
+    }
+}
+
+static void give_up_lock(whm_win *win, int origin) {
+    int held = win->peer[origin].holds;
+    win->peer[origin].holds = 0;
+    if (held == MPI_LOCK_EXCLUSIVE)
+        win->held_exclusive = false;
+    else if (held == MPI_LOCK_SHARED)
+        win->held_shared--;
+    grant_next(win);
+}
+
+static void forget_waits_of(whm_win *win, int origin) {
+    lock_wait **at = &win->first_wait;
+    win->last_wait = NULL;
+    while (*at) {
+        lock_wait *wait = *at;
+        if (wait->origin == origin) {
+            *at = wait->next;
+            free(wait);
+        } else {
+            win->last_wait = wait;
+            at = &wait->next;
+        }
+    }
+}
+
+// lose_origins gives up the locks of ranks that are gone.
+static void lose_origins(whm_win *win) {
+    for (int i = 0; i < win->comm->size; i++)
+        if (whm_is_gone(win->peer[i].world)) {
+            forget_waits_of(win, i);
+            give_up_lock(win, i);
+        }
+}
+
+void whm_wins_lost(void) {
+    const whm_process *p = &whm_process_here;
+    whm_under_way_lost();
+    for (int i = 0; i < p->local; i++) {
+        const whm_wins *wins = p->rank[i] ? p->rank[i]->wins : NULL;
+        for (uint32_t k = 0; wins && k < wins->count; k++)
+            if (wins->at[k])
+                lose_origins(wins->at[k]);
     }
 }
 
@@ -85,7 +127,7 @@ static void confirm(whm_win *win, const whm_access *head) {
     int error = peer->failure;
     peer->failure = MPI_SUCCESS;
     if (head->kind == WHM_UNLOCK)
-        give_up_lock(win, head->exclusive);
+        give_up_lock(win, head->origin);
     whm_answer_to(win, head->origin, head->id, error);
 }
 

@@ -8,6 +8,7 @@
 
 #include "mpi/base/process.h"
 #include "mpi/bodies.h"
+#include "mpi/p2p/transfer.h"
 #include "mpi/rma/access.h"
 
 // ---- Flushes.
@@ -21,6 +22,8 @@ static int say(const whm_win *win, const whm_peer *peer, int error) {
     int rank = (int)(peer - win->peer);
     if (error == MPI_ERR_RMA_RANGE)
         return whm_fail(error, "an access to rank %d touched memory outside of its window", rank);
+    if (error == MPI_ERR_PROC_ABORTED)
+        return whm_gone_rank(rank);
     return error ? whm_fail(error, "rank %d could not carry an access out", rank) : MPI_SUCCESS;
 }
 
@@ -63,15 +66,25 @@ static int flush_all(whm_win *win) {
 
 // ---- Fences.
 
+// All ranks of the window give up, as those that are left may have heard from different ones.
+static int bereft(void) {
+    return whm_fail(MPI_ERR_PROC_ABORTED, "a process of the window has ended before its time");
+}
+
 int whm_win_barrier(whm_win *win) {
     int n = win->comm->size, me = win->comm->rank, rc = MPI_SUCCESS;
     uint64_t mine = ++win->barriers;
+    if (whm_comm_bereft(win->comm))
+        return bereft();
     // After round k each rank has heard, through others, of the 2^(k+1) - 1 ranks before it.
     for (unsigned round = 0, far = 1; far < (unsigned)n && rc == MPI_SUCCESS; round++, far *= 2) {
         whm_access head = {.kind = WHM_BARRIER, .id = round};
         rc = whm_tell(win, &win->peer[(me + (int)far) % n], &head);
-        while (rc == MPI_SUCCESS && win->arrived[round] < mine)
+        while (rc == MPI_SUCCESS && win->arrived[round] < mine) {
             whm_block();
+            if (whm_comm_bereft(win->comm))
+                rc = bereft();
+        }
     }
     whm_settle_notes();
     return rc;
@@ -128,9 +141,12 @@ int mpi_win_start(whm_group *group, int assertion, whm_win *win) {
     int rc = mark(win, group, true);
     for (int i = 0; i < win->comm->size && rc == MPI_SUCCESS; i++) {
         whm_peer *peer = &win->peer[i];
-        while (peer->started && !peer->posted)
+        while (peer->started && !peer->posted && !whm_is_gone(peer->world))
             whm_block();
-        peer->posted -= peer->started;
+        if (peer->started && !peer->posted)
+            rc = whm_gone_rank(i);
+        else
+            peer->posted -= peer->started;
     }
     if (rc == MPI_SUCCESS)
         win->group_started = 1;
@@ -179,17 +195,25 @@ int mpi_win_post(whm_group *group, int assertion, whm_win *win) {
 
 static bool all_completed(const whm_win *win) {
     for (int i = 0; i < win->comm->size; i++)
-        if (win->peer[i].exposed && !win->peer[i].completed)
+        if (win->peer[i].exposed && !win->peer[i].completed && !whm_is_gone(win->peer[i].world))
             return false;
     return true;
 }
 
-static void end_exposure(whm_win *win) {
-    for (int i = 0; i < win->comm->size; i++)
-        win->peer[i].completed -= win->peer[i].exposed;
+// end_exposure also ends that to ranks which have gone without MPI_Win_complete.
+static int end_exposure(whm_win *win) {
+    int rc = MPI_SUCCESS;
+    for (int i = 0; i < win->comm->size; i++) {
+        whm_peer *peer = &win->peer[i];
+        if (peer->exposed && !peer->completed)
+            rc = whm_gone_rank(i);
+        else
+            peer->completed -= peer->exposed;
+    }
     unmark(win, false);
     win->group_posted = 0;
     atomic_thread_fence(memory_order_seq_cst);
+    return rc;
 }
 
 int mpi_win_wait(whm_win *win) {
@@ -198,8 +222,7 @@ int mpi_win_wait(whm_win *win) {
     while (!all_completed(win))
         whm_block();
     whm_settle_notes();
-    end_exposure(win);
-    return MPI_SUCCESS;
+    return end_exposure(win);
 }
 
 int mpi_win_test(whm_win *win, int *flag) {
@@ -208,9 +231,7 @@ int mpi_win_test(whm_win *win, int *flag) {
     if (!all_completed(win))
         whm_progress();
     *flag = all_completed(win);
-    if (*flag)
-        end_exposure(win);
-    return MPI_SUCCESS;
+    return *flag ? end_exposure(win) : MPI_SUCCESS;
 }
 
 // ---- Locks.

@@ -8,6 +8,7 @@
 
 #include "mpi/base/ids.h"
 #include "mpi/base/process.h"
+#include "mpi/p2p/p2p.h"
 #include "mpi/p2p/request.h"
 #include "mpi/rma/access.h"
 
@@ -130,10 +131,20 @@ void whm_answered(const whm_answer *answer, const void *data, size_t size) {
     whm_under_way_ended(op, WHM_WAITS_ANSWER, error);
 }
 
+void whm_under_way_lost(void) {
+    for (uint32_t i = 0; i < count; i++) {
+        whm_under_way *op = places[i].op;
+        if (op && op->waits & WHM_WAITS_ANSWER && whm_is_gone(op->peer->world))
+            whm_under_way_ended(op, WHM_WAITS_ANSWER, MPI_ERR_PROC_ABORTED);
+    }
+}
+
 static void on_received(wh_request *req, const wh_result *result, void *arg) {
     (void)req;
-    bool whole = result->status == WH_OK;
-    whm_under_way_ended(arg, WHM_WAITS_ANSWER, whole ? MPI_SUCCESS : MPI_ERR_OTHER);
+    whm_under_way *op = arg;
+    // It may have ended when the target was lost.
+    if (op->waits & WHM_WAITS_ANSWER)
+        whm_under_way_ended(op, WHM_WAITS_ANSWER, whm_class_of(result->status));
 }
 
 // Data that are still at the target come straight into the buffer.
@@ -206,7 +217,7 @@ int whm_ask(whm_win *win, whm_peer *peer, whm_access *head) {
     while (rc == MPI_SUCCESS && !op->done)
         whm_block();
     if (rc == MPI_SUCCESS)
-        rc = op->error;
+        rc = op->error == MPI_ERR_PROC_ABORTED ? whm_gone_rank((int)(peer - win->peer)) : op->error;
     whm_under_way_forget(op);
     return rc;
 }

@@ -42,6 +42,8 @@ static int enlist(whm_win *win) {
     }
     all->at[i] = win;
     win->number = i;
+    static whm_mourner mourner = {.fn = whm_wins_lost};
+    whm_on_loss(&mourner);
     wh_worker *worker = whm_process_here.worker;
     wh_status status = wh_worker_set_am(worker, WHM_AM_ACCESS, whm_on_access, NULL);
     if (status == WH_OK)

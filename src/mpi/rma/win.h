@@ -37,6 +37,7 @@ typedef struct whm_peer {
         *served;  // accumulates in the order of their arrival, the first of them under way
     unsigned posted, completed;  // MPI_Win_post, MPI_Win_complete that have come from it
     bool exposed;                // MPI_Win_post: it has access
+    int holds;                   // the lock of this rank's part: 0, MPI_LOCK_SHARED or _EXCLUSIVE
 } whm_peer;
 
 typedef struct whm_region {

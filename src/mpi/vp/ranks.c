@@ -115,10 +115,12 @@ static void join(void) {
     wh_status st = all ? WH_OK : WH_ENOMEM;
     if (st == WH_OK && whm_process_flush() != MPI_SUCCESS)
         st = WH_EPEER;
-    if (st == WH_OK)
+    if (st == WH_OK && !p->losses)
         st = wh_pe_team(p->pe, &team);
-    if (st == WH_OK)
+    if (team)
         st = wh_coll_gather_wait(team, &here, 1, byte, all, 1, byte, 0, -1);
+    if (p->losses)
+        st = WH_OK;
     if (team)
         wh_team_free(team);
     free(all);
