@@ -94,7 +94,7 @@ static inline whm_rank *whm_rank_at(int world) {
 
 // whm_way_to writes the way to the process of a rank that is not here, whm_endpoint its endpoint.  It is opened at first use and lives as long as
 // the process.
-int whm_way_to(int world, whm_way **way);
+int whm_way_to(int world, whm_way **found);
 int whm_endpoint(int world, wh_endpoint **ep);
 
 // whm_notify sends a small message that nothing here waits for.
