@@ -11,6 +11,7 @@
 #ifndef WHERRY_MEM_H
 #define WHERRY_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <wherry/status.h>
@@ -56,6 +57,11 @@ WH_API const char *wh_mem_sharing_reason(wh_mem_kind kind);
 // wh_mem_query says what memory `ptr` points to; set info->size first.  What belongs to no device
 // is host memory.
 WH_API WH_CHECK wh_status wh_mem_query(const void *ptr, wh_mem_info *info);
+
+// wh_mem_is_host says whether the CPU may touch what `ptr` points to, for who asks for each message: without devices in the
+// process it costs some nanoseconds.  A driver that a library has brought is noticed within a tick of the kernel's clock, at
+// most 10 ms, in which no driver comes to its first allocation.  NULL is host memory.
+WH_API bool wh_mem_is_host(const void *ptr);
 
 // wh_mem_alloc_kind allocates `size` bytes on a device; for host memory `device` is ignored.
 //

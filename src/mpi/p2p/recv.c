@@ -20,7 +20,7 @@ static int take_bytes(whm_transfer *t, const void *data, uint64_t bytes) {
     if (!some)  // there may be no buffer
         return bytes ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
     assert(data);
-    if (type->dense && whm_plain(t->buf))
+    if (type->dense && t->plain)
         memcpy(t->buf, data, some);
     else if (whm_unpack(data, some, t->buf, t->count, type, 0, 0) != WH_OK)
         return whm_fail(MPI_ERR_TYPE, "a message cannot be put into its buffer: %s",

@@ -15,6 +15,8 @@ void whm_transfer_begin(whm_transfer *t, whm_comm *comm, void *buf, MPI_Count co
     t->type = type;
     t->buf = buf;
     t->count = count;
+    t->plain =
+        whm_plain(buf);  // each transfer looks, so that a device's driver that has come is noticed
 }
 
 void whm_settle(whm_transfer *t, int error) {

@@ -47,6 +47,7 @@ struct whm_transfer {
     int wanted;   // tag; MPI_ANY_TAG
     uint32_t id;  // of a synchronous send: what its answer names
     uint8_t state;
+    bool plain;  // the CPU may touch `buf`
 };
 
 // whm_send starts a send, whm_recv posts a receive.  MPI_SUCCESS: look at transfer->complete, true: done, and `done` will not be called.

@@ -67,8 +67,7 @@ static inline size_t whm_for_engine(const whm_type *type, MPI_Count count, const
 
 // whm_plain says whether the CPU may touch memory at this address.
 static inline bool whm_plain(const void *ptr) {
-    wh_mem_info info = {.size = sizeof(info)};
-    return wh_mem_query(ptr, &info) == WH_OK && info.kind == WH_MEM_HOST;
+    return wh_mem_is_host(ptr);
 }
 
 // whm_pack and whm_unpack are wh_pack and wh_unpack for any memory, also where nothing packs on the device; all `size` bytes.
