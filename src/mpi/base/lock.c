@@ -13,7 +13,8 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;  // there was news
-static _Thread_local char here;                            // its address names the thread
+// Its address names the thread.
+static _Thread_local char here __attribute__((tls_model("initial-exec")));
 static const char *_Atomic owner;
 static _Atomic int entering;     // threads that wait for the lock to begin a call
 static _Atomic unsigned served;  // how often one of them got it

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-static __thread wh_pe *here;
+static __thread wh_pe *here __attribute__((tls_model("initial-exec")));
 
 wh_pe *wh_pe_here(void) {
     return here;

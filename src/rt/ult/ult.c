@@ -60,7 +60,7 @@ struct whi_ult {
     fiber own, back;
 };
 
-static _Thread_local whi_ult *here;
+static _Thread_local whi_ult *here __attribute__((tls_model("initial-exec")));
 
 #ifdef ASAN
 // begin_switch tells of a switch from one stack (NULL: it ends) to another, and end_switch that it was made; where the
