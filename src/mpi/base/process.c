@@ -33,6 +33,8 @@ static int first_of(int process) {
 
 static int process_of(int world) {
     const whm_process *p = &whm_process_here;
+    if (p->ranks == p->processes)
+        return world;
     int each = p->ranks / p->processes, more = p->ranks % p->processes;
     return world < more * (each + 1) ? world / (each + 1)
                                      : more + (world - more * (each + 1)) / each;
@@ -192,6 +194,11 @@ int whm_way_to(int world, whm_way **found) {
         way->connected = wh_endpoint_status(way->ep) != WH_PENDING;
     *found = way;
     return MPI_SUCCESS;
+}
+
+wh_endpoint *whm_connected(int world) {
+    const whm_way *way = &whm_process_here.to[process_of(world)];
+    return way->connected ? way->ep : NULL;
 }
 
 int whm_endpoint(int world, wh_endpoint **ep) {

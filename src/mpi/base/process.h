@@ -97,6 +97,9 @@ static inline whm_rank *whm_rank_at(int world) {
 int whm_way_to(int world, whm_way **found);
 int whm_endpoint(int world, wh_endpoint **ep);
 
+// whm_connected returns the endpoint if whm_way_to has found it connected, or NULL.
+wh_endpoint *whm_connected(int world);
+
 // whm_notify sends a small message that nothing here waits for.
 //
 // Who leaves the library may not come back for long, and then a message that waits for its connection would wait as long: a call that may

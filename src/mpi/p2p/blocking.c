@@ -31,6 +31,10 @@ int whm_send_wait(whm_comm *comm, whm_space space, const void *buf, MPI_Count co
                   int dest, int tag, whm_mode mode) {
     whm_transfer t;
     t.done = NULL;
+    if (mode != WHM_SYNC && whm_send_now(comm, space, buf, count, type, dest, tag)) {
+        whm_settle_notes();
+        return MPI_SUCCESS;
+    }
     int rc = whm_send(&t, comm, space, buf, count, type, dest, tag, mode);
     if (rc != MPI_SUCCESS)
         return rc;

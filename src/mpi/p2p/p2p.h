@@ -35,6 +35,10 @@ bool whm_is_given_up(const whm_rank *rank, uint32_t context);
 void whm_p2p_lost(void);
 void whm_sync_lost(whm_match *match);
 
+// whm_send_now sends what is done within the call: a small standard message to another process.  False: it did nothing.
+bool whm_send_now(const whm_comm *comm, whm_space space, const void *buf, MPI_Count count,
+                  const whm_type *type, int dest, int tag);
+
 // whm_to_nobody ends one with MPI_PROC_NULL.
 void whm_to_nobody(whm_transfer *transfer);
 

@@ -82,7 +82,7 @@ static void on_copied(wh_request *req, const wh_result *result, void *arg) {
     copied -= (uintptr_t)arg;
 }
 
-// send_copied sends bytes that are the program's again when it returns.  WH_ENOTSUP: they are not in plain memory.
+// send_copied sends bytes of plain memory that are the program's again when it returns.
 static wh_status send_copied(wh_endpoint *ep, const whm_envelope *env, const void *buf,
                              size_t size) {
     wh_op_opts opts = {.size = sizeof(opts), .done = on_copied, .arg = (void *)(uintptr_t)size};
@@ -92,9 +92,26 @@ static wh_status send_copied(wh_endpoint *ep, const whm_envelope *env, const voi
     return st;
 }
 
-static bool may_copy(const whm_type *type, MPI_Count count, whm_mode mode) {
-    return mode != WHM_SYNC && type->dense && type->size * count <= COPIED_MAX &&
-           copied <= copied_limit;
+static whm_envelope envelope_of(const whm_comm *comm, whm_space space, int dest, int tag) {
+    return (whm_envelope){.context = whm_context_of(comm, space),
+                          .source = comm->rank,
+                          .tag = tag,
+                          .dest = whm_group_world(whm_comm_peers(comm), dest),
+                          .origin = (uint32_t)whm_self->world};
+}
+
+bool whm_send_now(const whm_comm *comm, whm_space space, const void *buf, MPI_Count count,
+                  const whm_type *type, int dest, int tag) {
+    if (!type->dense || type->size * count > COPIED_MAX || copied > copied_limit ||
+        dest == MPI_PROC_NULL || !whm_plain(buf))
+        return false;
+    whm_envelope env = envelope_of(comm, space, dest, tag);
+    // Without a connection it is not done when it is copied: the program may not come back into the library before it has to leave.
+    wh_endpoint *ep = whm_rank_at(env.dest) ? NULL : whm_connected(env.dest);
+    if (!ep)
+        return false;
+    wh_status st = send_copied(ep, &env, buf, (size_t)(type->size * count));
+    return st == WH_OK || st == WH_PENDING;
 }
 
 static void wait_answer(whm_transfer *t, whm_envelope *env) {
@@ -116,19 +133,12 @@ static int send_far(whm_transfer *t, whm_envelope *env, whm_mode mode) {
     int rc = whm_way_to(env->dest, &way);
     if (rc != MPI_SUCCESS)
         return rc;
-    wh_status st = WH_ENOTSUP;
-    // Without a connection it is not done when it is copied: the program may not come back into the library before it has to leave.
-    if (may_copy(type, t->count, mode) && way->connected)
-        st = send_copied(way->ep, env, t->buf, (size_t)(type->size * t->count));
-    if (st == WH_OK || st == WH_PENDING) {
-        t->complete = true;
-        return MPI_SUCCESS;
-    }
     if (mode == WHM_SYNC)
         wait_answer(t, env);
     wh_op_opts opts = {.size = sizeof(opts), .flags = WH_OP_UNTYPED, .done = on_sent, .arg = t};
     size_t count = whm_for_engine(type, t->count, &opts.type);
-    st = wh_am_send(way->ep, WHM_AM_MESSAGE, env, sizeof(*env), t->buf, count, &opts, NULL);
+    wh_status st =
+        wh_am_send(way->ep, WHM_AM_MESSAGE, env, sizeof(*env), t->buf, count, &opts, NULL);
     if (st == WH_PENDING)
         t->state |= WHM_WAITS_BUFFER;
     else if (st != WH_OK && mode == WHM_SYNC)
@@ -190,11 +200,11 @@ int whm_send(whm_transfer *t, whm_comm *comm, whm_space space, const void *buf, 
         whm_to_nobody(t);
         return MPI_SUCCESS;
     }
-    whm_envelope env = {.context = whm_context_of(comm, space),
-                        .source = comm->rank,
-                        .tag = tag,
-                        .dest = whm_group_world(whm_comm_peers(comm), dest),
-                        .origin = (uint32_t)whm_self->world};
+    if (mode != WHM_SYNC && whm_send_now(comm, space, buf, count, type, dest, tag)) {
+        t->complete = true;
+        return MPI_SUCCESS;
+    }
+    whm_envelope env = envelope_of(comm, space, dest, tag);
     whm_rank *near = whm_rank_at(env.dest);
     return near ? send_near(t, near, &env, mode) : send_far(t, &env, mode);
 }
