@@ -45,6 +45,20 @@ static void small(void) {
     to_first(MPI_Send, 1);
 }
 
+// The second one finds a connection that is not there yet.
+static int twice(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+    MPI_Request first;
+    MPI_Isend(buf, count, type, dest, tag, comm, &first);
+    MPI_Request_free(&first);
+    return MPI_Send(buf, count, type, dest, tag, comm);
+}
+
+static void two(void) {
+    to_first(twice, 1);
+    for (int i = 1; i < size && rank == 0; i++)
+        MPI_Recv(data, 1, MPI_CHAR, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 static void large(void) {
     to_first(MPI_Send, BIG);
 }
@@ -77,9 +91,9 @@ static const struct {
     const char *name;
     void (*call)(void);
 } calls[] = {
-    {"barrier", barrier}, {"bcast", bcast}, {"gather", gather},           {"many", many},
-    {"small", small},     {"large", large}, {"synchronous", synchronous}, {"started", started},
-    {"window", window},
+    {"barrier", barrier}, {"bcast", bcast},   {"gather", gather}, {"many", many},
+    {"small", small},     {"two", two},       {"large", large},   {"synchronous", synchronous},
+    {"started", started}, {"window", window},
 };
 
 static void name_of(char *text, size_t max, const char *folder, int of) {

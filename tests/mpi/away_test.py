@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 WHERRY, PROGRAM = sys.argv[1:3]
-CALLS = ("barrier", "bcast", "gather", "many", "small", "large", "synchronous", "started", "window")
+CALLS = ("barrier", "bcast", "gather", "many", "small", "two", "large", "synchronous", "started", "window")
 
 
 class Away(unittest.TestCase):
