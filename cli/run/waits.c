@@ -27,7 +27,9 @@ static void add_detail(waits_rank *rank, const char *line) {
     const char *detail = line + strlen("    a ");
     if (strchr(rank->what, ':'))
         return;
-    if (strncmp(detail, "receive of a collective", strlen("receive of a collective")) == 0) {
+    if (strncmp(detail, "receive of a collective", strlen("receive of a collective")) == 0 ||
+        strncmp(detail, "collective in shared memory", strlen("collective in shared memory")) ==
+            0) {
         const char *on = strstr(detail, ", on ");
         detail = on ? on + strlen(", ") : "";
     }

@@ -48,6 +48,17 @@ static void test_the_odd_one(void) {
     expect_told(&w, "");  // they are forgotten
 }
 
+static void test_who_has_not_come(void) {
+    wait_list w = {0};
+    for (int rank = 0; rank < 3; rank++) {
+        char line[128];
+        snprintf(line, sizeof line, "  MPI rank %d: waits in MPI_Barrier for 1.000 s\n", rank);
+        hear(&w, rank, line);
+        hear(&w, rank, "    a collective in shared memory, on MPI_COMM_WORLD: without rank 3, 5\n");
+    }
+    expect_told(&w, "ranks 0-2 wait in MPI_Barrier: on MPI_COMM_WORLD: without rank 3, 5\n");
+}
+
 static void test_several_ranks_of_a_process(void) {
     wait_list w = {0};
     hear(&w, 0, "  MPI rank 4: waits in MPI_Ssend for 2.420 s");
@@ -93,6 +104,7 @@ static void test_many(void) {
 
 int main(void) {
     test_the_odd_one();
+    test_who_has_not_come();
     test_several_ranks_of_a_process();
     test_lines_of_others();
     test_many();

@@ -9,6 +9,7 @@
 #define WHM_BASE_RANK_H
 
 #include <mpi.h>
+#include <stdio.h>
 #include <wherry/rt.h>
 
 #include "mpi/base/object.h"
@@ -16,6 +17,12 @@
 enum { WHM_NAMED = 0x300, WHM_SENTENCE = 512 };
 
 typedef enum whm_phase { WHM_BEFORE, WHM_RUNNING, WHM_FINALIZED } whm_phase;
+
+// What a rank waits for beside messages, and how to print it, in one line of a dump.
+typedef struct whm_awaited whm_awaited;
+struct whm_awaited {
+    void (*print)(const whm_awaited *awaited, FILE *file);
+};
 
 typedef struct whm_rank {
     whm_phase phase;               // of MPI_Init and of sessions together
@@ -42,8 +49,9 @@ typedef struct whm_rank {
     struct whm_comm *
         blame;  // whose error handler is asked if the call fails (raise.h); NULL: its arguments tell
     int64_t waits_since_ms;  // the call, of the clock CLOCK_MONOTONIC_COARSE; 0: it has not waited
-    bool blocked;            // it waits, in whm_block
-    wh_wait wait;            // a virtual rank's, then
+    const whm_awaited *awaits;  // NULL: nothing but messages
+    bool blocked;               // it waits, in whm_block
+    wh_wait wait;               // a virtual rank's, then
 } whm_rank;
 
 // The rank that runs.  It is another one after whm_block, in which others may run, only until that returns.

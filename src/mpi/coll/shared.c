@@ -171,6 +171,9 @@ static whm_shared_call *slot(const whm_shared *shared, const ring *r, int rank) 
 // ---- Waiting and waking.
 
 typedef struct awaited {
+    whm_awaited o;
+    const whm_shared *shared;
+    int rank;
     _Atomic uint64_t *counter;
     uint64_t least;
 } awaited;
@@ -178,6 +181,29 @@ typedef struct awaited {
 static bool there(const void *arg) {
     const awaited *a = arg;
     return atomic_load_explicit(a->counter, memory_order_acquire) >= a->least;
+}
+
+// is_absent says whether a rank has yet to read what this one has written before, or has not come to this call.  Only the root publishes a bcast.
+static bool is_absent(const awaited *a, int rank) {
+    const whm_shared *shared = a->shared;
+    progress *p = &shared->progress[rank];
+    if (rank == shared->rank)
+        return false;
+    if (a->counter == &shared->progress[a->rank].out)
+        return atomic_load(&p->out) < a->least;
+    if (shared->mine.kind == WHM_BCAST && rank != a->rank)
+        return false;
+    return atomic_load(&p->in) <= shared->call << ROUND_BITS;
+}
+
+static void print_awaited(const whm_awaited *o, FILE *file) {
+    const awaited *a = (const awaited *)o;
+    int absent = 0;
+    fprintf(file, "    a collective in shared memory, on %s:", whm_comm_title(a->shared->comm));
+    for (int i = 0; i < a->shared->ranks; i++)
+        if (is_absent(a, i))
+            fprintf(file, "%s %d", absent++ ? "," : " without rank", i);
+    fputs(absent ? "\n" : " all ranks have come\n", file);
 }
 
 // Whether a rank is gone.  What others had to say is not awaited any more then: they may have noticed it before.
@@ -193,14 +219,18 @@ static bool is_hopeless(whm_shared *shared) {
 
 // await returns false if it is not there and will not be.
 static bool await(whm_shared *shared, int rank, _Atomic uint64_t *counter, uint64_t least) {
-    awaited a = {counter, least};
+    awaited a = {{print_awaited}, shared, rank, counter, least};
     while (!there(&a) && !whm_look(there, &a)) {
         if (is_hopeless(shared))
             return false;
         atomic_store(&shared->waits_for[shared->rank], (uint32_t)rank + 1);
         atomic_thread_fence(memory_order_seq_cst);
+        whm_rank *me = whm_self;
+        me->awaits = &a.o;
         if (!there(&a))
             whm_block();
+        if (me->awaits == &a.o)  // not that of another thread
+            me->awaits = NULL;
         atomic_store(&shared->waits_for[shared->rank], 0);
     }
     return true;

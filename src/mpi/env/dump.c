@@ -79,6 +79,10 @@ static wh_dump_found on_dump(const wh_pe *pe, FILE *file, void *arg) {
     for (int i = 0; i < whm_process_here.local; i++) {
         const whm_rank *rank = whm_process_here.rank[i];
         print_call(rank, file);
+        if (rank->awaits) {
+            rank->awaits->print(rank->awaits, file);
+            waits++;
+        }
         if (!rank->match)
             continue;
         waits += print_waits(rank->match, file);

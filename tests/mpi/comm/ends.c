@@ -109,6 +109,12 @@ int main(int argc, char **argv) {
         if (rank == 1)
             OK(MPI_Recv(&x, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
         OK(MPI_Barrier(MPI_COMM_WORLD));
+    } else if (strcmp(how, "absent") == 0) {  // once they share memory, one does not come
+        for (int i = 0; i < 20; i++)
+            OK(MPI_Barrier(MPI_COMM_WORLD));
+        if (rank == 1)
+            OK(MPI_Recv(&x, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        OK(MPI_Barrier(MPI_COMM_WORLD));
     } else if (strcmp(how, "leaks") == 0) {
         MPI_Request req;
         if (rank == 0) {

@@ -51,6 +51,14 @@ class Ends(unittest.TestCase):
             "wherry run: rank 0 waits in MPI_Barrier: on MPI_COMM_WORLD",
             "wherry run: rank 1 waits in MPI_Recv: receive from rank 0, tag 7, on MPI_COMM_WORLD"])
 
+    def test_a_dump_says_who_has_not_come(self):
+        result = subprocess.run([WHERRY, "mpiexec", "-n", "3", "-timeout", "2", PROGRAM, "absent"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 124)
+        self.assertEqual(len(self.lines(result, "    a collective in shared memory, on MPI_COMM_WORLD: without rank 1$")), 2, result.stderr)
+        self.assertEqual(self.lines(result, "^wherry run: ranks? .* waits?"), [
+            "wherry run: ranks 0, 2 wait in MPI_Barrier: on MPI_COMM_WORLD: without rank 1",
+            "wherry run: rank 1 waits in MPI_Recv: receive from rank 0, tag 7, on MPI_COMM_WORLD"])
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
