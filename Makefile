@@ -129,7 +129,7 @@ sanitize: deps-sanitize
 	@$(NINJA) -C build-asan meson-test-prereq
 	@$(NINJA) -C build-tsan meson-test-prereq
 	@failed=0; \
-	  echo "== address, undefined"; $(call run_tests,build-asan,$(CHECKED)) || failed=1; \
+	  echo "== address, undefined"; $(call run_tests,build-asan,$(CHECKED) --suite mpi) || failed=1; \
 	  export TSAN_OPTIONS="atexit_sleep_ms=50 $$TSAN_OPTIONS"; \
 	  echo "== thread"; $(call run_tests,build-tsan,$(CHECKED)) || failed=1; \
 	  exit $$failed

@@ -67,6 +67,9 @@ static void long_arrays(void) {
     MPI_Type_get_extent(small, &lb, &extent);
     MPI_Type_get_extent(large, &lb, &extent_c);
     CHECK(extent == extent_c && extent > 4 * 4 * (MANY - 3));
+    MPI_Type_free(&small);
+    MPI_Type_free(&large);
+    MPI_Type_free(&mixed);
     lengths[MANY - 1] = -1;
     CHECK(MPI_Type_indexed(MANY, lengths, places, MPI_INT, &small) == MPI_ERR_COUNT);
     types[MANY - 1] = MPI_DATATYPE_NULL;
