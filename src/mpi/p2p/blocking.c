@@ -32,7 +32,7 @@ int whm_send_wait(whm_comm *comm, whm_space space, const void *buf, MPI_Count co
     whm_transfer t;
     t.done = NULL;
     if (mode != WHM_SYNC && whm_send_now(comm, space, buf, count, type, dest, tag)) {
-        whm_settle_notes();
+        look_around();
         return MPI_SUCCESS;
     }
     int rc = whm_send(&t, comm, space, buf, count, type, dest, tag, mode);
