@@ -19,13 +19,14 @@ enum {
     CALLS_BEFORE = 8,  // collectives of a communicator before it gets one: most never have so many
     ALL_LARGE = 2 << 20,  // bytes of all large slots; /dev/shm of a container often has 64 MiB
     LARGE_MOST = 128 << 10,
-    LARGE = 2,   // of a rank
-    BRIEF = 32,  // of a rank
+    LARGE = 2,  // of a rank, as are the next; powers of two
+    BRIEF = 32,
     LINE = 64,
     HEAD = 48,  // before the data of a slot: those of 16 bytes are in its line
     ROUND_BITS = 24,
 };
 _Static_assert(sizeof(whm_shared_call) <= HEAD, "what each rank says of its call");
+_Static_assert((LARGE & (LARGE - 1)) == 0 && (BRIEF & (BRIEF - 1)) == 0, "no division in a call");
 
 typedef struct progress {
     _Alignas(LINE) _Atomic uint64_t in;  // published up to here
@@ -161,7 +162,7 @@ static uint64_t stamp(const whm_shared *shared) {
 }
 
 static size_t which(const whm_shared *shared, const ring *r) {
-    return (size_t)((shared->call + shared->round) % r->count);
+    return (size_t)(shared->call + shared->round) & (r->count - 1);
 }
 
 static whm_shared_call *slot(const whm_shared *shared, const ring *r, int rank) {
@@ -176,10 +177,13 @@ typedef struct awaited {
     int rank;
     _Atomic uint64_t *counter;
     uint64_t least;
+    const whm_shared_call *slot;  // NULL, or where it is of that stamp, whatever the counter says
 } awaited;
 
 static bool there(const void *arg) {
     const awaited *a = arg;
+    if (a->slot && atomic_load_explicit(&a->slot->stamp, memory_order_acquire) == a->least)
+        return true;
     return atomic_load_explicit(a->counter, memory_order_acquire) >= a->least;
 }
 
@@ -218,8 +222,9 @@ static bool is_hopeless(whm_shared *shared) {
 }
 
 // await returns false if it is not there and will not be.
-static bool await(whm_shared *shared, int rank, _Atomic uint64_t *counter, uint64_t least) {
-    awaited a = {{print_awaited}, shared, rank, counter, least};
+static bool await(whm_shared *shared, int rank, _Atomic uint64_t *counter, uint64_t least,
+                  const whm_shared_call *slot) {
+    awaited a = {{print_awaited}, shared, rank, counter, least, slot};
     while (!there(&a) && !whm_look(there, &a)) {
         if (is_hopeless(shared))
             return false;
@@ -297,7 +302,7 @@ static void await_readers(whm_shared *shared, uint64_t stamp) {
     for (int i = 0; i < shared->ranks; i++)
         if (i != shared->rank) {
             _Atomic uint64_t *out = &shared->progress[i].out;
-            (void)await(shared, i, out, stamp);
+            (void)await(shared, i, out, stamp, NULL);
             uint64_t read = atomic_load_explicit(out, memory_order_relaxed);
             all = read < all ? read : all;
         }
@@ -316,7 +321,7 @@ char *whm_shared_write(whm_shared *shared) {
     const ring *r = shared->ring;
     uint64_t before = r->published[which(shared, r)];
     if (before > shared->all_read) {
-        uint64_t half = r->published[(which(shared, r) + (r->count - 1) / 2) % r->count];
+        uint64_t half = r->published[(which(shared, r) + (r->count - 1) / 2) & (r->count - 1)];
         await_readers(shared, half > before ? half : before);
     }
     if (__builtin_expect(shared->broken, 0))
@@ -329,11 +334,15 @@ void whm_shared_publish(whm_shared *shared) {
         return;
     ring *r = shared->ring;
     whm_shared_call *head = slot(shared, r, shared->rank);
-    shared->mine.stamp = stamp(shared);
-    *head = shared->mine;
-    r->published[which(shared, r)] = shared->mine.stamp;
-    atomic_store_explicit(&shared->progress[shared->rank].in, shared->mine.stamp,
-                          memory_order_release);
+    const whm_shared_call *mine = &shared->mine;
+    uint64_t now = stamp(shared);
+    head->bytes = mine->bytes;
+    head->kind = mine->kind;
+    head->root = mine->root;
+    head->op = mine->op;
+    atomic_store_explicit(&head->stamp, now, memory_order_release);
+    r->published[which(shared, r)] = now;
+    atomic_store_explicit(&shared->progress[shared->rank].in, now, memory_order_release);
     wake_all(shared);
 }
 
@@ -353,10 +362,13 @@ static void note_stranger(whm_shared *shared, int rank) {
     shared->theirs.stamp = head->stamp == stamp(shared);
 }
 
+// Where the data are in the line of the stamp, the line of the counters is not needed, and a rank that gives all the time keeps that for itself.
+// Longer data are awaited by the counter: a look at the slot would take its line from the rank that writes there.
 const char *whm_shared_read(whm_shared *shared, int rank) {
-    if (!await(shared, rank, &shared->progress[rank].in, stamp(shared)))
-        return NULL;
     const whm_shared_call *head = slot(shared, shared->ring, rank);
+    bool in_line = shared->mine.bytes <= LINE - HEAD;
+    if (!await(shared, rank, &shared->progress[rank].in, stamp(shared), in_line ? head : NULL))
+        return NULL;
     if (agrees(shared, head))
         return (const char *)head + HEAD;
     if (shared->stranger < 0)

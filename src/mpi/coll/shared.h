@@ -21,9 +21,9 @@ enum {
     WHM_SHARED_BRIEF = 976,  // bytes that a rank writes in a brief call, of one round
 };
 
-// What each rank says of its call, beside the data.
+// What each rank says of its call, beside the data.  The stamp is written last: who finds his own there may read the rest.
 typedef struct whm_shared_call {
-    uint64_t stamp;
+    _Atomic uint64_t stamp;
     int64_t bytes;
     int32_t kind, root;
     uint64_t op;
