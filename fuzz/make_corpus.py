@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Write the seeds of the fuzz targets comm_hello, comm_blob, comm_records, config_env, lane_address,
-rt_balance, rt_channel, rt_chares, rt_coll, rt_control, rt_messages, rt_places, rt_reduce, rt_saved, rt_section, run_frames, run_pmi,
+mpi_messages, rt_balance, rt_channel, rt_chares, rt_coll, rt_control, rt_messages, rt_places, rt_reduce, rt_saved, rt_section, run_frames, run_pmi,
 boot_answers.
 
     make_corpus.py [FOLDER]     (default: fuzz/corpus)
@@ -494,6 +494,39 @@ SAVED = {
     "empty-data": saved(2, struct.pack("<IIQ", 1, 0, 3)),
 }
 
+# What a rank of MPI gets: receives (type, elements, source, tag; 4 is any), then what comes for them.
+def mpi_receive(kind=0, count=8, source=1, tag=1):
+    return bytes([0, kind, count, source, tag])
+
+
+def mpi_arrival(step, head, payload=b"", away=0):
+    return bytes([step, away]) + head + bytes([len(payload)]) + payload
+
+
+def mpi_message(payload=b"", source=1, tag=1, context=4, dest=0, number=0, origin=1, away=0):
+    return mpi_arrival(2, struct.pack("<IiiiII", context, source, tag, dest, number, origin), payload, away)
+
+
+def mpi_access(kind, payload=b"", disp=0, count=1, op=2, named=0x209, flat=b"", behind=0, win=1, origin=1):
+    head = struct.pack("<BBBBIiiIIQQqq", kind, op, 0, behind, win, 0, origin, named, len(flat), 3, 0, disp, count)
+    # A head with a type behind it has a length of its own.
+    start = bytes([4, 1, len(head) + len(flat)]) if flat else bytes([4, 0])
+    return start + head + flat + bytes([len(payload)]) + payload
+
+
+MPI_MESSAGES = {
+    "posted": mpi_receive() + mpi_message(b"12345678") + mpi_receive(2, 1) + mpi_message(b"123456789012"),
+    "unexpected": mpi_message(b"1234") + mpi_message(b"12", tag=2, away=2) + mpi_receive(count=2) + mpi_receive(source=4, tag=4),
+    "away": mpi_receive(1, 2) + mpi_message(b"12345678", away=2) + mpi_receive(1, 1) + mpi_message(b"12345678", away=2),
+    "synchronous": bytes([1, 0]) + mpi_arrival(3, struct.pack("<II", 0, 1)) + mpi_receive() + mpi_message(b"1", number=7),
+    "nowhere": mpi_message(b"1", dest=9) + mpi_message(b"1", origin=77) + mpi_message(b"1", source=-1) + bytes([2, 1, 3]) + b"abc",
+    "accesses": mpi_access(0, b"1234") + mpi_access(1, b"1234") + mpi_access(2) + mpi_access(3, b"1234", disp=3)
+    + mpi_access(4, b"12345678"),
+    "outside": mpi_access(0, b"1234", disp=64) + mpi_access(2, count=65) + mpi_access(1, b"1", win=2) + mpi_access(8, origin=9),
+    "address": mpi_access(0, b"1234", named=1 << 24) + mpi_access(0, count=0),
+    "turns": mpi_access(8) + mpi_access(9) + mpi_access(10) + mpi_arrival(5, struct.pack("<iiQ", 0, 0, 1)),
+}
+
 SEEDS = {
     "rt_balance": BALANCE,
     "rt_saved": SAVED,
@@ -539,6 +572,7 @@ SEEDS = {
     "config_env": {"good": b"WHERRY_EAGER_MAX=16K\nWHERRY_LANES=shm,stream\nWHERRY_GRACE=3s\n",
                    "bad": b"WHERRY_EAGER_MAX=lots\nWHERRY_NO_SUCH=1\nWHERRY_LANES=,\n",
                    "options": b"eager_max=8K\nprogress=spin\nlanes=auto\nsecret=x\nring_size=\n"},
+    "mpi_messages": MPI_MESSAGES,
     "lane_address": {"one": pieces((4, 0, b"here")),
                      "two": pieces((1500, 0, b"a" * 1024), (1500, 1024, b"b" * 476)),
                      "gap": pieces((8, 0, b"he"), (8, 3, b"re")),

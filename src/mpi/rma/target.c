@@ -133,8 +133,9 @@ static void ended(whm_served *s, int error) {
 // The type: a named one, or flattened.
 static int take_type(whm_served *s, const void *flat) {
     const whm_access *head = &s->head;
-    whm_type *named = head->named ? whm_type_of((MPI_Datatype)(uintptr_t)head->named) : NULL;
-    if ((head->named && (!named || head->named >= WHM_NAMED)) || (!named && !head->flat))
+    bool known = head->named && head->named < WHM_NAMED;  // else a handle would be an address
+    whm_type *named = known ? whm_type_of((MPI_Datatype)(uintptr_t)head->named) : NULL;
+    if ((head->named && !named) || (!named && !head->flat))
         return MPI_ERR_TYPE;
     if (!head->flat) {
         s->type = *named;
@@ -270,7 +271,7 @@ static void carry_out_payload(whm_served *s, const char *payload, size_t size) {
     if (rc == MPI_SUCCESS)
         rc = place(s, size - flat);
     if (rc == MPI_SUCCESS)
-        carry_out(s, payload + flat, size - flat);
+        carry_out(s, flat ? payload + flat : payload, size - flat);
     else
         ended(s, rc);
 }

@@ -111,6 +111,10 @@ TEST(who_and_what) {
     head.named = 0x2ff;
     CHECK(deliver(&head, sizeof(head), &value, 4) == WH_OK);
     CHECK_EQ_INT(peers[1].failure, MPI_ERR_TYPE);
+    head.named = 0x10000;  // of an object it would be the address
+    peers[1].failure = MPI_SUCCESS;
+    CHECK(deliver(&head, sizeof(head), &value, 4) == WH_OK);
+    CHECK_EQ_INT(peers[1].failure, MPI_ERR_TYPE);
     peers[1].failure = MPI_SUCCESS;
     head = put(0, 1, MPI_INT);
     head.kind = WHM_ACCUMULATE;
