@@ -69,6 +69,7 @@ SEES = {
     "fuzz/rt_coll.c": ["src/base", "src/rt"],
     "fuzz/rt_control.c": ["src/base", "src/rt"],
     "fuzz/rt_messages.c": ["src/base", "src/rt"],
+    "fuzz/mpi_messages.c": [*MPI, "src/mpi/rma"],
     "fuzz/run_frames.c": ["fuzz", "cli"],
     "fuzz/run_pmi.c": ["fuzz", "cli"],
     "fuzz/rt_places.c": ["src/base", "src/rt"],
