@@ -67,7 +67,8 @@ class Home:
         subprocess.run([self.python, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "mpi4py", "-d", where,
                         f"mpi4py=={VERSION}"], check=True, **how)
         with tarfile.open(where / f"mpi4py-{VERSION}.tar.gz") as archive:
-            archive.extractall(where, filter="data")
+            # Python 3.11.2, Debian 12's, has no filters yet.
+            archive.extractall(where, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
 
     def modules(self):
         return sorted(path.stem[len("test_"):] for path in (self.source / "test").glob("test_*.py"))

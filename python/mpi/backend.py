@@ -57,10 +57,11 @@ def install(build, destination):
     """Compiles what is missing and installs the files of MPI."""
     def run(*command):
         subprocess.run([str(word) for word in command], check=True)
+    meson = os.environ.get("MESON", "meson").split()  # as meson-python does, which may have made the folder
     if not (build / "build.ninja").exists():
-        run("meson", "setup", build, ROOT, "--prefix=/", *SETUP)
+        run(*meson, "setup", build, ROOT, "--prefix=/", *SETUP)
     run("ninja", "-C", build, "mpi-package")
-    run("meson", "install", "-C", build, "--no-rebuild", "--strip", "--tags=mpi", f"--destdir={destination}")
+    run(*meson, "install", "-C", build, "--no-rebuild", "--strip", "--tags=mpi", f"--destdir={destination}")
     found = list(destination.rglob("wherry_mpi"))
     if len(found) != 1:
         raise SystemExit(f"Meson has installed no wherry_mpi into {destination}")
