@@ -48,7 +48,9 @@ static whi_device_block *make(whi_device_pool *pool, const whi_mem_ops *ops, int
         return NULL;
     whi_device_block *block = whi_calloc(1, sizeof(*block));
     void *memory = NULL;
-    if (!block || ops->alloc(device, size, &memory) != WH_OK) {
+    if (!block)
+        return NULL;
+    if (ops->alloc(device, size, &memory) != WH_OK) {
         whi_free(block);
         pool->max = pool->size;  // a full device is not asked each time
         return NULL;

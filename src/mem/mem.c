@@ -105,10 +105,11 @@ static void look_now_and_then(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     uint64_t tick = (uint64_t)now.tv_sec * WHI_NS_PER_S + (uint64_t)now.tv_nsec;
-    if (tick == atomic_load_explicit(&looked, memory_order_relaxed))
+    if (tick == atomic_load_explicit(&looked, memory_order_acquire))
         return;
-    atomic_store_explicit(&looked, tick, memory_order_relaxed);
     whi_mem_notice();
+    atomic_store_explicit(&looked, tick,
+                          memory_order_release);  // only now: who sees it need not look
 }
 
 bool wh_mem_is_host(const void *ptr) {

@@ -140,7 +140,8 @@ void whi_device_offer_packed(const whi_stage_chunk *chunk, wh_status st) {
     whi_buffer_note(chunk->buf, st, "read");
     req->held--;
     whi_messages_on(link)->held--;
-    if (st == WH_OK && req->fate == WHI_FATE_GOES_ON &&
+    bool ends = req->fate != WHI_FATE_GOES_ON || whi_messages_of(link->worker)->stage.settles;
+    if (st == WH_OK && !ends &&
         describe(link, req->packed->ops, chunk->memory, chunk->size, &offer)) {
         tell(link, req, &offer);
         return;
@@ -228,7 +229,7 @@ static bool reached(const whi_mem_ops *ops, const whi_buffer *buf, const void *f
                     uint64_t size) {
     whi_mem_place place;
     return ops->kernels && ops->kernels->place(from, size, &place) == WH_OK &&
-           (place.device == buf->device || place.shared);
+           place.device == buf->device;
 }
 
 // take begins the copy of an offer into its place; false: it is to be sent.

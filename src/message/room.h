@@ -47,6 +47,7 @@ typedef struct whi_stage_room {
     whi_list under_way;  // the copies, in the order of their submission
     uint64_t chunk_size;
     unsigned count, limit;
+    bool settles;      // whi_stage_settle waits: something ends
     uint64_t without;  // chunks of payloads that went without staging
 } whi_stage_room;
 

@@ -229,6 +229,8 @@ static bool concerns(const whi_stage_chunk *chunk, const wh_request *req, const 
 void whi_stage_settle(wh_worker *worker, const wh_request *req, const wh_endpoint *ep,
                       const whi_link *link) {
     whi_stage_room *room = room_of(worker);
+    bool within = room->settles;
+    room->settles = true;
     for (bool found = !whi_list_empty(&room->under_way); found;) {
         found = false;
         whi_list_foreach(node, &room->under_way) {
@@ -243,6 +245,7 @@ void whi_stage_settle(wh_worker *worker, const wh_request *req, const wh_endpoin
             break;  // what followed may have changed the list
         }
     }
+    room->settles = within;
 }
 
 // ---- Sends.

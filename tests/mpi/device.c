@@ -38,19 +38,81 @@ static void off_device(void *ptr, void *to, size_t size) {
 }
 
 // A library brings the driver when all ranks know each other, as when cupy is imported behind mpi4py.  Wherry is not asked for such memory: the
-// first that it hears of it is a send.  The pause stands for what a real driver takes to initialise.
+// first that it hears of it is a call with it, which `first` names.  The pause stands for what a real driver takes to initialise.
 #define CUDA(name, types, ...)                                                                     \
     CHECK(((int(*) types)dlsym(dlopen("libcuda.so.1", RTLD_NOW), name))(__VA_ARGS__) == 0)
 
-static void driver_that_comes_late(void) {
-    static char here[N], back[N];
-    int right = (rank + 1) % ranks, left = (rank + ranks - 1) % ranks;
+enum { SOME = 100 };
+static char here[N], back[N], room[N + MPI_BSEND_OVERHEAD];
+static int right, left;
+
+static void expect_left(int count) {
+    for (int i = 0; i < count; i++)
+        CHECK(back[i] == (char)(i * 7 + left));
+}
+
+static void late_send(void *device, MPI_Win win) {
+    (void)win;
+    for (int count = SOME; count <= N; count += N - SOME) {
+        MPI_Request sent;
+        OK(MPI_Isend(device, count, MPI_CHAR, right, 2, MPI_COMM_WORLD, &sent));
+        OK(MPI_Recv(back, count, MPI_CHAR, left, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        OK(MPI_Wait(&sent, MPI_STATUS_IGNORE));
+        expect_left(count);
+    }
+}
+
+static void late_bsend(void *device, MPI_Win win) {
+    (void)win;
+    OK(MPI_Bsend(device, SOME, MPI_CHAR, right, 2, MPI_COMM_WORLD));
+    OK(MPI_Recv(back, SOME, MPI_CHAR, left, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    expect_left(SOME);
+}
+
+static void late_replace(void *device, MPI_Win win) {
+    (void)win;
+    OK(MPI_Sendrecv_replace(device, SOME, MPI_CHAR, right, 2, left, 2, MPI_COMM_WORLD,
+                            MPI_STATUS_IGNORE));
+    CHECK(wh_mem_copy(back, WH_MEM_HOST, device, WH_MEM_AUTO, SOME) == WH_OK);
+    expect_left(SOME);
+}
+
+static void late_put(void *device, MPI_Win win) {
+    OK(MPI_Put(device, SOME, MPI_CHAR, right, 0, SOME, MPI_CHAR, win));
+    OK(MPI_Win_fence(0, win));
+    expect_left(SOME);
+}
+
+static void late_reduce(void *device, MPI_Win win) {
+    (void)win;
+    memset(back, 0, SOME);
+    OK(MPI_Reduce_local(device, back, SOME, MPI_SIGNED_CHAR, MPI_SUM));
+    for (int i = 0; i < SOME; i++)
+        CHECK(back[i] == here[i]);
+}
+
+static void driver_that_comes_late(const char *first) {
+    static const struct {
+        const char *name;
+        void (*call)(void *device, MPI_Win win);
+    } calls[] = {{"send", late_send},
+                 {"bsend", late_bsend},
+                 {"replace", late_replace},
+                 {"put", late_put},
+                 {"reduce", late_reduce}};
+    MPI_Win win;
     void *context;
     unsigned long long ptr;
+    right = (rank + 1) % ranks;
+    left = (rank + ranks - 1) % ranks;
     for (int i = 0; i < N; i++)
         here[i] = (char)(i * 7 + rank);
+    OK(MPI_Buffer_attach(room, sizeof(room)));
+    OK(MPI_Win_create(back, N, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    OK(MPI_Win_fence(0, win));
     OK(MPI_Sendrecv(here, N, MPI_CHAR, right, 1, back, N, MPI_CHAR, left, 1, MPI_COMM_WORLD,
                     MPI_STATUS_IGNORE));
+    OK(MPI_Reduce_local(here, back, SOME, MPI_SIGNED_CHAR, MPI_MAX));
     CUDA("cuInit", (unsigned), 0);
     CUDA("cuDevicePrimaryCtxRetain", (void **, int), &context, 0);
     CUDA("cuCtxPushCurrent_v2", (void *), context);
@@ -59,15 +121,11 @@ static void driver_that_comes_late(void) {
          (unsigned long long)(uintptr_t)here, N, NULL);
     CUDA("cuStreamSynchronize", (void *), NULL);
     usleep(50000);
-    for (int count = 100; count <= N; count += N - 100) {
-        MPI_Request sent;
-        OK(MPI_Isend((void *)(uintptr_t)ptr, count, MPI_CHAR, right, 2, MPI_COMM_WORLD, &sent));
-        OK(MPI_Recv(back, count, MPI_CHAR, left, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-        OK(MPI_Wait(&sent, MPI_STATUS_IGNORE));
-        for (int i = 0; i < count; i++)
-            CHECK(back[i] == (char)(i * 7 + left));
-    }
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+        if (strcmp(calls[i].name, first) == 0)
+            calls[i].call((void *)(uintptr_t)ptr, win);
     CUDA("cuMemFree_v2", (unsigned long long), ptr);
+    OK(MPI_Win_free(&win));
 }
 
 static void larger(void *in, void *inout, int *n, MPI_Datatype *type) {
@@ -168,7 +226,7 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    driver_that_comes_late();
+    driver_that_comes_late(argc > 1 ? argv[1] : "send");
     own_function();
     own_function_with_gaps();
     no_kernels();

@@ -302,6 +302,7 @@ static int access_far(const access *a) {
     message m;
     whm_under_way *op;
     bool answered = a->kind != WHM_PUT && a->kind != WHM_ACCUMULATE;
+    (void)whm_plain(a->in.buf);  // a device's driver that has come is noticed
     int rc = whm_endpoint(a->peer->world, &ep);
     if (rc == MPI_SUCCESS)
         rc = prepare(a, &m);

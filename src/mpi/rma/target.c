@@ -222,6 +222,7 @@ static int answer_with(whm_served *s, const void *buf, size_t count, const wh_ty
 
 static int answer_get(whm_served *s) {
     const wh_type *layout;
+    (void)whm_plain(s->at);  // a device's driver that has come is noticed
     size_t count = whm_for_engine(&s->type, s->head.count, &layout);
     return answer_with(s, s->at, count, count ? layout : NULL);
 }

@@ -44,6 +44,7 @@ static wh_status copy_runs(const void *buf, MPI_Count count, const whm_type *typ
 wh_status whm_pack(const void *buf, MPI_Count count, const whm_type *type, size_t offset,
                    void *packed, size_t size, unsigned flags) {
     size_t moved;
+    (void)whm_plain(buf);  // here as below: a device's driver that has come is noticed
     wh_status status = wh_pack(buf, count, type->layout, offset, packed, size, flags, &moved);
     return status == WH_ENOTSUP ? copy_runs(buf, count, type, offset, packed, size, false) : status;
 }
@@ -51,6 +52,7 @@ wh_status whm_pack(const void *buf, MPI_Count count, const whm_type *type, size_
 wh_status whm_unpack(const void *packed, size_t size, void *buf, MPI_Count count,
                      const whm_type *type, size_t offset, unsigned flags) {
     size_t moved;
+    (void)whm_plain(buf);
     wh_status status = wh_unpack(packed, size, buf, count, type->layout, offset, flags, &moved);
     return status == WH_ENOTSUP
                ? copy_runs(buf, count, type, offset, (char *)(uintptr_t)packed, size, true)
@@ -79,6 +81,7 @@ int whm_copy(void *to, MPI_Count to_count, whm_type *to_type, const void *from,
     size_t moved;
     if (to_count == 0 || from_count == 0 || to_type->size == 0 || from_type->size == 0)
         return MPI_SUCCESS;
+    (void)whm_plain(from);
     wh_status status =
         wh_type_copy(to, to_count, to_type->layout, from, from_count, from_type->layout, &moved);
     if (status == WH_ENOTSUP)

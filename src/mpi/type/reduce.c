@@ -75,6 +75,7 @@ int whm_accumulate(const void *packed, MPI_Count bytes, MPI_Count offset, void *
                    MPI_Count count, whm_type *type, const whm_op *op) {
     if (bytes == 0)
         return MPI_SUCCESS;
+    (void)whm_plain(buf);
     if (is_wide(type, op->reduce))
         return with_wide(packed, (size_t)bytes, (size_t)offset, buf, count, type, op->reduce);
     return with_engine(packed, (size_t)bytes, (size_t)offset, buf, count, type, op->reduce);
@@ -161,6 +162,7 @@ int whm_reduce(const void *in, void *inout, MPI_Count count, whm_type *type, whm
     if (is_wide(type, op->reduce))
         return reduce_on_cpu(in, inout, count, type, op);
     size_t done;
+    (void)whm_plain(in);  // a device's driver that has come is noticed
     wh_status status = wh_accumulate(in, (size_t)(count * type->size), inout, count, type->layout,
                                      0, op->reduce, &done);
     if (status == WH_ENOTSUP && (!whm_plain(in) || !whm_plain(inout)))
