@@ -318,10 +318,10 @@ static void describe_unknown(const char *variable, size_t length, char *error, s
 
 // Applies one "NAME=value"; WH_ENOTFOUND when it is one of ours in name only.
 static wh_status load_variable(whi_config *cfg, const char *variable, char *error, size_t size) {
-    static const char prefix[] = "WHERRY_";
+    static const char prefix[] = "WHERRY_", of_mpi[] = "WHERRY_MPI_";  // which has its own
     size_t length = strcspn(variable, "=");
     if (strncmp(variable, prefix, sizeof(prefix) - 1) != 0 || !variable[length] ||
-        !variable[length + 1])
+        !variable[length + 1] || strncmp(variable, of_mpi, sizeof(of_mpi) - 1) == 0)
         return WH_OK;
     const row *r = find_row(variable, length, true);
     if (!r) {

@@ -234,10 +234,10 @@ static wh_status load(char *const *env) {
 
 TEST(environment) {
     whi_config_init(&cfg);
-    char *env[] = {(char[]){"PATH=/bin"},         (char[]){"WHERRY_EAGER_MAX=16K"},
-                   (char[]){"WHERRYING=1"},       (char[]){"XWHERRY_CREDIT=1"},
-                   (char[]){"WHERRY_CREDIT="},    (char[]){"WHERRY_SEED"},
-                   (char[]){"WHERRY_SECRET=a=b"}, NULL};
+    char *env[] = {
+        (char[]){"PATH=/bin"},         (char[]){"WHERRY_EAGER_MAX=16K"}, (char[]){"WHERRYING=1"},
+        (char[]){"XWHERRY_CREDIT=1"},  (char[]){"WHERRY_CREDIT="},       (char[]){"WHERRY_SEED"},
+        (char[]){"WHERRY_SECRET=a=b"}, (char[]){"WHERRY_MPI_STACK=1"},   NULL};
     CHECK_EQ_INT(load(env), WH_OK);
     CHECK_EQ_INT(report_count, 0);
     CHECK_EQ_INT(cfg.eager_max, 16384);

@@ -35,6 +35,8 @@ static int check(const whm_coll *coll) {
 
 int whm_coll_run(const whm_coll *coll) {
     int error = check(coll);
+    if (error == MPI_SUCCESS)
+        error = whm_coll_compare(coll);
     if (error != MPI_SUCCESS)
         return error;
     if (!no_data(coll) && whm_shared_run(coll, &error))

@@ -17,4 +17,8 @@ int whm_coll_prepare(const whm_coll *coll, whm_request **request);
 // whm_coll_check says what is wrong with the arguments, as far as this rank can tell.
 int whm_coll_check(const whm_coll *coll);
 
+// whm_coll_compare says what is wrong with them beside those of the other ranks, where the program is run with WHERRY_MPI_CHECK=1: all of them
+// get the same error.
+int whm_coll_compare(const whm_coll *coll);
+
 #endif
