@@ -181,7 +181,7 @@ void whm_job_abort(int status) {
     whm_process_abort(status);
 }
 
-int whm_way_to(int world, whm_way **found) {
+int whm_endpoint(int world, wh_endpoint **ep) {
     whm_process *p = &whm_process_here;
     int process = process_of(world);
     whm_way *way = &p->to[process];
@@ -192,21 +192,13 @@ int whm_way_to(int world, whm_way **found) {
     }
     if (!way->connected)
         way->connected = wh_endpoint_status(way->ep) != WH_PENDING;
-    *found = way;
+    *ep = way->ep;
     return MPI_SUCCESS;
 }
 
 wh_endpoint *whm_connected(int world) {
     const whm_way *way = &whm_process_here.to[process_of(world)];
     return way->connected ? way->ep : NULL;
-}
-
-int whm_endpoint(int world, wh_endpoint **ep) {
-    whm_way *way;
-    int rc = whm_way_to(world, &way);
-    if (rc == MPI_SUCCESS)
-        *ep = way->ep;
-    return rc;
 }
 
 static void on_notified(wh_request *req, const wh_result *result, void *arg) {

@@ -92,12 +92,10 @@ static inline whm_rank *whm_rank_at(int world) {
     return i < (unsigned)whm_process_here.local ? whm_process_here.rank[i] : NULL;
 }
 
-// whm_way_to writes the way to the process of a rank that is not here, whm_endpoint its endpoint.  It is opened at first use and lives as long as
-// the process.
-int whm_way_to(int world, whm_way **found);
+// whm_endpoint writes the endpoint to the process of a rank that is not here.  It is opened at first use and lives as long as the process.
 int whm_endpoint(int world, wh_endpoint **ep);
 
-// whm_connected returns the endpoint if whm_way_to has found it connected, or NULL.
+// whm_connected returns the endpoint if whm_endpoint has found it connected, or NULL.
 wh_endpoint *whm_connected(int world);
 
 // whm_notify sends a small message that nothing here waits for.

@@ -128,17 +128,16 @@ static void wait_answer(whm_transfer *t, whm_envelope *env) {
 }
 
 static int send_far(whm_transfer *t, whm_envelope *env, whm_mode mode) {
-    whm_way *way;
+    wh_endpoint *ep;
     const whm_type *type = t->type;
-    int rc = whm_way_to(env->dest, &way);
+    int rc = whm_endpoint(env->dest, &ep);
     if (rc != MPI_SUCCESS)
         return rc;
     if (mode == WHM_SYNC)
         wait_answer(t, env);
     wh_op_opts opts = {.size = sizeof(opts), .flags = WH_OP_UNTYPED, .done = on_sent, .arg = t};
     size_t count = whm_for_engine(type, t->count, &opts.type);
-    wh_status st =
-        wh_am_send(way->ep, WHM_AM_MESSAGE, env, sizeof(*env), t->buf, count, &opts, NULL);
+    wh_status st = wh_am_send(ep, WHM_AM_MESSAGE, env, sizeof(*env), t->buf, count, &opts, NULL);
     if (st == WH_PENDING)
         t->state |= WHM_WAITS_BUFFER;
     else if (st != WH_OK && mode == WHM_SYNC)
