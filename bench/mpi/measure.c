@@ -9,13 +9,15 @@
 // JSON: {"unit": "us", "figures": {"8": 0.41, ...}}, medians of rounds that take SECONDS for each size.  `start` does nothing between
 // MPI_Init and MPI_Finalize; its figure is what rank 0 has spent in the first.
 #include <mpi.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { MOST = 20000, WINDOW = 64, MANY = 1000 };
+enum { MOST = 20000, WINDOW = 64, MANY = 1000, PINGS = 200, THREADS_MOST = 4 };
+static const size_t window_bytes = (size_t)64 << 20;  // of larger messages fewer are under way
 
 static int rank, ranks;
 static double seconds;
@@ -77,18 +79,28 @@ static void ping_any(size_t size) {
     }
 }
 
-// A window of messages one way, or both, and a word back.
+static int window_of(size_t size) {
+    size_t fit = size ? window_bytes / size : WINDOW;
+    return fit > WINDOW ? WINDOW : fit < 2 ? 2 : (int)fit;
+}
+
+// A window of messages to the partner, or both ways, and a word back.  Even ranks send.
 static void stream(size_t size, int both) {
     MPI_Request all[2 * WINDOW];
-    int n = 0;
-    for (int i = 0; rank < 2 && i < WINDOW; i++)
-        if (rank == 1 || both)
-            MPI_Irecv(b, (int)size, MPI_BYTE, 1 - rank, 2, MPI_COMM_WORLD, &all[n++]);
-    for (int i = 0; rank < 2 && i < WINDOW; i++)
-        if (rank == 0 || both)
-            MPI_Isend(a, (int)size, MPI_BYTE, 1 - rank, 2, MPI_COMM_WORLD, &all[n++]);
+    int n = 0, window = window_of(size), partner = rank ^ 1, odd = rank & 1;
+    if (partner >= ranks)
+        return;
+    for (int i = 0; i < window; i++)
+        if (odd || both)
+            MPI_Irecv(b, (int)size, MPI_BYTE, partner, 2, MPI_COMM_WORLD, &all[n++]);
+    for (int i = 0; i < window; i++)
+        if (!odd || both)
+            MPI_Isend(a, (int)size, MPI_BYTE, partner, 2, MPI_COMM_WORLD, &all[n++]);
     MPI_Waitall(n, all, MPI_STATUSES_IGNORE);
-    ping(1);
+    if (odd)
+        MPI_Send(a, 1, MPI_BYTE, partner, 3, MPI_COMM_WORLD);
+    else
+        MPI_Recv(b, 1, MPI_BYTE, partner, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 static void one_way(size_t size) {
@@ -97,6 +109,47 @@ static void one_way(size_t size) {
 
 static void both_ways(size_t size) {
     stream(size, 1);
+}
+
+// Pairs of threads, one of each in either rank, that send to and fro at the same time, PINGS times.
+typedef struct pair {
+    pthread_t thread;
+    size_t size;
+    int tag;
+    char *out, *in;
+} pair;
+
+static void *pinging(void *arg) {
+    const pair *p = arg;
+    for (int i = 0; i < PINGS; i++) {
+        if (rank == 0)
+            MPI_Send(p->out, (int)p->size, MPI_BYTE, 1, p->tag, MPI_COMM_WORLD);
+        MPI_Recv(p->in, (int)p->size, MPI_BYTE, 1 - rank, p->tag, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+        if (rank == 1)
+            MPI_Send(p->out, (int)p->size, MPI_BYTE, 0, p->tag, MPI_COMM_WORLD);
+    }
+    return NULL;
+}
+
+static void ping_threads(size_t size, int threads) {
+    pair all[THREADS_MOST];
+    for (int i = 0; rank < 2 && i < threads; i++) {
+        size_t at = size * (size_t)i;
+        all[i] = (pair){.size = size, .tag = 10 + i, .out = a + at, .in = b + at};
+        if (pthread_create(&all[i].thread, NULL, pinging, &all[i]) != 0)
+            MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    for (int i = 0; rank < 2 && i < threads; i++)
+        pthread_join(all[i].thread, NULL);
+}
+
+static void two_threads(size_t size) {
+    ping_threads(size, 2);
+}
+
+static void four_threads(size_t size) {
+    ping_threads(size, 4);
 }
 
 // A round trip behind MANY receives that are posted and not met, and behind MANY messages that nobody has received.
@@ -173,27 +226,44 @@ static void alltoall(size_t size) {
     MPI_Alltoall(a, (int)size, MPI_BYTE, b, (int)size, MPI_BYTE, MPI_COMM_WORLD);
 }
 
+// What of a round is reported.
+typedef enum { WHOLE, HALF, MESSAGE, MESSAGE_OF_BOTH, HALF_OF_PINGS } share;
+
 static const struct part {
     const char *name;
     round_fn *fn;
-    double share;  // of a round that is reported: half of a round trip, one message of a window
-    int all;       // buffers for each rank
+    share share;
+    int all;      // buffers for each rank
+    int threads;  // that call MPI at the same time
     void (*end)(void);
 } parts[] = {
-    {"latency", ping, 0.5, 0, NULL},
-    {"wildcards", ping_any, 0.5, 0, NULL},
-    {"one-way", one_way, 1.0 / WINDOW, 0, NULL},
-    {"both-ways", both_ways, 0.5 / WINDOW, 0, NULL},
-    {"posted", posted, 0.5, 0, meet_posted},
-    {"unexpected", unexpected, 0.5, 0, receive_unexpected},
-    {"strided", strided, 0.5, 0, NULL},
-    {"barrier", barrier, 1, 0, NULL},
-    {"bcast", bcast, 1, 0, NULL},
-    {"reduce", reduce, 1, 0, NULL},
-    {"allreduce", allreduce, 1, 0, NULL},
-    {"allgather", allgather, 1, 1, NULL},
-    {"alltoall", alltoall, 1, 1, NULL},
+    {"latency", ping, HALF, 0, 0, NULL},
+    {"wildcards", ping_any, HALF, 0, 0, NULL},
+    {"one-way", one_way, MESSAGE, 0, 0, NULL},
+    {"both-ways", both_ways, MESSAGE_OF_BOTH, 0, 0, NULL},
+    {"posted", posted, HALF, 0, 0, meet_posted},
+    {"unexpected", unexpected, HALF, 0, 0, receive_unexpected},
+    {"strided", strided, HALF, 0, 0, NULL},
+    {"threads-2", two_threads, HALF_OF_PINGS, 0, 2, NULL},
+    {"threads-4", four_threads, HALF_OF_PINGS, 0, 4, NULL},
+    {"rate", one_way, MESSAGE, 0, 0, NULL},
+    {"barrier", barrier, WHOLE, 0, 0, NULL},
+    {"bcast", bcast, WHOLE, 0, 0, NULL},
+    {"reduce", reduce, WHOLE, 0, 0, NULL},
+    {"allreduce", allreduce, WHOLE, 0, 0, NULL},
+    {"allgather", allgather, WHOLE, 1, 0, NULL},
+    {"alltoall", alltoall, WHOLE, 1, 0, NULL},
 };
+
+static double share_of(const struct part *part, size_t size) {
+    switch (part->share) {
+    case WHOLE: return 1;
+    case HALF: return 0.5;
+    case MESSAGE: return 1.0 / window_of(size);
+    case MESSAGE_OF_BOTH: return 0.5 / window_of(size);
+    default: return 0.5 / PINGS;
+    }
+}
 
 static const struct part *part_of(const char *name) {
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
@@ -251,7 +321,13 @@ int main(int argc, char **argv) {
         return 2;
     }
     const struct part *part = part_of(argv[1]);
-    MPI_Init(&argc, &argv);
+    int threads = 0;
+    MPI_Init_thread(&argc, &argv, part->threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+                    &threads);
+    if (part->threads && threads < MPI_THREAD_MULTIPLE) {
+        fprintf(stderr, "measure: this library has no MPI_THREAD_MULTIPLE\n");
+        return 2;
+    }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     pin(argv[2]);
@@ -260,10 +336,12 @@ int main(int argc, char **argv) {
         printf("{\"unit\": \"us\", \"figures\": {");
     for (int i = 4; i < argc; i++) {
         size_t size = strtoull(argv[i], NULL, 10),
-               room = 2 * size * (size_t)(part->all ? ranks : 1);
+               room = size * (size_t)(part->all       ? 2 * ranks
+                                      : part->threads ? part->threads
+                                                      : 2);
         a = memory_of(room);
         b = memory_of(room);
-        double us = median_of(part->fn, size) * part->share;
+        double us = median_of(part->fn, size) * share_of(part, size);
         if (rank == 0)
             printf("%s\"%zu\": %.4f", i > 4 ? ", " : "", size, us);
         if (part->end && i == argc - 1)

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""MPI on Wherry beside MPICH and Open MPI: run.py BUILD [--only PART,...] [--reps N] [--ranks N,...] [--short]
+"""MPI on Wherry beside MPICH and Open MPI: run.py BUILD [--only PART,...] [--reps N] [--ranks N,...] [--tcp] [--short]
 
     latency, wildcards, posted, unexpected, strided   half round trips between two ranks; the third and fourth behind 1,000
                                                       receives, or messages, that wait; the last in blocks of 8 bytes
-    one-way, both-ways                                a message of 64 under way, in one direction or in both
+    one-way, both-ways                                a message of 64 under way, in one direction or in both; of large ones fewer, 64 MiB
+    threads-2, threads-4                              half round trips of as many pairs of threads at a time, with MPI_THREAD_MULTIPLE
+    rate                                              a message of 64 under way in each of --ranks / 2 pairs, which work at the same time
     barrier, bcast, reduce, allreduce, allgather, alltoall   on --ranks ranks
     start                                             jobs of 2, 16 and 64 ranks that do nothing, from the launcher's start to its end,
                                                       and what rank 0 spends in MPI_Init
+
+With --tcp nobody uses shared memory: all messages go over TCP of this host.
 
 One program (measure.c), compiled against each.  The peers come from PyPI, into environments below BUILD/peers that are made the
 first time; what cannot be had is named and left out.  All contenders of a part run in turn, as often as --reps says; figures
@@ -27,24 +31,34 @@ import report  # noqa: E402
 from contenders import MPI_SETTINGS, Job, compiled, note, run  # noqa: E402
 from run import two_cores  # noqa: E402
 
-PAIRS = ("latency", "wildcards", "posted", "unexpected", "strided", "one-way", "both-ways")
-TEAMS = ("barrier", "bcast", "reduce", "allreduce", "allgather", "alltoall")
-SIZES = {"latency": [8, 64, 512, 4096, 32768, 262144, 1 << 20, 4 << 20], "wildcards": [8], "posted": [8], "unexpected": [8],
-         "strided": [64, 4096, 65536, 1 << 20], "one-way": [8, 512, 4096, 65536, 1 << 20], "both-ways": [8, 4096, 65536, 1 << 20],
-         "barrier": [0], **{part: [8, 512, 8192, 131072, 1 << 20] for part in TEAMS[1:]}}
+PAIRS = ("latency", "wildcards", "posted", "unexpected", "strided", "one-way", "both-ways", "threads-2", "threads-4")
+TEAMS = ("rate", "barrier", "bcast", "reduce", "allreduce", "allgather", "alltoall")
+LONG = [8, 64, 512, 2048, 4096, 8192, 16384, 32768, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
+SIZES = {"latency": LONG, "wildcards": [8], "posted": [8], "unexpected": [8], "strided": [64, 4096, 65536, 1 << 20], "one-way": LONG,
+         "both-ways": LONG, "threads-2": [8, 4096, 65536], "threads-4": [8, 4096, 65536], "rate": [8, 64, 512], "barrier": [0],
+         **{part: [8, 512, 8192, 131072, 1 << 20] for part in TEAMS[2:]}}
 START = "start"
 COUNTS = (2, 16, 64)  # of ranks that start
 OURS = "wherry"
+# What has each library send over TCP alone: variables, and options of its launcher.
+TCP = {OURS: ({"WHERRY_LANES": "stream"}, []),
+       "mpich": ({"MPIR_CVAR_NOLOCAL": "1", "MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}, []),
+       "openmpi": ({}, ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"])}
 
 
 class Contender:
     """An MPI library, its launcher, and measure.c compiled against it."""
 
     def __init__(self, name, launcher, program, more=()):
-        self.name, self.launcher, self.program, self.more = name, launcher, program, list(more)
+        self.name, self.launcher, self.program, self.more, self.settings = name, launcher, program, list(more), dict(MPI_SETTINGS)
+
+    def over_tcp(self):
+        settings, options = TCP[self.name]
+        self.settings.update(settings)
+        self.more += options
 
     def job(self, ranks, *words):
-        return Job(self.name, [*self.launcher, *self.more, "-n", ranks, self.program, *words], MPI_SETTINGS)
+        return Job(self.name, [*self.launcher, *self.more, "-n", ranks, self.program, *words], self.settings)
 
 
 def peer(name, folder):
@@ -82,7 +96,7 @@ def measure(part, ranks, contenders, how):
     if part == START:
         return measure_start(ranks, contenders, how)
     cores = two_cores() if ranks == 2 else "none"
-    sizes = SIZES[part][:2] if how.short else SIZES[part]
+    sizes = how.sizes or (SIZES[part][:2] if how.short else SIZES[part])
     runs = in_turns(contenders, lambda each: each.job(ranks, part, cores, how.seconds, *sizes), how)
     found = {name: [each["figures"] for each in gots] for name, gots in runs.items()}
     title = part if part in PAIRS else f"{part}, {ranks} ranks"
@@ -111,6 +125,8 @@ def arguments():
     parser.add_argument("--patience", type=float, default=120, help="seconds for one program")
     parser.add_argument("--peers", type=pathlib.Path, help="where the peers are, or will be; default: BUILD/peers")
     parser.add_argument("--no-peers", action="store_true", help="only ours")
+    parser.add_argument("--sizes", type=lambda text: [int(size) for size in text.split(",")], help="in bytes, of all parts")
+    parser.add_argument("--tcp", action="store_true", help="over TCP instead of shared memory")
     parser.add_argument("--short", action="store_true", help="as small as can be: whether it runs, not how fast")
     how = parser.parse_args()
     wrong = [part for part in how.only.split(",") if part not in (*PAIRS, *TEAMS, START)]
@@ -135,6 +151,8 @@ def main():
     contenders = [Contender(OURS, [build / "wherry", "run"], build / "bench" / "mpi" / "measure")]
     if not how.no_peers:
         contenders += filter(None, (peer(name, folder) for name in mpis.NAMES))
+    for each in contenders if how.tcp else ():
+        each.over_tcp()
     rows, ratios = [], []
     for part in how.only.split(","):
         for ranks in ranks_of(part, how):
