@@ -92,6 +92,27 @@ static void redirect(const struct link_map *map, const whm_exits *exits) {
         }
 }
 
+// keep_apart has the loader look for a C++ program's inline variables, and statics of templates and inline functions, in this copy.  The compiler has
+// bound them to one object for all of a process (STB_GNU_UNIQUE).
+static void keep_apart(int fd) {
+    struct stat st;
+    if (fstat(fd, &st))
+        return;
+    char *file = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (file == MAP_FAILED)
+        return;
+    const ElfW(Ehdr) *head = (const void *)file;
+    const ElfW(Shdr) *section = (const void *)(file + head->e_shoff);
+    for (int i = 0; i < head->e_shnum; i++) {
+        ElfW(Sym) *symbols = (void *)(file + section[i].sh_offset);
+        size_t count = section[i].sh_type == SHT_DYNSYM ? section[i].sh_size / sizeof(*symbols) : 0;
+        for (size_t k = 0; k < count; k++)
+            if (ELF64_ST_BIND(symbols[k].st_info) == STB_GNU_UNIQUE)
+                symbols[k].st_info = ELF64_ST_INFO(STB_WEAK, ELF64_ST_TYPE(symbols[k].st_info));
+    }
+    munmap(file, (size_t)st.st_size);
+}
+
 whm_main_fn *whm_image_load(const whm_exits *exits, char *why, size_t size) {
     char path[256];
     int fd = copy_program();
@@ -99,6 +120,7 @@ whm_main_fn *whm_image_load(const whm_exits *exits, char *why, size_t size) {
         snprintf(why, size, "the program cannot be copied: %s", strerror(errno));
         return NULL;
     }
+    keep_apart(fd);
     path_of(fd, path, sizeof(path));
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     close(fd);

@@ -23,6 +23,17 @@ struct Built {
 };
 static Built built;
 
+// Of these the compiler makes one object for all of a process.
+template <typename T> struct Shared {
+    static T count;
+};
+template <typename T> T Shared<T>::count = 0;
+
+inline int &inner() {
+    static int count = 0;
+    return count;
+}
+
 static int counted() {
     static int calls;
     return ++calls;
@@ -45,6 +56,7 @@ static void meet(int rank, int size) {
 static void look(int rank, int size) {
     check(built.made == 1 && statics == 1 && names.size() == 1, "constructors have run once for this rank", rank);
     check(counted() == 1, "a static in a function is its own", rank);
+    check(++Shared<int>::count == 1 && ++inner() == 1, "statics of templates and inline functions are its own", rank);
     global = 100 + rank;
     local += rank;
     statics = rank;
