@@ -131,7 +131,7 @@ sanitize: deps-sanitize
 	@failed=0; \
 	  echo "== address, undefined"; $(call run_tests,build-asan,$(CHECKED) --suite mpi) || failed=1; \
 	  export TSAN_OPTIONS="atexit_sleep_ms=50 $$TSAN_OPTIONS"; \
-	  echo "== thread"; $(call run_tests,build-tsan,$(CHECKED)) || failed=1; \
+	  echo "== thread"; $(call run_tests,build-tsan,$(CHECKED) --suite races) || failed=1; \
 	  exit $$failed
 
 matrix faults: deps-test build-tests
