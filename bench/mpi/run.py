@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""MPI on Wherry beside MPICH and Open MPI: run.py BUILD [--only PART,...] [--reps N] [--ranks N,...] [--tcp] [--short]
+"""MPI on Wherry beside MPICH and Open MPI: run.py BUILD [--only PART,...] [--reps N] [--ranks N,...] [--sizes N,...] [--add] [--tcp]
+                                                 [--short]
 
     latency, wildcards, posted, unexpected, strided   half round trips between two ranks; the third and fourth behind 1,000
                                                       receives, or messages, that wait; the last in blocks of 8 bytes
@@ -15,7 +16,8 @@ With --tcp nobody uses shared memory: all messages go over TCP of this host.
 
 One program (measure.c), compiled against each.  The peers come from PyPI, into environments below BUILD/peers that are made the
 first time; what cannot be had is named and left out.  All contenders of a part run in turn, as often as --reps says; figures
-are medians of the runs.  Tables go to standard output, JSON and a plot to BUILD/bench-mpi.  A missed goal is a figure, not a failure.
+are medians of the runs, with --add of those of earlier calls, too.  Tables go to standard output, JSON and plots to BUILD/bench-mpi: all
+figures, and the ratios of collectives.  A missed goal is a figure, not a failure.
 """
 import argparse
 import json
@@ -26,6 +28,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "charm"), str(HERE.parent / "peers")]
+import collectives  # noqa: E402
 import make as mpis  # noqa: E402, of bench/peers
 import report  # noqa: E402
 from contenders import MPI_SETTINGS, Job, compiled, note, run  # noqa: E402
@@ -36,7 +39,7 @@ TEAMS = ("rate", "barrier", "bcast", "reduce", "allreduce", "allgather", "alltoa
 LONG = [8, 64, 512, 2048, 4096, 8192, 16384, 32768, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
 SIZES = {"latency": LONG, "wildcards": [8], "posted": [8], "unexpected": [8], "strided": [64, 4096, 65536, 1 << 20], "one-way": LONG,
          "both-ways": LONG, "threads-2": [8, 4096, 65536], "threads-4": [8, 4096, 65536], "rate": [8, 64, 512], "barrier": [0],
-         **{part: [8, 512, 8192, 131072, 1 << 20] for part in TEAMS[2:]}}
+         **{part: [8, 512, 8192, 131072, 1 << 20, 4 << 20] for part in TEAMS[2:]}}
 START = "start"
 COUNTS = (2, 16, 64)  # of ranks that start
 OURS = "wherry"
@@ -104,13 +107,22 @@ def measure(part, ranks, contenders, how):
             for size in sizes for name, runs in found.items() if runs]
 
 
+def joined(earlier, rows):
+    """The figures of all rows of the same name."""
+    found = {}
+    for each in [*earlier, *rows]:
+        key = (each["part"], each["contender"], each["what"], each["unit"])
+        found.setdefault(key, []).extend(each["values"])
+    return [report.row(*key, values) for key, values in found.items()]
+
+
 def compare(rows):
     """Adds to each row of ours its ratio to the better of the others."""
     ratios = []
     for row in rows:
         others = [each["median"] for each in rows if (each["part"], each["what"]) == (row["part"], row["what"]) and each is not row]
         if row["contender"] == OURS and others:
-            row["ratios"].append({"beside": "the better of the others", "ratio": row["median"] / min(others), "goal": 1.0})
+            row["ratios"] = [{"beside": "the better of the others", "ratio": row["median"] / min(others), "goal": 1.0}]
             ratios.append(row["median"] / min(others))
     return ratios
 
@@ -120,16 +132,18 @@ def arguments():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--only", default=",".join(PAIRS + TEAMS + (START,)), help="parts, with commas between")
     parser.add_argument("--ranks", default="2,4,8", help="of the collectives")
+    parser.add_argument("--add", action="store_true", help="to the figures in BUILD/bench-mpi; with --only '' show those")
     parser.add_argument("--reps", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.1, help="for each size")
     parser.add_argument("--patience", type=float, default=120, help="seconds for one program")
     parser.add_argument("--peers", type=pathlib.Path, help="where the peers are, or will be; default: BUILD/peers")
     parser.add_argument("--no-peers", action="store_true", help="only ours")
-    parser.add_argument("--sizes", type=lambda text: [int(size) for size in text.split(",")], help="in bytes, of all parts")
+    parser.add_argument("--sizes", type=lambda text: [int(size) for size in text.split(",")], help="in bytes, of all parts; default: by part")
     parser.add_argument("--tcp", action="store_true", help="over TCP instead of shared memory")
     parser.add_argument("--short", action="store_true", help="as small as can be: whether it runs, not how fast")
     how = parser.parse_args()
-    wrong = [part for part in how.only.split(",") if part not in (*PAIRS, *TEAMS, START)]
+    how.only = [part for part in how.only.split(",") if part]
+    wrong = [part for part in how.only if part not in (*PAIRS, *TEAMS, START)]
     if wrong or how.reps < 1:
         parser.error(f"there is no part '{wrong[0]}'" if wrong else "--reps is 1 or more")
     return how
@@ -139,6 +153,13 @@ def ranks_of(part, how):
     if part == START:
         return COUNTS[:1] if how.short else COUNTS
     return [2] if part in PAIRS else map(int, how.ranks.split(","))
+
+
+def show(part, rows):
+    of_part = [each for each in rows if each["part"] == part]
+    of_part.sort(key=lambda each: each["what"].endswith(" B") and int(each["what"][:-2]))
+    report.TITLES.setdefault(part, "")
+    report.show(part, of_part)
 
 
 def main():
@@ -153,21 +174,24 @@ def main():
         contenders += filter(None, (peer(name, folder) for name in mpis.NAMES))
     for each in contenders if how.tcp else ():
         each.over_tcp()
-    rows, ratios = [], []
-    for part in how.only.split(","):
+    store = out / "bench-mpi.json"
+    rows = json.loads(store.read_text())["rows"] if how.add and store.exists() else []
+    ratios = compare(rows)
+    for part in how.only:
         for ranks in ranks_of(part, how):
             more = measure(part, ranks, contenders, how)
-            ratios += compare(more)
-            report.TITLES.setdefault(more[0]["part"] if more else part, "")
+            rows = joined(rows, more)
+            ratios = compare(rows)
             if more:
-                report.show(more[0]["part"], more)
-            rows += more
-            (out / "bench-mpi.json").write_text(
-                json.dumps({"machine": report.machine(), "reps": how.reps, "rows": rows}, indent=1) + "\n")
+                show(more[0]["part"], rows)
+            store.write_text(json.dumps({"machine": report.machine(), "reps": how.reps, "rows": rows}, indent=1) + "\n")
+    for part in () if how.only else dict.fromkeys(each["part"] for each in rows):
+        show(part, rows)
     if ratios:
         print(f"\nours beside the better of the others, {len(ratios)} figures: median {statistics.median(ratios):.2f}, "
               f"worst {max(ratios):.2f}")
     report.plot(rows, out / "bench-mpi.svg")
+    collectives.plot([each for each in rows if each["part"].split(",")[0] in TEAMS[1:]], report.machine()["cpu"], out / "collectives.svg")
     note(f"all figures are in {out}")
     return 0 if rows else 1
 
