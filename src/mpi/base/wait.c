@@ -10,13 +10,15 @@
 #include "mpi/base/process.h"
 
 enum {
-    YIELDS = 30,      // of one wait: each of eight ranks on a processor has its turn three times
-    TURNS = 4,        // after each
-    EAGER_LEAST = 4,  // turns before the first yield, where others have run in the last one,
-    EAGER_MOST = 64,  // and where nobody has; a peer that runs has answered by then
+    EAGER_LEAST = 4,  // looks before the first yield where others have run in the last one,
+    EAGER_MOST = WHM_WAIT_EAGER,  // and where nobody has
     ALONE_NS = 1500,  // a yield to nobody is over by then; to switch and come back takes longer
 };
-static int eager = EAGER_MOST;
+static _Atomic int eager = EAGER_MOST;
+
+int whm_wait_eager(void) {
+    return eager;
+}
 
 static bool take_turns(int n) {
     for (int i = 0; i < n; i++)
@@ -31,7 +33,7 @@ static int64_t clock_ns(void) {
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-static void yield(void) {
+void whm_wait_yield(void) {
     int64_t began = clock_ns();
     (void)sched_yield();
     if (clock_ns() - began > ALONE_NS)
@@ -42,9 +44,9 @@ static void yield(void) {
 
 static bool let_others_run(void) {
     bool moved = take_turns(eager);
-    for (int i = 0; i < YIELDS && !moved; i++) {
-        yield();
-        moved = take_turns(TURNS);
+    for (int i = 0; i < WHM_WAIT_YIELDS && !moved; i++) {
+        whm_wait_yield();
+        moved = take_turns(WHM_WAIT_TURNS);
     }
     return moved;
 }
@@ -60,8 +62,8 @@ static bool turns_until(int n, bool (*ready)(const void *arg), const void *arg) 
 
 bool whm_wait_look(bool (*ready)(const void *arg), const void *arg) {
     bool is = turns_until(eager, ready, arg);
-    for (int i = 0; i < YIELDS && !is; i++) {
-        yield();
+    for (int i = 0; i < WHM_WAIT_YIELDS && !is; i++) {
+        whm_wait_yield();
         is = turns_until(1, ready, arg);
     }
     return is;
