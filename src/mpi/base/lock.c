@@ -27,6 +27,7 @@ static _Atomic unsigned news;    // how often there was some
 
 // The rest belongs to who has the lock.
 static const char *adopted;
+static bool many;      // more than one thread has called
 static int depth;      // calls within calls of the thread that has it
 static int watchers;   // threads that look for news,
 static int sleepers;   // and those that sleep until there is some
@@ -37,6 +38,7 @@ static void got(int calls) {
     depth = calls;
     if (adopted == &here || !whm_process_here.worker)
         return;
+    many = adopted != NULL;
     adopted = &here;
     // It cannot be refused: the former owner is not inside a call.
     (void)!(wh_worker_adopt(whm_process_here.worker) == WH_OK);
@@ -203,6 +205,26 @@ static bool drive(void) {
     if (atomic_load(&entering))
         let_in();
     return goes_on;
+}
+
+// ---- One that asks and does not wait.
+
+// rest gives the processor and the lock to threads that want them.
+static void rest(void) {
+    const char *call;
+    unsigned seen = atomic_load(&served);
+    int calls = give_up(&call);
+    do
+        whm_wait_yield();
+    while (atomic_load(&entering) && atomic_load(&served) == seen);
+    lock();
+    take_again(calls, call);
+}
+
+void whm_poll(void) {
+    bool moved = wh_pe_turn(whm_process_here.pe);
+    if (atomic_load(&entering) || (many && !moved))
+        rest();
 }
 
 bool whm_drive(void) {

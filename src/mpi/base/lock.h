@@ -25,4 +25,8 @@ static inline void whm_leave(void) {
 // whm_drive is wh_pe_step for one of several threads that wait: it returns when there may be what this one waits for.  false: the job has ended.
 bool whm_drive(void);
 
+// whm_poll is wh_pe_turn for a thread that does not wait.  Threads that want to begin a call have their turn: one that asks in a loop would give the
+// lock up for moments only.
+void whm_poll(void);
+
 #endif

@@ -265,6 +265,8 @@ void whm_rank_fresh(void) {
 void whm_progress(void) {
     if (whm_process_here.virtual)
         suspend(true);
+    else if (__builtin_expect(whm_process_here.level == MPI_THREAD_MULTIPLE, 0))
+        whm_poll();
     else
         (void)wh_pe_turn(whm_process_here.pe);
 }
