@@ -2,66 +2,12 @@
 //
 // Buffers in device memory: messages, vectors, packing, reductions by predefined and own operations, collectives before and after they go
 // through shared memory, one-sided accesses.  The argument is the kind of memory, sim or cuda.  An error names the check and ends the job with 1.
-#include <mpi.h>
+#include "buffers.h"
+
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <wherry/mem.h>
 
-enum { N = 3000, ROUNDS = 12, LARGE = 40000, GAP = -9 };
-static int rank, size, failures;
-static wh_mem_kind kind;
-
-static void check(bool good, const char *what, int at) {
-    if (!good && failures++ < 5)
-        fprintf(stderr, "rank %d of %d: %s is wrong (%d)\n", rank, size, what, at);
-}
-
-static void *device_new(size_t bytes) {
-    void *p = NULL;
-    wh_status status = wh_mem_alloc_kind(kind, 0, bytes, &p);
-    if (status != WH_OK) {
-        fprintf(stderr, "no memory of kind %s: %s\n", wh_mem_kind_name(kind),
-                wh_mem_kind_reason(kind));
-        exit(1);
-    }
-    return p;
-}
-
-static void device_free(void *p) {
-    check(wh_mem_free_kind(kind, p) == WH_OK, "freeing", 0);
-}
-
-static void to_device(void *device, const void *host, size_t bytes) {
-    check(wh_mem_copy(device, kind, host, WH_MEM_HOST, bytes) == WH_OK, "a copy to the device", 0);
-}
-
-static void to_host(void *host, const void *device, size_t bytes) {
-    check(wh_mem_copy(host, WH_MEM_HOST, device, kind, bytes) == WH_OK, "a copy from the device",
-          0);
-}
-
-static int value(int of, int i) {
-    return of * 1000 + i % 997;
-}
-
-static void fill(int *device, int count, int of) {
-    int *host = malloc((size_t)count * sizeof(int));
-    for (int i = 0; i < count; i++)
-        host[i] = of < 0 ? GAP : value(of, i);
-    to_device(device, host, (size_t)count * sizeof(int));
-    free(host);
-}
-
-// What `count` numbers on the device should be: of `stride`, the first `block` are those of rank `of`, the others nobody's.
-static void expect(const int *device, int count, int of, int block, int stride, const char *what) {
-    int *host = malloc((size_t)count * sizeof(int));
-    to_host(host, device, (size_t)count * sizeof(int));
-    for (int i = 0; i < count; i++)
-        check(host[i] == (i % stride < block ? value(of, i) : GAP), what, i);
-    free(host);
-}
+enum { N = 3000, ROUNDS = 12, LARGE = 40000 };
 
 static void messages(int count) {
     int *out = device_new((size_t)count * sizeof(int)),
@@ -285,11 +231,7 @@ static void accesses(int count) {
 }
 
 int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (argc < 2 || wh_mem_kind_parse(argv[1], &kind) != WH_OK)
-        return 2;
+    begin(&argc, &argv);
     MPI_Op own;
     MPI_Op_create(affine, 0, &own);
     messages(N);
@@ -305,8 +247,5 @@ int main(int argc, char **argv) {
     accesses(N);
     accesses(LARGE);
     MPI_Op_free(&own);
-    int all;
-    MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    MPI_Finalize();
-    return all != 0;
+    return end();
 }
