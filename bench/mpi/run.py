@@ -11,6 +11,8 @@
     barrier, bcast, reduce, allreduce, allgather, alltoall   on --ranks ranks
     start                                             jobs of 2, 16 and 64 ranks that do nothing, from the launcher's start to its end,
                                                       and what rank 0 spends in MPI_Init
+    vp                                                virtual ranks, which the peers do not have (vp.c): a switch, a message, memory, collectives
+                                                      of 1,024 ranks in two processes, jobs that do nothing
 
 With --tcp nobody uses shared memory: all messages go over TCP of this host.
 
@@ -31,6 +33,7 @@ sys.path[:0] = [str(HERE.parent / "charm"), str(HERE.parent / "peers")]
 import collectives  # noqa: E402
 import make as mpis  # noqa: E402, of bench/peers
 import report  # noqa: E402
+import virtual  # noqa: E402
 from contenders import MPI_SETTINGS, Job, compiled, note, run  # noqa: E402
 from run import two_cores  # noqa: E402
 
@@ -98,6 +101,8 @@ def measure(part, ranks, contenders, how):
     """Rows of one part: us by contender and size."""
     if part == START:
         return measure_start(ranks, contenders, how)
+    if part == virtual.PART:
+        return virtual.measure(how.build.resolve(), HERE / "vp.c", how)
     cores = two_cores() if ranks == 2 else "none"
     sizes = how.sizes or (SIZES[part][:2] if how.short else SIZES[part])
     runs = in_turns(contenders, lambda each: each.job(ranks, part, cores, how.seconds, *sizes), how)
@@ -130,7 +135,7 @@ def compare(rows):
 def arguments():
     parser = argparse.ArgumentParser(prog="run.py", description=__doc__.splitlines()[0])
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--only", default=",".join(PAIRS + TEAMS + (START,)), help="parts, with commas between")
+    parser.add_argument("--only", default=",".join(PAIRS + TEAMS + (START, virtual.PART)), help="parts, with commas between")
     parser.add_argument("--ranks", default="2,4,8", help="of the collectives")
     parser.add_argument("--add", action="store_true", help="to the figures in BUILD/bench-mpi; with --only '' show those")
     parser.add_argument("--reps", type=int, default=3)
@@ -143,7 +148,7 @@ def arguments():
     parser.add_argument("--short", action="store_true", help="as small as can be: whether it runs, not how fast")
     how = parser.parse_args()
     how.only = [part for part in how.only.split(",") if part]
-    wrong = [part for part in how.only if part not in (*PAIRS, *TEAMS, START)]
+    wrong = [part for part in how.only if part not in (*PAIRS, *TEAMS, START, virtual.PART)]
     if wrong or how.reps < 1:
         parser.error(f"there is no part '{wrong[0]}'" if wrong else "--reps is 1 or more")
     return how
@@ -152,7 +157,7 @@ def arguments():
 def ranks_of(part, how):
     if part == START:
         return COUNTS[:1] if how.short else COUNTS
-    return [2] if part in PAIRS else map(int, how.ranks.split(","))
+    return [2] if part in (*PAIRS, virtual.PART) else map(int, how.ranks.split(","))
 
 
 def show(part, rows):
