@@ -52,6 +52,14 @@ void whm_allreduce_doubling(whm_schedule *s, const whm_coll *coll) {
     double_steps(s, whm_operand(coll), coll->recv.buf, coll->recv.count, coll->recv.type);
 }
 
+// A reduction to rank 0, which tells the result: two messages of each rank in all, where doubling has two of each in a round.
+void whm_allreduce_tree(whm_schedule *s, const whm_coll *coll) {
+    whm_coll up = *coll;
+    up.root = 0;
+    whm_reduce_binomial(s, &up);
+    whm_bcast_steps(s, coll->recv.buf, coll->recv.count, coll->recv.type, 0);
+}
+
 // Partners of the last round first: each gives what it has of what both were responsible for.
 static void spread_halves(whm_schedule *s, const whm_fold *fold, const whm_pair *pair,
                           const whm_halves *halves) {

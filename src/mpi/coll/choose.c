@@ -5,9 +5,14 @@
 // Efficient algorithms for all-to-all communications, 1997).  The sizes are those papers', moved where this library measured otherwise.
 #include "mpi/coll/choose.h"
 
+#include "mpi/base/process.h"
+
 #define KIB ((MPI_Count)1 << 10)
 #define MIB ((MPI_Count)1 << 20)
-enum { FEW = 8 };  // so many ranks that a message of each to each costs less than another round
+enum {
+    FEW = 8,     // so many ranks that a message of each to each costs less than another round
+    CROWD = 32,  // so many that what all do together counts, and not what the last waits for
+};
 
 // Of each kind the last row takes what is left.
 const whm_algorithm whm_algorithms[WHM_COLL_KINDS][WHM_ALGORITHMS] =
@@ -15,6 +20,7 @@ const whm_algorithm whm_algorithms[WHM_COLL_KINDS][WHM_ALGORITHMS] =
         [WHM_BARRIER] =
             {
                 {"flat", whm_barrier_flat, WHM_NEEDS_FEW, 3, 0},
+                {"tree", whm_barrier_tree, WHM_FOR_CROWDS, CROWD, 0},
                 {"dissemination", whm_barrier_dissemination, 0, 0, 0},
                 {"leaders", whm_inter_barrier, WHM_NEEDS_INTER, 0, 0},
             },
@@ -92,6 +98,7 @@ const whm_algorithm whm_algorithms[WHM_COLL_KINDS][WHM_ALGORITHMS] =
         [WHM_ALLREDUCE] =
             {
                 {"flat", whm_allreduce_flat, WHM_NEEDS_FEW, 3, 256},
+                {"tree", whm_allreduce_tree, WHM_FOR_CROWDS, CROWD, 2 * KIB},
                 {"doubling", whm_allreduce_doubling, 0, 0, 2 * KIB},
                 {"halving", whm_allreduce_halving, 0, 0, MIB},
                 {"ring", whm_allreduce_ring, WHM_NEEDS_COMMUTE, 3, 0},
@@ -169,9 +176,10 @@ bool whm_algorithm_works(const whm_algorithm *algorithm, const whm_coll *coll) {
 const whm_algorithm *whm_choose(const whm_coll *coll) {
     const whm_algorithm *row = whm_algorithms[coll->kind];
     MPI_Count bytes = coll->comm->remote ? 0 : whm_coll_bytes(coll);
+    bool crowd = whm_process_here.virtual;
     while (row->build &&
            !(coll->comm->size >= row->ranks && (row->bytes == 0 || bytes <= row->bytes) &&
-             whm_algorithm_works(row, coll)))
+             (crowd || !(row->needs & WHM_FOR_CROWDS)) && whm_algorithm_works(row, coll)))
         row++;
     return row->build ? row : NULL;
 }

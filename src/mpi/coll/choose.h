@@ -12,6 +12,7 @@ enum {
     WHM_NEEDS_POWER = 2,    // 2^k ranks
     WHM_NEEDS_INTER = 4,    // an intercommunicator; others need an ordinary one
     WHM_NEEDS_FEW = 8,      // a message of each rank to each other one
+    WHM_FOR_CROWDS = 16,  // not a need: it is good where many ranks share a processor, in a process
 };
 
 typedef struct whm_algorithm {

@@ -103,13 +103,14 @@ void whm_send_bytes(whm_schedule *schedule, const void *bytes, MPI_Count size, i
 void whm_recv_bytes(whm_schedule *schedule, void *bytes, MPI_Count size, int source);
 
 // The algorithms, by file; choose.c says when each is used.
-whm_build whm_barrier_flat, whm_barrier_dissemination;
+whm_build whm_barrier_flat, whm_barrier_tree, whm_barrier_dissemination;
 whm_build whm_bcast_binomial, whm_bcast_scatter, whm_bcast_chain;
 whm_build whm_gather_binomial, whm_gather_linear, whm_scatter_binomial, whm_scatter_linear;
 whm_build whm_allgather_flat, whm_allgather_doubling, whm_allgather_bruck, whm_allgather_ring;
 whm_build whm_alltoall_bruck, whm_alltoall_scattered, whm_alltoall_pairwise;
 whm_build whm_reduce_flat, whm_reduce_binomial, whm_reduce_halving;
-whm_build whm_allreduce_flat, whm_allreduce_doubling, whm_allreduce_halving, whm_allreduce_ring;
+whm_build whm_allreduce_flat, whm_allreduce_tree, whm_allreduce_doubling, whm_allreduce_halving,
+    whm_allreduce_ring;
 whm_build whm_reduce_scatter_doubling, whm_reduce_scatter_halving, whm_reduce_scatter_pairwise;
 whm_build whm_scan_doubling;
 whm_build whm_inter_barrier, whm_inter_bcast, whm_inter_gather, whm_inter_scatter,
