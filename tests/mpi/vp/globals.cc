@@ -7,10 +7,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <iostream>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <unistd.h>
 
 int global = 7;
 static int statics;
@@ -90,9 +92,17 @@ static void errors(int rank, int size) {
 
 int main(int argc, char **argv) {
     int rank, size;
-    MPI_Init(&argc, &argv);
+    bool begins_without_errors = !std::current_exception();
+    try {
+        throw 1;
+    } catch (int) {
+        MPI_Init(&argc, &argv);  // others begin meanwhile
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    check(begins_without_errors, "no exception of another rank is under way", rank);
+    check(!std::getenv("WHERRY_MPI_VP"), "what it starts is no process of virtual ranks", rank);
     std::string how = argc > 1 ? argv[1] : "";
     argv[1] = nullptr;  // the arguments are this rank's, too
     look(rank, size);
@@ -102,8 +112,10 @@ int main(int argc, char **argv) {
     if (how == "abort" && rank == size - 1)
         MPI_Abort(MPI_COMM_WORLD, 17);
     MPI_Finalize();
+    if (how == "late" && rank == std::atoi(argv[2]))
+        usleep(300000);
+    std::cout << "rank " << rank << " is good" << std::endl;
     if (how == "exit")
         std::exit(rank == size - 1 ? 4 : 0);
-    std::cout << "rank " << rank << " is good" << std::endl;
     return how == "return" && rank == 1 ? 6 : 0;
 }

@@ -49,6 +49,12 @@ class Programs(unittest.TestCase):
     def test_a_thousand_ranks(self):
         self.good("-n", 2, "-vp", 1000, self.globals, ranks=1000)
 
+    def test_messages_and_reductions_of_1024_ranks(self):
+        program = self.compile("mpicc", "-vp", HERE / "many.c")
+        for processes, ranks in ((1, 33), (2, 1024)):
+            code, _, err = self.job("-n", processes, "-vp", ranks, program, ranks)
+            self.assertEqual((code, err), (0, ""))
+
     def test_communicators(self):
         for name in ("communicators", "intercommunicators"):
             program = self.compile("mpicc", "-vp", HERE.parent / "comm" / f"{name}.c")
@@ -77,8 +83,30 @@ class Programs(unittest.TestCase):
         self.assertEqual(code, 6, err)
 
     def test_exit_ends_a_rank(self):
-        code, _, err = self.job("-n", 1, "-vp", 4, self.globals, "exit")
-        self.assertEqual(code, 4, err)
+        code, out, err = self.job("-n", 1, "-vp", 4, self.globals, "exit")
+        self.assertEqual((code, len(out.splitlines())), (4, 4), err)
+
+    def test_exit_of_a_program_whose_tables_are_read_only(self):
+        program = self.compile("mpicxx", "-vp", "-fno-plt", "-Wl,-z,now,-z,relro", HERE / "globals.cc")
+        code, out, err = self.job("-n", 1, "-vp", 4, program, "exit")
+        self.assertEqual((code, len(out.splitlines())), (4, 4), err)
+
+    def test_a_rank_may_go_on_after_the_others(self):
+        for last in (0, 3):
+            code, out, err = self.job("-n", 2, "-vp", 4, self.globals, "late", last)
+            self.assertEqual((code, err), (0, ""))
+            self.assertEqual(len(out.splitlines()), 4)
+
+    def test_processes_whose_ranks_have_ended_wait_for_the_others(self):
+        program = self.compile("mpicc", "-vp", HERE / "half.c")
+        code, out, err = self.job("-n", 2, "-vp", 4, program)
+        self.assertEqual((code, err), (0, ""))
+        self.assertEqual(sorted(out.splitlines()), ["rank 2 of 2: 5", "rank 3 of 2: 5"])
+
+    def test_stacks_that_cannot_be_are_refused(self):
+        code, _, err = self.job("-n", 1, "-vp", 2, "-env", "WHERRY_MPI_STACK", 1 << 40, self.globals)
+        self.assertEqual(code, 1)
+        self.assertIn("there is no memory for the stack of rank 0", err)
 
     def test_exit_without_finalize_ends_the_job(self):
         code, _, err = self.job("-n", 2, "-vp", 6, self.globals, "early")
