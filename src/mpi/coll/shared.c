@@ -11,6 +11,7 @@
 
 #include "mpi/base/ids.h"
 #include "mpi/base/process.h"
+#include "mpi/coll/peer.h"
 #include "mpi/comm/map.h"
 #include "mpi/comm/share.h"
 #include "mpi/p2p/p2p.h"
@@ -22,7 +23,8 @@ enum {
     LARGE = 2,  // of a rank, as are the next; powers of two
     BRIEF = 32,
     LINE = 64,
-    HEAD = 48,  // before the data of a slot: those of 16 bytes are in its line
+    TURN = 1 << 20,  // bytes that are read before messages have their turn
+    HEAD = 48,       // before the data of a slot: those of 16 bytes are in its line
     ROUND_BITS = 24,
 };
 _Static_assert(sizeof(whm_shared_call) <= HEAD, "what each rank says of its call");
@@ -48,7 +50,7 @@ struct whm_shared {
     bool crowded;
     bool plain;  // buffers of this call
     const whm_group *group;
-    const whm_comm *comm;
+    whm_comm *comm;
     _Atomic uint32_t *waits_for;  // by rank: 1 + whom it waits for; 0: it does not sleep
     progress *progress;
     ring large, brief, *ring;  // that of this call
@@ -60,6 +62,9 @@ struct whm_shared {
     bool
         broken;  // a rank is gone: this one publishes nothing more, as it cannot know what is still read
     char *nowhere;  // where it writes then
+    char *scratch;
+    enum { UNKNOWN, NO, YES } direct;
+    whm_peer *peers;  // YES: by rank
     whm_shared_call theirs;
 };
 
@@ -124,6 +129,8 @@ static void end(whm_comm *comm) {
         return;
     whm_map_end(shared->map, shared->map_size);
     free(shared->nowhere);
+    free(shared->scratch);
+    free(shared->peers);
     free(shared);
     comm->coll = NULL;
 }
@@ -371,7 +378,7 @@ const char *whm_shared_read(whm_shared *shared, int rank) {
         return NULL;
     if (agrees(shared, head))
         return (const char *)head + HEAD;
-    if (shared->stranger < 0)
+    if (shared->stranger < 0 || !shared->theirs.stamp)  // one whose call is known says more
         note_stranger(shared, rank);
     return NULL;
 }
@@ -380,6 +387,84 @@ void whm_shared_next(whm_shared *shared) {
     atomic_store_explicit(&shared->progress[shared->rank].out, stamp(shared), memory_order_release);
     wake_all(shared);
     shared->round++;
+}
+
+// ---- Data that stay where they are.
+
+static bool all_can(whm_shared *shared) {
+    whm_comm *comm = shared->comm;
+    whm_peer mine = whm_peer_self();
+    char can = true, *all = malloc((size_t)shared->ranks);
+    shared->peers = malloc((size_t)shared->ranks * sizeof(mine));
+    if (!all || !shared->peers)
+        whm_process_abort(1);  // the others would wait for this rank for ever
+    bool good = whm_share(comm, &mine, sizeof(mine), shared->peers) == MPI_SUCCESS;
+    for (int i = 0; good && i < shared->ranks; i++)
+        can = can && whm_peer_can(&shared->peers[i]);
+    good = good && whm_share(comm, &can, sizeof(can), all) == MPI_SUCCESS;
+    for (int i = 0; good && i < shared->ranks; i++)
+        good = all[i];
+    free(all);
+    whm_self->sentence[0] = 0;
+    return good;
+}
+
+bool whm_shared_undecided(const whm_shared *shared) {
+    return shared->direct == UNKNOWN;
+}
+
+bool whm_shared_direct(whm_shared *shared) {
+    if (shared->direct == UNKNOWN)
+        shared->direct = all_can(shared) ? YES : NO;
+    return shared->direct == YES;
+}
+
+bool whm_shared_wants_direct(const whm_shared *shared) {
+    return shared->peers[0].always;
+}
+
+void whm_shared_offer(whm_shared *shared, const void *at) {
+    memcpy(whm_shared_write(shared), &at, sizeof(at));
+    whm_shared_publish(shared);
+}
+
+const char *whm_shared_offered(whm_shared *shared, int rank) {
+    const char *slot = whm_shared_read(shared, rank), *at = NULL;
+    if (slot)
+        memcpy(&at, slot, sizeof(at));
+    return at;
+}
+
+bool whm_shared_fetch(whm_shared *shared, int rank, void *to, const void *from, MPI_Count size) {
+    bool good = true;
+    for (MPI_Count at = 0; good && at < size; at += TURN) {
+        if (at)
+            whm_progress();
+        good = whm_peer_read(&shared->peers[rank], (char *)to + at, (const char *)from + at,
+                             (size_t)(size - at < TURN ? size - at : TURN));
+    }
+    if (!good)
+        whm_shared_note(shared, whm_fail(MPI_ERR_OTHER,
+                                         "the memory of rank %d cannot be read any more; with "
+                                         "WHERRY_SHM_READ=never nobody reads there",
+                                         rank));
+    // It may have changed meanwhile, if that rank has given up.
+    atomic_thread_fence(memory_order_acquire);
+    if (shared->stranger < 0 && atomic_load(&shared->progress[rank].broken))
+        note_stranger(shared, rank);
+    return good;
+}
+
+void whm_shared_settle(whm_shared *shared) {
+    uint64_t now = stamp(shared);
+    whm_shared_next(shared);
+    await_readers(shared, now);
+}
+
+char *whm_shared_scratch(whm_shared *shared) {
+    if (!shared->scratch && !(shared->scratch = malloc(WHM_SHARED_SCRATCH)))
+        whm_shared_note(shared, whm_no_memory());
+    return shared->scratch;
 }
 
 void whm_shared_note(whm_shared *shared, int error) {
@@ -420,4 +505,12 @@ int whm_shared_end(whm_shared *shared) {
     if (__builtin_expect(shared->broken, 0))
         return whm_comm_give_up(shared->comm);
     return shared->stranger >= 0 ? tell(shared) : shared->error;
+}
+
+int whm_shared_meet(whm_shared *shared, const whm_coll *coll, MPI_Count size) {
+    whm_shared_begin(shared, coll, size, true);
+    whm_shared_offer(shared, NULL);
+    for (int i = 1; i < shared->ranks; i++)
+        (void)whm_shared_offered(shared, (shared->rank + i) % shared->ranks);
+    return whm_shared_end(shared);
 }

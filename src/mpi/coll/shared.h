@@ -17,8 +17,9 @@
 typedef struct whm_shared whm_shared;
 
 enum {
-    WHM_SHARED_RANKS = 32,   // at most: each looks at all others
-    WHM_SHARED_BRIEF = 976,  // bytes that a rank writes in a brief call, of one round
+    WHM_SHARED_RANKS = 32,           // at most: each looks at all others
+    WHM_SHARED_BRIEF = 976,          // bytes that a rank writes in a brief call, of one round
+    WHM_SHARED_SCRATCH = 256 << 10,  // little enough to stay in a processor's own cache
 };
 
 // What each rank says of its call, beside the data.  The stamp is written last: who finds his own there may read the rest.
@@ -56,11 +57,35 @@ void whm_shared_publish(whm_shared *shared);
 // else, which is the error of this one then.
 const char *whm_shared_read(whm_shared *shared, int rank);
 
+// Large data may stay where they are, and be read there by the others: whm_shared_direct says whether each rank may read the memory of each other one,
+// which is the same on all.  While it is undecided they tell each other by messages, so all must have come to the same call.
+bool whm_shared_undecided(const whm_shared *shared);
+bool whm_shared_direct(whm_shared *shared);
+
+// whm_shared_wants_direct says whether the first rank's setting is to do so wherever it can be done.
+bool whm_shared_wants_direct(const whm_shared *shared);
+
+// whm_shared_offer publishes an address in this round, NULL: there is nothing, and whm_shared_offered returns that of another rank, as whm_shared_read does.
+// whm_shared_fetch reads there.  whm_shared_settle ends the round and waits until the others have, so that the memory is the program's again.
+void whm_shared_offer(whm_shared *shared, const void *at);
+const char *whm_shared_offered(whm_shared *shared, int rank);
+bool whm_shared_fetch(whm_shared *shared, int rank, void *to, const void *from, MPI_Count size);
+void whm_shared_settle(whm_shared *shared);
+
+// whm_shared_scratch returns memory of WHM_SHARED_SCRATCH bytes that stays this rank's, or NULL, which is noted.
+char *whm_shared_scratch(whm_shared *shared);
+
 // whm_shared_next ends the round; the last one is ended by whm_shared_end, too.
 void whm_shared_next(whm_shared *shared);
 
 // whm_shared_note keeps the first error of this rank's own; the others do not hear of it.
 void whm_shared_note(whm_shared *shared, int error);
+
+// whm_shared_take_over carries out what is to be read where it lies (shared_direct.c): false, or the call is over, with *error.
+bool whm_shared_take_over(whm_shared *shared, const whm_coll *coll, MPI_Count size, int *error);
+
+// whm_shared_meet is for what comes before messages: ranks that call with another size, and so wait for others here, must not be waited for there.
+int whm_shared_meet(whm_shared *shared, const whm_coll *coll, MPI_Count size);
 
 // whm_shared_run carries a collective out in shared memory, if it is one for that (shared_coll.c): false, and otherwise *error.
 bool whm_shared_run(const whm_coll *coll, int *error);

@@ -280,21 +280,16 @@ static bool fits(const whm_coll *coll) {
            (!coll->op || (coll->op->predefined && coll->recv.type->dense));
 }
 
-// Before messages: ranks that call with another size, and so wait for others here, must not be waited for there.
-static int meet(whm_shared *shared, const whm_coll *coll, MPI_Count size) {
-    whm_shared_begin(shared, coll, size, true);
-    barrier(shared, coll);
-    return whm_shared_end(shared);
-}
-
 bool whm_shared_run(const whm_coll *coll, int *error) {
     whm_shared *shared = fits(coll) ? whm_shared_of(coll->comm) : NULL;
     if (!shared)
         return false;
     const shared_way *way = &ways[coll->kind];
     MPI_Count size = coll->kind == WHM_BARRIER ? 0 : whm_block_bytes(&coll->recv, 0);
+    if (whm_shared_take_over(shared, coll, size, error))
+        return true;
     if (size > way->most && !whm_shared_crowded(shared)) {
-        *error = meet(shared, coll, size);
+        *error = whm_shared_meet(shared, coll, size);
         return *error != MPI_SUCCESS;
     }
     MPI_Count written = coll->kind == WHM_ALLTOALL ? (coll->comm->size - 1) * size : size;
