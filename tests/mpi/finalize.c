@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// finalize ROUNDS LATE: rank 0 calls MPI_Finalize at once; the others still have messages for each other, ROUNDS times around.  Then they do;
-// rank LATE comes last, and its program goes on after MPI_Finalize.
+// finalize ROUNDS LATE [WITHOUT]: rank 0 calls MPI_Finalize at once; the others still have messages for each other, ROUNDS times around.  Then they do;
+// rank LATE comes last, and its program goes on after MPI_Finalize.  Rank WITHOUT leaves a barrier
+// out.
 #include <mpi.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -21,6 +22,8 @@ int main(int argc, char **argv) {
     }
     if (rank == atoi(argv[2]))
         usleep(3000);
+    if (argc > 3 && rank != atoi(argv[3]))
+        MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
     if (rank == atoi(argv[2]))
         usleep(3000);

@@ -64,20 +64,32 @@ static int leave(void) {
     return rc;
 }
 
+// What a rank says that has come to its end: a message of a collective is something else, nearly always.
+static const unsigned char end_word = 0xE7;
+
+static int await_end_of(whm_comm *comm, int rank, int tag) {
+    unsigned char word = 0;  // stays so when an empty message comes
+    int rc = whm_recv_wait(comm, WHM_COLL, &word, 1, whm_type_of(MPI_BYTE), rank, tag,
+                           MPI_STATUS_IGNORE);
+    if (rc == MPI_ERR_TRUNCATE || (rc == MPI_SUCCESS && word != end_word))
+        return whm_fail(
+            MPI_ERR_OTHER,
+            "rank %d is in a collective on MPI_COMM_WORLD that this rank has not called", rank);
+    return rc;
+}
+
 // come_together: rank 0 returns when all ranks of MPI_COMM_WORLD have come so far, and need nothing more from anybody; another one when it
 // has told its parent in the tree that it has, with all below it.  A barrier would not do: rank 0, which ends the job, may be through it
 // before others are.
 static int come_together(void) {
     whm_comm *comm = whm_self->comm_world;
-    whm_type *byte = whm_type_of(MPI_BYTE);
     int tag = whm_comm_tag(comm), rc = MPI_SUCCESS;
     for (int far = 1; rc == MPI_SUCCESS && far < comm->size; far *= 2) {
         if (comm->rank & far)
-            return whm_send_wait(comm, WHM_COLL, NULL, 0, byte, comm->rank - far, tag,
-                                 WHM_STANDARD);
+            return whm_send_wait(comm, WHM_COLL, &end_word, 1, whm_type_of(MPI_BYTE),
+                                 comm->rank - far, tag, WHM_STANDARD);
         if (comm->rank + far < comm->size)
-            rc = whm_recv_wait(comm, WHM_COLL, NULL, 0, byte, comm->rank + far, tag,
-                               MPI_STATUS_IGNORE);
+            rc = await_end_of(comm, comm->rank + far, tag);
     }
     return rc;
 }
