@@ -16,10 +16,10 @@ MPI4PY = "mpi4py==4.1.2"
 SECONDS = 120
 LONG = 600  # to compile mpi4py
 OWN = {"wherry_mpi/" + name for name in (
-    "__init__.py", "__main__.py", "programs.py", "bin/mpicc", "bin/mpicxx", "bin/mpicc_abi", "bin/mpicxx_abi", "bin/mpiexec",
+    "__init__.py", "__main__.py", "programs.py", "bin/mpicc", "bin/mpicxx", "bin/mpic++", "bin/mpicc_abi", "bin/mpicxx_abi", "bin/mpiexec",
     "bin/mpirun", "include/mpi.h", "lib/libmpi_abi.so", "lib/libmpi_abi.so.0", "lib/libmpi_abi.so.1", "lib/libmpi_vp.a",
     "lib/pkgconfig/wherry-mpi.pc")}
-NAMES = ("mpicc", "mpicxx", "mpicc_abi", "mpicxx_abi", "mpiexec", "mpirun")
+NAMES = ("mpicc", "mpicxx", "mpic++", "mpicc_abi", "mpicxx_abi", "mpiexec", "mpirun")
 RANKS = [f"rank {rank} of 4" for rank in range(4)]
 # The largest sum of ranks so far, from each rank to all; the process has one engine though two packages ask for it.
 PROGRAM = """

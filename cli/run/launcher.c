@@ -111,50 +111,40 @@ static void refuse_agent(launcher *self, run_host *host) {
 // on_status: a process has ended with another status than 0.  If it was done with the job, the job has most likely agreed on
 // that status, for whichever PE's reason: the others get the time for their last words.
 static void on_status(launcher *self, int rank, int status) {
-    const char *host = launcher_host(self, rank)->name;
-    int pid = self->ranks[rank].pid;
     if (!pmi_is_done(&self->pmi, rank) || self->options->no_cleanup) {
-        FAIL_RANK(self, status, "rank %d (pid %d on %s) exited with status %d", rank, pid, host,
-                  status);
+        FAIL_RANK(self, status, "%s exited with status %d", launcher_name(self, rank).text, status);
     } else if (!self->decided && !self->end_at) {
         self->code = status;
         self->end_at = cli_ms() + self->options->kill_after_ms;
-        output_say(
-            &self->output,
-            "the job ends with status %d (rank %d, pid %d on %s, is the first to exit with it)",
-            status, rank, pid, host);
+        output_say(&self->output, "the job ends with status %d: %s is the first to exit with it",
+                   status, launcher_name(self, rank).text);
     }
 }
 
 static void on_ended(launcher *self, int rank, int status) {
     run_rank *one = &self->ranks[rank];
-    const char *host = launcher_host(self, rank)->name;
     one->ended = true;
     pmi_verdict waits = pmi_left(&self->pmi, rank);
     if (self->interrupts && WIFSIGNALED(status) && WTERMSIG(status) == SIGINT)
         decide(self, CLI_INTERRUPTED);  // as it was asked to
     else if (WIFSIGNALED(status))
-        FAIL_RANK(self, CODE_SIGNAL + WTERMSIG(status),
-                  "rank %d (pid %d on %s) was killed by signal %d (%s)", rank, one->pid, host,
-                  WTERMSIG(status), strsignal(WTERMSIG(status)));
+        FAIL_RANK(self, CODE_SIGNAL + WTERMSIG(status), "%s was killed by signal %d (%s)",
+                  launcher_name(self, rank).text, WTERMSIG(status), strsignal(WTERMSIG(status)));
     else if (WEXITSTATUS(status) != 0)
         on_status(self, rank, WEXITSTATUS(status));
     else if (pmi_is_in(&self->pmi, rank))
         FAIL_RANK(
             self, CLI_FAILED,
-            "rank %d (pid %d on %s) has ended without having left the job (MPI_Finalize; of other "
-            "programs, PMI finalize)",
-            rank, one->pid, host);
+            "%s has ended without having left the job (MPI_Finalize; of other programs, PMI finalize)",
+            launcher_name(self, rank).text);
     else if (waits == PMI_STRANGE)
         FAIL(self, CLI_FAILED, "%s", self->pmi.complaint);
 }
 
 static void on_stopped(launcher *self, int rank, int number) {
-    const run_rank *one = &self->ranks[rank];
     if (number != SIGTSTP && !self->decided)
-        output_say(&self->output,
-                   "rank %d (pid %d on %s) was stopped by signal %d (%s); SIGCONT lets it go on",
-                   rank, one->pid, launcher_host(self, rank)->name, number, strsignal(number));
+        output_say(&self->output, "%s was stopped by signal %d (%s); SIGCONT lets it go on",
+                   launcher_name(self, rank).text, number, strsignal(number));
 }
 
 static void on_refused(launcher *self, int rank, int why) {
@@ -175,8 +165,8 @@ static void on_request(launcher *self, int rank, const frame *got) {
     switch (pmi_line(&self->pmi, rank, line)) {
     case PMI_FINE: return;
     case PMI_ABORT:
-        FAIL(self, self->pmi.exit_code, "rank %d (pid %d on %s) has ended the job with status %d",
-             rank, self->ranks[rank].pid, launcher_host(self, rank)->name, self->pmi.exit_code);
+        FAIL(self, self->pmi.exit_code, "%s has ended the job with status %d",
+             launcher_name(self, rank).text, self->pmi.exit_code);
         return;
     case PMI_STRANGE: FAIL(self, CLI_FAILED, "%s", self->pmi.complaint); return;
     }
@@ -382,10 +372,8 @@ static void end_for_time(launcher *self) {
     if (self->decided)
         return;
     for (int i = 0; i < self->options->size; i++) {
-        const run_rank *one = &self->ranks[i];
-        if (!one->ended)
-            output_say(&self->output, "rank %d (pid %d on %s) was still there after %g s", i,
-                       one->pid, launcher_host(self, i)->name,
+        if (!self->ranks[i].ended)
+            output_say(&self->output, "%s was still there after %g s", launcher_name(self, i).text,
                        (double)self->options->timeout_ms / 1000);
     }
     if (!self->options->dump) {

@@ -92,6 +92,34 @@ run_host *launcher_host(const launcher *self, int rank) {
     return &self->hosts[rank / self->options->per_host];
 }
 
+// virtual_ranks is how many `mpiexec -vp` has asked for; 0: ranks are processes.
+static int virtual_ranks(const launcher *self) {
+    static const char name[] = "WHERRY_MPI_VP=";
+    int found = 0;
+    for (char **word = self->options->env; *word; word++)
+        if (!strncmp(*word, name, sizeof name - 1))
+            found = atoi(*word + sizeof name - 1);
+    return found >= self->options->size ? found : 0;
+}
+
+launcher_words launcher_name(const launcher *self, int rank) {
+    launcher_words words;
+    const char *host = launcher_host(self, rank)->name;
+    int pid = self->ranks[rank].pid, ranks = virtual_ranks(self), size = self->options->size;
+    // As the library deals them out.
+    int each = ranks / size, more = ranks % size;
+    int first = rank * each + (rank < more ? rank : more), last = first + each - (rank >= more);
+    if (!ranks)
+        snprintf(words.text, sizeof words.text, "rank %d (pid %d on %s)", rank, pid, host);
+    else if (first == last)
+        snprintf(words.text, sizeof words.text, "process %d (rank %d, pid %d on %s)", rank, first,
+                 pid, host);
+    else
+        snprintf(words.text, sizeof words.text, "process %d (ranks %d-%d, pid %d on %s)", rank,
+                 first, last, pid, host);
+    return words;
+}
+
 // ---- Standard input.
 
 // A terminal whose foreground belongs to another job would stop this one.

@@ -49,6 +49,12 @@ void launcher_close(launcher *self);
 
 run_host *launcher_host(const launcher *self, int rank);
 
+// launcher_name says which process it is, and which ranks of MPI it has where those are virtual.
+typedef struct launcher_words {
+    char text[160];
+} launcher_words;
+launcher_words launcher_name(const launcher *self, int rank);
+
 // Standard input goes to rank 0, as fast as that takes it.
 bool launcher_wants_input(const launcher *self);
 void launcher_read_input(launcher *self);

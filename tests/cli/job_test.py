@@ -69,7 +69,7 @@ class Job(launch.Case):
     def test_status(self):
         for who in ("0", "5"):
             _, err = self.job(7, "-n", "3", RT_JOB, "--status", "7", "--rounds", "1000000", "--exit", who, WHERRY_PES="2")
-            self.assertRegex(err, r"^wherry run: the job ends with status 7 \(rank \d, pid \d+ on \S+, is the first")
+            self.assertRegex(err, r"^wherry run: the job ends with status 7: rank \d \(pid \d+ on \S+\) is the first")
 
     def test_failures(self):
         """{kill, exit 3, segmentation fault} x {rank 0, another} x {1, 2 PEs} x {here, by --rsh}"""
@@ -95,7 +95,7 @@ class Job(launch.Case):
                                 f"if [ $PMI_RANK = 0 ]; then sleep {seconds}; echo late; fi; exit $s")
             self.assertLess(time.monotonic() - begin, END + 4)
             self.assertTrue(out.endswith(says) and ("late" in out) == bool(says), out)
-            self.assertRegex(err, r"^wherry run: the job ends with status 5 \(rank [12], pid")
+            self.assertRegex(err, r"^wherry run: the job ends with status 5: rank [12] \(pid")
 
     def test_stopped(self):
         for kind in HERE:

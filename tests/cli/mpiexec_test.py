@@ -45,11 +45,17 @@ class Mpiexec(tool.Case):
 
     def test_what_says_nothing_here_is_passed_over(self):
         self.assertEqual(self.lines("--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self", "--map-by", "core", "--bind-to",
-                                    "none", "-launcher", "ssh", "-genvall", "-n", "1", "echo", "-n", "--mca"), ["--mca"])
+                                    "none", "-launcher", "ssh", "-genvall", "-iface", "eth0", "-verbose", "-n", "1", "echo", "-n", "--mca"), ["--mca"])
 
     def test_time(self):
         _, errors = self.job("-n", "2", "--timeout", "1", "sleep", "60", code=124)
         self.assertIn("rank 1", errors)
+
+    def test_a_process_of_virtual_ranks_is_named_with_them(self):
+        for process, ranks, name in ((0, 7, "ranks 0-1"), (2, 7, "ranks 4-5"), (3, 7, "rank 6"), (2, 6, "rank 4")):
+            with self.subTest(process=process, ranks=ranks):
+                _, errors = self.job("-n", "4", "-vp", str(ranks), "sh", "-c", f"test $PMI_RANK = {process} && exit 3; sleep 60", code=3)
+                self.assertRegex(errors, rf"process {process} \({name}, pid \d+ on \S+\) exited with status 3")
 
     def test_others_go_on(self):
         out, _ = self.job("-disable-auto-cleanup", "-n", "2", "sh", "-c", "test $PMI_RANK = 0 && exit 3; sleep 0.3; echo here", code=3)

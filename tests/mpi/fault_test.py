@@ -83,7 +83,7 @@ def run(cell):
     if virtual and fault == "exit":  # of a virtual rank the library says it: the process is that of others, too
         if f"MPI rank {victim}: the program has ended with status 7 without MPI_Finalize" not in done.stderr:
             return f"rank {victim} is not named: {done.stderr}", seconds
-    line = re.search(rf"^wherry run: rank {process} \(pid \d+ on [^)]*\) {re.escape(said)}$", done.stderr, re.M)
+    line = re.search(rf"^wherry run: (rank|process) {process} \((ranks? [-0-9]+, )?pid \d+ on [^)]*\) {re.escape(said)}$", done.stderr, re.M)
     if not line:
         return f"the launcher does not name rank {process}: {done.stderr}", seconds
     if done.returncode != status:

@@ -39,8 +39,10 @@ class Wrappers(unittest.TestCase):
                 self.call(compiler, "-Wall", "-Werror", source, "-o", "hello")
                 self.check_runs(self.folder / "hello")
         (self.folder / "plus.cc").write_text("#include <mpi.h>\nint main() { return MPI_Init(nullptr, nullptr) || MPI_Finalize(); }\n")
-        self.call("mpicxx", "-Wall", "-Werror", "plus.cc", "-o", "plus")
-        self.call("mpiexec", "-n", "2", self.folder / "plus")
+        for compiler in ("mpicxx", "mpicxx_abi", "mpic++"):
+            with self.subTest(compiler):
+                self.call(compiler, "-Wall", "-Werror", "plus.cc", "-o", "plus")
+                self.call("mpiexec", "-n", "2", self.folder / "plus")
 
     def test_in_steps(self):
         self.call("mpicc", "-c", HELLO, "-o", "hello.o")

@@ -7,7 +7,7 @@ from typing import NoReturn, Optional
 
 from wherry_mpi import get_bin_dir
 
-NAMES = ("mpicc", "mpicxx", "mpicc_abi", "mpicxx_abi", "mpiexec", "mpirun")
+NAMES = ("mpicc", "mpicxx", "mpic++", "mpicc_abi", "mpicxx_abi", "mpiexec", "mpirun")
 FAILED = 1
 
 
@@ -21,4 +21,4 @@ def become(name: str, words: Optional[list[str]] = None) -> NoReturn:
         sys.exit(FAILED)
 
 
-mpicc, mpicxx, mpicc_abi, mpicxx_abi, mpiexec, mpirun = (functools.partial(become, name) for name in NAMES)
+mpicc, mpicxx, mpicplusplus, mpicc_abi, mpicxx_abi, mpiexec, mpirun = (functools.partial(become, name) for name in NAMES)
