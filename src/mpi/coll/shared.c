@@ -23,6 +23,8 @@ enum {
     LARGE = 2,  // of a rank, as are the next; powers of two
     BRIEF = 32,
     LINE = 64,
+    LOOK_BYTES = 16 << 10,  // take less time than a look, by far
+    LOOKS_MOST = 1000,
     TURN = 1 << 20,  // bytes that are read before messages have their turn
     HEAD = 48,       // before the data of a slot: those of 16 bytes are in its line
     ROUND_BITS = 24,
@@ -48,7 +50,8 @@ struct whm_shared {
     size_t map_size;
     int rank, ranks;
     bool crowded;
-    bool plain;  // buffers of this call
+    bool plain;        // buffers of this call
+    bool wakes_later;  // has published something, and has not looked who waits for it
     const whm_group *group;
     whm_comm *comm;
     _Atomic uint32_t *waits_for;  // by rank: 1 + whom it waits for; 0: it does not sleep
@@ -228,26 +231,6 @@ static bool is_hopeless(whm_shared *shared) {
     return false;
 }
 
-// await returns false if it is not there and will not be.
-static bool await(whm_shared *shared, int rank, _Atomic uint64_t *counter, uint64_t least,
-                  const whm_shared_call *slot) {
-    awaited a = {{print_awaited}, shared, rank, counter, least, slot};
-    while (!there(&a) && !whm_look(there, &a)) {
-        if (is_hopeless(shared))
-            return false;
-        atomic_store(&shared->waits_for[shared->rank], (uint32_t)rank + 1);
-        atomic_thread_fence(memory_order_seq_cst);
-        whm_rank *me = whm_self;
-        me->awaits = &a.o;
-        if (!there(&a))
-            whm_block();
-        if (me->awaits == &a.o)  // not that of another thread
-            me->awaits = NULL;
-        atomic_store(&shared->waits_for[shared->rank], 0);
-    }
-    return true;
-}
-
 static void wake(const whm_shared *shared, int rank) {
     int32_t world = whm_group_world(shared->group, rank);
     whm_rank *here = whm_rank_at(world);
@@ -262,7 +245,8 @@ static void wake(const whm_shared *shared, int rank) {
     whm_process_lost(st);  // nobody is left to be woken
 }
 
-static void wake_all(const whm_shared *shared) {
+static void wake_all(whm_shared *shared) {
+    shared->wakes_later = false;
     uint32_t me = (uint32_t)shared->rank + 1;
     atomic_thread_fence(memory_order_seq_cst);
     for (int i = 0; i < shared->ranks; i++) {
@@ -271,6 +255,39 @@ static void wake_all(const whm_shared *shared) {
             atomic_compare_exchange_strong(&shared->waits_for[i], &expected, 0))
             wake(shared, i);
     }
+}
+
+// Where each rank has a processor of its own, who waits for large data does not sleep while they may be on their way: to be woken costs as much as they do.
+static bool look(const whm_shared *shared, const awaited *a) {
+    int64_t looks = shared->crowded ? 0 : shared->mine.bytes * shared->ranks / LOOK_BYTES;
+    bool is = whm_look(there, a);
+    for (int64_t i = 0; i < looks && i < LOOKS_MOST && !is; i++)
+        is = whm_look(there, a);
+    return is;
+}
+
+// await returns false if it is not there and will not be.
+static bool await(whm_shared *shared, int rank, _Atomic uint64_t *counter, uint64_t least,
+                  const whm_shared_call *slot) {
+    awaited a = {{print_awaited}, shared, rank, counter, least, slot};
+    if (there(&a))
+        return true;
+    if (shared->wakes_later)
+        wake_all(shared);
+    while (!look(shared, &a)) {
+        if (is_hopeless(shared))
+            return false;
+        atomic_store(&shared->waits_for[shared->rank], (uint32_t)rank + 1);
+        atomic_thread_fence(memory_order_seq_cst);
+        whm_rank *me = whm_self;
+        me->awaits = &a.o;
+        if (!there(&a))
+            whm_block();
+        if (me->awaits == &a.o)  // not that of another thread
+            me->awaits = NULL;
+        atomic_store(&shared->waits_for[shared->rank], 0);
+    }
+    return true;
 }
 
 // ---- A call.
@@ -336,6 +353,7 @@ char *whm_shared_write(whm_shared *shared) {
     return (char *)slot(shared, shared->ring, shared->rank) + HEAD;
 }
 
+// To look for sleepers takes a fence.  In a brief call the rank does so once, when it waits itself or at the end, whichever comes first.
 void whm_shared_publish(whm_shared *shared) {
     if (__builtin_expect(shared->broken, 0))
         return;
@@ -350,7 +368,9 @@ void whm_shared_publish(whm_shared *shared) {
     atomic_store_explicit(&head->stamp, now, memory_order_release);
     r->published[which(shared, r)] = now;
     atomic_store_explicit(&shared->progress[shared->rank].in, now, memory_order_release);
-    wake_all(shared);
+    shared->wakes_later = true;
+    if (mine->bytes > WHM_SHARED_BRIEF)
+        wake_all(shared);
 }
 
 static bool agrees(const whm_shared *shared, const whm_shared_call *other) {

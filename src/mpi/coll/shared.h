@@ -19,7 +19,7 @@ typedef struct whm_shared whm_shared;
 enum {
     WHM_SHARED_RANKS = 32,           // at most: each looks at all others
     WHM_SHARED_BRIEF = 976,          // bytes that a rank writes in a brief call, of one round
-    WHM_SHARED_SCRATCH = 256 << 10,  // little enough to stay in a processor's own cache
+    WHM_SHARED_SCRATCH = 512 << 10,  // little enough to stay in a processor's own cache
 };
 
 // What each rank says of its call, beside the data.  The stamp is written last: who finds his own there may read the rest.

@@ -172,12 +172,14 @@ typedef struct reduction {
     char *result;  // NULL: this rank does not want it
 } reduction;
 
-// Combines elements of all slots of this round at `to`, which holds them at the end.
-static void combine(const reduction *r, char *to, MPI_Count first, MPI_Count count) {
+// Combines elements of all slots of this round at `to`, which holds them at the end.  `own` takes the place of this rank's slot.
+static void combine(const reduction *r, const char *own, char *to, MPI_Count first,
+                    MPI_Count count) {
     const char *slots[WHM_SHARED_RANKS];
     int size = r->coll->comm->size, rank = r->coll->comm->rank;
     bool all = true;
-    for (int i = 0; i < size; i++) {  // its own is there already
+    slots[rank] = own;
+    for (int i = 1; i < size; i++) {
         int from = (rank + i) % size;
         slots[from] = whm_shared_read(r->shared, from);
         all = all && slots[from];
@@ -190,20 +192,22 @@ static void combine(const reduction *r, char *to, MPI_Count first, MPI_Count cou
         whm_shared_note(r->shared, whm_reduce(slots[i] + at, to, count, r->type, r->coll->op));
 }
 
-static void put_operand(const reduction *r, MPI_Count at, MPI_Count n) {
+static const char *put_operand(const reduction *r, MPI_Count at, MPI_Count n) {
     char *slot = whm_shared_write(r->shared);
     copy(r->shared, slot, r->operand + at * r->type->size, n * r->type->size);
     whm_shared_publish(r->shared);
+    return slot;
 }
 
-// Short: who wants the result combines all of it.
+// Short: who wants the result combines all of it.  What the root of a reduce has nobody else reads.
 static void reduce_alone(const reduction *r, MPI_Count count) {
     _Alignas(64) char result[ALONE_MOST];
-    bool direct = whm_shared_plain(r->shared);
-    put_operand(r, 0, count);
+    bool plain = whm_shared_plain(r->shared), shown = r->coll->kind == WHM_ALLREDUCE || !r->result;
+    const char *own = shown || !plain ? put_operand(r, 0, count) : r->operand;
     if (!r->result)
         return;
-    combine(r, direct ? r->result : result, 0, count);
+    bool direct = plain && own != r->result;
+    combine(r, own, direct ? r->result : result, 0, count);
     if (!direct)
         copy(r->shared, r->result, result, count * r->type->size);
 }
@@ -230,9 +234,9 @@ static void reduce_parts(const reduction *r, MPI_Count count) {
     MPI_Count most = (MPI_Count)whm_shared_room(r->shared) / r->type->size;
     for (MPI_Count at = 0; at < count; at += most) {
         MPI_Count n = least(most, count - at), begin = part_begin(n, size, rank);
-        put_operand(r, at, n);
+        const char *own = put_operand(r, at, n);
         char *part = whm_shared_ahead(r->shared);
-        combine(r, part, begin, part_begin(n, size, rank + 1) - begin);
+        combine(r, own, part, begin, part_begin(n, size, rank + 1) - begin);
         whm_shared_next(r->shared);
         whm_shared_publish(r->shared);
         if (r->result)
