@@ -50,6 +50,7 @@ struct whm_shared {
     size_t map_size;
     int rank, ranks;
     bool crowded;
+    int processors;    // for these ranks
     bool plain;        // buffers of this call
     bool wakes_later;  // has published something, and has not looked who waits for it
     const whm_group *group;
@@ -117,6 +118,7 @@ static bool make(whm_shared *shared, whm_comm *comm) {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     int rc = whm_share_from(comm, 0, &processors, sizeof(processors));
     shared->crowded = processors < shared->ranks;
+    shared->processors = shared->crowded ? (int)processors : shared->ranks;
     if (rc == MPI_SUCCESS)
         rc = whm_map_begin(comm, comm->rank == 0 ? (MPI_Aint)lay_out(shared) : 0, false,
                            &shared->map, &shared->map_size, offsets);
@@ -165,6 +167,10 @@ size_t whm_shared_room(const whm_shared *shared) {
 
 bool whm_shared_crowded(const whm_shared *shared) {
     return shared->crowded;
+}
+
+int whm_shared_processors(const whm_shared *shared) {
+    return shared->processors;
 }
 
 static uint64_t stamp(const whm_shared *shared) {

@@ -47,6 +47,9 @@ size_t whm_shared_room(const whm_shared *shared);
 // whm_shared_crowded says whether there are more ranks than processors; the same on all ranks.
 bool whm_shared_crowded(const whm_shared *shared);
 
+// whm_shared_processors is how many ranks can run at once; the same on all ranks.
+int whm_shared_processors(const whm_shared *shared);
+
 // whm_shared_write returns this rank's slot for the round, as soon as it is free; whm_shared_ahead that for the next round.  whm_shared_publish lets the
 // others read the round's.
 char *whm_shared_write(whm_shared *shared);

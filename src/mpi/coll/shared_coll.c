@@ -10,8 +10,10 @@
 
 #include "mpi/coll/shared.h"
 
-// Bytes that each rank combines by itself: less than another round costs.
-enum { ALONE_MOST = 4096 };
+enum {
+    ALONE_MOST = 4096,  // bytes that each rank combines by itself: less than another round costs
+    NEAR = 16 << 10,    // so that what one operand after the other is combined with stays near
+};
 
 static MPI_Count least(MPI_Count a, MPI_Count b) {
     return a < b ? a : b;
@@ -184,12 +186,15 @@ static void combine(const reduction *r, const char *own, char *to, MPI_Count fir
         slots[from] = whm_shared_read(r->shared, from);
         all = all && slots[from];
     }
-    if (!all || count == 0)
-        return;
-    MPI_Count at = first * r->type->size;
-    memcpy(to, slots[size - 1] + at, (size_t)(count * r->type->size));
-    for (int i = size - 2; i >= 0; i--)
-        whm_shared_note(r->shared, whm_reduce(slots[i] + at, to, count, r->type, r->coll->op));
+    MPI_Count width = r->type->size, most = NEAR / width > 0 ? NEAR / width : 1;
+    for (MPI_Count n, at = 0; all && at < count; at += n) {
+        n = least(most, count - at);
+        MPI_Count offset = (first + at) * width;
+        memcpy(to + at * width, slots[size - 1] + offset, (size_t)(n * width));
+        for (int i = size - 2; i >= 0; i--)
+            whm_shared_note(
+                r->shared, whm_reduce(slots[i] + offset, to + at * width, n, r->type, r->coll->op));
+    }
 }
 
 static const char *put_operand(const reduction *r, MPI_Count at, MPI_Count n) {
@@ -199,17 +204,45 @@ static const char *put_operand(const reduction *r, MPI_Count at, MPI_Count n) {
     return slot;
 }
 
-// Short: who wants the result combines all of it.  What the root of a reduce has nobody else reads.
-static void reduce_alone(const reduction *r, MPI_Count count) {
+// Short: each rank combines all of it.
+static void reduce_alike(const reduction *r, MPI_Count count) {
     _Alignas(64) char result[ALONE_MOST];
-    bool plain = whm_shared_plain(r->shared), shown = r->coll->kind == WHM_ALLREDUCE || !r->result;
-    const char *own = shown || !plain ? put_operand(r, 0, count) : r->operand;
-    if (!r->result)
-        return;
-    bool direct = plain && own != r->result;
+    bool direct = whm_shared_plain(r->shared);
+    const char *own = put_operand(r, 0, count);
     combine(r, own, direct ? r->result : result, 0, count);
     if (!direct)
         copy(r->shared, r->result, result, count * r->type->size);
+}
+
+// What the root has nobody else reads.
+static void combine_at_root(const reduction *r, MPI_Count at, MPI_Count n) {
+    MPI_Count offset = at * r->type->size, size = n * r->type->size;
+    bool plain = whm_shared_plain(r->shared), direct = plain && r->operand != r->result;
+    const char *own = r->operand + offset;
+    if (!plain) {
+        char *slot = whm_shared_write(r->shared);
+        copy(r->shared, slot, own, size);
+        own = slot;
+    }
+    char *to = direct ? r->result + offset : whm_shared_scratch(r->shared);
+    if (!to)
+        return;
+    combine(r, own, to, 0, n);
+    if (!direct)
+        copy(r->shared, r->result + offset, to, size);
+}
+
+static void reduce_at_root(const reduction *r, MPI_Count count) {
+    MPI_Count most = (MPI_Count)whm_shared_room(r->shared) / r->type->size;
+    for (MPI_Count at = 0; at < count; at += most) {
+        MPI_Count n = least(most, count - at);
+        if (r->result)
+            combine_at_root(r, at, n);
+        else
+            (void)put_operand(r, at, n);
+        if (at + most < count)
+            whm_shared_next(r->shared);
+    }
 }
 
 static MPI_Count part_begin(MPI_Count n, int size, int i) {
@@ -246,16 +279,27 @@ static void reduce_parts(const reduction *r, MPI_Count count) {
     }
 }
 
+// With n bytes, R ranks and P processors the root combines (R - 1) n by itself, while others copy as much; in parts all copy, combine, and copy the
+// result, (2 R + 1) n / P by each processor.
+static bool root_suffices(const whm_shared *shared, const whm_coll *coll) {
+    int ranks = coll->comm->size;
+    return (ranks - 1) * whm_shared_processors(shared) <= 2 * ranks + 1;
+}
+
 static void reduce(whm_shared *shared, const whm_coll *coll) {
     const whm_blocks *data = &coll->recv;
-    bool wanted = coll->kind == WHM_ALLREDUCE || coll->comm->rank == coll->root;
+    bool is_reduce = coll->kind == WHM_REDUCE,
+         wanted = !is_reduce || coll->comm->rank == coll->root;
     reduction r = {.shared = shared,
                    .coll = coll,
                    .type = data->type,
                    .operand = whm_operand(coll),
                    .result = wanted ? data->buf : NULL};
-    if (data->count * r.type->size <= ALONE_MOST)
-        reduce_alone(&r, data->count);
+    bool is_short = data->count * r.type->size <= ALONE_MOST;
+    if (is_reduce && (is_short || root_suffices(shared, coll)))
+        reduce_at_root(&r, data->count);
+    else if (is_short)
+        reduce_alike(&r, data->count);
     else
         reduce_parts(&r, data->count);
 }
