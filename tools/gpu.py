@@ -25,7 +25,7 @@ import time
 
 SKIPPED = 77
 OVER_CUDA = re.compile(r"^(mem-cuda|mem-device|engine-cuda|engine-device|conformance-cuda|cuda-order|python-cuda|python-streams"
-                       r"|cli-cuda|type-device)")
+                       r"|cli-cuda|type-device|mpi-device|mpi-buffers-cuda|example-jacobi3d-.*-cuda)")
 # About drivers that fail, or are not there: only the test driver can be told to.
 NOT_REAL = re.compile(r"^(mem-cuda-(none|old|driver|errors|no-ipc)|type-device-(program|special)|cuda-order|cli-cuda)")
 SANITIZED = re.compile(r"^(mem-cuda|mem-cuda-stream|engine-cuda|conformance-cuda-(shm|stream))$")
@@ -63,10 +63,10 @@ def real_environment(test, build, driver):
     return {key: value for key, value in environment.items() if not key.startswith("CUTEST_")}
 
 
-def run_test(name, command, environment, limit_s):
+def run_test(name, build, command, environment, limit_s):
     start = time.monotonic()
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace",
+        done = subprocess.run(command, cwd=build, env=environment, capture_output=True, text=True, errors="replace",
                               timeout=limit_s)
         status, text = done.returncode, done.stdout + done.stderr
     except subprocess.TimeoutExpired as error:
@@ -80,7 +80,7 @@ def run_test(name, command, environment, limit_s):
 
 def over_device(build, wanted, driver):
     print("== the same tests over the device", flush=True)
-    return all([run_test(name, test["cmd"], real_environment(test, build, driver), 4 * test["timeout"])
+    return all([run_test(name, build, test["cmd"], real_environment(test, build, driver), 4 * test["timeout"])
                 for name, test in tests_of(build).items() if wanted.search(name) and not NOT_REAL.match(name)])
 
 
@@ -90,7 +90,7 @@ def under_sanitizer(build, wanted):
         print("== compute-sanitizer: not installed (it comes with the CUDA toolkit)")
         return True
     print(f"== under {tool}", flush=True)
-    return all([run_test(name, [tool, "--error-exitcode", "9", "--target-processes", "all", *test["cmd"]],
+    return all([run_test(name, build, [tool, "--error-exitcode", "9", "--target-processes", "all", *test["cmd"]],
                          real_environment(test, build, None), 20 * test["timeout"])
                 for name, test in tests_of(build).items() if wanted.search(name) and SANITIZED.match(name)])
 
