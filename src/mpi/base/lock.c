@@ -87,6 +87,10 @@ static void announce(void) {
 }
 
 void whm_lock(void) {
+    if (whm_process_here.use_heap) {  // one thread
+        whm_process_here.use_heap(NULL);
+        return;
+    }
     if (atomic_load(&owner) == &here) {
         depth++;
         return;
@@ -96,6 +100,10 @@ void whm_lock(void) {
 }
 
 void whm_unlock(void) {
+    if (whm_process_here.use_heap) {
+        whm_process_here.use_heap(whm_self->heap);
+        return;
+    }
     if (atomic_load(&owner) != &here || --depth)
         return;
     if ((watchers || sleepers) &&

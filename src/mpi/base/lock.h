@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One thread at a time in the library, where the program has asked for MPI_THREAD_MULTIPLE.
+// What calls begin and end with: one thread at a time in the library, where the program has asked for MPI_THREAD_MULTIPLE; and, where ranks move, what the
+// library allocates is not the rank's, unless it says so (base/memory.h).
 //
-// Each call takes the lock, and gives it up while it waits, so that the calls of other threads go on.  Below that level the lock costs a
+// Each call takes the lock, and gives it up while it waits, so that the calls of other threads go on.  Below that level, and where ranks stay, it costs a
 // comparison.
 #ifndef WHM_BASE_LOCK_H
 #define WHM_BASE_LOCK_H
@@ -14,12 +15,22 @@ void whm_unlock(void);
 
 // A call begins and ends; functions of the program that the library calls may call it again.
 static inline void whm_enter(void) {
-    if (__builtin_expect(whm_process_here.level == MPI_THREAD_MULTIPLE, 0))
+    if (__builtin_expect(whm_process_here.guarded, 0))
         whm_lock();
 }
 static inline void whm_leave(void) {
-    if (__builtin_expect(whm_process_here.level == MPI_THREAD_MULTIPLE, 0))
+    if (__builtin_expect(whm_process_here.guarded, 0))
         whm_unlock();
+}
+
+// whm_go_out and whm_come_back stand around each function of the program that the library calls: what it allocates is the rank's.
+static inline void whm_go_out(void) {
+    if (__builtin_expect(whm_process_here.use_heap != NULL, 0))
+        whm_process_here.use_heap(whm_self->heap);
+}
+static inline void whm_come_back(void) {
+    if (__builtin_expect(whm_process_here.use_heap != NULL, 0))
+        whm_process_here.use_heap(NULL);
 }
 
 // whm_drive is wh_pe_step for one of several threads that wait: it returns when there may be what this one waits for.  false: the job has ended.

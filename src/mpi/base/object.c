@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi/base/memory.h"
+
 // Freed objects, by size in units of 64 bytes: kept for the next of that size.
-enum { UNIT = 64, SIZES = 32 };
+enum { UNIT = 64 };
 typedef struct spare {
     whm_object o;  // its mark stays zero
     struct spare *next;
 } spare;
-static spare *spares[SIZES];
 
 static size_t units(size_t size) {
     return (size + UNIT - 1) / UNIT;
@@ -19,15 +20,17 @@ static size_t units(size_t size) {
 void *whm_object_new(whm_kind kind, size_t size) {
     size_t n = units(size);
     whm_object *object;
-    if (n < SIZES && spares[n]) {
-        object = &spares[n]->o;
-        spares[n] = spares[n]->next;
+    spare *old = n < WHM_SPARES ? whm_self->spares[n] : NULL;
+    if (old) {
+        object = &old->o;
+        whm_self->spares[n] = old->next;
     } else {
-        object = malloc(n * UNIT);
+        object = whm_malloc(n * UNIT);
     }
     if (!object)
         return NULL;
     memset(object, 0, size);
+    whm_self->objects[kind]++;
     *object = (whm_object){.mark = WHM_MARK | (uint32_t)kind, .refs = 1, .handle = object};
     return object;
 }
@@ -35,11 +38,12 @@ void *whm_object_new(whm_kind kind, size_t size) {
 void whm_object_free(void *object, size_t size) {
     spare *s = object;
     size_t n = units(size);
+    whm_self->objects[s->o.mark & 0xFF]--;
     s->o.mark = 0;
-    if (n >= SIZES) {
+    if (n >= WHM_SPARES) {
         free(s);
         return;
     }
-    s->next = spares[n];
-    spares[n] = s;
+    s->next = whm_self->spares[n];
+    whm_self->spares[n] = s;
 }

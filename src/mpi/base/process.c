@@ -33,11 +33,20 @@ static int first_of(int process) {
 
 static int process_of(int world) {
     const whm_process *p = &whm_process_here;
+    if (p->home)
+        return p->home[world];
     if (p->ranks == p->processes)
         return world;
     int each = p->ranks / p->processes, more = p->ranks % p->processes;
     return world < more * (each + 1) ? world / (each + 1)
                                      : more + (world - more * (each + 1)) / each;
+}
+
+static void wake_all(void) {
+    const whm_process *p = &whm_process_here;
+    for (int i = 0; i < p->local; i++)
+        if (p->rank[i])
+            whm_wake(p->rank[i]);
 }
 
 // ---- Of a job that goes on when a process is lost.
@@ -63,8 +72,7 @@ static void on_lost(wh_pe *pe, int lost, const char *sentence, void *arg) {
     p->losses++;
     for (const whm_mourner *m = mourners; m; m = m->next)
         m->fn();
-    for (int i = 0; i < p->local; i++)
-        whm_wake(p->rank[i]);
+    wake_all();
 }
 
 bool whm_is_gone(int world) {
@@ -118,6 +126,21 @@ int whm_process_join(int ranks) {
     return st == WH_OK ? MPI_SUCCESS : whm_fail_status(st, "other processes cannot be reached");
 }
 
+void whm_process_level(int level) {
+    whm_process_here.level = level;
+    whm_process_here.guarded = level == MPI_THREAD_MULTIPLE || whm_process_here.use_heap;
+}
+
+void whm_process_spread(int *home, whm_rank **rank) {
+    whm_process *p = &whm_process_here;
+    for (int i = 0; i < p->ranks; i++)
+        home[i] = process_of(i);
+    p->home = home;
+    p->rank = rank;
+    p->first = 0;
+    p->local = p->ranks;
+}
+
 int whm_process_begin(int level) {
     static whm_rank *only[1];
     whm_process *p = &whm_process_here;
@@ -126,7 +149,7 @@ int whm_process_begin(int level) {
     int rc = whm_process_join(0);
     if (rc != MPI_SUCCESS)
         return rc;
-    p->level = level;
+    whm_process_level(level);
     only[0] = whm_self;
     p->rank = only;
     whm_self->world = p->first;
@@ -149,7 +172,7 @@ int whm_process_flush(void) {
 int whm_process_end(void) {
     whm_process *p = &whm_process_here;
     int status = 0;
-    if (p->first == 0 && !p->losses)
+    if (wh_rt_rank(p->rt) == 0 && !p->losses)
         wh_pe_exit(p->pe, 0);
     // Those that are left do not wait for each other: who ends it may be gone.
     while (!p->losses && wh_pe_step(p->pe))
@@ -207,31 +230,25 @@ static void on_notified(wh_request *req, const wh_result *result, void *arg) {
     whm_process *p = &whm_process_here;
     whm_process_lost(result->status);
     p->early--;
-    for (int i = 0; i < p->local; i++)
-        whm_wake(p->rank[i]);
+    wake_all();
 }
 
 wh_status whm_notify(wh_endpoint *ep, uint16_t id, const void *head, size_t size) {
     wh_op_opts opts = {.size = sizeof(opts), .done = on_notified};
     bool early = wh_endpoint_status(ep) == WH_PENDING;
+    whm_process_here.started++;
     wh_status st = wh_am_send_copy(ep, id, head, size, NULL, 0, early ? &opts : NULL, NULL);
     if (early && st == WH_PENDING)
         whm_process_here.early++;
     return st;
 }
 
-// What the C++ runtime keeps for a thread, and a virtual rank has of its own.
-typedef struct handled {
-    void *caught;
-    uintptr_t uncaught;
-} handled;
-
-static handled get_handled(void) {
+whm_handled whm_handled_get(void) {
     void **now = whm_process_here.handled ? whm_process_here.handled() : NULL;
-    return now ? (handled){now[0], (uintptr_t)now[1]} : (handled){NULL, 0};
+    return now ? (whm_handled){now[0], (uintptr_t)now[1]} : (whm_handled){NULL, 0};
 }
 
-static void set_handled(handled to) {
+void whm_handled_set(whm_handled to) {
     void **now = whm_process_here.handled ? whm_process_here.handled() : NULL;
     if (!now)
         return;
@@ -239,10 +256,27 @@ static void set_handled(handled to) {
     now[1] = (void *)to.uncaught;
 }
 
+static int64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+// Where ranks move it is known for how long each has computed.
+void whm_run_ends(whm_rank *rank) {
+    if (__builtin_expect(whm_process_here.home != NULL, 0))
+        rank->computed_ns += now_ns() - rank->runs_since_ns;
+}
+void whm_run_begins(whm_rank *rank) {
+    if (__builtin_expect(whm_process_here.home != NULL, 0))
+        rank->runs_since_ns = now_ns();
+}
+
 // suspend lets other ranks run: until this one is woken, or, if it only yields, until its turn comes.
 static void suspend(bool yields) {
     whm_rank *me = whm_self;
-    handled mine = get_handled();
+    whm_handled mine = whm_handled_get();
+    whm_run_ends(me);
     wh_status st = WH_OK;
     if (yields) {
         wh_pe_yield(whm_process_here.pe);
@@ -253,13 +287,10 @@ static void suspend(bool yields) {
         me->blocked = false;
     }
     whm_self = me;
-    set_handled(mine);
+    whm_run_begins(me);
+    whm_handled_set(mine);
     if (st != WH_OK)  // it was called from outside a rank's thread
         whm_process_abort(1);
-}
-
-void whm_rank_fresh(void) {
-    set_handled((handled){NULL, 0});
 }
 
 void whm_progress(void) {

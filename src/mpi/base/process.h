@@ -16,7 +16,8 @@ typedef struct whm_way {
 } whm_way;
 
 typedef struct whm_process {
-    int level;  // MPI_THREAD_*
+    int level;     // MPI_THREAD_*
+    bool guarded;  // calls begin and end with more than their names (base/lock.h)
     wh_rt *rt;
     wh_pe *pe;
     wh_worker *worker;
@@ -25,6 +26,12 @@ typedef struct whm_process {
     int ranks;         // of the job
     int first, local;  // ranks of this process: their numbers begin here, and how many
     whm_rank **rank;   // these
+    int *
+        home;  // of ranks that move: the process of each; NULL: they stay where they were dealt out to
+    // Of ranks that move: from now on the program's malloc takes from this heap, NULL: from the process's.
+    void (*use_heap)(struct whm_heap *heap);
+    uint64_t started;  // messages and answers so far,
+    int under_way;     // and those of them that use memory of ranks
     unsigned events;   // whm_wake so far
     bool bereft;       // another process was lost
     bool stays;        // and then this one goes on (WHERRYRUN_NO_CLEANUP)
@@ -40,9 +47,16 @@ extern whm_process whm_process_here;
 // whm_process_begin joins the job with one rank, whm_self, in each process; an MPI error code.  Nothing happens when it has joined already.
 int whm_process_begin(int level);
 
+// whm_process_level sets the thread level.
+void whm_process_level(int level);
+
 // whm_process_join does so for `ranks` ranks of the job, dealt out in blocks: those of this process are made by the caller.  0: one for each
 // process.
 int whm_process_join(int ranks);
+
+// whm_process_spread has ranks move from now on: `home` says where each is, and whm_process_here.rank has a place for each of the job.  Both belong to the
+// process.
+void whm_process_spread(int *home, whm_rank **rank);
 
 // whm_process_flush waits until what this process has sent has been taken in by those that it went to.
 int whm_process_flush(void);
@@ -123,8 +137,17 @@ bool whm_look(bool (*ready)(const void *arg), const void *arg);
 // whm_progress takes in what has come, without waiting, and lets other ranks of the process run: what the MPI_Test functions do.
 void whm_progress(void);
 
-// whm_rank_fresh begins a virtual rank's thread, as if it were one of the system.
-void whm_rank_fresh(void);
+// whm_run_ends and whm_run_begins stand around what a virtual rank does not run in.
+void whm_run_ends(whm_rank *rank);
+void whm_run_begins(whm_rank *rank);
+
+// What the C++ runtime keeps for a thread, and a virtual rank has of its own: the exceptions that are being handled.
+typedef struct whm_handled {
+    void *caught;
+    uintptr_t uncaught;
+} whm_handled;
+whm_handled whm_handled_get(void);
+void whm_handled_set(whm_handled to);
 
 // whm_wake ends the whm_block of a rank, if it is in one.  Who changes what a rank may wait for calls it: threads, too, look again then.
 static inline void whm_wake(whm_rank *rank) {

@@ -14,7 +14,7 @@
 
 #include "mpi/base/object.h"
 
-enum { WHM_NAMED = 0x300, WHM_SENTENCE = 512 };
+enum { WHM_NAMED = 0x300, WHM_SENTENCE = 512, WHM_SPARES = 32 };
 
 typedef enum whm_phase { WHM_BEFORE, WHM_RUNNING, WHM_FINALIZED } whm_phase;
 
@@ -31,11 +31,17 @@ typedef struct whm_rank {
     int holds;                     // of MPI_Init and of sessions
     int world;                     // its number in MPI_COMM_WORLD
     whm_object *named[WHM_NAMED];  // what predefined handles name
+    int64_t computed_ns,
+        runs_since_ns;  // of a rank that moves: before it last began to run, and that time of CLOCK_MONOTONIC
+    struct whm_heap *heap;     // its memory (base/memory.h); NULL: the process's, it does not move
+    void *spares[WHM_SPARES];  // object.c's
+    int objects[WHM_KINDS];    // that there are of each kind
     struct whm_comm *comm_world, *comm_self;
     struct whm_errhandler *file_errhandler;  // of MPI_FILE_NULL, which files begin with
     struct whm_contexts *contexts;           // which contexts are taken
     struct whm_match *match;       // p2p: receives that are posted, messages that have come
     struct whm_types *types;       // type: the predefined ones
+    struct whm_type *all_types;    // and all others, in a list
     struct whm_wins *wins;         // rma: by number
     struct whm_attrs *attrs;       // keyvals
     struct whm_errors *errors;     // classes and codes of the program's own

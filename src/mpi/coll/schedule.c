@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/base/process.h"
 
 struct whm_chunk {
@@ -58,7 +59,7 @@ void whm_schedule_within(whm_schedule *s, bool local) {
 
 static bool grow(whm_schedule *s) {
     int room = 4 * s->room;
-    whm_step *step = malloc((size_t)room * sizeof(*step));
+    whm_step *step = whm_malloc((size_t)room * sizeof(*step));
     if (!step)
         return false;
     memcpy(step, s->step, (size_t)s->steps * sizeof(*step));
@@ -143,7 +144,7 @@ static bool fits(const whm_schedule *s, MPI_Count size) {
 void *whm_schedule_space(whm_schedule *s, MPI_Count count, whm_type *type) {
     if (type->dense && fits(s, count * type->size))
         return whm_schedule_bytes(s, count * type->size);
-    struct whm_chunk *space = malloc(sizeof(*space));
+    struct whm_chunk *space = whm_malloc(sizeof(*space));
     void *buf = space ? whm_space_new(count, type) : NULL;
     if (!buf) {
         free(space);
@@ -182,7 +183,7 @@ int whm_schedule_close(whm_schedule *s, bool keep) {
     if (s->error)
         return s->error;
     s->flight = s->inline_flight;
-    if (s->most > WHM_INLINE_FLIGHTS && !(s->flight = malloc((size_t)s->most * sizeof(*s->flight))))
+    if (s->most > WHM_INLINE_FLIGHTS && !(s->flight = whm_malloc((size_t)s->most * sizeof(*s->flight))))
         return whm_no_memory();
     for (int i = 0; i < s->most; i++) {
         s->flight[i].transfer.done = landed;

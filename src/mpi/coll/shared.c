@@ -144,7 +144,8 @@ whm_shared *whm_shared_of(whm_comm *comm) {
     whm_shared *shared = comm->coll;
     if (shared)
         return shared->map ? shared : NULL;
-    if (comm->remote || comm->size < 2 || comm->size > WHM_SHARED_RANKS ||
+    // Ranks that move leave the memory behind.
+    if (whm_process_here.home || comm->remote || comm->size < 2 || comm->size > WHM_SHARED_RANKS ||
         comm->collectives < CALLS_BEFORE)
         return NULL;
     shared = calloc(1, sizeof(*shared));

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi/base/memory.h"
+
 struct whm_contexts {
     uint64_t *taken;  // a bit for each
     uint64_t *ended;  // likewise: no collectives on it any more
@@ -16,7 +18,7 @@ enum { BITS = 64, WORDS_MAX = WHM_CONTEXTS_MAX / BITS };
 static bool grow(struct whm_contexts *c, uint32_t words) {
     uint64_t **all[] = {&c->taken, &c->ended};
     for (int i = 0; i < 2; i++) {
-        uint64_t *more = realloc(*all[i], words * sizeof(*more));
+        uint64_t *more = whm_realloc(*all[i], words * sizeof(*more));
         if (!more)
             return false;
         memset(more + c->words, 0, (words - c->words) * sizeof(*more));
@@ -31,7 +33,7 @@ static uint64_t bit_of(uint32_t context) {
 }
 
 int whm_contexts_begin(whm_rank *rank) {
-    rank->contexts = calloc(1, sizeof(*rank->contexts));
+    rank->contexts = whm_calloc(1, sizeof(*rank->contexts));
     if (!rank->contexts || !grow(rank->contexts, 4))
         return whm_no_memory();
     return MPI_SUCCESS;

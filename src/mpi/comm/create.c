@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/base/process.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/claim.h"
@@ -15,7 +16,7 @@
 
 // members_of writes where the members of a group stand in the communicator's, as an array that the caller frees.
 static int members_of(const whm_comm *comm, const whm_group *group, int **members) {
-    int *ranks = malloc((size_t)group->size * sizeof(*ranks) + 1);
+    int *ranks = whm_malloc((size_t)group->size * sizeof(*ranks) + 1);
     int rc = ranks ? whm_group_ranks(group, comm->group, ranks) : whm_no_memory();
     for (int i = 0; rc == MPI_SUCCESS && i < group->size; i++) {
         if (ranks[i] == MPI_UNDEFINED)

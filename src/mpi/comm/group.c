@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/base/process.h"
 #include "mpi/comm/session.h"
 #include "mpi/env/errhandler.h"
@@ -18,7 +19,7 @@ whm_group *whm_group_new(int size) {
         return NULL;
     group->size = size;
     group->rank = MPI_UNDEFINED;
-    group->world = malloc((size_t)size * sizeof(*group->world));
+    group->world = whm_malloc((size_t)size * sizeof(*group->world));
     if (!group->world) {
         whm_object_free(group, sizeof(*group));
         return NULL;
@@ -63,7 +64,7 @@ int whm_group_find(const whm_group *group, int world) {
 }
 
 int whm_group_ranks(const whm_group *from, const whm_group *to, int *ranks) {
-    int *at = malloc((size_t)whm_process_here.ranks * sizeof(*at));
+    int *at = whm_malloc((size_t)whm_process_here.ranks * sizeof(*at));
     if (!at)
         return whm_no_memory();
     for (int w = 0; w < whm_process_here.ranks; w++)
@@ -87,7 +88,7 @@ int whm_group_compared(const whm_group *a, const whm_group *b, int *result) {
         *result = MPI_IDENT;
         return MPI_SUCCESS;
     }
-    int *ranks = malloc((size_t)a->size * sizeof(*ranks));
+    int *ranks = whm_malloc((size_t)a->size * sizeof(*ranks));
     if (!ranks)
         return whm_no_memory();
     int rc = whm_group_ranks(a, b, ranks);

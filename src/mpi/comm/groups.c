@@ -3,6 +3,7 @@
 // The functions of groups: questions, set operations, choices by rank.  All are local.
 #include <stdlib.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/base/process.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/group.h"
@@ -39,7 +40,7 @@ int mpi_group_translate_ranks(whm_group *group1, int n, const int *ranks1, whm_g
         if (rc != MPI_SUCCESS)
             return rc;
     }
-    int *found = malloc((size_t)group1->size * sizeof(*found) + 1);
+    int *found = whm_malloc((size_t)group1->size * sizeof(*found) + 1);
     if (!found)
         return whm_no_memory();
     int rc = whm_group_ranks(group1, group2, found);
@@ -78,8 +79,8 @@ static int chosen(const whm_group *a, const bool *keep, const whm_group *b, cons
 
 // marks writes which members of `from` are in `to`, as an array that the caller frees.
 static int marks(const whm_group *from, const whm_group *to, bool in, bool **marked) {
-    int *ranks = malloc((size_t)from->size * sizeof(*ranks) + 1);
-    bool *mark = malloc((size_t)from->size + 1);
+    int *ranks = whm_malloc((size_t)from->size * sizeof(*ranks) + 1);
+    bool *mark = whm_malloc((size_t)from->size + 1);
     int rc = ranks && mark ? whm_group_ranks(from, to, ranks) : whm_no_memory();
     for (int i = 0; rc == MPI_SUCCESS && i < from->size; i++)
         mark[i] = (ranks[i] != MPI_UNDEFINED) == in;
@@ -111,7 +112,7 @@ int mpi_group_difference(whm_group *group1, whm_group *group2, whm_group **newgr
 }
 
 int mpi_group_union(whm_group *group1, whm_group *group2, whm_group **newgroup) {
-    bool *first = malloc((size_t)group1->size + 1), *rest = NULL;
+    bool *first = whm_malloc((size_t)group1->size + 1), *rest = NULL;
     int rc = first ? marks(group2, group1, false, &rest) : whm_no_memory();
     for (int i = 0; rc == MPI_SUCCESS && i < group1->size; i++)
         first[i] = true;
@@ -138,7 +139,7 @@ static int listed(const whm_group *group, int n, const int *ranks, whm_group **m
 
 // picked checks a list of ranks, and writes which members it names, as an array that the caller frees.
 static int picked(const whm_group *group, int n, const int *ranks, bool **marked) {
-    bool *mark = calloc((size_t)group->size + 1, 1);
+    bool *mark = whm_calloc((size_t)group->size + 1, 1);
     if (!mark)
         return whm_no_memory();
     for (int i = 0; i < n; i++) {
@@ -180,7 +181,7 @@ int mpi_group_excl(whm_group *group, int n, const int *ranks, whm_group **newgro
 //
 // No rank may be named twice, so there are at most as many as the group has, and the first one beyond that ends it.
 static int spread(const whm_group *group, int n, int (*ranges)[3], int *count, int **ranks) {
-    int *list = malloc((size_t)group->size * sizeof(*list) + 1);
+    int *list = whm_malloc((size_t)group->size * sizeof(*list) + 1);
     int found = 0;
     if (!list)
         return whm_no_memory();

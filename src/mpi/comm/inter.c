@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/base/process.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/claim.h"
@@ -24,7 +25,7 @@ typedef struct head {  // of what the leader tells its own group
 // meet exchanges lists of members with the other leader: *other is freed by the caller.
 static int meet(const whm_meeting *with, const whm_group *local, int *size, int **other) {
     whm_type *byte = whm_type_of(MPI_BYTE);
-    int *mine = malloc((size_t)local->size * sizeof(*mine));
+    int *mine = whm_malloc((size_t)local->size * sizeof(*mine));
     if (!mine)
         return whm_no_memory();
     for (int i = 0; i < local->size; i++)
@@ -32,7 +33,7 @@ static int meet(const whm_meeting *with, const whm_group *local, int *size, int 
     int rc = whm_sendrecv_wait(with->bridge, WHM_COLL, &local->size, sizeof(int), byte, with->peer,
                                with->tag, size, sizeof(int), byte, with->peer, with->tag,
                                MPI_STATUS_IGNORE);
-    int *theirs = rc == MPI_SUCCESS ? malloc((size_t)*size * sizeof(*theirs)) : NULL;
+    int *theirs = rc == MPI_SUCCESS ? whm_malloc((size_t)*size * sizeof(*theirs)) : NULL;
     if (rc == MPI_SUCCESS && !theirs)
         rc = whm_no_memory();
     if (rc == MPI_SUCCESS)
@@ -45,7 +46,7 @@ static int meet(const whm_meeting *with, const whm_group *local, int *size, int 
 }
 
 static int disjoint(const whm_group *a, const whm_group *b) {
-    int *ranks = malloc((size_t)a->size * sizeof(*ranks));
+    int *ranks = whm_malloc((size_t)a->size * sizeof(*ranks));
     int rc = ranks ? whm_group_ranks(a, b, ranks) : whm_no_memory();
     for (int i = 0; rc == MPI_SUCCESS && i < a->size; i++) {
         if (ranks[i] != MPI_UNDEFINED)

@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/comm/share.h"
 
 // What ranks tell each other on the way: the name that rank 0 has made, and whether they could do their part.
@@ -90,7 +91,7 @@ static int map_it(whm_comm *comm, step *own, step *steps, size_t size, void **ma
 int whm_map_begin(whm_comm *comm, MPI_Aint size, bool spread, void **map, size_t *map_size,
                   size_t *offsets) {
     step own = {.size = size, .ok = true};
-    step *steps = malloc((size_t)comm->size * sizeof(*steps));
+    step *steps = whm_malloc((size_t)comm->size * sizeof(*steps));
     if (!steps)
         return whm_no_memory();
     int rc = whm_share(comm, &own, sizeof(own), steps);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/p2p/transfer.h"
 
 // Bruck et al. 1997: after each round a member has twice as many blocks, its own first, those of the ranks behind it in order.
@@ -11,7 +12,7 @@ int whm_share(whm_comm *comm, const void *mine, int each, void *all) {
     whm_comm *over = comm->remote ? comm->local : comm;
     whm_type *byte = whm_type_of(MPI_BYTE);
     int tag = whm_comm_tag(over), size = over->size, rank = over->rank, rc = MPI_SUCCESS;
-    char *blocks = malloc((size_t)size * (size_t)each);
+    char *blocks = whm_malloc((size_t)size * (size_t)each);
     if (!blocks)
         return whm_no_memory();
     memcpy(blocks, mine, (size_t)each);

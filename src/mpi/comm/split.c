@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/claim.h"
 #include "mpi/comm/context.h"
@@ -52,8 +53,8 @@ static int check(const choice *all, int size, int me) {
 // gather shares the choices of both groups: *local and *remote (NULL for an intracommunicator) are freed by the caller.
 static int gather(whm_comm *comm, choice mine, choice **local, choice **remote) {
     int others = comm->remote ? comm->remote->size : 0;
-    *local = malloc((size_t)comm->size * sizeof(choice));
-    *remote = others ? malloc((size_t)others * sizeof(choice)) : NULL;
+    *local = whm_malloc((size_t)comm->size * sizeof(choice));
+    *remote = others ? whm_malloc((size_t)others * sizeof(choice)) : NULL;
     if (!*local || (others && !*remote))
         return whm_no_memory();
     int rc = whm_share(comm, &mine, sizeof(mine), *local);

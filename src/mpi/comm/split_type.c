@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/share.h"
 #include "mpi/comm/split.h"
@@ -46,7 +47,7 @@ long long whm_host_of(void) {
 // color_of writes what the ranks of this rank's host have in common, the lowest of them, and how many there are.  The groups of an
 // intercommunicator count their ranks each, so there it is the host's number, as far as a color goes.
 static int color_of(whm_comm *comm, int *color, int *count) {
-    long long mine = whm_host_of(), *all = malloc((size_t)comm->size * sizeof(*all));
+    long long mine = whm_host_of(), *all = whm_malloc((size_t)comm->size * sizeof(*all));
     if (!all)
         return whm_no_memory();
     int rc = whm_share(comm, &mine, sizeof(mine), all);

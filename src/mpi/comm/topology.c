@@ -3,8 +3,10 @@
 
 #include <stdlib.h>
 
+#include "mpi/base/memory.h"
+
 whm_topo *whm_topo_new(int kind) {
-    whm_topo *topo = calloc(1, sizeof(*topo));
+    whm_topo *topo = whm_calloc(1, sizeof(*topo));
     if (topo)
         *topo = (whm_topo){.refs = 1, .kind = kind};
     return topo;

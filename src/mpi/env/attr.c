@@ -5,6 +5,9 @@
 
 #include <stdlib.h>
 
+#include "mpi/base/lock.h"
+#include "mpi/base/memory.h"
+
 enum { FIRST_KEY = 0x1000 };
 
 typedef struct key {
@@ -45,18 +48,18 @@ static void key_release(key *k) {
 }
 
 int whm_key_new(whm_kind kind, void (*copy)(void), void (*del)(void), void *extra, int *number) {
-    if (!whm_self->attrs && !(whm_self->attrs = calloc(1, sizeof(*whm_self->attrs))))
+    if (!whm_self->attrs && !(whm_self->attrs = whm_calloc(1, sizeof(*whm_self->attrs))))
         return whm_no_memory();
     struct whm_attrs *all = whm_self->attrs;
     if (all->count == all->room) {
         int room = all->room ? all->room * 2 : 16;
-        key **more = realloc(all->table, (size_t)room * sizeof(key *));
+        key **more = whm_realloc(all->table, (size_t)room * sizeof(key *));
         if (!more)
             return whm_no_memory();
         all->table = more;
         all->room = room;
     }
-    key *k = malloc(sizeof(*k));
+    key *k = whm_malloc(sizeof(*k));
     if (!k)
         return whm_no_memory();
     *k = (key){kind, FIRST_KEY + all->count, 1, false, copy, del, extra};
@@ -109,29 +112,43 @@ void whm_keys_end(whm_rank *rank) {
 
 static int call_copy(const key *k, void *handle, void *value, void **copied, int *flag) {
     void *extra = k->extra;
+    int rc;
+    whm_go_out();
     switch (k->kind) {
     case WHM_TYPE:
-        return ((MPI_Type_copy_attr_function *)k->copy)(handle, k->number, extra, value, copied,
-                                                        flag);
+        rc =
+            ((MPI_Type_copy_attr_function *)k->copy)(handle, k->number, extra, value, copied, flag);
+        break;
     case WHM_WIN:
-        return ((MPI_Win_copy_attr_function *)k->copy)(handle, k->number, extra, value, copied,
-                                                       flag);
+        rc = ((MPI_Win_copy_attr_function *)k->copy)(handle, k->number, extra, value, copied, flag);
+        break;
     default:
-        return ((MPI_Comm_copy_attr_function *)k->copy)(handle, k->number, extra, value, copied,
-                                                        flag);
+        rc =
+            ((MPI_Comm_copy_attr_function *)k->copy)(handle, k->number, extra, value, copied, flag);
+        break;
     }
+    whm_come_back();
+    return rc;
 }
 
 static int call_delete(const key *k, void *handle, void *value) {
+    int rc;
     if (!k->del)
         return MPI_SUCCESS;
+    whm_go_out();
     switch (k->kind) {
     case WHM_TYPE:
-        return ((MPI_Type_delete_attr_function *)k->del)(handle, k->number, value, k->extra);
+        rc = ((MPI_Type_delete_attr_function *)k->del)(handle, k->number, value, k->extra);
+        break;
     case WHM_WIN:
-        return ((MPI_Win_delete_attr_function *)k->del)(handle, k->number, value, k->extra);
-    default: return ((MPI_Comm_delete_attr_function *)k->del)(handle, k->number, value, k->extra);
+        rc = ((MPI_Win_delete_attr_function *)k->del)(handle, k->number, value, k->extra);
+        break;
+    default:
+        rc = ((MPI_Comm_delete_attr_function *)k->del)(handle, k->number, value, k->extra);
+        break;
     }
+    whm_come_back();
+    return rc;
 }
 
 // ---- Lists.
@@ -143,7 +160,7 @@ static whm_attr *find(whm_attr *list, int number) {
 }
 
 static int add(whm_attr **list, key *k, void *value) {
-    whm_attr *attr = malloc(sizeof(*attr));
+    whm_attr *attr = whm_malloc(sizeof(*attr));
     if (!attr)
         return whm_no_memory();
     *attr = (whm_attr){*list, k, value};
@@ -201,7 +218,7 @@ int whm_attrs_copy(whm_holder from, whm_attr **copied) {
     for (whm_attr *a = *from.list; a; a = a->next)
         count++;
     // A callback may change the list: this holds what it was.
-    whm_attr *was = count ? malloc((size_t)count * sizeof(*was)) : NULL;
+    whm_attr *was = count ? whm_malloc((size_t)count * sizeof(*was)) : NULL;
     if (count && !was)
         return whm_no_memory();
     int i = 0;

@@ -31,7 +31,7 @@ int whm_job_begin(int level) {
         return whm_fail(MPI_ERR_OTHER, "this process has left its job and cannot come back");
     if (whm_self->holds++) {
         if (level > whm_process_here.level && !whm_process_here.virtual)
-            whm_process_here.level = level;
+            whm_process_level(level);
         return MPI_SUCCESS;
     }
     int rc = whm_process_begin(level);

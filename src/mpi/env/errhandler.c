@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/env/errhandler.h"
 
+#include "mpi/base/lock.h"
 #include "mpi/bodies.h"
 
 // They never change, so all ranks of a process share them.
@@ -40,6 +41,7 @@ int whm_errhandler_set(whm_errhandler **place, whm_errhandler *handler, whm_kind
 }
 
 void whm_errhandler_call(const whm_errhandler *handler, void *handle, int code) {
+    whm_go_out();
     switch (handler->kind) {
     case WHM_WIN: {
         MPI_Win win = handle;
@@ -62,6 +64,7 @@ void whm_errhandler_call(const whm_errhandler *handler, void *handle, int code) 
         break;
     }
     }
+    whm_come_back();
 }
 
 static int make(whm_kind kind, void (*fn)(void), whm_errhandler **handler) {

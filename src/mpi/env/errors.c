@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/bodies.h"
 
 // Name and text of each class.
@@ -153,12 +154,12 @@ int mpi_error_string(int errorcode, char *string, int *resultlen) {
 }
 
 static int add(int class, int *number) {
-    if (!whm_self->errors && !(whm_self->errors = calloc(1, sizeof(*whm_self->errors))))
+    if (!whm_self->errors && !(whm_self->errors = whm_calloc(1, sizeof(*whm_self->errors))))
         return whm_no_memory();
     struct whm_errors *all = whm_self->errors;
     if (all->count == all->room) {
         int room = all->room ? all->room * 2 : 8;
-        own *more = realloc(all->own, (size_t)room * sizeof(*more));
+        own *more = whm_realloc(all->own, (size_t)room * sizeof(*more));
         if (!more)
             return whm_no_memory();
         all->own = more;
@@ -203,7 +204,7 @@ int mpi_add_error_string(int errorcode, const char *string) {
     if (strnlen(string, MPI_MAX_ERROR_STRING) >= MPI_MAX_ERROR_STRING)
         return whm_fail(MPI_ERR_ARG, "the text is longer than MPI_MAX_ERROR_STRING - 1 = %d",
                         MPI_MAX_ERROR_STRING - 1);
-    char *text = strdup(string);
+    char *text = whm_strdup(string);
     if (!text)
         return whm_no_memory();
     free(o->text);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/bodies.h"
 
 whm_info *whm_info_new(void) {
@@ -37,7 +38,7 @@ const char *whm_info_value(const whm_info *info, const char *key) {
 static int append(whm_info *info, char *key, char *value) {
     if (info->count == info->room) {
         int room = info->room ? info->room * 2 : 4;
-        whm_pair *more = realloc(info->pair, (size_t)room * sizeof(*more));
+        whm_pair *more = whm_realloc(info->pair, (size_t)room * sizeof(*more));
         if (!more)
             return whm_no_memory();
         info->pair = more;
@@ -48,7 +49,7 @@ static int append(whm_info *info, char *key, char *value) {
 }
 
 int whm_info_put(whm_info *info, const char *key, const char *value) {
-    char *copy = strdup(value);
+    char *copy = whm_strdup(value);
     if (!copy)
         return whm_no_memory();
     whm_pair *pair = find(info, key);
@@ -57,7 +58,7 @@ int whm_info_put(whm_info *info, const char *key, const char *value) {
         pair->value = copy;
         return MPI_SUCCESS;
     }
-    char *name = strdup(key);
+    char *name = whm_strdup(key);
     int rc = name ? append(info, name, copy) : whm_no_memory();
     if (rc != MPI_SUCCESS) {
         free(name);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/bodies.h"
 #include "mpi/io/runs.h"
 
@@ -47,7 +48,7 @@ static int add(const char *name, bool converts) {
         return whm_fail(MPI_ERR_ARG, "the name is longer than MPI_MAX_DATAREP_STRING allows");
     if (is_known(name) || find(name))
         return whm_fail(MPI_ERR_DUP_DATAREP, "there is a representation \"%.60s\" already", name);
-    whm_datarep *d = malloc(sizeof(*d) + size);
+    whm_datarep *d = whm_malloc(sizeof(*d) + size);
     if (!d)
         return whm_no_memory();
     d->converts = converts;

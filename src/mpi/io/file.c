@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/share.h"
 #include "mpi/env/info.h"
@@ -38,7 +39,7 @@ int whm_io_fail(int error, const char *what, const char *name) {
 
 int whm_io_together(const whm_file *file, int code) {
     whm_comm *comm = file->comm;
-    int *all = malloc((size_t)comm->size * sizeof(*all));
+    int *all = whm_malloc((size_t)comm->size * sizeof(*all));
     // Without this memory the others would wait for ever; there is no other way to tell them.
     if (!all)
         return whm_no_memory();

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/claim.h"
 #include "mpi/comm/share.h"
@@ -101,7 +102,7 @@ static whm_file *new_file(const whm_comm *comm, const char *name, int amode) {
     file->amode = amode;
     file->delete_on_close = amode & MPI_MODE_DELETE_ON_CLOSE;
     whm_view_init(&file->view);
-    file->name = strdup(name);
+    file->name = whm_strdup(name);
     file->comm = whm_comm_new(whm_retain(comm->group), NULL, (uint32_t)WHM_CONTEXT_NONE, NULL);
     if (!file->name || !file->comm) {
         end(file);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/base/process.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/session.h"
@@ -50,7 +51,7 @@ int whm_buffer_send(whm_comm *comm, const void *buf, MPI_Count count, whm_type *
     int rc = check_space(buffer, size);
     if (rc != MPI_SUCCESS)
         return rc;
-    whm_buffered *b = calloc(1, sizeof(*b));
+    whm_buffered *b = whm_calloc(1, sizeof(*b));
     if (!b || !(b->copy = whm_space_new(count, type))) {
         free(b);
         return whm_no_memory();
@@ -79,7 +80,7 @@ static int attach(whm_buffer **slot, void *address, MPI_Count size) {
     if (*slot)
         return whm_fail(MPI_ERR_BUFFER,
                         "a buffer is attached already: detach it before another is attached");
-    whm_buffer *buffer = calloc(1, sizeof(*buffer));
+    whm_buffer *buffer = whm_calloc(1, sizeof(*buffer));
     if (!buffer)
         return whm_no_memory();
     *buffer = (whm_buffer){.address = address, .size = size};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Generalized requests: operations of the program's own.
+#include "mpi/base/lock.h"
 #include "mpi/bodies.h"
 #include "mpi/p2p/request.h"
 
@@ -15,19 +16,28 @@ typedef struct generalized {
 static int query(whm_request *request, MPI_Status *status) {
     const generalized *g = (const generalized *)request;
     whm_status_set(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
-    return g->query_fn ? g->query_fn(g->state, status) : MPI_SUCCESS;
+    whm_go_out();
+    int rc = g->query_fn ? g->query_fn(g->state, status) : MPI_SUCCESS;
+    whm_come_back();
+    return rc;
 }
 
 static int cancel(whm_request *request) {
     const generalized *g = (const generalized *)request;
-    return g->cancel_fn ? g->cancel_fn(g->state, request->complete) : MPI_SUCCESS;
+    whm_go_out();
+    int rc = g->cancel_fn ? g->cancel_fn(g->state, request->complete) : MPI_SUCCESS;
+    whm_come_back();
+    return rc;
 }
 
 static int release(whm_request *request) {
     generalized *g = (generalized *)request;
     MPI_Grequest_free_function *free_fn = g->free_fn;
     g->free_fn = NULL;
-    return free_fn ? free_fn(g->state) : MPI_SUCCESS;
+    whm_go_out();
+    int rc = free_fn ? free_fn(g->state) : MPI_SUCCESS;
+    whm_come_back();
+    return rc;
 }
 
 // One that the program has freed before it was complete: nobody hears of an error.

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "mpi/base/memory.h"
+
 static unsigned bucket_of(uint32_t context, int source, int tag) {
     uint32_t h =
         context * 0x9E3779B1u ^ (uint32_t)source * 0x85EBCA6Bu ^ (uint32_t)tag * 0xC2B2AE35u;
@@ -19,8 +21,11 @@ static bool accepts(uint32_t context, int source, int tag, const whm_envelope *e
 }
 
 int whm_match_begin(whm_rank *rank) {
-    rank->match = calloc(1, sizeof(*rank->match));
-    return rank->match ? MPI_SUCCESS : whm_no_memory();
+    rank->match = whm_calloc(1, sizeof(*rank->match));
+    if (!rank->match)
+        return whm_no_memory();
+    rank->match->rank = rank;
+    return MPI_SUCCESS;
 }
 
 // ---- Receives.
@@ -79,7 +84,7 @@ whm_arrival *whm_match_keep(whm_match *match, const whm_envelope *env, uint64_t 
     whm_arrival *arrival = match->spare;
     if (arrival)
         match->spare = arrival->next;
-    else if (!(arrival = malloc(sizeof(*arrival))))
+    else if (!(arrival = whm_malloc_for(match->rank, sizeof(*arrival))))
         return NULL;
     whm_arrivals *bucket = &match->bucket[bucket_of(env->context, env->source, env->tag)];
     *arrival = (whm_arrival){

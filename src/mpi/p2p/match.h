@@ -43,6 +43,7 @@ typedef struct whm_arrivals {
 enum { WHM_BUCKETS = 256 };
 
 typedef struct whm_match {
+    const whm_rank *rank;
     whm_queue posted[WHM_BUCKETS];
     whm_queue wild;
     whm_arrivals bucket[WHM_BUCKETS];

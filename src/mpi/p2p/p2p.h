@@ -13,6 +13,7 @@ enum {
     WHM_WAITS_MATCH = 1 << 1,   // it is posted, or, of a synchronous send, not answered
     WHM_HOLDS = 1 << 2,         // communicator and type
     WHM_IS_SEND = 1 << 3,
+    WHM_IS_SYNC = 1 << 4,  // to a rank of this process
 };
 
 // whm_transfer_begin sets all of a transfer that is about to start, but for `done`, which is the owner's, and for whom it is with.
@@ -38,6 +39,21 @@ void whm_sync_lost(whm_match *match);
 // whm_send_now sends what is done within the call: a small standard message to another process.  False: it did nothing.
 bool whm_send_now(const whm_comm *comm, whm_space space, const void *buf, MPI_Count count,
                   const whm_type *type, int dest, int tag);
+
+// whm_lend notes that the engine uses the transfer's buffer from now on, whm_lent_back that it does not any more.
+void whm_lend(whm_transfer *transfer);
+void whm_lent_back(whm_transfer *transfer);
+
+// whm_await_answer has a synchronous send wait for the answer that the envelope asks for.
+void whm_await_answer(whm_transfer *transfer, whm_envelope *env);
+
+// whm_sync_answered ends the wait of a rank of this process; false: it has no such send under way.
+bool whm_sync_answered(int world, uint32_t id);
+
+// whm_store begins to put a message that has come, and is still with its sender or the engine, into memory of the rank; it is there when
+// arrival->am and arrival->from are NULL.  whm_store_all does so for all that a rank has not received.
+void whm_store(whm_rank *rank, whm_arrival *arrival);
+void whm_store_all(whm_rank *rank);
 
 // whm_to_nobody ends one with MPI_PROC_NULL.
 void whm_to_nobody(whm_transfer *transfer);

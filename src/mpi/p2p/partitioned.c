@@ -5,6 +5,7 @@
 // The message leaves when its last part is ready, and all parts of a receive arrive with it: parts are counted, not sent.
 #include <stdlib.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/base/process.h"
 #include "mpi/bodies.h"
 #include "mpi/p2p/p2p.h"
@@ -75,7 +76,7 @@ static int prepare(bool sends, const void *buf, int partitions, MPI_Count count,
     if (!p)
         return whm_no_memory();
     p->type = whm_retain(type);
-    p->ready = calloc((size_t)partitions + 1, sizeof(*p->ready));
+    p->ready = whm_calloc((size_t)partitions + 1, sizeof(*p->ready));
     if (!p->ready) {
         whm_request_drop(&p->r);
         return whm_no_memory();

@@ -78,6 +78,11 @@ static int take_out(whm_comm *comm, whm_arrival *a, MPI_Message *handle, MPI_Sta
         return whm_no_memory();
     describe(a, status);
     whm_match_remove(whm_self->match, a);
+    if (whm_process_here.home) {  // the rank may move before it receives it
+        whm_store(whm_self, a);
+        while (a->am)
+            whm_block();
+    }
     message->arrival = a;
     message->comm = whm_retain(comm);
     *handle = (MPI_Message)message->o.handle;

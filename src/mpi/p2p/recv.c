@@ -31,6 +31,7 @@ static int take_bytes(whm_transfer *t, const void *data, uint64_t bytes) {
 static void on_received(wh_request *req, const wh_result *result, void *arg) {
     (void)req;
     whm_transfer *t = arg;
+    whm_lent_back(t);
     t->bytes = (MPI_Count)result->size;
     whm_finish(t, whm_class_of(result->status));
 }
@@ -49,6 +50,10 @@ static wh_status take_am(whm_transfer *t, wh_am *am, wh_result *result) {
 static void answer(const whm_envelope *env) {
     wh_endpoint *ep;
     uint32_t words[2] = {env->origin, env->id};
+    if (whm_rank_at((int)env->origin)) {  // it, or this rank, has moved meanwhile
+        (void)whm_sync_answered((int)env->origin, env->id);
+        return;
+    }
     if (whm_endpoint((int)env->origin, &ep) != MPI_SUCCESS)
         return;
     wh_status st = whm_notify(ep, WHM_AM_MATCHED, words, sizeof(words));
@@ -98,7 +103,7 @@ void whm_take(whm_transfer *t, whm_arrival *arrival) {
         wh_result result = {.status = WH_OK};
         wh_status st = take_am(t, am, &result);
         if (st == WH_PENDING) {
-            t->state |= WHM_WAITS_BUFFER;
+            whm_lend(t);
             whm_hold(t);
             whm_match_forget(queues, arrival);
             return;
@@ -148,7 +153,7 @@ wh_status whm_on_message(wh_am *am, void *arg) {
     wh_result result = {.status = WH_OK};
     wh_status st = take_am(t, am, &result);
     if (st == WH_PENDING) {
-        t->state |= WHM_WAITS_BUFFER;
+        whm_lend(t);
         return st;
     }
     t->bytes = (MPI_Count)(st == WH_OK ? result.size : am->size);

@@ -10,6 +10,7 @@
 #include <wherry/pack.h>
 
 #include "mpi/base/ids.h"
+#include "mpi/base/memory.h"
 #include "mpi/base/process.h"
 #include "mpi/p2p/p2p.h"
 
@@ -32,21 +33,27 @@ static void whm_sync_drop(whm_transfer *t) {
     t->state &= (uint8_t)~WHM_WAITS_MATCH;
 }
 
+bool whm_sync_answered(int world, uint32_t id) {
+    const whm_rank *rank = whm_rank_at(world);
+    whm_transfer *t = rank && rank->match ? rank->match->sync : NULL;
+    while (t && t->id != id)
+        t = t->next;
+    if (!t)
+        return false;
+    whm_sync_drop(t);
+    if (!(t->state & WHM_WAITS_BUFFER))
+        whm_finish(t, MPI_SUCCESS);
+    return true;
+}
+
 wh_status whm_on_matched(wh_am *am, void *arg) {
     (void)arg;
     uint32_t words[2];
     if (am->header_size != sizeof(words))
         return whm_refuse(am, "its head is none of this release");
     memcpy(words, am->header, sizeof(words));
-    whm_rank *rank = whm_rank_at((int)words[0]);
-    whm_transfer *t = rank && rank->match ? rank->match->sync : NULL;
-    while (t && t->id != words[1])
-        t = t->next;
-    if (!t)
+    if (!whm_sync_answered((int)words[0], words[1]))
         return whm_refuse(am, "it answers a synchronous send that is not under way");
-    whm_sync_drop(t);
-    if (!(t->state & WHM_WAITS_BUFFER))
-        whm_finish(t, MPI_SUCCESS);
     return WH_OK;
 }
 
@@ -68,7 +75,7 @@ static void on_sent(wh_request *req, const wh_result *result, void *arg) {
     (void)req;
     whm_transfer *t = arg;
     int error = whm_class_of(result->status);
-    t->state &= (uint8_t)~WHM_WAITS_BUFFER;
+    whm_lent_back(t);
     if (error != MPI_SUCCESS && t->state & WHM_WAITS_MATCH)
         whm_sync_drop(t);
     if (t->state & WHM_WAITS_MATCH)
@@ -86,6 +93,7 @@ static void on_copied(wh_request *req, const wh_result *result, void *arg) {
 static wh_status send_copied(wh_endpoint *ep, const whm_envelope *env, const void *buf,
                              size_t size) {
     wh_op_opts opts = {.size = sizeof(opts), .done = on_copied, .arg = (void *)(uintptr_t)size};
+    whm_process_here.started++;
     wh_status st = wh_am_send_copy(ep, WHM_AM_MESSAGE, env, sizeof(*env), buf, size, &opts, NULL);
     if (st == WH_PENDING)
         copied += size;
@@ -114,7 +122,7 @@ bool whm_send_now(const whm_comm *comm, whm_space space, const void *buf, MPI_Co
     return st == WH_OK || st == WH_PENDING;
 }
 
-static void wait_answer(whm_transfer *t, whm_envelope *env) {
+void whm_await_answer(whm_transfer *t, whm_envelope *env) {
     whm_match *match = t->rank->match;
     if (!++match->sync_id)
         ++match->sync_id;
@@ -134,12 +142,13 @@ static int send_far(whm_transfer *t, whm_envelope *env, whm_mode mode) {
     if (rc != MPI_SUCCESS)
         return rc;
     if (mode == WHM_SYNC)
-        wait_answer(t, env);
+        whm_await_answer(t, env);
     wh_op_opts opts = {.size = sizeof(opts), .flags = WH_OP_UNTYPED, .done = on_sent, .arg = t};
     size_t count = whm_for_engine(type, t->count, &opts.type);
+    whm_process_here.started++;
     wh_status st = wh_am_send(ep, WHM_AM_MESSAGE, env, sizeof(*env), t->buf, count, &opts, NULL);
     if (st == WH_PENDING)
-        t->state |= WHM_WAITS_BUFFER;
+        whm_lend(t);
     else if (st != WH_OK && mode == WHM_SYNC)
         whm_sync_drop(t);
     if (st != WH_OK && st != WH_PENDING)
@@ -154,9 +163,9 @@ static int send_far(whm_transfer *t, whm_envelope *env, whm_mode mode) {
 // ---- To a rank of this process.
 
 // copy_packed keeps a small message's bytes, so that its sender need not wait.  false: no memory; it waits then.
-static bool copy_packed(const whm_transfer *t, whm_arrival *arrival) {
+static bool copy_packed(const whm_transfer *t, const whm_rank *rank, whm_arrival *arrival) {
     size_t bytes = (size_t)arrival->bytes;
-    if (bytes && !(arrival->packed = malloc(bytes)))
+    if (bytes && !(arrival->packed = whm_malloc_for(rank, bytes)))
         return false;
     if (bytes && whm_pack(t->buf, t->count, t->type, 0, arrival->packed, bytes, 0) == WH_OK)
         return true;
@@ -179,11 +188,11 @@ static int send_near(whm_transfer *t, whm_rank *rank, const whm_envelope *env, w
     whm_arrival *arrival = whm_match_keep(rank->match, env, bytes);
     if (!arrival)
         return whm_no_memory();
-    if (mode != WHM_SYNC && bytes <= COPIED_MAX && copy_packed(t, arrival)) {
+    if (mode != WHM_SYNC && bytes <= COPIED_MAX && copy_packed(t, rank, arrival)) {
         t->complete = true;
     } else {
         arrival->from = t;
-        t->state |= WHM_WAITS_MATCH;
+        t->state |= WHM_WAITS_MATCH | (mode == WHM_SYNC ? WHM_IS_SYNC : 0);
         whm_hold(t);
     }
     whm_wake(rank);

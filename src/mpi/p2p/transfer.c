@@ -43,6 +43,16 @@ void whm_finish(whm_transfer *t, int error) {
     whm_wake(rank);
 }
 
+void whm_lend(whm_transfer *t) {
+    t->state |= WHM_WAITS_BUFFER;
+    whm_process_here.under_way++;
+}
+
+void whm_lent_back(whm_transfer *t) {
+    t->state &= (uint8_t)~WHM_WAITS_BUFFER;
+    whm_process_here.under_way--;
+}
+
 void whm_hold(whm_transfer *t) {
     t->state |= WHM_HOLDS;
     whm_retain(t->comm);

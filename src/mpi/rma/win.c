@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "mpi/base/ids.h"
+#include "mpi/base/memory.h"
 #include "mpi/base/process.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/map.h"
@@ -26,14 +27,14 @@ static const char *const hints[] = {
 // The number under which others know the window is its place in the rank's list.
 static int enlist(whm_win *win) {
     whm_rank *rank = win->rank;
-    if (!rank->wins && !(rank->wins = calloc(1, sizeof(*rank->wins))))
+    if (!rank->wins && !(rank->wins = whm_calloc(1, sizeof(*rank->wins))))
         return whm_no_memory();
     whm_wins *all = rank->wins;
     uint32_t i = 0;
     while (i < all->count && all->at[i])
         i++;
     if (i == all->count) {
-        whm_win **more = realloc(all->at, (all->count + 8) * sizeof(whm_win *));
+        whm_win **more = whm_realloc(all->at, (all->count + 8) * sizeof(whm_win *));
         if (!more)
             return whm_no_memory();
         memset(more + all->count, 0, 8 * sizeof(whm_win *));
@@ -78,7 +79,7 @@ static whm_win *new (whm_comm *comm, int flavor, MPI_Aint size, MPI_Aint unit) {
     win->model = MPI_WIN_UNIFIED;
     win->size = size;
     win->unit = (int)unit;
-    win->peer = calloc((size_t)comm->size, sizeof(*win->peer));
+    win->peer = whm_calloc((size_t)comm->size, sizeof(*win->peer));
     if (!win->peer) {
         end(win);
         return NULL;
@@ -100,7 +101,7 @@ static int agree(whm_win *win, int error) {
     whm_comm *comm = win->comm;
     part mine = {win->size, win->unit, win->number, error}, *all;
     // Without this memory the others would wait for ever; there is no other way to tell them.
-    all = malloc((size_t)comm->size * sizeof(*all));
+    all = whm_malloc((size_t)comm->size * sizeof(*all));
     if (!all)
         return whm_no_memory();
     int rc = whm_share(comm, &mine, sizeof(mine), all);
@@ -163,7 +164,7 @@ int mpi_win_create_dynamic(whm_info *info, whm_comm *comm, whm_win **made) {
 // Makes memory that all map, and notes where each rank's begins.
 static int map(whm_win *win, bool spread, size_t **offsets) {
     int n = win->comm->size;
-    *offsets = malloc((size_t)n * sizeof(**offsets));
+    *offsets = whm_malloc((size_t)n * sizeof(**offsets));
     if (!*offsets)
         return whm_no_memory();
     int rc = whm_map_begin(win->comm, win->size, spread, &win->map, &win->map_size, *offsets);
@@ -235,7 +236,7 @@ int mpi_win_attach(whm_win *win, void *base, MPI_Aint size) {
         if ((char *)base < r->base + r->size && r->base < (char *)base + size)
             return whm_fail(MPI_ERR_RMA_ATTACH, "it overlaps with memory that is attached already");
     }
-    whm_region *more = realloc(win->region, (size_t)(win->regions + 1) * sizeof(*more));
+    whm_region *more = whm_realloc(win->region, (size_t)(win->regions + 1) * sizeof(*more));
     if (!more)
         return whm_no_memory();
     win->region = more;

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/split.h"
 #include "mpi/topo/topo.h"
@@ -56,9 +57,9 @@ static whm_topo *make(int ndims, const int *dims, const int *periods, int rank) 
     cart->in = cart->out = 2 * ndims;
     cart->extent = whm_topo_ints(dims, ndims);
     cart->period = whm_topo_ints(periods, ndims);
-    cart->coords = malloc(((size_t)ndims + 1) * sizeof(int));
-    cart->from = malloc(((size_t)ndims * 2 + 1) * sizeof(int));
-    cart->to = malloc(((size_t)ndims * 2 + 1) * sizeof(int));
+    cart->coords = whm_malloc(((size_t)ndims + 1) * sizeof(int));
+    cart->from = whm_malloc(((size_t)ndims * 2 + 1) * sizeof(int));
+    cart->to = whm_malloc(((size_t)ndims * 2 + 1) * sizeof(int));
     if (!cart->extent || !cart->period || !cart->coords || !cart->from || !cart->to) {
         whm_topo_release(cart);
         return NULL;
@@ -98,7 +99,7 @@ int mpi_cart_sub(whm_comm *comm, const int *remain_dims, whm_comm **newcomm) {
     if (!cart)
         return MPI_ERR_TOPOLOGY;
     int color = 0, key = 0, kept = 0, failed = MPI_SUCCESS;
-    int *dims = malloc(((size_t)cart->dims + 1) * 2 * sizeof(*dims));
+    int *dims = whm_malloc(((size_t)cart->dims + 1) * 2 * sizeof(*dims));
     int *periods = dims ? dims + cart->dims + 1 : NULL;
     for (int d = 0; dims && d < cart->dims; d++) {
         if (remain_dims[d]) {

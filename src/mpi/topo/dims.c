@@ -6,6 +6,7 @@
 // so on: no largest factor can be smaller, and the same holds for the rest.
 #include <stdlib.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/base/rank.h"
 #include "mpi/bodies.h"
 
@@ -59,7 +60,7 @@ int mpi_dims_create(int nnodes, int ndims, int *dims) {
         return whm_fail(MPI_ERR_DIMS, "the dimensions given do not make %d ranks", nnodes);
     if (!open)
         return MPI_SUCCESS;
-    int *factors = calloc((size_t)open, sizeof(*factors));
+    int *factors = whm_calloc((size_t)open, sizeof(*factors));
     if (!factors)
         return whm_no_memory();
     (void)divide(rest, open, rest, factors);  // n * 1 * 1 ... is always one

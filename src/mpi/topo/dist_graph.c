@@ -6,6 +6,7 @@
 // seldom much.
 #include <stdlib.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/share.h"
 #include "mpi/topo/topo.h"
@@ -104,7 +105,7 @@ static int check_edges(int n, const int *sources, const int *degrees, const int 
 
 static edge *list_edges(int n, const int *sources, const int *degrees, const int *destinations,
                         const int *weights, int room) {
-    edge *list = calloc((size_t)room + 1, sizeof(*list));
+    edge *list = whm_calloc((size_t)room + 1, sizeof(*list));
     for (int i = 0, e = 0; list && i < n; i++) {
         for (int k = 0; k < degrees[i]; k++, e++)
             list[e] = (edge){sources[i], destinations[e], weighted(weights) ? weights[e] : 0};
@@ -139,10 +140,10 @@ static whm_topo *gather(const whm_comm *comm, const edge *all, int each, const n
     graph->weighted = by[0].weighted;
     take(graph, comm->rank, all, each, by, comm->size);
     size_t in = (size_t)graph->in + 1, out = (size_t)graph->out + 1;
-    graph->from = malloc(in * sizeof(int));
-    graph->from_weight = malloc(in * sizeof(int));
-    graph->to = malloc(out * sizeof(int));
-    graph->to_weight = malloc(out * sizeof(int));
+    graph->from = whm_malloc(in * sizeof(int));
+    graph->from_weight = whm_malloc(in * sizeof(int));
+    graph->to = whm_malloc(out * sizeof(int));
+    graph->to_weight = whm_malloc(out * sizeof(int));
     graph = complete(graph);
     if (graph)
         take(graph, comm->rank, all, each, by, comm->size);
@@ -171,7 +172,7 @@ int mpi_dist_graph_create(whm_comm *comm_old, int n, const int *sources, const i
     int each = 0, size = comm_old->size, rc = whm_topo_check_intra(comm_old);
     if (rc != MPI_SUCCESS)
         return rc;
-    named mine = {0, weighted(weights), 0}, *by = malloc((size_t)size * sizeof(*by));
+    named mine = {0, weighted(weights), 0}, *by = whm_malloc((size_t)size * sizeof(*by));
     mine.failed = check_edges(n, sources, degrees, destinations, weights, size, &mine.count);
     rc = by ? whm_share(comm_old, &mine, sizeof(mine), by) : whm_no_memory();
     if (rc == MPI_SUCCESS)
@@ -179,7 +180,7 @@ int mpi_dist_graph_create(whm_comm *comm_old, int n, const int *sources, const i
     edge *own = NULL, *all = NULL;
     if (rc == MPI_SUCCESS) {
         own = list_edges(n, sources, degrees, destinations, weights, each);
-        all = malloc((size_t)size * (size_t)each * sizeof(*all) + 1);
+        all = whm_malloc((size_t)size * (size_t)each * sizeof(*all) + 1);
         rc = own && all ? whm_share(comm_old, own, each * (int)sizeof(*own), all) : whm_no_memory();
     }
     whm_topo *graph = rc == MPI_SUCCESS ? gather(comm_old, all, each, by) : NULL;

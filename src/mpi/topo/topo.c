@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/create.h"
 
@@ -28,7 +29,7 @@ whm_topo *whm_topo_of(const whm_comm *comm, int kind) {
 }
 
 int *whm_topo_ints(const int *from, int count) {
-    int *copy = malloc(((size_t)count + 1) * sizeof(*copy));
+    int *copy = whm_malloc(((size_t)count + 1) * sizeof(*copy));
     if (copy && count)
         memcpy(copy, from, (size_t)count * sizeof(*copy));
     return copy;

@@ -3,6 +3,7 @@
 // The constructors of derived types.  What their arguments must fulfil is checked by the engine's, whose sentences the program gets.
 #include <stdlib.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/bodies.h"
 #include "mpi/type/make.h"
 
@@ -63,7 +64,7 @@ int mpi_type_create_hindexed_block(MPI_Count count, MPI_Count blocklength,
 
 int mpi_type_create_struct(MPI_Count count, const MPI_Count *blocklengths,
                            const MPI_Aint *displacements, whm_type *const *types, whm_type **type) {
-    const wh_type **layouts = malloc(((size_t)count + 1) * sizeof(wh_type *));
+    const wh_type **layouts = whm_malloc(((size_t)count + 1) * sizeof(wh_type *));
     if (!layouts)
         return whm_no_memory();
     for (MPI_Count i = 0; i < count; i++)
@@ -137,7 +138,7 @@ int mpi_type_create_darray(int size, int rank, int ndims, const MPI_Count *gsize
         error = order_of(order, &engine_order);
     if (error != MPI_SUCCESS)
         return error;
-    int64_t *dealt = malloc(3 * (size_t)ndims * sizeof(*dealt));
+    int64_t *dealt = whm_malloc(3 * (size_t)ndims * sizeof(*dealt));
     if (!dealt)
         return whm_no_memory();
     error = deal(ndims, distribs, dargs, psizes, dealt);

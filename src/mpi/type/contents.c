@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/bodies.h"
 #include "mpi/type/make.h"
 #include "mpi/type/predefined.h"
@@ -123,8 +124,8 @@ static int walk(const whm_type *type, sink *to) {
     wh_status status = wh_type_get_envelope(type->layout, &kind, &n, &children);
     if (status != WH_OK)
         return whm_type_fail(status);
-    int64_t *args = malloc((n + 1) * sizeof(*args));
-    const wh_type **layouts = malloc((children + 1) * sizeof(wh_type *));
+    int64_t *args = whm_malloc((n + 1) * sizeof(*args));
+    const wh_type **layouts = whm_malloc((children + 1) * sizeof(wh_type *));
     if (args && layouts)
         status = wh_type_get_contents(type->layout, n, args, children, layouts);
     int error = !args || !layouts ? whm_no_memory()

@@ -10,6 +10,7 @@
 #include <wherry/mem.h>
 #include <wherry/pack.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/bodies.h"
 #include "mpi/type/make.h"
 
@@ -63,7 +64,7 @@ wh_status whm_unpack(const void *packed, size_t size, void *buf, MPI_Count count
 static wh_status copy_staged(void *to, MPI_Count to_count, const whm_type *to_type,
                              const void *from, MPI_Count from_count, const whm_type *from_type) {
     size_t room = (size_t)(to_count * to_type->size), size = (size_t)(from_count * from_type->size);
-    char *piece = malloc(STAGED);
+    char *piece = whm_malloc(STAGED);
     wh_status status = piece ? WH_OK : WH_ENOMEM;
     size = size < room ? size : room;
     for (size_t at = 0, n; status == WH_OK && at < size; at += n) {
@@ -106,7 +107,7 @@ typedef struct downward {
 static downward *downwards;
 
 static void *remember(void *buf, void *block) {
-    downward *d = malloc(sizeof(*d));
+    downward *d = whm_malloc(sizeof(*d));
     if (!d) {
         free(block);
         return NULL;
@@ -138,7 +139,7 @@ void *whm_space_new(MPI_Count count, const whm_type *type) {
         return NULL;
     low = aligned_down(type->true_lb + (steps < 0 ? steps : 0));
     size += type->true_lb + (steps < 0 ? steps : 0) - low;
-    char *block = malloc((size_t)size + 1);
+    char *block = whm_malloc((size_t)size + 1);
     if (!block)
         return NULL;
     void *buf = (void *)((uintptr_t)block - (uintptr_t)low);

@@ -3,6 +3,7 @@
 // Types found by what is asked of them: a size, a pair of value and index, precision and range of a Fortran kind.
 #include <stdlib.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/bodies.h"
 #include "mpi/type/make.h"
 #include "mpi/type/predefined.h"
@@ -84,7 +85,7 @@ static whm_type *known(int combiner, int precision, int range) {
 static int keep(whm_types *all, whm_type *type) {
     if (all->count == all->space) {
         size_t space = all->space ? 2 * all->space : 8;
-        whm_type **more = realloc(all->kinds, space * sizeof(whm_type *));
+        whm_type **more = whm_realloc(all->kinds, space * sizeof(whm_type *));
         if (!more)
             return whm_no_memory();
         all->kinds = more;

@@ -15,6 +15,9 @@ typedef struct whm_made {
     whm_type *of[];  // the types that it is made of; held
 } whm_made;
 
+// whm_type_new returns one that has nothing yet; NULL: no memory.
+whm_type *whm_type_new(void);
+
 // whm_type_measure writes what there is to know of a type's layout.
 int whm_type_measure(whm_type *type);
 

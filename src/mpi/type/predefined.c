@@ -9,6 +9,7 @@
 #include <float.h>
 #include <stdlib.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/type/make.h"
 
 whm_type_hooks whm_type_attributes;
@@ -121,7 +122,7 @@ static const wh_type *layout_of(const whm_basic *row) {
 }
 
 static int begin_row(whm_rank *rank, const whm_basic *row) {
-    whm_type *type = whm_object_new(WHM_TYPE, sizeof(*type));
+    whm_type *type = whm_type_new();
     if (!type)
         return whm_no_memory();
     type->o.handle = row->handle;
@@ -138,7 +139,7 @@ static int begin_row(whm_rank *rank, const whm_basic *row) {
 }
 
 int whm_types_begin(whm_rank *rank) {
-    rank->types = calloc(1, sizeof(*rank->types));
+    rank->types = whm_calloc(1, sizeof(*rank->types));
     int error = rank->types ? MPI_SUCCESS : whm_no_memory();
     for (int i = 0; i < ROWS && error == MPI_SUCCESS; i++)
         error = begin_row(rank, &rows[i]);

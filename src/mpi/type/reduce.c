@@ -6,6 +6,7 @@
 // packed first, a few at a time; what the engine does not compute with is done by wide.c, in host memory, as the program's functions are.
 #include <limits.h>
 
+#include "mpi/base/lock.h"
 #include "mpi/bodies.h"
 #include "mpi/type/make.h"
 #include "mpi/type/op.h"
@@ -102,17 +103,17 @@ static int reduce_pieces(const void *in, void *inout, MPI_Count count, whm_type 
 static void call_user(const char *in, char *inout, MPI_Count count, whm_type *type,
                       const whm_op *op) {
     MPI_Datatype handle = type->o.handle;
-    if (op->fn_large) {
+    whm_go_out();
+    if (op->fn_large)
         op->fn_large((void *)(uintptr_t)in, inout, &count, &handle);
-        return;
-    }
-    while (count > 0) {
+    while (!op->fn_large && count > 0) {
         int n = count < INT_MAX ? (int)count : INT_MAX, given = n;
         op->fn((void *)(uintptr_t)in, inout, &given, &handle);
         count -= n;
         in += n * type->extent;
         inout += n * type->extent;
     }
+    whm_come_back();
 }
 
 // What only the CPU combines.

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/bodies.h"
 #include "mpi/type/make.h"
 #include "mpi/type/predefined.h"
@@ -20,6 +21,26 @@ int whm_type_fail(wh_status status) {
 int whm_type_fail_buffer(wh_status status) {
     int code = whm_type_fail(status);
     return code == MPI_ERR_ARG ? MPI_ERR_BUFFER : code;
+}
+
+whm_type *whm_type_new(void) {
+    whm_type *type = whm_object_new(WHM_TYPE, sizeof(*type));
+    if (!type)
+        return NULL;
+    type->next = whm_self->all_types;
+    if (type->next)
+        type->next->prev = type;
+    whm_self->all_types = type;
+    return type;
+}
+
+static void leave_list(const whm_type *type) {
+    if (type->prev)
+        type->prev->next = type->next;
+    else
+        whm_self->all_types = type->next;
+    if (type->next)
+        type->next->prev = type->prev;
 }
 
 int whm_type_measure(whm_type *type) {
@@ -45,7 +66,7 @@ static bool called_large(void) {
 }
 
 static whm_made *made_of(int combiner, size_t count, whm_type *const *of) {
-    whm_made *made = calloc(1, sizeof(*made) + count * sizeof(whm_type *));
+    whm_made *made = whm_calloc(1, sizeof(*made) + count * sizeof(whm_type *));
     if (!made)
         return NULL;
     made->combiner = combiner;
@@ -73,7 +94,7 @@ int whm_type_make(wh_status status, wh_type *layout, int combiner, size_t count,
                   whm_type *const *of, whm_type **type) {
     if (status != WH_OK)
         return whm_type_fail(status);
-    whm_type *made = whm_object_new(WHM_TYPE, sizeof(*made));
+    whm_type *made = whm_type_new();
     if (!made) {
         wh_type_release(layout);
         return whm_no_memory();
@@ -99,6 +120,7 @@ int whm_type_check_committed(const whm_type *type) {
 void whm_type_end(whm_type *type) {
     for (size_t i = 0; type->made && i < type->made->count; i++)
         whm_type_release(type->made->of[i]);
+    leave_list(type);
     free(type->made);
     free(type->name);
     wh_type_release((wh_type *)(uintptr_t)type->layout);

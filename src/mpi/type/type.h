@@ -40,7 +40,10 @@ typedef struct whm_type {
         *base;  // the named type that all its elements are of; NULL: of several, or none
     struct whm_made *made;  // how it was made: MPI_Type_get_contents; NULL: it is named
     struct whm_attr *attrs;
-    char *name;  // NULL: it has not been given one
+    char *name;                    // NULL: it has not been given one
+    struct whm_type *next, *prev;  // of the rank's
+    void *flat;                    // its layout as bytes, while the rank moves, and how many
+    size_t flat_size;
 } whm_type;
 
 static inline whm_type *whm_type_of(MPI_Datatype handle) {
@@ -58,6 +61,11 @@ extern whm_type_hooks whm_type_attributes;
 // whm_types_begin makes the predefined ones of a rank, whm_types_end frees them.
 int whm_types_begin(whm_rank *rank);
 void whm_types_end(whm_rank *rank);
+
+// whm_types_flatten turns the layouts of all types of a rank, which are the engine's and stay with the process, into bytes of the rank's; whm_types_unflatten
+// makes them again.  The program's types do not change.  An MPI error class.
+int whm_types_flatten(whm_rank *rank);
+int whm_types_unflatten(whm_rank *rank);
 
 // whm_for_engine says how the engine is given `count` elements: of *layout, or, where that is NULL, as plain bytes; it returns how many.
 static inline size_t whm_for_engine(const whm_type *type, MPI_Count count, const wh_type **layout) {

@@ -66,7 +66,7 @@ static void run(wh_pe *pe, void *arg) {
     (void)pe;
     vrank *v = arg;
     whm_self = &v->rank;
-    whm_rank_fresh();
+    whm_handled_set((whm_handled){NULL, 0});
     ended(v->main_fn(v->argc, v->argv, environ));
 }
 
@@ -131,7 +131,7 @@ static void join(void) {
 static int run_all(int ranks, int argc, char **argv) {
     whm_process *p = &whm_process_here;
     p->virtual = true;
-    p->level = MPI_THREAD_FUNNELED;
+    whm_process_level(MPI_THREAD_FUNNELED);
     if (whm_process_join(ranks) != MPI_SUCCESS || whm_p2p_begin() != MPI_SUCCESS)
         refuse("%s", whm_self->sentence);
     vrank **all = calloc((size_t)p->local, sizeof(vrank *));
