@@ -41,6 +41,7 @@ typedef enum meaning {
     SHELL,
     NO_CLEANUP,
     VIRTUAL,
+    MOVABLE,
     VERSION,
     HELP,
 } meaning;
@@ -80,6 +81,7 @@ static const struct flag {
     {"launcher-exec", SHELL, 1},
     {"disable-auto-cleanup", NO_CLEANUP, 0},
     {"vp", VIRTUAL, 1},
+    {"movable", MOVABLE, 0},
     {"version", VERSION, 0},
     {"V", VERSION, 0},
     {"help", HELP, 0},
@@ -127,6 +129,7 @@ static struct plan {
     int count;
     char **words;  // of `wherry run`
     int used;
+    bool is_virtual, is_movable;  // its ranks
 } plan;
 
 static void print_help(void) {
@@ -145,6 +148,7 @@ static void print_help(void) {
         "  -bind-to WHAT        core, numa, none\n"
         "  -timeout SECONDS     end the job, after all ranks have printed what they wait for\n"
         "  -vp N                virtual ranks, dealt out to the processes (mpicc -vp links such programs)\n"
+        "  -movable             and they can move between processes (mpicc -movable)\n"
         "  -disable-auto-cleanup  when a process fails, the others go on\n"
         "  -launcher-exec P     reaches other hosts: P HOST COMMAND; default ssh\n\n"
         "What says nothing here, as --oversubscribe, --allow-run-as-root, --map-by and --mca, is passed\n"
@@ -268,6 +272,7 @@ static int take_virtual(const char *text) {
     if (!cli_parse_uint(text, 1, RANKS_MAX, &ranks))
         return cli_complain(COMMAND, CLI_USAGE, "-vp takes a number of ranks, not '%s'", text);
     say_two("--env", text_of("WHERRY_MPI_VP=%s", text));
+    plan.is_virtual = true;
     return CLI_GO_ON;
 }
 
@@ -296,6 +301,7 @@ static int take(part *one, const struct flag *flag, char **values) {
     case SHELL: say_two("--rsh", values[0]); break;
     case NO_CLEANUP: say("--no-cleanup"); break;
     case VIRTUAL: return take_virtual(values[0]);
+    case MOVABLE: say_two("--env", "WHERRY_MPI_MOVABLE=1"), plan.is_movable = true; break;
     case VERSION: printf("mpiexec (Wherry) %s\n", WH_VERSION_STRING); return CLI_OK;
     case HELP: print_help(); return CLI_OK;
     case PASS: break;
@@ -408,6 +414,9 @@ int cli_mpiexec(int argc, char **argv) {
     while (code == CLI_GO_ON && at < argc);
     if (code == CLI_GO_ON && strcmp(argv[argc - 1], ":") == 0)
         code = cli_complain(COMMAND, CLI_USAGE, "it needs a program to start behind the colon");
+    if (code == CLI_GO_ON && plan.is_movable && !plan.is_virtual)
+        code = cli_complain(COMMAND, CLI_USAGE,
+                            "-movable is for virtual ranks: say with -vp how many there are");
     if (code == CLI_GO_ON)
         code = plan.count == 1 ? one_program() : several_programs();
     if (code != CLI_GO_ON)

@@ -41,7 +41,8 @@ SEES = {
     "src/mpi/topo": MPI,
     "src/mpi/rma": MPI,
     "src/mpi/io": MPI,
-    "src/mpi/vp": MPI,
+    "src/mpi/mpix": [],
+    "src/mpi/vp": [*MPI, "src/mpi/mpix"],
     "src/mpi/front": MPI,
     # Start and end, and what concerns objects of several floors.
     "src/mpi/env/begin.c": MPI,

@@ -18,7 +18,7 @@ LONG = 600  # to compile mpi4py
 OWN = {"wherry_mpi/" + name for name in (
     "__init__.py", "__main__.py", "programs.py", "bin/mpicc", "bin/mpicxx", "bin/mpic++", "bin/mpicc_abi", "bin/mpicxx_abi", "bin/mpiexec",
     "bin/mpirun", "include/mpi.h", "lib/libmpi_abi.so", "lib/libmpi_abi.so.0", "lib/libmpi_abi.so.1", "lib/libmpi_vp.a",
-    "lib/pkgconfig/wherry-mpi.pc")}
+    "lib/libwherry_mpix.so", "include/wherry_mpix.h", "lib/pkgconfig/wherry-mpi.pc")}
 NAMES = ("mpicc", "mpicxx", "mpic++", "mpicc_abi", "mpicxx_abi", "mpiexec", "mpirun")
 RANKS = [f"rank {rank} of 4" for rank in range(4)]
 # The largest sum of ranks so far, from each rank to all; the process has one engine though two packages ask for it.

@@ -6,23 +6,34 @@
 // patches have most of the work, and not always the same ones.  Every few steps the patches get the resolution that they need then, and
 // move to other ranks (--fixed: stay): the patches, in the order of a curve that keeps neighbors together, are cut into runs of equal work.
 //
+// With --fixed --balance it is the ranks that move, virtual ones, to other processes: MPIX_Balance, in a program that `mpicc -movable` has linked, started by
+// `mpiexec -n 2 -vp 16 -movable`.
+//
 // All ranks know the resolution and the owner of each patch at any time, as both follow from the step.
 #include "example.h"
 
+// In libwherry_mpix.so, which only programs whose ranks move are linked with.
+int MPIX_Balance(int *moved) __attribute__((weak));
+
 enum { CELLS = 8, LEVELS = 3, EVERY = 5, SIDES = 4, LONGEST = CELLS << (LEVELS - 1) };
 
+typedef struct edge {
+    double cells[LONGEST];
+} edge;
+
 typedef struct patch {
-    int level;                     // CELLS << level in each direction
-    double *cells;                 // NULL: another rank has it
-    double edges[SIDES][LONGEST];  // the neighbors' outermost cells, in this patch's resolution
+    int level;      // CELLS << level in each direction
+    double *cells;  // NULL: another rank has it
+    edge *edges;    // the neighbors' outermost cells, in this patch's resolution; of SIDES sides
 } patch;
 
 typedef struct mesh {
     int across, count;  // patches in a row, in all
     int rank, size;
-    bool fixed;
+    bool fixed, balance;
     int *curve;  // patches in their order along the curve
     int *owner;
+    int *mine, own;  // patches that this rank has, and how many
     patch *patches;
     MPI_Comm comm;
 } mesh;
@@ -84,6 +95,18 @@ static double *cells_new(int level) {
     return memory((size_t)work(level), sizeof(double));
 }
 
+static void patch_begin(patch *p) {
+    p->cells = cells_new(p->level);
+    p->edges = memory(SIDES, sizeof(edge));
+}
+
+static void patch_end(patch *p) {
+    free(p->cells);
+    free(p->edges);
+    p->cells = NULL;
+    p->edges = NULL;
+}
+
 // Finer cells repeat a coarser one; a coarser one is the mean of finer ones.
 static void change_line(const double *from, int from_level, double *to, int to_level) {
     for (int i = 0; i < edge_of(to_level); i++) {
@@ -138,43 +161,33 @@ static void copy_edge(const patch *p, int side, double *to) {
     }
 }
 
-typedef struct edge {
-    double cells[LONGEST];
-} edge;
-
 // exchange brings each patch the edges of its neighbors.  The tag is the patch and the side where an edge arrives.
 static void exchange(mesh *m) {
-    size_t sides = (size_t)m->count * SIDES;
+    size_t sides = (size_t)m->own * SIDES;
     edge *in = memory(sides, sizeof(edge)), *out = memory(sides, sizeof(edge));
     MPI_Request *requests = memory(2 * sides, sizeof(MPI_Request));
     int n = 0;
-    for (int p = 0; p < m->count; p++) {
-        for (int side = 0; side < SIDES; side++) {
-            int to = neighbor(m, p, side), arrival = to * SIDES + (side ^ 1);
-            patch *from = &m->patches[p];
-            if (to < 0 || (!from->cells && !m->patches[to].cells))
-                continue;
-            int length = edge_of(from->level);
-            if (from->cells)
-                copy_edge(from, side, out[arrival].cells);
-            if (from->cells && m->patches[to].cells)
-                in[arrival] = out[arrival];
-            else if (from->cells)
-                MPI_Isend(out[arrival].cells, length, MPI_DOUBLE, m->owner[to], arrival, m->comm,
-                          &requests[n++]);
-            else
-                MPI_Irecv(in[arrival].cells, length, MPI_DOUBLE, m->owner[p], arrival, m->comm,
-                          &requests[n++]);
+    for (int i = 0; i < m->own * SIDES; i++) {
+        int p = m->mine[i / SIDES], side = i % SIDES, other = side ^ 1;
+        int from = neighbor(m, p, side);
+        if (from < 0)
+            continue;
+        if (m->patches[from].cells) {
+            copy_edge(&m->patches[from], other, in[i].cells);
+            continue;
         }
+        copy_edge(&m->patches[p], side, out[i].cells);
+        MPI_Irecv(in[i].cells, edge_of(m->patches[from].level), MPI_DOUBLE, m->owner[from],
+                  p * SIDES + side, m->comm, &requests[n++]);
+        MPI_Isend(out[i].cells, edge_of(m->patches[p].level), MPI_DOUBLE, m->owner[from],
+                  from * SIDES + other, m->comm, &requests[n++]);
     }
     MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
-    for (int p = 0; p < m->count; p++) {
-        for (int side = 0; m->patches[p].cells && side < SIDES; side++) {
-            int from = neighbor(m, p, side);
-            if (from >= 0)
-                change_line(in[p * SIDES + side].cells, m->patches[from].level,
-                            m->patches[p].edges[side], m->patches[p].level);
-        }
+    for (int i = 0; i < m->own * SIDES; i++) {
+        patch *p = &m->patches[m->mine[i / SIDES]];
+        int from = neighbor(m, m->mine[i / SIDES], i % SIDES);
+        if (from >= 0)
+            change_line(in[i].cells, m->patches[from].level, p->edges[i % SIDES].cells, p->level);
     }
     free(in);
     free(out);
@@ -187,13 +200,14 @@ static void update(patch *p, bool leftmost) {
     double *next = cells_new(p->level);
     if (leftmost)
         for (int i = 0; i < n; i++)
-            p->edges[2][i] = 1;
+            p->edges[2].cells[i] = 1;
     for (int y = 0; y < n; y++) {
         for (int x = 0; x < n; x++) {
             const double *c = &p->cells[y * n + x];
-            double up = y > 0 ? c[-n] : p->edges[0][x], down = y + 1 < n ? c[n] : p->edges[1][x];
-            double left = x > 0 ? c[-1] : p->edges[2][y];
-            double right = x + 1 < n ? c[1] : p->edges[3][y];
+            double up = y > 0 ? c[-n] : p->edges[0].cells[x],
+                   down = y + 1 < n ? c[n] : p->edges[1].cells[x];
+            double left = x > 0 ? c[-1] : p->edges[2].cells[y];
+            double right = x + 1 < n ? c[1] : p->edges[3].cells[y];
             next[y * n + x] = *c + 0.2 * (up + down + left + right - 4 * *c);
         }
     }
@@ -213,19 +227,25 @@ static void move(mesh *m, const int *owner) {
         if (m->owner[p] == m->rank && owner[p] != m->rank) {
             MPI_Isend(at->cells, cells, MPI_DOUBLE, owner[p], p, m->comm, &requests[n++]);
         } else if (m->owner[p] != m->rank && owner[p] == m->rank) {
-            at->cells = cells_new(at->level);
+            patch_begin(at);
             MPI_Irecv(at->cells, cells, MPI_DOUBLE, m->owner[p], p, m->comm, &requests[n++]);
         }
     }
     MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
     for (int p = 0; p < m->count; p++) {
         if (m->owner[p] == m->rank && owner[p] != m->rank) {
-            free(m->patches[p].cells);
-            m->patches[p].cells = NULL;
+            patch_end(&m->patches[p]);
         }
         m->owner[p] = owner[p];
     }
     free(requests);
+}
+
+static void find_mine(mesh *m) {
+    m->own = 0;
+    for (int p = 0; p < m->count; p++)
+        if (m->patches[p].cells)
+            m->mine[m->own++] = p;
 }
 
 static void adapt(mesh *m, int step) {
@@ -233,8 +253,11 @@ static void adapt(mesh *m, int step) {
     if (!m->fixed) {
         share_out(m, step, owner);
         move(m, owner);
+        find_mine(m);
     }
     free(owner);
+    if (m->balance && MPIX_Balance)
+        MPIX_Balance(NULL);
     for (int p = 0; p < m->count; p++)
         change_level(&m->patches[p], level_at(m, p, step));
 }
@@ -247,20 +270,23 @@ static mesh mesh_new(int across, bool fixed, MPI_Comm comm) {
     MPI_Comm_size(comm, &m.size);
     m.curve = morton(across);
     m.owner = memory((size_t)m.count, sizeof(int));
+    m.mine = memory((size_t)m.count, sizeof(int));
     m.patches = memory((size_t)m.count, sizeof(patch));
     for (int i = 0; i < m.count; i++)
         m.owner[m.curve[i]] = (int)((long)i * m.size / m.count);
     for (int p = 0; p < m.count; p++)
         if (m.owner[p] == m.rank)
-            m.patches[p].cells = cells_new(0);
+            patch_begin(&m.patches[p]);
+    find_mine(&m);
     return m;
 }
 
 static void mesh_free(mesh *m) {
     for (int p = 0; p < m->count; p++)
-        free(m->patches[p].cells);
+        patch_end(&m->patches[p]);
     free(m->curve);
     free(m->owner);
+    free(m->mine);
     free(m->patches);
 }
 
@@ -271,11 +297,9 @@ static double run(mesh *m, int steps) {
         if (step % EVERY == 0)
             adapt(m, step);
         exchange(m);
-        for (int p = 0; p < m->count; p++) {
-            if (!m->patches[p].cells)
-                continue;
-            update(&m->patches[p], p % m->across == 0);
-            updated += (double)work(m->patches[p].level);
+        for (int i = 0; i < m->own; i++) {
+            update(&m->patches[m->mine[i]], m->mine[i] % m->across == 0);
+            updated += (double)work(m->patches[m->mine[i]].level);
         }
     }
     return updated;
@@ -294,6 +318,7 @@ int main(int argc, char **argv) {
     int across = number(argc, argv, "--patches", 12, 1, 1000);
     int steps = number(argc, argv, "--steps", 30, 0, 1000000);
     mesh m = mesh_new(across, flag(argc, argv, "--fixed"), MPI_COMM_WORLD);
+    m.balance = flag(argc, argv, "--balance");
     double start = MPI_Wtime(), updated = run(&m, steps), seconds = MPI_Wtime() - start, most, all;
     MPI_Reduce(&updated, &most, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(&updated, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);

@@ -76,6 +76,16 @@ class Examples(unittest.TestCase):
         self.assertLess(busiest(), 1.2)
         self.assertGreater(busiest("--fixed"), 1.5)
 
+    def test_ranks_of_the_mesh_move(self):
+        program = self.programs["amr"].with_name("amr-movable")
+        subprocess.run([BIN / "mpicc", "-movable", "-O1", SOURCES / "amr.c", "-o", program, "-lm"], check=True, timeout=PATIENCE)
+        alone = self.run_job("-n", 1, self.programs["amr"], *SMALL["amr"])
+        if subprocess.run(["setarch", "-R", "true"], capture_output=True).returncode:
+            self.skipTest("the system call personality is not allowed here")
+        for processes, ranks in ((1, 4), (2, 8), (3, 16)):
+            out = self.run_job("-n", processes, "-vp", ranks, "-movable", program, *SMALL["amr"], "--fixed", "--balance")
+            self.assertEqual(self.sum_of("amr", out), self.sum_of("amr", alone))
+
     def test_an_option_that_is_wrong_ends_the_job(self):
         done = subprocess.run([BIN / "mpiexec", "-n", "2", self.programs["cg"], "--rows", "many"], capture_output=True,
                               text=True, timeout=PATIENCE)

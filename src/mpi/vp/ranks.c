@@ -6,18 +6,20 @@
 // runs before it, joins the job, loads a copy for each rank, runs their main functions, and ends the process when all have
 // returned.
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
+#include <unistd.h>
 #include <wherry/coll.h>
 
 #include "mpi/base/process.h"
 #include "mpi/env/begin.h"
 #include "mpi/p2p/p2p.h"
 #include "mpi/vp/image.h"
-
-extern char **environ;
+#include "mpi/vp/movable.h"
 
 typedef struct vrank {
     whm_rank rank;
@@ -29,7 +31,7 @@ typedef struct vrank {
 static int left;    // ranks of this process that have not ended
 static int status;  // of the first that has ended with one
 
-__attribute__((noreturn, format(printf, 1, 2))) static void refuse(const char *format, ...) {
+void whm_refuse_run(const char *format, ...) {
     va_list args;
     va_start(args, format);
     fputs("mpiexec --vp: ", stderr);
@@ -83,16 +85,16 @@ static vrank *make(int number, int argc, char **argv) {
     char why[512];
     vrank *v = calloc(1, sizeof(*v));
     if (!v || !(v->argv = copy_arguments(argc, argv)))
-        refuse("there is no memory for rank %d", number);
+        whm_refuse_run("there is no memory for rank %d", number);
     v->argc = argc;
     v->rank.world = number;
     whm_self = &v->rank;
     whm_rank_early(&v->rank);
     if (whm_match_begin(&v->rank) != MPI_SUCCESS)
-        refuse("there is no memory for rank %d", number);
+        whm_refuse_run("there is no memory for rank %d", number);
     v->main_fn = whm_image_load(&exits, why, sizeof(why));
     if (!v->main_fn)
-        refuse("%s", why);
+        whm_refuse_run("%s", why);
     return v;
 }
 
@@ -102,7 +104,7 @@ static int ranks_of(const char *text) {
     char *end;
     long ranks = strtol(text, &end, 10);
     if (*end || ranks < 1 || ranks > 1 << 20)
-        refuse("'%s' is no number of ranks", text);
+        whm_refuse_run("'%s' is no number of ranks", text);
     return (int)ranks;
 }
 
@@ -125,19 +127,25 @@ static void join(void) {
         wh_team_free(team);
     free(all);
     if (st != WH_OK || whm_process_end() != MPI_SUCCESS)
-        refuse("the job cannot be left: %s", st == WH_OK ? whm_self->sentence : wh_status_text(st));
+        whm_refuse_run("the job cannot be left: %s",
+                       st == WH_OK ? whm_self->sentence : wh_status_text(st));
 }
 
-static int run_all(int ranks, int argc, char **argv) {
+WHM_NO_CANARY static int run_all(int ranks, bool moves, int argc, char **argv) {
     whm_process *p = &whm_process_here;
     p->virtual = true;
     whm_process_level(MPI_THREAD_FUNNELED);
     if (whm_process_join(ranks) != MPI_SUCCESS || whm_p2p_begin() != MPI_SUCCESS)
-        refuse("%s", whm_self->sentence);
+        whm_refuse_run("%s", whm_self->sentence);
+    if (moves) {
+        status = whm_movable_run(argc, argv);
+        join();
+        return status;
+    }
     vrank **all = calloc((size_t)p->local, sizeof(vrank *));
     p->rank = calloc((size_t)p->local, sizeof(whm_rank *));
     if (!all || !p->rank)
-        refuse("there is no memory for %d ranks", p->local);
+        whm_refuse_run("there is no memory for %d ranks", p->local);
     for (int i = 0; i < p->local; i++) {
         all[i] = make(p->first + i, argc, argv);
         p->rank[i] = &all[i]->rank;
@@ -147,9 +155,9 @@ static int run_all(int ranks, int argc, char **argv) {
     left = p->local;
     for (int i = 0; i < p->local; i++)
         if (wh_pe_spawn(p->pe, run, all[i]) != WH_OK)
-            refuse("there is no memory for the stack of rank %d: make it smaller "
-                   "(WHERRY_MPI_STACK, in KiB)",
-                   p->first + i);
+            whm_refuse_run("there is no memory for the stack of rank %d: make it smaller "
+                           "(WHERRY_MPI_STACK, in KiB)",
+                           p->first + i);
     while (left)
         if (!wh_pe_step(p->pe))
             whm_process_abort(1);
@@ -157,11 +165,31 @@ static int run_all(int ranks, int argc, char **argv) {
     return status;
 }
 
-__attribute__((constructor)) static void begin(int argc, char **argv) {
+// Ranks that move need libraries at the same addresses in all processes: the program starts again without address randomization.
+static void start_again(char **argv) {
+    char path[4096];
+    int now = personality(0xFFFFFFFF);
+    if (now != -1 && now & ADDR_NO_RANDOMIZE)
+        return;
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    if (length > 0 && now != -1 && personality((unsigned long)now | ADDR_NO_RANDOMIZE) != -1) {
+        path[length] = 0;
+        execv(path, argv);
+    }
+    whm_refuse_run("ranks cannot move here: the system does not let a program run without address "
+                   "randomization (%s); in a container allow it the system call personality",
+                   strerror(errno));
+}
+
+WHM_NO_CANARY __attribute__((constructor)) static void begin(int argc, char **argv) {
     const char *ranks = getenv("WHERRY_MPI_VP");
     if (!ranks)
         return;
+    bool moves = getenv("WHERRY_MPI_MOVABLE") != NULL;
     int n = ranks_of(ranks);
+    if (moves)
+        start_again(argv);
     unsetenv("WHERRY_MPI_VP");  // what the program starts is no part of this
-    exit(run_all(n, argc, argv));
+    unsetenv("WHERRY_MPI_MOVABLE");
+    exit(run_all(n, moves, argc, argv));
 }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The functions that programs call.  Where ranks do not move, the MPI library has filled in nothing.
+#include "mpi/mpix/wherry_mpix.h"
+
+#include <mpi.h>
+
+#include "mpi/mpix/joint.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+extern whm_joint_t whm_joint;
+
+PUBLIC int MPIX_Process(int *process, int *processes) {
+    if (whm_joint.process)
+        return whm_joint.process(process, processes);
+    if (process)
+        MPI_Comm_rank(MPI_COMM_WORLD, process);
+    if (processes)
+        MPI_Comm_size(MPI_COMM_WORLD, processes);
+    return MPI_SUCCESS;
+}
+
+PUBLIC int MPIX_Migrate(int process) {
+    int here;
+    if (whm_joint.migrate)
+        return whm_joint.migrate(process);
+    MPI_Comm_rank(MPI_COMM_WORLD, &here);
+    return process == MPIX_STAY || process == here ? MPI_SUCCESS : MPI_ERR_UNSUPPORTED_OPERATION;
+}
+
+PUBLIC int MPIX_Balance(int *moved) {
+    if (moved)
+        *moved = 0;
+    return whm_joint.balance ? whm_joint.balance(moved) : MPI_SUCCESS;
+}
+
+PUBLIC int MPIX_Get_load(double *load) {
+    *load = 0;
+    return whm_joint.get_load ? whm_joint.get_load(load) : MPI_SUCCESS;
+}
+
+PUBLIC int MPIX_Set_load(double load) {
+    return whm_joint.set_load ? whm_joint.set_load(load) : MPI_SUCCESS;
+}

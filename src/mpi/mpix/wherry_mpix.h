@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What Wherry has beside the standard: virtual ranks that move from one process to another.  A library of its own, libwherry_mpix.so; `mpicc -movable` links
+// programs with it, and `mpiexec -vp N -movable` starts them.
+//
+// The functions return MPI error classes.  They may be called in any job: where ranks do not move, each stays in its process.
+#ifndef WHERRY_MPIX_H
+#define WHERRY_MPIX_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { MPIX_STAY = -1 };
+
+// MPIX_Process tells in which process of the job this rank is, and how many processes there are.  Either may be NULL.
+int MPIX_Process(int *process, int *processes);
+
+// MPIX_Migrate moves ranks.  All ranks of MPI_COMM_WORLD call it; each says in which process it wants to be when it returns, or MPIX_STAY.
+//
+// Receives may be posted, sends and nonblocking collectives under way, and messages that nobody has received yet come along.  A rank with windows, files of
+// MPI or the C library, or threads of its own cannot move, and gets MPI_ERR_OTHER; the others move.  Descriptors of open(2), pointers into the environment,
+// and what setjmp has written stay behind.
+int MPIX_Migrate(int process);
+
+// MPIX_Balance moves ranks so that processes have about the same load, by what MPIX_Get_load says.  All ranks of MPI_COMM_WORLD call it.  `moved`, which may
+// be NULL, tells how many ranks have moved.
+int MPIX_Balance(int *moved);
+
+// MPIX_Get_load tells for how many seconds this rank has computed since the last MPIX_Balance, or its begin: not waiting for messages.  MPIX_Set_load says what to take
+// instead at the next MPIX_Balance, in any unit, the same for all ranks.
+int MPIX_Get_load(double *load);
+int MPIX_Set_load(double load);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

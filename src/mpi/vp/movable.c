@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/vp/movable.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include <wherry/coll.h>
+
+#include "mpi/base/memory.h"
+#include "mpi/env/begin.h"
+#include "mpi/p2p/p2p.h"
+
+whm_movable whm_movable_here;
+
+enum {
+    PAGE = 4096,
+    KEPT = 64 << 10,  // for what is kept of a rank
+};
+_Static_assert(sizeof(whm_mover) <= KEPT, "");
+static const uintptr_t places_from =
+    (uintptr_t)1
+    << 44;  // far below what the system maps, far above what it loads at fixed addresses
+static const size_t places_size = (size_t)1 << 46, place_most = (size_t)64 << 30;
+
+void whm_need(wh_status st, const char *what) {
+    if (st != WH_OK)
+        whm_refuse_run("%s: %s", what, wh_status_text(st));
+}
+
+// ---- Places.
+
+static size_t round_up(size_t size, size_t to) {
+    return (size + to - 1) & ~(to - 1);
+}
+
+static size_t stack_size(void) {
+    const char *text = getenv("WHERRY_MPI_STACK");
+    unsigned long long kib = text ? strtoull(text, NULL, 10) : 0;
+    return round_up((size_t)(kib ? kib : 1024) << 10, PAGE);
+}
+
+static void lay_out(whm_layout *l, const whm_elf *elf, int ranks) {
+    size_t size = place_most;
+    while (size > places_size / (size_t)ranks)
+        size /= 2;
+    *l =
+        (whm_layout){.first = places_from, .size = size, .image = KEPT, .stack_size = stack_size()};
+    l->tls = l->image + round_up(elf->span, PAGE);
+    l->stack = l->tls + round_up(elf->tls_size + elf->tls_align, PAGE) + PAGE;
+    l->heap = l->stack + l->stack_size;
+}
+
+char *whm_place_take(int world, char *why, size_t size) {
+    const whm_layout *l = &whm_movable_here.layout;
+    char *at = (char *)(l->first + (size_t)world * l->size);
+    char *got = mmap(at, l->size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got == at && mprotect(at + l->stack - PAGE, PAGE, PROT_NONE) == 0)
+        return at;
+    snprintf(why, size, "there is no room at %p: %s", (void *)at,
+             got == MAP_FAILED ? strerror(errno) : "the system is too old");
+    return NULL;
+}
+
+void whm_place_give_up(int world) {
+    const whm_layout *l = &whm_movable_here.layout;
+    (void)munmap((char *)(l->first + (size_t)world * l->size), l->size);
+}
+
+static char *tls_of(char *place) {
+    const whm_movable *m = &whm_movable_here;
+    size_t align = m->elf.tls_align ? m->elf.tls_align : 1;
+    return (char *)round_up((uintptr_t)place + m->layout.tls, align);
+}
+
+// ---- What a rank does at its end.
+
+struct whm_exit_fn {
+    void (*fn)(void *arg);
+    void *arg;
+    whm_exit_fn *next;
+};
+
+static whm_mover *self(void) {
+    return (whm_mover *)whm_self;
+}
+
+static int at_exit(whm_exit_fn **list, void (*fn)(void *arg), void *arg) {
+    whm_exit_fn *e = whm_malloc(sizeof(*e));
+    if (!e)
+        return -1;
+    *e = (whm_exit_fn){fn, arg, *list};
+    *list = e;
+    return 0;
+}
+
+static int cxa_atexit(void (*fn)(void *arg), void *arg, void *object) {
+    (void)object;
+    return at_exit(&self()->exits, fn, arg);
+}
+
+static int cxa_thread_atexit(void (*fn)(void *arg), void *arg, void *object) {
+    (void)object;
+    return at_exit(&self()->thread_exits, fn, arg);
+}
+
+// The rank's functions are called at its end, not when its image would be unloaded.
+static void cxa_finalize(void *object) {
+    (void)object;
+}
+
+static void call_all(whm_exit_fn **list) {
+    whm_exit_fn *e;
+    while ((e = *list)) {
+        *list = e->next;
+        e->fn(e->arg);
+        free(e);
+    }
+}
+
+__attribute__((noreturn)) static void leave(int status) {
+    whm_mover *me = self();
+    call_all(&me->thread_exits);
+    call_all(&me->exits);
+    whm_elf_finish(&whm_movable_here.elf, me->place + whm_movable_here.layout.image);
+    whm_movable_here.joint->use_heap(NULL);
+    me = self();
+    me->ended = true;
+    me->status = status;
+    swapcontext(&me->context, &me->seat->base);
+    abort();  // nobody comes back to it
+}
+
+static const whm_redirected redirected[] = {
+    {"exit", (void (*)(void))leave},
+    {"__cxa_atexit", (void (*)(void))cxa_atexit},
+    {"__cxa_thread_atexit", (void (*)(void))cxa_thread_atexit},
+    {"__cxa_thread_atexit_impl", (void (*)(void))cxa_thread_atexit},
+    {"__cxa_finalize", (void (*)(void))cxa_finalize},
+    {"__tls_get_addr", (void (*)(void))whm_tls_get_addr},
+    {NULL, NULL},
+};
+
+// ---- Seats.
+
+static void run_rank(void) {
+    const whm_movable *m = &whm_movable_here;
+    whm_mover *me = self();
+    char *image = me->place + m->layout.image;
+    m->joint->use_heap(me->rank.heap);
+    whm_elf_start(&m->elf, image, me->argc, me->argv, environ);
+    leave(whm_elf_main(&m->elf, image)(me->argc, me->argv, environ));
+}
+
+static void rank_over(const whm_mover *who, int *status) {
+    if (who->rank.phase == WHM_RUNNING) {
+        fprintf(stderr,
+                "MPI rank %d: the program has ended with status %d without MPI_Finalize: the job "
+                "ends\n",
+                who->rank.world, who->status);
+        fflush(NULL);
+        whm_process_abort(who->status);
+    }
+    if (who->status && !*status)
+        *status = who->status;
+}
+
+static int status;  // of the first that has ended with one
+
+static void sit(wh_pe *pe, void *arg) {
+    whm_seat *seat = arg;
+    while (!seat->left) {
+        whm_mover *who = seat->who;
+        whm_self = &who->rank;
+        whm_handled_set(who->handled);
+        whm_run_begins(whm_self);
+        swapcontext(&seat->base, &who->context);
+        whm_run_ends(&who->rank);
+        if (who->ended) {
+            rank_over(who, &status);
+            whm_movable_here.alive--;
+            break;
+        }
+        seat->wait.done = false;
+        whm_movable_here.asking++;
+        if (wh_pe_wait(pe, &seat->wait) != WH_OK)
+            whm_process_abort(1);
+    }
+    free(seat);
+}
+
+void whm_seat_take(whm_mover *who) {
+    whm_seat *seat = calloc(1, sizeof(*seat));
+    if (!seat)
+        whm_refuse_run("there is no memory for rank %d", who->rank.world);
+    seat->who = who;
+    who->seat = seat;
+    if (wh_pe_spawn(whm_process_here.pe, sit, seat) != WH_OK)
+        whm_refuse_run("there is no memory for the thread of rank %d", who->rank.world);
+}
+
+double whm_load(const whm_mover *who) {
+    return who->load_said ? who->load : 1e-9 * (double)who->rank.computed_ns;
+}
+
+void whm_park(whm_mover *me) {
+    me->handled = whm_handled_get();
+    swapcontext(&me->context, &me->seat->base);
+}
+
+// ---- Begin.
+
+static char **copy_arguments(int argc, char **argv) {
+    char **copy = whm_calloc((size_t)argc + 1, sizeof(*copy));
+    for (int i = 0; copy && i < argc; i++)
+        if (!(copy[i] = whm_strdup(argv[i])))
+            return NULL;
+    return copy;
+}
+
+static void make(int world, int argc, char **argv) {
+    whm_movable *m = &whm_movable_here;
+    const whm_layout *l = &m->layout;
+    char why[512];
+    char *place = whm_place_take(world, why, sizeof(why));
+    if (!place || !whm_elf_map(&m->elf, place + l->image, why, sizeof(why)))
+        whm_refuse_run("rank %d has no place: %s", world, why);
+    whm_mover *who = (whm_mover *)place;
+    who->place = place;
+    who->argc = argc;
+    who->rank.world = world;
+    who->rank.heap = whm_heap_make(place + l->heap, l->size - l->heap);
+    whm_self = &who->rank;
+    whm_rank_early(&who->rank);
+    who->argv = copy_arguments(argc, argv);
+    if (!who->argv || whm_match_begin(&who->rank) != MPI_SUCCESS)
+        whm_refuse_run("there is no memory for rank %d", world);
+    if (!whm_elf_link(&m->elf, place + l->image, tls_of(place), redirected, why, sizeof(why)))
+        whm_refuse_run("the program cannot be loaded for rank %d: %s", world, why);
+    whm_elf_frames(&m->elf, place + l->image, true);
+    getcontext(&who->context);
+    who->context.uc_stack.ss_sp = place + l->stack;
+    who->context.uc_stack.ss_size = l->stack_size;
+    who->context.uc_link = NULL;
+    makecontext(&who->context, run_rank, 0);
+    m->here[world] = who;
+    whm_process_here.rank[world] = &who->rank;
+    m->alive++;
+}
+
+// ---- All processes must be alike.
+
+static uint64_t agree_on_canary(void) {
+    uint64_t word = 0;
+    (void)!getrandom(&word, sizeof(word), 0);
+    whm_need(wh_coll_broadcast_wait(whm_movable_here.team, &word, 1, wh_type_basic(WH_TYPE_UINT64),
+                                    0, -1),
+             "the processes cannot meet");
+    return word & ~UINT64_C(0xFF);  // its first byte ends strings
+}
+
+__attribute__((always_inline)) static inline void set_canary(uint64_t word) {
+#if defined(__x86_64__)
+    __asm__ volatile("movq %0, %%fs:0x28" : : "r"(word));
+#else
+    (void)word;
+#endif
+}
+
+static int add_library(struct dl_phdr_info *info, size_t size, void *arg) {
+    (void)size;
+    uint64_t *sum = arg;
+    const char *base = strrchr(info->dlpi_name, '/');
+    for (const char *c = base ? base : info->dlpi_name; *c; c++)
+        *sum = (*sum ^ (unsigned char)*c) * 0x100000001B3u;
+    *sum = (*sum ^ info->dlpi_addr) * 0x100000001B3u;
+    return 0;
+}
+
+static uint64_t fingerprint(void) {
+    const whm_movable *m = &whm_movable_here;
+    uint64_t sum = m->elf.stamp ^ m->layout.stack_size;
+    dl_iterate_phdr(add_library, &sum);
+    return sum;
+}
+
+static void compare(void) {
+    const whm_movable *m = &whm_movable_here;
+    const wh_type *word = wh_type_basic(WH_TYPE_UINT64);
+    int n = whm_process_here.processes;
+    uint64_t mine = fingerprint(), *all = calloc((size_t)n, sizeof(*all));
+    whm_need(all ? wh_coll_allgather_wait(m->team, &mine, 1, word, all, 1, word, -1) : WH_ENOMEM,
+             "the processes cannot compare their libraries");
+    for (int i = 0; i < n; i++)
+        if (all[i] != all[0])
+            whm_refuse_run(
+                "ranks cannot move between processes 0 and %d: they run different programs, or "
+                "have other libraries, or at other addresses, or stacks of other sizes "
+                "(WHERRY_MPI_STACK)",
+                i);
+    free(all);
+}
+
+int whm_threads(void) {
+    DIR *folder = opendir("/proc/self/task");
+    int n = 0;
+    for (struct dirent *e; folder && (e = readdir(folder));)
+        n += e->d_name[0] != '.';
+    if (folder)
+        closedir(folder);
+    return n;
+}
+
+// What the C library keeps of the standard streams must not be the memory of the rank that prints first.
+static void keep_streams(void) {
+    static char out[BUFSIZ], in[BUFSIZ];
+    (void)setvbuf(stdout, out, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof(out));
+    (void)setvbuf(stdin, in, _IOFBF, sizeof(in));
+}
+
+WHM_NO_CANARY int whm_movable_run(int argc, char **argv) {
+    whm_movable *m = &whm_movable_here;
+    whm_process *p = &whm_process_here;
+    char why[512];
+    m->nobody = whm_self;
+    m->joint = dlsym(RTLD_DEFAULT, WHM_JOINT);
+    if (!m->joint || m->joint->version != WHM_JOINT_VERSION)
+        whm_refuse_run("the program cannot be moved: link it with mpicc -movable");
+    if (p->stays)
+        whm_refuse_run("a job whose ranks move ends when one of its processes does: start it "
+                       "without -disable-auto-cleanup");
+    if (!whm_elf_open(&m->elf, why, sizeof(why)))
+        whm_refuse_run("the program cannot be moved: %s", why);
+    lay_out(&m->layout, &m->elf, p->ranks);
+    whm_need(wh_pe_team(p->pe, &m->team), "the processes cannot meet");
+    compare();
+    set_canary(agree_on_canary());
+    int first = p->first, local = p->local;
+    int *home = calloc((size_t)p->ranks, sizeof(*home));
+    whm_rank **rank = calloc((size_t)p->ranks, sizeof(*rank));
+    m->here = calloc((size_t)p->ranks, sizeof(*m->here));
+    if (!home || !rank || !m->here)
+        whm_refuse_run("there is no memory for %d ranks", p->ranks);
+    keep_streams();
+    m->joint->begin = m->layout.first;
+    m->joint->size = m->layout.size * (size_t)p->ranks;
+    m->joint->alloc = (void *(*)(void *, size_t, size_t, bool))whm_heap_alloc;
+    m->joint->free = whm_heap_free;
+    m->joint->room = whm_heap_size;
+    whm_calls_fill(m->joint);
+    whm_process_spread(home, rank);
+    p->use_heap = (void (*)(whm_heap *))m->joint->use_heap;
+    whm_process_level(MPI_THREAD_FUNNELED);
+    m->threads = whm_threads();
+    for (int i = 0; i < local; i++)
+        make(first + i, argc, argv);
+    void *handled = dlsym(RTLD_DEFAULT, "__cxa_get_globals");
+    memcpy(&p->handled, &handled, sizeof(handled));
+    whm_need(wh_coll_barrier_wait(m->team, -1), "the processes cannot meet");
+    for (int i = 0; i < local; i++)  // they begin to run, and send to ranks elsewhere
+        whm_seat_take(m->here[first + i]);
+    do {
+        while (m->asking < m->alive)
+            if (!wh_pe_step(p->pe))
+                whm_process_abort(1);
+    } while (whm_round());
+    wh_team_free(m->team);
+    return status;
+}

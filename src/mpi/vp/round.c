@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Rounds: all ranks of the job are parked, and some change their process.
+//
+// No rank runs meanwhile.  What is under way is brought to an end first: messages that have come lie in their ranks' memory then, and nothing is between
+// processes, so none can be lost or overtaken, whoever moves.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wherry/coll.h>
+
+#include "mpi/base/lock.h"
+#include "mpi/mpix/wherry_mpix.h"
+#include "mpi/p2p/p2p.h"
+#include "mpi/vp/movable.h"
+#include "mpi/vp/plan.h"
+
+// sum adds a number of each process up.
+static int64_t sum(int64_t mine) {
+    int64_t all;
+    whm_need(wh_coll_allreduce_wait(whm_movable_here.team, &mine, &all, 1,
+                                    wh_type_basic(WH_TYPE_INT64), WH_REDUCTION(.op = WH_REDUCE_SUM),
+                                    -1),
+             "the processes cannot meet");
+    return all;
+}
+
+static void step(void) {
+    if (!wh_pe_step(whm_process_here.pe))
+        whm_process_abort(1);
+}
+
+// ---- Coming to rest.
+
+// come_to_rest returns when nothing of MPI is between processes, and nothing here uses memory of ranks.  What completes may begin something, as collectives under
+// way do: it is over when nobody has begun anything since the last time.
+static void come_to_rest(void) {
+    whm_process *p = &whm_process_here;
+    int64_t before;
+    do {
+        before = (int64_t)p->started;
+        if (whm_process_flush() != MPI_SUCCESS)
+            whm_refuse_run("%s", whm_self->sentence);
+        (void)sum(0);  // all have flushed: what was sent has come
+        for (int i = 0; i < p->ranks; i++)
+            if (p->rank[i])
+                whm_store_all(p->rank[i]);
+        while (p->under_way || p->early)
+            step();
+    } while (sum((int64_t)p->started - before));
+}
+
+// ---- Who goes where.
+
+// refusal says why a rank cannot move; NULL: it can.
+static const char *refusal(const whm_mover *who) {
+    const whm_rank *rank = &who->rank;
+    return rank->objects[WHM_WIN]                          ? "it has windows"
+           : rank->objects[WHM_FILE]                       ? "it has files of MPI open"
+           : whm_movable_here.joint->files(rank->heap) > 0 ? "it has files of the C library open"
+           : whm_threads() > whm_movable_here.threads ? "its process has threads of the program's"
+                                                      : NULL;
+}
+
+typedef struct asked {  // of a rank, as all processes know it
+    double *load;
+    int32_t *wish, *process;
+    unsigned char *movable;
+} asked;
+
+static void gather(const void *mine, void *all, wh_type_id id) {
+    whm_need(wh_coll_allreduce_wait(whm_movable_here.team, mine, all, whm_process_here.ranks,
+                                    wh_type_basic(id), WH_REDUCTION(.op = WH_REDUCE_SUM), -1),
+             "the processes cannot tell each other of their ranks");
+}
+
+static void *room(size_t size) {
+    void *got = calloc((size_t)whm_process_here.ranks, size);
+    if (!got)
+        whm_refuse_run("there is no memory to move ranks");
+    return got;
+}
+
+// Each process fills in its ranks, and the sums are what all have filled in.
+static void exchange(asked *all) {
+    int ranks = whm_process_here.ranks;
+    asked mine = {room(sizeof(double)), room(sizeof(int32_t)), room(sizeof(int32_t)), room(1)};
+    for (int i = 0; i < ranks; i++) {
+        const whm_mover *who = whm_movable_here.here[i];
+        if (!who || who->ended)
+            continue;
+        mine.load[i] = whm_load(who);
+        mine.wish[i] = (int32_t)who->wish;
+        mine.process[i] = who->process;
+        mine.movable[i] = !refusal(who);
+    }
+    gather(mine.load, all->load, WH_TYPE_DOUBLE);
+    gather(mine.wish, all->wish, WH_TYPE_INT32);
+    gather(mine.process, all->process, WH_TYPE_INT32);
+    gather(mine.movable, all->movable, WH_TYPE_UINT8);
+    free(mine.load);
+    free(mine.wish);
+    free(mine.process);
+    free(mine.movable);
+}
+
+// decide fills in where each rank is after the round; the same in all processes.
+static void decide(int *home) {
+    const whm_process *p = &whm_process_here;
+    asked all = {room(sizeof(double)), room(sizeof(int32_t)), room(sizeof(int32_t)), room(1)};
+    bool balances = false;
+    exchange(&all);
+    for (int i = 0; i < p->ranks; i++) {
+        home[i] = p->home[i];
+        if (all.wish[i] == WHM_WISH_GO && all.movable[i])
+            home[i] = all.process[i];
+        balances = balances || all.wish[i] == WHM_WISH_BALANCE;
+        all.movable[i] = all.movable[i] && all.wish[i] == WHM_WISH_BALANCE;
+    }
+    if (balances)
+        whm_plan(p->ranks, p->processes, all.load, all.movable, home);
+    free(all.load);
+    free(all.wish);
+    free(all.process);
+    free(all.movable);
+}
+
+// ---- Going there.
+
+static wh_endpoint *way_to(int process) {
+    wh_endpoint *ep;
+    whm_need(wh_pe_endpoint(whm_process_here.pe, process, &ep), "there is no way to a process");
+    return ep;
+}
+
+// Ranks go one after the other, in the same order everywhere, so that at each time somebody receives what somebody sends.
+static int go(const int *home) {
+    whm_process *p = &whm_process_here;
+    int self = wh_rt_rank(p->rt), moved = 0;
+    for (int i = 0; i < p->ranks; i++) {
+        if (home[i] == p->home[i])
+            continue;
+        moved++;
+        if (p->home[i] == self)
+            whm_ship(i, way_to(home[i]));
+        else if (home[i] == self)
+            whm_unship(i);
+        p->home[i] = home[i];
+    }
+    return moved;
+}
+
+static void end_round(int moved) {
+    whm_movable *m = &whm_movable_here;
+    m->asking = 0;
+    for (int i = 0; i < whm_process_here.ranks; i++) {
+        whm_mover *who = m->here[i];
+        if (!who || who->ended)
+            continue;
+        if (who->wish == WHM_WISH_BALANCE) {
+            who->rank.computed_ns = 0;
+            who->load_said = false;
+            who->process = moved;
+        }
+        who->error = who->wish == WHM_WISH_GO && who->process != whm_process_here.home[i];
+        if (who->seat)
+            wh_pe_resume(whm_process_here.pe, &who->seat->wait);
+        else
+            whm_seat_take(who);
+    }
+}
+
+bool whm_round(void) {
+    if (!sum(whm_movable_here.alive))
+        return false;
+    whm_self = whm_movable_here.nobody;
+    fflush(stdout);
+    come_to_rest();
+    int *home = room(sizeof(*home));
+    decide(home);
+    int moved = go(home);
+    free(home);
+    (void)sum(0);  // a message for a rank that has moved finds it
+    end_round(moved);
+    return true;
+}
+
+// ---- What ranks ask for.
+
+static whm_mover *asks(whm_wish wish, int process) {
+    whm_mover *me = (whm_mover *)whm_self;
+    me->wish = wish;
+    me->process = process;
+    me->error = 0;
+    whm_park(me);
+    return me;
+}
+
+static int answer(int code) {
+    if (code != MPI_SUCCESS)
+        fprintf(stderr, "MPI rank %d: MPIX_Migrate: %s\n", whm_self->world, whm_self->sentence);
+    return code;
+}
+
+static int migrate(int process) {
+    whm_enter();
+    int here = whm_process_here.home[whm_self->world], code = MPI_SUCCESS;
+    if (process < MPIX_STAY || process >= whm_process_here.processes)
+        code = whm_fail(MPI_ERR_ARG, "there is no process %d: this job has %d", process,
+                        whm_process_here.processes);
+    bool goes = code == MPI_SUCCESS && process != MPIX_STAY && process != here;
+    const whm_mover *me = asks(goes ? WHM_WISH_GO : WHM_WISH_STAY, goes ? process : here);
+    if (me->error)
+        code = whm_fail(MPI_ERR_OTHER, "this rank stays in process %d, as %s", here, refusal(me));
+    code = answer(code);
+    whm_leave();
+    return code;
+}
+
+static int balance(int *moved) {
+    whm_enter();
+    const whm_mover *me = asks(WHM_WISH_BALANCE, 0);
+    if (moved)
+        *moved = me->process;
+    whm_leave();
+    return MPI_SUCCESS;
+}
+
+static int process_of(int *process, int *processes) {
+    if (process)
+        *process = whm_process_here.home[whm_self->world];
+    if (processes)
+        *processes = whm_process_here.processes;
+    return MPI_SUCCESS;
+}
+
+static int get_load(double *load) {
+    whm_run_ends(whm_self);
+    whm_run_begins(whm_self);
+    *load = whm_load((whm_mover *)whm_self);
+    return MPI_SUCCESS;
+}
+
+static int set_load(double load) {
+    whm_mover *me = (whm_mover *)whm_self;
+    if (!(load >= 0))
+        return MPI_ERR_ARG;
+    me->load = load;
+    me->load_said = true;
+    return MPI_SUCCESS;
+}
+
+void whm_calls_fill(whm_joint_t *joint) {
+    joint->process = process_of;
+    joint->migrate = migrate;
+    joint->balance = balance;
+    joint->get_load = get_load;
+    joint->set_load = set_load;
+}

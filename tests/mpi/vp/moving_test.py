@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Virtual ranks that move: mpicc -movable, mpiexec -movable.  moving_test.py FOLDER: that of bin/mpicc and bin/mpiexec."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+PATIENCE = 60
+SKIPPED = 77
+
+
+class Moving(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.moving = cls.compile("mpicxx", "-movable", "-fstack-protector-all", HERE / "moving.cc")
+        cls.globals = cls.compile("mpicxx", "-movable", HERE / "globals.cc")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def compile(cls, compiler, *words):
+        program = pathlib.Path(cls.folder.name) / f"program{len(os.listdir(cls.folder.name))}"
+        subprocess.run([BIN / compiler, "-O1", *words, "-o", program], check=True, timeout=PATIENCE)
+        return program
+
+    def job(self, *words, **environment):
+        done = subprocess.run([BIN / "mpiexec", *map(str, words)], capture_output=True, text=True, timeout=PATIENCE,
+                              env={**os.environ, **environment})
+        return done.returncode, done.stdout, done.stderr
+
+    def good(self, *words, ranks, **environment):
+        code, out, err = self.job(*words, **environment)
+        self.assertEqual((code, err), (0, ""), words)
+        lines = [line for line in out.splitlines() if line != "begins"]
+        self.assertEqual(sorted(lines), sorted(f"rank {i} is good" for i in range(ranks)))
+
+    def test_messages_under_seeds(self):
+        for seed in range(1, 13):
+            processes = 1 + seed % 4
+            ranks = processes + seed * 5 % 13
+            with self.subTest(seed=seed, processes=processes, ranks=ranks):
+                self.good("-n", processes, "-vp", ranks, "-movable", self.moving, 5, seed, ranks=ranks)
+
+    def test_over_tcp(self):
+        self.good("-n", 3, "-vp", 7, "-movable", self.moving, 4, 1, ranks=7, WHERRY_LANES="stream")
+
+    def test_many_ranks(self):
+        self.good("-n", 2, "-vp", 100, "-movable", self.moving, 1, 5, ranks=100)
+
+    def test_a_program_that_is_moved_runs_without_moving(self):
+        self.good("-n", 2, "-vp", 5, self.globals, ranks=5)
+        self.good("-n", 3, self.globals, ranks=3)
+
+    def test_each_rank_has_globals_of_its_own(self):
+        for processes, ranks in ((1, 1), (1, 16), (2, 5), (3, 64)):
+            with self.subTest(processes=processes, ranks=ranks):
+                self.good("-n", processes, "-vp", ranks, "-movable", self.globals, ranks=ranks)
+
+    def test_what_ends_a_rank(self):
+        code, _, err = self.job("-n", 2, "-vp", 6, "-movable", self.globals, "return")
+        self.assertEqual(code, 6, err)
+        code, _, err = self.job("-n", 1, "-vp", 4, "-movable", self.globals, "exit")
+        self.assertEqual(code, 4, err)
+        code, _, err = self.job("-n", 2, "-vp", 6, "-movable", self.globals, "early")
+        self.assertEqual(code, 9)
+        self.assertIn("MPI rank 5: the program has ended with status 9 without MPI_Finalize", err)
+        code, _, err = self.job("-n", 2, "-vp", 6, "-movable", self.globals, "abort")
+        self.assertEqual(code, 17)
+
+    def test_other_programs(self):
+        tests = HERE.parent
+        for source in ("comm/communicators.c", "comm/intercommunicators.c", "collectives.c", "io/files.c"):
+            with self.subTest(source=source):
+                code, _, err = self.job("-n", 2, "-vp", 6, "-movable", self.compile("mpicc", "-movable", tests / source))
+                self.assertEqual((code, err), (0, ""))
+
+    def test_ranks_that_cannot_move_stay(self):
+        code, out, err = self.job("-n", 2, "-vp", 5, "-movable", self.moving, 1, 1, "refused")
+        self.assertEqual((code, out.count("is good")), (0, 5), err)
+        self.assertEqual(err.count("as it has files of the C library open"), 5)
+        self.assertEqual(err.count("as it has windows"), 5)
+        self.assertIn("there is no process 2: this job has 2", err)
+
+    def test_what_cannot_be_moved_is_refused(self):
+        code, _, err = self.job("-n", 1, "-vp", 2, "-movable", self.compile("mpicxx", "-vp", HERE / "globals.cc"))
+        self.assertEqual(code, 1)
+        self.assertIn("link it with mpicc -movable", err)
+        program = self.compile("mpicxx", "-movable", "-ftls-model=initial-exec", HERE / "globals.cc")
+        code, _, err = self.job("-n", 1, "-vp", 2, "-movable", program)
+        self.assertEqual(code, 1)
+        self.assertIn("thread-local variables that are not addressed through", err)
+
+    def test_it_needs_virtual_ranks(self):
+        code, _, err = self.job("-n", 2, "-movable", self.globals)
+        self.assertEqual(code, 2)
+        self.assertIn("-movable is for virtual ranks", err)
+
+    def test_a_process_with_another_stack_is_refused(self):
+        code, _, err = self.job("-n", 1, "-vp", 2, "-movable", "-env", "WHERRY_MPI_STACK", "512", self.globals, ":", "-n", 1, self.globals)
+        self.assertEqual(code, 1)
+        self.assertIn("ranks cannot move between processes 0 and 1", err)
+
+
+def randomized_always():
+    """Whether the system does not let a program turn address randomization off, as some containers do not."""
+    return subprocess.run(["setarch", "-R", "true"], capture_output=True).returncode != 0
+
+
+if __name__ == "__main__":
+    BIN = pathlib.Path(sys.argv.pop(1)).resolve() / "bin"
+    if randomized_always():
+        print("the system call personality is not allowed here")
+        sys.exit(SKIPPED)
+    unittest.main(verbosity=2)
