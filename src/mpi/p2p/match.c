@@ -138,6 +138,7 @@ void whm_match_remove(whm_match *match, whm_arrival *arrival) {
     else
         match->all.last = arrival->all_prev;
     match->kept--;
+    match->copied -= arrival->room;
 }
 
 void whm_match_forget(whm_match *match, whm_arrival *arrival) {

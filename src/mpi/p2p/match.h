@@ -28,6 +28,7 @@ struct whm_arrival {
     whm_arrival *all_next, *all_prev;  // in the order of arrival
     whm_envelope env;
     uint64_t bytes;
+    size_t room;         // in whm_match.copied
     wh_am *am;           // from another process, or
     whm_transfer *from;  // from a rank of this process, which waits with it, or
     void *packed;        // a copy
@@ -51,6 +52,7 @@ typedef struct whm_match {
     whm_arrival *spare;
     uint64_t age;        // of the receive posted last
     size_t kept;         // arrivals
+    size_t copied;       // bytes of those that are copies
     whm_transfer *sync;  // synchronous sends that wait for their answer
     uint32_t sync_id;    // of the last
 } whm_match;

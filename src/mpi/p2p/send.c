@@ -16,7 +16,7 @@
 
 // Bytes of a standard send that are copied rather than waited for.  Above it a copy costs as much as waiting for the receiver, or more.
 enum { COPIED_MAX = 12 << 10 };
-// Of all that was copied so and is still under way.  Beyond, sends wait for their receivers.
+// Of all that was copied so and is still under way, or has come to one rank of this process.  Beyond, sends wait for their receivers.
 static const size_t copied_limit = (size_t)64 << 20;
 static size_t copied;
 
@@ -162,8 +162,7 @@ static int send_far(whm_transfer *t, whm_envelope *env, whm_mode mode) {
 
 // ---- To a rank of this process.
 
-// copy_packed keeps a small message's bytes, so that its sender need not wait.  false: no memory; it waits then.
-static bool copy_packed(const whm_transfer *t, const whm_rank *rank, whm_arrival *arrival) {
+static bool pack(const whm_transfer *t, const whm_rank *rank, whm_arrival *arrival) {
     size_t bytes = (size_t)arrival->bytes;
     if (bytes && !(arrival->packed = whm_malloc_for(rank, bytes)))
         return false;
@@ -172,6 +171,17 @@ static bool copy_packed(const whm_transfer *t, const whm_rank *rank, whm_arrival
     free(arrival->packed);
     arrival->packed = NULL;
     return !bytes;
+}
+
+// copy_packed keeps a small message's bytes, so that its sender need not wait.  false: it waits, as there is no memory, or the receiver has much that
+// it does not take.
+static bool copy_packed(const whm_transfer *t, const whm_rank *rank, whm_arrival *arrival) {
+    whm_match *match = rank->match;
+    if (match->copied > copied_limit || !pack(t, rank, arrival))
+        return false;
+    arrival->room = (size_t)arrival->bytes + sizeof(*arrival);
+    match->copied += arrival->room;
+    return true;
 }
 
 static int send_near(whm_transfer *t, whm_rank *rank, const whm_envelope *env, whm_mode mode) {

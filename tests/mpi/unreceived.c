@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A rank sends more than its receiver takes in: what is kept for that is bounded, so the later of its sends wait, and all arrive in order.
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MESSAGES = 40000, LENGTH = 768 };  // 117 MiB
+static int rank, size, out[MESSAGES][LENGTH];
+static MPI_Request request[MESSAGES];
+
+static void fail(const char *what, int n) {
+    fprintf(stderr, "rank %d: %s: %d\n", rank, what, n);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static int ended(void) {
+    int n = 0, flag;
+    for (int i = 0; i < MESSAGES; i++) {
+        MPI_Request_get_status(request[i], &flag, MPI_STATUS_IGNORE);
+        n += flag;
+    }
+    return n;
+}
+
+int main(int argc, char **argv) {
+    int in[LENGTH];
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    int next = (rank + 1) % size, before = (rank + size - 1) % size;
+    MPI_Sendrecv(NULL, 0, MPI_INT, next, 6, NULL, 0, MPI_INT, before, 6, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);  // they are connected now
+    for (int i = 0; i < MESSAGES; i++) {
+        out[i][0] = i;
+        out[i][LENGTH - 1] = rank;
+        MPI_Isend(out[i], LENGTH, MPI_INT, next, i % 3, MPI_COMM_WORLD, &request[i]);
+    }
+    int n = ended();
+    if (n < 1000 || n > MESSAGES * 3 / 4)
+        fail("sends that have ended before anything was received", n);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < MESSAGES; i++) {
+        MPI_Recv(in, LENGTH, MPI_INT, before, i % 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (in[0] != i || in[LENGTH - 1] != before)
+            fail("what has come is not the message", i);
+    }
+    MPI_Waitall(MESSAGES, request, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < MESSAGES; i++)  // what was received makes room again
+        MPI_Sendrecv(out[i], LENGTH, MPI_INT, next, 4, in, LENGTH, MPI_INT, before, 4,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Isend(out[0], 1, MPI_INT, next, 5, MPI_COMM_WORLD, &request[0]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Request_get_status(request[0], &n, MPI_STATUS_IGNORE);
+    if (!n)
+        fail("a send waits though there is room", 0);
+    MPI_Recv(in, 1, MPI_INT, before, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&request[0], MPI_STATUS_IGNORE);
+    MPI_Finalize();
+    return 0;
+}
