@@ -168,6 +168,7 @@ static bool watch(unsigned seen) {
 static void await_news(void) {
     const char *call;
     unsigned seen = atomic_load(&news);
+    whm_wait_note();
     watchers++;
     int calls = give_up(&call);
     (void)watch(seen);
@@ -199,7 +200,11 @@ static bool turns(int n, unsigned seen) {
 
 static bool drive(void) {
     unsigned seen = whm_process_here.events;
-    bool moved = turns(WHM_WAIT_EAGER, seen), goes_on = true;
+    // The partner of this thread may run, however many others want this processor.
+    int least = WHM_WAIT_EAGER, eager = whm_wait_eager();
+    bool moved = turns(eager > least ? eager : least, seen), goes_on = true;
+    if (!moved)
+        whm_wait_note();
     for (int i = 0; i < WHM_WAIT_YIELDS && !moved; i++) {
         yield();
         moved = turns(WHM_WAIT_TURNS, seen);

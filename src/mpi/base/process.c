@@ -302,14 +302,6 @@ void whm_progress(void) {
         (void)wh_pe_turn(whm_process_here.pe);
 }
 
-// note_wait notes when this call has begun to wait: the coarse clock costs next to nothing.
-static void note_wait(void) {
-    struct timespec now;
-    if (whm_self->waits_since_ms || clock_gettime(CLOCK_MONOTONIC_COARSE, &now))
-        return;
-    whm_self->waits_since_ms = now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 bool whm_look(bool (*ready)(const void *arg), const void *arg) {
     // Other ranks of the process run while this one is in whm_block; other threads, too, as the lock is held here.
     const whm_process *p = &whm_process_here;
@@ -319,8 +311,8 @@ bool whm_look(bool (*ready)(const void *arg), const void *arg) {
 }
 
 void whm_block(void) {
-    note_wait();
     if (whm_process_here.virtual) {
+        whm_wait_note();
         suspend(false);
         return;
     }

@@ -10,11 +10,11 @@
 #include "mpi/base/process.h"
 
 enum {
-    EAGER_LEAST = 4,  // looks before the first yield where others have run in the last one,
-    EAGER_MOST = WHM_WAIT_EAGER,  // and where nobody has
-    ALONE_NS = 1500,  // a yield to nobody is over by then; to switch and come back takes longer
+    EAGER_LEAST = 4,    // looks before the first yield where others have run in the last one,
+    EAGER_MOST = 1024,  // and where nobody has: all that answer soon have
+    ALONE_NS = 1500,    // a yield to nobody is over by then; to switch and come back takes longer
 };
-static _Atomic int eager = EAGER_MOST;
+static _Atomic int eager = WHM_WAIT_EAGER;
 
 int whm_wait_eager(void) {
     return eager;
@@ -42,8 +42,17 @@ void whm_wait_yield(void) {
         eager = eager * 2 < EAGER_MOST ? eager * 2 : EAGER_MOST;
 }
 
+void whm_wait_note(void) {
+    struct timespec now;
+    if (whm_self->waits_since_ms || clock_gettime(CLOCK_MONOTONIC_COARSE, &now))
+        return;
+    whm_self->waits_since_ms = now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 static bool let_others_run(void) {
     bool moved = take_turns(eager);
+    if (!moved)
+        whm_wait_note();
     for (int i = 0; i < WHM_WAIT_YIELDS && !moved; i++) {
         whm_wait_yield();
         moved = take_turns(WHM_WAIT_TURNS);

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 enum {
-    WHM_WAIT_EAGER = 64,   // looks before the first yield, at most: a peer that runs has answered
+    WHM_WAIT_EAGER = 64,  // looks before the first yield, until it shows whether others want to run
     WHM_WAIT_YIELDS = 30,  // of one wait: each of eight on a processor has its turn three times
     WHM_WAIT_TURNS = 4,    // looks after each
 };
@@ -22,5 +22,8 @@ bool whm_wait_step(void);
 // Its parts, for threads that share the worker: how often to look before the first yield, and a yield.  The second may be called by any thread.
 int whm_wait_eager(void);
 void whm_wait_yield(void);
+
+// whm_wait_note notes when this call has begun to wait, for who asks what a rank does: once it takes longer than a few looks.
+void whm_wait_note(void);
 
 #endif
