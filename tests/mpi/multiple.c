@@ -109,6 +109,19 @@ static void accesses(int me, int round) {
     CHECK(seen >= round && seen < (long)THREADS * ROUNDS * ranks);
 }
 
+// A function of the program's calls MPI again, within a call that has the lock; the others want it meanwhile, and do not get it.
+static MPI_Op slow_sum;
+static void add_slowly(void *in, void *inout, int *count, MPI_Datatype *type) {
+    static int within;
+    int bytes;
+    OK(MPI_Type_size(*type, &bytes));
+    CHECK(bytes == (int)sizeof(int) && within++ == 0);
+    usleep(100);
+    within--;
+    for (int i = 0; i < *count; i++)
+        ((int *)inout)[i] += ((int *)in)[i];
+}
+
 static void collectives(int me, int round) {
     int mine = stamp(rank, me, round), sum, want = 0, word = rank ? -1 : mine;
     MPI_Request request;
@@ -116,6 +129,11 @@ static void collectives(int me, int round) {
         want += stamp(r, me, round);
     OK(MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, own[me]));
     CHECK(sum == want);
+    sum = 0;
+    OK(MPI_Allreduce(&mine, &sum, 1, MPI_INT, slow_sum, own[me]));
+    CHECK(sum == want);
+    OK(MPI_Reduce_local(&mine, &sum, 1, MPI_INT, slow_sum));
+    CHECK(sum == want + mine);
     OK(MPI_Bcast(&word, 1, MPI_INT, 0, own[me]));
     CHECK(word == stamp(0, me, round));
     sum = 0;
@@ -202,6 +220,7 @@ int main(int argc, char **argv) {
         OK(MPI_Win_create(slots[i], sizeof(slots[i]), sizeof(int), MPI_INFO_NULL, own[i],
                           &private[i]));
     }
+    OK(MPI_Op_create(add_slowly, 1, &slow_sum));
     OK(MPI_Win_lock_all(0, common));
     // The threads begin in another order on each rank.
     for (int i = 0; i < THREADS; i++)
@@ -218,6 +237,7 @@ int main(int argc, char **argv) {
         OK(MPI_Comm_free(&own[i]));
     }
     OK(MPI_Win_free(&common));
+    OK(MPI_Op_free(&slow_sum));
     OK(MPI_Finalize());
     return 0;
 }
