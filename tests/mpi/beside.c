@@ -335,6 +335,51 @@ static void attached(int count) {
     free(where);
 }
 
+// Blocks of one, two and three numbers with gaps of one and two, at the target: its description does not fit into the head of a message.
+static void irregular(int blocks, bool reads) {
+    int *lengths = malloc((size_t)blocks * sizeof(int)), *at = malloc((size_t)blocks * sizeof(int)),
+        n = 0, room = 0;
+    int target = (rank + 1) % size, origin = (rank + size - 1) % size;
+    for (int i = 0; i < blocks; i++) {
+        at[i] = room;
+        lengths[i] = 1 + i * i % 3;
+        n += lengths[i];
+        room += lengths[i] + 1 + i % 2;
+    }
+    int *there = device_ints(room), *mine = device_ints(n),
+        *host = malloc((size_t)room * sizeof(int));
+    MPI_Datatype type;
+    MPI_Win win;
+    MPI_Type_indexed(blocks, lengths, at, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    MPI_Win_create(there, (MPI_Aint)room * (MPI_Aint)sizeof(int), sizeof(int), MPI_INFO_NULL,
+                   MPI_COMM_WORLD, &win);
+    fill(mine, n, reads ? -1 : rank);
+    fill(there, room, reads ? rank : 0);
+    MPI_Win_fence(0, win);
+    if (reads)
+        MPI_Get(mine, n, MPI_INT, target, 0, 1, type, win);
+    else
+        MPI_Accumulate(mine, n, MPI_INT, target, 0, 1, type, MPI_SUM, win);
+    MPI_Win_fence(0, win);
+    to_host(host, reads ? mine : there, (size_t)(reads ? n : room) * sizeof(int));
+    for (int i = 0, k = 0; i < blocks; i++)
+        for (int j = 0; j < lengths[i]; j++, k++)
+            check(reads ? host[k] == value(target, at[i] + j)
+                        : host[at[i] + j] == value(0, at[i] + j) + value(origin, k),
+                  "an access with an irregular layout", i);
+    for (int i = 0; !reads && i + 1 < blocks; i++)
+        for (int j = at[i] + lengths[i]; j < at[i + 1]; j++)
+            check(host[j] == value(0, j), "what lies between the blocks", i);
+    MPI_Win_free(&win);
+    MPI_Type_free(&type);
+    device_free(there);
+    device_free(mine);
+    free(host);
+    free(lengths);
+    free(at);
+}
+
 int main(int argc, char **argv) {
     static const int sizes[] = {12, 3000, 60000};
     begin(&argc, &argv);
@@ -351,6 +396,8 @@ int main(int argc, char **argv) {
         for (int k = 0; k < 9; k++)
             accesses(sizes[i] / 3, (epoch)(k / 3), k % 3 != 1, k % 3 != 2);
         attached(sizes[i]);
+        irregular(sizes[i] / 6, false);
+        irregular(sizes[i] / 6, true);
     }
     MPI_Group_free(&neighbours[0]);
     MPI_Group_free(&neighbours[1]);
