@@ -168,6 +168,36 @@ TEST(threads_wait_and_yield) {
     kit_end();
 }
 
+// Two threads wake each other: they go on within a turn, but not for ever.
+enum { WAKES = 200 };
+static waiter two[2];
+
+static void wake_other(wh_pe *pe, void *arg) {
+    waiter *me = arg, *other = &two[me == two];
+    while (me->steps < WAKES) {
+        me->steps++;
+        wh_pe_resume(pe, &other->wait);
+        me->wait.done = false;
+        if (me->steps < WAKES)
+            CHECK_EQ_INT(wh_pe_wait(pe, &me->wait), WH_OK);
+    }
+}
+
+TEST(threads_that_wake_each_other) {
+    memset(two, 0, sizeof(two));
+    kit_begin(1, 1);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ_INT(wh_pe_spawn(job.pe[0], wake_other, &two[i]), WH_OK);
+    for (int turn = 0; two[0].steps + two[1].steps < 2 * WAKES; turn++) {
+        int before = two[0].steps + two[1].steps;
+        CHECK(turn < 2 * WAKES);
+        kit_turn();
+        CHECK(two[0].steps + two[1].steps - before <= WHI_PE_PASSES + 1);
+        CHECK(turn || two[0].steps + two[1].steps - before > 2);
+    }
+    kit_end();
+}
+
 static char arrived[BIG];
 
 static void receive_in_thread(wh_pe *pe, void *arg) {

@@ -313,11 +313,15 @@ static unsigned run_ready(wh_pe *pe) {
         return 0;
     whi_queue_take(&now, &pe->ready);
     whi_queue_node *node;
+    whi_queue *outer = pe->now;
+    pe->now = &now;
+    pe->passes = WHI_PE_PASSES;
     while ((node = whi_queue_pop(&now))) {
         whi_ready *ready = whi_container_of(node, whi_ready, link);
         ready->run(pe, ready);
         done++;
     }
+    pe->now = outer;
     return done;
 }
 

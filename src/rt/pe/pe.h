@@ -117,6 +117,8 @@ struct wh_pe {
     wh_worker *worker;
     whi_sched sched;
     whi_queue ready;
+    whi_queue *now;   // those whose turn it is; NULL: none are being run
+    unsigned passes;  // threads that may be run out of `ready` before the next turn
     whi_pe_handler *handlers[WHI_HANDLERS_PAGES];
     whi_pe_heads heads;  // of handler WHI_PE_HEADS
     struct {
@@ -172,7 +174,10 @@ enum {
     WHI_PE_CHARES = 0xFFFE,  // of what else chares say
 };
 
-enum { WHI_PE_BURST = 32 };  // messages in a turn
+enum {
+    WHI_PE_BURST = 32,
+    WHI_PE_PASSES = 16
+};  // in a turn: messages; threads that have become ready in it
 
 typedef struct whi_pe_opts {
     wh_rt *rt;

@@ -13,6 +13,7 @@ typedef struct thread {
     wh_pe_fn fn;
     void *arg;
     bool yields;
+    bool nested;              // it was begun by another thread, which goes on when it waits
     const char *name, *part;  // for timelines and dumps
     const int32_t *index;     // of an element
     int dims;
@@ -28,31 +29,72 @@ static void body(void *arg) {
     t->fn(t->pe, t->arg);
 }
 
-// run_thread runs a thread until it waits or ends.
+// put_aside keeps a thread that waits, or yields, until its turn comes.
+static void put_aside(thread *t) {
+    if (t->yields)
+        whi_pe_do(t->pe, &t->ready);
+    else
+        whi_list_push_back(&t->pe->suspended, &t->suspended);
+}
+
+// run_thread runs a thread until it, or who it has passed on to, waits or ends.
 static void run_thread(thread *t) {
     thread *outer = running;
     wh_pe *pe = t->pe;
+    t->nested = outer != NULL;
     running = t;
     whi_trace *trace = pe->trace;
     uint64_t begin = 0;
     whi_words outer_words = trace ? whi_pe_span_begin(pe, &begin) : pe->words;
     uint64_t *outer_charged = whi_pe_charge(pe, t->charged);
     bool suspended = whi_ult_run(t->ult);
+    t = running;
     t->charged = whi_pe_charge(pe, outer_charged);
     if (trace)
         whi_pe_span_end(pe, outer_words, t->name, t->part, begin);
     running = outer;
     if (!suspended)
         whi_free(t);
-    else if (t->yields)
-        whi_pe_do(t->pe, &t->ready);
     else
-        whi_list_push_back(&t->pe->suspended, &t->suspended);
+        put_aside(t);
 }
 
 static void run_ready(wh_pe *pe, whi_ready *ready) {
     (void)pe;
     run_thread(whi_container_of(ready, thread, ready));
+}
+
+// next_of takes out the thread that runs next, if what runs next is one.  What has become ready since the turn began may be taken, too, a few times;
+// but who yields has to wait for the next turn.
+static thread *next_of(wh_pe *pe) {
+    if (!pe->now || pe->trace || pe->exit.state >= WHI_END_STOPPED)
+        return NULL;
+    bool early = whi_queue_empty(pe->now);
+    whi_queue *from = early ? &pe->ready : pe->now;
+    whi_queue_node *node = whi_queue_first(from);
+    if (!node || whi_container_of(node, whi_ready, link)->run != run_ready)
+        return NULL;
+    thread *next = whi_container_of(whi_container_of(node, whi_ready, link), thread, ready);
+    if (early && (next->yields || !pe->passes))
+        return NULL;
+    pe->passes -= early;
+    (void)whi_queue_pop(from);
+    return next;
+}
+
+// suspend leaves the thread that runs until somebody runs it again.  To go on with the next thread at once saves a turn, and
+// returns into functions where the processor expects them.
+static void suspend(thread *t) {
+    thread *next = t->nested ? NULL : next_of(t->pe);
+    if (!next) {
+        whi_ult_suspend();
+        return;
+    }
+    put_aside(t);
+    t->charged = whi_pe_charge(t->pe, next->charged);
+    next->nested = false;
+    running = next;
+    whi_ult_pass(next->ult);
 }
 
 // drop leaves a thread where it is: nothing on its stack is undone.
@@ -117,7 +159,7 @@ wh_status wh_pe_wait(wh_pe *pe, wh_wait *wait) {
     t->waits = wait;
     while (!wait->done) {
         wait->thread = t;
-        whi_ult_suspend();
+        suspend(t);
         wait->thread = NULL;
     }
     t->waits = NULL;
@@ -152,7 +194,7 @@ void wh_pe_yield(wh_pe *pe) {
     if (!t || t->pe != pe)
         return;
     t->yields = pe->exit.state < WHI_END_STOPPED;  // else it does not come back
-    whi_ult_suspend();
+    suspend(t);
     t->yields = false;
 }
 

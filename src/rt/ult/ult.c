@@ -57,6 +57,7 @@ struct whi_ult {
     void *arg;
     whi_ult_stacks *stacks;
     bool ended;
+    bool passed;  // another thread has passed on to it; else whi_ult_run runs it
     fiber own, back;
 };
 
@@ -213,10 +214,12 @@ bool whi_ult_run(whi_ult *ult) {
     int error = errno;
     assert(ult != here && !ult->ended);
     ult->runner = here;
+    ult->passed = false;
     here = ult;
     note_runner(&ult->back);
     begin_switch(&ult->back, &ult->own);
     whi_stack_switch(&ult->runner_sp, ult->sp);
+    ult = here;
     end_switch(&ult->back, NULL);
     here = ult->runner;
     bool lives = !ult->ended;
@@ -232,7 +235,22 @@ void whi_ult_suspend(void) {
     assert(ult);
     begin_switch(&ult->own, &ult->back);
     whi_stack_switch(&ult->sp, ult->runner_sp);
-    end_switch(&ult->own, &ult->back);
+    end_switch(&ult->own, ult->passed ? NULL : &ult->back);
+    errno = error;
+}
+
+void whi_ult_pass(whi_ult *next) {
+    int error = errno;
+    whi_ult *ult = here;
+    assert(ult && next != ult && !next->ended);
+    next->runner = ult->runner;
+    next->runner_sp = ult->runner_sp;
+    next->back = ult->back;
+    next->passed = true;
+    here = next;
+    begin_switch(&ult->own, &next->own);
+    whi_stack_switch(&ult->sp, next->sp);
+    end_switch(&ult->own, ult->passed ? NULL : &ult->back);
     errno = error;
 }
 

@@ -36,12 +36,16 @@ void whi_ult_stacks_fini(whi_ult_stacks *stacks);
 WH_CHECK wh_status whi_ult_new(whi_ult_stacks *stacks, void (*fn)(void *arg), void *arg,
                                whi_ult **ult);
 
-// whi_ult_run runs a thread until it suspends itself or ends.  True: it is suspended; false: it has ended and is gone.
+// whi_ult_run runs a thread until it, or who it has passed on to, suspends itself or ends.  True: it is suspended; false: it has ended and is gone.
 // A user-level thread may run another one, which returns to it.  errno of both sides stays as it was.
 bool whi_ult_run(whi_ult *ult);
 
 // whi_ult_suspend returns to who has run this thread.  It comes back from the next whi_ult_run.
 void whi_ult_suspend(void);
+
+// whi_ult_pass suspends this thread, too, and runs another one that is suspended, in its place: whi_ult_run returns when that one suspends itself
+// or ends, with what has become of that one.
+void whi_ult_pass(whi_ult *next);
 
 // whi_ult_drop ends a suspended thread, or one that has never run, where it is: nothing on its stack is undone.
 void whi_ult_drop(whi_ult *ult);

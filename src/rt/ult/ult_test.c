@@ -80,6 +80,51 @@ TEST(one_runs_another) {
     whi_ult_stacks_fini(&stacks);
 }
 
+// Threads that pass on to each other: 'a' to 'd' in turns, then each ends.  Who has run the first one goes on when the last is suspended, or has ended.
+static whi_ult *ring[4];
+static void pass_on(void *arg) {
+    uintptr_t me = (uintptr_t)arg;
+    whi_ult_suspend();
+    for (int round = 0; round < 3; round++) {
+        errno = (int)me;
+        say((char)('a' + me));
+        whi_ult *next = ring[(me + 1) % 4];
+        if (me == 3 && round == 1)
+            whi_ult_suspend();
+        else
+            whi_ult_pass(next);
+        CHECK(whi_ult_here() == ring[me]);
+        CHECK_EQ_INT(errno, (int)me);
+    }
+    say('.');
+}
+
+// From another place of the stack than the threads were begun from.
+static __attribute__((noinline)) bool run_deeper(whi_ult *ult) {
+    volatile char here[256];
+    for (size_t i = 0; i < sizeof(here); i++)
+        here[i] = 1;
+    return whi_ult_run(ult) && here[stacks.alive];
+}
+
+TEST(passed_on) {
+    begin(2);
+    for (uintptr_t i = 0; i < 4; i++) {
+        ring[i] = start(pass_on, (void *)i);
+        CHECK(whi_ult_run(ring[i]));
+    }
+    CHECK(run_deeper(ring[0]));  // it is the last that suspends itself
+    CHECK_EQ_STR(said, "abcdabcd");
+    CHECK(!whi_ult_here());
+    CHECK(!whi_ult_run(ring[0]));  // all have passed on a third time, and the first ends
+    CHECK_EQ_STR(said, "abcdabcdabcd.");
+    for (int i = 1; i < 4; i++)
+        CHECK(!whi_ult_run(ring[i]));
+    CHECK_EQ_STR(said, "abcdabcdabcd....");
+    CHECK_EQ_INT(stacks.alive, 0);
+    whi_ult_stacks_fini(&stacks);
+}
+
 // Many values that live across each switch, in registers and on the stack, of many threads at one time.
 static void count(void *arg) {
     uint64_t n = *(uint64_t *)arg, a = n, b = n * 3, c = n ^ 0x55, d = ~n, e = n << 7, f = n + 11;
