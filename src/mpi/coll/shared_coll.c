@@ -209,6 +209,8 @@ static void reduce_alike(const reduction *r, MPI_Count count) {
     _Alignas(64) char result[ALONE_MOST];
     bool direct = whm_shared_plain(r->shared);
     const char *own = put_operand(r, 0, count);
+    if (direct && r->operand != r->result)
+        own = r->operand;  // the slot's line has gone to those that read it
     combine(r, own, direct ? r->result : result, 0, count);
     if (!direct)
         copy(r->shared, r->result, result, count * r->type->size);
@@ -262,12 +264,27 @@ static void take_parts(const reduction *r, MPI_Count at, MPI_Count n) {
     }
 }
 
+// What this rank combines itself nobody else reads.
+static const char *put_but_own(const reduction *r, MPI_Count at, MPI_Count n) {
+    if (!whm_shared_plain(r->shared))
+        return put_operand(r, at, n);
+    int size = r->coll->comm->size, rank = r->coll->comm->rank;
+    MPI_Count width = r->type->size, begin = part_begin(n, size, rank) * width,
+              end = part_begin(n, size, rank + 1) * width;
+    const char *operand = r->operand + at * width;
+    char *slot = whm_shared_write(r->shared);
+    copy(r->shared, slot, operand, begin);
+    copy(r->shared, slot + end, operand + end, n * width - end);
+    whm_shared_publish(r->shared);
+    return operand;
+}
+
 static void reduce_parts(const reduction *r, MPI_Count count) {
     int size = r->coll->comm->size, rank = r->coll->comm->rank;
     MPI_Count most = (MPI_Count)whm_shared_room(r->shared) / r->type->size;
     for (MPI_Count at = 0; at < count; at += most) {
         MPI_Count n = least(most, count - at), begin = part_begin(n, size, rank);
-        const char *own = put_operand(r, at, n);
+        const char *own = put_but_own(r, at, n);
         char *part = whm_shared_ahead(r->shared);
         combine(r, own, part, begin, part_begin(n, size, rank + 1) - begin);
         whm_shared_next(r->shared);
