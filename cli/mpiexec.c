@@ -295,7 +295,7 @@ static int take(part *one, const struct flag *flag, char **values) {
     case HOST_FILE: return take_host_file(values[0]);
     case PER_HOST: say_two("--ppn", values[0]); break;
     case PREFIX: say("--prefix"); break;
-    case TIMEOUT: say_two("--timeout", values[0]), say("--dump"); break;
+    case TIMEOUT: say_two("--timeout", values[0]); break;
     case BIND: return take_bind(values[0]);
     case OUTPUT: say_two("--output", values[0]); break;
     case SHELL: say_two("--rsh", values[0]); break;
@@ -409,6 +409,7 @@ static int several_programs(void) {
 int cli_mpiexec(int argc, char **argv) {
     int at = 1, code = CLI_GO_ON;
     say("run");
+    say("--dump");  // who has a job that hangs has not thought of it before
     do
         code = take_part(argv, &at);
     while (code == CLI_GO_ON && at < argc);

@@ -40,5 +40,8 @@ void whi_ep_dump(const wh_endpoint *ep, FILE *file) {
         ep->number, states[ep->state], ep->eos ? ", peer has closed" : "", ep->tx_seq, ep->rx_seq,
         (long long)ep->credit, (long long)ep->rx_window, ep->announced, ep->announce_limit,
         ep->rx_announced);
+    if (ep->announce_limit && ep->announced >= ep->announce_limit)
+        fprintf(file, "      the peer has as many messages to receive as its WHERRY_ANNOUNCE_MAX "
+                      "allows: nothing more goes there, and what was sent later waits\n");
     whi_req_dump_all(&ep->ops, file, "      ");
 }

@@ -64,7 +64,7 @@ static void on_signal(int signal) {
 }
 
 void whi_dump_on_signal(wh_worker *worker) {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, former;
     worker->dumps_seen = atomic_load(&asked);
     worker->dumps = true;
     for (int i = 0; i < WORKERS_MAX; i++) {
@@ -72,7 +72,10 @@ void whi_dump_on_signal(wh_worker *worker) {
         if (atomic_compare_exchange_strong(&listening[i], &none, worker))
             break;
     }
-    sigaction(SIGUSR1, &action, NULL);
+    // A program that handles the signal itself goes on doing so.
+    if (sigaction(SIGUSR1, NULL, &former) == 0 &&
+        (former.sa_handler == SIG_DFL || former.sa_handler == SIG_IGN))
+        sigaction(SIGUSR1, &action, NULL);
 }
 
 void whi_dump_if_asked(wh_worker *worker) {

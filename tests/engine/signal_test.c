@@ -88,4 +88,23 @@ TEST(a_whole_life) {
     survive(live_remote, INTERVAL_US, INTERVAL_US);
 }
 
+// The program's first: once the library has the signal, it keeps it.
+TEST(a_handler_of_the_program_stays) {
+    static const char *const dumps[] = {"sigusr1_dump=yes", NULL};
+    struct sigaction mine = {.sa_handler = on_alarm};
+    for (int has = 1; has >= 0; has--) {
+        wh_context *ctx;
+        wh_worker *worker;
+        mine.sa_handler = has ? on_alarm : SIG_DFL;
+        CHECK_EQ_INT(sigaction(SIGUSR1, &mine, NULL), 0);
+        CHECK_EQ_INT(wh_context_create(dumps, &ctx), WH_OK);
+        CHECK_EQ_INT(wh_worker_create(ctx, NULL, &worker), WH_OK);
+        fired = 0;
+        CHECK_EQ_INT(raise(SIGUSR1), 0);
+        CHECK_EQ_INT(fired, has);
+        wh_worker_destroy(worker);
+        wh_context_destroy(ctx);
+    }
+}
+
 TEST_MAIN()

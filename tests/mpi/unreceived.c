@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A rank sends more than its receiver takes in: what is kept for that is bounded, so the later of its sends wait, and all arrive in order.
+// unreceived N: N empty messages are under way while the ranks meet in a barrier.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,16 @@ static int ended(void) {
     return n;
 }
 
+static void meet_with(int messages, int next, int before) {
+    for (int i = 0; i < messages; i++)
+        MPI_Isend(NULL, 0, MPI_INT, next, 0, MPI_COMM_WORLD, &request[i]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < messages; i++)
+        MPI_Recv(NULL, 0, MPI_INT, before, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Waitall(messages, request, MPI_STATUSES_IGNORE);
+    MPI_Finalize();
+}
+
 int main(int argc, char **argv) {
     int in[LENGTH];
     MPI_Init(&argc, &argv);
@@ -31,6 +42,10 @@ int main(int argc, char **argv) {
     int next = (rank + 1) % size, before = (rank + size - 1) % size;
     MPI_Sendrecv(NULL, 0, MPI_INT, next, 6, NULL, 0, MPI_INT, before, 6, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);  // they are connected now
+    if (argc > 1) {
+        meet_with(atoi(argv[1]), next, before);
+        return 0;
+    }
     for (int i = 0; i < MESSAGES; i++) {
         out[i][0] = i;
         out[i][LENGTH - 1] = rank;

@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""More messages under way than a receiver has announced to it: what waits says why, whenever mpiexec is asked.  unreceived_test.py WHERRY PROGRAM"""
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+MESSAGES = 10000  # of these, some 4,000 have room in the credit, and WHERRY_ANNOUNCE_MAX are announced
+
+
+class Unreceived(unittest.TestCase):
+    def job(self, announced, *words):
+        return subprocess.run([WHERRY, "run", "-n", "2", *words, PROGRAM, str(MESSAGES)], capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "WHERRY_ANNOUNCE_MAX": str(announced)})
+
+    def test_a_collective_behind_them(self):
+        done = self.job(65536)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        done = self.job(1000, "--timeout", "1", "--dump")
+        self.assertEqual(done.returncode, 124)
+        self.assertIn("the peer has as many messages to receive as its WHERRY_ANNOUNCE_MAX allows", done.stderr)
+        self.assertIn("ranks 0-1 wait in MPI_Barrier", done.stderr)
+
+    def test_a_signal_to_mpiexec(self):
+        words = [WHERRY, "mpiexec", "-n", "2", PROGRAM, str(MESSAGES)]
+        with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env={**os.environ, "WHERRY_ANNOUNCE_MAX": "1000"}) as job:
+            time.sleep(1)
+            job.send_signal(signal.SIGUSR1)
+            for line in job.stderr:
+                if "ranks 0-1 wait in MPI_Barrier" in line:
+                    break
+            else:
+                self.fail("nobody says what the ranks wait for")
+            self.assertIsNone(job.poll())
+            job.terminate()
+            job.stderr.read()
+
+
+if __name__ == "__main__":
+    WHERRY, PROGRAM = sys.argv[1:3]
+    del sys.argv[1:3]
+    unittest.main(verbosity=2)
