@@ -66,11 +66,21 @@ static bool take(whi_shm *lane, const whi_offer *offer) {
                                                    memory_order_seq_cst);
 }
 
-static whi_pick *pick_of(whi_fetcher *f, uint64_t size) {
+static unsigned class_of(uint64_t size) {
     unsigned size_class = 0;
     while (size_class < WHI_FETCH_SIZE_CLASSES - 1 && size >> (WHI_FETCH_SHIFT + size_class + 1))
         size_class++;
-    return &f->picks[size_class];
+    return size_class;
+}
+
+// choose says whether to read a payload.  A size class that is new begins as the nearest one does that knows.
+static bool choose(whi_fetcher *f, unsigned size_class) {
+    whi_pick *pick = &f->picks[size_class];
+    bool found = pick->begun;
+    for (unsigned far = 1; !found && far < WHI_FETCH_SIZE_CLASSES; far++)
+        found = (far <= size_class && whi_pick_like(pick, pick - far)) ||
+                (size_class + far < WHI_FETCH_SIZE_CLASSES && whi_pick_like(pick, pick + far));
+    return whi_pick_choose(pick);
 }
 
 static uint64_t size_of(const whi_piece *pieces, unsigned count) {
@@ -108,10 +118,10 @@ wh_status whi_shm_fetch(whi_lane *base, const whi_offer *offer, const whi_part *
         part->count > WHI_PEER_PIECES || size > WHI_FETCH_MAX || part->whole > WHI_FETCH_MAX)
         return WH_EAGAIN;
     uint64_t begin = whi_clock_cycles();
-    whi_pick *pick = pick_of(f, part->whole);
+    unsigned size_class = class_of(part->whole);
     if (first)
         *since = begin;
-    if (first && f->mode == WHI_FETCH_AUTO && !whi_pick_choose(pick))
+    if (first && f->mode == WHI_FETCH_AUTO && !choose(f, size_class))
         return WH_EAGAIN;
     // Its line is the sender's now, and comes over while the bytes do.
     if (last && offer->slot < WHI_RING_OFFERS)
@@ -122,14 +132,15 @@ wh_status whi_shm_fetch(whi_lane *base, const whi_offer *offer, const whi_part *
     if (status != WH_OK || (last && !take(lane, offer)))
         return WH_EAGAIN;
     lane->moved += size;
-    whi_pick_note(pick, true, took(f, begin), size, last ? part->whole : 0);
+    whi_pick_note(&f->picks[size_class], true, took(f, begin), size, last ? part->whole : 0);
     f->fetched += last;
     return WH_OK;
 }
 
 void whi_shm_came(whi_lane *base, uint64_t size, uint64_t moved, uint64_t whole, uint64_t since) {
     whi_fetcher *f = &((whi_shm *)base)->fetcher;
-    whi_pick_note(pick_of(f, whole), false, took(f, since), size, moved == whole ? whole : 0);
+    whi_pick_note(&f->picks[class_of(whole)], false, took(f, since), size,
+                  moved == whole ? whole : 0);
 }
 
 void whi_shm_introduce(whi_shm *lane) {

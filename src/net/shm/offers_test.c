@@ -149,6 +149,31 @@ TEST(offers_that_are_none) {
     close_pair(&reading, &ears[0], &ears[1]);
 }
 
+// reads_at_first says whether a lane that has tried sizes from `tried` on, up to twice as many bytes, reads its first payload of SIZE bytes.
+static bool reads_at_first(unsigned tried, bool reads) {
+    reading.opts.fetch = WHI_FETCH_AUTO;
+    begin();
+    whi_pick *picks = ((whi_shm *)ears[1].lane)->fetcher.picks;
+    picks[9].tried = true;  // and the largest it does not
+    picks[9].second = !reads;
+    picks[tried].tried = true;
+    picks[tried].second = reads;
+    whi_offer offer = make_offer();
+    bool read = fetch(&offer) == WH_OK;
+    CHECK_EQ_INT(take_back(&offer), !read);
+    close_pair(&reading, &ears[0], &ears[1]);
+    reading.opts.fetch = WHI_FETCH_ALWAYS;
+    return read;
+}
+
+TEST(a_new_size_begins_as_the_nearest_does) {
+    CHECK(reads_at_first(2, true));  // SIZE is of the class 3
+    CHECK(!reads_at_first(2, false));
+    CHECK(reads_at_first(5, true));
+    CHECK(!reads_at_first(5, false));
+    CHECK(reads_at_first(0, true));
+}
+
 TEST(a_lane_that_does_not_read) {
     way plain = {.opts = reading.opts, .limit = 64 << 20};
     plain.opts.fetch = WHI_FETCH_NEVER;

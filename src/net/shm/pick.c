@@ -23,6 +23,14 @@ void whi_pick_init(whi_pick *pick, bool second) {
     *pick = (whi_pick){.second = second, .left = FIRST_TRIAL, .interval = INTERVAL_MIN};
 }
 
+bool whi_pick_like(whi_pick *pick, const whi_pick *like) {
+    if (pick->begun || !like->tried)
+        return false;
+    pick->second = like->second;
+    pick->left = INTERVAL_MIN;
+    return true;
+}
+
 static void open_window(whi_pick *pick, uint32_t skipped) {
     pick->skipped = skipped;
     pick->ended = 0;
@@ -47,6 +55,7 @@ static bool second_is_better(const whi_pick *pick) {
 }
 
 bool whi_pick_choose(whi_pick *pick) {
+    pick->begun = true;
     if (pick->left)
         pick->left--;
     if (pick->trial && !pick->left)
@@ -77,8 +86,10 @@ void whi_pick_note(whi_pick *pick, bool second, uint64_t cycles, uint64_t size, 
     double cost = pick->bytes > 0 ? pick->cycles / pick->bytes : 0;
     double *old = &pick->cost[second];
     *old = *old > 0 && !pick->trial ? *old + (cost - *old) * smooth : cost;
-    if (pick->trial)
-        end_trial(pick, second_is_better(pick) != pick->second);
-    else
+    if (!pick->trial) {
         open_window(pick, 0);
+        return;
+    }
+    pick->tried = true;
+    end_trial(pick, second_is_better(pick) != pick->second);
 }

@@ -17,6 +17,8 @@
 typedef struct whi_pick {
     bool second;        // the way that is taken
     bool trial;         // for now it is the other
+    bool begun;         // whi_pick_choose was called
+    bool tried;         // a trial has shown which way is better
     uint32_t left;      // transfers until the next trial, or until this one is given up
     uint32_t interval;  // between trials; grows while they confirm what is done
     double cost[2];     // cycles per byte, smoothed; 0: not known
@@ -30,6 +32,9 @@ typedef struct whi_pick {
 
 // whi_pick_init begins with the second way, or the first.
 void whi_pick_init(whi_pick *pick, bool second);
+
+// whi_pick_like has a pick that has not begun go the way that a like one has found to be better, if that has.  False: it has not.
+bool whi_pick_like(whi_pick *pick, const whi_pick *like);
 
 // whi_pick_choose returns whether the next transfer goes the second way.
 bool whi_pick_choose(whi_pick *pick);

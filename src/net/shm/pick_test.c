@@ -106,6 +106,23 @@ TEST(one_lost_time_slice_changes_nothing) {
     }
 }
 
+// One that begins where a like one knows the better way takes it at once, and tries the other later.
+TEST(it_begins_as_a_like_one_does) {
+    whi_pick like, other;
+    whi_pick_init(&like, false);
+    pick = like;
+    CHECK(!whi_pick_like(&like, &pick));  // which knows nothing
+    (void)transfers(40, 150, 100);
+    CHECK(pick.second);
+    other = pick;
+    CHECK(whi_pick_like(&like, &other));
+    pick = like;
+    CHECK_EQ_INT(transfers(63, 150, 100), 63);
+    CHECK(transfers(20000, 100, 140) < 1000);  // here it is not so
+    CHECK(!pick.second);
+    CHECK(!whi_pick_like(&pick, &other));  // it has begun
+}
+
 // Some never end, or went the other way after all.
 TEST(a_trial_that_is_never_over) {
     whi_pick_init(&pick, false);
