@@ -35,7 +35,7 @@ int whm_send_wait(whm_comm *comm, whm_space space, const void *buf, MPI_Count co
         look_around();
         return MPI_SUCCESS;
     }
-    int rc = whm_send(&t, comm, space, buf, count, type, dest, tag, mode);
+    int rc = whm_send_later(&t, comm, space, buf, count, type, dest, tag, mode);
     if (rc != MPI_SUCCESS)
         return rc;
     if (!t.complete)

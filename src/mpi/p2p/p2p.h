@@ -55,6 +55,10 @@ bool whm_sync_answered(int world, uint32_t id);
 void whm_store(whm_rank *rank, whm_arrival *arrival);
 void whm_store_all(whm_rank *rank);
 
+// whm_send_later is whm_send for who has asked whm_send_now.
+int whm_send_later(whm_transfer *transfer, whm_comm *comm, whm_space space, const void *buf,
+                   MPI_Count count, whm_type *type, int dest, int tag, whm_mode mode);
+
 // whm_to_nobody ends one with MPI_PROC_NULL.
 void whm_to_nobody(whm_transfer *transfer);
 

@@ -209,8 +209,8 @@ static int send_near(whm_transfer *t, whm_rank *rank, const whm_envelope *env, w
     return MPI_SUCCESS;
 }
 
-int whm_send(whm_transfer *t, whm_comm *comm, whm_space space, const void *buf, MPI_Count count,
-             whm_type *type, int dest, int tag, whm_mode mode) {
+int whm_send_later(whm_transfer *t, whm_comm *comm, whm_space space, const void *buf,
+                   MPI_Count count, whm_type *type, int dest, int tag, whm_mode mode) {
     whm_transfer_begin(t, comm, (void *)(uintptr_t)buf, count, type, WHM_IS_SEND);
     t->peer = dest;
     t->wanted = tag;
@@ -218,11 +218,18 @@ int whm_send(whm_transfer *t, whm_comm *comm, whm_space space, const void *buf, 
         whm_to_nobody(t);
         return MPI_SUCCESS;
     }
-    if (mode != WHM_SYNC && whm_send_now(comm, space, buf, count, type, dest, tag)) {
-        t->complete = true;
-        return MPI_SUCCESS;
-    }
     whm_envelope env = envelope_of(comm, space, dest, tag);
     whm_rank *near = whm_rank_at(env.dest);
     return near ? send_near(t, near, &env, mode) : send_far(t, &env, mode);
+}
+
+int whm_send(whm_transfer *t, whm_comm *comm, whm_space space, const void *buf, MPI_Count count,
+             whm_type *type, int dest, int tag, whm_mode mode) {
+    if (mode == WHM_SYNC || !whm_send_now(comm, space, buf, count, type, dest, tag))
+        return whm_send_later(t, comm, space, buf, count, type, dest, tag, mode);
+    whm_transfer_begin(t, comm, (void *)(uintptr_t)buf, count, type, WHM_IS_SEND);
+    t->peer = dest;
+    t->wanted = tag;
+    t->complete = true;
+    return MPI_SUCCESS;
 }
