@@ -121,6 +121,12 @@ static void on_status(launcher *self, int rank, int status) {
     }
 }
 
+static const char *stack_hint(const launcher *self, int number) {
+    return number == SIGSEGV && launcher_virtual(self)
+               ? ": if a rank's stack was too small, WHERRY_MPI_STACK=KIB makes it larger"
+               : "";
+}
+
 static void on_ended(launcher *self, int rank, int status) {
     run_rank *one = &self->ranks[rank];
     one->ended = true;
@@ -128,8 +134,9 @@ static void on_ended(launcher *self, int rank, int status) {
     if (self->interrupts && WIFSIGNALED(status) && WTERMSIG(status) == SIGINT)
         decide(self, CLI_INTERRUPTED);  // as it was asked to
     else if (WIFSIGNALED(status))
-        FAIL_RANK(self, CODE_SIGNAL + WTERMSIG(status), "%s was killed by signal %d (%s)",
-                  launcher_name(self, rank).text, WTERMSIG(status), strsignal(WTERMSIG(status)));
+        FAIL_RANK(self, CODE_SIGNAL + WTERMSIG(status), "%s was killed by signal %d (%s)%s",
+                  launcher_name(self, rank).text, WTERMSIG(status), strsignal(WTERMSIG(status)),
+                  stack_hint(self, WTERMSIG(status)));
     else if (WEXITSTATUS(status) != 0)
         on_status(self, rank, WEXITSTATUS(status));
     else if (pmi_is_in(&self->pmi, rank))

@@ -92,8 +92,7 @@ run_host *launcher_host(const launcher *self, int rank) {
     return &self->hosts[rank / self->options->per_host];
 }
 
-// virtual_ranks is how many `mpiexec -vp` has asked for; 0: ranks are processes.
-static int virtual_ranks(const launcher *self) {
+int launcher_virtual(const launcher *self) {
     static const char name[] = "WHERRY_MPI_VP=";
     int found = 0;
     for (char **word = self->options->env; *word; word++)
@@ -105,7 +104,7 @@ static int virtual_ranks(const launcher *self) {
 launcher_words launcher_name(const launcher *self, int rank) {
     launcher_words words;
     const char *host = launcher_host(self, rank)->name;
-    int pid = self->ranks[rank].pid, ranks = virtual_ranks(self), size = self->options->size;
+    int pid = self->ranks[rank].pid, ranks = launcher_virtual(self), size = self->options->size;
     // As the library deals them out.
     int each = ranks / size, more = ranks % size;
     int first = rank * each + (rank < more ? rank : more), last = first + each - (rank >= more);

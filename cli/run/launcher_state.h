@@ -49,6 +49,9 @@ void launcher_close(launcher *self);
 
 run_host *launcher_host(const launcher *self, int rank);
 
+// launcher_virtual is how many ranks `mpiexec -vp` has asked for; 0: ranks are processes.
+int launcher_virtual(const launcher *self);
+
 // launcher_name says which process it is, and which ranks of MPI it has where those are virtual.
 typedef struct launcher_words {
     char text[160];

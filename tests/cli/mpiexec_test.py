@@ -57,6 +57,13 @@ class Mpiexec(tool.Case):
                 _, errors = self.job("-n", "4", "-vp", str(ranks), "sh", "-c", f"test $PMI_RANK = {process} && exit 3; sleep 60", code=3)
                 self.assertRegex(errors, rf"process {process} \({name}, pid \d+ on \S+\) exited with status 3")
 
+    def test_a_stack_that_was_too_small(self):
+        hint = "WHERRY_MPI_STACK=KIB"
+        for words, number, told in ((["-vp", "2"], "SEGV", True), (["-vp", "2"], "KILL", False), ([], "SEGV", False)):
+            with self.subTest(words=words, number=number):
+                _, errors = self.job(*words, "sh", "-c", f"kill -{number} $$", code=139 if number == "SEGV" else 137)
+                self.assertEqual(hint in errors, told)
+
     def test_others_go_on(self):
         out, _ = self.job("-disable-auto-cleanup", "-n", "2", "sh", "-c", "test $PMI_RANK = 0 && exit 3; sleep 0.3; echo here", code=3)
         self.assertEqual(out, "here\n")
