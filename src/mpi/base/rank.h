@@ -39,16 +39,17 @@ typedef struct whm_rank {
     struct whm_comm *comm_world, *comm_self;
     struct whm_errhandler *file_errhandler;  // of MPI_FILE_NULL, which files begin with
     struct whm_contexts *contexts;           // which contexts are taken
-    struct whm_match *match;       // p2p: receives that are posted, messages that have come
-    struct whm_types *types;       // type: the predefined ones
-    struct whm_type *all_types;    // and all others, in a list
-    struct whm_wins *wins;         // rma: by number
-    struct whm_attrs *attrs;       // keyvals
-    struct whm_errors *errors;     // classes and codes of the program's own
-    struct whm_datarep *datareps;  // io: registered representations
-    struct whm_buffer *buffer;     // MPI_Buffer_attach
-    struct whm_request *sent;      // the request of all sends that were done in their call
-    int requests;                  // made and not freed: what MPI_Finalize tells of
+    struct whm_match *match;         // p2p: receives that are posted, messages that have come
+    struct whm_types *types;         // type: the predefined ones
+    struct whm_type *all_types;      // and all others, in a list
+    struct whm_downward *downwards;  // temporary memory of types that go downwards
+    struct whm_wins *wins;           // rma: by number
+    struct whm_attrs *attrs;         // keyvals
+    struct whm_errors *errors;       // classes and codes of the program's own
+    struct whm_datarep *datareps;    // io: registered representations
+    struct whm_buffer *buffer;       // MPI_Buffer_attach
+    struct whm_request *sent;        // the request of all sends that were done in their call
+    int requests;                    // made and not freed: what MPI_Finalize tells of
     const char *call;  // the function that the program is in, for what is said of it; NULL: none
     char sentence
         [WHM_SENTENCE];  // why the call under way failed; empty: nothing to say beside its class

@@ -183,7 +183,8 @@ int whm_schedule_close(whm_schedule *s, bool keep) {
     if (s->error)
         return s->error;
     s->flight = s->inline_flight;
-    if (s->most > WHM_INLINE_FLIGHTS && !(s->flight = whm_malloc((size_t)s->most * sizeof(*s->flight))))
+    if (s->most > WHM_INLINE_FLIGHTS &&
+        !(s->flight = whm_malloc((size_t)s->most * sizeof(*s->flight))))
         return whm_no_memory();
     for (int i = 0; i < s->most; i++) {
         s->flight[i].transfer.done = landed;

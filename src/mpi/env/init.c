@@ -75,7 +75,8 @@ int mpi_query_thread(int *provided) {
 }
 
 int mpi_is_thread_main(int *flag) {
-    *flag = pthread_equal(pthread_self(), main_thread) != 0;
+    // Virtual ranks have one thread, though another rank may have called MPI_Init, in another process.
+    *flag = whm_process_here.virtual || pthread_equal(pthread_self(), main_thread) != 0;
     return MPI_SUCCESS;
 }
 

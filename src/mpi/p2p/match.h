@@ -28,10 +28,11 @@ struct whm_arrival {
     whm_arrival *all_next, *all_prev;  // in the order of arrival
     whm_envelope env;
     uint64_t bytes;
-    size_t room;         // in whm_match.copied
-    wh_am *am;           // from another process, or
-    whm_transfer *from;  // from a rank of this process, which waits with it, or
-    void *packed;        // a copy
+    size_t room;          // in whm_match.copied
+    wh_am *am;            // from another process, or
+    whm_transfer *from;   // from a rank of this process, which waits with it, or
+    void *packed;         // a copy; with `am`: it is on its way there (whm_store), and
+    whm_transfer *taker;  // the receive that gets it then, if there is one already
 };
 
 typedef struct whm_queue {

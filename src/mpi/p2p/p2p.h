@@ -59,6 +59,9 @@ void whm_store_all(whm_rank *rank);
 int whm_send_later(whm_transfer *transfer, whm_comm *comm, whm_space space, const void *buf,
                    MPI_Count count, whm_type *type, int dest, int tag, whm_mode mode);
 
+// whm_take_stored gives what has just been stored to its taker.
+void whm_take_stored(whm_arrival *arrival);
+
 // whm_to_nobody ends one with MPI_PROC_NULL.
 void whm_to_nobody(whm_transfer *transfer);
 

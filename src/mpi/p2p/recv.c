@@ -91,6 +91,11 @@ void whm_take(whm_transfer *t, whm_arrival *arrival) {
     wh_am *am = arrival->am;
     int rc = MPI_SUCCESS;
     whm_matched(t, &arrival->env);
+    if (am && arrival->packed) {
+        arrival->taker = t;
+        whm_hold(t);
+        return;
+    }
     if (arrival->from) {
         rc = from_near(t, arrival->from);
     } else if (!am) {
@@ -115,6 +120,14 @@ void whm_take(whm_transfer *t, whm_arrival *arrival) {
     }
     whm_match_forget(queues, arrival);
     whm_settle(t, rc);
+}
+
+void whm_take_stored(whm_arrival *arrival) {
+    whm_transfer *t = arrival->taker;
+    int rc = take_bytes(t, arrival->packed, arrival->bytes);
+    free(arrival->packed);
+    whm_match_forget(t->rank->match, arrival);
+    whm_finish(t, rc);
 }
 
 // ---- What comes.

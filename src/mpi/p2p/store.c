@@ -23,6 +23,8 @@ static void on_stored(wh_request *req, const wh_result *result, void *arg) {
     whm_rank *rank = whm_rank_at(arrival->env.dest);
     if (result->status != WH_OK)
         give_up(rank, wh_status_text(result->status));
+    if (arrival->taker)
+        whm_take_stored(arrival);
     whm_wake(rank);
 }
 

@@ -98,13 +98,12 @@ static MPI_Count aligned_down(MPI_Count value) {
     return value & -(MPI_Count)ALIGNED;
 }
 
-// Where elements follow each other downwards, how far the block reaches down depends on how many there are: this remembers it.  The
-// process has one list; there are hardly ever any.
-typedef struct downward {
+// Where elements follow each other downwards, how far the block reaches down depends on how many there are: this remembers it.  There
+// are hardly ever any.
+typedef struct whm_downward {
     void *buf, *block;
-    struct downward *next;
+    struct whm_downward *next;
 } downward;
-static downward *downwards;
 
 static void *remember(void *buf, void *block) {
     downward *d = whm_malloc(sizeof(*d));
@@ -112,13 +111,13 @@ static void *remember(void *buf, void *block) {
         free(block);
         return NULL;
     }
-    *d = (downward){buf, block, downwards};
-    downwards = d;
+    *d = (downward){buf, block, whm_self->downwards};
+    whm_self->downwards = d;
     return buf;
 }
 
 static void forget(void *buf) {
-    downward **at = &downwards;
+    downward **at = &whm_self->downwards;
     while (*at && (*at)->buf != buf)
         at = &(*at)->next;
     downward *d = *at;
