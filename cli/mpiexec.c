@@ -42,6 +42,7 @@ typedef enum meaning {
     NO_CLEANUP,
     VIRTUAL,
     MOVABLE,
+    RESTART,
     VERSION,
     HELP,
 } meaning;
@@ -82,6 +83,7 @@ static const struct flag {
     {"disable-auto-cleanup", NO_CLEANUP, 0},
     {"vp", VIRTUAL, 1},
     {"movable", MOVABLE, 0},
+    {"restart", RESTART, 1},
     {"version", VERSION, 0},
     {"V", VERSION, 0},
     {"help", HELP, 0},
@@ -129,7 +131,7 @@ static struct plan {
     int count;
     char **words;  // of `wherry run`
     int used;
-    bool is_virtual, is_movable;  // its ranks
+    bool is_virtual, is_movable, restarts;  // its ranks
 } plan;
 
 static void print_help(void) {
@@ -149,6 +151,7 @@ static void print_help(void) {
         "  -timeout SECONDS     end the job, after all ranks have printed what they wait for\n"
         "  -vp N                virtual ranks, dealt out to the processes (mpicc -vp links such programs)\n"
         "  -movable             and they can move between processes (mpicc -movable)\n"
+        "  -restart FOLDER      go on from a checkpoint of MPIX_Checkpoint\n"
         "  -disable-auto-cleanup  when a process fails, the others go on\n"
         "  -launcher-exec P     reaches other hosts: P HOST COMMAND; default ssh\n\n"
         "What says nothing here, as --oversubscribe, --allow-run-as-root, --map-by and --mca, is passed\n"
@@ -276,6 +279,12 @@ static int take_virtual(const char *text) {
     return CLI_GO_ON;
 }
 
+static int take_restart(const char *folder) {
+    say_two("--env", text_of("WHERRY_MPI_RESTART=%s", folder));
+    plan.restarts = true;
+    return CLI_GO_ON;
+}
+
 static int take_every_word(const char *word) {
     if (strchr(word, '=') || getenv(word))
         say_two("--env", word);
@@ -302,6 +311,7 @@ static int take(part *one, const struct flag *flag, char **values) {
     case NO_CLEANUP: say("--no-cleanup"); break;
     case VIRTUAL: return take_virtual(values[0]);
     case MOVABLE: say_two("--env", "WHERRY_MPI_MOVABLE=1"), plan.is_movable = true; break;
+    case RESTART: return take_restart(values[0]);
     case VERSION: printf("mpiexec (Wherry) %s\n", WH_VERSION_STRING); return CLI_OK;
     case HELP: print_help(); return CLI_OK;
     case PASS: break;
@@ -418,6 +428,8 @@ int cli_mpiexec(int argc, char **argv) {
     if (code == CLI_GO_ON && plan.is_movable && !plan.is_virtual)
         code = cli_complain(COMMAND, CLI_USAGE,
                             "-movable is for virtual ranks: say with -vp how many there are");
+    if (code == CLI_GO_ON && plan.restarts && !plan.is_movable)
+        code = cli_complain(COMMAND, CLI_USAGE, "-restart is for ranks that move: say -movable");
     if (code == CLI_GO_ON)
         code = plan.count == 1 ? one_program() : several_programs();
     if (code != CLI_GO_ON)

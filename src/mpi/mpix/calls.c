@@ -34,6 +34,13 @@ PUBLIC int MPIX_Balance(int *moved) {
     return whm_joint.balance ? whm_joint.balance(moved) : MPI_SUCCESS;
 }
 
+PUBLIC int MPIX_Checkpoint(const char *folder, int *restarted) {
+    if (restarted)
+        *restarted = 0;
+    return whm_joint.checkpoint ? whm_joint.checkpoint(folder, restarted)
+                                : MPI_ERR_UNSUPPORTED_OPERATION;
+}
+
 PUBLIC int MPIX_Get_load(double *load) {
     *load = 0;
     return whm_joint.get_load ? whm_joint.get_load(load) : MPI_SUCCESS;

@@ -24,6 +24,7 @@ typedef struct whm_joint {
     int (*process)(int *process, int *processes);
     int (*migrate)(int process);
     int (*balance)(int *moved);
+    int (*checkpoint)(const char *folder, int *restarted);
     int (*get_load)(double *load);
     int (*set_load)(double load);
 } whm_joint_t;

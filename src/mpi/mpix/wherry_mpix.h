@@ -27,6 +27,14 @@ int MPIX_Migrate(int process);
 // be NULL, tells how many ranks have moved.
 int MPIX_Balance(int *moved);
 
+// MPIX_Checkpoint writes the job into a folder, from which `mpiexec -vp N -movable -restart FOLDER` starts it again, in any number of processes: it goes on behind this call.
+// All ranks of MPI_COMM_WORLD call it, with the same folder, which is made if it is not there; where hosts have file systems of their own, each process has to find its ranks
+// there again.  *restarted, if it is not NULL, says whether this is such a start.  What keeps a rank from moving keeps it from being saved.  If one cannot be, none is, and a
+// checkpoint that was in the folder before stays.
+//
+// MPI_ERR_IO: a file cannot be written.  MPI_ERR_UNSUPPORTED_OPERATION: ranks do not move in this job.
+int MPIX_Checkpoint(const char *folder, int *restarted);
+
 // MPIX_Get_load tells for how many seconds this rank has computed since the last MPIX_Balance, or its begin: not waiting for messages.  MPIX_Set_load says what to take
 // instead at the next MPIX_Balance, in any unit, the same for all ranks.
 int MPIX_Get_load(double *load);

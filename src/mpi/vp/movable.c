@@ -15,6 +15,7 @@
 
 #include "mpi/base/memory.h"
 #include "mpi/env/begin.h"
+#include "mpi/env/dump.h"
 #include "mpi/p2p/p2p.h"
 
 whm_movable whm_movable_here;
@@ -257,13 +258,13 @@ static void make(int world, int argc, char **argv) {
 
 // ---- All processes must be alike.
 
-static uint64_t agree_on_canary(void) {
+static void agree_on_canary(void) {
     uint64_t word = 0;
     (void)!getrandom(&word, sizeof(word), 0);
     whm_need(wh_coll_broadcast_wait(whm_movable_here.team, &word, 1, wh_type_basic(WH_TYPE_UINT64),
                                     0, -1),
              "the processes cannot meet");
-    return word & ~UINT64_C(0xFF);  // its first byte ends strings
+    whm_movable_here.canary = word & ~UINT64_C(0xFF);  // its first byte ends strings
 }
 
 __attribute__((always_inline)) static inline void set_canary(uint64_t word) {
@@ -292,10 +293,10 @@ static uint64_t fingerprint(void) {
 }
 
 static void compare(void) {
-    const whm_movable *m = &whm_movable_here;
+    whm_movable *m = &whm_movable_here;
     const wh_type *word = wh_type_basic(WH_TYPE_UINT64);
     int n = whm_process_here.processes;
-    uint64_t mine = fingerprint(), *all = calloc((size_t)n, sizeof(*all));
+    uint64_t mine = m->fingerprint = fingerprint(), *all = calloc((size_t)n, sizeof(*all));
     whm_need(all ? wh_coll_allgather_wait(m->team, &mine, 1, word, all, 1, word, -1) : WH_ENOMEM,
              "the processes cannot compare their libraries");
     for (int i = 0; i < n; i++)
@@ -325,44 +326,66 @@ static void keep_streams(void) {
     (void)setvbuf(stdin, in, _IOFBF, sizeof(in));
 }
 
-WHM_NO_CANARY int whm_movable_run(int argc, char **argv) {
+// can_move finds out whether this program, here, can be moved at all.
+static void can_move(void) {
     whm_movable *m = &whm_movable_here;
-    whm_process *p = &whm_process_here;
     char why[512];
-    m->nobody = whm_self;
     m->joint = dlsym(RTLD_DEFAULT, WHM_JOINT);
     if (!m->joint || m->joint->version != WHM_JOINT_VERSION)
         whm_refuse_run("the program cannot be moved: link it with mpicc -movable");
-    if (p->stays)
+    if (whm_process_here.stays)
         whm_refuse_run("a job whose ranks move ends when one of its processes does: start it "
                        "without -disable-auto-cleanup");
     if (!whm_elf_open(&m->elf, why, sizeof(why)))
         whm_refuse_run("the program cannot be moved: %s", why);
-    lay_out(&m->layout, &m->elf, p->ranks);
-    whm_need(wh_pe_team(p->pe, &m->team), "the processes cannot meet");
-    compare();
-    set_canary(agree_on_canary());
-    int first = p->first, local = p->local;
-    int *home = calloc((size_t)p->ranks, sizeof(*home));
-    whm_rank **rank = calloc((size_t)p->ranks, sizeof(*rank));
-    m->here = calloc((size_t)p->ranks, sizeof(*m->here));
-    if (!home || !rank || !m->here)
-        whm_refuse_run("there is no memory for %d ranks", p->ranks);
-    keep_streams();
+}
+
+static void *room(size_t size) {
+    void *got = calloc((size_t)whm_process_here.ranks, size);
+    if (!got)
+        whm_refuse_run("there is no memory for %d ranks", whm_process_here.ranks);
+    return got;
+}
+
+// spread has ranks live in places from now on.
+static void spread(void) {
+    whm_movable *m = &whm_movable_here;
+    whm_process *p = &whm_process_here;
+    m->here = room(sizeof(*m->here));
     m->joint->begin = m->layout.first;
     m->joint->size = m->layout.size * (size_t)p->ranks;
     m->joint->alloc = (void *(*)(void *, size_t, size_t, bool))whm_heap_alloc;
     m->joint->free = whm_heap_free;
     m->joint->room = whm_heap_size;
     whm_calls_fill(m->joint);
-    whm_process_spread(home, rank);
+    whm_process_spread(room(sizeof(int)), room(sizeof(whm_rank *)));
     p->use_heap = (void (*)(whm_heap *))m->joint->use_heap;
     whm_process_level(MPI_THREAD_FUNNELED);
-    m->threads = whm_threads();
-    for (int i = 0; i < local; i++)
-        make(first + i, argc, argv);
     void *handled = dlsym(RTLD_DEFAULT, "__cxa_get_globals");
     memcpy(&p->handled, &handled, sizeof(handled));
+    m->threads = whm_threads();
+    keep_streams();
+}
+
+WHM_NO_CANARY int whm_movable_run(const char *restart, int argc, char **argv) {
+    whm_movable *m = &whm_movable_here;
+    whm_process *p = &whm_process_here;
+    int first = p->first, local = p->local;
+    m->nobody = whm_self;
+    can_move();
+    lay_out(&m->layout, &m->elf, p->ranks);
+    whm_need(wh_pe_team(p->pe, &m->team), "the processes cannot meet");
+    compare();
+    agree_on_canary();
+    if (restart)
+        whm_restart(restart);
+    set_canary(m->canary);
+    spread();
+    if (restart)
+        whm_restore(restart, first, local);
+    for (int i = 0; i < local && !restart; i++)
+        make(first + i, argc, argv);
+    whm_dump_begin();
     whm_need(wh_coll_barrier_wait(m->team, -1), "the processes cannot meet");
     for (int i = 0; i < local; i++)  // they begin to run, and send to ranks elsewhere
         whm_seat_take(m->here[first + i]);

@@ -31,7 +31,12 @@ typedef struct whm_seat whm_seat;
 typedef struct whm_exit_fn whm_exit_fn;
 
 // What a rank asks for in a round.
-typedef enum whm_wish { WHM_WISH_STAY, WHM_WISH_GO, WHM_WISH_BALANCE } whm_wish;
+typedef enum whm_wish {
+    WHM_WISH_STAY,
+    WHM_WISH_GO,
+    WHM_WISH_BALANCE,
+    WHM_WISH_SAVE,
+} whm_wish;
 
 typedef struct whm_mover {  // at the begin of the rank's place; moves with it
     whm_rank rank;
@@ -46,8 +51,10 @@ typedef struct whm_mover {  // at the begin of the rank's place; moves with it
     int status;
     // Of the round under way.
     whm_wish wish;
-    int process;  // where it wants to be
-    int error;    // and why it has not become so
+    int process;                // where it wants to be
+    int error;                  // it has not become so
+    char folder[WHM_SENTENCE];  // where it wants to be saved
+    bool restarted;             // it comes from there
     double
         load;  // that it has said, if it has; else it is what it has computed since the last balancing
     bool load_said;
@@ -76,12 +83,14 @@ typedef struct whm_movable {
     int alive;         // ranks here that have not ended
     int asking;        // of these: parked, in a round
     int threads;       // of this process, at the begin
+    uint64_t canary,
+        fingerprint;  // of the job: the word that functions check, and what processes have compared
     whm_rank *nobody;  // runs while no rank does
 } whm_movable;
 extern whm_movable whm_movable_here;
 
-// whm_movable_run makes the ranks of this process and runs them to their end; how the first that has ended with a status did.
-int whm_movable_run(int argc, char **argv);
+// whm_movable_run makes the ranks of this process, or, if `restart` is not NULL, those of the checkpoint in that folder, and runs them to their end; how the first that has ended with a status did.
+int whm_movable_run(const char *restart, int argc, char **argv);
 
 // whm_place_take reserves a rank's place; false: something else is there.
 char *whm_place_take(int world, char *why, size_t size);
@@ -99,9 +108,21 @@ void whm_park(whm_mover *me);
 // whm_round carries out what the ranks, all of them parked or ended, have asked for.  false: all of the job have ended.
 bool whm_round(void);
 
-// whm_ship sends a rank to another process and whm_unship receives it there; the rank is parked, and nothing of it is under way.
+// whm_pack_rank gives all bytes of a rank, which is parked, and of which nothing is under way, to `put` in order; the layouts of its types are left as
+// bytes.  whm_unpack_rank makes a rank of what `get` gives, with no seat yet.  false: one of these functions has said so, or what it gave is no rank.
+typedef bool whm_carry_fn(void *arg, void *data, size_t size);
+bool whm_pack_rank(whm_mover *who, whm_carry_fn *put, void *arg);
+bool whm_unpack_rank(int world, whm_carry_fn *get, void *arg);
+
+// whm_ship sends a rank to another process and whm_unship receives it there.
 void whm_ship(int world, wh_endpoint *to);
 void whm_unship(int world);
+
+// whm_save writes all ranks of the job, which are at rest, into a folder; false: that has failed in one of the processes, and in those that it has the log has said why.  whm_restart finds out what a folder
+// has, before there are ranks, and whm_restore makes those of this process, from `first` on.
+bool whm_save(const char *folder);
+void whm_restart(const char *folder);
+void whm_restore(const char *folder, int first, int count);
 
 // whm_threads counts the threads of this process.
 int whm_threads(void);

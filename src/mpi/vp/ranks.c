@@ -131,14 +131,15 @@ static void join(void) {
                        st == WH_OK ? whm_self->sentence : wh_status_text(st));
 }
 
-WHM_NO_CANARY static int run_all(int ranks, bool moves, int argc, char **argv) {
+WHM_NO_CANARY static int run_all(int ranks, bool moves, const char *restart, int argc,
+                                 char **argv) {
     whm_process *p = &whm_process_here;
     p->virtual = true;
     whm_process_level(MPI_THREAD_FUNNELED);
     if (whm_process_join(ranks) != MPI_SUCCESS || whm_p2p_begin() != MPI_SUCCESS)
         whm_refuse_run("%s", whm_self->sentence);
     if (moves) {
-        status = whm_movable_run(argc, argv);
+        status = whm_movable_run(restart, argc, argv);
         join();
         return status;
     }
@@ -191,5 +192,6 @@ WHM_NO_CANARY __attribute__((constructor)) static void begin(int argc, char **ar
         start_again(argv);
     unsetenv("WHERRY_MPI_VP");  // what the program starts is no part of this
     unsetenv("WHERRY_MPI_MOVABLE");
-    exit(run_all(n, moves, argc, argv));
+    const char *restart = getenv("WHERRY_MPI_RESTART");
+    exit(run_all(n, moves, restart, argc, argv));
 }

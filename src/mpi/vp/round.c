@@ -150,7 +150,25 @@ static int go(const int *home) {
     return moved;
 }
 
-static void end_round(int moved) {
+// saving returns how many ranks of the job want it to be saved.
+static int64_t saving(void) {
+    int64_t n = 0;
+    for (int i = 0; i < whm_process_here.ranks; i++)
+        n += whm_movable_here.here[i] && whm_movable_here.here[i]->wish == WHM_WISH_SAVE;
+    return sum(n);
+}
+
+// save has the job written where its ranks want it, which is the same place.
+static bool save(void) {
+    const whm_mover *some = NULL;
+    for (int i = 0; i < whm_process_here.ranks && !some; i++)
+        if (whm_movable_here.here[i] && !whm_movable_here.here[i]->ended)
+            some = whm_movable_here.here[i];
+    // A process without ranks takes part all the same.
+    return whm_save(some ? some->folder : "");
+}
+
+static void end_round(int moved, bool saved) {
     whm_movable *m = &whm_movable_here;
     m->asking = 0;
     for (int i = 0; i < whm_process_here.ranks; i++) {
@@ -162,7 +180,8 @@ static void end_round(int moved) {
             who->load_said = false;
             who->process = moved;
         }
-        who->error = who->wish == WHM_WISH_GO && who->process != whm_process_here.home[i];
+        who->error = (who->wish == WHM_WISH_GO && who->process != whm_process_here.home[i]) ||
+                     (who->wish == WHM_WISH_SAVE && !saved);
         if (who->seat)
             wh_pe_resume(whm_process_here.pe, &who->seat->wait);
         else
@@ -171,7 +190,8 @@ static void end_round(int moved) {
 }
 
 bool whm_round(void) {
-    if (!sum(whm_movable_here.alive))
+    int64_t alive = sum(whm_movable_here.alive);
+    if (!alive)
         return false;
     whm_self = whm_movable_here.nobody;
     fflush(stdout);
@@ -180,8 +200,10 @@ bool whm_round(void) {
     decide(home);
     int moved = go(home);
     free(home);
+    // All of the job, or it is none.
+    bool saved = saving() == whm_process_here.ranks && save();
     (void)sum(0);  // a message for a rank that has moved finds it
-    end_round(moved);
+    end_round(moved, saved);
     return true;
 }
 
@@ -196,9 +218,9 @@ static whm_mover *asks(whm_wish wish, int process) {
     return me;
 }
 
-static int answer(int code) {
+static int answer(const char *call, int code) {
     if (code != MPI_SUCCESS)
-        fprintf(stderr, "MPI rank %d: MPIX_Migrate: %s\n", whm_self->world, whm_self->sentence);
+        fprintf(stderr, "MPI rank %d: %s: %s\n", whm_self->world, call, whm_self->sentence);
     return code;
 }
 
@@ -212,7 +234,7 @@ static int migrate(int process) {
     const whm_mover *me = asks(goes ? WHM_WISH_GO : WHM_WISH_STAY, goes ? process : here);
     if (me->error)
         code = whm_fail(MPI_ERR_OTHER, "this rank stays in process %d, as %s", here, refusal(me));
-    code = answer(code);
+    code = answer("MPIX_Migrate", code);
     whm_leave();
     return code;
 }
@@ -224,6 +246,28 @@ static int balance(int *moved) {
         *moved = me->process;
     whm_leave();
     return MPI_SUCCESS;
+}
+
+static int checkpoint(const char *folder, int *restarted) {
+    whm_mover *me = (whm_mover *)whm_self;
+    int code = MPI_SUCCESS;
+    whm_enter();
+    bool fits = folder && *folder && strlen(folder) < sizeof(me->folder);
+    const char *why = refusal(me);
+    snprintf(me->folder, sizeof(me->folder), "%s", fits ? folder : "");
+    asks(fits && !why ? WHM_WISH_SAVE : WHM_WISH_STAY, 0);
+    if (!fits)
+        code = whm_fail(MPI_ERR_ARG, "the folder's name is too long, or none");
+    else if (why)
+        code = whm_fail(MPI_ERR_OTHER, "this rank cannot be saved, as %s", why);
+    else if (me->error)
+        code = whm_fail(MPI_ERR_IO, "the job is not saved: another rank cannot be, or a file");
+    if (restarted)
+        *restarted = me->restarted;
+    me->restarted = false;
+    code = answer("MPIX_Checkpoint", code);
+    whm_leave();
+    return code;
 }
 
 static int process_of(int *process, int *processes) {
@@ -254,6 +298,7 @@ void whm_calls_fill(whm_joint_t *joint) {
     joint->process = process_of;
     joint->migrate = migrate;
     joint->balance = balance;
+    joint->checkpoint = checkpoint;
     joint->get_load = get_load;
     joint->set_load = set_load;
 }

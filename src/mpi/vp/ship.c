@@ -78,43 +78,86 @@ static runs written(const whm_mover *who) {
     return all;
 }
 
-// ---- Sending and receiving.
+// ---- Packing and unpacking.
 
-static uint64_t tag_of(int world) {
-    return UINT64_C(0x4D4F5645) << 32 | (uint32_t)world;
+bool whm_pack_rank(whm_mover *who, whm_carry_fn *put, void *arg) {
+    whm_seat *seat = who->seat;
+    if (whm_types_flatten(&who->rank) != MPI_SUCCESS)
+        whm_refuse_run("rank %d cannot be moved: %s", who->rank.world, whm_self->sentence);
+    who->seat = NULL;
+    whm_heap_trim(who->rank.heap);
+    runs all = written(who);
+    uint64_t count = all.count;
+    bool good = put(arg, &count, sizeof(count)) && put(arg, all.at, all.count * sizeof(run));
+    for (size_t i = 0; i < all.count && good; i++)
+        good = put(arg, who->place + all.at[i].from, all.at[i].size);
+    free(all.at);
+    who->seat = seat;
+    return good;
 }
 
-static void give(wh_endpoint *to, int world, const void *data, size_t size) {
-    wh_status st = wh_tag_send_wait(to, data, size, tag_of(world), -1);
-    if (st != WH_OK)
-        whm_refuse_run("rank %d cannot be moved: %s", world, wh_status_text(st));
+static bool inside(const run *r) {
+    size_t size = whm_movable_here.layout.size;
+    return r->from % PAGE == 0 && r->from < size && r->size <= size - r->from;
 }
 
-static void get(int world, void *data, size_t size) {
+bool whm_unpack_rank(int world, whm_carry_fn *get, void *arg) {
+    whm_movable *m = &whm_movable_here;
+    char why[512];
+    uint64_t count = 0;
+    char *place = whm_place_take(world, why, sizeof(why));
+    if (!place || !whm_elf_map(&m->elf, place + m->layout.image, why, sizeof(why)))
+        whm_refuse_run("rank %d has no place: %s", world, why);
+    bool good = get(arg, &count, sizeof(count)) && count && count <= m->layout.size / PAGE;
+    run *all = good ? calloc(count, sizeof(run)) : NULL;
+    good = all && get(arg, all, count * sizeof(run));
+    for (size_t i = 0; i < count && good; i++)
+        good = inside(&all[i]) && get(arg, place + all[i].from, all[i].size);
+    free(all);
+    if (!good)
+        return false;
+    whm_mover *who = (whm_mover *)place;
+    m->here[world] = who;
+    m->alive++;
+    whm_process_here.rank[world] = &who->rank;
+    whm_elf_frames(&m->elf, place + m->layout.image, true);
+    return whm_types_unflatten(&who->rank) == MPI_SUCCESS;
+}
+
+// ---- To another process.
+
+typedef struct way {
+    wh_endpoint *to;
+    uint64_t tag;
+    wh_status status;
+} way;
+
+static way way_of(int world, wh_endpoint *to) {
+    return (way){to, UINT64_C(0x4D4F5645) << 32 | (uint32_t)world, WH_OK};
+}
+
+static bool send_part(void *arg, void *data, size_t size) {
+    way *w = arg;
+    w->status = wh_tag_send_wait(w->to, data, size, w->tag, -1);
+    return w->status == WH_OK;
+}
+
+static bool receive_part(void *arg, void *data, size_t size) {
+    way *w = arg;
     wh_result result = {.size = 0};
-    wh_status st = wh_worker_tag_recv_wait(whm_process_here.worker, data, size, tag_of(world),
-                                           WH_TAG_MASK_ALL, -1, &result);
-    if (st != WH_OK || result.size != size)
-        whm_refuse_run("rank %d cannot be received: %s", world,
-                       st == WH_OK ? "part of it is missing" : wh_status_text(st));
+    w->status = wh_worker_tag_recv_wait(whm_process_here.worker, data, size, w->tag,
+                                        WH_TAG_MASK_ALL, -1, &result);
+    return w->status == WH_OK && result.size == size;
 }
 
 void whm_ship(int world, wh_endpoint *to) {
     whm_movable *m = &whm_movable_here;
     whm_mover *who = m->here[world];
     whm_seat *seat = who->seat;
-    if (whm_types_flatten(&who->rank) != MPI_SUCCESS)
-        whm_refuse_run("rank %d cannot be moved: %s", world, whm_self->sentence);
+    way w = way_of(world, to);
     whm_elf_frames(&m->elf, who->place + m->layout.image, false);
-    who->seat = NULL;
-    whm_heap_trim(who->rank.heap);
-    runs all = written(who);
-    uint64_t count = all.count;
-    give(to, world, &count, sizeof(count));
-    give(to, world, all.at, all.count * sizeof(run));
-    for (size_t i = 0; i < all.count; i++)
-        give(to, world, who->place + all.at[i].from, all.at[i].size);
-    free(all.at);
+    if (!whm_pack_rank(who, send_part, &w))
+        whm_refuse_run("rank %d cannot be moved: %s", world, wh_status_text(w.status));
     m->here[world] = NULL;
     m->alive--;
     whm_process_here.rank[world] = NULL;
@@ -124,25 +167,8 @@ void whm_ship(int world, wh_endpoint *to) {
 }
 
 void whm_unship(int world) {
-    whm_movable *m = &whm_movable_here;
-    char why[512];
-    uint64_t count;
-    char *place = whm_place_take(world, why, sizeof(why));
-    if (!place || !whm_elf_map(&m->elf, place + m->layout.image, why, sizeof(why)))
-        whm_refuse_run("rank %d has no place: %s", world, why);
-    get(world, &count, sizeof(count));
-    run *all = calloc(count, sizeof(run));
-    if (!all)
-        whm_refuse_run("there is no memory to move a rank");
-    get(world, all, count * sizeof(run));
-    for (size_t i = 0; i < count; i++)
-        get(world, place + all[i].from, all[i].size);
-    free(all);
-    whm_mover *who = (whm_mover *)place;
-    m->here[world] = who;
-    m->alive++;
-    whm_process_here.rank[world] = &who->rank;
-    whm_elf_frames(&m->elf, place + m->layout.image, true);
-    if (whm_types_unflatten(&who->rank) != MPI_SUCCESS)
-        whm_refuse_run("rank %d cannot be moved: %s", world, whm_self->sentence);
+    way w = way_of(world, NULL);
+    if (!whm_unpack_rank(world, receive_part, &w))
+        whm_refuse_run("rank %d cannot be received: %s", world,
+                       w.status == WH_OK ? "part of it is missing" : wh_status_text(w.status));
 }

@@ -3,6 +3,7 @@
 """Virtual ranks that move: mpicc -movable, mpiexec -movable.  moving_test.py FOLDER: that of bin/mpicc and bin/mpiexec."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ class Moving(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.moving = cls.compile("mpicxx", "-movable", "-fstack-protector-all", HERE / "moving.cc")
+        cls.saved = cls.compile("mpicxx", "-movable", "-fstack-protector-all", HERE / "saved.cc")
         cls.globals = cls.compile("mpicxx", "-movable", HERE / "globals.cc")
 
     @classmethod
@@ -96,6 +98,65 @@ class Moving(unittest.TestCase):
         code, _, err = self.job("-n", 1, "-vp", 2, "-movable", program)
         self.assertEqual(code, 1)
         self.assertIn("thread-local variables that are not addressed through", err)
+
+    def result(self, out):
+        found = [line for line in out.splitlines() if line.startswith("result ")]
+        self.assertEqual(len(found), 1, out)
+        return found[0].split(",")
+
+    def test_a_job_that_was_killed_starts_again(self):
+        folder = pathlib.Path(self.folder.name) / "saved"
+        code, out, err = self.job("-n", 2, "-vp", 5, "-movable", self.saved, 12, folder)
+        self.assertEqual(code, 0, err)
+        whole = self.result(out)
+        for processes in (1, 2, 4):
+            shutil.rmtree(folder)
+            code, _, err = self.job("-n", 2, "-vp", 5, "-movable", self.saved, 12, folder, 7)
+            self.assertEqual(code, 137, err)
+            code, out, err = self.job("-n", processes, "-vp", 5, "-movable", "-restart", folder, self.saved)
+            self.assertEqual((code, err), (0, ""))
+            self.assertEqual(self.result(out), [whole[0], " starts 1"])
+        self.assertEqual(len(os.listdir(folder)), 2, "older checkpoints are gone")
+
+    def test_checkpoints_that_are_none_are_refused(self):
+        folder = pathlib.Path(self.folder.name) / "wrong"
+        again = ("-vp", 5, "-movable", "-restart", folder)
+
+        def refused(*words, why):
+            code, _, err = self.job(*words, self.saved)
+            self.assertEqual(code, 1)
+            self.assertIn(why, err)
+        refused("-n", 1, *again, why="there is no whole checkpoint in")
+        self.job("-n", 2, "-vp", 5, "-movable", self.saved, 12, folder, 7)
+        refused("-n", 1, "-vp", 6, *again[2:], why="is of 5 ranks: start it with -vp 5")
+        code, _, err = self.job("-n", 1, *again, self.moving)
+        self.assertEqual(code, 1)
+        self.assertIn("was written by another program", err)
+        file = folder / "2" / "rank-3"
+        whole = file.read_bytes()
+        for cut in (0, 3, 100, len(whole) - 1):
+            file.write_bytes(whole[:cut])
+            refused("-n", 1, *again, why="rank-3 is not whole")
+        file.write_bytes(b"\xff" * len(whole))
+        refused("-n", 1, *again, why="rank-3 is not whole")
+        file.unlink()
+        refused("-n", 1, *again, why="the checkpoint lacks")
+
+    def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(self):
+        folder = pathlib.Path(self.folder.name) / "kept"
+        self.job("-n", 2, "-vp", 5, "-movable", self.saved, 4, folder)
+        before = (folder / "latest").read_text()
+        (folder / "2").write_text("no folder")
+        code, _, err = self.job("-n", 2, "-vp", 5, "-movable", self.saved, 4, folder)
+        self.assertNotEqual(code, 0)
+        self.assertIn("MPIX_Checkpoint: ", err)
+        self.assertIn("the job is not saved", err)
+        self.assertEqual((folder / "latest").read_text(), before)
+
+    def test_restart_is_for_ranks_that_move(self):
+        code, _, err = self.job("-n", 1, "-vp", 2, "-restart", "nowhere", self.globals)
+        self.assertEqual(code, 2)
+        self.assertIn("-restart is for ranks that move", err)
 
     def test_it_needs_virtual_ranks(self):
         code, _, err = self.job("-n", 2, "-movable", self.globals)
