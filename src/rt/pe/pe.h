@@ -215,7 +215,7 @@ static inline bool whi_pe_gone(const wh_pe *pe) {
 
 void whi_pe_destroy(wh_pe *pe);
 
-// whi_pe_do has ready->run called in the next turn.
+// whi_pe_do has ready->run called in the next turn.  A thread that waits before may go on with it at once, if it is a thread, too (thread.c).
 static inline void whi_pe_do(wh_pe *pe, whi_ready *ready) {
     whi_queue_push(&pe->ready, &ready->link);
 }
