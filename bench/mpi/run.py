@@ -12,7 +12,7 @@
     start                                             jobs of 2, 16 and 64 ranks that do nothing, from the launcher's start to its end,
                                                       and what rank 0 spends in MPI_Init
     vp                                                virtual ranks, which the peers do not have (vp.c): a switch, a message, memory, collectives
-                                                      of 1,024 ranks in two processes, jobs that do nothing
+                                                      of 1,024 ranks in two processes, jobs that do nothing; a mesh whose ranks move
 
 With --tcp nobody uses shared memory: all messages go over TCP of this host.
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What virtual ranks cost: vp.c, in jobs of `mpiexec -vp`."""
+"""What virtual ranks cost: vp.c, in jobs of `mpiexec -vp`; and what it is worth that they move."""
 import os
+import re
 import shlex
 import subprocess
 
@@ -21,12 +22,33 @@ FIGURES = [
 FEW, MANY = 64, 512  # ranks of a process whose memory is compared
 
 
-def compiled(build, source, program):
-    command = [build / "src" / "mpi" / "bin" / "mpicc", "-vp", "-std=gnu11", "-O2", source, "-o", program]
+MESH = "--patches 48 --steps 40 --sweeps 20 --fixed".split()  # the example amr's, on 64 ranks in 2 processes
+
+
+def compiled(build, source, program, kind="-vp"):
+    command = [build / "src" / "mpi" / "bin" / "mpicc", kind, "-std=gnu11", "-O2", source, "-o", program, "-lm"]
     if subprocess.run(command, stdin=subprocess.DEVNULL).returncode == 0:
         return True
     note(f"left out, as it does not compile: {shlex.join(map(str, command))}")
     return False
+
+
+def measure_mesh(build, source, how):
+    """Rows of an adaptive mesh whose work shifts: its ranks stay where they are, or move, in turns."""
+    program = build / "bench-mpi" / "amr"
+    if not compiled(build, source, program, "-movable"):
+        return []
+    found = {"adaptive mesh, ranks stay": ([], []), "adaptive mesh, ranks move": (["--balance"], [])}
+    for _ in range(how.reps):
+        for more, seconds in found.values():
+            done = subprocess.run([build / "src" / "mpi" / "bin" / "mpiexec", "-n", "2", "-vp", "64", "-movable", program, *MESH, *more],
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            took = re.search(r"ranks, ([0-9.]+) s", done.stdout)
+            if took:
+                seconds.append(float(took.group(1)) * 1e3)
+            else:
+                note(f"amr has failed: {done.stderr.strip()}")
+    return [report.row(PART, OURS, what, "ms", got) for what, (_, got) in found.items() if got]
 
 
 def measure(build, source, how):
@@ -51,4 +73,4 @@ def measure(build, source, how):
     for ranks in (2, 64, 1024):
         got = [each["seconds"] * 1e3 for each in runs(2, ranks, "start", timed=True)]
         rows += [report.row(PART, OURS, f"job of {ranks:,} ranks", "ms", got)] if got else []
-    return rows
+    return rows + ([] if how.short else measure_mesh(build, source.parent.parent.parent / "examples" / "mpi" / "amr.c", how))

@@ -2,7 +2,7 @@
 //
 // Diffusion on a square whose patches are finer near a ring that grows: `mpiexec -n 4 amr --patches 16 --steps 40 --check`.
 //
-// The square is cut into patches; each has 8 x 8 cells, or two or four times as many in each direction where the ring is near.  So a few
+// The square is cut into patches; each has 8 x 8 cells, or two, four or eight times as many in each direction where the ring is near.  So a few
 // patches have most of the work, and not always the same ones.  Every few steps the patches get the resolution that they need then, and
 // move to other ranks (--fixed: stay): the patches, in the order of a curve that keeps neighbors together, are cut into runs of equal work.
 //
@@ -14,8 +14,9 @@
 
 // In libwherry_mpix.so, which only programs whose ranks move are linked with.
 int MPIX_Balance(int *moved) __attribute__((weak));
+int MPIX_Set_load(double load) __attribute__((weak));
 
-enum { CELLS = 8, LEVELS = 3, EVERY = 5, SIDES = 4, LONGEST = CELLS << (LEVELS - 1) };
+enum { CELLS = 8, LEVELS = 4, EVERY = 5, SIDES = 4, LONGEST = CELLS << (LEVELS - 1) };
 
 typedef struct edge {
     double cells[LONGEST];
@@ -31,9 +32,12 @@ typedef struct mesh {
     int across, count;  // patches in a row, in all
     int rank, size;
     bool fixed, balance;
+    int sweeps;  // updates in a step, between which edges stay
     int *curve;  // patches in their order along the curve
     int *owner;
     int *mine, own;  // patches that this rank has, and how many
+    edge *in, *out;  // for each of their sides
+    MPI_Request *requests;
     patch *patches;
     MPI_Comm comm;
 } mesh;
@@ -49,9 +53,7 @@ static int level_at(const mesh *m, int p, int step) {
     double x = (p % m->across + 0.5) / m->across, y = (p / m->across + 0.5) / m->across;
     double radius = 0.1 + 0.01 * step, away = x * x + y * y - radius * radius;
     away = away < 0 ? -away : away;
-    if (away < 0.08)
-        return 2;
-    return away < 0.2 ? 1 : 0;
+    return away < 0.05 ? 3 : away < 0.1 ? 2 : away < 0.2 ? 1 : 0;
 }
 
 // The work of a patch: its cells, as each takes part in one update.
@@ -163,9 +165,7 @@ static void copy_edge(const patch *p, int side, double *to) {
 
 // exchange brings each patch the edges of its neighbors.  The tag is the patch and the side where an edge arrives.
 static void exchange(mesh *m) {
-    size_t sides = (size_t)m->own * SIDES;
-    edge *in = memory(sides, sizeof(edge)), *out = memory(sides, sizeof(edge));
-    MPI_Request *requests = memory(2 * sides, sizeof(MPI_Request));
+    edge *in = m->in, *out = m->out;
     int n = 0;
     for (int i = 0; i < m->own * SIDES; i++) {
         int p = m->mine[i / SIDES], side = i % SIDES, other = side ^ 1;
@@ -178,20 +178,17 @@ static void exchange(mesh *m) {
         }
         copy_edge(&m->patches[p], side, out[i].cells);
         MPI_Irecv(in[i].cells, edge_of(m->patches[from].level), MPI_DOUBLE, m->owner[from],
-                  p * SIDES + side, m->comm, &requests[n++]);
+                  p * SIDES + side, m->comm, &m->requests[n++]);
         MPI_Isend(out[i].cells, edge_of(m->patches[p].level), MPI_DOUBLE, m->owner[from],
-                  from * SIDES + other, m->comm, &requests[n++]);
+                  from * SIDES + other, m->comm, &m->requests[n++]);
     }
-    MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+    MPI_Waitall(n, m->requests, MPI_STATUSES_IGNORE);
     for (int i = 0; i < m->own * SIDES; i++) {
         patch *p = &m->patches[m->mine[i / SIDES]];
         int from = neighbor(m, m->mine[i / SIDES], i % SIDES);
         if (from >= 0)
             change_line(in[i].cells, m->patches[from].level, p->edges[i % SIDES].cells, p->level);
     }
-    free(in);
-    free(out);
-    free(requests);
 }
 
 // update: the border of the square is warm on the left and cold elsewhere.
@@ -246,6 +243,13 @@ static void find_mine(mesh *m) {
     for (int p = 0; p < m->count; p++)
         if (m->patches[p].cells)
             m->mine[m->own++] = p;
+    size_t sides = (size_t)m->own * SIDES;
+    free(m->in);
+    free(m->out);
+    free(m->requests);
+    m->in = memory(sides, sizeof(edge));
+    m->out = memory(sides, sizeof(edge));
+    m->requests = memory(2 * sides, sizeof(MPI_Request));
 }
 
 static void adapt(mesh *m, int step) {
@@ -256,16 +260,22 @@ static void adapt(mesh *m, int step) {
         find_mine(m);
     }
     free(owner);
-    if (m->balance && MPIX_Balance)
+    if (m->balance && MPIX_Balance) {
+        double expected = 0;
+        for (int i = 0; i < m->own; i++)
+            expected += (double)work(level_at(m, m->mine[i], step));
+        MPIX_Set_load(expected);  // what the next steps take, which the last ones do not tell
         MPIX_Balance(NULL);
+    }
     for (int p = 0; p < m->count; p++)
         change_level(&m->patches[p], level_at(m, p, step));
 }
 
 // ---- The mesh.
 
-static mesh mesh_new(int across, bool fixed, MPI_Comm comm) {
-    mesh m = {.across = across, .count = across * across, .fixed = fixed, .comm = comm};
+static mesh mesh_new(int across, int sweeps, bool fixed, MPI_Comm comm) {
+    mesh m = {
+        .across = across, .count = across * across, .sweeps = sweeps, .fixed = fixed, .comm = comm};
     MPI_Comm_rank(comm, &m.rank);
     MPI_Comm_size(comm, &m.size);
     m.curve = morton(across);
@@ -287,6 +297,9 @@ static void mesh_free(mesh *m) {
     free(m->curve);
     free(m->owner);
     free(m->mine);
+    free(m->in);
+    free(m->out);
+    free(m->requests);
     free(m->patches);
 }
 
@@ -298,7 +311,8 @@ static double run(mesh *m, int steps) {
             adapt(m, step);
         exchange(m);
         for (int i = 0; i < m->own; i++) {
-            update(&m->patches[m->mine[i]], m->mine[i] % m->across == 0);
+            for (int sweep = 0; sweep < m->sweeps; sweep++)
+                update(&m->patches[m->mine[i]], m->mine[i] % m->across == 0);
             updated += (double)work(m->patches[m->mine[i]].level);
         }
     }
@@ -317,7 +331,8 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     int across = number(argc, argv, "--patches", 12, 1, 1000);
     int steps = number(argc, argv, "--steps", 30, 0, 1000000);
-    mesh m = mesh_new(across, flag(argc, argv, "--fixed"), MPI_COMM_WORLD);
+    int sweeps = number(argc, argv, "--sweeps", 1, 1, 1000000);
+    mesh m = mesh_new(across, sweeps, flag(argc, argv, "--fixed"), MPI_COMM_WORLD);
     m.balance = flag(argc, argv, "--balance");
     double start = MPI_Wtime(), updated = run(&m, steps), seconds = MPI_Wtime() - start, most, all;
     MPI_Reduce(&updated, &most, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
@@ -328,7 +343,7 @@ int main(int argc, char **argv) {
     uint64_t sum = total(checksum(&m)), alone = 0;
     bool check = flag(argc, argv, "--check");
     if (check && m.rank == 0) {
-        mesh whole = mesh_new(across, true, MPI_COMM_SELF);
+        mesh whole = mesh_new(across, sweeps, true, MPI_COMM_SELF);
         run(&whole, steps);
         alone = checksum(&whole);
         mesh_free(&whole);
