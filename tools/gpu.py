@@ -25,7 +25,7 @@ import time
 
 SKIPPED = 77
 OVER_CUDA = re.compile(r"^(mem-cuda|mem-device|engine-cuda|engine-device|conformance-cuda|cuda-order|python-cuda|python-streams"
-                       r"|cli-cuda|type-device|mpi-device|mpi-buffers-cuda|example-jacobi3d-.*-cuda)")
+                       r"|cli-cuda|type-device|mpi-device|mpi-buffers-cuda|mpi-beside-cuda|example-jacobi3d-.*-cuda)")
 # About drivers that fail, or are not there: only the test driver can be told to.
 NOT_REAL = re.compile(r"^(mem-cuda-(none|old|driver|errors|no-ipc)|type-device-(program|special)|cuda-order|cli-cuda)")
 SANITIZED = re.compile(r"^(mem-cuda|mem-cuda-stream|engine-cuda|conformance-cuda-(shm|stream))$")
