@@ -4,6 +4,7 @@
 // for, compare and swap.  Any number of ranks.
 #include <dlfcn.h>
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -222,6 +223,41 @@ static void window(void) {
     CHECK(rank != 0 || (end[0] == 20L * ranks && end[1] == 20L * ranks));
 }
 
+// The portable representation of every other int, with both buffers, or one of them, on the device.
+static void external(bool elements, bool bytes) {
+    enum { PAIRS = 1000 };
+    static int host[2 * PAIRS], got[2 * PAIRS];
+    static unsigned char packed[4 * PAIRS];
+    MPI_Datatype odd;
+    MPI_Aint position = 0;
+    OK(MPI_Type_vector(PAIRS, 1, 2, MPI_INT, &odd));
+    OK(MPI_Type_commit(&odd));
+    for (int i = 0; i < 2 * PAIRS; i++)
+        host[i] = (int)((unsigned)i * 1234567u & 0x7FFFFFFF);
+    memset(got, 0, sizeof(got));
+    memset(packed, 0, sizeof(packed));
+    void *from = elements ? on_device(host, sizeof(host)) : host;
+    void *to = elements ? on_device(got, sizeof(got)) : got;
+    void *at = bytes ? on_device(packed, sizeof(packed)) : packed;
+    OK(MPI_Pack_external("external32", from, 1, odd, at, sizeof(packed), &position));
+    CHECK(position == sizeof(packed));
+    position = 0;
+    OK(MPI_Unpack_external("external32", at, sizeof(packed), &position, to, 1, odd));
+    CHECK(position == sizeof(packed));
+    if (bytes)
+        off_device(at, packed, sizeof(packed));
+    if (elements) {
+        off_device(to, got, sizeof(got));
+        CHECK(wh_mem_free_kind(WH_MEM_CUDA, from) == WH_OK);
+    }
+    for (int i = 0; i < PAIRS; i++) {
+        const unsigned char *p = packed + 4 * i;
+        CHECK((int)((unsigned)p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3]) == host[2 * i]);
+        CHECK(got[2 * i] == host[2 * i] && got[2 * i + 1] == 0);
+    }
+    OK(MPI_Type_free(&odd));
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -231,6 +267,9 @@ int main(int argc, char **argv) {
     own_function_with_gaps();
     no_kernels();
     window();
+    external(true, true);
+    external(true, false);
+    external(false, true);
     if (rank == 0)
         printf("all right on %d ranks\n", ranks);
     MPI_Finalize();

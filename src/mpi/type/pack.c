@@ -8,6 +8,7 @@
 
 #include "mpi/bodies.h"
 #include "mpi/type/make.h"
+#include "mpi/type/predefined.h"
 
 static int packed_size(MPI_Count count, const whm_type *type, MPI_Count *size) {
     if (__builtin_mul_overflow(count, type->size, size))
@@ -106,16 +107,35 @@ static int begin_external(const char *datarep, MPI_Count count, const whm_type *
     return error == MPI_SUCCESS ? check_room(room, position, *size, packed, what) : error;
 }
 
+// The engine converts what the CPU may touch.  host_of returns the address of such memory for `count` elements at `buf`: that address, or room for a copy, which
+// *made is then; NULL: no memory.
+static void *host_of(const void *buf, MPI_Count count, const whm_type *type, void **made) {
+    *made = NULL;
+    return whm_plain(buf) ? (void *)(uintptr_t)buf : (*made = whm_space_new(count, type));
+}
+
 int mpi_pack_external(const char *datarep, const void *in, MPI_Count count, whm_type *type,
                       void *out, MPI_Count room, MPI_Count *position) {
     MPI_Count size = 0;
     int error = begin_external(datarep, count, type, room, *position, out, "outbuf", &size);
     if (error != MPI_SUCCESS || !size)
         return error;
+    whm_type *byte = whm_type_named(MPI_BYTE);
     size_t moved;
-    return end(
-        wh_external_pack(in, count, type->layout, (char *)out + *position, (size_t)size, &moved),
-        size, position);
+    char *to = (char *)out + *position;
+    void *copy, *packed, *from = host_of(in, count, type, &copy);
+    void *at = host_of(to, size, byte, &packed);
+    error = from && at ? MPI_SUCCESS : whm_no_memory();
+    if (error == MPI_SUCCESS && copy)
+        error = whm_copy(copy, count, type, in, count, type);
+    if (error == MPI_SUCCESS)
+        error = end(wh_external_pack(from, count, type->layout, at, (size_t)size, &moved), size,
+                    position);
+    if (error == MPI_SUCCESS && packed)
+        error = whm_copy(to, size, byte, packed, size, byte);
+    whm_space_free(copy, type);
+    whm_space_free(packed, byte);
+    return error;
 }
 
 int mpi_unpack_external(const char *datarep, const void *in, MPI_Count room, MPI_Count *position,
@@ -124,10 +144,22 @@ int mpi_unpack_external(const char *datarep, const void *in, MPI_Count room, MPI
     int error = begin_external(datarep, count, type, room, *position, in, "inbuf", &size);
     if (error != MPI_SUCCESS || !size)
         return error;
+    whm_type *byte = whm_type_named(MPI_BYTE);
     size_t moved;
-    return end(wh_external_unpack((const char *)in + *position, (size_t)size, out, count,
-                                  type->layout, &moved),
-               size, position);
+    const char *from = (const char *)in + *position;
+    void *copy, *packed, *at = host_of(from, size, byte, &packed);
+    void *to = host_of(out, count, type, &copy);
+    error = at && to ? MPI_SUCCESS : whm_no_memory();
+    if (error == MPI_SUCCESS && packed)
+        error = whm_copy(packed, size, byte, from, size, byte);
+    if (error == MPI_SUCCESS)
+        error = end(wh_external_unpack(at, (size_t)size, to, count, type->layout, &moved), size,
+                    position);
+    if (error == MPI_SUCCESS && copy)
+        error = whm_copy(out, count, type, copy, count, type);
+    whm_space_free(copy, type);
+    whm_space_free(packed, byte);
+    return error;
 }
 
 // ---- Addresses.

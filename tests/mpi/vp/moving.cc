@@ -198,7 +198,8 @@ void objects() {
     MPI_Comm dup, half;
     MPI_Op op;
     MPI_Request requests[3], many[8];
-    std::vector<int> numbers(8 * 3000, 1), sums(numbers.size());
+    const int each = size > 20 ? 3000 : 150000;  // over sockets their steps take a while
+    std::vector<int> numbers(8 * size_t(each), 1), sums(numbers.size());
     int key, flag, sum = 0, all = rank, next = (rank + 1) % size, in = -1;
     char *value;
     MPI_Comm_create_keyval(copy_text, free_text, &key, nullptr);
@@ -211,7 +212,7 @@ void objects() {
     MPI_Start(&requests[1]);
     MPI_Iallreduce(&all, &sum, 1, MPI_INT, op, half, &requests[2]);
     for (int i = 0; i < 8; i++)
-        MPI_Iallreduce(&numbers[size_t(i) * 3000], &sums[size_t(i) * 3000], 3000, MPI_INT, MPI_SUM, dup, &many[i]);
+        MPI_Iallreduce(&numbers[size_t(i) * size_t(each)], &sums[size_t(i) * size_t(each)], each, MPI_INT, MPI_SUM, dup, &many[i]);
     move_to((where() + 1) % processes);
     MPI_Start(&requests[0]);
     MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
@@ -275,6 +276,21 @@ void own() {
     check(global == 7 + rank && name == "rank " + std::to_string(rank) && counts["all"] == rank, "what is its own comes along");
 }
 
+// A rank with much memory moves, which takes a while; those that stay in a third process send to it as soon as they go on.
+void heavy() {
+    std::vector<char> much;
+    if (rank == 0)
+        much.assign(64 << 20, 3);
+    move_to(0);
+    move_to(rank % processes);
+    move_to(rank == 0 && processes > 1 ? 1 : MPIX_STAY);
+    std::vector<int> from(size_t(size), -1);
+    MPI_Gather(&rank, 1, MPI_INT, from.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
+    for (int i = 0; rank == 0 && i < size; i++)
+        check(from[size_t(i)] == i, "what is sent at once arrives");
+    check(rank || (much.front() == 3 && much.back() == 3), "much memory comes along");
+}
+
 // Why a rank stays.
 void refused() {
     FILE *file = std::fopen("/dev/null", "w");
@@ -331,6 +347,7 @@ int main(int argc, char **argv) {
         own();
     }
     objects();
+    heavy();
     exceptions();
     own();
     if (argc > 3)
