@@ -160,21 +160,6 @@ static void run_rank(void) {
     leave(whm_elf_main(&m->elf, image)(me->argc, me->argv, environ));
 }
 
-static void rank_over(const whm_mover *who, int *status) {
-    if (who->rank.phase == WHM_RUNNING) {
-        fprintf(stderr,
-                "MPI rank %d: the program has ended with status %d without MPI_Finalize: the job "
-                "ends\n",
-                who->rank.world, who->status);
-        fflush(NULL);
-        whm_process_abort(who->status);
-    }
-    if (who->status && !*status)
-        *status = who->status;
-}
-
-static int status;  // of the first that has ended with one
-
 static void sit(wh_pe *pe, void *arg) {
     whm_seat *seat = arg;
     while (!seat->left) {
@@ -185,7 +170,7 @@ static void sit(wh_pe *pe, void *arg) {
         swapcontext(&seat->base, &who->context);
         whm_run_ends(&who->rank);
         if (who->ended) {
-            rank_over(who, &status);
+            whm_rank_over(&who->rank, who->status);
             whm_movable_here.alive--;
             break;
         }
@@ -367,7 +352,7 @@ static void spread(void) {
     keep_streams();
 }
 
-WHM_NO_CANARY int whm_movable_run(const char *restart, int argc, char **argv) {
+WHM_NO_CANARY void whm_movable_run(const char *restart, int argc, char **argv) {
     whm_movable *m = &whm_movable_here;
     whm_process *p = &whm_process_here;
     int first = p->first, local = p->local;
@@ -395,5 +380,4 @@ WHM_NO_CANARY int whm_movable_run(const char *restart, int argc, char **argv) {
                 whm_process_abort(1);
     } while (whm_round());
     wh_team_free(m->team);
-    return status;
 }

@@ -89,8 +89,8 @@ typedef struct whm_movable {
 } whm_movable;
 extern whm_movable whm_movable_here;
 
-// whm_movable_run makes the ranks of this process, or, if `restart` is not NULL, those of the checkpoint in that folder, and runs them to their end; how the first that has ended with a status did.
-int whm_movable_run(const char *restart, int argc, char **argv);
+// whm_movable_run makes the ranks of this process, or, if `restart` is not NULL, those of the checkpoint in that folder, and runs them to their end.
+void whm_movable_run(const char *restart, int argc, char **argv);
 
 // whm_place_take reserves a rank's place; false: something else is there.
 char *whm_place_take(int world, char *why, size_t size);
@@ -132,6 +132,9 @@ void whm_calls_fill(whm_joint_t *joint);
 
 // whm_need ends the job unless a call was WH_OK; `what` is what it was for.
 void whm_need(wh_status status, const char *what);
+
+// whm_rank_over notes that a rank's program has ended with this status, and ends the job if others would wait for it.
+void whm_rank_over(const whm_rank *rank, int how);
 
 // whm_refuse_run says why the job cannot be run so, and ends it.
 __attribute__((noreturn, format(printf, 1, 2))) void whm_refuse_run(const char *format, ...);

@@ -43,18 +43,21 @@ void whm_refuse_run(const char *format, ...) {
 
 // ---- A rank.
 
-static void ended(int how) {
-    whm_rank *me = whm_self;
-    if (me->phase == WHM_RUNNING) {
-        fprintf(stderr,
-                "MPI rank %d: the program has ended with status %d without MPI_Finalize: the job "
-                "ends\n",
-                me->world, how);
+// The others would wait for a rank that has not come, or has not left.
+void whm_rank_over(const whm_rank *rank, int how) {
+    if (rank->phase == WHM_RUNNING || (rank->phase == WHM_BEFORE && how)) {
+        fprintf(stderr, "MPI rank %d: the program has ended with status %d %s: the job ends\n",
+                rank->world, how,
+                rank->phase == WHM_RUNNING ? "without MPI_Finalize" : "before MPI_Init");
         fflush(NULL);
         whm_process_abort(how);
     }
     if (how && !status)
         status = how;
+}
+
+static void ended(int how) {
+    whm_rank_over(whm_self, how);
     left--;
 }
 
@@ -139,7 +142,7 @@ WHM_NO_CANARY static int run_all(int ranks, bool moves, const char *restart, int
     if (whm_process_join(ranks) != MPI_SUCCESS || whm_p2p_begin() != MPI_SUCCESS)
         whm_refuse_run("%s", whm_self->sentence);
     if (moves) {
-        status = whm_movable_run(restart, argc, argv);
+        whm_movable_run(restart, argc, argv);
         join();
         return status;
     }

@@ -76,6 +76,11 @@ class Moving(unittest.TestCase):
         code, _, err = self.job("-n", 2, "-vp", 6, "-movable", self.globals, "abort")
         self.assertEqual(code, 17)
 
+    def test_exit_before_init_ends_the_job(self):
+        code, _, err = self.job("-n", 2, "-vp", 6, "-movable", self.globals, "never")
+        self.assertEqual(code, 5)
+        self.assertIn("the program has ended with status 5 before MPI_Init", err)
+
     def test_other_programs(self):
         tests = HERE.parent
         for source in ("comm/communicators.c", "comm/intercommunicators.c", "collectives.c", "io/files.c"):

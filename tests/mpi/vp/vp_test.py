@@ -113,6 +113,11 @@ class Programs(unittest.TestCase):
         self.assertEqual(code, 9)
         self.assertIn("MPI rank 5: the program has ended with status 9 without MPI_Finalize", err)
 
+    def test_exit_before_init_ends_the_job(self):
+        code, _, err = self.job("-n", 2, "-vp", 6, self.globals, "never")
+        self.assertEqual(code, 5)
+        self.assertIn("the program has ended with status 5 before MPI_Init", err)
+
     def test_abort_ends_the_job(self):
         code, _, err = self.job("-n", 2, "-vp", 6, self.globals, "abort")
         self.assertEqual(code, 17)
