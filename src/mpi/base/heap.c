@@ -120,6 +120,18 @@ void whm_heap_free(void *block) {
     h->heap->spares[h->class] = s;
 }
 
+void *whm_heap_resize(void *block, size_t size) {
+    size_t had = whm_heap_size(block);
+    if (size <= had && size >= had / 2)
+        return block;
+    void *other = whm_heap_alloc(head_of(block)->heap, size, 0, false);
+    if (!other)
+        return NULL;
+    memcpy(other, block, had < size ? had : size);
+    whm_heap_free(block);
+    return other;
+}
+
 void whm_heap_trim(whm_heap *heap) {
     for (unsigned class = 0; class < CLASSES; class ++)
         for (spare *s = room_of(class) >= SOME ? heap->spares[class] : NULL; s; s = s->next)

@@ -19,6 +19,9 @@ whm_heap *whm_heap_make(void *begin, size_t size);
 // whm_heap_alloc returns `size` bytes, aligned to `align` (a power of two; at least 16 in any case); zero: all of them are.  NULL: no room.
 void *whm_heap_alloc(whm_heap *heap, size_t size, size_t align, bool zero);
 
+// whm_heap_resize is realloc of a block, in its heap; NULL: no room, and the block stays.
+void *whm_heap_resize(void *block, size_t size);
+
 // whm_heap_free gives a block back to its heap.  Pages of very large ones are the system's until they are used again.
 void whm_heap_free(void *block);
 

@@ -89,6 +89,29 @@ static void test_sizes(void) {
     munmap(at, RANGE);
 }
 
+// A block that changes its size keeps what it has.
+static void test_resize(void) {
+    void *at = range();
+    whm_heap *heap = whm_heap_make(at, RANGE);
+    size_t size = 1;
+    unsigned char *p = whm_heap_alloc(heap, size, 16, false);
+    *p = 0;
+    for (size_t next = 1; next < 3000000; next += next / 3 + 1) {
+        p = whm_heap_resize(p, next);
+        CHECK(p && whm_heap_size(p) >= next);
+        for (size_t i = 0; i < size; i += 97)
+            CHECK(p[i] == (unsigned char)(i % 251));
+        for (size_t i = size; i < next; i++)
+            p[i] = (unsigned char)(i % 251);
+        size = next;
+    }
+    CHECK(!whm_heap_resize(p, (size_t)RANGE * 2));
+    p = whm_heap_resize(p, 1000);
+    for (size_t i = 0; i < 1000; i++)
+        CHECK(p[i] == (unsigned char)(i % 251));
+    munmap(at, RANGE);
+}
+
 // A full heap says so, and has room again for what was freed; sizes that wrap are refused.
 static void test_full(void) {
     void *at = range();
@@ -113,6 +136,7 @@ static void test_full(void) {
 int main(void) {
     test_random();
     test_sizes();
+    test_resize();
     test_full();
     return 0;
 }

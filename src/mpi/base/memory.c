@@ -27,13 +27,7 @@ void *whm_calloc(size_t count, size_t size) {
 void *whm_realloc(void *block, size_t size) {
     if (!whm_self->heap)
         return realloc(block, size);
-    void *more = whm_malloc(size);
-    if (more && block) {
-        size_t had = whm_heap_size(block);
-        memcpy(more, block, had < size ? had : size);
-        whm_heap_free(block);
-    }
-    return more;
+    return block ? whm_heap_resize(block, size) : whm_malloc(size);
 }
 
 char *whm_strdup(const char *text) {

@@ -19,6 +19,7 @@ typedef struct whm_joint {
     // Filled in by the MPI library, once, before use_heap:
     uintptr_t begin, size;  // addresses that heaps lie at
     void *(*alloc)(void *heap, size_t size, size_t align, bool zero);
+    void *(*resize)(void *block, size_t size);
     void (*free)(void *block);
     size_t (*room)(const void *block);
     int (*process)(int *process, int *processes);

@@ -89,21 +89,16 @@ PUBLIC void free(void *block) {
         __libc_free(block);
 }
 
-// A block stays with who has it: one of the process may be the C library's.
+// A block stays with who has it.
 PUBLIC void *realloc(void *block, size_t size) {
     if (!block)
         return malloc(size);
     if (!ours(block))
         return __libc_realloc(block, size);
-    size_t had = whm_joint.room(block);
-    if (size && size <= had && size > had / 2)
-        return block;
-    void *more = size ? malloc(size) : NULL;
-    if (more)
-        memcpy(more, block, had < size ? had : size);
-    if (more || !size)
-        whm_joint.free(block);
-    return more;
+    if (size)
+        return allocated(whm_joint.resize(block, size));
+    whm_joint.free(block);
+    return NULL;
 }
 
 static void *aligned(size_t align, size_t size) {

@@ -340,6 +340,7 @@ static void spread(void) {
     m->joint->begin = m->layout.first;
     m->joint->size = m->layout.size * (size_t)p->ranks;
     m->joint->alloc = (void *(*)(void *, size_t, size_t, bool))whm_heap_alloc;
+    m->joint->resize = whm_heap_resize;
     m->joint->free = whm_heap_free;
     m->joint->room = whm_heap_size;
     whm_calls_fill(m->joint);
