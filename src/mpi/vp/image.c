@@ -113,6 +113,13 @@ static void keep_apart(int fd) {
     munmap(file, (size_t)st.st_size);
 }
 
+// behind returns a sentence of the loader without the path that it begins with, which is none of the program's.
+static const char *behind(const char *sentence, const char *path) {
+    size_t n = strlen(path);
+    return !strncmp(sentence, path, n) && !strncmp(sentence + n, ": ", 2) ? sentence + n + 2
+                                                                          : sentence;
+}
+
 whm_main_fn *whm_image_load(const whm_exits *exits, char *why, size_t size) {
     char path[256];
     int fd = copy_program();
@@ -135,7 +142,7 @@ whm_main_fn *whm_image_load(const whm_exits *exits, char *why, size_t size) {
             why, size,
             "the program cannot be loaded a second time: %s: compile all of it with -fPIC, and "
             "link it with mpicc -vp",
-            handle ? "it has no main function that can be found" : dlerror());
+            handle ? "it has no main function that can be found" : behind(dlerror(), path));
         return NULL;
     }
     loaded++;

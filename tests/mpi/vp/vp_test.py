@@ -127,6 +127,7 @@ class Programs(unittest.TestCase):
         code, _, err = self.job("-n", 1, "-vp", 2, self.plain)
         self.assertEqual(code, 1)
         self.assertIn("link it with mpicc -vp", err)
+        self.assertNotIn("/proc/", err)
 
     def test_fewer_ranks_than_processes_are_refused(self):
         code, _, err = self.job("-n", 4, "-vp", 3, self.globals)
