@@ -2,6 +2,8 @@
 #include "mpi/base/heap.h"
 
 #include <assert.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -31,6 +33,8 @@ typedef struct spare {
 
 struct whm_heap {
     char *top, *end;
+    bool shared;  // by threads
+    atomic_flag busy;
     spare *spares[CLASSES];
 };
 
@@ -65,7 +69,21 @@ whm_heap *whm_heap_make(void *begin, size_t size) {
     return heap;
 }
 
-static void *take(whm_heap *heap, size_t size, bool zero) {
+void whm_heap_share(whm_heap *heap) {
+    heap->shared = true;
+}
+
+static void lock(whm_heap *heap) {
+    while (heap->shared && atomic_flag_test_and_set_explicit(&heap->busy, memory_order_acquire))
+        sched_yield();
+}
+
+static void unlock(whm_heap *heap) {
+    if (heap->shared)
+        atomic_flag_clear_explicit(&heap->busy, memory_order_release);
+}
+
+static void *take_locked(whm_heap *heap, size_t size, bool zero) {
     size_t room;
     unsigned class = class_of(size, &room);
     if (class == CLASSES)
@@ -81,6 +99,13 @@ static void *take(whm_heap *heap, size_t size, bool zero) {
     heap->top += sizeof(head) + room;
     *h = (head){heap, class, 0};
     return h + 1;  // never used: zero
+}
+
+static void *take(whm_heap *heap, size_t size, bool zero) {
+    lock(heap);
+    void *block = take_locked(heap, size, zero);
+    unlock(heap);
+    return block;
 }
 
 void *whm_heap_alloc(whm_heap *heap, size_t size, size_t align, bool zero) {
@@ -116,8 +141,10 @@ void whm_heap_free(void *block) {
     spare *s = (spare *)(h + 1);
     if (room_of(h->class) >= LARGE)
         drop(s, h->class);
+    lock(h->heap);
     s->next = h->heap->spares[h->class];
     h->heap->spares[h->class] = s;
+    unlock(h->heap);
 }
 
 void *whm_heap_resize(void *block, size_t size) {

@@ -25,6 +25,9 @@ void *whm_heap_resize(void *block, size_t size);
 // whm_heap_free gives a block back to its heap.  Pages of very large ones are the system's until they are used again.
 void whm_heap_free(void *block);
 
+// whm_heap_share says that several threads use the heap from now on.
+void whm_heap_share(whm_heap *heap);
+
 // whm_heap_trim gives the system the pages of all freed blocks of some size.
 void whm_heap_trim(whm_heap *heap);
 

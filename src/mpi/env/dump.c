@@ -78,6 +78,8 @@ static wh_dump_found on_dump(const wh_pe *pe, FILE *file, void *arg) {
     int waits = 0;
     for (int i = 0; i < whm_process_here.local; i++) {
         const whm_rank *rank = whm_process_here.rank[i];
+        if (!rank)
+            continue;  // it is in another process
         print_call(rank, file);
         if (rank->awaits) {
             rank->awaits->print(rank->awaits, file);

@@ -3,7 +3,7 @@
 // MPI_Alloc_mem: memory that is good for messages and windows.  All of the host's is; its alignment is what is promised.
 #include <stdlib.h>
 
-#include "mpi/base/rank.h"
+#include "mpi/base/lock.h"
 #include "mpi/bodies.h"
 #include "mpi/env/info.h"
 
@@ -31,7 +31,10 @@ int mpi_alloc_mem(MPI_Aint size, whm_info *info, void *baseptr) {
     if (rc != MPI_SUCCESS)
         return rc;
     void *memory = NULL;
-    if (posix_memalign(&memory, bytes, size ? (size_t)size : 1))
+    whm_go_out();  // it is the program's
+    int error = posix_memalign(&memory, bytes, size ? (size_t)size : 1);
+    whm_come_back();
+    if (error)
         return whm_fail(MPI_ERR_NO_MEM, "there are no %lld bytes of memory", (long long)size);
     *(void **)baseptr = memory;
     return MPI_SUCCESS;

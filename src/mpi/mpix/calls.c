@@ -5,10 +5,9 @@
 
 #include <mpi.h>
 
-#include "mpi/mpix/joint.h"
+#include "mpi/mpix/keeps.h"
 
 #define PUBLIC __attribute__((visibility("default")))
-extern whm_joint_t whm_joint;
 
 PUBLIC int MPIX_Process(int *process, int *processes) {
     if (whm_joint.process)

@@ -2,20 +2,17 @@
 //
 // The functions of the C library that allocate.
 //
-// While a rank's program runs, memory is the rank's, whoever asks for it: the program, C++'s strings, getline.  What the C library keeps for the process, whatever
-// the rank does, must not be: files and loaded libraries.  Freeing goes by the address.
-#undef _FILE_OFFSET_BITS  // fopen is fopen here, not fopen64
+// While a rank's program runs, memory is the rank's, whoever asks for it: the program, C++'s strings, getline.  What the C library keeps for the process is in keeps.c.
+// Freeing goes by the address.
 #include <dlfcn.h>
 #include <errno.h>
-#include <locale.h>
 #include <malloc.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "mpi/mpix/joint.h"
+#include "mpi/mpix/keeps.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -26,37 +23,8 @@ extern void *__libc_realloc(void *block, size_t size);
 extern void *__libc_memalign(size_t align, size_t size);
 extern void __libc_free(void *block);
 
-static _Thread_local void *heap __attribute__((tls_model("initial-exec")));
-
-static void use_heap(void *to) {
-    heap = to;
-}
-
-// ---- Files that a rank has open: few ranks have any.
-
-enum { OWNERS = 64 };
-static struct {
-    const void *heap;
-    int files;
-} owners[OWNERS];
-
-static int *files_of(const void *of) {
-    int place = 0;
-    for (int i = 0; i < OWNERS; i++) {
-        if (owners[i].heap == of)
-            return &owners[i].files;
-        if (!owners[i].files)
-            place = i;
-    }
-    owners[place].heap = of;
-    return &owners[place].files;
-}
-
-static int files(const void *of) {
-    return *files_of(of);
-}
-
-PUBLIC whm_joint_t whm_joint = {.version = WHM_JOINT_VERSION, .use_heap = use_heap, .files = files};
+_Thread_local void *whm_mpix_heap;
+#define heap whm_mpix_heap
 
 // ---- Allocating.
 
@@ -106,11 +74,19 @@ static void *aligned(size_t align, size_t size) {
                 : __libc_memalign(align, size);
 }
 
+// As the C library does, it takes the next power of two.
 PUBLIC void *memalign(size_t align, size_t size) {
-    return aligned(align, size);
+    size_t power = 1;
+    while (power < align && power <= SIZE_MAX / 4)
+        power *= 2;
+    return aligned(power, size);
 }
 
 PUBLIC void *aligned_alloc(size_t align, size_t size) {
+    if (!align || align & (align - 1)) {
+        errno = EINVAL;
+        return NULL;
+    }
     return aligned(align, size);
 }
 
@@ -146,65 +122,4 @@ PUBLIC size_t malloc_usable_size(void *block) {
         memcpy(&next, &symbol, sizeof(next));
     }
     return next(block);
-}
-
-// ---- What the C library keeps for the process.
-
-// BEHIND calls the C library's function of this name, with the process's memory.
-#define BEHIND(type, name, parameters, arguments)                                                  \
-    static type behind_##name parameters {                                                         \
-        static type(*next) parameters;                                                             \
-        void *mine = heap;                                                                         \
-        heap = NULL;                                                                               \
-        if (!next) {                                                                               \
-            void *symbol = dlsym(RTLD_NEXT, #name);                                                \
-            memcpy(&next, &symbol, sizeof(next));                                                  \
-        }                                                                                          \
-        type result = next arguments;                                                              \
-        heap = mine;                                                                               \
-        return result;                                                                             \
-    }
-
-static FILE *opened(FILE *file) {
-    if (file && heap)
-        ++*files_of(heap);
-    return file;
-}
-
-#define OPENS(name, parameters, arguments)                                                         \
-    BEHIND(FILE *, name, parameters, arguments)                                                    \
-    PUBLIC FILE *name parameters {                                                                 \
-        return opened(behind_##name arguments);                                                    \
-    }
-#define CLOSES(name)                                                                               \
-    BEHIND(int, name, (FILE * file), (file))                                                       \
-    PUBLIC int name(FILE *file) {                                                                  \
-        if (heap && *files_of(heap) > 0)                                                           \
-            --*files_of(heap);                                                                     \
-        return behind_##name(file);                                                                \
-    }
-OPENS(fopen, (const char *path, const char *mode), (path, mode))
-OPENS(fopen64, (const char *path, const char *mode), (path, mode))
-OPENS(fdopen, (int fd, const char *mode), (fd, mode))
-OPENS(tmpfile, (void), ())
-OPENS(tmpfile64, (void), ())
-OPENS(popen, (const char *command, const char *type), (command, type))
-OPENS(fmemopen, (void *buf, size_t size, const char *mode), (buf, size, mode))
-CLOSES(fclose)
-CLOSES(pclose)
-BEHIND(void *, dlopen, (const char *path, int flags), (path, flags))
-PUBLIC void *dlopen(const char *path, int flags) {
-    return behind_dlopen(path, flags);
-}
-BEHIND(int, dlclose, (void *handle), (handle))
-PUBLIC int dlclose(void *handle) {
-    return behind_dlclose(handle);
-}
-BEHIND(char *, setlocale, (int category, const char *locale), (category, locale))
-PUBLIC char *setlocale(int category, const char *locale) {
-    return behind_setlocale(category, locale);
-}
-BEHIND(int, setenv, (const char *name, const char *value, int overwrite), (name, value, overwrite))
-PUBLIC int setenv(const char *name, const char *value, int overwrite) {
-    return behind_setenv(name, value, overwrite);
 }

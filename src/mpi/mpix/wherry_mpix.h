@@ -19,8 +19,12 @@ int MPIX_Process(int *process, int *processes);
 // MPIX_Migrate moves ranks.  All ranks of MPI_COMM_WORLD call it; each says in which process it wants to be when it returns, or MPIX_STAY.
 //
 // Receives may be posted, sends and nonblocking collectives under way, and messages that nobody has received yet come along.  A rank with windows, files of
-// MPI or the C library, or threads of its own cannot move, and gets MPI_ERR_OTHER; the others move.  Descriptors of open(2), pointers into the environment,
-// and what setjmp has written stay behind.
+// MPI or the C library, locales, handlers of signals, or with threads in its process, cannot move, and gets MPI_ERR_OTHER; the others move.  So does one whose process has
+// a global locale of C++ other than the classic one, or wide standard streams.  Descriptors of open(2), pointers into the environment, handles of dlopen, keys of
+// pthread_key_create, what std::set_terminate and std::set_new_handler were given, and what setjmp has written stay behind.
+//
+// The process's, of all its ranks, are the environment, the folder, setlocale's locale, what strtok, rand and localtime remember, and the variables of shared libraries, which
+// stay as they are in each process: compile what is a rank's into the program.  Threads of a rank have its thread-local variables in common.
 int MPIX_Migrate(int process);
 
 // MPIX_Balance moves ranks so that processes have about the same load, by what MPIX_Get_load says.  All ranks of MPI_COMM_WORLD call it.  `moved`, which may

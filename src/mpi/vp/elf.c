@@ -183,6 +183,19 @@ static bool find(const linked *l, size_t index, uintptr_t *value) {
 }
 
 #if defined(__x86_64__)
+// is_standard tells of the thread-local variables of C++'s library, which std::call_once fills in for a moment: they are the thread's.
+static bool is_standard(const linked *l, size_t index) {
+    const ElfW(Sym) *sym = &l->symbols[index];
+    return index && sym->st_shndx == SHN_UNDEF && !strncmp(l->names + sym->st_name, "_ZSt", 4);
+}
+
+// loaded is what the system's loader has put there for the program.
+static uintptr_t loaded(const linked *l, const ElfW(Rela) * r) {
+    uintptr_t value;
+    memcpy(&value, (const char *)l->elf->map->l_addr + r->r_offset, sizeof(value));
+    return value;
+}
+
 static bool relocate(const linked *l, const ElfW(Rela) * r) {
     size_t index = ELF64_R_SYM(r->r_info);
     uintptr_t value = 0, *at = (uintptr_t *)(l->base + r->r_offset);
@@ -201,12 +214,22 @@ static bool relocate(const linked *l, const ElfW(Rela) * r) {
         *at = value + (kind == R_X86_64_64 ? (uintptr_t)r->r_addend : 0);
         return true;
     case R_X86_64_DTPMOD64:
+        if (is_standard(l, index)) {
+            *at = loaded(l, r);
+            return true;
+        }
         if (index && l->symbols[index].st_shndx == SHN_UNDEF)
             return no(l->why, "it uses the thread-local variable %s of a library",
                       l->names + l->symbols[index].st_name);
         *at = (uintptr_t)l->tls;
         return true;
-    case R_X86_64_DTPOFF64: *at = l->symbols[index].st_value + (uintptr_t)r->r_addend; return true;
+    case R_X86_64_DTPOFF64:
+        if (is_standard(l, index)) {
+            *at = loaded(l, r);
+            return true;
+        }
+        *at = l->symbols[index].st_value + (uintptr_t)r->r_addend;
+        return true;
     case R_X86_64_TPOFF64:
     case R_X86_64_TLSDESC:
         return no(l->why, "it has thread-local variables that are not addressed through "

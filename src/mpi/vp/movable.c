@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 #include <wherry/coll.h>
 
@@ -112,6 +113,26 @@ static int cxa_thread_atexit(void (*fn)(void *arg), void *arg, void *object) {
     return at_exit(&self()->thread_exits, fn, arg);
 }
 
+// Of on_exit: it is told the status.
+typedef struct whm_told {
+    void (*fn)(int status, void *arg);
+    void *arg;
+} whm_told;
+
+static void tell(void *arg) {
+    whm_told told = *(whm_told *)arg;
+    free(arg);
+    told.fn(self()->status, told.arg);
+}
+
+static int on_exit_here(void (*fn)(int status, void *arg), void *arg) {
+    whm_told *told = whm_malloc(sizeof(*told));
+    if (!told)
+        return -1;
+    *told = (whm_told){fn, arg};
+    return at_exit(&self()->exits, tell, told);
+}
+
 // The rank's functions are called at its end, not when its image would be unloaded.
 static void cxa_finalize(void *object) {
     (void)object;
@@ -128,19 +149,20 @@ static void call_all(whm_exit_fn **list) {
 
 __attribute__((noreturn)) static void leave(int status) {
     whm_mover *me = self();
+    me->status = status;
     call_all(&me->thread_exits);
     call_all(&me->exits);
     whm_elf_finish(&whm_movable_here.elf, me->place + whm_movable_here.layout.image);
     whm_movable_here.joint->use_heap(NULL);
     me = self();
     me->ended = true;
-    me->status = status;
     swapcontext(&me->context, &me->seat->base);
     abort();  // nobody comes back to it
 }
 
 static const whm_redirected redirected[] = {
     {"exit", (void (*)(void))leave},
+    {"on_exit", (void (*)(void))on_exit_here},
     {"__cxa_atexit", (void (*)(void))cxa_atexit},
     {"__cxa_thread_atexit", (void (*)(void))cxa_thread_atexit},
     {"__cxa_thread_atexit_impl", (void (*)(void))cxa_thread_atexit},
@@ -309,6 +331,8 @@ static void keep_streams(void) {
     static char out[BUFSIZ], in[BUFSIZ];
     (void)setvbuf(stdout, out, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof(out));
     (void)setvbuf(stdin, in, _IOFBF, sizeof(in));
+    time_t now = 0;
+    (void)localtime(&now);  // nor what it keeps of the time zone
 }
 
 // can_move finds out whether this program, here, can be moved at all.
@@ -343,6 +367,7 @@ static void spread(void) {
     m->joint->resize = whm_heap_resize;
     m->joint->free = whm_heap_free;
     m->joint->room = whm_heap_size;
+    m->joint->share = (void (*)(void *))whm_heap_share;
     whm_calls_fill(m->joint);
     whm_process_spread(room(sizeof(int)), room(sizeof(whm_rank *)));
     p->use_heap = (void (*)(whm_heap *))m->joint->use_heap;

@@ -4,9 +4,11 @@
 //
 // No rank runs meanwhile.  What is under way is brought to an end first: messages that have come lie in their ranks' memory then, and nothing is between
 // processes, so none can be lost or overtaken, whoever moves.
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <wherry/coll.h>
 
 #include "mpi/base/lock.h"
@@ -52,14 +54,47 @@ static void come_to_rest(void) {
 
 // ---- Who goes where.
 
+static bool in_place(const whm_mover *who, const void *at) {
+    return (uintptr_t)at - (uintptr_t)who->place < whm_movable_here.layout.size;
+}
+
+// handles tells whether signals come to functions of this rank, or to a stack of its own.
+static bool handles(const whm_mover *who) {
+    struct sigaction is;
+    stack_t stack;
+    for (int i = 1; i < NSIG; i++) {
+        void *at;
+        if (sigaction(i, NULL, &is))
+            continue;
+        memcpy(&at, &is.sa_handler, sizeof(at));
+        if (in_place(who, at))
+            return true;
+    }
+    return sigaltstack(NULL, &stack) == 0 && !(stack.ss_flags & SS_DISABLE) &&
+           in_place(who, stack.ss_sp);
+}
+
+// has_threads tells whether the program has threads here.  One that has been joined may be there for a moment yet.
+static bool has_threads(void) {
+    const struct timespec moment = {.tv_nsec = 200000};
+    for (int i = 0; i < 20; i++) {
+        if (whm_threads() <= whm_movable_here.threads)
+            return false;
+        (void)nanosleep(&moment, NULL);
+    }
+    return true;
+}
+
 // refusal says why a rank cannot move; NULL: it can.
-static const char *refusal(const whm_mover *who) {
+static const char *refusal(const whm_mover *who, bool threads) {
     const whm_rank *rank = &who->rank;
-    return rank->objects[WHM_WIN]                          ? "it has windows"
-           : rank->objects[WHM_FILE]                       ? "it has files of MPI open"
-           : whm_movable_here.joint->files(rank->heap) > 0 ? "it has files of the C library open"
-           : whm_threads() > whm_movable_here.threads ? "its process has threads of the program's"
-                                                      : NULL;
+    const char *kept = whm_movable_here.joint->keeps(rank->heap);
+    return rank->objects[WHM_WIN]    ? "it has windows"
+           : rank->objects[WHM_FILE] ? "it has files of MPI open"
+           : kept                    ? kept
+           : handles(who)            ? "it handles signals"
+           : threads                 ? "its process has threads of the program's"
+                                     : NULL;
 }
 
 typedef struct asked {  // of a rank, as all processes know it
@@ -84,6 +119,7 @@ static void *room(size_t size) {
 // Each process fills in its ranks, and the sums are what all have filled in.
 static void exchange(asked *all) {
     int ranks = whm_process_here.ranks;
+    bool threads = has_threads();
     asked mine = {room(sizeof(double)), room(sizeof(int32_t)), room(sizeof(int32_t)), room(1)};
     for (int i = 0; i < ranks; i++) {
         const whm_mover *who = whm_movable_here.here[i];
@@ -92,7 +128,7 @@ static void exchange(asked *all) {
         mine.load[i] = whm_load(who);
         mine.wish[i] = (int32_t)who->wish;
         mine.process[i] = who->process;
-        mine.movable[i] = !refusal(who);
+        mine.movable[i] = !refusal(who, threads);
     }
     gather(mine.load, all->load, WH_TYPE_DOUBLE);
     gather(mine.wish, all->wish, WH_TYPE_INT32);
@@ -233,7 +269,8 @@ static int migrate(int process) {
     bool goes = code == MPI_SUCCESS && process != MPIX_STAY && process != here;
     const whm_mover *me = asks(goes ? WHM_WISH_GO : WHM_WISH_STAY, goes ? process : here);
     if (me->error)
-        code = whm_fail(MPI_ERR_OTHER, "this rank stays in process %d, as %s", here, refusal(me));
+        code = whm_fail(MPI_ERR_OTHER, "this rank stays in process %d, as %s", here,
+                        refusal(me, has_threads()));
     code = answer("MPIX_Migrate", code);
     whm_leave();
     return code;
@@ -253,7 +290,7 @@ static int checkpoint(const char *folder, int *restarted) {
     int code = MPI_SUCCESS;
     whm_enter();
     bool fits = folder && *folder && strlen(folder) < sizeof(me->folder);
-    const char *why = refusal(me);
+    const char *why = refusal(me, has_threads());
     snprintf(me->folder, sizeof(me->folder), "%s", fits ? folder : "");
     asks(fits && !why ? WHM_WISH_SAVE : WHM_WISH_STAY, 0);
     if (!fits)

@@ -20,6 +20,7 @@ class Moving(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.moving = cls.compile("mpicxx", "-movable", "-fstack-protector-all", HERE / "moving.cc")
         cls.saved = cls.compile("mpicxx", "-movable", "-fstack-protector-all", HERE / "saved.cc")
+        cls.kept = cls.compile("mpicxx", "-movable", "-pthread", HERE / "kept.cc")
         cls.globals = cls.compile("mpicxx", "-movable", HERE / "globals.cc")
 
     @classmethod
@@ -94,6 +95,21 @@ class Moving(unittest.TestCase):
         self.assertEqual(err.count("as it has files of the C library open"), 5)
         self.assertEqual(err.count("as it has windows"), 5)
         self.assertIn("there is no process 2: this job has 2", err)
+
+    def test_what_libraries_keep_does_not_go_with_a_rank(self):
+        for processes, ranks in ((2, 5), (3, 4)):
+            code, out, err = self.job("-n", processes, "-vp", ranks, "-movable", self.kept)
+            self.assertEqual((code, err), (0, ""))
+            self.assertEqual((out.count("is good\n"), out.count("...\n")), (ranks, 4 * ranks))
+
+    def test_what_keeps_a_rank(self):
+        for word, why, ranks in (("stream", "it has files of the C library open", 5), ("signal", "it handles signals", 2), ("locale", "it has locales", 5),
+                                 ("global", "its process has another locale of C++", 5), ("wide", "its process reads or writes wide characters", 5)):
+            with self.subTest(word=word):
+                code, out, err = self.job("-n", 2, "-vp", 5, "-movable", self.kept, word)
+                self.assertEqual((code, out.count("is good"), err.count(why)), (0, 5, ranks), err)
+        code, _, err = self.job("-n", 2, "-vp", 5, "-movable", self.kept, "reopened")
+        self.assertEqual((code, err), (0, ""))
 
     def test_what_cannot_be_moved_is_refused(self):
         code, _, err = self.job("-n", 1, "-vp", 2, "-movable", self.compile("mpicxx", "-vp", HERE / "globals.cc"))
