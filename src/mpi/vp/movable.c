@@ -32,6 +32,7 @@ static const uintptr_t places_from =
 static const size_t places_size = (size_t)1 << 46, place_most = (size_t)64 << 30;
 
 void whm_need(wh_status st, const char *what) {
+    whm_process_lost(st);
     if (st != WH_OK)
         whm_refuse_run("%s: %s", what, wh_status_text(st));
 }
@@ -201,6 +202,7 @@ static void sit(wh_pe *pe, void *arg) {
         if (wh_pe_wait(pe, &seat->wait) != WH_OK)
             whm_process_abort(1);
     }
+    whm_movable_here.leaving -= seat->left;
     free(seat);
 }
 
@@ -401,7 +403,7 @@ WHM_NO_CANARY void whm_movable_run(const char *restart, int argc, char **argv) {
     for (int i = 0; i < local; i++)  // they begin to run, and send to ranks elsewhere
         whm_seat_take(m->here[first + i]);
     do {
-        while (m->asking < m->alive)
+        while (m->asking < m->alive || m->leaving)
             if (!wh_pe_step(p->pe))
                 whm_process_abort(1);
     } while (whm_round());

@@ -82,6 +82,7 @@ typedef struct whm_movable {
     whm_mover **here;  // by rank; NULL: it is in another process
     int alive;         // ranks here that have not ended
     int asking;        // of these: parked, in a round
+    int leaving;       // seats whose ranks have left, and which are not given up yet
     int threads;       // of this process, at the begin
     uint64_t canary,
         fingerprint;  // of the job: the word that functions check, and what processes have compared

@@ -33,6 +33,7 @@ static int status;  // of the first that has ended with one
 
 void whm_refuse_run(const char *format, ...) {
     va_list args;
+    whm_process_give_way();  // to what the launcher says of a process that is gone
     va_start(args, format);
     fputs("mpiexec --vp: ", stderr);
     vfprintf(stderr, format, args);

@@ -245,12 +245,18 @@ bool whm_round(void) {
 
 // ---- What ranks ask for.
 
-static whm_mover *asks(whm_wish wish, int process) {
+static whm_mover *asks(const char *call, whm_wish wish, int process) {
     whm_mover *me = (whm_mover *)whm_self;
     me->wish = wish;
     me->process = process;
     me->error = 0;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    me->rank.call = call;  // for whm_dump
+    me->rank.waits_since_ms = now.tv_sec * 1000 + now.tv_nsec / 1000000;
     whm_park(me);
+    me->rank.call = NULL;
+    me->rank.waits_since_ms = 0;
     return me;
 }
 
@@ -267,7 +273,8 @@ static int migrate(int process) {
         code = whm_fail(MPI_ERR_ARG, "there is no process %d: this job has %d", process,
                         whm_process_here.processes);
     bool goes = code == MPI_SUCCESS && process != MPIX_STAY && process != here;
-    const whm_mover *me = asks(goes ? WHM_WISH_GO : WHM_WISH_STAY, goes ? process : here);
+    const whm_mover *me =
+        asks("MPIX_Migrate", goes ? WHM_WISH_GO : WHM_WISH_STAY, goes ? process : here);
     if (me->error)
         code = whm_fail(MPI_ERR_OTHER, "this rank stays in process %d, as %s", here,
                         refusal(me, has_threads()));
@@ -278,7 +285,7 @@ static int migrate(int process) {
 
 static int balance(int *moved) {
     whm_enter();
-    const whm_mover *me = asks(WHM_WISH_BALANCE, 0);
+    const whm_mover *me = asks("MPIX_Balance", WHM_WISH_BALANCE, 0);
     if (moved)
         *moved = me->process;
     whm_leave();
@@ -292,7 +299,7 @@ static int checkpoint(const char *folder, int *restarted) {
     bool fits = folder && *folder && strlen(folder) < sizeof(me->folder);
     const char *why = refusal(me, has_threads());
     snprintf(me->folder, sizeof(me->folder), "%s", fits ? folder : "");
-    asks(fits && !why ? WHM_WISH_SAVE : WHM_WISH_STAY, 0);
+    asks("MPIX_Checkpoint", fits && !why ? WHM_WISH_SAVE : WHM_WISH_STAY, 0);
     if (!fits)
         code = whm_fail(MPI_ERR_ARG, "the folder's name is too long, or none");
     else if (why)

@@ -156,19 +156,24 @@ void whm_ship(int world, wh_endpoint *to) {
     whm_seat *seat = who->seat;
     way w = way_of(world, to);
     whm_elf_frames(&m->elf, who->place + m->layout.image, false);
-    if (!whm_pack_rank(who, send_part, &w))
+    bool good = whm_pack_rank(who, send_part, &w);
+    whm_process_lost(w.status);
+    if (!good)
         whm_refuse_run("rank %d cannot be moved: %s", world, wh_status_text(w.status));
     m->here[world] = NULL;
     m->alive--;
     whm_process_here.rank[world] = NULL;
     whm_place_give_up(world);
     seat->left = true;
+    m->leaving++;
     wh_pe_resume(whm_process_here.pe, &seat->wait);
 }
 
 void whm_unship(int world) {
     way w = way_of(world, NULL);
-    if (!whm_unpack_rank(world, receive_part, &w))
+    bool good = whm_unpack_rank(world, receive_part, &w);
+    whm_process_lost(w.status);
+    if (!good)
         whm_refuse_run("rank %d cannot be received: %s", world,
                        w.status == WH_OK ? "part of it is missing" : wh_status_text(w.status));
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the C and C++ libraries keep for the process is not in the memory of ranks that move.  kept [WHY]: with WHY, each rank has something that keeps it.
+// What the C and C++ libraries keep for the process is not in the memory of ranks that move.  kept [WHY]: with WHY, each rank has something that keeps it; kept
+// killed PROCESS; kept often, kept waits.
 #include <grp.h>
 #include <mpi.h>
 #include <netdb.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <wchar.h>
 #include <wherry_mpix.h>
 
@@ -23,7 +25,7 @@
 
 namespace {
 
-int rank, processes;
+int rank, processes, victim;
 std::vector<std::string> texts;
 
 void check(bool good, const char *what) {
@@ -121,6 +123,15 @@ void mpi_memory() {
 void nothing(int) {
 }
 
+// What the process has in memory, in KiB.
+long resident() {
+    long all = 0, there = 0;
+    FILE *file = std::fopen("/proc/self/statm", "r");
+    check(file && std::fscanf(file, "%ld %ld", &all, &there) == 2, "what is in memory");
+    std::fclose(file);
+    return there * 4;
+}
+
 bool stays() {
     int process = where(), other = (process + 1) % processes;
     return MPIX_Migrate(other) == MPI_ERR_OTHER && where() == process;
@@ -157,6 +168,27 @@ void kept(const std::string &why) {
         std::locale::global(std::locale::classic());
         MPI_Barrier(MPI_COMM_WORLD);
         move();
+    } else if (why == "often") {
+        long before = 0;
+        for (int i = 0; i < 1600; i++) {
+            if (i == 600)
+                before = resident();
+            move();
+            if (i % 2)
+                move();
+        }
+        check(resident() - before < 8000, "a process does not grow by moves");
+    } else if (why == "waits") {
+        if (rank)
+            move();
+        else
+            MPI_Barrier(MPI_COMM_WORLD);
+    } else if (why == "killed") {
+        for (int i = 0;; i++) {
+            if (i == 20 && where() == victim)
+                kill(getpid(), SIGKILL);
+            move();
+        }
     } else if (why == "wide") {
         fwide(stdin, 1);
         check(stays(), "it stays with a wide stream");
@@ -182,6 +214,7 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPIX_Process(nullptr, &processes);
+    victim = argc > 2 ? std::atoi(argv[2]) : 0;
     if (argc > 1) {
         kept(argv[1]);
     } else {

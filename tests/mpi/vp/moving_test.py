@@ -108,8 +108,14 @@ class Moving(unittest.TestCase):
             with self.subTest(word=word):
                 code, out, err = self.job("-n", 2, "-vp", 5, "-movable", self.kept, word)
                 self.assertEqual((code, out.count("is good"), err.count(why)), (0, 5, ranks), err)
-        code, _, err = self.job("-n", 2, "-vp", 5, "-movable", self.kept, "reopened")
-        self.assertEqual((code, err), (0, ""))
+        for word in ("reopened", "often"):
+            code, _, err = self.job("-n", 2, "-vp", 6, "-movable", self.kept, word)
+            self.assertEqual((code, err), (0, ""), word)
+
+    def test_a_dump_tells_who_waits_to_move(self):
+        _, _, err = self.job("-timeout", 2, "-n", 2, "-vp", 5, "-movable", self.kept, "waits")
+        self.assertIn("ranks 1-4 wait in MPIX_Migrate", err)
+        self.assertIn("rank 0 waits in MPI_Barrier", err)
 
     def test_what_cannot_be_moved_is_refused(self):
         code, _, err = self.job("-n", 1, "-vp", 2, "-movable", self.compile("mpicxx", "-vp", HERE / "globals.cc"))
@@ -119,6 +125,8 @@ class Moving(unittest.TestCase):
         code, _, err = self.job("-n", 1, "-vp", 2, "-movable", program)
         self.assertEqual(code, 1)
         self.assertIn("thread-local variables that are not addressed through", err)
+        refused = subprocess.run([BIN / "mpicxx", "-movable", "-static-libgcc", HERE / "globals.cc", "-o", os.devnull], capture_output=True, text=True)
+        self.assertEqual((refused.returncode, refused.stderr), (1, "mpicxx: ranks cannot move with -static or -static-libgcc\n"))
 
     def result(self, out):
         found = [line for line in out.splitlines() if line.startswith("result ")]
@@ -173,6 +181,13 @@ class Moving(unittest.TestCase):
         self.assertIn("MPIX_Checkpoint: ", err)
         self.assertIn("the job is not saved", err)
         self.assertEqual((folder / "latest").read_text(), before)
+
+    def test_who_was_killed_is_named(self):
+        for victim in (0, 1, 2):
+            code, _, err = self.job("-n", 3, "-vp", 7, "-movable", self.kept, "killed", victim)
+            self.assertEqual(code, 137, err)
+            self.assertIn(f"process {victim} ", err)
+            self.assertIn("was killed by signal 9", err)
 
     def test_restart_is_for_ranks_that_move(self):
         code, _, err = self.job("-n", 1, "-vp", 2, "-restart", "nowhere", self.globals)
