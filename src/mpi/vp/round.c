@@ -232,12 +232,12 @@ bool whm_round(void) {
     whm_self = whm_movable_here.nobody;
     fflush(stdout);
     come_to_rest();
+    // All of the job, or it is none.
+    bool saved = saving() == whm_process_here.ranks && save();
     int *home = room(sizeof(*home));
     decide(home);
     int moved = go(home);
     free(home);
-    // All of the job, or it is none.
-    bool saved = saving() == whm_process_here.ranks && save();
     (void)sum(0);  // a message for a rank that has moved finds it
     end_round(moved, saved);
     return true;
