@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the C and C++ libraries keep for the process, whatever rank asks for it, must not lie in the rank's memory: files, loaded libraries, the environment, threads.
+// What the C and C++ libraries keep for the process, whatever rank asks for it, must not lie in the rank's memory: files, loaded libraries, the
+// environment, threads.
 //
 // Where a rank would have a pointer to it, the rank stays.
 #undef _FILE_OFFSET_BITS  // fopen is fopen here, not fopen64
@@ -199,8 +200,8 @@ PUBLIC FILE *freopen64(const char *path, const char *mode, FILE *file) {
     return reopened(file, behind_freopen64(path, mode, file));
 }
 
-// std::ios_base::sync_with_stdio: buffers of C++'s own would be filled by one rank after the other, and nobody would know when to write them.  What programs gain by
-// them is time only.
+// std::ios_base::sync_with_stdio: buffers of C++'s own would be filled by one rank after the other, and nobody would know when to write them.  What
+// programs gain by them is time only.
 BEHIND(bool, _ZNSt8ios_base15sync_with_stdioEb, (bool sync), (sync))
 PUBLIC bool _ZNSt8ios_base15sync_with_stdioEb(bool sync);
 PUBLIC bool _ZNSt8ios_base15sync_with_stdioEb(bool sync) {

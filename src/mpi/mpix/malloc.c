@@ -2,8 +2,8 @@
 //
 // The functions of the C library that allocate.
 //
-// While a rank's program runs, memory is the rank's, whoever asks for it: the program, C++'s strings, getline.  What the C library keeps for the process is in keeps.c.
-// Freeing goes by the address.
+// While a rank's program runs, memory is the rank's, whoever asks for it: the program, C++'s strings, getline.  What the C library keeps for the
+// process is in keeps.c. Freeing goes by the address.
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>

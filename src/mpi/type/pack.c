@@ -107,8 +107,8 @@ static int begin_external(const char *datarep, MPI_Count count, const whm_type *
     return error == MPI_SUCCESS ? check_room(room, position, *size, packed, what) : error;
 }
 
-// The engine converts what the CPU may touch.  host_of returns the address of such memory for `count` elements at `buf`: that address, or room for a copy, which
-// *made is then; NULL: no memory.
+// The engine converts what the CPU may touch.  host_of returns the address of such memory for `count` elements at `buf`: that address, or room for a
+// copy, which *made is then; NULL: no memory.
 static void *host_of(const void *buf, MPI_Count count, const whm_type *type, void **made) {
     *made = NULL;
     return whm_plain(buf) ? (void *)(uintptr_t)buf : (*made = whm_space_new(count, type));

@@ -16,8 +16,8 @@
 #include "mpi/mpix/joint.h"
 #include "mpi/vp/elf.h"
 
-// Functions may check on return that a word of the thread, the canary, is what it was when they were called.  It becomes the same in all processes of a job whose ranks
-// move; who has called whm_movable_run must not look then.
+// Functions may check on return that a word of the thread, the canary, is what it was when they were called.  It becomes the same in all processes of
+// a job whose ranks move; who has called whm_movable_run must not look then.
 #if defined(__has_attribute)
 #if __has_attribute(no_stack_protector)
 #define WHM_NO_CANARY __attribute__((no_stack_protector))
@@ -119,8 +119,9 @@ bool whm_unpack_rank(int world, whm_carry_fn *get, void *arg);
 void whm_ship(int world, wh_endpoint *to);
 void whm_unship(int world);
 
-// whm_save writes all ranks of the job, which are at rest, into a folder; false: that has failed in one of the processes, and in those that it has the log has said why.  whm_restart finds out what a folder
-// has, before there are ranks, and whm_restore makes those of this process, from `first` on.
+// whm_save writes all ranks of the job, which are at rest, into a folder; false: that has failed in one of the processes, and in those that it has
+// the log has said why.  whm_restart finds out what a folder has, before there are ranks, and whm_restore makes those of this process, from `first`
+// on.
 bool whm_save(const char *folder);
 void whm_restart(const char *folder);
 void whm_restore(const char *folder, int first, int count);

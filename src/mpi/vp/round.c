@@ -34,8 +34,8 @@ static void step(void) {
 
 // ---- Coming to rest.
 
-// come_to_rest returns when nothing of MPI is between processes, and nothing here uses memory of ranks.  What completes may begin something, as collectives under
-// way do: it is over when nobody has begun anything since the last time.
+// come_to_rest returns when nothing of MPI is between processes, and nothing here uses memory of ranks.  What completes may begin something, as
+// collectives under way do: it is over when nobody has begun anything since the last time.
 static void come_to_rest(void) {
     whm_process *p = &whm_process_here;
     int64_t before;

@@ -2,8 +2,8 @@
 //
 // Checkpoints: the ranks of a job in files.
 //
-// A folder has checkpoints by number, each a folder with a file for each rank, and a file `latest`, which says the number of the last one that is whole.  It takes the
-// place of the one before it in one step, so whenever the job ends there is a whole one.
+// A folder has checkpoints by number, each a folder with a file for each rank, and a file `latest`, which says the number of the last one that is
+// whole.  It takes the place of the one before it in one step, so whenever the job ends there is a whole one.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -2,9 +2,9 @@
 //
 // Ranks that move while messages, receives, collectives and exceptions are under way.  moving ROUNDS SEED
 //
-// In each round every rank sends some messages to every rank, of random sizes, kinds and tags, posts some of the receives, and then moves to a random process.  What it
-// has not received before it receives after that.  Messages carry the number that they have between their two ranks and their tag: none may be lost
-// or overtaken.
+// In each round every rank sends some messages to every rank, of random sizes, kinds and tags, posts some of the receives, and then moves to a random
+// process.  What it has not received before it receives after that.  Messages carry the number that they have between their two ranks and their tag:
+// none may be lost or overtaken.
 #include <mpi.h>
 #include <wherry_mpix.h>
 

@@ -2,8 +2,8 @@
 //
 // A job that is written into a folder and starts again from there.  saved STEPS FOLDER [AT]
 //
-// Each step is a sum that depends on all before it, on all ranks; a message and a receive are under way between steps.  The job saves itself every three steps.  At step AT, unless it has been
-// started again, rank 1 is killed.
+// Each step is a sum that depends on all before it, on all ranks; a message and a receive are under way between steps.  The job saves itself every
+// three steps.  At step AT, unless it has been started again, rank 1 is killed.
 #include <mpi.h>
 #include <signal.h>
 #include <unistd.h>
