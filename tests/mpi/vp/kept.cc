@@ -55,6 +55,8 @@ std::string clock_text() {
 }
 
 void c_library() {
+    std::time_t now = 0;
+    check(std::gmtime(&now) != nullptr, "a time");  // the zone is read here
     std::string before = clock_text();
     static char buffer[4000];
     std::setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
@@ -80,6 +82,7 @@ void cxx_library() {
     std::ios_base::sync_with_stdio(false);
     for (int i = 0; i < 4; i++) {
         std::cout << "line " << i << " of " << rank << std::string(200, '.') << "\n";
+        std::puts("behind it");
         check(std::async(std::launch::async, [] { return std::string(200, 'a'); }).get().size() == 200, "a thread for one value");
         move();
     }
@@ -89,11 +92,18 @@ void cxx_library() {
 // Threads that are gone leave what they have allocated.
 void threads() {
     std::mutex lock;
-    for (int round = 0; round < 10; round++) {
+    void *(*volatile take)(size_t) = std::malloc;  // no compiler leaves it out
+    for (int round = 0; round < 4; round++) {
         std::vector<std::thread> all;
         texts.clear();
         for (int i = 0; i < 4; i++)
-            all.emplace_back([&] {
+            all.emplace_back([&, i] {
+                for (int k = 0; k < 200000; k++) {
+                    int *block = static_cast<int *>(take(sizeof(int)));
+                    *block = i;
+                    check(*const_cast<volatile int *>(block) == i, "a block is one thread's");
+                    std::free(block);
+                }
                 for (int k = 0; k < 300; k++) {
                     std::string text(size_t(100 + k), 't');
                     std::lock_guard<std::mutex> held(lock);
@@ -101,7 +111,7 @@ void threads() {
                 }
             });
         for (int k = 0; k < 3000; k++)
-            delete new std::vector<int>(size_t(k % 100));
+            std::free(take(size_t(1 + k % 100)));
         for (std::thread &thread : all)
             thread.join();
         move();
