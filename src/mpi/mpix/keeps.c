@@ -9,7 +9,9 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <grp.h>
+#include <iconv.h>
 #include <locale.h>
 #include <netdb.h>
 #include <pthread.h>
@@ -65,7 +67,7 @@ static const char *keeps(const void *of) {
     bool wide = fwide(stdout, 0) > 0 || fwide(stderr, 0) > 0 || fwide(stdin, 0) > 0;
     return wide ? "its process reads or writes wide characters with a standard stream"
            : *open_of(of, FILES) > 0   ? "it has files of the C library open"
-           : *open_of(of, LOCALES) > 0 ? "it has locales"
+           : *open_of(of, LOCALES) > 0 ? "it has locales or conversions of iconv"
            : locale_set ? "its process has another locale of C++ than the classic one"
                         : NULL;
 }
@@ -126,6 +128,7 @@ KEPT(void *, dlopen, (const char *path, int flags), (path, flags))
 KEPT(int, dlclose, (void *handle), (handle))
 KEPT(char *, setlocale, (int category, const char *locale), (category, locale))
 KEPT(int, setenv, (const char *name, const char *value, int overwrite), (name, value, overwrite))
+KEPT(int, backtrace, (void **frames, int most), (frames, most))  // it loads a library
 KEPT(struct passwd *, getpwuid, (uid_t id), (id))
 KEPT(struct passwd *, getpwnam, (const char *name), (name))
 KEPT(struct group *, getgrgid, (gid_t id), (id))
@@ -258,6 +261,20 @@ PUBLIC locale_t __duplocale(locale_t locale) {
 PUBLIC void __freelocale(locale_t locale);
 PUBLIC void __freelocale(locale_t locale) {
     freelocale(locale);
+}
+
+// Conversions, which are loaded when they are first asked for.
+BEHIND(iconv_t, iconv_open, (const char *to, const char *from), (to, from))
+PUBLIC iconv_t iconv_open(const char *to, const char *from) {
+    iconv_t made = behind_iconv_open(to, from);
+    if (made != (iconv_t)-1)
+        opened(LOCALES);
+    return made;
+}
+BEHIND(int, iconv_close, (iconv_t made), (made))
+PUBLIC int iconv_close(iconv_t made) {
+    closed(LOCALES);
+    return behind_iconv_close(made);
 }
 
 // std::locale::global, and what std::locale::classic refers to: a locale is a pointer.

@@ -2,7 +2,9 @@
 //
 // What the C and C++ libraries keep for the process is not in the memory of ranks that move.  kept [WHY]: with WHY, each rank has something that keeps it; kept
 // killed PROCESS; kept often, kept waits.
+#include <execinfo.h>
 #include <grp.h>
+#include <iconv.h>
 #include <mpi.h>
 #include <netdb.h>
 #include <pwd.h>
@@ -69,6 +71,11 @@ void c_library() {
         std::fclose(file);
         check(std::to_string(rank) == text, "a stream in memory");
         std::free(text);
+        void *frames[8];
+        check(backtrace(frames, 8) > 0, "where it is");
+        iconv_t conversion = iconv_open("UTF-16", "ISO-8859-1");
+        check(conversion != iconv_t(-1), "a conversion");
+        iconv_close(conversion);
         putenv(strdup(("KEPT_" + std::to_string(rank * 10 + i) + "=yes").c_str()));
         check(getpwuid(0) && getgrgid(0) && gethostbyname("127.0.0.1"), "what the system knows by name");
         move();
