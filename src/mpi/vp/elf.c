@@ -332,7 +332,9 @@ void whm_elf_frames(const whm_elf *elf, char *base, bool on) {
 typedef void *tls_fn(uintptr_t *module_and_offset);
 extern tls_fn __tls_get_addr;
 
-void *whm_tls_get_addr(uintptr_t *at) {
+void *whm_tls_get_addr(uintptr_t *module_and_offset) {
     // Modules of the system's loader are numbered from 1 on; an image's is the address of its variables.
-    return at[0] < PAGE ? __tls_get_addr(at) : (char *)at[0] + at[1];
+    uintptr_t module = module_and_offset[0];
+    return module < PAGE ? __tls_get_addr(module_and_offset)
+                         : (char *)module + module_and_offset[1];
 }

@@ -362,7 +362,7 @@ static void *room(size_t size) {
 static void spread(void) {
     whm_movable *m = &whm_movable_here;
     whm_process *p = &whm_process_here;
-    m->here = room(sizeof(*m->here));
+    m->here = room(sizeof(whm_mover *));
     m->joint->begin = m->layout.first;
     m->joint->size = m->layout.size * (size_t)p->ranks;
     m->joint->alloc = (void *(*)(void *, size_t, size_t, bool))whm_heap_alloc;
