@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
-PATIENCE = 60
+PATIENCE = 120
 SKIPPED = 77
 
 
