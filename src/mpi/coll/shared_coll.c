@@ -5,19 +5,14 @@
 // Long data go in pieces of a slot, so that they stay in the caches.  A reduction combines all operands in the order of ranks; of a long one each rank
 // combines a part, and the others copy what it has come to.
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "mpi/coll/shared.h"
+#include "mpi/coll/shared_bytes.h"
 
 enum {
     ALONE_MOST = 4096,  // bytes that each rank combines by itself: less than another round costs
     NEAR = 16 << 10,    // so that what one operand after the other is combined with stays near
 };
-
-static MPI_Count least(MPI_Count a, MPI_Count b) {
-    return a < b ? a : b;
-}
 
 static void copy(whm_shared *shared, void *to, const void *from, MPI_Count size) {
     if (size <= 0)
@@ -31,40 +26,6 @@ static void copy(whm_shared *shared, void *to, const void *from, MPI_Count size)
     whm_shared_note(shared, whm_copy(to, size, byte, from, size, byte));
 }
 
-// Data as bytes.
-typedef struct bytes {
-    char *at;  // NULL: there are none
-    bool own;  // memory of this call
-} bytes;
-
-static bytes bytes_of(whm_shared *shared, void *buf, MPI_Count count, const whm_type *type) {
-    if (type->dense)
-        return (bytes){buf, false};
-    bytes b = {malloc((size_t)(count * type->size)), true};
-    if (!b.at)
-        whm_shared_note(shared, whm_no_memory());
-    return b;
-}
-
-static bytes packed(whm_shared *shared, const void *buf, MPI_Count count, whm_type *type) {
-    bytes b = bytes_of(shared, (void *)(uintptr_t)buf, count, type);
-    if (b.own && b.at)
-        whm_shared_note(
-            shared, whm_copy(b.at, count * type->size, whm_type_of(MPI_BYTE), buf, count, type));
-    return b;
-}
-
-static void unpack(whm_shared *shared, bytes b, void *buf, MPI_Count count, whm_type *type) {
-    if (b.own && b.at)
-        whm_shared_note(
-            shared, whm_copy(buf, count, type, b.at, count * type->size, whm_type_of(MPI_BYTE)));
-}
-
-static void drop(bytes b) {
-    if (b.own)
-        free(b.at);
-}
-
 static void barrier(whm_shared *shared, const whm_coll *coll) {
     (void)whm_shared_write(shared);
     whm_shared_publish(shared);
@@ -76,10 +37,11 @@ static void bcast(whm_shared *shared, const whm_coll *coll) {
     const whm_blocks *data = &coll->recv;
     MPI_Count size = whm_block_bytes(data, 0), room = (MPI_Count)whm_shared_room(shared);
     bool is_root = coll->comm->rank == coll->root;
-    bytes b = is_root ? packed(shared, data->buf, data->count, data->type)
-                      : bytes_of(shared, data->buf, data->count, data->type);
+    bool stay = data->type->dense;
+    whm_bytes b = is_root ? whm_bytes_pack(shared, data->buf, data->count, data->type, stay)
+                          : whm_bytes_of(shared, data->buf, data->count, data->type, stay);
     for (MPI_Count at = 0; at < size; at += room) {
-        MPI_Count n = least(room, size - at);
+        MPI_Count n = whm_least(room, size - at);
         if (is_root) {
             char *slot = whm_shared_write(shared);
             if (b.at)
@@ -94,8 +56,8 @@ static void bcast(whm_shared *shared, const whm_coll *coll) {
             whm_shared_next(shared);
     }
     if (!is_root)
-        unpack(shared, b, data->buf, data->count, data->type);
-    drop(b);
+        whm_bytes_unpack(shared, b, data->buf, data->count, data->type);
+    whm_bytes_drop(b);
 }
 
 // An allgather or an all to all, as bytes.
@@ -146,22 +108,22 @@ static void exchange_all(whm_shared *shared, const whm_coll *coll) {
     MPI_Count count = (x.gather ? 1 : size) * (in_place ? out->count : in->count);
     whm_type *type = in_place ? out->type : in->type;
     void *mine = !in_place ? in->buf : whm_block_at(out, x.gather ? coll->comm->rank : 0);
-    bytes from = packed(shared, mine, count, type);
-    bytes to = bytes_of(shared, out->buf, size * out->count, out->type);
+    whm_bytes from = whm_bytes_pack(shared, mine, count, type, type->dense);
+    whm_bytes to = whm_bytes_of(shared, out->buf, size * out->count, out->type, out->type->dense);
     x.from = from.at;
     x.to = to.at;
     if (!in_place || to.own)
         keep_own(shared, &x, coll->comm->rank);
     for (MPI_Count at = 0; at < x.block; at += x.piece) {
-        MPI_Count n = least(x.piece, x.block - at);
+        MPI_Count n = whm_least(x.piece, x.block - at);
         put(shared, coll, &x, at, n);
         take(shared, coll, &x, at, n);
         if (at + x.piece < x.block)
             whm_shared_next(shared);
     }
-    unpack(shared, to, out->buf, size * out->count, out->type);
-    drop(from);
-    drop(to);
+    whm_bytes_unpack(shared, to, out->buf, size * out->count, out->type);
+    whm_bytes_drop(from);
+    whm_bytes_drop(to);
 }
 
 // ---- Reductions.
@@ -188,7 +150,7 @@ static void combine(const reduction *r, const char *own, char *to, MPI_Count fir
     }
     MPI_Count width = r->type->size, most = NEAR / width > 0 ? NEAR / width : 1;
     for (MPI_Count n, at = 0; all && at < count; at += n) {
-        n = least(most, count - at);
+        n = whm_least(most, count - at);
         MPI_Count offset = (first + at) * width;
         memcpy(to + at * width, slots[size - 1] + offset, (size_t)(n * width));
         for (int i = size - 2; i >= 0; i--)
@@ -237,7 +199,7 @@ static void combine_at_root(const reduction *r, MPI_Count at, MPI_Count n) {
 static void reduce_at_root(const reduction *r, MPI_Count count) {
     MPI_Count most = (MPI_Count)whm_shared_room(r->shared) / r->type->size;
     for (MPI_Count at = 0; at < count; at += most) {
-        MPI_Count n = least(most, count - at);
+        MPI_Count n = whm_least(most, count - at);
         if (r->result)
             combine_at_root(r, at, n);
         else
@@ -247,16 +209,12 @@ static void reduce_at_root(const reduction *r, MPI_Count count) {
     }
 }
 
-static MPI_Count part_begin(MPI_Count n, int size, int i) {
-    return n / size * i + least(i, n % size);
-}
-
 // Takes the parts that each rank has combined.
 static void take_parts(const reduction *r, MPI_Count at, MPI_Count n) {
     int size = r->coll->comm->size, rank = r->coll->comm->rank;
     for (int i = 0; i < size; i++) {
         int from = (rank + i) % size;
-        MPI_Count begin = part_begin(n, size, from), end = part_begin(n, size, from + 1);
+        MPI_Count begin = whm_part_begin(n, size, from), end = whm_part_begin(n, size, from + 1);
         const char *slot = whm_shared_read(r->shared, from);
         if (slot)
             copy(r->shared, r->result + (at + begin) * r->type->size, slot,
@@ -269,8 +227,8 @@ static const char *put_but_own(const reduction *r, MPI_Count at, MPI_Count n) {
     if (!whm_shared_plain(r->shared))
         return put_operand(r, at, n);
     int size = r->coll->comm->size, rank = r->coll->comm->rank;
-    MPI_Count width = r->type->size, begin = part_begin(n, size, rank) * width,
-              end = part_begin(n, size, rank + 1) * width;
+    MPI_Count width = r->type->size, begin = whm_part_begin(n, size, rank) * width,
+              end = whm_part_begin(n, size, rank + 1) * width;
     const char *operand = r->operand + at * width;
     char *slot = whm_shared_write(r->shared);
     copy(r->shared, slot, operand, begin);
@@ -283,10 +241,10 @@ static void reduce_parts(const reduction *r, MPI_Count count) {
     int size = r->coll->comm->size, rank = r->coll->comm->rank;
     MPI_Count most = (MPI_Count)whm_shared_room(r->shared) / r->type->size;
     for (MPI_Count at = 0; at < count; at += most) {
-        MPI_Count n = least(most, count - at), begin = part_begin(n, size, rank);
+        MPI_Count n = whm_least(most, count - at), begin = whm_part_begin(n, size, rank);
         const char *own = put_but_own(r, at, n);
         char *part = whm_shared_ahead(r->shared);
-        combine(r, own, part, begin, part_begin(n, size, rank + 1) - begin);
+        combine(r, own, part, begin, whm_part_begin(n, size, rank + 1) - begin);
         whm_shared_next(r->shared);
         whm_shared_publish(r->shared);
         if (r->result)

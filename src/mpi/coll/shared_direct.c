@@ -3,49 +3,21 @@
 // Blocking collectives of large data that stay where they are: ranks publish addresses in shared memory, and whoever wants the data reads them there, once.
 //
 // A call ends when all that read a rank's memory have done so.  Memory that is not the host's, or whose layout has gaps, is packed first.
-#include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "mpi/coll/shared.h"
+#include "mpi/coll/shared_bytes.h"
 
-static MPI_Count least(MPI_Count a, MPI_Count b) {
-    return a < b ? a : b;
+// Others read dense elements where they lie, if that is the host's memory.
+static bool stays(const whm_shared *shared, const whm_type *type) {
+    return type->dense && whm_shared_plain(shared);
 }
 
-// ---- Data as bytes of the host's memory.
-
-typedef struct bytes {
-    char *at;  // NULL: there are none
-    bool own;  // memory of this call
-} bytes;
-
-static bytes bytes_of(whm_shared *shared, const void *buf, MPI_Count count, const whm_type *type) {
-    if (type->dense && whm_shared_plain(shared))
-        return (bytes){(char *)(uintptr_t)buf, false};
-    bytes b = {malloc((size_t)(count * type->size)), true};
-    if (!b.at)
-        whm_shared_note(shared, whm_no_memory());
-    return b;
+static whm_bytes room_of(whm_shared *shared, const whm_blocks *data) {
+    return whm_bytes_of(shared, data->buf, data->count, data->type, stays(shared, data->type));
 }
 
-static bytes packed(whm_shared *shared, const void *buf, MPI_Count count, whm_type *type) {
-    bytes b = bytes_of(shared, buf, count, type);
-    if (b.own && b.at)
-        whm_shared_note(
-            shared, whm_copy(b.at, count * type->size, whm_type_of(MPI_BYTE), buf, count, type));
-    return b;
-}
-
-static void unpack(whm_shared *shared, bytes b, void *buf, MPI_Count count, whm_type *type) {
-    if (b.own && b.at)
-        whm_shared_note(
-            shared, whm_copy(buf, count, type, b.at, count * type->size, whm_type_of(MPI_BYTE)));
-}
-
-static void drop(bytes b) {
-    if (b.own)
-        free(b.at);
+static whm_bytes packed(whm_shared *shared, const void *buf, MPI_Count count, whm_type *type) {
+    return whm_bytes_pack(shared, buf, count, type, stays(shared, type));
 }
 
 // ---- Moving.
@@ -53,27 +25,27 @@ static void drop(bytes b) {
 static void bcast(whm_shared *shared, const whm_coll *coll) {
     const whm_blocks *data = &coll->recv;
     if (coll->comm->rank == coll->root) {
-        bytes b = packed(shared, data->buf, data->count, data->type);
+        whm_bytes b = packed(shared, data->buf, data->count, data->type);
         whm_shared_offer(shared, b.at);
         whm_shared_settle(shared);
-        drop(b);
+        whm_bytes_drop(b);
         return;
     }
-    bytes b = bytes_of(shared, data->buf, data->count, data->type);
+    whm_bytes b = room_of(shared, data);
     const char *from = whm_shared_offered(shared, coll->root);
     if (from && b.at && whm_shared_fetch(shared, coll->root, b.at, from, whm_block_bytes(data, 0)))
-        unpack(shared, b, data->buf, data->count, data->type);
-    drop(b);
+        whm_bytes_unpack(shared, b, data->buf, data->count, data->type);
+    whm_bytes_drop(b);
 }
 
 // An allgather or an all to all.  What is sent in place is copied first, where others' blocks come to its place.
 typedef struct exchange {
-    bytes from, to;
+    whm_bytes from, to;
     MPI_Count block;
     bool gather;
 } exchange;
 
-static bytes outgoing(whm_shared *shared, const whm_coll *coll) {
+static whm_bytes outgoing(whm_shared *shared, const whm_coll *coll) {
     const whm_blocks *in = &coll->send, *out = &coll->recv;
     bool gather = coll->kind == WHM_ALLGATHER;
     int blocks = gather ? 1 : coll->comm->size;
@@ -81,13 +53,7 @@ static bytes outgoing(whm_shared *shared, const whm_coll *coll) {
         return packed(shared, in->buf, blocks * in->count, in->type);
     if (gather)
         return packed(shared, whm_block_at(out, coll->comm->rank), out->count, out->type);
-    MPI_Count count = blocks * out->count;
-    bytes b = {malloc((size_t)(count * out->type->size)), true};
-    int error = !b.at ? whm_no_memory()
-                      : whm_copy(b.at, count * out->type->size, whm_type_of(MPI_BYTE), out->buf,
-                                 count, out->type);
-    whm_shared_note(shared, error);
-    return b;
+    return whm_bytes_pack(shared, out->buf, blocks * out->count, out->type, false);
 }
 
 static void take(whm_shared *shared, const whm_coll *coll, const exchange *x) {
@@ -109,15 +75,15 @@ static void exchange_all(whm_shared *shared, const whm_coll *coll) {
     const whm_blocks *out = &coll->recv;
     MPI_Count count = coll->comm->size * out->count;
     exchange x = {.from = outgoing(shared, coll),
-                  .to = bytes_of(shared, out->buf, count, out->type),
+                  .to = whm_bytes_of(shared, out->buf, count, out->type, stays(shared, out->type)),
                   .block = whm_block_bytes(out, 0),
                   .gather = coll->kind == WHM_ALLGATHER};
     whm_shared_offer(shared, x.from.at);
     take(shared, coll, &x);
-    unpack(shared, x.to, out->buf, count, out->type);
+    whm_bytes_unpack(shared, x.to, out->buf, count, out->type);
     whm_shared_settle(shared);
-    drop(x.from);
-    drop(x.to);
+    whm_bytes_drop(x.from);
+    whm_bytes_drop(x.to);
 }
 
 // ---- Reductions.
@@ -126,7 +92,7 @@ typedef struct reduction {
     whm_shared *shared;
     const whm_coll *coll;
     whm_type *type;
-    bytes operand, result;
+    whm_bytes operand, result;
     const char *operands[WHM_SHARED_RANKS];
 } reduction;
 
@@ -159,7 +125,7 @@ static void combine(const reduction *r, MPI_Count first, MPI_Count end) {
     bool apart = r->operand.at != r->result.at;
     char *scratch = whm_shared_scratch(r->shared);
     for (MPI_Count n; scratch && first < end; first += n) {
-        n = least(piece_of(r), end - first);
+        n = whm_least(piece_of(r), end - first);
         char *place = r->result.at + first * r->type->size;
         char *to = apart ? place : scratch + WHM_SHARED_SCRATCH / 2;
         combine_piece(r, to, first, n);
@@ -179,18 +145,14 @@ static bool find_operands(reduction *r) {
     return all;
 }
 
-static MPI_Count part_begin(MPI_Count n, int size, int i) {
-    return n / size * i + least(i, n % size);
-}
-
 // Each rank has combined a part of the result.
 static void take_parts(const reduction *r, MPI_Count count) {
     int size = r->coll->comm->size, rank = r->coll->comm->rank;
     for (int i = 1; i < size; i++) {
         int peer = (rank + i) % size;
         const char *from = whm_shared_offered(r->shared, peer);
-        MPI_Count begin = part_begin(count, size, peer) * r->type->size,
-                  end = part_begin(count, size, peer + 1) * r->type->size;
+        MPI_Count begin = whm_part_begin(count, size, peer) * r->type->size,
+                  end = whm_part_begin(count, size, peer + 1) * r->type->size;
         if (from && r->result.at)
             (void)whm_shared_fetch(r->shared, peer, r->result.at + begin, from + begin,
                                    end - begin);
@@ -204,17 +166,18 @@ static void allreduce(whm_shared *shared, const whm_coll *coll) {
                    .coll = coll,
                    .type = data->type,
                    .operand = packed(shared, whm_operand(coll), data->count, data->type),
-                   .result = bytes_of(shared, data->buf, data->count, data->type)};
+                   .result = room_of(shared, data)};
     whm_shared_offer(shared, r.operand.at);
     if (find_operands(&r))
-        combine(&r, part_begin(data->count, size, rank), part_begin(data->count, size, rank + 1));
+        combine(&r, whm_part_begin(data->count, size, rank),
+                whm_part_begin(data->count, size, rank + 1));
     whm_shared_next(shared);
     whm_shared_offer(shared, r.result.at);
     take_parts(&r, data->count);
-    unpack(shared, r.result, data->buf, data->count, data->type);
+    whm_bytes_unpack(shared, r.result, data->buf, data->count, data->type);
     whm_shared_settle(shared);
-    drop(r.operand);
-    drop(r.result);
+    whm_bytes_drop(r.operand);
+    whm_bytes_drop(r.result);
 }
 
 // The root combines all of it: of two ranks, either way each byte is read once.
@@ -227,15 +190,15 @@ static void reduce(whm_shared *shared, const whm_coll *coll) {
                    .operand = packed(shared, whm_operand(coll), data->count, data->type)};
     whm_shared_offer(shared, r.operand.at);
     if (is_root) {
-        r.result = bytes_of(shared, data->buf, data->count, data->type);
+        r.result = room_of(shared, data);
         if (find_operands(&r))
             combine(&r, 0, data->count);
-        unpack(shared, r.result, data->buf, data->count, data->type);
-        drop(r.result);
+        whm_bytes_unpack(shared, r.result, data->buf, data->count, data->type);
+        whm_bytes_drop(r.result);
     } else {
         whm_shared_settle(shared);
     }
-    drop(r.operand);
+    whm_bytes_drop(r.operand);
 }
 
 // ---- Which.
