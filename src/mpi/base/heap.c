@@ -38,18 +38,14 @@ struct whm_heap {
     spare *spares[CLASSES];
 };
 
-// class_of returns the class of blocks that `size` bytes fit into, and its size in *room; CLASSES: none is so large.
-static unsigned class_of(size_t size, size_t *room) {
-    if (size <= SMALL) {
-        unsigned n = size ? (unsigned)((size + GRAIN - 1) / GRAIN) : 1;
-        *room = (size_t)n * GRAIN;
-        return n - 1;
-    }
+// class_of returns the class of blocks that `size` bytes fit into; CLASSES: none is so large.
+static unsigned class_of(size_t size) {
+    if (size <= SMALL)
+        return size ? (unsigned)((size - 1) / GRAIN) : 0;
     // The quarter of [2^bits, 2^(bits+1)) that ends at or above it.
     unsigned bits = 63 - (unsigned)__builtin_clzll(size - 1);
     size_t step = (size_t)1 << (bits - 2);
     unsigned quarter = (unsigned)((size - 1 - ((size_t)1 << bits)) / step);
-    *room = ((size_t)1 << bits) + (quarter + 1) * step;
     unsigned class = SMALL_CLASSES + (bits - 10) * 4 + quarter;
     return class < CLASSES ? class : CLASSES;
 }
@@ -84,8 +80,7 @@ static void unlock(whm_heap *heap) {
 }
 
 static void *take_locked(whm_heap *heap, size_t size, bool zero) {
-    size_t room;
-    unsigned class = class_of(size, &room);
+    unsigned class = class_of(size);
     if (class == CLASSES)
         return NULL;
     spare *old = heap->spares[class];
@@ -93,6 +88,7 @@ static void *take_locked(whm_heap *heap, size_t size, bool zero) {
         heap->spares[class] = old->next;
         return zero ? memset(old, 0, size) : old;
     }
+    size_t room = room_of(class);
     if (room + sizeof(head) > (size_t)(heap->end - heap->top))
         return NULL;
     head *h = (head *)heap->top;
