@@ -4,7 +4,7 @@
 // process and go on there.
 //
 // Sizes are rounded up to classes, 16 bytes apart below a KiB, a quarter of a power of two above; a freed block is for the next of its class.
-// One thread at a time.
+// One thread at a time, unless whm_heap_share says otherwise.
 #ifndef WHM_BASE_HEAP_H
 #define WHM_BASE_HEAP_H
 

@@ -12,8 +12,7 @@
 
 whm_process whm_process_here;
 
-// Bytes of a virtual rank's stack.
-static size_t stack_size(void) {
+size_t whm_process_stack(void) {
     const char *text = getenv("WHERRY_MPI_STACK");
     unsigned long long kib = text ? strtoull(text, NULL, 10) : 0;
     return (size_t)(kib ? kib : 1024) << 10;
@@ -101,7 +100,8 @@ int whm_process_join(int ranks) {
     wh_log_hold_errors(true);  // what is logged is part of the error that the program hears of
     p->stays = getenv("WHERRYRUN_NO_CLEANUP") != NULL;
     wh_status st = wh_rt_init(
-        WH_RT_OPTS(.pes = 1, .stack = stack_size(), .lost = p->stays ? on_lost : NULL), &p->rt);
+        WH_RT_OPTS(.pes = 1, .stack = whm_process_stack(), .lost = p->stays ? on_lost : NULL),
+        &p->rt);
     if (st == WH_OK)
         st = wh_rt_begin(p->rt, nothing, NULL, &p->pe);
     int rc = st == WH_OK ? MPI_SUCCESS : whm_fail_status(st, "this process cannot join its job");

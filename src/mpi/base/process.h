@@ -58,6 +58,9 @@ int whm_process_join(int ranks);
 // process.
 void whm_process_spread(int *home, whm_rank **rank);
 
+// whm_process_stack returns how many bytes the stack of a virtual rank is to have.
+size_t whm_process_stack(void);
+
 // whm_process_flush waits until what this process has sent has been taken in by those that it went to.
 int whm_process_flush(void);
 

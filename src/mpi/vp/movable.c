@@ -37,24 +37,28 @@ void whm_need(wh_status st, const char *what) {
         whm_refuse_run("%s: %s", what, wh_status_text(st));
 }
 
+int64_t whm_processes_agree(int64_t mine, wh_reduce how) {
+    int64_t all;
+    whm_need(wh_coll_allreduce_wait(whm_movable_here.team, &mine, &all, 1,
+                                    wh_type_basic(WH_TYPE_INT64), WH_REDUCTION(.op = how), -1),
+             "the processes cannot meet");
+    return all;
+}
+
 // ---- Places.
 
 static size_t round_up(size_t size, size_t to) {
     return (size + to - 1) & ~(to - 1);
 }
 
-static size_t stack_size(void) {
-    const char *text = getenv("WHERRY_MPI_STACK");
-    unsigned long long kib = text ? strtoull(text, NULL, 10) : 0;
-    return round_up((size_t)(kib ? kib : 1024) << 10, PAGE);
-}
-
 static void lay_out(whm_layout *l, const whm_elf *elf, int ranks) {
     size_t size = place_most;
     while (size > places_size / (size_t)ranks)
         size /= 2;
-    *l =
-        (whm_layout){.first = places_from, .size = size, .image = KEPT, .stack_size = stack_size()};
+    *l = (whm_layout){.first = places_from,
+                      .size = size,
+                      .image = KEPT,
+                      .stack_size = round_up(whm_process_stack(), PAGE)};
     l->tls = l->image + round_up(elf->span, PAGE);
     l->stack = l->tls + round_up(elf->tls_size + elf->tls_align, PAGE) + PAGE;
     l->heap = l->stack + l->stack_size;
@@ -227,7 +231,7 @@ void whm_park(whm_mover *me) {
 
 // ---- Begin.
 
-static char **copy_arguments(int argc, char **argv) {
+char **whm_copy_arguments(int argc, char **argv) {
     char **copy = whm_calloc((size_t)argc + 1, sizeof(*copy));
     for (int i = 0; copy && i < argc; i++)
         if (!(copy[i] = whm_strdup(argv[i])))
@@ -249,7 +253,7 @@ static void make(int world, int argc, char **argv) {
     who->rank.heap = whm_heap_make(place + l->heap, l->size - l->heap);
     whm_self = &who->rank;
     whm_rank_early(&who->rank);
-    who->argv = copy_arguments(argc, argv);
+    who->argv = whm_copy_arguments(argc, argv);
     if (!who->argv || whm_match_begin(&who->rank) != MPI_SUCCESS)
         whm_refuse_run("there is no memory for rank %d", world);
     if (!whm_elf_link(&m->elf, place + l->image, tls_of(place), redirected, why, sizeof(why)))
@@ -351,7 +355,7 @@ static void can_move(void) {
         whm_refuse_run("the program cannot be moved: %s", why);
 }
 
-static void *room(size_t size) {
+void *whm_for_ranks(size_t size) {
     void *got = calloc((size_t)whm_process_here.ranks, size);
     if (!got)
         whm_refuse_run("there is no memory for %d ranks", whm_process_here.ranks);
@@ -362,7 +366,7 @@ static void *room(size_t size) {
 static void spread(void) {
     whm_movable *m = &whm_movable_here;
     whm_process *p = &whm_process_here;
-    m->here = room(sizeof(whm_mover *));
+    m->here = whm_for_ranks(sizeof(whm_mover *));
     m->joint->begin = m->layout.first;
     m->joint->size = m->layout.size * (size_t)p->ranks;
     m->joint->alloc = (void *(*)(void *, size_t, size_t, bool))whm_heap_alloc;
@@ -371,11 +375,10 @@ static void spread(void) {
     m->joint->room = whm_heap_size;
     m->joint->share = (void (*)(void *))whm_heap_share;
     whm_calls_fill(m->joint);
-    whm_process_spread(room(sizeof(int)), room(sizeof(whm_rank *)));
+    whm_process_spread(whm_for_ranks(sizeof(int)), whm_for_ranks(sizeof(whm_rank *)));
     p->use_heap = (void (*)(whm_heap *))m->joint->use_heap;
     whm_process_level(MPI_THREAD_FUNNELED);
-    void *handled = dlsym(RTLD_DEFAULT, "__cxa_get_globals");
-    memcpy(&p->handled, &handled, sizeof(handled));
+    whm_find_handled();
     m->threads = whm_threads();
     keep_streams();
 }

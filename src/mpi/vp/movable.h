@@ -138,6 +138,18 @@ void whm_need(wh_status status, const char *what);
 // whm_rank_over notes that a rank's program has ended with this status, and ends the job if others would wait for it.
 void whm_rank_over(const whm_rank *rank, int how);
 
+// whm_processes_agree combines a number of each process: the same answer in all.
+int64_t whm_processes_agree(int64_t mine, wh_reduce how);
+
+// whm_for_ranks returns zeroed memory for `size` bytes of each rank of the job.
+void *whm_for_ranks(size_t size);
+
+// whm_copy_arguments copies a program's arguments for the rank that runs; NULL: no memory.
+char **whm_copy_arguments(int argc, char **argv);
+
+// whm_find_handled looks for the C++ runtime, of whose state each rank has its own.
+void whm_find_handled(void);
+
 // whm_refuse_run says why the job cannot be run so, and ends it.
 __attribute__((noreturn, format(printf, 1, 2))) void whm_refuse_run(const char *format, ...);
 

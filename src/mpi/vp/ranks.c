@@ -76,19 +76,11 @@ static void run(wh_pe *pe, void *arg) {
     ended(v->main_fn(v->argc, v->argv, environ));
 }
 
-static char **copy_arguments(int argc, char **argv) {
-    char **copy = calloc((size_t)argc + 1, sizeof(*copy));
-    for (int i = 0; copy && i < argc; i++)
-        if (!(copy[i] = strdup(argv[i])))
-            return NULL;
-    return copy;
-}
-
 static vrank *make(int number, int argc, char **argv) {
     static const whm_exits exits = {.exit = leave};
     char why[512];
     vrank *v = calloc(1, sizeof(*v));
-    if (!v || !(v->argv = copy_arguments(argc, argv)))
+    if (!v || !(v->argv = whm_copy_arguments(argc, argv)))
         whm_refuse_run("there is no memory for rank %d", number);
     v->argc = argc;
     v->rank.world = number;
@@ -103,6 +95,11 @@ static vrank *make(int number, int argc, char **argv) {
 }
 
 // ---- The process.
+
+void whm_find_handled(void) {
+    void *handled = dlsym(RTLD_DEFAULT, "__cxa_get_globals");
+    memcpy(&whm_process_here.handled, &handled, sizeof(handled));
+}
 
 static int ranks_of(const char *text) {
     char *end;
@@ -155,8 +152,7 @@ WHM_NO_CANARY static int run_all(int ranks, bool moves, const char *restart, int
         all[i] = make(p->first + i, argc, argv);
         p->rank[i] = &all[i]->rank;
     }
-    void *handled = dlsym(RTLD_DEFAULT, "__cxa_get_globals");
-    memcpy(&p->handled, &handled, sizeof(handled));
+    whm_find_handled();
     left = p->local;
     for (int i = 0; i < p->local; i++)
         if (wh_pe_spawn(p->pe, run, all[i]) != WH_OK)

@@ -12,6 +12,7 @@
 #include <wherry/coll.h>
 
 #include "mpi/base/lock.h"
+#include "mpi/base/wait.h"
 #include "mpi/mpix/wherry_mpix.h"
 #include "mpi/p2p/p2p.h"
 #include "mpi/vp/movable.h"
@@ -19,12 +20,7 @@
 
 // sum adds a number of each process up.
 static int64_t sum(int64_t mine) {
-    int64_t all;
-    whm_need(wh_coll_allreduce_wait(whm_movable_here.team, &mine, &all, 1,
-                                    wh_type_basic(WH_TYPE_INT64), WH_REDUCTION(.op = WH_REDUCE_SUM),
-                                    -1),
-             "the processes cannot meet");
-    return all;
+    return whm_processes_agree(mine, WH_REDUCE_SUM);
 }
 
 static void step(void) {
@@ -109,18 +105,12 @@ static void gather(const void *mine, void *all, wh_type_id id) {
              "the processes cannot tell each other of their ranks");
 }
 
-static void *room(size_t size) {
-    void *got = calloc((size_t)whm_process_here.ranks, size);
-    if (!got)
-        whm_refuse_run("there is no memory to move ranks");
-    return got;
-}
-
 // Each process fills in its ranks, and the sums are what all have filled in.
 static void exchange(asked *all) {
     int ranks = whm_process_here.ranks;
     bool threads = has_threads();
-    asked mine = {room(sizeof(double)), room(sizeof(int32_t)), room(sizeof(int32_t)), room(1)};
+    asked mine = {whm_for_ranks(sizeof(double)), whm_for_ranks(sizeof(int32_t)),
+                  whm_for_ranks(sizeof(int32_t)), whm_for_ranks(1)};
     for (int i = 0; i < ranks; i++) {
         const whm_mover *who = whm_movable_here.here[i];
         if (!who || who->ended)
@@ -143,7 +133,8 @@ static void exchange(asked *all) {
 // decide fills in where each rank is after the round; the same in all processes.
 static void decide(int *home) {
     const whm_process *p = &whm_process_here;
-    asked all = {room(sizeof(double)), room(sizeof(int32_t)), room(sizeof(int32_t)), room(1)};
+    asked all = {whm_for_ranks(sizeof(double)), whm_for_ranks(sizeof(int32_t)),
+                 whm_for_ranks(sizeof(int32_t)), whm_for_ranks(1)};
     bool balances = false;
     exchange(&all);
     for (int i = 0; i < p->ranks; i++) {
@@ -186,11 +177,17 @@ static int go(const int *home) {
     return moved;
 }
 
+// is_here says whether a rank is in this process and has not ended.
+static bool is_here(int world) {
+    const whm_mover *who = whm_movable_here.here[world];
+    return who && !who->ended;
+}
+
 // saving returns how many ranks of the job want it to be saved.
 static int64_t saving(void) {
     int64_t n = 0;
     for (int i = 0; i < whm_process_here.ranks; i++)
-        n += whm_movable_here.here[i] && whm_movable_here.here[i]->wish == WHM_WISH_SAVE;
+        n += is_here(i) && whm_movable_here.here[i]->wish == WHM_WISH_SAVE;
     return sum(n);
 }
 
@@ -198,7 +195,7 @@ static int64_t saving(void) {
 static bool save(void) {
     const whm_mover *some = NULL;
     for (int i = 0; i < whm_process_here.ranks && !some; i++)
-        if (whm_movable_here.here[i] && !whm_movable_here.here[i]->ended)
+        if (is_here(i))
             some = whm_movable_here.here[i];
     // A process without ranks takes part all the same.
     return whm_save(some ? some->folder : "");
@@ -234,7 +231,7 @@ bool whm_round(void) {
     come_to_rest();
     // All of the job, or it is none.
     bool saved = saving() == whm_process_here.ranks && save();
-    int *home = room(sizeof(*home));
+    int *home = whm_for_ranks(sizeof(*home));
     decide(home);
     int moved = go(home);
     free(home);
@@ -250,10 +247,9 @@ static whm_mover *asks(const char *call, whm_wish wish, int process) {
     me->wish = wish;
     me->process = process;
     me->error = 0;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     me->rank.call = call;  // for whm_dump
-    me->rank.waits_since_ms = now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    me->rank.waits_since_ms = 0;
+    whm_wait_note();
     whm_park(me);
     me->rank.call = NULL;
     me->rank.waits_since_ms = 0;

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <wherry/coll.h>
 
 #include "mpi/type/type.h"
 #include "mpi/vp/movable.h"
@@ -119,14 +118,6 @@ static bool save_rank(const char *folder, unsigned long long number, whm_mover *
 
 // ---- Saving.
 
-static int64_t agree(int64_t mine, wh_reduce how) {
-    int64_t all;
-    whm_need(wh_coll_allreduce_wait(whm_movable_here.team, &mine, &all, 1,
-                                    wh_type_basic(WH_TYPE_INT64), WH_REDUCTION(.op = how), -1),
-             "the processes cannot meet");
-    return all;
-}
-
 static bool begin_folder(const char *folder, unsigned long long number) {
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/%llu", folder, number);
@@ -143,16 +134,16 @@ bool whm_save(const char *folder) {
     bool first = wh_rt_rank(whm_process_here.rt) == 0;
     if (first)
         (void)read_latest(folder, &before);
-    l.number = (unsigned long long)agree((int64_t)before.number, WH_REDUCE_MAX) + 1;
+    l.number = (unsigned long long)whm_processes_agree((int64_t)before.number, WH_REDUCE_MAX) + 1;
     // Each host may have a folder of its own.
     bool good = begin_folder(folder, l.number);
     for (int i = 0; i < l.ranks && good; i++)
         if (m->here[i] && !m->here[i]->ended)
             good = save_rank(folder, l.number, m->here[i]);
-    good = agree(good, WH_REDUCE_MIN) != 0;
+    good = whm_processes_agree(good, WH_REDUCE_MIN) != 0;
     if (good && first)
         good = write_latest(folder, &l);
-    good = agree(good, WH_REDUCE_MIN) != 0;
+    good = whm_processes_agree(good, WH_REDUCE_MIN) != 0;
     if (first)
         forget(folder, good ? before.number : l.number);
     return good;
@@ -178,9 +169,9 @@ void whm_restart(const char *folder) {
 void whm_restore(const char *folder, int first, int count) {
     char path[PATH_MAX];
     latest l;
+    if (!read_latest(folder, &l))
+        whm_refuse_run("there is no whole checkpoint in %s any more", folder);
     for (int i = first; i < first + count; i++) {
-        if (!read_latest(folder, &l))
-            whm_refuse_run("there is no whole checkpoint in %s any more", folder);
         path_of(path, folder, l.number, i);
         int fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0)

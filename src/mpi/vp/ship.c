@@ -22,14 +22,12 @@ typedef struct run {  // of pages, in bytes from the place's begin on
 typedef struct runs {
     run *at;
     size_t count, room;
-    uint64_t bytes;
 } runs;
 
 // ---- Which pages there are.
 
 static void add(runs *all, uint64_t from, uint64_t size) {
     run *last = all->count ? &all->at[all->count - 1] : NULL;
-    all->bytes += size;
     if (last && last->from + last->size == from) {
         last->size += size;
         return;
