@@ -38,7 +38,8 @@ typedef struct wh_rt_opts {  // zero in any field means its default
                    // caller's needs the same secret in all processes
     wh_lost_pe_fn lost;  // default: the job ends with status 1
     void *lost_arg;
-    size_t stack;  // bytes of a user-level thread's stack; default: 256 KiB
+    size_t stack;                 // bytes of a user-level thread's stack; default: 256 KiB
+    const char *const *settings;  // of the context of its own: "key=value" strings, NULL-terminated
 } wh_rt_opts;
 #ifndef __cplusplus
 #define WH_RT_OPTS(...) (&(wh_rt_opts){.size = sizeof(wh_rt_opts), __VA_ARGS__})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A rank sends more than its receiver takes in: what is kept for that is bounded, so the later of its sends wait, and all arrive in order.
-// unreceived N: N empty messages are under way while the ranks meet in a barrier.
+// unreceived N [BYTES]: N messages, empty or of so many bytes, are under way while the ranks meet in a barrier.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,13 +24,20 @@ static int ended(void) {
     return n;
 }
 
-static void meet_with(int messages, int next, int before) {
+static void meet_with(int messages, int bytes, int next, int before) {
+    MPI_Request *all = malloc((size_t)messages * sizeof(*all));
+    char *data = calloc(1, (size_t)bytes + 1), *in = malloc((size_t)bytes + 1);
+    if (!all || !data || !in)
+        fail("there is no memory", messages);
     for (int i = 0; i < messages; i++)
-        MPI_Isend(NULL, 0, MPI_INT, next, 0, MPI_COMM_WORLD, &request[i]);
+        MPI_Isend(data, bytes, MPI_BYTE, next, 0, MPI_COMM_WORLD, &all[i]);
     MPI_Barrier(MPI_COMM_WORLD);
     for (int i = 0; i < messages; i++)
-        MPI_Recv(NULL, 0, MPI_INT, before, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Waitall(messages, request, MPI_STATUSES_IGNORE);
+        MPI_Recv(in, bytes, MPI_BYTE, before, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Waitall(messages, all, MPI_STATUSES_IGNORE);
+    free(all);
+    free(data);
+    free(in);
     MPI_Finalize();
 }
 
@@ -43,7 +50,7 @@ int main(int argc, char **argv) {
     MPI_Sendrecv(NULL, 0, MPI_INT, next, 6, NULL, 0, MPI_INT, before, 6, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);  // they are connected now
     if (argc > 1) {
-        meet_with(atoi(argv[1]), next, before);
+        meet_with(atoi(argv[1]), argc > 2 ? atoi(argv[2]) : 0, next, before);
         return 0;
     }
     for (int i = 0; i < MESSAGES; i++) {

@@ -12,17 +12,21 @@ MESSAGES = 10000  # of these, some 4,000 have room in the credit, and WHERRY_ANN
 
 
 class Unreceived(unittest.TestCase):
-    def job(self, announced, *words):
-        return subprocess.run([WHERRY, "run", "-n", "2", *words, PROGRAM, str(MESSAGES)], capture_output=True, text=True, timeout=60,
-                              env={**os.environ, "WHERRY_ANNOUNCE_MAX": str(announced)})
+    def job(self, *words, **env):
+        return subprocess.run([WHERRY, "run", "-n", "2", *words], capture_output=True, text=True, timeout=60, env={**os.environ, **env})
 
     def test_a_collective_behind_them(self):
-        done = self.job(65536)
+        done = self.job(PROGRAM, str(MESSAGES))
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        done = self.job(1000, "--timeout", "1", "--dump")
+        done = self.job("--timeout", "1", "--dump", PROGRAM, str(MESSAGES), WHERRY_ANNOUNCE_MAX="1000")
         self.assertEqual(done.returncode, 124)
         self.assertIn("the peer has as many messages to receive as its WHERRY_ANNOUNCE_MAX allows", done.stderr)
         self.assertIn("ranks 0-1 wait in MPI_Barrier", done.stderr)
+
+    def test_more_than_the_engine_announces_to_others(self):
+        for bytes_ in (0, 20000):  # what is kept, and what stays with its sender
+            done = self.job("--timeout", "50", PROGRAM, "70000", str(bytes_))
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_a_signal_to_mpiexec(self):
         words = [WHERRY, "mpiexec", "-n", "2", PROGRAM, str(MESSAGES)]

@@ -99,9 +99,12 @@ int whm_process_join(int ranks) {
     whm_process *p = &whm_process_here;
     wh_log_hold_errors(true);  // what is logged is part of the error that the program hears of
     p->stays = getenv("WHERRYRUN_NO_CLEANUP") != NULL;
-    wh_status st = wh_rt_init(
-        WH_RT_OPTS(.pes = 1, .stack = whm_process_stack(), .lost = p->stays ? on_lost : NULL),
-        &p->rt);
+    // What a rank sends must not keep what it sends behind that from those who receive that first.
+    static const char *const many[] = {"announce_max=1048576", NULL};
+    wh_status st = wh_rt_init(WH_RT_OPTS(.pes = 1, .stack = whm_process_stack(),
+                                         .lost = p->stays ? on_lost : NULL,
+                                         .settings = getenv("WHERRY_ANNOUNCE_MAX") ? NULL : many),
+                              &p->rt);
     if (st == WH_OK)
         st = wh_rt_begin(p->rt, nothing, NULL, &p->pe);
     int rc = st == WH_OK ? MPI_SUCCESS : whm_fail_status(st, "this process cannot join its job");

@@ -104,12 +104,25 @@ static wh_status make_context(wh_rt *rt) {
         rt->ctx = rt->opts.context;
         return WH_OK;
     }
-    char option[16 + 2 * SECRET_BYTES];
-    snprintf(option, sizeof(option), "secret=%s", rt->secret);
-    rt->own_context = true;
+    const char *const *more = rt->opts.settings;
+    size_t room = 3, count = 0;
+    while (more && more[room - 3])
+        room++;
+    const char **settings = whi_calloc(room, sizeof(*settings));
+    if (!settings)
+        return WH_ENOMEM;
     // A PE may compute for long between two steps of a handshake, while it makes no progress.
-    const char *patience = getenv("WHERRY_HANDSHAKE_TIMEOUT") ? NULL : "handshake_timeout=10m";
-    return wh_context_create((const char *const[]){option, patience, NULL}, &rt->ctx);
+    if (!getenv("WHERRY_HANDSHAKE_TIMEOUT"))
+        settings[count++] = "handshake_timeout=10m";
+    while (more && *more)
+        settings[count++] = *more++;
+    char secret[16 + 2 * SECRET_BYTES];
+    snprintf(secret, sizeof(secret), "secret=%s", rt->secret);
+    settings[count] = secret;
+    rt->own_context = true;
+    wh_status st = wh_context_create(settings, &rt->ctx);
+    whi_free(settings);
+    return st;
 }
 
 // read_setting takes over what the runtime has in the configuration.

@@ -217,6 +217,23 @@ TEST(a_context_of_ones_own) {
     CHECK_EQ_INT(status, 5);
 }
 
+static void take_announce_max(const wh_config_item *item, void *arg) {
+    if (!strcmp(item->key, "announce_max"))
+        snprintf(arg, 16, "%s", item->value);
+}
+
+TEST(settings_of_its_context) {
+    char value[16] = "";
+    wh_rt *rt;
+    const char *settings[] = {"credit=64K", "announce_max=1000", NULL},
+               *wrong[] = {"wrong=1", NULL};
+    CHECK_EQ_INT(wh_rt_init(WH_RT_OPTS(.settings = settings), &rt), WH_OK);
+    wh_context_config(wh_rt_context(rt), take_announce_max, value);
+    CHECK_EQ_STR(value, "1000");
+    wh_rt_finish(rt);
+    CHECK_EQ_INT(wh_rt_init(WH_RT_OPTS(.settings = wrong), &rt), WH_EINVAL);
+}
+
 static void do_nothing(wh_pe *pe, void *arg) {
     (void)pe;
     (void)arg;
