@@ -468,6 +468,26 @@ static void at_once(void) {
             wrong("wrong result", i);
 }
 
+// Ranks start persistent collectives in the order that they like.
+static void any_order(void) {
+    MPI_Request request[2];
+    int from[2] = {0, size - 1}, got[2] = {0, 0};
+    for (int i = 0; i < 2; i++)
+        OK(MPI_Bcast_init(&got[i], 1, MPI_INT, from[i], comm, MPI_INFO_NULL, &request[i]));
+    for (int round = 1; round < 20; round++) {
+        for (int i = 0; i < 2; i++)
+            got[i] = rank == from[i] ? 100 * round + i : 0;
+        OK(MPI_Start(&request[(rank + round) % 2]));
+        OK(MPI_Start(&request[(rank + round + 1) % 2]));
+        OK(MPI_Waitall(2, request, MPI_STATUSES_IGNORE));
+        for (int i = 0; i < 2; i++)
+            if (got[i] != 100 * round + i)
+                wrong("a persistent broadcast", i);
+    }
+    for (int i = 0; i < 2; i++)
+        OK(MPI_Request_free(&request[i]));
+}
+
 // What a call must refuse, or tell of, without hanging anybody.
 static void mistakes(void) {
     int in[64] = {0}, out[64] = {0}, error = 0;
@@ -512,6 +532,7 @@ int main(int argc, char **argv) {
     all_cases();
     same_bits();
     at_once();
+    any_order();
     mistakes();
     MPI_Op_free(&affine);
     MPI_Type_free(&gapped);

@@ -62,9 +62,7 @@ static void finished(whm_schedule *s) {
 }
 
 static int start(whm_request *request) {
-    whm_schedule *s = &((coll_request *)request)->schedule;
-    whm_schedule_tag(s);
-    whm_schedule_start(s);
+    whm_schedule_start(&((coll_request *)request)->schedule);
     return MPI_SUCCESS;
 }
 
@@ -102,6 +100,8 @@ static const whm_request_ops ops[WHM_COLL_KINDS] = {
     OPS(WHM_NEIGHBOR_ALLTOALLW, "neighbor_alltoallw"),
 };
 
+// Ranks may start persistent collectives in different orders, so the order in which these were made decides their tags.  The messages of two starts
+// do not meet: they come in the order in which they are sent.
 static int make(const whm_coll *coll, bool persistent, coll_request **out) {
     int error = check(coll);
     if (error != MPI_SUCCESS)
@@ -111,8 +111,7 @@ static int make(const whm_coll *coll, bool persistent, coll_request **out) {
         return whm_no_memory();
     whm_schedule_init(&r->schedule, coll->comm, coll->op);
     r->schedule.done = finished;
-    if (!persistent)
-        whm_schedule_tag(&r->schedule);
+    whm_schedule_tag(&r->schedule);
     error = build(&r->schedule, coll, true);
     if (error != MPI_SUCCESS)
         whm_request_drop(&r->request);

@@ -103,7 +103,7 @@ char *whm_schedule_bytes(whm_schedule *schedule, MPI_Count size);
 // whm_schedule_close ends the building: an MPI error class.  With `keep` the types and the operation live as long as the schedule.
 int whm_schedule_close(whm_schedule *schedule, bool keep);
 
-// whm_schedule_tag takes the tag of the next start: all members of the communicator do so in the same order.
+// whm_schedule_tag takes the tag of its messages: all members of the communicator do so in the same order.
 void whm_schedule_tag(whm_schedule *schedule);
 
 // whm_schedule_fail returns the error of the first step that has failed, and says why in whm_self's sentence.
