@@ -68,9 +68,10 @@ def room_of(source, rooms):
     return max((room for room in rooms if name.startswith(room.replace("/", "_") + "_")), key=len)
 
 
-# Files of src/mpi on another floor than their folder: communicators as such, below messages; what begins and ends all parts.
+# Files of src/mpi on another floor than their folder: communicators as such, below messages; the comparison of calls, which the end of MPI needs, too; what
+# begins and ends all parts.
 MPI_FLOORS = {**dict.fromkeys(("comm/comm", "comm/group", "comm/context", "comm/topology", "comm/hints"), "communicators"),
-              **dict.fromkeys(("env/begin", "env/init"), "begin")}
+              "comm/compare": "comparison", **dict.fromkeys(("env/begin", "env/init"), "begin")}
 
 
 def mpi_room(source, folders):

@@ -62,7 +62,7 @@ class Front:
         return ("WHM_FILE" if self.function.subject == "io" else "0"), "NULL"
 
     def where(self, argument):
-        return SIGNIFICANT[argument.where].format(buffer=self.buffer) if argument.where else None
+        return SIGNIFICANT[argument.where].format(buffer=self.buffer) if argument.where in SIGNIFICANT else None
 
     def check(self, argument, expression):
         """Adds a check, made where the argument is significant."""
@@ -204,11 +204,24 @@ class Front:
         self.passed.append(a.name)
         return True
 
+    def comparison(self):
+        """What is said to the other ranks, with WHERRY_MPI_CHECK=1."""
+        kind, name = next((kind, a.name) for a in self.function.arguments if (kind := a.kind.removesuffix("_free")) in ("comm", "file"))
+        comm = f"{name}_" if kind == "comm" else f"((whm_joint *){name}_)->comm"
+        facts = []
+        for a in self.function.arguments:
+            if a.where == "same" and a.length:
+                facts.append(f'{{"other {a.name}", WHM_UNSAID, MPI_ERR_NOT_SAME, whm_hash({a.name}, sizeof(*{a.name}) * (size_t){self.length(a)})}}')
+            elif a.where == "same":
+                facts.append(f'{{"{a.name}", WHM_NAME_FIRST, MPI_ERR_NOT_SAME, {a.name}}}')
+        return f"whm_compare_facts({', '.join([comm, *facts])})" if facts else f"whm_compare_call({comm})"
+
     def text(self):
         function = self.function
         neighbors = any(a.length in ("sources", "destinations") for a in function.arguments)
         checks = [] if function.any_time else ["whm_check_running()"]
         checks += self.objects + self.roots + [f"whm_check_topology({self.comm}_)"] * neighbors + self.checks
+        checks += [self.comparison()] if function.compared else []
         tried = [f"(code = {check})" for check in checks]
         lines = [f"{function.prototype('P' + 'MPI_' + self.name, self.large)} {{",
                  f'    const char *outer = whm_call_begin("MPI_{self.name}");', "    int code;"]

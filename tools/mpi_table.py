@@ -15,7 +15,7 @@ import sys
 import mpi_fronts
 from mpi_kinds import KINDS, OBJECTS, declare
 
-ROW = re.compile(r"(?:(\w+) )?(\w+)\((.*)\) (\w+)((?: _c| any)*)$")
+ROW = re.compile(r"(?:(\w+) )?(\w+)\((.*)\) (\w+)((?: _c| any| compared)*)$")
 ARGUMENT = re.compile(r"(\w+) (\w+)(?:\[(\w+)\])?(?:@(\w+))?$")
 
 
@@ -24,7 +24,7 @@ class Argument:
     kind: str
     name: str
     length: str = None  # of an array
-    where: str = None  # it is significant: root, leaf, member, given
+    where: str = None  # it is significant: root, leaf, member, given; or all ranks give it alike: same
 
 
 @dataclasses.dataclass
@@ -35,6 +35,7 @@ class Function:
     module: str
     large: bool  # it has a twin for large counts
     any_time: bool
+    compared: bool
     subject: str  # a key of Table.subjects
 
     @property
@@ -86,7 +87,7 @@ def read(path):
             sys.exit(f"{where}: no row: {line}")
         result, name, arguments, module, flags = row.groups()
         listed = [read_argument(text, where) for text in arguments.split(", ")] if arguments else []
-        functions.append(Function(name, result or "int", listed, module, "_c" in flags.split(), "any" in flags.split(), subject))
+        functions.append(Function(name, result or "int", listed, module, *(flag in flags.split() for flag in ("_c", "any", "compared")), subject))
     return functions, subjects
 
 

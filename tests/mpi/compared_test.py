@@ -7,18 +7,47 @@ import sys
 import unittest
 
 WHERRY, PROGRAM = sys.argv[1:3]
+NOT_SAME = 40
 ERRORS = {  # MPI error class, and what the sentence says
-    "kind": (16, "rank 1 has called MPI_Reduce, rank 0 MPI_Bcast"),
+    "kind": (NOT_SAME, "rank 1 has called MPI_Reduce, rank 0 MPI_Bcast"),
     "root": (8, "rank 2 has called MPI_Bcast with root 1, rank 0 with root 0"),
     "op": (10, "rank 1 has called MPI_Allreduce with another operation than rank 0"),
     "bytes": (2, "rank 2 has called MPI_Allgather with 8 bytes, rank 0 with 4"),
     "types": (3, "rank 1 has called MPI_Bcast with elements of other types than rank 0"),
-    "first": (16, "rank 0 has called MPI_Bcast, rank 1 MPI_Barrier"),
+    "first": (NOT_SAME, "rank 0 has called MPI_Bcast, rank 1 MPI_Barrier"),
+    "split_dup": (NOT_SAME, "rank 1 has called MPI_Comm_split, rank 0 MPI_Comm_dup"),
+    "dup": (NOT_SAME, "rank 1 has called MPI_Comm_dup, rank 0 MPI_Barrier"),
+    "split": (NOT_SAME, "rank 1 has called MPI_Comm_split, rank 0 MPI_Barrier"),
+    "create": (NOT_SAME, "rank 1 has called MPI_Comm_create, rank 0 MPI_Barrier"),
+    "split_type": (NOT_SAME, "rank 1 has called MPI_Comm_split_type, rank 0 MPI_Barrier"),
+    "disconnect": (NOT_SAME, "rank 1 has called MPI_Comm_disconnect, rank 0 MPI_Barrier"),
+    "window": (NOT_SAME, "rank 1 has called MPI_Win_create, rank 0 MPI_Barrier"),
+    "open_one": (NOT_SAME, "rank 1 has called MPI_File_open, rank 0 MPI_Barrier"),
+    "graph": (NOT_SAME, "rank 1 has called MPI_Dist_graph_create_adjacent, rank 0 MPI_Barrier"),
+    "ibarrier": (NOT_SAME, "rank 1 has called MPI_Ibarrier, rank 0 MPI_Barrier"),
+    "idup": (NOT_SAME, "rank 1 has called MPI_Comm_idup, rank 0 MPI_Barrier"),
+    "init": (NOT_SAME, "rank 1 has called MPI_Barrier_init, rank 0 MPI_Barrier"),
+    "ikind": (NOT_SAME, "rank 1 has called MPI_Iallreduce, rank 0 MPI_Ibarrier"),
+    "iroot": (8, "rank 2 has called MPI_Ibcast with root 1, rank 0 with root 0"),
+    "idup_kind": (NOT_SAME, "rank 0 has called MPI_Comm_idup, rank 1 MPI_Ibarrier"),
+    "second": (NOT_SAME, "rank 1 has called MPI_Ibcast, rank 0 MPI_Ibarrier"),
+    "init_root": (8, "rank 2 has called MPI_Bcast_init with root 1, rank 0 with root 0"),
+    "dims": (NOT_SAME, "rank 2 has called MPI_Cart_create with other dims than rank 0"),
+    "ndims": (NOT_SAME, "rank 2 has called MPI_Cart_create with ndims 2, rank 0 with ndims 1"),
+    "leader": (NOT_SAME, "rank 2 has called MPI_Intercomm_create with local_leader 1, rank 0 with local_leader 0"),
+    "fence": (NOT_SAME, "rank 1 has called MPI_Win_fence, rank 0 MPI_Win_free"),
+    "file_kind": (NOT_SAME, "rank 1 has called MPI_File_read_all, rank 0 MPI_File_write_all"),
+    "ifile": (NOT_SAME, "rank 1 has called MPI_File_iread_all, rank 0 MPI_File_iwrite_all"),
+    "file_size": (NOT_SAME, "rank 3 has called MPI_File_set_size with size 101, rank 0 with size 100"),
+    "inter": (NOT_SAME, "rank 3 of MPI_COMM_WORLD has called MPI_Comm_dup, rank 0 MPI_Barrier"),
+    "iinter": (NOT_SAME, "rank 2 of MPI_COMM_WORLD has called MPI_Comm_idup, rank 0 MPI_Ibarrier"),
 }
+RETURNED = ("fence", "file_kind", "ifile", "file_size", "inter", "iinter", "open_one")  # their errors end no job
 
 
-def run(*words):
-    return subprocess.run([WHERRY, "run", *words], capture_output=True, text=True, env={**os.environ, "WHERRY_MPI_CHECK": "1"})
+def run(*words, check="1"):
+    env = {**os.environ, "WHERRY_MPI_CHECK": check, "COMPARED_JOB": str(os.getpid())}
+    return subprocess.run([WHERRY, "run", "--timeout", "30", *words], capture_output=True, text=True, env=env)
 
 
 class Compared(unittest.TestCase):
@@ -34,14 +63,32 @@ class Compared(unittest.TestCase):
 
     def test_both_sides_are_named(self):
         for case, (_, text) in ERRORS.items():
+            if case in RETURNED:
+                continue
             with self.subTest(case=case):
                 done = run("-n", "4", PROGRAM, case, "fatal")
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn(text, done.stderr)
 
+    def test_without_comparing(self):
+        for case, text in (("split_dup", "has sent (16|64) bytes where this rank expects (64|16): it is in another collective call"),
+                           ("first", "has sent .* all ranks must call the same")):
+            with self.subTest(case=case):
+                done = run("-n", "2" if case == "split_dup" else "4", PROGRAM, case, "fatal", check="0")
+                self.assertRegex(done.stderr, text)
+                self.assertIn("with WHERRY_MPI_CHECK=1 in the environment both calls are named", done.stderr)
+
+    def test_the_end(self):
+        for ranks in (2, 4):
+            done = run("-n", str(ranks), PROGRAM, "end", "fatal")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("rank 1 has called MPI_Finalize, rank 0 MPI_Barrier", done.stderr)
+
     def test_calls_that_agree(self):
         for ranks in (1, 3, 4):
-            self.assertEqual(self.classes(ranks, "right"), [f"{rank}: 0" for rank in range(ranks)])
+            for case in ("right", "ahead", "files"):
+                with self.subTest(case=case, ranks=ranks):
+                    self.assertEqual(self.classes(ranks, case), [f"{rank}: 0" for rank in range(ranks)])
 
 
 if __name__ == "__main__":

@@ -80,6 +80,9 @@ static inline void *whm_object_of(const void *handle, whm_kind kind) {
 #define whm_fail(code, ...) (whm_say(__VA_ARGS__), (code))
 __attribute__((format(printf, 1, 2))) void whm_say(const char *format, ...);
 
+// What to do where ranks have called different collectives, for the end of a sentence (mpi/comm/compare.h).
+#define WHM_CHECK_HINT "; with WHERRY_MPI_CHECK=1 in the environment both calls are named"
+
 // whm_no_memory is whm_fail for want of memory.
 static inline int whm_no_memory(void) {
     return whm_fail(MPI_ERR_NO_MEM, "there is no memory for it");

@@ -3,6 +3,7 @@
 #include "mpi/base/process.h"
 #include "mpi/coll/choose.h"
 #include "mpi/coll/shared.h"
+#include "mpi/comm/compare.h"
 
 // Where all ranks know that there are no data nobody sends anything.
 static bool no_data(const whm_coll *coll) {
@@ -54,6 +55,7 @@ int whm_coll_run(const whm_coll *coll) {
 typedef struct coll_request {
     whm_request request;
     whm_schedule schedule;
+    whm_comparison *compared;  // it begins when that has ended; NULL: calls are not compared
 } coll_request;
 
 static void finished(whm_schedule *s) {
@@ -67,11 +69,15 @@ static int start(whm_request *request) {
 }
 
 static int fail(const whm_request *request) {
-    return whm_schedule_fail(&((const coll_request *)request)->schedule);
+    const coll_request *r = (const coll_request *)request;
+    int error = r->compared ? whm_compare_fail(r->compared) : MPI_SUCCESS;
+    return error != MPI_SUCCESS ? error : whm_schedule_fail(&r->schedule);
 }
 
 static void end(whm_request *request) {
-    whm_schedule_fini(&((coll_request *)request)->schedule);
+    coll_request *r = (coll_request *)request;
+    whm_schedule_fini(&r->schedule);
+    whm_compare_free(r->compared);
 }
 
 #define OPS(kind, name) [kind] = {.text = name, .start = start, .end = end, .fail = fail}
@@ -104,6 +110,8 @@ static const whm_request_ops ops[WHM_COLL_KINDS] = {
 // do not meet: they come in the order in which they are sent.
 static int make(const whm_coll *coll, bool persistent, coll_request **out) {
     int error = check(coll);
+    if (error == MPI_SUCCESS && persistent)
+        error = whm_coll_compare(coll);
     if (error != MPI_SUCCESS)
         return error;
     coll_request *r = (void *)whm_request_new(&ops[coll->kind], sizeof(*r), coll->comm, persistent);
@@ -120,14 +128,35 @@ static int make(const whm_coll *coll, bool persistent, coll_request **out) {
     return error;
 }
 
+static void on_compared(void *arg) {
+    coll_request *r = arg;
+    int error = whm_compare_error(r->compared);
+    if (error == MPI_SUCCESS)
+        whm_schedule_start(&r->schedule);
+    else
+        whm_request_end(&r->request, error);
+}
+
+// The call returns, as a rank may come to it only when others are behind it.
+static int begin_compared(coll_request *r, const whm_coll *coll) {
+    r->compared = whm_coll_compare_new(coll);
+    if (r->compared)
+        whm_compare_start(r->compared, on_compared, r);
+    else
+        whm_request_drop(&r->request);
+    return r->compared ? MPI_SUCCESS : whm_no_memory();
+}
+
 int whm_coll_begin(const whm_coll *coll, whm_request **request) {
     coll_request *r = NULL;
     int error = make(coll, false, &r);
-    if (error != MPI_SUCCESS)
-        return error;
-    *request = &r->request;
-    whm_schedule_start(&r->schedule);
-    return MPI_SUCCESS;
+    if (error == MPI_SUCCESS && whm_compare_is_due(coll->comm))
+        error = begin_compared(r, coll);
+    else if (error == MPI_SUCCESS)
+        whm_schedule_start(&r->schedule);
+    if (error == MPI_SUCCESS)
+        *request = &r->request;
+    return error;
 }
 
 int whm_coll_prepare(const whm_coll *coll, whm_request **request) {

@@ -21,4 +21,7 @@ int whm_coll_check(const whm_coll *coll);
 // get the same error.
 int whm_coll_compare(const whm_coll *coll);
 
+// whm_coll_compare_new is whm_compare_new for a collective.
+struct whm_comparison *whm_coll_compare_new(const whm_coll *coll);
+
 #endif

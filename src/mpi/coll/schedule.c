@@ -219,8 +219,8 @@ int whm_schedule_fail(const whm_schedule *s) {
     if (s->error != MPI_ERR_TRUNCATE)
         return s->error;
     return whm_fail(MPI_ERR_TRUNCATE,
-                    "rank %d has sent %lld bytes where this rank expects %lld: all ranks must give "
-                    "counts and types of the same size",
+                    "rank %d has sent %lld bytes where this rank expects %lld: all ranks must call "
+                    "the same, with counts and types of the same size" WHM_CHECK_HINT,
                     s->from, (long long)s->bytes, (long long)s->expected);
 }
 

@@ -509,12 +509,12 @@ static int tell(const whm_shared *shared) {
     if (!theirs->stamp || theirs->kind != mine->kind)
         return whm_fail(MPI_ERR_OTHER,
                         "rank %d has called another collective, has another root, or gives another "
-                        "number of elements",
+                        "number of elements" WHM_CHECK_HINT,
                         shared->stranger);
     if (theirs->bytes != mine->bytes)
         return whm_fail(MPI_ERR_TRUNCATE,
                         "rank %d has sent %lld bytes where this rank expects %lld: all ranks must "
-                        "give counts and types of the same size",
+                        "give counts and types of the same size" WHM_CHECK_HINT,
                         shared->stranger, (long long)theirs->bytes, (long long)mine->bytes);
     if (theirs->root != mine->root)
         return whm_fail(MPI_ERR_ROOT, "the root is %d at rank %d, and %d at this rank",

@@ -20,9 +20,21 @@ void whm_agree_all(whm_agreement *agree, whm_comm *comm) {
 
 static void advance(whm_agreement *agree);
 
-static void one_done(whm_agreement *agree, const whm_transfer *transfer) {
+static void note(whm_agreement *agree, const whm_transfer *transfer) {
+    bool odd = transfer == &agree->recv &&
+               (transfer->error == MPI_ERR_TRUNCATE || transfer->bytes != sizeof(agree->heard));
     if (transfer->error != MPI_SUCCESS)
         agree->error = transfer->error;
+    else if (odd)
+        agree->error = MPI_ERR_TRUNCATE;
+    if (odd && (transfer->error == MPI_SUCCESS || transfer->error == MPI_ERR_TRUNCATE)) {
+        agree->odd = transfer->source;
+        agree->odd_bytes = transfer->bytes;
+    }
+}
+
+static void one_done(whm_agreement *agree, const whm_transfer *transfer) {
+    note(agree, transfer);
     if (--agree->waits > 0)
         return;
     advance(agree);
@@ -59,8 +71,8 @@ static bool exchange(whm_agreement *agree, whm_comm *comm, int to, int from, int
     agree->waits += !agree->send.complete;
     if (agree->waits)
         return false;
-    if (agree->recv.error != MPI_SUCCESS || agree->send.error != MPI_SUCCESS)
-        agree->error = agree->recv.error != MPI_SUCCESS ? agree->recv.error : agree->send.error;
+    note(agree, &agree->send);
+    note(agree, &agree->recv);
     return true;
 }
 
@@ -116,6 +128,7 @@ void whm_agree(whm_agreement *agree) {
     agree->far = 1;
     agree->waits = 0;
     agree->error = MPI_SUCCESS;
+    agree->odd = -1;
     agree->complete = false;
     advance(agree);
 }
@@ -126,4 +139,11 @@ int whm_agree_wait(whm_agreement *agree) {
     while (!agree->complete)
         whm_block();
     return agree->error;
+}
+
+int whm_agree_fail(const whm_agreement *agree, const char *otherwise) {
+    if (agree->error == MPI_SUCCESS)
+        return MPI_SUCCESS;
+    return agree->odd >= 0 ? whm_other_call(agree->odd, agree->odd_bytes, sizeof(agree->heard))
+                           : whm_fail(agree->error, "%s", otherwise);
 }

@@ -30,6 +30,8 @@ struct whm_agreement {
     void (*done)(whm_agreement *agree);  // at the end, in progress or in whm_agree itself
     bool complete;
     int error;  // of the messages: an MPI error class
+    int odd;    // whose message was of another call; -1: all were of this one
+    MPI_Count odd_bytes;
 
     // The rest is the affair of agree.c.
     int64_t heard[WHM_AGREED];
@@ -44,5 +46,8 @@ void whm_agree_all(whm_agreement *agree, whm_comm *comm);
 // whm_agree starts; the struct stays in place until `done`, which may be NULL.  whm_agree_wait starts and waits.
 void whm_agree(whm_agreement *agree);
 int whm_agree_wait(whm_agreement *agree);
+
+// whm_agree_fail is whm_fail for its error, which `otherwise` says where it has no reason of its own.
+int whm_agree_fail(const whm_agreement *agree, const char *otherwise);
 
 #endif

@@ -76,7 +76,7 @@ int whm_claim_fail(const whm_claim *claim) {
     if (claim->error == MPI_SUCCESS || claim->failed != MPI_SUCCESS)
         return claim->error;
     if (claim->agree.error != MPI_SUCCESS)
-        return whm_fail(claim->error, "a process of the new communicator does not answer");
+        return whm_agree_fail(&claim->agree, "a process of the new communicator does not answer");
     if (claim->agree.value[2] != MPI_SUCCESS)
         return whm_fail(claim->error, "another process that takes part has failed in this call");
     return whm_fail(claim->error,

@@ -34,6 +34,7 @@ typedef struct whm_comm {
     whm_group *remote;       // of an intercommunicator, else NULL
     struct whm_comm *local;  // of an intercommunicator: one of the local group, for agreement in it
     uint32_t collectives;    // begun on it so far: all members begin them in the same order
+    uint32_t compared;       // calls so far that were compared (compare.h)
     struct whm_errhandler *errhandler;
     struct whm_attr *attrs;
     struct whm_info *info;

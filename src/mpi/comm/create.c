@@ -120,5 +120,6 @@ int mpi_comm_disconnect(whm_comm *comm) {
     whm_agreement agree = {0};
     whm_agree_all(&agree, comm);
     int rc = whm_agree_wait(&agree);
-    return rc == MPI_SUCCESS ? mpi_comm_free(comm) : rc;
+    return rc == MPI_SUCCESS ? mpi_comm_free(comm)
+                             : whm_agree_fail(&agree, "a process of it does not answer");
 }

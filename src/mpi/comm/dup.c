@@ -9,6 +9,7 @@
 
 #include "mpi/bodies.h"
 #include "mpi/comm/claim.h"
+#include "mpi/comm/compare.h"
 #include "mpi/comm/hints.h"
 #include "mpi/comm/topology.h"
 #include "mpi/p2p/request.h"
@@ -72,15 +73,23 @@ typedef struct idup {
     whm_claim claim;   // of its context
     whm_claim inside;  // of that of its `local`
     whm_comm *dup;     // the program's, but not to be used yet
+    whm_comparison
+        *compared;  // of the call, before it claims anything; NULL: calls are not compared
 } idup;
 
 static int idup_fail(const whm_request *request) {
     const idup *i = (const idup *)request;
-    int rc = whm_claim_fail(&i->claim);
+    int rc = i->compared ? whm_compare_fail(i->compared) : MPI_SUCCESS;
+    if (rc == MPI_SUCCESS)
+        rc = whm_claim_fail(&i->claim);
     return rc == MPI_SUCCESS && i->dup->local ? whm_claim_fail(&i->inside) : rc;
 }
 
-static const whm_request_ops idup_ops = {.text = "idup", .fail = idup_fail};
+static void idup_end(whm_request *request) {
+    whm_compare_free(((idup *)request)->compared);
+}
+
+static const whm_request_ops idup_ops = {.text = "idup", .fail = idup_fail, .end = idup_end};
 
 static void on_inside(whm_claim *claim) {
     idup *i = (idup *)((char *)claim - offsetof(idup, inside));
@@ -99,11 +108,22 @@ static void on_claimed(whm_claim *claim) {
         whm_request_end(&i->r, claim->error);
 }
 
+static void on_compared(void *arg) {
+    idup *i = arg;
+    int error = whm_compare_error(i->compared);
+    if (error == MPI_SUCCESS)
+        whm_claim_start(&i->claim);
+    else
+        whm_request_end(&i->r, error);
+}
+
 static int start(whm_comm *comm, const whm_info *info, whm_comm **newcomm, whm_request **request) {
     idup *i = (idup *)whm_request_new(&idup_ops, sizeof(*i), comm, false);
     if (!i)
         return whm_no_memory();
     int rc = copy(comm, info, &i->dup);
+    if (whm_compare_is_due(comm) && !(i->compared = whm_compare_new(comm, NULL)))
+        rc = whm_no_memory();
     if (rc != MPI_SUCCESS) {
         drop(i->dup);
         whm_request_drop(&i->r);
@@ -117,7 +137,10 @@ static int start(whm_comm *comm, const whm_info *info, whm_comm **newcomm, whm_r
         whm_agree_all(&i->inside.agree, comm->local);
     i->claim.done = on_claimed;
     i->inside.done = on_inside;
-    whm_claim_start(&i->claim);
+    if (i->compared)
+        whm_compare_start(i->compared, on_compared, i);
+    else
+        whm_claim_start(&i->claim);
     return MPI_SUCCESS;
 }
 

@@ -7,6 +7,7 @@
 
 #include "mpi/base/process.h"
 #include "mpi/comm/comm.h"
+#include "mpi/comm/compare.h"
 #include "mpi/comm/make.h"
 #include "mpi/env/attr.h"
 #include "mpi/env/dump.h"
@@ -34,6 +35,7 @@ int whm_job_begin(int level) {
             whm_process_level(level);
         return MPI_SUCCESS;
     }
+    whm_compare_read_setting();
     int rc = whm_process_begin(level);
     if (rc == MPI_SUCCESS)
         rc = whm_types_begin(whm_self);
@@ -71,10 +73,11 @@ static int await_end_of(whm_comm *comm, int rank, int tag) {
     unsigned char word = 0;  // stays so when an empty message comes
     int rc = whm_recv_wait(comm, WHM_COLL, &word, 1, whm_type_of(MPI_BYTE), rank, tag,
                            MPI_STATUS_IGNORE);
-    if (rc == MPI_ERR_TRUNCATE || (rc == MPI_SUCCESS && word != end_word))
+    if (rc == MPI_ERR_NOT_SAME || (rc == MPI_SUCCESS && word != end_word))
         return whm_fail(
             MPI_ERR_OTHER,
-            "rank %d is in a collective on MPI_COMM_WORLD that this rank has not called", rank);
+            "rank %d is in a collective on MPI_COMM_WORLD that this rank has not called" WHM_CHECK_HINT,
+            rank);
     return rc;
 }
 

@@ -27,6 +27,11 @@ typedef struct whm_guarded {  // what windows, files and sessions begin with
     whm_errhandler *errhandler;
 } whm_guarded;
 
+typedef struct whm_joint {  // what files begin with
+    whm_guarded guarded;
+    struct whm_comm *comm;  // of its own
+} whm_joint;
+
 static inline whm_errhandler *whm_errhandler_of(MPI_Errhandler handle) {
     return whm_object_of(handle, WHM_ERRHANDLER);
 }

@@ -6,6 +6,7 @@
 
 #include "mpi/base/process.h"
 #include "mpi/bodies.h"
+#include "mpi/comm/compare.h"
 #include "mpi/comm/make.h"
 #include "mpi/env/begin.h"
 #include "mpi/p2p/buffer.h"
@@ -53,6 +54,10 @@ int mpi_finalize(void) {
     whm_buffer_flush(whm_self->buffer);
     whm_progress();
     whm_tell_leaks(whm_self);
+    if (!whm_process_here.losses)
+        rc = whm_compare_call(whm_self->comm_world);
+    if (rc != MPI_SUCCESS)
+        return rc;
     rc = whm_job_end();
     if (rc == MPI_SUCCESS)
         whm_self->init = WHM_FINALIZED;

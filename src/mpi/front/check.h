@@ -16,6 +16,8 @@
 #include "mpi/base/process.h"
 #include "mpi/base/raise.h"
 #include "mpi/comm/comm.h"
+#include "mpi/comm/compare.h"
+#include "mpi/env/errhandler.h"
 #include "mpi/type/type.h"
 
 #define WHM_LIKELY(x) __builtin_expect(!!(x), 1)

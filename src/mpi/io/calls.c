@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "mpi/bodies.h"
+#include "mpi/comm/compare.h"
 #include "mpi/comm/share.h"
 #include "mpi/io/file.h"
 #include "mpi/p2p/request.h"
@@ -86,22 +87,51 @@ static int carry_out(whm_file *file, bool write, where from, MPI_Offset at, cons
 
 // ---- How it ends.
 
-static int carry_out_nonblocking(whm_file *file, bool write, where from, MPI_Offset at,
+typedef struct io_request {
+    whm_request r;
+    whm_comparison
+        *compared;  // of a collective one, complete when that is; NULL: calls are not compared
+} io_request;
+
+static int io_fail(const whm_request *request) {
+    return whm_compare_fail(((const io_request *)request)->compared);
+}
+
+static void io_end(whm_request *request) {
+    whm_compare_free(((io_request *)request)->compared);
+}
+
+static void on_compared(void *arg) {
+    io_request *request = arg;
+    request->r.status.MPI_ERROR = whm_compare_error(request->compared);
+    whm_request_done(&request->r);
+}
+
+static int carry_out_nonblocking(whm_file *file, bool write, bool all, where from, MPI_Offset at,
                                  const void *buf, MPI_Count count, whm_type *type,
                                  whm_request **made) {
-    static const whm_request_ops read_ops = {.text = "read"}, write_ops = {.text = "write"};
-    whm_request *request =
-        whm_request_new(write ? &write_ops : &read_ops, sizeof(*request), NULL, false);
+    static const whm_request_ops read_ops = {.text = "read", .end = io_end, .fail = io_fail},
+                                 write_ops = {.text = "write", .end = io_end, .fail = io_fail};
+    io_request *request = (io_request *)whm_request_new(write ? &write_ops : &read_ops,
+                                                        sizeof(*request), NULL, false);
     if (!request)
         return whm_no_memory();
-    int rc = carry_out(file, write, from, at, buf, count, type, &request->status);
+    int rc = MPI_SUCCESS;
+    if (all && whm_compare_is_due(file->comm) &&
+        !(request->compared = whm_compare_new(file->comm, NULL)))
+        rc = whm_no_memory();
+    if (rc == MPI_SUCCESS)
+        rc = carry_out(file, write, from, at, buf, count, type, &request->r.status);
     if (rc != MPI_SUCCESS) {
-        whm_request_drop(request);
+        whm_request_drop(&request->r);
         return rc;
     }
-    request->status.MPI_ERROR = MPI_SUCCESS;
-    whm_request_done(request);
-    *made = request;
+    request->r.status.MPI_ERROR = MPI_SUCCESS;
+    if (request->compared)
+        whm_compare_start(request->compared, on_compared, request);
+    else
+        whm_request_done(&request->r);
+    *made = &request->r;
     return MPI_SUCCESS;
 }
 
@@ -157,27 +187,27 @@ CALL_AT(read_at_all, false, )
 CALL_AT(write_at, true, const)
 CALL_AT(write_at_all, true, const)
 
-#define NONBLOCKING(name, write, from, constant)                                                   \
+#define NONBLOCKING(name, write, all, from, constant)                                              \
     int mpi_file_##name(whm_file *file, constant void *buf, MPI_Count count, whm_type *type,       \
                         whm_request **request) {                                                   \
-        return carry_out_nonblocking(file, write, from, 0, buf, count, type, request);             \
+        return carry_out_nonblocking(file, write, all, from, 0, buf, count, type, request);        \
     }
-NONBLOCKING(iread, false, INDIVIDUAL, )
-NONBLOCKING(iread_all, false, INDIVIDUAL, )
-NONBLOCKING(iread_shared, false, SHARED, )
-NONBLOCKING(iwrite, true, INDIVIDUAL, const)
-NONBLOCKING(iwrite_all, true, INDIVIDUAL, const)
-NONBLOCKING(iwrite_shared, true, SHARED, const)
+NONBLOCKING(iread, false, false, INDIVIDUAL, )
+NONBLOCKING(iread_all, false, true, INDIVIDUAL, )
+NONBLOCKING(iread_shared, false, false, SHARED, )
+NONBLOCKING(iwrite, true, false, INDIVIDUAL, const)
+NONBLOCKING(iwrite_all, true, true, INDIVIDUAL, const)
+NONBLOCKING(iwrite_shared, true, false, SHARED, const)
 
-#define NONBLOCKING_AT(name, write, constant)                                                      \
+#define NONBLOCKING_AT(name, write, all, constant)                                                 \
     int mpi_file_##name(whm_file *file, MPI_Offset offset, constant void *buf, MPI_Count count,    \
                         whm_type *type, whm_request **request) {                                   \
-        return carry_out_nonblocking(file, write, AT, offset, buf, count, type, request);          \
+        return carry_out_nonblocking(file, write, all, AT, offset, buf, count, type, request);     \
     }
-NONBLOCKING_AT(iread_at, false, )
-NONBLOCKING_AT(iread_at_all, false, )
-NONBLOCKING_AT(iwrite_at, true, const)
-NONBLOCKING_AT(iwrite_at_all, true, const)
+NONBLOCKING_AT(iread_at, false, false, )
+NONBLOCKING_AT(iread_at_all, false, true, )
+NONBLOCKING_AT(iwrite_at, true, false, const)
+NONBLOCKING_AT(iwrite_at_all, true, true, const)
 
 // The two halves know each other by the name, which is one object.
 #define SPLIT_END(name, text, constant)                                                            \

@@ -42,6 +42,7 @@ typedef struct whm_file {
 } whm_file;
 _Static_assert(offsetof(whm_file, errhandler) == offsetof(whm_guarded, errhandler),
                "a file begins as all that have error handlers");
+_Static_assert(offsetof(whm_file, comm) == offsetof(whm_joint, comm), "its communicator follows");
 
 // whm_io_fail is whm_fail for an error of the operating system.  `what` was tried with the file `name`.
 int whm_io_fail(int error, const char *what, const char *name);

@@ -60,6 +60,8 @@ void whm_hold(whm_transfer *t) {
 }
 
 int whm_transfer_fail(const whm_transfer *t) {
+    if (t->error == MPI_ERR_TRUNCATE && whm_space_of(t->context) == WHM_COLL)
+        return whm_other_call(t->source, t->bytes, t->count * t->type->size);
     if (t->error == MPI_ERR_TRUNCATE)
         return whm_fail(MPI_ERR_TRUNCATE,
                         "a message of %lld bytes from rank %d, tag %d, does not fit into a receive "

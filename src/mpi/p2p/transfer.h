@@ -66,6 +66,14 @@ void whm_transfer_cancel(whm_transfer *transfer);
 bool whm_comm_bereft(const whm_comm *comm);
 int whm_comm_give_up(const whm_comm *comm);
 
+// whm_other_call is whm_fail for a message of a collective that is not of the call that this rank is in.
+static inline int whm_other_call(int rank, MPI_Count bytes, MPI_Count expected) {
+    return whm_fail(MPI_ERR_NOT_SAME,
+                    "rank %d has sent %lld bytes where this rank expects %lld: it is in another "
+                    "collective call" WHM_CHECK_HINT,
+                    rank, (long long)bytes, (long long)expected);
+}
+
 // The same, waiting: what blocking calls do.  A status may be MPI_STATUS_IGNORE.
 int whm_send_wait(whm_comm *comm, whm_space space, const void *buf, MPI_Count count, whm_type *type,
                   int dest, int tag, whm_mode mode);

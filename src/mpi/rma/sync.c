@@ -8,6 +8,7 @@
 
 #include "mpi/base/process.h"
 #include "mpi/bodies.h"
+#include "mpi/comm/compare.h"
 #include "mpi/p2p/transfer.h"
 #include "mpi/rma/access.h"
 
@@ -99,10 +100,13 @@ static bool is_passive(const whm_win *win) {
 }
 
 int mpi_win_fence(int assertion, whm_win *win) {
+    int rc = whm_compare_apart(win->comm, win->joint);
+    if (rc != MPI_SUCCESS)
+        return rc;
     if (is_passive(win) || win->group_started || win->group_posted)
         return refuse("an epoch of another kind has not been ended");
     int error = flush_all(win);
-    int rc = whm_win_barrier(win);
+    rc = whm_win_barrier(win);
     atomic_thread_fence(memory_order_seq_cst);
     win->fenced = !(assertion & MPI_MODE_NOSUCCEED);
     return error ? error : rc;

@@ -12,6 +12,7 @@
 #include "mpi/base/memory.h"
 #include "mpi/base/process.h"
 #include "mpi/bodies.h"
+#include "mpi/comm/compare.h"
 #include "mpi/comm/map.h"
 #include "mpi/comm/share.h"
 #include "mpi/env/attr.h"
@@ -129,6 +130,7 @@ static int check(const whm_comm *comm, MPI_Aint unit) {
 // The end of all that make one: it is known to its rank, and then to the others.
 static int finish(whm_win *win, const whm_info *info, whm_win **made) {
     int rc = enlist(win);
+    win->joint = win->comm->collectives;
     if (rc == MPI_SUCCESS)
         rc = whm_info_hints(&win->info, info, hints);
     rc = agree(win, rc);
@@ -334,12 +336,15 @@ int mpi_win_delete_attr(whm_win *win, int key) {
 }
 
 int mpi_win_free(whm_win *win) {
+    int rc = whm_compare_apart(win->comm, win->joint);
+    if (rc != MPI_SUCCESS)
+        return rc;
     if (win->locks || win->all_locked || win->group_started || win->group_posted)
         return whm_fail(MPI_ERR_RMA_SYNC, "an epoch of the window has not been ended");
     // Accesses outside of any epoch may have failed; the window goes in any case.
     for (int i = 0; i < win->comm->size; i++)
         (void)whm_flush(win, &win->peer[i]);
-    int rc = whm_win_barrier(win);
+    rc = whm_win_barrier(win);
     if (rc != MPI_SUCCESS)
         return rc;
     rc = whm_attrs_delete(holder(win));

@@ -51,6 +51,7 @@ typedef struct whm_win {
     whm_rank *rank;
     whm_comm *comm;
     uint32_t number;  // among the windows of its rank
+    uint32_t joint;   // among those of its communicator, for comparisons
     int flavor, model;
     void *base;
     MPI_Aint size;
