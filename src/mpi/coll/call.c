@@ -1,29 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/coll/call.h"
 #include "mpi/base/process.h"
+#include "mpi/coll/blocking.h"
 #include "mpi/coll/choose.h"
-#include "mpi/coll/shared.h"
 #include "mpi/comm/compare.h"
-
-// Where all ranks know that there are no data nobody sends anything.
-static bool no_data(const whm_coll *coll) {
-    switch (coll->kind) {
-    case WHM_BARRIER:
-    case WHM_GATHERV:
-    case WHM_SCATTERV:
-    case WHM_ALLTOALLV:
-    case WHM_ALLTOALLW: return false;
-    default:
-        return coll->kind < WHM_NEIGHBOR_ALLGATHER && !coll->comm->remote &&
-               whm_coll_bytes(coll) == 0;
-    }
-}
-
-static int build(whm_schedule *s, const whm_coll *coll, bool hold) {
-    if (!no_data(coll))
-        whm_choose(coll)->build(s, coll);
-    return whm_schedule_close(s, hold);
-}
 
 // A collective does not begin where a rank is gone: the others may know of it already, and not come.
 static int check(const whm_coll *coll) {
@@ -40,16 +20,7 @@ int whm_coll_run(const whm_coll *coll) {
         error = whm_coll_compare(coll);
     if (error != MPI_SUCCESS)
         return error;
-    if (!no_data(coll) && whm_shared_run(coll, &error))
-        return error;
-    whm_schedule s;
-    whm_schedule_init(&s, coll->comm, coll->op);
-    whm_schedule_tag(&s);
-    error = build(&s, coll, false);
-    if (error == MPI_SUCCESS)
-        error = whm_schedule_run(&s);
-    whm_schedule_fini(&s);
-    return error;
+    return whm_coll_carry_out(coll);
 }
 
 typedef struct coll_request {
@@ -120,7 +91,7 @@ static int make(const whm_coll *coll, bool persistent, coll_request **out) {
     whm_schedule_init(&r->schedule, coll->comm, coll->op);
     r->schedule.done = finished;
     whm_schedule_tag(&r->schedule);
-    error = build(&r->schedule, coll, true);
+    error = whm_coll_build(&r->schedule, coll, true);
     if (error != MPI_SUCCESS)
         whm_request_drop(&r->request);
     else

@@ -183,3 +183,22 @@ const whm_algorithm *whm_choose(const whm_coll *coll) {
         row++;
     return row->build ? row : NULL;
 }
+
+bool whm_coll_no_data(const whm_coll *coll) {
+    switch (coll->kind) {
+    case WHM_BARRIER:
+    case WHM_GATHERV:
+    case WHM_SCATTERV:
+    case WHM_ALLTOALLV:
+    case WHM_ALLTOALLW: return false;
+    default:
+        return coll->kind < WHM_NEIGHBOR_ALLGATHER && !coll->comm->remote &&
+               whm_coll_bytes(coll) == 0;
+    }
+}
+
+int whm_coll_build(whm_schedule *schedule, const whm_coll *coll, bool keep) {
+    if (!whm_coll_no_data(coll))
+        whm_choose(coll)->build(schedule, coll);
+    return whm_schedule_close(schedule, keep);
+}

@@ -33,6 +33,12 @@ MPI_Count whm_coll_bytes(const whm_coll *coll);
 // whm_algorithm_works says whether the needs are met.
 bool whm_algorithm_works(const whm_algorithm *algorithm, const whm_coll *coll);
 
+// whm_coll_no_data says whether all ranks know that there are no data, and nobody sends anything.
+bool whm_coll_no_data(const whm_coll *coll);
+
+// whm_coll_build fills a schedule by the algorithm chosen, and closes it: an MPI error class.  `keep`: see whm_schedule_close.
+int whm_coll_build(whm_schedule *schedule, const whm_coll *coll, bool keep);
+
 // NULL: the standard does not have the collective on this kind of communicator.
 const whm_algorithm *whm_choose(const whm_coll *coll);
 

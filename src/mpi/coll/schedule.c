@@ -221,7 +221,8 @@ int whm_schedule_fail(const whm_schedule *s) {
     return whm_fail(MPI_ERR_TRUNCATE,
                     "rank %d has sent %lld bytes where this rank expects %lld: all ranks must call "
                     "the same, with counts and types of the same size" WHM_CHECK_HINT,
-                    s->from, (long long)s->bytes, (long long)s->expected);
+                    whm_comm_known_rank(s->comm, s->from), (long long)s->bytes,
+                    (long long)s->expected);
 }
 
 static void begin_message(whm_schedule *s, const whm_step *step) {

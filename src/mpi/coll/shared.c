@@ -17,7 +17,6 @@
 #include "mpi/p2p/p2p.h"
 
 enum {
-    CALLS_BEFORE = 8,  // collectives of a communicator before it gets one: most never have so many
     ALL_LARGE = 2 << 20,  // bytes of all large slots; /dev/shm of a container often has 64 MiB
     LARGE_MOST = 128 << 10,
     LARGE = 2,  // of a rank, as are the next; powers of two
@@ -146,7 +145,7 @@ whm_shared *whm_shared_of(whm_comm *comm) {
         return shared->map ? shared : NULL;
     // Ranks that move leave the memory behind.
     if (whm_process_here.home || comm->remote || comm->size < 2 || comm->size > WHM_SHARED_RANKS ||
-        comm->collectives < CALLS_BEFORE)
+        comm->collectives < WHM_CALLS_BEFORE)
         return NULL;
     shared = calloc(1, sizeof(*shared));
     // The others would wait for this rank for ever.
@@ -223,19 +222,18 @@ static void print_awaited(const whm_awaited *o, FILE *file) {
     fprintf(file, "    a collective in shared memory, on %s:", whm_comm_title(a->shared->comm));
     for (int i = 0; i < a->shared->ranks; i++)
         if (is_absent(a, i))
-            fprintf(file, "%s %d", absent++ ? "," : " without rank", i);
+            fprintf(file, "%s %d", absent++ ? "," : " without rank",
+                    whm_comm_known_rank(a->shared->comm, i));
     fputs(absent ? "\n" : " all ranks have come\n", file);
 }
 
 // Whether a rank is gone.  What others had to say is not awaited any more then: they may have noticed it before.
 static bool is_hopeless(whm_shared *shared) {
-    for (int i = 0; i < shared->ranks && whm_process_here.losses; i++)
-        if (whm_is_gone(whm_group_world(shared->group, i))) {
-            shared->broken = true;
-            atomic_store(&shared->progress[shared->rank].broken, 1);
-            return true;
-        }
-    return false;
+    if (!whm_comm_bereft(shared->comm))
+        return false;
+    shared->broken = true;
+    atomic_store(&shared->progress[shared->rank].broken, 1);
+    return true;
 }
 
 static void wake(const whm_shared *shared, int rank) {
@@ -501,25 +499,26 @@ void whm_shared_note(whm_shared *shared, int error) {
 
 static int tell(const whm_shared *shared) {
     const whm_shared_call *theirs = &shared->theirs, *mine = &shared->mine;
+    int stranger = whm_comm_known_rank(shared->comm, shared->stranger);
     if (atomic_load(&shared->progress[shared->stranger].broken))
         return whm_fail(
             MPI_ERR_PROC_ABORTED,
             "rank %d has given up, as a process of the communicator has ended before its time",
-            shared->stranger);
+            stranger);
     if (!theirs->stamp || theirs->kind != mine->kind)
         return whm_fail(MPI_ERR_OTHER,
                         "rank %d has called another collective, has another root, or gives another "
                         "number of elements" WHM_CHECK_HINT,
-                        shared->stranger);
+                        stranger);
     if (theirs->bytes != mine->bytes)
         return whm_fail(MPI_ERR_TRUNCATE,
                         "rank %d has sent %lld bytes where this rank expects %lld: all ranks must "
                         "give counts and types of the same size" WHM_CHECK_HINT,
-                        shared->stranger, (long long)theirs->bytes, (long long)mine->bytes);
+                        stranger, (long long)theirs->bytes, (long long)mine->bytes);
     if (theirs->root != mine->root)
         return whm_fail(MPI_ERR_ROOT, "the root is %d at rank %d, and %d at this rank",
-                        theirs->root, shared->stranger, mine->root);
-    return whm_fail(MPI_ERR_OP, "rank %d has called it with another operation", shared->stranger);
+                        theirs->root, stranger, mine->root);
+    return whm_fail(MPI_ERR_OP, "rank %d has called it with another operation", stranger);
 }
 
 int whm_shared_end(whm_shared *shared) {

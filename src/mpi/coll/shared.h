@@ -17,6 +17,8 @@
 typedef struct whm_shared whm_shared;
 
 enum {
+    WHM_CALLS_BEFORE =
+        8,  // collectives of a communicator before it gets one: most never have so many
     WHM_SHARED_RANKS = 32,           // at most: each looks at all others
     WHM_SHARED_BRIEF = 976,          // bytes that a rank writes in a brief call, of one round
     WHM_SHARED_SCRATCH = 512 << 10,  // little enough to stay in a processor's own cache

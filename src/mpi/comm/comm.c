@@ -40,6 +40,8 @@ void whm_comm_release(whm_comm *comm) {
         return;
     if (whm_comm_ops.end)
         whm_comm_ops.end(comm);
+    if (whm_comm_ops.end_leaders)
+        whm_comm_ops.end_leaders(comm);
     if (comm->context != (uint32_t)WHM_CONTEXT_NONE)
         whm_context_free(comm->owner, comm->context);
     whm_comm_release(comm->local);

@@ -38,8 +38,11 @@ typedef struct whm_comm {
     struct whm_errhandler *errhandler;
     struct whm_attr *attrs;
     struct whm_info *info;
-    struct whm_topo *topo;        // cartesian, graph or distributed graph; NULL: none
-    void *coll;                   // what src/mpi/coll keeps of it; freed by whm_comm_ops.end
+    struct whm_topo *topo;  // cartesian, graph or distributed graph; NULL: none
+    void *coll;             // what src/mpi/coll keeps of it; freed by whm_comm_ops.end
+    void *leaders;          // likewise, by whm_comm_ops.end_leaders
+    struct whm_comm *
+        over;  // it carries out collectives of that one, whose members have its own among them; NULL
     struct whm_buffer *buffer;    // MPI_Comm_attach_buffer
     struct whm_session *session;  // that its group comes from; NULL: MPI_Init
     bool freed;                   // the program has given it up; operations still hold it
@@ -60,11 +63,25 @@ static inline bool whm_at_root(const whm_comm *comm, int root) {
     return comm->remote ? root == MPI_ROOT : root == comm->rank;
 }
 
-// What the communicator is called, for people.
+// What the communicator is called, for people, who know nothing of those below it.
 static inline const char *whm_comm_title(const whm_comm *comm) {
+    while (comm->over)
+        comm = comm->over;
     return *comm->name ? comm->name : "a communicator without a name";
 }
 void whm_comm_release(whm_comm *comm);
+
+// whm_comm_known_rank returns by which number people know a member: it is a rank of the communicator that whm_comm_title names.
+static inline int whm_comm_known_rank(const whm_comm *comm, int rank) {
+    if (!comm->over || rank < 0)
+        return rank;
+    int world = whm_group_world(comm->group, rank);
+    while (comm->over)
+        comm = comm->over;
+    for (rank = 0; whm_group_world(comm->group, rank) != world; rank++)
+        ;
+    return rank;
+}
 
 // whm_comm_tag returns the tag, in the space WHM_COLL, of a collective that begins now on an intracommunicator or an intercommunicator:
 // the same in all members, below WHM_TAG_CREATE.
@@ -78,6 +95,7 @@ static inline int whm_comm_tag(whm_comm *comm) {
 // What the parts above keep of each communicator is ended by their functions, when its last reference goes.
 typedef struct whm_comm_ends {
     void (*end)(whm_comm *comm);  // src/mpi/coll; NULL: nothing to end
+    void (*end_leaders)(whm_comm *comm);
 } whm_comm_ends;
 extern whm_comm_ends whm_comm_ops;
 

@@ -27,7 +27,7 @@ static void print_receive(const whm_transfer *t, FILE *file) {
     if (t->peer == MPI_ANY_SOURCE)
         fputs("from any rank", file);
     else
-        fprintf(file, "from rank %d", t->peer);
+        fprintf(file, "from rank %d", whm_comm_known_rank(t->comm, t->peer));
     if (t->wanted == MPI_ANY_TAG)
         fputs(", any tag", file);
     else

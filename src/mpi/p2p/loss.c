@@ -13,6 +13,8 @@
 bool whm_comm_bereft(const whm_comm *comm) {
     if (__builtin_expect(!whm_process_here.losses, 1))
         return false;
+    while (comm->over)
+        comm = comm->over;
     const whm_group *groups[2] = {comm->group, comm->remote};
     for (int g = 0; g < 2 && groups[g]; g++)
         for (int i = 0; i < groups[g]->size; i++)
