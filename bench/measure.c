@@ -253,7 +253,10 @@ static bool calibrate(bench_cell_run *run, bench_contender *one) {
     for (;;) {
         if (!run_checked(run, one, count, check, &result))
             return false;
-        check = false;
+        if (check) {  // and so the first: what it allocates and maps the others find
+            check = false;
+            continue;
+        }
         double seconds = result.seconds > 1e-7 ? result.seconds : 1e-7;
         if (seconds > target / 4) {
             one->count = (uint64_t)((double)count * target / seconds) + 1;
