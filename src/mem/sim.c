@@ -251,10 +251,19 @@ static wh_status sim_copy(whi_mem_direction direction, void *dst, const void *sr
     return status;
 }
 
+static _Atomic(void (*)(void)) on_copy;
+
+void whi_sim_on_copy(void (*fn)(void)) {
+    atomic_store(&on_copy, fn);
+}
+
 static wh_status sim_copy_async(whi_mem_direction direction, void *dst, const void *src,
                                 size_t size, void *stream) {
     if (!size)
         return WH_OK;
+    void (*fn)(void) = atomic_load(&on_copy);
+    if (fn)
+        fn();
     wh_status status = to_engine(direction, &dst, &src, size);
     return status == WH_OK ? whi_sim_submit(dst, src, size, stream) : status;
 }

@@ -17,6 +17,9 @@ enum {
 // unless earlier work of its stream is still waiting.
 void whi_sim_set_delay(uint64_t delay_ns);
 
+// whi_sim_on_copy has `fn` called before each asynchronous copy is submitted, by the thread that does so; NULL: nothing.
+void whi_sim_on_copy(void (*fn)(void));
+
 // whi_sim_drain performs everything that is submitted, whatever its delay.
 void whi_sim_drain(void);
 

@@ -7,6 +7,7 @@
 // ends gives its memory back without an answer, and hangs up before.
 #include "message/device_offer.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "message/endpoint.h"
@@ -14,6 +15,10 @@
 #include "message/records.h"
 
 enum { TAKEN = 0, REFUSED = 1, NO_DESCRIPTORS = 2 };  // arg of TAKEN
+
+// In one process the two ends may be two threads'.  A copy begins under this lock, after a look whether the sender has hung up,
+// and a sender hangs up under it: so each copy has begun before, and is waited for, or sees that it must not begin.
+static pthread_mutex_t beginning = PTHREAD_MUTEX_INITIALIZER;
 
 static whi_device_room *room_of(const wh_worker *worker) {
     return &whi_messages_of(worker)->device;
@@ -290,9 +295,15 @@ static wh_status on_offer(whi_link *link, const whi_hdr *hdr, const void *payloa
     if (req->ops->sink(req, &chunk, &span) != WH_OK)
         return whi_link_broken(link, hdr, "an offer that does not fit what was granted");
     whi_buffer *buf = whi_buffer_of_sink(&span);
-    if (whi_link_hung_up(link))
+    if (link->same_process)
+        pthread_mutex_lock(&beginning);
+    bool gone = whi_link_hung_up(link);
+    bool takes = !gone && buf && take(link, req, buf, span.base, &chunk, &offer, offer_id);
+    if (link->same_process)
+        pthread_mutex_unlock(&beginning);
+    if (gone)
         return WH_OK;  // its memory may be its user's again; the receive ends with the link
-    if (buf && take(link, req, buf, span.base, &chunk, &offer, offer_id))
+    if (takes)
         req->device = WHI_DEVICE_OUT;
     else
         answer(link, hdr->ep, offer_id, refusal(link, &offer));
@@ -327,6 +338,17 @@ static void settle_all(void) {
     }
 }
 
+// hang_up tells the peer that nothing is offered any more.  What it begins from then on does not touch what was.
+static void hang_up(const whi_link *link) {
+    if (link->same_process)
+        pthread_mutex_lock(&beginning);
+    whi_control_hang_up(&link->control);
+    if (!link->same_process)
+        return;
+    pthread_mutex_unlock(&beginning);
+    settle_all();
+}
+
 void whi_device_offer_link_ended(whi_link *link) {
     uint32_t cursor = 0;
     bool gave = false;
@@ -334,11 +356,8 @@ void whi_device_offer_link_ended(whi_link *link) {
     while ((req = whi_idmap_next(&whi_messages_on(link)->loans, &cursor))) {
         if (req->device != WHI_DEVICE_OUT)
             continue;
-        if (!gave) {
-            whi_control_hang_up(&link->control);
-            if (link->same_process)
-                settle_all();
-        }
+        if (!gave)
+            hang_up(link);
         gave = true;
         req->device = WHI_DEVICE_STAGED;
         put_packed(link, req);

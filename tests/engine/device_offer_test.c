@@ -2,6 +2,8 @@
 //
 // Device memory that the receiver copies out of the sender's, between two workers of one process, over the simulated device,
 // whose copies are as late as the test wants.
+#include <pthread.h>
+
 #include "engine/sim_kit.h"
 #include "mem/sim.h"
 
@@ -214,6 +216,54 @@ TEST(a_sender_that_goes_hangs_up_first) {
     give(from);
     CHECK_EQ_INT(done_as(&d, received), WH_EPEER);
     give(into);
+    end();
+}
+
+// The two workers are two threads'.  The sender's gives its memory back when the receiver's is about to copy: it waits for that.
+static unsigned char *offered, *destination;
+static pthread_t sender;
+static _Atomic bool has_memory_back;
+static bool had_it_before_the_copy;
+
+static void *goes(void *arg) {
+    (void)arg;
+    CHECK_EQ_INT(wh_worker_adopt(d.client), WH_OK);
+    whi_link_fail(d.to->link, WH_ESYSTEM, "the test says so");
+    while (!was_done)
+        wh_worker_progress(d.client);
+    atomic_store(&has_memory_back, true);
+    check_device(destination, pattern, SIZE);  // it has passed
+    CHECK_EQ_INT(wh_mem_copy(offered, WH_MEM_SIM, zeros, WH_MEM_HOST, SIZE), WH_OK);
+    give(offered);
+    return NULL;
+}
+
+static void about_to_copy(void) {
+    whi_sim_on_copy(NULL);
+    CHECK_EQ_INT(pthread_create(&sender, NULL, goes, NULL), 0);
+    for (int ms = 0; ms < 200 && !atomic_load(&has_memory_back); ms++)
+        usleep(1000);
+    had_it_before_the_copy = atomic_load(&has_memory_back);
+}
+
+TEST(a_sender_of_another_thread_goes_when_the_copy_begins) {
+    begin(shm, shm, LATE_US);
+    was_done = false;
+    offered = device(pattern, SIZE);
+    destination = device(zeros, SIZE);
+    whi_sim_on_copy(about_to_copy);
+    wh_request *received = receive(destination, SIZE, TAG);
+    CHECK_EQ_INT(wh_tag_send(d.to, offered, SIZE, TAG,
+                             WH_OP_OPTS(.done = on_done, .arg = d.from->link), NULL),
+                 WH_PENDING);
+    UNTIL(&d, sender);
+    KIT_UNTIL(wh_worker_progress(d.server), "the receive", !still(received));
+    CHECK_EQ_INT(pthread_join(sender, NULL), 0);
+    CHECK_EQ_INT(wh_worker_adopt(d.client), WH_OK);
+    CHECK(!had_it_before_the_copy);
+    CHECK_EQ_INT(wh_request_status(received), WH_EPEER);
+    wh_request_free(received);
+    give(destination);
     end();
 }
 
