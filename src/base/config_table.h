@@ -45,7 +45,7 @@
       "Pinned host memory of a worker for that; 0: none, and each copy is waited for.")            \
     X(device_path, "WHERRY_DEVICE_PATH", CHOICE, "auto", "auto|staged", "",                        \
       "Device memory to a device: one copy where both sides can, or always through the host.")      \
-    X(device_pack_max, "WHERRY_DEVICE_PACK_MAX", SIZE, "64M", "0", "1T",                            \
+    X(device_pack_max, "WHERRY_DEVICE_PACK_MAX", SIZE, "256M", "0", "1T",                           \
       "Device memory of a worker where layouts are packed for a device of the same host; 0: none, "  \
       "they go through host memory.")                                                               \
     X(kernel_compile, "WHERRY_KERNEL_COMPILE", BOOL, "no", "", "",                                \

@@ -10,11 +10,17 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "message/behind.h"
 #include "message/endpoint.h"
 #include "message/import.h"
 #include "message/records.h"
 
 enum { TAKEN = 0, REFUSED = 1, NO_DESCRIPTORS = 2 };  // arg of TAKEN
+
+enum {
+    PATIENCE_NS = 10 * 1000 * 1000
+};  // many turns of a device, few of a message through the host
 
 // In one process the two ends may be two threads'.  A copy begins under this lock, after a look whether the sender has hung up,
 // and a sender hangs up under it: so each copy has begun before, and is waited for, or sees that it must not begin.
@@ -81,61 +87,142 @@ static void tell(whi_link *link, wh_request *req, const whi_device_offer *offer)
     whi_link_control(link, &hdr, offer);
 }
 
-static void put_packed(const whi_link *link, wh_request *req) {
-    whi_device_pool_put(&room_of(link->worker)->packed, req->packed);
-    req->packed = NULL;
+// look_soon has the sends that wait looked at.
+static void look_soon(wh_worker *worker) {
+    if (whi_list_empty(&room_of(worker)->waiting))
+        return;
+    room_of(worker)->look = true;
+    whi_behind_wake(worker);
 }
 
-// pack begins to pack a part of a layout, which is offered when that has passed.  A send never waits for a block, which another
-// one might hold whose peer is slow.
-static bool pack(whi_link *link, wh_request *req, const whi_mem_ops *ops, whi_buffer *buf,
-                 uint64_t left) {
+static void put_packed(whi_link *link, wh_request *req) {
+    whi_device_room *room = room_of(link->worker);
+    if (!req->packed)
+        return;
+    whi_device_pool_put(&room->packed, req->packed);
+    req->packed = NULL;
+    whi_messages_on(link)->packed--;
+    room->came_back = true;
+    room->stalls = false;
+    look_soon(link->worker);
+}
+
+static void be_patient(wh_worker *worker) {
+    whi_device_room *room = room_of(worker);
+    room->came_back = false;
+    whi_timers_add(&worker->timers, &room->patience, whi_clock_ns() + room->patience_ns);
+}
+
+static void out_of_patience(whi_timer *timer, void *arg) {
+    (void)timer;
+    wh_worker *worker = arg;
+    whi_device_room *room = room_of(worker);
+    if (whi_list_empty(&room->waiting))
+        return;
+    room->stalls = !room->came_back;
+    if (room->stalls)
+        look_soon(worker);
+    else
+        be_patient(worker);
+}
+
+// may_wait says whether a send waits for memory that others have.  What its own link has comes back, or the link ends; what
+// others have is waited for as long as some comes back at all.
+static bool may_wait(const whi_link *link) {
+    whi_device_room *room = room_of(link->worker);
+    if (whi_messages_on(link)->packed)
+        return true;
+    if (!room->stalls && room->patience.state == WHI_TIMER_IDLE)
+        be_patient(link->worker);
+    return !room->stalls;
+}
+
+// pack begins to pack a part of a layout, which is offered when that has passed.  WH_PENDING: it waits for memory.
+static wh_status pack(whi_link *link, wh_request *req, const whi_mem_ops *ops, whi_buffer *buf,
+                      uint64_t left) {
     whi_device_offer offer;
-    whi_device_block *block =
-        whi_device_pool_take(&room_of(link->worker)->packed, ops, buf->device, left);
-    req->packed = block;
-    if (!block)
-        return false;
+    whi_link_messages *on = whi_messages_on(link);
+    if (on->packs_never)
+        return WH_ENOTSUP;
+    whi_device_room *room = room_of(link->worker);
+    bool behind = !whi_list_empty(&room->waiting) && may_wait(link);
+    wh_status st = behind
+                       ? WH_PENDING
+                       : whi_device_pool_take(&room->packed, ops, buf->device, left, &req->packed);
+    if (st == WH_EAGAIN && may_wait(link))
+        return WH_PENDING;
+    if (st != WH_OK)
+        return st;
+    on->packed++;
+    const whi_device_block *block = req->packed;
     whi_stage_chunk like = {.req = req,
                             .net = link,
                             .buf = buf,
                             .offset = req->offset,
                             .size = left < block->size ? left : block->size,
                             .memory = block->memory};
-    if (describe(link, ops, block->memory, like.size, &offer) &&
-        whi_stage_begin(link->worker, &like, WHI_STAGE_PACKING) == WH_OK) {
+    // What cannot be offered once never can be: it is the kind of memory that cannot.
+    on->packs_never = !describe(link, ops, block->memory, like.size, &offer);
+    st = on->packs_never ? WH_ENOTSUP : whi_stage_begin(link->worker, &like, WHI_STAGE_PACKING);
+    if (st == WH_OK)
         req->device = WHI_DEVICE_PACKING;
-        return true;
-    }
-    put_packed(link, req);
-    return false;
+    else
+        put_packed(link, req);
+    return st;
 }
 
-static bool begin(whi_link *link, wh_request *req, whi_buffer *buf, uint64_t left) {
+// begin has a send offer or pack a part, or wait for memory (WH_PENDING); else it goes as all others do.
+static wh_status begin(whi_link *link, wh_request *req, whi_buffer *buf, uint64_t left) {
     whi_device_offer offer;
     const whi_mem_ops *ops = whi_mem_ops_of((wh_mem_kind)buf->kind);
     req->packed = NULL;
     if (!ops || !whi_device_offer_may(link) ||
         (!buf->type && !describe(link, ops, (const char *)buf->ptr + req->offset, left, &offer)))
-        return false;
+        return WH_ENOTSUP;
     if (!req->loan_id && whi_idmap_put(&whi_messages_on(link)->loans, req, &req->loan_id) != WH_OK)
-        return false;
+        return WH_ENOMEM;
     if (buf->type)
         return pack(link, req, ops, buf, left);
     tell(link, req, &offer);
-    return true;
+    return WH_OK;
 }
 
 bool whi_device_offer_make(whi_link *link, wh_request *req, whi_buffer *buf, uint64_t left) {
     if (req->device != WHI_DEVICE_DIRECT || req->fate != WHI_FATE_GOES_ON ||
         whi_messages_on(link)->mid == req || !whi_buffer_stages(buf) || buf->failed || !left)
         return false;
-    bool began = begin(link, req, buf, piece_of(left));
-    if (began)
-        whi_list_remove(&req->queue_link);
-    else
+    wh_status st = begin(link, req, buf, piece_of(left));
+    if (st != WH_OK && st != WH_PENDING) {
         req->device = WHI_DEVICE_STAGED;
-    return began;
+        return false;
+    }
+    whi_list_remove(&req->queue_link);
+    if (st == WH_PENDING) {
+        req->device = WHI_DEVICE_WAITING;
+        whi_list_push_back(&room_of(link->worker)->waiting, &req->queue_link);
+    }
+    return true;
+}
+
+unsigned whi_device_offer_look(wh_worker *worker) {
+    whi_device_room *room = room_of(worker);
+    if (!room->look)
+        return 0;
+    room->look = false;
+    whi_list all, *node;
+    unsigned count = 0;
+    for (whi_list_take(&all, &room->waiting); (node = whi_list_pop_front(&all));) {
+        wh_request *req = whi_container_of(node, wh_request, queue_link);
+        whi_link *link = req->ep->link;
+        if (!whi_list_empty(&room->waiting) && may_wait(link)) {
+            whi_list_push_back(&room->waiting, node);  // behind one for which there was none
+            continue;
+        }
+        req->device = WHI_DEVICE_DIRECT;
+        room->up->again(link, req);
+        count++;
+    }
+    return count;
 }
 
 void whi_device_offer_packed(const whi_stage_chunk *chunk, wh_status st) {
@@ -146,8 +233,7 @@ void whi_device_offer_packed(const whi_stage_chunk *chunk, wh_status st) {
     req->held--;
     whi_messages_on(link)->held--;
     bool ends = req->fate != WHI_FATE_GOES_ON || whi_messages_of(link->worker)->stage.settles;
-    if (st == WH_OK && !ends &&
-        describe(link, req->packed->ops, chunk->memory, chunk->size, &offer)) {
+    if (st == WH_OK && !ends && describe(link, chunk->ops, chunk->memory, chunk->size, &offer)) {
         tell(link, req, &offer);
         return;
     }
@@ -369,8 +455,12 @@ void whi_device_offer_link_ended(whi_link *link) {
 }
 
 void whi_device_offer_init(wh_worker *worker, const whi_device_up *up) {
-    room_of(worker)->up = up;
-    whi_device_pool_init(&room_of(worker)->packed, worker->ctx->config.device_pack_max);
+    whi_device_room *room = room_of(worker);
+    room->up = up;
+    whi_list_init(&room->waiting);
+    whi_timer_init(&room->patience, out_of_patience, worker);
+    room->patience_ns = PATIENCE_NS;
+    whi_device_pool_init(&room->packed, worker->ctx->config.device_pack_max);
     whi_control_on(worker, WHI_CLASS_OFFER, on_offer, sizeof(whi_device_offer));
     whi_control_on(worker, WHI_CLASS_TAKEN, on_taken, 0);
 }

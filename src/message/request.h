@@ -56,6 +56,7 @@ typedef enum whi_req_fate {
 enum {
     WHI_DEVICE_STAGED,   // it may not
     WHI_DEVICE_DIRECT,   // it may
+    WHI_DEVICE_WAITING,  // of a send: for memory to pack a layout in
     WHI_DEVICE_PACKING,  // of a send: a layout is being packed, to be offered
     WHI_DEVICE_OUT,  // it does: of a send, an offer waits for its answer; of a receive, one is being copied
 };

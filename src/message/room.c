@@ -173,8 +173,10 @@ static const whi_stage_up stage_up = {.unheld = whi_send_unheld,
                                       .stored = whi_chunk_stored,
                                       .taken = whi_device_offer_passed,
                                       .packed = whi_device_offer_packed};
-static const whi_device_up device_up = {
-    .took = whi_send_took, .stored = whi_chunk_stored, .dropped = whi_chunk_dropped};
+static const whi_device_up device_up = {.took = whi_send_took,
+                                        .again = whi_send_again,
+                                        .stored = whi_chunk_stored,
+                                        .dropped = whi_chunk_dropped};
 
 static wh_status init(wh_worker *worker) {
     whi_message_room *room = whi_messages_of(worker);
@@ -245,15 +247,17 @@ static void in_child(wh_worker *worker) {
 static unsigned look(wh_worker *worker) {
     whi_req_reap_foreign(worker);
     whi_object_handler_look(worker);
-    return whi_offer_look(worker) + whi_stage_look(worker) + whi_behind_look(worker);
+    return whi_offer_look(worker) + whi_stage_look(worker) + whi_device_offer_look(worker) +
+           whi_behind_look(worker);
 }
 
 static bool busy(const wh_worker *worker) {
-    return whi_offer_busy(worker) || whi_behind_busy(worker);
+    return whi_offer_busy(worker) || whi_device_offer_busy(worker) || whi_behind_busy(worker);
 }
 
 static wh_status arm(wh_worker *worker) {
-    return whi_offer_busy(worker) ? WH_EBUSY : whi_behind_arm(worker);
+    return whi_offer_busy(worker) || whi_device_offer_busy(worker) ? WH_EBUSY
+                                                                   : whi_behind_arm(worker);
 }
 
 static uint64_t next_look(const wh_worker *worker) {

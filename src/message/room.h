@@ -55,6 +55,12 @@ typedef struct whi_stage_room {
 typedef struct whi_device_room {
     const struct whi_device_up *up;
     whi_device_pool packed;
+    whi_list waiting;    // sends, for memory that others have
+    bool look;           // at those, soon
+    whi_timer patience;  // of those of which the link has no memory
+    uint64_t patience_ns;
+    bool came_back;  // some memory, since the timer was set
+    bool stalls;     // none did, for so long
 } whi_device_room;
 
 // What handles the records of a class (deliver.h).
@@ -149,6 +155,8 @@ typedef struct whi_link_messages {
     unsigned import_count;
     whi_imports by_handle[2];  // of the driver's handles, and of descriptors
     bool descriptors_never;    // the peer takes none of ours
+    bool packs_never;          // memory for packed layouts cannot be offered
+    unsigned packed;           // sends that have some
     whi_hash eps;              // by number
     whi_list ep_list;
     uint32_t next_number;

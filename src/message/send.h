@@ -42,6 +42,9 @@ void whi_send_unheld(whi_link *link, wh_request *req);
 // no list.
 void whi_send_took(whi_link *link, wh_request *req, uint64_t most);
 
+// whi_send_again goes on with one that has waited for memory in which its next bytes are packed; it is in no list.
+void whi_send_again(whi_link *link, wh_request *req);
+
 // whi_send_push moves chunks of the granted sends, each in turn, and returns how many; with `rest_only` no more than
 // the rest of the chunk that the lane has announced.
 unsigned whi_send_push(whi_link *link, bool rest_only);

@@ -213,6 +213,11 @@ void whi_send_took(whi_link *link, wh_request *req, uint64_t most) {
     whi_bulk_list(link, req);
 }
 
+void whi_send_again(whi_link *link, wh_request *req) {
+    if (!whi_device_offer_make(link, req, current(req), current_size(req) - req->offset))
+        whi_bulk_list(link, req);
+}
+
 enum { CHUNKS = 8 };  // per pass, so that receiving has its turn
 
 unsigned whi_send_push_beside(whi_link *link) {

@@ -117,7 +117,7 @@ TEST(pairs_of_layouts) {
     run(send_pairs, receive_pairs);
 }
 
-// ---- Memory for packed layouts is bounded: what is longer goes in parts, and what finds none goes through the host.
+// ---- Memory for packed layouts is bounded: what is longer goes in parts, and what finds none waits for it.
 
 static void set(const char *name, const char *value) {
     CHECK_EQ_INT(setenv(name, value, 1), 0);
@@ -163,13 +163,15 @@ static void send_in_parts(void) {
     CHECK_EQ_INT(ends(send_long(from, LONG)), WH_OK);
     CHECK_EQ_INT(counters().device_sent, 4);
     CHECK_EQ_INT(room()->device.packed.size, 1 << 20);
-    // Three at once: two blocks fit into what it may have, and the third message does not wait for one.
+    // Three at once: two blocks fit into what it may have, and the third message waits for one.
     wh_request *reqs[3];
     for (int i = 0; i < 3; i++)
         reqs[i] = send_long(from, LONG);
     for (int i = 0; i < 3; i++)
         CHECK_EQ_INT(ends(reqs[i]), WH_OK);
-    CHECK(room()->device.packed.size <= 2 << 20);
+    CHECK_EQ_INT(counters().device_sent, 16);
+    CHECK_EQ_INT(room()->stage.count, 0);
+    CHECK_EQ_INT(room()->device.packed.size, 2 << 20);
     until_over(0);
 }
 
@@ -194,6 +196,214 @@ TEST(memory_for_packed_layouts_is_bounded) {
     set("WHERRY_DEVICE_PACK_MAX", "2M");
     run(send_in_parts, receive_in_parts);
     unsetenv("WHERRY_DEVICE_PACK_MAX");
+}
+
+// Both have more under way than there is memory for, and each needs what the other one has taken.
+enum { BOTH = 6 };
+
+static void exchange(int role) {
+    make_layout();
+    unsigned char *from = long_device(3);
+    wh_request *sent[BOTH], *received[BOTH];
+    void *into[BOTH];
+    for (int i = 0; i < BOTH; i++) {
+        CHECK_EQ_INT(wh_mem_alloc_kind(WH_MEM_CUDA, 0, (size_t)LONG * PACKED, &into[i]), WH_OK);
+        received[i] = receive(into[i], (size_t)LONG * PACKED);
+        sent[i] = send_long(from, LONG);
+    }
+    for (int i = 0; i < BOTH; i++) {
+        CHECK_EQ_INT(ends(received[i]), WH_OK);
+        for (int k = 0; k < LONG; k++)
+            check_dense((char *)into[i] + (size_t)k * PACKED, 3);
+    }
+    for (int i = 0; i < BOTH; i++)
+        CHECK_EQ_INT(ends(sent[i]), WH_OK);
+    CHECK_EQ_INT(counters().device_sent, BOTH * 4);
+    CHECK_EQ_INT(room()->stage.count, 0);
+    CHECK_EQ_INT(room()->device.packed.used, 0);
+    until_over(role);
+}
+
+static void exchange_first(void) {
+    exchange(0);
+}
+
+static void exchange_second(void) {
+    exchange(1);
+}
+
+TEST(both_wait_for_memory) {
+    set("WHERRY_DEVICE_PACK_MAX", "2M");
+    run(exchange_first, exchange_second);
+    unsetenv("WHERRY_DEVICE_PACK_MAX");
+}
+
+// What goes to one peer while another one has all memory; here to the worker itself.
+static wh_endpoint *own, *self;
+
+static void on_own(wh_endpoint *accepted, void *arg) {
+    (void)arg;
+    own = accepted;
+}
+
+static void connect_self(void) {
+    wh_listener *listener = NULL;
+    char address[64];
+    CHECK_EQ_INT(wh_listener_open(worker, "127.0.0.1:0", NULL, on_own, NULL, &listener), WH_OK);
+    snprintf(address, sizeof(address), "127.0.0.1:%d", wh_listener_port(listener));
+    CHECK_EQ_INT(wh_endpoint_connect(worker, address, NULL, &self), WH_OK);
+    PROGRESS_UNTIL(wh_endpoint_status(self) == WH_OK && own);
+}
+
+static void send_to_self(const void *from) {
+    void *into = NULL;
+    wh_request *received = NULL;
+    wh_endpoint *peer = ep;
+    CHECK_EQ_INT(wh_mem_alloc_kind(WH_MEM_CUDA, 0, (size_t)LONG * PACKED, &into), WH_OK);
+    CHECK(wh_tag_recv(own, into, (size_t)LONG * PACKED, 1, WH_TAG_MASK_ALL, NULL, &received) >= 0);
+    ep = self;
+    wh_request *sent = send_long(from, LONG);
+    ep = peer;
+    CHECK_EQ_INT(ends(received), WH_OK);
+    CHECK_EQ_INT(ends(sent), WH_OK);
+    for (int k = 0; k < LONG; k++)
+        check_dense((char *)into + (size_t)k * PACKED, 3);
+    give(into);
+}
+
+enum { STANDING = 3 };
+
+static void send_past_others(void) {
+    make_layout();
+    unsigned char *from = long_device(3);
+    connect_self();
+    wh_request *reqs[STANDING];
+    whi_device_room *device = &whi_messages_of(worker)->device;
+    // As long as the peer takes what it is offered, others wait for that.
+    device->patience_ns = KIT_PATIENCE_S * WHI_NS_PER_S;
+    for (int i = 0; i < STANDING; i++)
+        reqs[i] = send_long(from, LONG);
+    PROGRESS_UNTIL(!whi_list_empty(&device->waiting));
+    send_to_self(from);
+    for (int i = 0; i < STANDING; i++)
+        CHECK_EQ_INT(ends(reqs[i]), WH_OK);
+    CHECK_EQ_INT(counters().device_sent, 4 * (STANDING + 1));
+    CHECK_EQ_INT(room()->stage.count, 0);
+
+    // When it reads nothing they go through the host, and what goes to itself waits.
+    come_to(0, 1);
+    wait_for(1, 1);
+    whi_timers_remove(&worker->timers, &device->patience);
+    device->patience_ns = 10 * WHI_NS_PER_MS;
+    for (int i = 0; i < STANDING; i++)
+        reqs[i] = send_long(from, LONG);
+    PROGRESS_UNTIL(!whi_list_empty(&device->waiting));
+    wait_for(1, 2);
+    for (int i = 0; i < 2; i++)
+        send_to_self(from);
+    CHECK_EQ_INT(device->packed.used, 2 << 20);
+    CHECK(room()->stage.count);
+    come_to(0, 2);
+    for (int i = 0; i < STANDING; i++)
+        CHECK_EQ_INT(ends(reqs[i]), WH_OK);
+    CHECK_EQ_INT(counters().device_sent, 4 * (2 * STANDING + 1));
+    until_over(0);
+    wh_endpoint_abort(self);
+    wh_endpoint_abort(own);
+}
+
+static void receive_standing(void *into[STANDING], wh_request *reqs[STANDING]) {
+    for (int i = 0; i < STANDING; i++) {
+        CHECK_EQ_INT(wh_mem_alloc_kind(WH_MEM_CUDA, 0, (size_t)LONG * PACKED, &into[i]), WH_OK);
+        reqs[i] = receive(into[i], (size_t)LONG * PACKED);
+    }
+}
+
+static void stand(void) {
+    make_layout();
+    void *into[STANDING];
+    wh_request *reqs[STANDING];
+    receive_standing(into, reqs);
+    for (int i = 0; i < STANDING; i++)
+        CHECK_EQ_INT(ends(reqs[i]), WH_OK);
+    wait_for(0, 1);
+    unsigned long before = counters().device_received;
+    come_to(1, 1);
+    receive_standing(into, reqs);
+    PROGRESS_UNTIL(counters().device_received > before);
+    come_to(1, 2);
+    while (atomic_load(&page->step[0]) < 2)
+        usleep(100);
+    for (int i = 0; i < STANDING; i++)
+        CHECK_EQ_INT(ends(reqs[i]), WH_OK);
+    until_over(1);
+}
+
+TEST(a_peer_that_reads_nothing_holds_up_no_other_one) {
+    set("WHERRY_DEVICE_PACK_MAX", "2M");
+    run(send_past_others, stand);
+    unsetenv("WHERRY_DEVICE_PACK_MAX");
+}
+
+// Sends that wait for memory when the link ends, end with it; and one whose endpoint ends leaves the others waiting.
+static void send_and_end(void) {
+    make_layout();
+    unsigned char *from = long_device(3);
+    wh_request *reqs[3];
+    for (int i = 0; i < 3; i++)
+        reqs[i] = send_long(from, LONG);
+    PROGRESS_UNTIL(!whi_list_empty(&room()->device.waiting));
+    come_to(0, 1);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ_INT(ends(reqs[i]), WH_EPEER);
+    CHECK_EQ_INT(worker->counters.pending, 0);
+    CHECK_EQ_INT(room()->device.packed.used, 0);
+    CHECK(whi_list_empty(&room()->device.waiting));
+}
+
+static void receive_and_go(void) {
+    void *into = NULL;
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ_INT(wh_mem_alloc_kind(WH_MEM_CUDA, 0, (size_t)LONG * PACKED, &into), WH_OK);
+        (void)!receive(into, (size_t)LONG * PACKED);
+    }
+    PROGRESS_UNTIL(counters().device_received);
+    while (!atomic_load(&page->step[0]))
+        usleep(100);
+}
+
+TEST(the_end_while_some_wait_for_memory) {
+    set("WHERRY_DEVICE_PACK_MAX", "2M");
+    run(send_and_end, receive_and_go);
+    unsetenv("WHERRY_DEVICE_PACK_MAX");
+}
+
+// Where memory for it cannot be offered it is not tried again.
+static void send_what_cannot_be_offered(void) {
+    make_layout();
+    unsigned char *from = device(0, 2);
+    CUTEST(void, "cutest_fail", (const char *, long, int), "cuIpcGetMemHandle", -1, 801);
+    unsigned long before = calls("cuIpcGetMemHandle");
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ_INT(ends(send_typed(from)), WH_OK);
+    CHECK_EQ_INT(calls("cuIpcGetMemHandle"), before + 1);
+    CHECK_EQ_INT(counters().device_sent, 0);
+    CHECK_EQ_INT(room()->device.packed.used, 0);
+    until_over(0);
+}
+
+static void receive_what_was_not_offered(void) {
+    make_layout();
+    unsigned char *into = device(0, 5);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ_INT(ends(receive_typed(into)), WH_OK);
+        check_spread(into, 2, 5);
+    }
+    until_over(1);
+}
+
+TEST(memory_that_cannot_be_offered) {
+    run(send_what_cannot_be_offered, receive_what_was_not_offered);
 }
 
 static void send_without(void) {
@@ -275,7 +485,7 @@ static void send_slowly(void) {
     come_to(1, 1);  // for one_dies
     CHECK_EQ_INT(ends(req), WH_EPEER);
     CHECK_EQ_INT(worker->counters.pending, 0);
-    CHECK(!whi_list_empty(&room()->device.packed.free));
+    CHECK_EQ_INT(room()->device.packed.used, 0);
 }
 
 static void receive_and_wait(void) {
@@ -351,7 +561,7 @@ static void send_what_fails(void) {
     CHECK_EQ_INT(st, WH_ESYSTEM);
     CHECK_EQ_INT(counters().device_sent, 0);
     CHECK_EQ_INT(lines_of("E-MEM-01"), 1);
-    CHECK(!whi_list_empty(&room()->device.packed.free));
+    CHECK_EQ_INT(room()->device.packed.used, 0);
     until_over(0);
 }
 
