@@ -20,7 +20,8 @@
 #define WHI_PROTOCOL_VERSION_MIN 1u  // the oldest that it still understands
 
 enum {
-    // A tagged message that is larger than other records may be: WHI_CLASS_LONG with ep, seq and tag.
+    // A tagged message that is larger than other records may be: WHI_CLASS_LONG with ep, seq and tag; or, with
+    // WHI_FLAG_FOLLOWED, the payload of the active message in the record before it.
     // Messages: ep, seq, tag; arg = the length when announced, else the send id when synchronous.
     WHI_CLASS_TAG = 0x10,
     WHI_CLASS_OBJECT = 0x11,
@@ -66,6 +67,8 @@ enum {
     // Of a LANE_ADDRESS: it is about the bulk lane.  Of an announcement: its sender would have the payload go by that; of a
     // GRANT: it is to, and the receiver sends ACK when all of it is there.
     WHI_FLAG_BULK_LANE = 1 << 3,
+    // Of an AM: its payload, arg bytes, follows in the next record, a LONG with this flag.
+    WHI_FLAG_FOLLOWED = 1 << 4,
     WHI_FLAG_NO_LANE = 1 << 0,       // of LANE_ADDRESS: this side does without
     WHI_FLAG_LANE_LOST = 1 << 1,     // with that, of the bulk lane: this side has had it
     WHI_FLAG_TAKES_DEVICE = 1 << 0,  // of GRANT: device memory may be offered instead of sent

@@ -94,8 +94,7 @@ static const whi_req_ops prefetch_ops = {.text = "prefetch of a message",
                                          .receives = true,
                                          .names_grant = true};
 
-// bring makes the request that brings the payload of a message; NULL: no memory for it now.
-static wh_request *bring(whi_message *msg) {
+wh_request *whi_ahead_bring(whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     wh_request *req = whi_req_new(ep->worker, ep, &prefetch_ops, NULL, false);
     msg->body = req ? whi_malloc(msg->length) : NULL;
@@ -115,10 +114,14 @@ static wh_request *bring(whi_message *msg) {
     return req;
 }
 
+bool whi_ahead_brings(const wh_request *req) {
+    return req->ops == &prefetch_ops;
+}
+
 // prefetch_one asks for one message.  False: no memory for it now.
 static bool prefetch_one(whi_message *msg) {
     wh_endpoint *ep = msg->ep;
-    wh_request *req = bring(msg);
+    wh_request *req = whi_ahead_bring(msg);
     if (!req)
         return false;
     whi_list_remove(&msg->ahead_link);
@@ -140,7 +143,7 @@ wh_request *whi_ahead_keep(wh_endpoint *ep, const whi_hdr *hdr) {
     if (!msg)
         return NULL;
     msg->length = hdr->size;
-    wh_request *req = bring(msg);
+    wh_request *req = whi_ahead_bring(msg);
     if (!req) {
         whi_message_free(msg);
         return NULL;

@@ -13,6 +13,7 @@
 #include "mem/mem.h"
 #include "message/behind.h"
 #include "message/copied.h"
+#include "message/long.h"
 #include "message/offer.h"
 #include "message/plain.h"
 #include "message/recv.h"
@@ -240,7 +241,8 @@ wh_status wh_am_send(wh_endpoint *ep, uint16_t id, const void *header, size_t he
 }
 
 // send_copied starts a send whose payload is the caller's when this returns.
-static wh_status send_copied(wh_request *req, const wh_op_opts *opts, wh_request **out) {
+static wh_status send_copied(wh_request *req, size_t header_size, const wh_op_opts *opts,
+                             wh_request **out) {
     void *copy = whi_blocks_get(&whi_messages_of(req->worker)->copies, req->buf.size);
     am_of(req)->copy = copy;
     if (!copy) {
@@ -248,11 +250,15 @@ static wh_status send_copied(wh_request *req, const wh_op_opts *opts, wh_request
         return WH_ENOMEM;
     }
     bool waits = whi_copied_may_wait(req->ep);
-    if (!waits)
+    // What the lane takes at once is copied by that.
+    bool is_taken = !waits && req->ep->state == WHI_EP_OPEN && whi_long_may(req, header_size);
+    if (!waits && !is_taken)
         whi_copied_keep(req, copy);
     wh_status st = whi_req_start(req, opts, out);
     if (waits && st == WH_PENDING)
         whi_copied_wait(req, copy);
+    else if (is_taken && st == WH_PENDING)
+        whi_copied_keep(req, copy);
     return st;
 }
 
@@ -264,7 +270,7 @@ static wh_status am_send_copy_owned(wh_endpoint *ep, uint16_t id, const void *he
         return whi_req_done_now(size, 0, opts, out);
     wh_request *req;
     wh_status st = new_request(ep, id, header, header_size, buf, size, opts, out != NULL, &req);
-    return st == WH_OK ? send_copied(req, opts, out) : st;
+    return st == WH_OK ? send_copied(req, header_size, opts, out) : st;
 }
 
 // is_host says whether the CPU may copy the bytes.  Where there are devices, it must be asked whose they are.
@@ -314,12 +320,34 @@ static void settle(wh_endpoint *ep, uint8_t flags, uint32_t send_id, uint64_t co
         whi_ep_give_credit(ep, cost);
 }
 
+// keep_followed keeps one whose payload is in the next record, with memory for that.
+static whi_message *keep_followed(const held_am *held, const whi_hdr *hdr, const void *payload) {
+    wh_endpoint *ep = held->pub.ep;
+    whi_hdr bare = *hdr;
+    bare.flags = 0;
+    bare.aux = held->signature;
+    whi_message *msg = whi_message_new(ep, &bare, payload);
+    if (!msg)
+        return NULL;
+    msg->length = hdr->arg;
+    msg->gone = ep->state != WHI_EP_OPEN;  // its handler has ended the endpoint
+    wh_request *req = msg->gone ? NULL : whi_ahead_bring(msg);
+    if (req) {
+        whi_long_expect(req, hdr->arg);
+    } else if (!msg->gone) {
+        whi_message_free(msg);
+        return NULL;
+    }
+    return msg;
+}
+
 // keep copies a message whose handler has answered "later".
 static void keep(held_am *held, const whi_hdr *hdr, const void *payload, uint64_t cost) {
     wh_endpoint *ep = held->pub.ep;
     held->kept = true;
     whi_ep_retain(ep);
-    held->msg = whi_message_new(ep, hdr, payload);
+    held->msg = held->flags & WHI_FLAG_FOLLOWED ? keep_followed(held, hdr, payload)
+                                                : whi_message_new(ep, hdr, payload);
     if (!held->msg) {
         // The user has the handle by now: it stays good for asking and dropping, but holds nothing.
         whi_log(WHI_ERROR, "E-AM-02", "no memory to keep an active message; it is lost");
@@ -368,17 +396,18 @@ wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payloa
     whi_announce announce = {.send_id = (uint32_t)hdr->arg};
     const void *bytes = payload;
     size_t rest = hdr->size;
-    if (announced && !whi_offer_split(hdr, &bytes, &rest, &announce))
+    bool followed = hdr->flags & WHI_FLAG_FOLLOWED;
+    if (announced && (followed || !whi_offer_split(hdr, &bytes, &rest, &announce)))
         return WH_EPROTOCOL;
     const char *offer = bytes;
     size_t prefix = hdr->size - rest + whi_offer_size(&announce);
     whi_am_tag tag;
     if (!read_tag(hdr->tag, &tag) || hdr->size < prefix + tag.header_size ||
-        (announced && hdr->size != prefix + tag.header_size))
+        ((announced || followed) && hdr->size != prefix + tag.header_size))
         return WH_EPROTOCOL;
     uint64_t cost = hdr->size + WHI_MESSAGE_COST;
-    uint64_t size = announced ? hdr->arg : hdr->size - tag.header_size;
-    if (!announced) {  // else it counts when its payload is received
+    uint64_t size = announced || followed ? hdr->arg : hdr->size - tag.header_size;
+    if (!announced && !followed) {  // else it counts when its payload is received
         ep->counters.received_messages++;
         ep->counters.received_bytes += size;
     }
@@ -402,7 +431,7 @@ wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payloa
                         .id = hdr->aux,
                         .header = header,
                         .header_size = tag.header_size,
-                        .data = announced ? NULL : header + tag.header_size,
+                        .data = announced || followed ? NULL : header + tag.header_size,
                         .size = size,
                         .mem = tag.kind ? (wh_mem_kind)tag.kind : WH_MEM_HOST,
                         .device = (int)tag.device};
@@ -419,13 +448,28 @@ wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payloa
     return WH_OK;
 }
 
-// release_kept releases a kept message and its endpoint.
-static void release_kept(held_am *held) {
+// is_brought says whether the payload of a kept message came, or comes, in a record of its own.
+static bool is_brought(const held_am *held) {
+    return held->kept && held->msg && held->flags & WHI_FLAG_FOLLOWED;
+}
+
+// cost_of is what the message's record has cost.
+static uint64_t cost_of(const held_am *held) {
+    bool followed = held->flags & WHI_FLAG_FOLLOWED;
+    return held->pub.header_size + (followed ? 0 : held->pub.size) + WHI_MESSAGE_COST;
+}
+
+// release_kept releases a kept message, unless a receive has it, and its endpoint.
+static void release_kept(held_am *held, bool received) {
     wh_endpoint *ep = held->pub.ep;
     if (held->kept) {
-        if (held->msg) {
+        bool brought = is_brought(held);
+        if (held->msg && !(brought && received)) {
             whi_list_remove(&held->msg->ep_link);
-            whi_message_free(held->msg);
+            if (brought && !held->msg->gone)
+                whi_recv_settle(held->msg);
+            else
+                whi_message_free(held->msg);
         }
         free_held(held);
         whi_ep_release(ep);
@@ -448,9 +492,10 @@ static wh_status am_recv_owned(wh_am *am, void *buf, size_t size, const wh_op_op
     if (!req)
         return WH_ENOMEM;
     wh_status st = whi_req_buffer(&req->buf, buf, size, opts);
-    bool announced = held->flags & WHI_FLAG_ANNOUNCED;
-    if (st == WH_OK && (gone(held) || (announced && ep->state != WHI_EP_OPEN)))
-        st = WH_ECANCELLED;  // nobody is there to ask for the payload
+    bool away =
+        held->flags & WHI_FLAG_ANNOUNCED || (held->flags & WHI_FLAG_FOLLOWED && !held->kept);
+    if (st == WH_OK && (gone(held) || (away && ep->state != WHI_EP_OPEN)))
+        st = WH_ECANCELLED;  // nobody is there to bring the payload
     if (st == WH_OK)
         st = whi_behind_order(req, opts);
     if (st != WH_OK) {
@@ -458,10 +503,16 @@ static wh_status am_recv_owned(wh_am *am, void *buf, size_t size, const wh_op_op
         return st;
     }
     whi_req_accept(req, WHI_STAGE_QUEUED);
-    whi_recv_offered(req, &held->announce, held->offer);
-    whi_recv_am(req, held->flags, held->signature, held->announce.send_id, am->data, am->size,
-                held->pub.header_size + am->size + WHI_MESSAGE_COST);
-    release_kept(held);
+    if (is_brought(held)) {
+        whi_list_remove(&held->msg->ep_link);
+        whi_recv_meet_followed(req, held->msg);
+        whi_ep_give_credit(ep, cost_of(held));
+    } else {
+        whi_recv_offered(req, &held->announce, held->offer);
+        whi_recv_am(req, held->flags, held->signature, held->announce.send_id, am->data, am->size,
+                    cost_of(held));
+    }
+    release_kept(held, true);
     if (out)
         *out = req;
     return WH_PENDING;
@@ -479,9 +530,8 @@ static wh_status am_drop_owned(held_am *held) {
     if (held->used)
         return WH_OK;
     if (!gone(held))
-        settle(am->ep, held->flags, held->announce.send_id,
-               am->header_size + am->size + WHI_MESSAGE_COST);
-    release_kept(held);
+        settle(am->ep, held->flags, held->announce.send_id, cost_of(held));
+    release_kept(held, false);
     return WH_OK;
 }
 

@@ -37,6 +37,8 @@ static wh_status charge(wh_endpoint *ep, const whi_hdr *hdr, const void *payload
         return WH_OK;
     }
     ep->rx_window -= (int64_t)hdr->size + WHI_MESSAGE_COST;
+    if (__builtin_expect(hdr->flags & WHI_FLAG_FOLLOWED, 0) && !whi_long_announced(ep, hdr))
+        return whi_link_broken(ep->link, hdr, "a payload that cannot follow");
     if (ep->rx_window < 0)
         return whi_link_broken(ep->link, hdr, "more unexpected bytes than credit was given for");
     return WH_OK;
@@ -154,9 +156,11 @@ wh_status whi_deliver_long(whi_link *link, const whi_hdr *hdr, whi_span *span,
     // Lanes that reorder have no long records.
     if (hdr->seq != ep->rx_seq)
         return whi_link_broken(link, hdr, "the sequence number is not the next one");
-    if (hdr->flags)
+    if (hdr->flags & (uint8_t)~WHI_FLAG_FOLLOWED)
         return whi_link_broken(link, hdr, "a long message with flags");
     ep->rx_seq = hdr->seq + 1;
+    if (hdr->flags)
+        return whi_long_follow(ep, hdr, span, landing);
     wh_status st = charge(ep, hdr, NULL);
     if (st != WH_OK)
         return st;

@@ -228,6 +228,13 @@ static void await(wh_request *req, whi_message *msg) {
     msg->waiter = req;
 }
 
+void whi_recv_meet_followed(wh_request *req, whi_message *msg) {
+    if (msg->prefetch)
+        await(req, msg);
+    else
+        whi_recv_land_kept(req, msg);
+}
+
 void whi_recv_meet_kept(wh_request *req, whi_message *msg) {
     wh_endpoint *ep = msg->ep;
     req->arrival = msg->number;

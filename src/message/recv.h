@@ -123,6 +123,14 @@ void whi_ahead_init(wh_worker *worker);
 // brings it; NULL: no memory.
 wh_request *whi_ahead_keep(wh_endpoint *ep, const whi_hdr *hdr);
 
+// whi_ahead_bring makes the request that brings the payload of a message that is kept without; NULL: no memory for it now.
+// whi_ahead_brings says whether a request is one.
+wh_request *whi_ahead_bring(whi_message *msg);
+bool whi_ahead_brings(const wh_request *req);
+
+// whi_recv_meet_followed joins a pending receive with a kept active message whose payload is here, or follows.
+void whi_recv_meet_followed(wh_request *req, whi_message *msg);
+
 // What an endpoint has kept, when it ends (recv_end.c): whi_recv_drop_messages drops all, for its user is gone;
 // whi_recv_drop_lost what is lost with the peer, and what would then be out of order.
 void whi_recv_drop_messages(wh_endpoint *ep);

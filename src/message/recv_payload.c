@@ -8,6 +8,7 @@
 #include "message/behind.h"
 #include "message/bulk_lane.h"
 #include "message/device_offer.h"
+#include "message/long.h"
 #include "message/offer.h"
 #include "message/plain.h"
 #include "message/recv.h"
@@ -242,7 +243,7 @@ wh_status whi_recv_arrived(wh_request *req, uint8_t flags, const whi_announce *a
 void whi_recv_am(wh_request *req, uint8_t flags, uint16_t signature, uint32_t send_id,
                  const void *payload, uint64_t size, uint64_t cost) {
     wh_endpoint *ep = req->ep;
-    bool announced = flags & WHI_FLAG_ANNOUNCED;
+    bool announced = flags & WHI_FLAG_ANNOUNCED, followed = flags & WHI_FLAG_FOLLOWED;
     req->bulk = flags & WHI_FLAG_BULK_LANE ? WHI_BULK_WISHED : 0;
     if (announced)
         ep->rx_announced--;
@@ -250,6 +251,8 @@ void whi_recv_am(wh_request *req, uint8_t flags, uint16_t signature, uint32_t se
         whi_recv_refuse(req, flags, send_id, size);
     } else if (announced) {
         ask_for(req, 0, send_id, size);
+    } else if (followed) {
+        whi_long_expect(req, size);
     } else {
         if (flags & WHI_FLAG_SYNC)
             whi_recv_answer(ep, send_id, WH_OK);

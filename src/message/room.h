@@ -136,6 +136,12 @@ typedef struct whi_imports {
     bool never;  // none could, so that none is asked for any more
 } whi_imports;
 
+// The payload of an active message that the next record brings (long.h).
+typedef struct whi_follows {
+    uint32_t ep, size;  // of which endpoint, so many bytes; 0: none does
+    uint32_t grant;     // names the receive that gets it; 0: nobody
+} whi_follows;
+
 // What the room keeps with a link.
 typedef struct whi_link_messages {
     whi_link link;
@@ -149,6 +155,7 @@ typedef struct whi_link_messages {
     whi_hash announced;   // messages of the peer that nobody has asked for, by send id
     wh_request *mid;      // the send whose chunk the lane has announced and not got whole
     wh_request *landing;  // the receive that a chunk is being put into (not of a lane that lends)
+    whi_follows follows;
     unsigned held;  // chunks that a lane that lends has in its hands, both ways; copies of staging
     whi_list filling;  // chunks of staging that a lane fills
     whi_list imports;  // mappings of the peer's device memory (import.h), the last used first

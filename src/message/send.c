@@ -91,6 +91,38 @@ static wh_status send_eager(wh_request *req, uint64_t size) {
     return req->sync ? WH_PENDING : WH_OK;
 }
 
+// send_followed sends an active message whose payload is a record of its own.
+static wh_status send_followed(const wh_request *req, size_t prefix_size, const void *prefix) {
+    wh_endpoint *ep = req->ep;
+    uint64_t size = req->buf.size;
+    const void *payload = req->buf.ptr;
+    if (!req->buf.direct) {
+        uint8_t *scratch = whi_messages_of(req->worker)->scratch;
+        wh_status packed = whi_buffer_read(&req->buf, 0, scratch, size);
+        if (packed != WH_OK)
+            return packed;
+        payload = scratch;
+    }
+    whi_hdr hdr = header_of(req), next = {.size = (uint32_t)size,
+                                          .cls = WHI_CLASS_LONG,
+                                          .flags = WHI_FLAG_FOLLOWED,
+                                          .ep = ep->number,
+                                          .seq = ep->tx_seq + 1};
+    hdr.flags = WHI_FLAG_FOLLOWED;
+    hdr.size = (uint32_t)prefix_size;
+    hdr.ep = ep->number;
+    hdr.seq = ep->tx_seq;
+    hdr.arg = size;
+    wh_status st = ep->lane->ops->send_followed(ep->lane, &hdr, prefix, &next, payload);
+    if (st == WH_OK) {
+        ep->tx_seq += 2;
+        ep->credit -= (int64_t)(prefix_size + size + 2 * WHI_MESSAGE_COST);
+    } else if (st != WH_EAGAIN) {
+        whi_link_doom(ep->link, st);
+    }
+    return st;
+}
+
 // send_announcement tells the peer of a message that it may ask for.
 static wh_status send_announcement(wh_request *req) {
     wh_endpoint *ep = req->ep;
@@ -133,8 +165,9 @@ static wh_status send_announcement(wh_request *req) {
 
 wh_status whi_send_start_message(wh_request *req) {
     wh_endpoint *ep = req->ep;
-    const void *prefix;
-    uint64_t size = prefix_of(req, &prefix) + req->buf.size;
+    const void *prefix = NULL;
+    size_t prefix_size = prefix_of(req, &prefix);
+    uint64_t size = prefix_size + req->buf.size;
     // An object that had to wait has its envelope, which is the whole message when nothing follows it.
     bool whole = !req->ops->follows || !req->ops->follows(req);
     bool small = whole && size <= ep->link->eager_max;
@@ -144,8 +177,13 @@ wh_status whi_send_start_message(wh_request *req) {
         return st;
     // One whose stream has not come to it is announced, so that those behind it need not wait.
     small = small && st == WH_OK;
-    if ((small && credit) || whi_long_may(req)) {
+    if (small && credit) {
         st = send_eager(req, size);
+        if (st == WH_PENDING)
+            req->stage = WHI_STAGE_ANSWER;
+    } else if (whi_long_may(req, prefix_size)) {
+        st = req->ops->cls == WHI_CLASS_AM ? send_followed(req, prefix_size, prefix)
+                                           : send_eager(req, size);
         if (st == WH_PENDING)
             req->stage = WHI_STAGE_ANSWER;
     } else {

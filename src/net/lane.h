@@ -179,6 +179,11 @@ typedef struct whi_lane_ops {
     // WH_OK: it will arrive.  WH_EAGAIN: no space now, nothing happened.  Else the lane has failed.
     wh_status (*send)(whi_lane *lane, const whi_hdr *hdr, const void *payload);
 
+    // send_followed does so with two records, one of which never goes without the other: any, and a long one behind it.
+    // Not optional for a lane that has long records.
+    wh_status (*send_followed)(whi_lane *lane, const whi_hdr *hdr, const void *payload,
+                               const whi_hdr *next, const void *next_payload);
+
     // push moves the next part of a payload as a chunk: hdr names grant, segment and offset (arg); `src` holds
     // the bytes from hdr->arg on, `size` of them remain (> 0).  WH_OK: *moved > 0 of them have been taken and the
     // chunk is whole.  WH_PENDING: *moved of them (perhaps 0) have been taken, but the lane has announced
@@ -260,6 +265,7 @@ static inline void whi_lane_init(whi_lane *lane, const whi_lane_ops *ops, const 
                                  void *link) {
     assert(ops->name && ops->eager_limit && ops->send && ops->push && ops->poll && ops->arm &&
            ops->ready && ops->describe && ops->close);
+    assert(!ops->long_limit || ops->send_followed);
     assert(up->deliver && up->sink && up->landed && (!ops->lends || (up->sent && up->lost)));
     lane->ops = ops;
     lane->up = up;

@@ -179,6 +179,29 @@ static wh_status loop_send(whi_lane *lane, const whi_hdr *hdr, const void *paylo
     return WH_OK;
 }
 
+static wh_status loop_send_followed(whi_lane *lane, const whi_hdr *hdr, const void *payload,
+                                    const whi_hdr *next, const void *next_payload) {
+    loop_lane *from = loop_of(lane);
+    assert(hdr->size <= from->net->opts.eager_limit && next->cls == WHI_CLASS_LONG &&
+           next->size <= from->net->opts.long_limit);
+    wh_status status = admit(from);
+    if (status != WH_OK)
+        return status;
+    record *first = record_new(from, hdr);
+    record *second = first ? record_new(from, next) : NULL;
+    if (!second) {
+        if (first)
+            record_free(from->net, first);
+        return WH_EAGAIN;
+    }
+    if (hdr->size > 0)
+        memcpy(first->payload, payload, hdr->size);
+    memcpy(second->payload, next_payload, next->size);
+    dispatch(from, first);
+    dispatch(from, second);
+    return WH_OK;
+}
+
 static wh_status loop_push(whi_lane *lane, const whi_hdr *hdr, const whi_span *src, uint64_t size,
                            size_t *moved) {
     loop_lane *from = loop_of(lane);
@@ -332,8 +355,9 @@ static void loop_close(whi_lane *lane) {
 #define LOOP_OPS(may_reorder)                                                                      \
     {                                                                                              \
         .name = "loop", .reorders = may_reorder, .eager_limit = loop_eager_limit,                  \
-        .long_limit = loop_long_limit, .send = loop_send, .push = loop_push, .poll = loop_poll,    \
-        .arm = loop_arm, .ready = loop_ready, .describe = loop_describe, .close = loop_close       \
+        .long_limit = loop_long_limit, .send = loop_send, .send_followed = loop_send_followed,     \
+        .push = loop_push, .poll = loop_poll, .arm = loop_arm, .ready = loop_ready,                \
+        .describe = loop_describe, .close = loop_close                                             \
     }
 static const whi_lane_ops ordered_ops = LOOP_OPS(false), reordering_ops = LOOP_OPS(true);
 

@@ -23,6 +23,8 @@ enum {
     // So many small records after a chunk or a long record, more of those are expected: then a read
     // takes no more than LOOKAHEAD of what may be the next one, since it would be copied twice.
     BULKY = 8,
+    // Those up to this size count as small: to copy one takes less than another system call.
+    COPIED = 16 * 1024,
 };
 
 // lands says whether the payload of a record goes where the owner says, however much has come.
@@ -133,7 +135,10 @@ static wh_status begin(whi_stream *stream, const whi_hdr *hdr) {
     stream->landing = *hdr;
     stream->sink = sink;
     stream->landing_left = hdr->size;
-    stream->bulky = BULKY;
+    if (hdr->size > COPIED)
+        stream->bulky = BULKY;
+    else
+        stream->bulky -= stream->bulky > 0;
     land(stream);
     return stream->landing_left == 0 ? finish(stream) : WH_OK;
 }

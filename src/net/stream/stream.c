@@ -168,6 +168,7 @@ static const whi_lane_ops stream_ops = {
     .eager_limit = stream_eager_limit,
     .long_limit = stream_long_limit,
     .send = whi_stream_send,
+    .send_followed = whi_stream_send_followed,
     .push = whi_stream_push,
     .poll = stream_poll,
     .arm = stream_arm,

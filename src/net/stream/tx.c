@@ -83,20 +83,20 @@ static wh_status reserve(whi_stream_buf *out, size_t size) {
     return WH_OK;
 }
 
-// keep puts what lies behind the first `done` bytes of header and payload into `out`.
-static wh_status keep(whi_stream *stream, const whi_hdr *hdr, const void *payload, size_t size,
-                      size_t done) {
+// keep puts what lies behind the first `done` bytes of a head and a payload into `out`.
+static wh_status keep(whi_stream *stream, const void *head, size_t head_size, const void *payload,
+                      size_t size, size_t done) {
     whi_stream_buf *out = &stream->out;
     stream->full = true;
     // A record cannot be unsent.  Without memory for its rest the stream is torn, and over.
-    if (reserve(out, sizeof(*hdr) + size - done) != WH_OK)
+    if (reserve(out, head_size + size - done) != WH_OK)
         return stream->tx_broken = WH_ENOMEM;
-    if (done < sizeof(*hdr)) {
-        out->end = sizeof(*hdr) - done;
-        memcpy(out->data, (const char *)hdr + done, out->end);
-        done = sizeof(*hdr);
+    if (done < head_size) {
+        out->end = head_size - done;
+        memcpy(out->data, (const char *)head + done, out->end);
+        done = head_size;
     }
-    size_t taken = done - sizeof(*hdr);
+    size_t taken = done - head_size;
     if (payload)
         memcpy(out->data + out->end, (const char *)payload + taken, size - taken);
     out->end += size - taken;
@@ -173,11 +173,38 @@ static wh_status send_record(whi_stream *stream, const whi_hdr *hdr, const void 
         return n == 0 ? WH_EAGAIN : stream->tx_broken;
     if ((size_t)n == sizeof(*hdr) + hdr->size)
         return WH_OK;
-    return keep(stream, hdr, payload, hdr->size, (size_t)n);
+    return keep(stream, hdr, sizeof(*hdr), payload, hdr->size, (size_t)n);
 }
 
 wh_status whi_stream_send(whi_lane *lane, const whi_hdr *hdr, const void *payload) {
     return send_record(whi_stream_of(lane), hdr, payload, -1);
+}
+
+wh_status whi_stream_send_followed(whi_lane *lane, const whi_hdr *hdr, const void *payload,
+                                   const whi_hdr *next, const void *next_payload) {
+    whi_stream *stream = whi_stream_of(lane);
+    assert(hdr->size <= FLAT_SIZE && next->cls == WHI_CLASS_LONG &&
+           next->size <= whi_lane_long_limit(lane));
+    wh_status status = gate(stream);
+    if (status != WH_OK)
+        return status;
+    uint8_t head[2 * sizeof(*hdr) + FLAT_SIZE];
+    size_t head_size = sizeof(*hdr) + hdr->size;
+    memcpy(head, hdr, sizeof(*hdr));
+    if (hdr->size)
+        memcpy(head + sizeof(*hdr), payload, hdr->size);
+    memcpy(head + head_size, next, sizeof(*next));
+    head_size += sizeof(*next);
+    struct iovec iov[] = {
+        {.iov_base = head, .iov_len = head_size},
+        {.iov_base = (void *)(uintptr_t)next_payload, .iov_len = next->size},
+    };
+    ssize_t n = whi_stream_write(stream, iov, 2, -1);
+    if (n <= 0)
+        return n == 0 ? WH_EAGAIN : stream->tx_broken;
+    if ((size_t)n == head_size + next->size)
+        return WH_OK;
+    return keep(stream, head, head_size, next_payload, next->size, (size_t)n);
 }
 
 wh_status whi_stream_send_fd(whi_lane *lane, const whi_hdr *hdr, int fd) {
@@ -244,7 +271,7 @@ static wh_status push_memory(whi_stream *stream, const whi_hdr *chunk, void *dat
         return n == 0 ? WH_EAGAIN : stream->tx_broken;
     size_t head = (size_t)n < sizeof(*chunk) ? (size_t)n : sizeof(*chunk);
     if (head < sizeof(*chunk)) {
-        wh_status status = keep(stream, chunk, NULL, 0, head);
+        wh_status status = keep(stream, chunk, sizeof(*chunk), NULL, 0, head);
         if (status != WH_OK)
             return status;
     }

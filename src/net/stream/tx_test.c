@@ -305,4 +305,44 @@ TEST(long_records) {
     peer_takes_long = false;
 }
 
+// Two records of which neither goes without the other: nothing is taken of them, or both arrive, wherever the socket stops.
+TEST(followed_records) {
+    enum { FIRST = 40 };
+    peer_takes_long = true;
+    size_t whole = 2 * sizeof(whi_hdr) + FIRST + sizeof(data), head = whole - sizeof(data);
+    for (int sized = 0; sized < 2; sized++) {
+        size_t first = sized ? FIRST : 0;
+        size_t firsts[] = {0,        1,    sizeof(whi_hdr), sizeof(whi_hdr) + 5, head - 1, head,
+                           head + 1, 5000, SIZE_MAX};
+        for (size_t i = 0; i < sizeof(firsts) / sizeof(firsts[0]); i++) {
+            peer self;
+            start(&self);
+            valve = firsts[i];
+            whi_hdr hdr = {.cls = 0x12, .size = (uint32_t)first, .seq = 7},
+                    next = {.cls = WHI_CLASS_LONG, .size = sizeof(data), .seq = 8};
+            wh_status st =
+                self.lane->ops->send_followed(self.lane, &hdr, first ? data : NULL, &next, data);
+            CHECK_EQ_INT(st, firsts[i] ? WH_OK : WH_EAGAIN);
+            bool rest = firsts[i] && firsts[i] < whole - FIRST + first;
+            if (rest) {
+                data[sizeof(data) - 1] ^= 1;
+                CHECK_EQ_INT(say(&self, 1, 10), WH_EAGAIN);
+            }
+            valve = SIZE_MAX;
+            settle(&self);
+            CHECK_EQ_INT(stream_size, firsts[i] ? whole - FIRST + first : 0);
+            if (rest)
+                data[sizeof(data) - 1] ^= 1;
+            if (firsts[i]) {
+                CHECK_MEM(stream, (const uint8_t *)&hdr, sizeof(hdr));
+                CHECK_MEM(stream + sizeof(hdr), data, first);
+                CHECK_MEM(stream + sizeof(hdr) + first, (const uint8_t *)&next, sizeof(next));
+                CHECK_MEM(stream + 2 * sizeof(hdr) + first, data, sizeof(data));
+            }
+            peer_close(&self);
+        }
+    }
+    peer_takes_long = false;
+}
+
 TEST_MAIN()
