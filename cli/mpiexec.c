@@ -145,7 +145,7 @@ static void print_help(void) {
         "  -wdir FOLDER         where the processes begin\n"
         "  -hosts A,B,..        where they run; -f FILE has a host in each line\n"
         "  -ppn K               processes per host\n"
-        "  -prepend-rank, -l    each line of output begins with [RANK]\n"
+        "  -prepend-rank, -l    each line of output begins with [RANK]; with -vp, [PROCESS]\n"
         "  -output-filename P   files P.RANK.out and .err\n"
         "  -bind-to WHAT        core, numa, none\n"
         "  -timeout SECONDS     end the job, after all ranks have printed what they wait for\n"

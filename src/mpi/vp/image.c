@@ -15,12 +15,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpi/vp/debug.h"
+
 static int loaded;  // so far
 
 // path_of writes a path of a descriptor that no other copy was loaded by: the loader takes the same path for the same object, though
 // the number has been closed meanwhile.
 static void path_of(int fd, char *path, size_t size) {
-    size_t n = (size_t)snprintf(path, size, "/proc/self/fd/");
+    // A debugger opens it, too, and its own descriptors are others.
+    char self[32];
+    ssize_t length = readlink("/proc/self", self, sizeof(self));
+    size_t n = length > 0 ? (size_t)snprintf(path, size, "/proc/%.*s/fd/", (int)length, self)
+                          : (size_t)snprintf(path, size, "/proc/self/fd/");
     for (int number = loaded; number && n + 16 < size; number >>= 1)
         n += (size_t)snprintf(path + n, size - n, number & 1 ? "././" : ".//");
     snprintf(path + n, size - n, "%d", fd);
@@ -120,7 +126,7 @@ static const char *behind(const char *sentence, const char *path) {
                                                                           : sentence;
 }
 
-whm_main_fn *whm_image_load(const whm_exits *exits, char *why, size_t size) {
+whm_main_fn *whm_image_load(const whm_exits *exits, bool last, char *why, size_t size) {
     char path[256];
     int fd = copy_program();
     if (fd < 0) {
@@ -129,9 +135,12 @@ whm_main_fn *whm_image_load(const whm_exits *exits, char *why, size_t size) {
     }
     keep_apart(fd);
     path_of(fd, path, sizeof(path));
+    if (last)
+        whm_debug_program();
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    close(fd);
-    const struct link_map *map = NULL;
+    if (!last)
+        close(fd);
+    struct link_map *map = NULL;
     whm_main_fn *fn = NULL;
     if (handle && dlinfo(handle, RTLD_DI_LINKMAP, (void *)&map) == 0) {
         void *symbol = dlsym(handle, "main");
@@ -146,6 +155,8 @@ whm_main_fn *whm_image_load(const whm_exits *exits, char *why, size_t size) {
         return NULL;
     }
     loaded++;
+    if (!last)
+        whm_debug_image(map, loaded);
     redirect(map, exits);
     return fn;
 }

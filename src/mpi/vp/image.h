@@ -8,6 +8,7 @@
 #ifndef WHM_VP_IMAGE_H
 #define WHM_VP_IMAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef int whm_main_fn(int argc, char **argv, char **envp);
@@ -17,8 +18,8 @@ typedef struct whm_exits {
     void (*exit)(int status) __attribute__((noreturn));
 } whm_exits;
 
-// whm_image_load loads one more copy of this process's program and returns its main function.  Its calls of exit() go to `exits`.  NULL:
-// it cannot be; `why` says the reason and what to do.
-whm_main_fn *whm_image_load(const whm_exits *exits, char *why, size_t size);
+// whm_image_load loads one more copy of this process's program, the last one or not, and returns its main function.  Its calls of exit() go to
+// `exits`.  NULL: it cannot be; `why` says the reason and what to do.
+whm_main_fn *whm_image_load(const whm_exits *exits, bool last, char *why, size_t size);
 
 #endif

@@ -18,6 +18,7 @@
 #include "mpi/base/process.h"
 #include "mpi/env/begin.h"
 #include "mpi/p2p/p2p.h"
+#include "mpi/vp/debug.h"
 #include "mpi/vp/image.h"
 #include "mpi/vp/movable.h"
 
@@ -76,7 +77,7 @@ static void run(wh_pe *pe, void *arg) {
     ended(v->main_fn(v->argc, v->argv, environ));
 }
 
-static vrank *make(int number, int argc, char **argv) {
+static vrank *make(int number, bool last, int argc, char **argv) {
     static const whm_exits exits = {.exit = leave};
     char why[512];
     vrank *v = calloc(1, sizeof(*v));
@@ -88,7 +89,7 @@ static vrank *make(int number, int argc, char **argv) {
     whm_rank_early(&v->rank);
     if (whm_match_begin(&v->rank) != MPI_SUCCESS)
         whm_refuse_run("there is no memory for rank %d", number);
-    v->main_fn = whm_image_load(&exits, why, sizeof(why));
+    v->main_fn = whm_image_load(&exits, last, why, sizeof(why));
     if (!v->main_fn)
         whm_refuse_run("%s", why);
     return v;
@@ -140,6 +141,7 @@ WHM_NO_CANARY static int run_all(int ranks, bool moves, const char *restart, int
     if (whm_process_join(ranks) != MPI_SUCCESS || whm_p2p_begin() != MPI_SUCCESS)
         whm_refuse_run("%s", whm_self->sentence);
     if (moves) {
+        whm_debug_program();
         whm_movable_run(restart, argc, argv);
         join();
         return status;
@@ -149,7 +151,7 @@ WHM_NO_CANARY static int run_all(int ranks, bool moves, const char *restart, int
     if (!all || !p->rank)
         whm_refuse_run("there is no memory for %d ranks", p->local);
     for (int i = 0; i < p->local; i++) {
-        all[i] = make(p->first + i, argc, argv);
+        all[i] = make(p->first + i, i == p->local - 1, argc, argv);
         p->rank[i] = &all[i]->rank;
     }
     whm_find_handled();
@@ -184,8 +186,10 @@ static void start_again(char **argv) {
 
 WHM_NO_CANARY __attribute__((constructor)) static void begin(int argc, char **argv) {
     const char *ranks = getenv("WHERRY_MPI_VP");
-    if (!ranks)
+    if (!ranks) {
+        whm_debug_program();
         return;
+    }
     bool moves = getenv("WHERRY_MPI_MOVABLE") != NULL;
     int n = ranks_of(ranks);
     if (moves)

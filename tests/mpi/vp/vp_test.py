@@ -3,6 +3,7 @@
 """Virtual ranks, as users start them: mpicc -vp, mpiexec -vp.  vp_test.py FOLDER: that of bin/mpicc and bin/mpiexec."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -138,6 +139,22 @@ class Programs(unittest.TestCase):
         code, _, err = self.job("-n", 1, "-vp", "x", self.globals)
         self.assertEqual(code, 2)
         self.assertIn("-vp takes a number of ranks", err)
+
+    def test_what_a_debugger_finds(self):
+        program = self.compile("mpicc", "-vp", "-g", HERE / "debugged.c")
+        for ranks in (1, 3, 40):
+            self.assertEqual(self.job("-n", 1, "-vp", ranks, program), (0, f"{ranks} images, 1 libraries, 100 200\n", ""))
+        self.assertEqual(self.job("-n", 1, program), (0, "0 images, 1 libraries, 100 200\n", ""))
+
+    @unittest.skipUnless(shutil.which("gdb"), "there is no gdb")
+    def test_a_rank_under_a_debugger(self):
+        (pathlib.Path(self.folder.name) / "own.map").write_text("{ global: main; local: *; };\n")
+        program = self.compile("mpicc", "-vp", "-g", f"-Wl,--version-script={self.folder.name}/own.map", HERE / "debugged.c")
+        for rank in (1, 3):
+            commands = (f"break stop_here if rank == {rank}", "run", "bt", "finish", "print mine + shown", "kill")
+            words = [word for command in commands for word in ("-ex", command)]
+            _, out, err = self.job("-n", 1, "-vp", 4, "gdb", "-nx", "-batch", *words, program)
+            self.assertRegex(out, rf"(?s)stop_here \(rank={rank}\).*in main .*debugged\.c.*\$1 = {2 * rank + 300}\n", err)
 
 
 if __name__ == "__main__":

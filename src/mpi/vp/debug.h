@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Virtual ranks under a debugger.
+#ifndef WHM_VP_DEBUG_H
+#define WHM_VP_DEBUG_H
+
+struct link_map;
+
+// whm_debug_program has debuggers find the libraries of this process, which runs a program of `mpicc -vp`.
+void whm_debug_program(void);
+
+// whm_debug_image says that an image which the loader has loaded has the program's symbols.  Different numbers give different spellings of its name.
+void whm_debug_image(struct link_map *map, int number);
+
+#endif
