@@ -199,7 +199,7 @@ TEST(memory_for_packed_layouts_is_bounded) {
 }
 
 // Both have more under way than there is memory for, and each needs what the other one has taken.
-enum { BOTH = 6 };
+enum { BOTH = 5, EACH = 2 };  // elements of a message: one block's
 
 static void exchange(int role) {
     make_layout();
@@ -207,18 +207,18 @@ static void exchange(int role) {
     wh_request *sent[BOTH], *received[BOTH];
     void *into[BOTH];
     for (int i = 0; i < BOTH; i++) {
-        CHECK_EQ_INT(wh_mem_alloc_kind(WH_MEM_CUDA, 0, (size_t)LONG * PACKED, &into[i]), WH_OK);
-        received[i] = receive(into[i], (size_t)LONG * PACKED);
-        sent[i] = send_long(from, LONG);
+        CHECK_EQ_INT(wh_mem_alloc_kind(WH_MEM_CUDA, 0, (size_t)EACH * PACKED, &into[i]), WH_OK);
+        received[i] = receive(into[i], (size_t)EACH * PACKED);
+        sent[i] = send_long(from, EACH);
     }
     for (int i = 0; i < BOTH; i++) {
         CHECK_EQ_INT(ends(received[i]), WH_OK);
-        for (int k = 0; k < LONG; k++)
+        for (int k = 0; k < EACH; k++)
             check_dense((char *)into[i] + (size_t)k * PACKED, 3);
     }
     for (int i = 0; i < BOTH; i++)
         CHECK_EQ_INT(ends(sent[i]), WH_OK);
-    CHECK_EQ_INT(counters().device_sent, BOTH * 4);
+    CHECK_EQ_INT(counters().device_sent, BOTH);
     CHECK_EQ_INT(room()->stage.count, 0);
     CHECK_EQ_INT(room()->device.packed.used, 0);
     until_over(role);
@@ -239,6 +239,7 @@ TEST(both_wait_for_memory) {
 }
 
 // What goes to one peer while another one has all memory; here to the worker itself.
+enum { HALF = LONG / 2, STANDING = 3 };  // a message of two blocks, and how many of them
 static wh_endpoint *own, *self;
 
 static void on_own(wh_endpoint *accepted, void *arg) {
@@ -259,19 +260,17 @@ static void send_to_self(const void *from) {
     void *into = NULL;
     wh_request *received = NULL;
     wh_endpoint *peer = ep;
-    CHECK_EQ_INT(wh_mem_alloc_kind(WH_MEM_CUDA, 0, (size_t)LONG * PACKED, &into), WH_OK);
-    CHECK(wh_tag_recv(own, into, (size_t)LONG * PACKED, 1, WH_TAG_MASK_ALL, NULL, &received) >= 0);
+    CHECK_EQ_INT(wh_mem_alloc_kind(WH_MEM_CUDA, 0, (size_t)HALF * PACKED, &into), WH_OK);
+    CHECK(wh_tag_recv(own, into, (size_t)HALF * PACKED, 1, WH_TAG_MASK_ALL, NULL, &received) >= 0);
     ep = self;
-    wh_request *sent = send_long(from, LONG);
+    wh_request *sent = send_long(from, HALF);
     ep = peer;
     CHECK_EQ_INT(ends(received), WH_OK);
     CHECK_EQ_INT(ends(sent), WH_OK);
-    for (int k = 0; k < LONG; k++)
+    for (int k = 0; k < HALF; k++)
         check_dense((char *)into + (size_t)k * PACKED, 3);
     give(into);
 }
-
-enum { STANDING = 3 };
 
 static void send_past_others(void) {
     make_layout();
@@ -282,12 +281,12 @@ static void send_past_others(void) {
     // As long as the peer takes what it is offered, others wait for that.
     device->patience_ns = KIT_PATIENCE_S * WHI_NS_PER_S;
     for (int i = 0; i < STANDING; i++)
-        reqs[i] = send_long(from, LONG);
+        reqs[i] = send_long(from, HALF);
     PROGRESS_UNTIL(!whi_list_empty(&device->waiting));
     send_to_self(from);
     for (int i = 0; i < STANDING; i++)
         CHECK_EQ_INT(ends(reqs[i]), WH_OK);
-    CHECK_EQ_INT(counters().device_sent, 4 * (STANDING + 1));
+    CHECK_EQ_INT(counters().device_sent, 2 * (STANDING + 1));
     CHECK_EQ_INT(room()->stage.count, 0);
 
     // When it reads nothing they go through the host, and what goes to itself waits.
@@ -296,7 +295,7 @@ static void send_past_others(void) {
     whi_timers_remove(&worker->timers, &device->patience);
     device->patience_ns = 10 * WHI_NS_PER_MS;
     for (int i = 0; i < STANDING; i++)
-        reqs[i] = send_long(from, LONG);
+        reqs[i] = send_long(from, HALF);
     PROGRESS_UNTIL(!whi_list_empty(&device->waiting));
     wait_for(1, 2);
     for (int i = 0; i < 2; i++)
@@ -306,7 +305,7 @@ static void send_past_others(void) {
     come_to(0, 2);
     for (int i = 0; i < STANDING; i++)
         CHECK_EQ_INT(ends(reqs[i]), WH_OK);
-    CHECK_EQ_INT(counters().device_sent, 4 * (2 * STANDING + 1));
+    CHECK_EQ_INT(counters().device_sent, 2 * (2 * STANDING + 1));
     until_over(0);
     wh_endpoint_abort(self);
     wh_endpoint_abort(own);
@@ -314,8 +313,8 @@ static void send_past_others(void) {
 
 static void receive_standing(void *into[STANDING], wh_request *reqs[STANDING]) {
     for (int i = 0; i < STANDING; i++) {
-        CHECK_EQ_INT(wh_mem_alloc_kind(WH_MEM_CUDA, 0, (size_t)LONG * PACKED, &into[i]), WH_OK);
-        reqs[i] = receive(into[i], (size_t)LONG * PACKED);
+        CHECK_EQ_INT(wh_mem_alloc_kind(WH_MEM_CUDA, 0, (size_t)HALF * PACKED, &into[i]), WH_OK);
+        reqs[i] = receive(into[i], (size_t)HALF * PACKED);
     }
 }
 
@@ -351,7 +350,7 @@ static void send_and_end(void) {
     unsigned char *from = long_device(3);
     wh_request *reqs[3];
     for (int i = 0; i < 3; i++)
-        reqs[i] = send_long(from, LONG);
+        reqs[i] = send_long(from, HALF);
     PROGRESS_UNTIL(!whi_list_empty(&room()->device.waiting));
     come_to(0, 1);
     for (int i = 0; i < 3; i++)
@@ -364,8 +363,8 @@ static void send_and_end(void) {
 static void receive_and_go(void) {
     void *into = NULL;
     for (int i = 0; i < 3; i++) {
-        CHECK_EQ_INT(wh_mem_alloc_kind(WH_MEM_CUDA, 0, (size_t)LONG * PACKED, &into), WH_OK);
-        (void)!receive(into, (size_t)LONG * PACKED);
+        CHECK_EQ_INT(wh_mem_alloc_kind(WH_MEM_CUDA, 0, (size_t)HALF * PACKED, &into), WH_OK);
+        (void)!receive(into, (size_t)HALF * PACKED);
     }
     PROGRESS_UNTIL(counters().device_received);
     while (!atomic_load(&page->step[0]))
