@@ -51,8 +51,8 @@ def run(*words, check="1"):
 
 
 class Compared(unittest.TestCase):
-    def classes(self, ranks, case):
-        done = run("-n", str(ranks), PROGRAM, case)
+    def classes(self, ranks, case, **how):
+        done = run("-n", str(ranks), PROGRAM, case, **how)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return sorted(done.stdout.splitlines())
 
@@ -77,6 +77,10 @@ class Compared(unittest.TestCase):
                 done = run("-n", "2" if case == "split_dup" else "4", PROGRAM, case, "fatal", check="0")
                 self.assertRegex(done.stderr, text)
                 self.assertIn("with WHERRY_MPI_CHECK=1 in the environment both calls are named", done.stderr)
+
+    def test_what_comes_of_another_call(self):
+        self.assertEqual(self.classes(2, "split_dup", check="0"), [f"0: {NOT_SAME}", f"1: {NOT_SAME}"])
+        self.assertEqual(self.classes(2, "split", check="0"), ["0: 15", f"1: {NOT_SAME}"])
 
     def test_the_end(self):
         for ranks in (2, 4):

@@ -32,7 +32,7 @@ static const struct r_debug *found(void) {
 
 int main(int argc, char **argv) {
     char program[4096] = "";
-    int rank, images = 0, libraries = 0;
+    int rank, named = 0, kept = 0, libraries = 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     stop_here(rank);
@@ -40,14 +40,13 @@ int main(int argc, char **argv) {
         return 1;
     const struct r_debug *debug = found();
     for (const struct link_map *map = debug ? debug->r_map : NULL; map; map = map->l_next) {
-        FILE *file = fopen(map->l_name, "r");
-        images += file && map->l_name[0] && !strstr(map->l_name, ".so");
-        libraries += file && strstr(map->l_name, "libmpi_abi.so");
-        if (file)
-            fclose(file);
+        const char *last = strrchr(map->l_name, '/');
+        named += last && strcmp(last, strrchr(program, '/')) == 0;
+        kept += strstr(map->l_name, "/fd/") && access(map->l_name, R_OK) == 0;
+        libraries += last && strncmp(last, "/libmpi_abi.so", 14) == 0;
     }
     if (rank == 0)
-        printf("%d images, %d libraries, %d %d\n", images, libraries, mine, shown);
+        printf("%d named, %d kept, %d libraries, %d %d\n", named, kept, libraries, mine, shown);
     MPI_Finalize();
     return 0;
 }

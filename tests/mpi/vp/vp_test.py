@@ -143,8 +143,8 @@ class Programs(unittest.TestCase):
     def test_what_a_debugger_finds(self):
         program = self.compile("mpicc", "-vp", "-g", HERE / "debugged.c")
         for ranks in (1, 3, 40):
-            self.assertEqual(self.job("-n", 1, "-vp", ranks, program), (0, f"{ranks} images, 1 libraries, 100 200\n", ""))
-        self.assertEqual(self.job("-n", 1, program), (0, "0 images, 1 libraries, 100 200\n", ""))
+            self.assertEqual(self.job("-n", 1, "-vp", ranks, program), (0, f"{ranks - 1} named, 1 kept, 1 libraries, 100 200\n", ""))
+        self.assertEqual(self.job("-n", 1, program), (0, "0 named, 0 kept, 1 libraries, 100 200\n", ""))
 
     @unittest.skipUnless(shutil.which("gdb"), "there is no gdb")
     def test_a_rank_under_a_debugger(self):
