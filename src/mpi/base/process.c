@@ -247,12 +247,12 @@ wh_status whm_notify(wh_endpoint *ep, uint16_t id, const void *head, size_t size
 }
 
 whm_handled whm_handled_get(void) {
-    void **now = whm_process_here.handled ? whm_process_here.handled() : NULL;
+    void **now = whm_process_here.handled;
     return now ? (whm_handled){now[0], (uintptr_t)now[1]} : (whm_handled){NULL, 0};
 }
 
 void whm_handled_set(whm_handled to) {
-    void **now = whm_process_here.handled ? whm_process_here.handled() : NULL;
+    void **now = whm_process_here.handled;
     if (!now)
         return;
     now[0] = to.caught;

@@ -37,8 +37,8 @@ typedef struct whm_process {
     bool stays;        // and then this one goes on (WHERRYRUN_NO_CLEANUP)
     bool *gone;        // by process: it was lost; of a job that goes on, else NULL
     unsigned losses;   // of these
-    // Of virtual ranks: the exceptions that the C++ runtime counts as handled by a thread, a pointer and a number; NULL: there is no C++ here.
-    void **(*handled)(void);
+    // Of virtual ranks: the exceptions that the C++ runtime counts as handled by their thread, a pointer and a number; NULL: there is no C++ here.
+    void **handled;
     struct whm_way *to;  // by process
     int early;           // whm_notify so far to processes that this one is not connected to yet
 } whm_process;
