@@ -24,6 +24,7 @@ whm_movable whm_movable_here;
 enum {
     PAGE = 4096,
     KEPT = 64 << 10,  // for what is kept of a rank
+    APART = 37 * PAGE,
 };
 _Static_assert(sizeof(whm_mover) <= KEPT, "");
 static const uintptr_t places_from =
@@ -55,8 +56,9 @@ static void lay_out(whm_layout *l, const whm_elf *elf, int ranks) {
     size_t size = place_most;
     while (size > places_size / (size_t)ranks)
         size /= 2;
+    // Not a power of two apart: the same pages of all ranks would share the few entries that the processor has for such addresses.
     *l = (whm_layout){.first = places_from,
-                      .size = size,
+                      .size = size - APART,
                       .image = KEPT,
                       .stack_size = round_up(whm_process_stack(), PAGE)};
     l->tls = l->image + round_up(elf->span, PAGE);
