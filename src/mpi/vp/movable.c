@@ -195,7 +195,7 @@ static void sit(wh_pe *pe, void *arg) {
         whm_mover *who = seat->who;
         whm_self = &who->rank;
         whm_handled_set(who->handled);
-        whm_run_begins(whm_self);
+        whm_run_begins();
         swapcontext(&seat->base, &who->context);
         whm_run_ends(&who->rank);
         if (who->ended) {
@@ -408,9 +408,11 @@ WHM_NO_CANARY void whm_movable_run(const char *restart, int argc, char **argv) {
     for (int i = 0; i < local; i++)  // they begin to run, and send to ranks elsewhere
         whm_seat_take(m->here[first + i]);
     do {
-        while (m->asking < m->alive || m->leaving)
+        while (m->asking < m->alive || m->leaving) {
+            p->runs_since_ns = 0;
             if (!wh_pe_step(p->pe))
                 whm_process_abort(1);
+        }
     } while (whm_round());
     wh_team_free(m->team);
 }

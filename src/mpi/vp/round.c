@@ -204,6 +204,7 @@ static bool save(void) {
 static void end_round(int moved, bool saved) {
     whm_movable *m = &whm_movable_here;
     m->asking = 0;
+    whm_process_here.runs_since_ns = 0;
     for (int i = 0; i < whm_process_here.ranks; i++) {
         whm_mover *who = m->here[i];
         if (!who || who->ended)
@@ -320,7 +321,6 @@ static int process_of(int *process, int *processes) {
 
 static int get_load(double *load) {
     whm_run_ends(whm_self);
-    whm_run_begins(whm_self);
     *load = whm_load((whm_mover *)whm_self);
     return MPI_SUCCESS;
 }
