@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -76,6 +77,14 @@ static void set_number(const char *name, int number) {
     setenv(name, text, 1);
 }
 
+// Memory that all ranks of the job share, where all are here: what they write is there as long as the agent.
+static int memory = -1;
+
+static void make_memory(const run_job *job) {
+    if (memory < 0 && job->count == job->size && job->count > 1)
+        memory = memfd_create("wherry-ranks", MFD_CLOEXEC);
+}
+
 // What another launcher has said to this one is not for its processes.
 static void forget_launchers(void) {
     static const char *const prefixes[] = {"PMI_", "PMIX_", "HYDI_", "MPI_LOCAL", "WHERRYRUN_"};
@@ -104,6 +113,11 @@ static void set_environment(const run_job *job, int rank) {
     set_number("PMI_SIZE", job->size);
     set_number("MPI_LOCALRANKID", rank - job->first);
     set_number("MPI_LOCALNRANKS", job->count);
+    if (memory < 0)
+        return;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getppid(), memory);
+    setenv("MPI_LOCALMEMORY", path, 1);
 }
 
 static void reset_signals(void) {
@@ -174,6 +188,7 @@ static int keep(int *fd) {
 int child_start(child *self, const run_job *job, int rank, const struct rlimit *files) {
     ends all;
     pid_t agent = getpid(), pid = -1;
+    make_memory(job);
     if (open_ends(&all, rank == 0, wants_trace(job)))
         pid = fork();
     int why = errno;

@@ -36,6 +36,12 @@ class Run(launch.Case):
                 f"{i} 5 {i} 5" for i in range(5)]
             self.assertEqual((sorted(out.splitlines()), err), (local, ""))
 
+    def test_memory_of_all(self):
+        for kind in HERE:
+            out, _ = self.job(0, "-n", "3", *kind, "sh", "-c", 'test -w "$MPI_LOCALMEMORY" && stat -L -c %i "$MPI_LOCALMEMORY" || echo none')
+            self.assertEqual(len(set(out.splitlines())), 1, out)
+            self.assertEqual("none" in out, bool(kind), out)
+
     def test_how_many(self):
         for words, count in (([], 1), (["--ppn", "3"], 3), (["--hosts", "a,b"], 2),
                              (["--hosts", "a,b", "--ppn", "2"], 4), (["--hosts", "a,b", "-n", "1"], 1),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// finalize ROUNDS LATE [WITHOUT]: rank 0 calls MPI_Finalize at once; the others still have messages for each other, ROUNDS times around.  Then they do;
+// finalize ROUNDS LATE [WITHOUT [OTHER]]: rank 0 calls MPI_Finalize at once; the others still have messages for each other, ROUNDS times around.  Then they do;
 // rank LATE comes last, and its program goes on after MPI_Finalize.  Rank WITHOUT leaves a barrier
-// out.
+// out, or calls another collective instead.
 #include <mpi.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -24,6 +24,8 @@ int main(int argc, char **argv) {
         usleep(3000);
     if (argc > 3 && rank != atoi(argv[3]))
         MPI_Barrier(MPI_COMM_WORLD);
+    else if (argc > 4)
+        MPI_Gather(&rank, 1, MPI_INT, &token, 1, MPI_INT, !rank, MPI_COMM_WORLD);
     MPI_Finalize();
     if (rank == atoi(argv[2]))
         usleep(3000);

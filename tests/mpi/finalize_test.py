@@ -42,14 +42,19 @@ class Finalize(unittest.TestCase):
                 self.good("-n", 4, "-vp", 8, self.program, 0, turn % 9)
 
     def test_a_collective_that_one_rank_has_left_out(self):
-        for without, text in ((0, "MPI rank 0: MPI_Finalize: MPI_ERR_OTHER: .*: rank 1 is in a collective on MPI_COMM_WORLD"),
-                              (1, "MPI rank 0: MPI_Barrier on MPI_COMM_WORLD: MPI_ERR_TRUNCATE: .*: rank 1 has sent")):
-            for how in (["-n", 2], ["-vp", 2]):
-                with self.subTest(without=without, how=how):
-                    done = subprocess.run([BIN / "mpiexec", *map(str, how), self.program, "0", "-1", str(without)], capture_output=True, text=True,
-                                          timeout=PATIENCE)
-                    self.assertRegex(done.stderr, text)
-                    self.assertNotEqual(done.returncode, 0)
+        wrong = "has called another collective"
+        for without, how, text in (
+                (0, ["-vp", 2], "MPI rank 0: MPI_Finalize: MPI_ERR_OTHER: .*: rank 1 is in a collective on MPI_COMM_WORLD"),
+                (1, ["-vp", 2], "MPI rank 0: MPI_Barrier on MPI_COMM_WORLD: MPI_ERR_TRUNCATE: .*: rank 1 has sent"),
+                (0, ["-n", 2], f"MPI rank 1: MPI_Barrier on MPI_COMM_WORLD: MPI_ERR_OTHER: .*: rank 0 {wrong}"),
+                (1, ["-n", 2], f"MPI rank 0: MPI_Barrier on MPI_COMM_WORLD: MPI_ERR_OTHER: .*: rank 1 {wrong}"),
+                ("1 other", ["-n", 2], f"MPI rank 0: MPI_Barrier on MPI_COMM_WORLD: MPI_ERR_OTHER: .*: rank 1 {wrong}"),
+                (3, ["-n", 8], f"MPI rank .: MPI_Barrier on MPI_COMM_WORLD: MPI_ERR_OTHER: .*: rank 3 {wrong}")):
+            with self.subTest(without=without, how=how):
+                done = subprocess.run([BIN / "mpiexec", *map(str, how), self.program, "0", "-1", *str(without).split()], capture_output=True, text=True,
+                                      timeout=PATIENCE)
+                self.assertRegex(done.stderr, text)
+                self.assertNotEqual(done.returncode, 0)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Who waits looks for a while, lets others run meanwhile, and then sleeps as for a message: it notes whom it waits for, and who publishes something
-// wakes by a message those that wait for it.  So messages go on while a rank waits, and a lost process ends the wait as everywhere.
+// wakes by a message those that wait for it.  So messages go on while a rank waits, and a lost process ends the wait as everywhere.  Before the two
+// are connected the waiting rank sleeps a little at a time first: in the first calls of a job a connection takes longer than what is awaited.
 #include "mpi/coll/shared.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mpi/base/ids.h"
 #include "mpi/base/process.h"
 #include "mpi/coll/peer.h"
+#include "mpi/comm/context.h"
 #include "mpi/comm/map.h"
 #include "mpi/comm/share.h"
 #include "mpi/p2p/p2p.h"
@@ -27,6 +30,9 @@ enum {
     TURN = 1 << 20,  // bytes that are read before messages have their turn
     HEAD = 48,       // before the data of a slot: those of 16 bytes are in its line
     ROUND_BITS = 24,
+    NAP_NS = 50000,  // the first, which is about what the kernel makes of less, and the longest
+    NAP_MOST_NS = 1000000,
+    NAPS_NS = 20000000,  // all together: later waits are the program's own, and may be long
 };
 _Static_assert(sizeof(whm_shared_call) <= HEAD, "what each rank says of its call");
 _Static_assert((LARGE & (LARGE - 1)) == 0 && (BRIEF & (BRIEF - 1)) == 0, "no division in a call");
@@ -36,6 +42,13 @@ typedef struct progress {
     _Atomic uint64_t out;                // and what others have published is read up to here
     _Atomic uint64_t broken;             // a rank is gone, and this one has ended a call by that
 } progress;
+
+// How others read this rank's memory, and whether it can read that of all others.
+typedef struct reader {
+    _Alignas(LINE) _Atomic uint64_t said;  // 1: `self` is there, 2: `can`, too
+    whm_peer self;
+    bool can;
+} reader;
 
 // The slots of one size, `count` for each rank.
 typedef struct ring {
@@ -56,8 +69,10 @@ struct whm_shared {
     whm_comm *comm;
     _Atomic uint32_t *waits_for;  // by rank: 1 + whom it waits for; 0: it does not sleep
     progress *progress;
+    reader *readers;           // by rank
     ring large, brief, *ring;  // that of this call
     uint64_t call, round;
+    int64_t napped_ns;
     uint64_t all_read;  // what all others have read, as far as this rank has looked
     whm_shared_call mine;
     int error;     // of this call
@@ -82,14 +97,16 @@ static size_t ring_size(const whm_shared *shared, const ring *r) {
 static size_t lay_out(whm_shared *shared) {
     char *at = shared->map;
     size_t waits = rounded((size_t)shared->ranks * sizeof(*shared->waits_for)),
-           progresses = (size_t)shared->ranks * sizeof(progress);
+           progresses = (size_t)shared->ranks * sizeof(progress),
+           readers = (size_t)shared->ranks * sizeof(reader);
     if (at) {
         shared->waits_for = (void *)at;
         shared->progress = (void *)(at + waits);
-        shared->brief.slots = at + waits + progresses;
+        shared->readers = (void *)(at + waits + progresses);
+        shared->brief.slots = at + waits + progresses + readers;
         shared->large.slots = shared->brief.slots + ring_size(shared, &shared->brief);
     }
-    return waits + progresses + ring_size(shared, &shared->brief) +
+    return waits + progresses + readers + ring_size(shared, &shared->brief) +
            ring_size(shared, &shared->large);
 }
 
@@ -105,6 +122,11 @@ static wh_status on_news(wh_am *am, void *arg) {
     return WH_OK;
 }
 
+// MPI_COMM_WORLD has what the launcher offers, for which ranks need not speak to each other.
+static bool is_offered(const whm_comm *comm) {
+    return comm->context == WHM_CONTEXT_WORLD && whm_map_offered();
+}
+
 // The first rank's part is all of it, and the processors are those that it sees.
 static bool make(whm_shared *shared, whm_comm *comm) {
     size_t large = (size_t)ALL_LARGE / (LARGE * (size_t)shared->ranks);
@@ -115,10 +137,13 @@ static bool make(whm_shared *shared, whm_comm *comm) {
     shared->brief.count = BRIEF;
     size_t offsets[WHM_SHARED_RANKS];
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    int rc = whm_share_from(comm, 0, &processors, sizeof(processors));
+    bool is = is_offered(comm);
+    int rc = is ? MPI_SUCCESS : whm_share_from(comm, 0, &processors, sizeof(processors));
     shared->crowded = processors < shared->ranks;
     shared->processors = shared->crowded ? (int)processors : shared->ranks;
-    if (rc == MPI_SUCCESS)
+    if (is)
+        shared->map = whm_map_offer(shared->map_size = lay_out(shared));
+    else if (rc == MPI_SUCCESS)
         rc = whm_map_begin(comm, comm->rank == 0 ? (MPI_Aint)lay_out(shared) : 0, false,
                            &shared->map, &shared->map_size, offsets);
     if (rc != MPI_SUCCESS)
@@ -145,13 +170,12 @@ whm_shared *whm_shared_of(whm_comm *comm) {
         return shared->map ? shared : NULL;
     // Ranks that move leave the memory behind.
     if (whm_process_here.home || comm->remote || comm->size < 2 || comm->size > WHM_SHARED_RANKS ||
-        comm->collectives < WHM_CALLS_BEFORE)
+        (comm->collectives < WHM_CALLS_BEFORE && !is_offered(comm)))
         return NULL;
     shared = calloc(1, sizeof(*shared));
     // The others would wait for this rank for ever.
     if (!shared || wh_worker_set_am(whm_process_here.worker, WHM_AM_NEWS, on_news, NULL) != WH_OK)
         whm_process_abort(1);
-    whm_comm_ops.end = end;
     *shared =
         (whm_shared){.rank = comm->rank, .ranks = comm->size, .group = comm->group, .comm = comm};
     comm->coll = shared;
@@ -159,6 +183,20 @@ whm_shared *whm_shared_of(whm_comm *comm) {
         return NULL;
     (void)lay_out(shared);
     return shared;
+}
+
+// As a call of a kind that there is not.
+static void leave(whm_comm *comm) {
+    whm_shared *shared = comm->coll || is_offered(comm) ? whm_shared_of(comm) : NULL;
+    if (!shared)
+        return;
+    whm_shared_begin(shared, &(whm_coll){.kind = WHM_COLL_KINDS, .comm = comm}, 0, true);
+    (void)whm_shared_end(shared);
+}
+
+__attribute__((constructor)) static void begin(void) {
+    whm_comm_ops.end = end;
+    whm_comm_ops.leave = leave;
 }
 
 size_t whm_shared_room(const whm_shared *shared) {
@@ -189,7 +227,7 @@ static whm_shared_call *slot(const whm_shared *shared, const ring *r, int rank) 
 
 typedef struct awaited {
     whm_awaited o;
-    const whm_shared *shared;
+    whm_shared *shared;
     int rank;
     _Atomic uint64_t *counter;
     uint64_t least;
@@ -214,6 +252,20 @@ static bool is_absent(const awaited *a, int rank) {
     if (shared->mine.kind == WHM_BCAST && rank != a->rank)
         return false;
     return atomic_load(&p->in) <= shared->call << ROUND_BITS;
+}
+
+// stray returns a rank that has not come to this call, but has sent a message of what it calls instead; -1: nobody.
+static int stray(const awaited *a) {
+    const whm_shared *shared = a->shared;
+    whm_comm *comm = shared->comm;
+    int tag = (int)(comm->collectives % WHM_TAG_CREATE);
+    bool says = a->counter == &shared->readers[a->rank].said;  // who has, may go on by messages
+    for (int i = 0; i < shared->ranks && !says; i++)
+        if (i != comm->rank &&
+            whm_match_find(whm_self->match, whm_context_of(comm, WHM_COLL), i, tag) &&
+            is_absent(a, i))
+            return i;
+    return -1;
 }
 
 static void print_awaited(const whm_awaited *o, FILE *file) {
@@ -271,6 +323,24 @@ static bool look(const whm_shared *shared, const awaited *a) {
     return is;
 }
 
+static bool nap(const awaited *a) {
+    const whm_process *p = &whm_process_here;
+    unsigned losses = p->losses;
+    whm_shared *shared = a->shared;
+    if (p->virtual || p->level == MPI_THREAD_MULTIPLE ||
+        whm_connected(whm_group_world(shared->group, a->rank)))
+        return false;
+    for (long ns = NAP_NS; shared->napped_ns < NAPS_NS && p->losses == losses; ns += ns / 2) {
+        ns = ns < NAP_MOST_NS ? ns : NAP_MOST_NS;
+        (void)nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+        shared->napped_ns += ns;
+        whm_progress();
+        if (there(a))
+            return true;
+    }
+    return false;
+}
+
 // await returns false if it is not there and will not be.
 static bool await(whm_shared *shared, int rank, _Atomic uint64_t *counter, uint64_t least,
                   const whm_shared_call *slot) {
@@ -279,9 +349,15 @@ static bool await(whm_shared *shared, int rank, _Atomic uint64_t *counter, uint6
         return true;
     if (shared->wakes_later)
         wake_all(shared);
-    while (!look(shared, &a)) {
+    while (!look(shared, &a) && !nap(&a)) {
         if (is_hopeless(shared))
             return false;
+        int other = stray(&a);
+        if (__builtin_expect(other >= 0, 0)) {
+            shared->stranger = other;
+            shared->theirs.stamp = 0;
+            return false;
+        }
         atomic_store(&shared->waits_for[shared->rank], (uint32_t)rank + 1);
         atomic_thread_fence(memory_order_seq_cst);
         whm_rank *me = whm_self;
@@ -416,21 +492,30 @@ void whm_shared_next(whm_shared *shared) {
 
 // ---- Data that stay where they are.
 
+// Waits until all have said that much.
+static bool say(whm_shared *shared, uint64_t what) {
+    atomic_store_explicit(&shared->readers[shared->rank].said, what, memory_order_release);
+    wake_all(shared);
+    bool all = true;
+    for (int i = 0; i < shared->ranks; i++)
+        all = await(shared, i, &shared->readers[i].said, what, NULL) && all;
+    return all;
+}
+
 static bool all_can(whm_shared *shared) {
-    whm_comm *comm = shared->comm;
-    whm_peer mine = whm_peer_self();
-    char can = true, *all = malloc((size_t)shared->ranks);
-    shared->peers = malloc((size_t)shared->ranks * sizeof(mine));
-    if (!all || !shared->peers)
+    reader *own = &shared->readers[shared->rank];
+    shared->peers = malloc((size_t)shared->ranks * sizeof(*shared->peers));
+    if (!shared->peers)
         whm_process_abort(1);  // the others would wait for this rank for ever
-    bool good = whm_share(comm, &mine, sizeof(mine), shared->peers) == MPI_SUCCESS;
+    own->self = whm_peer_self();
+    bool good = own->can = say(shared, 1);
+    for (int i = 0; good && i < shared->ranks; i++) {
+        shared->peers[i] = shared->readers[i].self;
+        own->can = own->can && whm_peer_can(&shared->peers[i]);
+    }
+    good = say(shared, 2) && good;
     for (int i = 0; good && i < shared->ranks; i++)
-        can = can && whm_peer_can(&shared->peers[i]);
-    good = good && whm_share(comm, &can, sizeof(can), all) == MPI_SUCCESS;
-    for (int i = 0; good && i < shared->ranks; i++)
-        good = all[i];
-    free(all);
-    whm_self->sentence[0] = 0;
+        good = shared->readers[i].can;
     return good;
 }
 

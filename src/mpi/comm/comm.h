@@ -96,6 +96,8 @@ static inline int whm_comm_tag(whm_comm *comm) {
 typedef struct whm_comm_ends {
     void (*end)(whm_comm *comm);  // src/mpi/coll; NULL: nothing to end
     void (*end_leaders)(whm_comm *comm);
+    // This rank begins no collective on it any more: who waits for it in one hears so.
+    void (*leave)(whm_comm *comm);
 } whm_comm_ends;
 extern whm_comm_ends whm_comm_ops;
 

@@ -3,15 +3,18 @@
 // Memory that ranks of one host share: a POSIX shared memory object, whose name is random and gone as soon as all have mapped it.
 #include "mpi/comm/map.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "mpi/base/memory.h"
+#include "mpi/base/process.h"
 #include "mpi/comm/share.h"
 
 // What ranks tell each other on the way: the name that rank 0 has made, and whether they could do their part.
@@ -106,4 +109,32 @@ int whm_map_begin(whm_comm *comm, MPI_Aint size, bool spread, void **map, size_t
 void whm_map_end(void *map, size_t map_size) {
     if (map)
         munmap(map, map_size);
+}
+
+// ---- The launcher's memory.
+
+static const char *offered(void) {
+    return getenv("MPI_LOCALMEMORY");
+}
+
+bool whm_map_offered(void) {
+    const char *path = offered();
+    return path && access(path, R_OK | W_OK) == 0;
+}
+
+// Each rank grows it to the same size; pages come with what is written there.  The other ranks go on with it, so this one cannot go on without.
+void *whm_map_offer(size_t size) {
+    int fd = open(offered(), O_RDWR | O_CLOEXEC);
+    struct stat is;
+    bool good = fd >= 0 && fstat(fd, &is) == 0 &&
+                ((size_t)is.st_size >= size || ftruncate(fd, (off_t)size) == 0);
+    void *map = good ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (map == MAP_FAILED) {
+        fprintf(stderr,
+                "MPI: the memory that the launcher has made for all ranks cannot be mapped: %s\n",
+                strerror(errno));
+        whm_process_abort(1);
+    }
+    close(fd);
+    return map;
 }

@@ -101,8 +101,11 @@ int whm_job_end(void) {
     if (--whm_self->holds)
         return MPI_SUCCESS;
     int rc = whm_process_flush();
-    if (rc == MPI_SUCCESS)
+    if (rc == MPI_SUCCESS) {
+        if (whm_comm_ops.leave)
+            whm_comm_ops.leave(whm_self->comm_world);
         rc = come_together();
+    }
     if (rc == MPI_ERR_PROC_ABORTED && whm_process_here.stays)
         rc = MPI_SUCCESS;  // those that are left do not wait for each other
     if (rc == MPI_SUCCESS && !whm_process_here.virtual)

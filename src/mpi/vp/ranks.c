@@ -98,10 +98,8 @@ static vrank *make(int number, bool last, int argc, char **argv) {
 // ---- The process.
 
 void whm_find_handled(void) {
-    void *symbol = dlsym(RTLD_DEFAULT, "__cxa_get_globals");
-    void **(*of_thread)(void);
-    memcpy(&of_thread, &symbol, sizeof(of_thread));
-    whm_process_here.handled = symbol ? of_thread() : NULL;
+    void *handled = dlsym(RTLD_DEFAULT, "__cxa_get_globals");
+    memcpy(&whm_process_here.handled, &handled, sizeof(handled));
 }
 
 static int ranks_of(const char *text) {

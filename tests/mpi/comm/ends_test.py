@@ -48,7 +48,7 @@ class Ends(unittest.TestCase):
                         "a receive from rank 0, tag 7, on MPI_COMM_WORLD", "not received: 4 bytes from rank 0, tag 4"):
             self.assertEqual(len(self.lines(result, pattern)), 1, f"{pattern}: {result.stderr}")
         self.assertEqual(self.lines(result, "^wherry run: rank . waits"), [
-            "wherry run: rank 0 waits in MPI_Barrier: on MPI_COMM_WORLD",
+            "wherry run: rank 0 waits in MPI_Barrier: on MPI_COMM_WORLD: without rank 1",
             "wherry run: rank 1 waits in MPI_Recv: receive from rank 0, tag 7, on MPI_COMM_WORLD"])
 
     def test_a_dump_says_who_has_not_come(self):
