@@ -247,12 +247,12 @@ wh_status whm_notify(wh_endpoint *ep, uint16_t id, const void *head, size_t size
 }
 
 whm_handled whm_handled_get(void) {
-    void **now = whm_process_here.handled ? whm_process_here.handled() : NULL;
+    void **now = whm_process_here.handled;
     return now ? (whm_handled){now[0], (uintptr_t)now[1]} : (whm_handled){NULL, 0};
 }
 
 void whm_handled_set(whm_handled to) {
-    void **now = whm_process_here.handled ? whm_process_here.handled() : NULL;
+    void **now = whm_process_here.handled;
     if (!now)
         return;
     now[0] = to.caught;
@@ -267,12 +267,17 @@ static int64_t now_ns(void) {
 
 // Where ranks move it is known for how long each has computed.
 void whm_run_ends(whm_rank *rank) {
-    if (__builtin_expect(whm_process_here.home != NULL, 0))
-        rank->computed_ns += now_ns() - rank->runs_since_ns;
+    whm_process *p = &whm_process_here;
+    if (__builtin_expect(!p->home, 1))
+        return;
+    int64_t now = now_ns();
+    rank->computed_ns += now - p->runs_since_ns;
+    p->runs_since_ns = now;
 }
-void whm_run_begins(whm_rank *rank) {
-    if (__builtin_expect(whm_process_here.home != NULL, 0))
-        rank->runs_since_ns = now_ns();
+void whm_run_begins(void) {
+    whm_process *p = &whm_process_here;
+    if (__builtin_expect(p->home && !p->runs_since_ns, 0))
+        p->runs_since_ns = now_ns();
 }
 
 // suspend lets other ranks run: until this one is woken, or, if it only yields, until its turn comes.
@@ -290,7 +295,7 @@ static void suspend(bool yields) {
         me->blocked = false;
     }
     whm_self = me;
-    whm_run_begins(me);
+    whm_run_begins();
     whm_handled_set(mine);
     if (st != WH_OK)  // it was called from outside a rank's thread
         whm_process_abort(1);

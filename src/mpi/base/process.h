@@ -28,7 +28,9 @@ typedef struct whm_process {
     whm_rank **rank;   // these
     int *
         home;  // of ranks that move: the process of each; NULL: they stay where they were dealt out to
-    // Of ranks that move: from now on the program's malloc takes from this heap, NULL: from the process's.
+    // Of ranks that move: when the one that runs began, of CLOCK_MONOTONIC; 0: the next to run will look.
+    int64_t runs_since_ns;
+    // From now on the program's malloc takes from this heap, NULL: from the process's.
     void (*use_heap)(struct whm_heap *heap);
     uint64_t started;  // messages and answers so far,
     int under_way;     // and those of them that use memory of ranks
@@ -37,8 +39,8 @@ typedef struct whm_process {
     bool stays;        // and then this one goes on (WHERRYRUN_NO_CLEANUP)
     bool *gone;        // by process: it was lost; of a job that goes on, else NULL
     unsigned losses;   // of these
-    // Of virtual ranks: the exceptions that the C++ runtime counts as handled by a thread, a pointer and a number; NULL: there is no C++ here.
-    void **(*handled)(void);
+    // Of virtual ranks: the exceptions that the C++ runtime counts as handled by their thread, a pointer and a number; NULL: there is no C++ here.
+    void **handled;
     struct whm_way *to;  // by process
     int early;           // whm_notify so far to processes that this one is not connected to yet
 } whm_process;
@@ -140,9 +142,9 @@ bool whm_look(bool (*ready)(const void *arg), const void *arg);
 // whm_progress takes in what has come, without waiting, and lets other ranks of the process run: what the MPI_Test functions do.
 void whm_progress(void);
 
-// whm_run_ends and whm_run_begins stand around what a virtual rank does not run in.
+// whm_run_ends and whm_run_begins stand around what a virtual rank does not run in.  Where one rank goes on when another waits, the clock is read once.
 void whm_run_ends(whm_rank *rank);
-void whm_run_begins(whm_rank *rank);
+void whm_run_begins(void);
 
 // What the C++ runtime keeps for a thread, and a virtual rank has of its own: the exceptions that are being handled.
 typedef struct whm_handled {

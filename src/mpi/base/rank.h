@@ -31,8 +31,7 @@ typedef struct whm_rank {
     int holds;                     // of MPI_Init and of sessions
     int world;                     // its number in MPI_COMM_WORLD
     whm_object *named[WHM_NAMED];  // what predefined handles name
-    int64_t computed_ns,
-        runs_since_ns;  // of a rank that moves: before it last began to run, and that time of CLOCK_MONOTONIC
+    int64_t computed_ns;           // of a rank that moves: before it last began to run
     struct whm_heap *heap;     // its memory (base/memory.h); NULL: the process's, it does not move
     void *spares[WHM_SPARES];  // object.c's
     int objects[WHM_KINDS];    // that there are of each kind

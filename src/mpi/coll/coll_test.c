@@ -86,4 +86,42 @@ TEST(two_groups) {
         one_seed((uint64_t)seed, true);
 }
 
+static void ended(whm_schedule *s) {
+    (void)s;
+}
+
+// What a rank was to pass on, and never got, it does not send: the next one would take it for the data.
+TEST(a_lost_rank) {
+    whm_comm comms[NET_RANKS];
+    whm_schedule s[3];
+    int data[3] = {1, 2, 3};
+    whm_type *type = whm_type_of(MPI_INT);
+    trial_ready();
+    net_seed(1);
+    trial_comms(comms, 3, 3, 100);
+    for (int r = 0; r < 3; r++) {
+        whm_schedule_init(&s[r], &comms[r], NULL);
+        s[r].done = ended;
+        if (r > 0)
+            whm_step_recv(&s[r], &data[r], 1, type, r - 1);
+        whm_step_wait(&s[r]);
+        if (r < 2)
+            whm_step_send(&s[r], &data[r], 1, type, r + 1);
+        CHECK_EQ_INT(whm_schedule_close(&s[r], false), MPI_SUCCESS);
+    }
+    net_lose(1);
+    for (int r = 0; r < 3; r++)
+        whm_schedule_start(&s[r]);
+    while (net_step()) {
+    }
+    net_lose(-1);
+    CHECK_EQ_INT(s[1].error, MPI_ERR_PROC_ABORTED);
+    CHECK_EQ_INT(s[2].pending, 1);  // in a job, the loss ends it
+    CHECK_EQ_INT(data[2], 3);
+    CHECK_EQ_INT(net_left(), 1);
+    for (int r = 0; r < 3; r++)
+        whm_schedule_fini(&s[r]);
+    trial_comms_end(comms, 3, 3);
+}
+
 TEST_MAIN()

@@ -243,6 +243,8 @@ static void begin_message(whm_schedule *s, const whm_step *step) {
 }
 
 static void carry_out(whm_schedule *s, const whm_step *step) {
+    if (s->error == MPI_ERR_PROC_ABORTED)
+        return;
     switch (step->kind) {
     case WHM_STEP_COPY:
         failed(s, whm_copy(step->buf, step->count, step->type, step->from, step->from_count,

@@ -7,6 +7,7 @@
 // messages of a schedule have one tag: messages from a rank to a rank are received in the order in which they are sent.
 //
 // A step that fails does not stop the others, so that no rank waits for one that has met an error; the schedule then ends with the first error.
+// Only where a process was lost nothing more is sent: others would take it for data, and the loss ends what they wait for.
 //
 // A schedule is built once and started any number of times, one after the other.  The thread that progresses its rank owns it.
 #ifndef WHM_COLL_SCHEDULE_H

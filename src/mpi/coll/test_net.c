@@ -21,6 +21,11 @@ static message *way[NET_RANKS][NET_RANKS];  // from, to
 static message *kept[NET_RANKS];
 static whm_transfer *posted[NET_RANKS];
 static uint64_t state;
+static int lost = -1;
+
+void net_lose(int rank) {
+    lost = rank;
+}
 
 void net_seed(uint64_t seed) {
     state = seed * 2862933555777941757u + 3037000493u;
@@ -77,7 +82,9 @@ static void deliver(whm_transfer *t, message *m) {
     t->source = m->source;
     t->tag = m->tag;
     t->error = m->bytes > t->count * t->type->size ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
-    if (m->bytes > 0 && t->count > 0)
+    if (t->comm->rank == lost)
+        t->error = MPI_ERR_PROC_ABORTED;
+    else if (m->bytes > 0 && t->count > 0)
         t->error |= whm_copy(t->buf, t->count, t->type, m->data, m->bytes, whm_type_of(MPI_BYTE));
     free(m);
     if (send)

@@ -18,6 +18,9 @@ int net_below(int n);
 // net_step lets one message arrive; false: none is under way.
 bool net_step(void);
 
+// net_lose has what arrives at a rank from now on, -1: at none, end with MPI_ERR_PROC_ABORTED.
+void net_lose(int rank);
+
 // net_left counts messages that nobody received and receives that nothing matched, and forgets them.
 int net_left(void);
 

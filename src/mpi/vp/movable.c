@@ -24,6 +24,7 @@ whm_movable whm_movable_here;
 enum {
     PAGE = 4096,
     KEPT = 64 << 10,  // for what is kept of a rank
+    APART = 37 * PAGE,
 };
 _Static_assert(sizeof(whm_mover) <= KEPT, "");
 static const uintptr_t places_from =
@@ -55,8 +56,9 @@ static void lay_out(whm_layout *l, const whm_elf *elf, int ranks) {
     size_t size = place_most;
     while (size > places_size / (size_t)ranks)
         size /= 2;
+    // Not a power of two apart: the same pages of all ranks would share the few entries that the processor has for such addresses.
     *l = (whm_layout){.first = places_from,
-                      .size = size,
+                      .size = size - APART,
                       .image = KEPT,
                       .stack_size = round_up(whm_process_stack(), PAGE)};
     l->tls = l->image + round_up(elf->span, PAGE);
@@ -193,7 +195,7 @@ static void sit(wh_pe *pe, void *arg) {
         whm_mover *who = seat->who;
         whm_self = &who->rank;
         whm_handled_set(who->handled);
-        whm_run_begins(whm_self);
+        whm_run_begins();
         swapcontext(&seat->base, &who->context);
         whm_run_ends(&who->rank);
         if (who->ended) {
@@ -406,9 +408,11 @@ WHM_NO_CANARY void whm_movable_run(const char *restart, int argc, char **argv) {
     for (int i = 0; i < local; i++)  // they begin to run, and send to ranks elsewhere
         whm_seat_take(m->here[first + i]);
     do {
-        while (m->asking < m->alive || m->leaving)
+        while (m->asking < m->alive || m->leaving) {
+            p->runs_since_ns = 0;
             if (!wh_pe_step(p->pe))
                 whm_process_abort(1);
+        }
     } while (whm_round());
     wh_team_free(m->team);
 }

@@ -98,8 +98,10 @@ static vrank *make(int number, bool last, int argc, char **argv) {
 // ---- The process.
 
 void whm_find_handled(void) {
-    void *handled = dlsym(RTLD_DEFAULT, "__cxa_get_globals");
-    memcpy(&whm_process_here.handled, &handled, sizeof(handled));
+    void *symbol = dlsym(RTLD_DEFAULT, "__cxa_get_globals");
+    void **(*of_thread)(void);
+    memcpy(&of_thread, &symbol, sizeof(of_thread));
+    whm_process_here.handled = symbol ? of_thread() : NULL;
 }
 
 static int ranks_of(const char *text) {

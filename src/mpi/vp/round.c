@@ -93,63 +93,62 @@ static const char *refusal(const whm_mover *who, bool threads) {
                                      : NULL;
 }
 
-typedef struct asked {  // of a rank, as all processes know it
-    double *load;
-    int32_t *wish, *process;
-    unsigned char *movable;
+typedef struct asked {  // of a rank, as all processes know it; numbers that a double has exactly
+    double load, wish, process, movable;
 } asked;
 
-static void gather(const void *mine, void *all, wh_type_id id) {
-    whm_need(wh_coll_allreduce_wait(whm_movable_here.team, mine, all, whm_process_here.ranks,
-                                    wh_type_basic(id), WH_REDUCTION(.op = WH_REDUCE_SUM), -1),
-             "the processes cannot tell each other of their ranks");
-}
-
-// Each process fills in its ranks, and the sums are what all have filled in.
-static void exchange(asked *all) {
+// exchange returns what each rank asks for.  Each process fills in its ranks, and the sums are what all have filled in.
+static asked *exchange(void) {
+    enum { WORDS = sizeof(asked) / sizeof(double) };
     int ranks = whm_process_here.ranks;
     bool threads = has_threads();
-    asked mine = {whm_for_ranks(sizeof(double)), whm_for_ranks(sizeof(int32_t)),
-                  whm_for_ranks(sizeof(int32_t)), whm_for_ranks(1)};
+    asked *mine = whm_for_ranks(sizeof(asked)), *all = whm_for_ranks(sizeof(asked));
     for (int i = 0; i < ranks; i++) {
         const whm_mover *who = whm_movable_here.here[i];
-        if (!who || who->ended)
-            continue;
-        mine.load[i] = whm_load(who);
-        mine.wish[i] = (int32_t)who->wish;
-        mine.process[i] = who->process;
-        mine.movable[i] = !refusal(who, threads);
+        if (who && !who->ended)
+            mine[i] = (asked){whm_load(who), who->wish, who->process, !refusal(who, threads)};
     }
-    gather(mine.load, all->load, WH_TYPE_DOUBLE);
-    gather(mine.wish, all->wish, WH_TYPE_INT32);
-    gather(mine.process, all->process, WH_TYPE_INT32);
-    gather(mine.movable, all->movable, WH_TYPE_UINT8);
-    free(mine.load);
-    free(mine.wish);
-    free(mine.process);
-    free(mine.movable);
+    whm_need(wh_coll_allreduce_wait(whm_movable_here.team, mine, all, (size_t)ranks * WORDS,
+                                    wh_type_basic(WH_TYPE_DOUBLE),
+                                    WH_REDUCTION(.op = WH_REDUCE_SUM), -1),
+             "the processes cannot tell each other of their ranks");
+    free(mine);
+    return all;
+}
+
+// all_wish says whether all ranks of the job wish the same.
+static bool all_wish(const asked *all, whm_wish wish) {
+    int n = 0;
+    while (n < whm_process_here.ranks && all[n].wish == wish)
+        n++;
+    return n == whm_process_here.ranks;
+}
+
+// plan has ranks balanced that want to be.
+static void plan(const asked *all, int *home) {
+    const whm_process *p = &whm_process_here;
+    double *load = whm_for_ranks(sizeof(*load));
+    unsigned char *movable = whm_for_ranks(1);
+    for (int i = 0; i < p->ranks; i++) {
+        load[i] = all[i].load;
+        movable[i] = all[i].movable && all[i].wish == WHM_WISH_BALANCE;
+    }
+    whm_plan(p->ranks, p->processes, load, movable, home);
+    free(load);
+    free(movable);
 }
 
 // decide fills in where each rank is after the round; the same in all processes.
-static void decide(int *home) {
+static void decide(const asked *all, int *home) {
     const whm_process *p = &whm_process_here;
-    asked all = {whm_for_ranks(sizeof(double)), whm_for_ranks(sizeof(int32_t)),
-                 whm_for_ranks(sizeof(int32_t)), whm_for_ranks(1)};
     bool balances = false;
-    exchange(&all);
     for (int i = 0; i < p->ranks; i++) {
-        home[i] = p->home[i];
-        if (all.wish[i] == WHM_WISH_GO && all.movable[i])
-            home[i] = all.process[i];
-        balances = balances || all.wish[i] == WHM_WISH_BALANCE;
-        all.movable[i] = all.movable[i] && all.wish[i] == WHM_WISH_BALANCE;
+        bool goes = all[i].wish == WHM_WISH_GO && all[i].movable;
+        home[i] = goes ? (int)all[i].process : p->home[i];
+        balances = balances || all[i].wish == WHM_WISH_BALANCE;
     }
     if (balances)
-        whm_plan(p->ranks, p->processes, all.load, all.movable, home);
-    free(all.load);
-    free(all.wish);
-    free(all.process);
-    free(all.movable);
+        plan(all, home);
 }
 
 // ---- Going there.
@@ -183,14 +182,6 @@ static bool is_here(int world) {
     return who && !who->ended;
 }
 
-// saving returns how many ranks of the job want it to be saved.
-static int64_t saving(void) {
-    int64_t n = 0;
-    for (int i = 0; i < whm_process_here.ranks; i++)
-        n += is_here(i) && whm_movable_here.here[i]->wish == WHM_WISH_SAVE;
-    return sum(n);
-}
-
 // save has the job written where its ranks want it, which is the same place.
 static bool save(void) {
     const whm_mover *some = NULL;
@@ -204,6 +195,7 @@ static bool save(void) {
 static void end_round(int moved, bool saved) {
     whm_movable *m = &whm_movable_here;
     m->asking = 0;
+    whm_process_here.runs_since_ns = 0;
     for (int i = 0; i < whm_process_here.ranks; i++) {
         whm_mover *who = m->here[i];
         if (!who || who->ended)
@@ -230,10 +222,12 @@ bool whm_round(void) {
     fflush(stdout);
     come_to_rest();
     // All of the job, or it is none.
-    bool saved = saving() == whm_process_here.ranks && save();
+    asked *all = exchange();
+    bool saved = all_wish(all, WHM_WISH_SAVE) && save();
     int *home = whm_for_ranks(sizeof(*home));
-    decide(home);
+    decide(all, home);
     int moved = go(home);
+    free(all);
     free(home);
     (void)sum(0);  // a message for a rank that has moved finds it
     end_round(moved, saved);
@@ -320,7 +314,6 @@ static int process_of(int *process, int *processes) {
 
 static int get_load(double *load) {
     whm_run_ends(whm_self);
-    whm_run_begins(whm_self);
     *load = whm_load((whm_mover *)whm_self);
     return MPI_SUCCESS;
 }

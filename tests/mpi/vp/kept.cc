@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What the C and C++ libraries keep for the process is not in the memory of ranks that move.  kept [WHY]: with WHY, each rank has something that keeps it; kept
-// killed PROCESS; kept often, kept waits.
+// killed PROCESS; kept often, kept waits, kept load.
 #include <execinfo.h>
 #include <grp.h>
 #include <iconv.h>
@@ -195,6 +195,17 @@ void kept(const std::string &why) {
                 move();
         }
         check(resident() - before < 8000, "a process does not grow by moves");
+    } else if (why == "load") {
+        for (int i = 0; i < 4; i++) {
+            double begin = MPI_Wtime(), load;
+            while (rank == 0 && MPI_Wtime() - begin < 0.2)
+                ;
+            if (i % 2)
+                move();
+            MPI_Barrier(MPI_COMM_WORLD);
+            MPIX_Get_load(&load);
+            check(rank ? load < 0.15 : load >= 0.2 * (i + 1) && load < 0.2 * (i + 1) + 0.15, "who waits does not compute");
+        }
     } else if (why == "waits") {
         if (rank)
             move();

@@ -110,7 +110,7 @@ class Moving(unittest.TestCase):
             with self.subTest(word=word):
                 code, out, err = self.job("-n", 2, "-vp", 5, "-movable", self.kept, word)
                 self.assertEqual((code, out.count("is good"), err.count(why)), (0, 5, ranks), err)
-        for word in ("reopened", "often"):
+        for word in ("reopened", "often", "load"):
             code, _, err = self.job("-n", 2, "-vp", 6, "-movable", self.kept, word)
             self.assertEqual((code, err), (0, ""), word)
 
