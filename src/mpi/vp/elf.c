@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PAGE = 4096 };
@@ -93,12 +92,9 @@ static bool look(whm_elf *elf, words why) {
 
 bool whm_elf_open(whm_elf *elf, char *at, size_t size) {
     words why = {at, size};
-    struct stat st;
     *elf = (whm_elf){.fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
-    if (elf->fd < 0 || fstat(elf->fd, &st))
+    if (elf->fd < 0)
         return no(why, "its file cannot be read: %s", strerror(errno));
-    elf->stamp = (uint64_t)st.st_size * 0x9E3779B97F4A7C15u ^ (uint64_t)st.st_mtim.tv_sec << 20 ^
-                 (uint64_t)st.st_mtim.tv_nsec;
     void *program = dlopen(NULL, RTLD_NOW), *symbol = program ? dlsym(program, "main") : NULL;
     if (!program || dlinfo(program, RTLD_DI_LINKMAP, (void *)&elf->map) || !symbol)
         return no(why, "it has no main function that can be found");

@@ -22,8 +22,7 @@ enum { WHM_PARTS = 8 };
 
 typedef struct whm_elf {
     int fd;
-    size_t span;     // of an image
-    uint64_t stamp;  // of the file: the same in all processes, or it is another program
+    size_t span;  // of an image
     whm_part writable[WHM_PARTS];
     int parts;
     size_t tls_size, tls_align;

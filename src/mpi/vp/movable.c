@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,7 +270,7 @@ static void make(int world, int argc, char **argv) {
     m->alive++;
 }
 
-// ---- All processes must be alike.
+// ---- What is one for the job, and for the process.
 
 static void agree_on_canary(void) {
     uint64_t word = 0;
@@ -288,40 +287,6 @@ __attribute__((always_inline)) static inline void set_canary(uint64_t word) {
 #else
     (void)word;
 #endif
-}
-
-static int add_library(struct dl_phdr_info *info, size_t size, void *arg) {
-    (void)size;
-    uint64_t *sum = arg;
-    const char *base = strrchr(info->dlpi_name, '/');
-    for (const char *c = base ? base : info->dlpi_name; *c; c++)
-        *sum = (*sum ^ (unsigned char)*c) * 0x100000001B3u;
-    *sum = (*sum ^ info->dlpi_addr) * 0x100000001B3u;
-    return 0;
-}
-
-static uint64_t fingerprint(void) {
-    const whm_movable *m = &whm_movable_here;
-    uint64_t sum = m->elf.stamp ^ m->layout.stack_size;
-    dl_iterate_phdr(add_library, &sum);
-    return sum;
-}
-
-static void compare(void) {
-    whm_movable *m = &whm_movable_here;
-    const wh_type *word = wh_type_basic(WH_TYPE_UINT64);
-    int n = whm_process_here.processes;
-    uint64_t mine = m->fingerprint = fingerprint(), *all = calloc((size_t)n, sizeof(*all));
-    whm_need(all ? wh_coll_allgather_wait(m->team, &mine, 1, word, all, 1, word, -1) : WH_ENOMEM,
-             "the processes cannot compare their libraries");
-    for (int i = 0; i < n; i++)
-        if (all[i] != all[0])
-            whm_refuse_run(
-                "ranks cannot move between processes 0 and %d: they run different programs, or "
-                "have other libraries, or at other addresses, or stacks of other sizes "
-                "(WHERRY_MPI_STACK)",
-                i);
-    free(all);
 }
 
 int whm_threads(void) {
@@ -393,7 +358,7 @@ WHM_NO_CANARY void whm_movable_run(const char *restart, int argc, char **argv) {
     can_move();
     lay_out(&m->layout, &m->elf, p->ranks);
     whm_need(wh_pe_team(p->pe, &m->team), "the processes cannot meet");
-    compare();
+    whm_compare_processes();
     agree_on_canary();
     if (restart)
         whm_restart(restart);

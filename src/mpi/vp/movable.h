@@ -126,6 +126,9 @@ bool whm_save(const char *folder);
 void whm_restart(const char *folder);
 void whm_restore(const char *folder, int first, int count);
 
+// whm_compare_processes ends the job unless all processes of it are alike.
+void whm_compare_processes(void);
+
 // whm_threads counts the threads of this process.
 int whm_threads(void);
 

@@ -161,7 +161,8 @@ void whm_restart(const char *folder) {
                        l.ranks);
     if (l.fingerprint != m->fingerprint)
         whm_refuse_run("the checkpoint in %s was written by another program, or with other "
-                       "libraries, or at other addresses, or stacks of another size",
+                       "libraries, or at other addresses, or on a processor of another kind, or "
+                       "with stacks of another size",
                        folder);
     m->canary = l.canary;
 }

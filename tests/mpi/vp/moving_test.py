@@ -201,6 +201,33 @@ class Moving(unittest.TestCase):
         self.assertEqual(code, 2)
         self.assertIn("-movable is for virtual ranks", err)
 
+    def library(self, name, *words, order):
+        """A folder with a library libown.so, whose functions stand in that order: all else of it is the same."""
+        folder = pathlib.Path(self.folder.name) / name
+        folder.mkdir()
+        (folder / "own.c").write_text("".join(f"int own_{n}(int x) {{ return x * {n}; }}\n" for n in order))
+        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", *words, folder / "own.c", "-o", folder / "libown.so"], check=True, timeout=PATIENCE)
+        return folder
+
+    def test_processes_that_differ_are_refused(self):
+        first, second = self.library("first", order="345"), self.library("second", order="534")
+        bare = [self.library(f"bare-{order}", "-Wl,--build-id=none", order=order) for order in ("345", "534")]
+        program = self.compile("mpicxx", "-movable", HERE / "globals.cc", f"-L{first}", "-Wl,--no-as-needed", "-lown")
+        copy = shutil.copy(program, f"{program}-copy")
+
+        def differ(*others, libraries=first):
+            code, _, err = self.job("-n", 1, "-vp", 2, "-movable", "-env", "LD_LIBRARY_PATH", libraries, program, ":", "-n", 1, "-env", *others)
+            self.assertTrue(code == 0 or "ranks cannot move between processes 0 and 1" in err, err)
+            return code != 0
+        self.assertFalse(differ("LD_LIBRARY_PATH", first, program))
+        self.assertFalse(differ("LD_LIBRARY_PATH", first, copy), "a copy of the program is the same program")
+        self.assertTrue(differ("LD_LIBRARY_PATH", second, program))
+        self.assertFalse(differ("LD_LIBRARY_PATH", bare[0], program, libraries=bare[0]))
+        self.assertTrue(differ("LD_LIBRARY_PATH", bare[1], program, libraries=bare[0]))
+        if " avx2 " in pathlib.Path("/proc/cpuinfo").read_text():
+            tunables = "glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-ERMS"
+            self.assertTrue(differ("LD_LIBRARY_PATH", first, "-env", "GLIBC_TUNABLES", tunables, program), "as on an older processor")
+
     def test_a_process_with_another_stack_is_refused(self):
         code, _, err = self.job("-n", 1, "-vp", 2, "-movable", "-env", "WHERRY_MPI_STACK", "512", self.globals, ":", "-n", 1, self.globals)
         self.assertEqual(code, 1)
