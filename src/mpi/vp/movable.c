@@ -29,7 +29,7 @@ _Static_assert(sizeof(whm_mover) <= KEPT, "");
 static const uintptr_t places_from =
     (uintptr_t)1
     << 44;  // far below what the system maps, far above what it loads at fixed addresses
-static const size_t places_size = (size_t)1 << 46, place_most = (size_t)64 << 30;
+static const size_t places_size = (size_t)1 << 46, place_most = (size_t)1 << 40;
 
 void whm_need(wh_status st, const char *what) {
     whm_process_lost(st);
