@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import uuid
 
 HERE = pathlib.Path(__file__).resolve().parent
 PATIENCE = 120
@@ -54,6 +55,41 @@ class Moving(unittest.TestCase):
 
     def test_over_tcp(self):
         self.good("-n", 3, "-vp", 7, "-movable", self.moving, 4, 1, ranks=7, WHERRY_LANES="stream")
+
+    def ip(self, *words):
+        done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=PATIENCE)
+        if done.returncode:
+            self.skipTest("no network namespaces here: " + done.stderr)
+
+    def hosts(self):
+        """The words for mpiexec to use two network namespaces, joined by a cable, for the time of the test; each has a boot id as a host has."""
+        if not shutil.which("ip"):
+            self.skipTest("there is no program ip")
+        names = [f"wherry-{uuid.uuid4().hex[:8]}" for _ in range(2)]
+        for name in names:
+            self.ip("netns", "add", name)
+            self.addCleanup(subprocess.run, ["ip", "netns", "delete", name], check=False)
+        self.ip("link", "add", "cable", "netns", names[0], "type", "veth", "peer", "name", "cable", "netns", names[1])
+        for i, name in enumerate(names):
+            self.ip("-n", name, "addr", "add", f"10.99.1.{1 + i}/24", "dev", "cable")
+            self.ip("-n", name, "link", "set", "cable", "up")
+            self.ip("-n", name, "link", "set", "lo", "up")
+            (pathlib.Path(self.folder.name) / name).write_text(f"{uuid.uuid4()}\n")
+        shell = pathlib.Path(self.folder.name) / "shell"
+        shell.write_text('#!/bin/sh\nhost=$1\nshift\nexec ip netns exec $host sh -c '
+                         f'"mount --bind {self.folder.name}/$host /proc/sys/kernel/random/boot_id && $*"\n')
+        shell.chmod(0o755)
+        return "-launcher-exec", shell, "-hosts", ",".join(names)
+
+    def test_over_two_hosts(self):
+        hosts = self.hosts()
+        self.good(*hosts, "-n", 3, "-vp", 7, "-movable", self.moving, 3, 1, ranks=7)
+        folder = pathlib.Path(self.folder.name) / "of-hosts"
+        code, _, err = self.job(*hosts, "-n", 2, "-vp", 5, "-movable", self.saved, 12, folder, 7)
+        self.assertEqual(code, 137, err)
+        code, out, err = self.job(*hosts, "-n", 4, "-vp", 5, "-movable", "-restart", folder, self.saved)
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("starts 1", self.result(out)[1])
 
     def test_many_ranks(self):
         self.good("-n", 2, "-vp", 100, "-movable", self.moving, 1, 5, ranks=100)
