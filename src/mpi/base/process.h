@@ -33,7 +33,8 @@ typedef struct whm_process {
     // From now on the program's malloc takes from this heap, NULL: from the process's.
     void (*use_heap)(struct whm_heap *heap);
     uint64_t started;  // messages and answers so far,
-    int under_way;     // and those of them that use memory of ranks
+    int under_way;     // and those of them that use memory of ranks,
+    uint64_t moving;   // so many bytes of it
     unsigned events;   // whm_wake so far
     bool bereft;       // another process was lost
     bool stays;        // and then this one goes on (WHERRYRUN_NO_CLEANUP)

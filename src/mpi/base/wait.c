@@ -13,6 +13,10 @@ enum {
     EAGER_LEAST = 4,    // looks before the first yield where others have run in the last one,
     EAGER_MOST = 1024,  // and where nobody has: all that answer soon have
     ALONE_NS = 1500,    // a yield to nobody is over by then; to switch and come back takes longer
+    // How long messages that are under way may take before who waits for them sleeps: to be woken costs as much as half a MiB
+    // does.  A receiver that does not want them yet is waited for no longer than that either.
+    BYTES_PER_NS = 1,
+    MOVING_MOST = 16 << 20,
 };
 static _Atomic int eager = WHM_WAIT_EAGER;
 
@@ -49,6 +53,19 @@ void whm_wait_note(void) {
     whm_self->waits_since_ms = now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+// look_while_moving goes on looking for as long as what is under way may take, where nobody else wants the processor.
+static bool look_while_moving(void) {
+    uint64_t bytes = whm_process_here.moving;
+    int64_t most = (int64_t)(bytes < MOVING_MOST ? bytes : MOVING_MOST) / BYTES_PER_NS;
+    int64_t began = most ? clock_ns() : 0;
+    bool moved = false;
+    while (most && !moved && eager >= WHM_WAIT_EAGER && clock_ns() - began < most) {
+        whm_wait_yield();
+        moved = take_turns(WHM_WAIT_EAGER);
+    }
+    return moved;
+}
+
 static bool let_others_run(void) {
     bool moved = take_turns(eager);
     if (!moved)
@@ -57,7 +74,7 @@ static bool let_others_run(void) {
         whm_wait_yield();
         moved = take_turns(WHM_WAIT_TURNS);
     }
-    return moved;
+    return moved || look_while_moving();
 }
 
 static bool turns_until(int n, bool (*ready)(const void *arg), const void *arg) {

@@ -43,14 +43,20 @@ void whm_finish(whm_transfer *t, int error) {
     whm_wake(rank);
 }
 
+static uint64_t bytes_of(const whm_transfer *t) {
+    return (uint64_t)t->type->size * (uint64_t)t->count;
+}
+
 void whm_lend(whm_transfer *t) {
     t->state |= WHM_WAITS_BUFFER;
     whm_process_here.under_way++;
+    whm_process_here.moving += bytes_of(t);
 }
 
 void whm_lent_back(whm_transfer *t) {
     t->state &= (uint8_t)~WHM_WAITS_BUFFER;
     whm_process_here.under_way--;
+    whm_process_here.moving -= bytes_of(t);
 }
 
 void whm_hold(whm_transfer *t) {
