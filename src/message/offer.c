@@ -92,8 +92,19 @@ static uint64_t cut(const whi_place *places, unsigned count, uint64_t at,
     return size;
 }
 
-// fetch_on reads the next bytes of a payload of which `offset` are here.
-static void fetch_on(wh_request *req) {
+// go_on_later has a payload go on in the next passes, before or behind others.
+static void go_on_later(wh_request *req, bool first) {
+    whi_list *fetches = &whi_messages_of(req->worker)->fetches;
+    req->stage = WHI_STAGE_MOVING;
+    if (first)
+        whi_list_push_front(fetches, &req->queue_link);
+    else
+        whi_list_push_back(fetches, &req->queue_link);
+    req->worker->countdown = 0;  // which has the room look in each pass
+}
+
+// fetch_on reads the next bytes of a payload of which `offset` are here, and returns how many those are.
+static uint64_t fetch_on(wh_request *req) {
     whi_lane *lane = req->ep->link->rx;
     whi_place all[WHI_OFFER_PIECES];
     whi_piece next[WHI_PART_PIECES];
@@ -106,13 +117,11 @@ static void fetch_on(wh_request *req) {
                        ? lane->ops->fetch(lane, &req->offer, &part, &req->since)
                        : WH_EAGAIN;
     req->offset += size;
-    if (st != WH_OK || req->offset == part.whole) {
+    if (st != WH_OK || req->offset == part.whole)
         req->ops->fetched(req, st == WH_OK);
-        return;
-    }
-    req->stage = WHI_STAGE_MOVING;
-    whi_list_push_back(&whi_messages_of(req->worker)->fetches, &req->queue_link);
-    req->worker->countdown = 0;  // which has the room look in each pass
+    else
+        go_on_later(req, true);
+    return st == WH_OK ? size : 0;
 }
 
 // whole_of returns the bytes of a payload that could be read.
@@ -127,17 +136,24 @@ static uint64_t whole_of(wh_request *req) {
 
 void whi_offer_fetch(wh_request *req) {
     req->offset = 0;
-    if (req->offer.ticket && !whi_bulk_takes(req, whole_of(req)))
-        fetch_on(req);
-    else
+    if (!req->offer.ticket || whi_bulk_takes(req, whole_of(req)))
         req->ops->fetched(req, false);
+    else if (req->worker->in_progress)
+        (void)fetch_on(req);
+    else
+        go_on_later(req, false);
 }
 
 unsigned whi_offer_look(wh_worker *worker) {
-    whi_list *node = whi_list_pop_front(&whi_messages_of(worker)->fetches);
-    if (node)
-        fetch_on(whi_container_of(node, wh_request, queue_link));
-    return node != NULL;
+    unsigned looked = 0;
+    whi_list *node;
+    for (uint64_t size = 0; size < WHI_LANE_TURN; looked++) {
+        node = whi_list_pop_front(&whi_messages_of(worker)->fetches);
+        if (!node)
+            break;
+        size += fetch_on(whi_container_of(node, wh_request, queue_link));
+    }
+    return looked;
 }
 
 bool whi_offer_busy(const wh_worker *worker) {

@@ -34,11 +34,12 @@ void whi_offer_read(wh_request *req, const whi_announce *announce, const void *o
 // whi_offer_address returns the address of a piece.
 uint64_t whi_offer_address(const void *offer, size_t piece);
 
-// whi_offer_fetch takes the offer that a receive has noted, unless the payload is to come by the bulk lane: `fetched` of its operations follows (request.h), within the call
-// if the payload is no longer than a turn, else a turn of each pass later.
+// whi_offer_fetch takes the offer that a receive has noted, unless the payload is to come by the bulk lane: `fetched` of its
+// operations follows (request.h).  In a pass the first turn of it is read at once, and a turn of the oldest in each pass from then
+// on.  In a call of the user's nothing is: what that would send next may be what the peer needs to have something to do, too.
 void whi_offer_fetch(wh_request *req);
 
-// What the room asks: a turn of the oldest fetch; whether there is one.
+// What the room asks: a turn of the oldest fetches; whether there is one.
 unsigned whi_offer_look(wh_worker *worker);
 bool whi_offer_busy(const wh_worker *worker);
 

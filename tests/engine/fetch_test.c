@@ -64,6 +64,8 @@ static wh_request *half_read(uint8_t seed, const wh_op_opts *opts, bool any) {
     KIT_UNTIL((void)wh_worker_progress(d.server), "hear",
               wh_tag_probe(d.from, 1, WH_TAG_MASK_ALL, NULL) == WH_OK);
     wh_request *recv = recv_large(any ? NULL : d.from);
+    CHECK_EQ_INT(kit_reads, 0);  // not in the call
+    CHECK(wh_worker_progress(d.server) > 0);
     CHECK_EQ_INT(kit_reads, 1);
     CHECK(wh_worker_progress(d.server) > 0);
     CHECK_EQ_INT(kit_reads, 2);
@@ -101,6 +103,30 @@ TEST(a_turn_of_each_pass) {
     CHECK_EQ_INT(done_as(&d, recv), WH_OK);
     CHECK_EQ_INT(done_as(&d, sent), WH_OK);
     CHECK(is_filled(1));
+    goes_on();
+}
+
+// Of two the one that was begun first is read to its end first.
+TEST(the_oldest_first) {
+    static uint8_t second[LARGE];
+    begin_with(kit_reading);
+    wh_request *sends[2] = {send_large(3, NULL), send_large(3, NULL)}, *recvs[2] = {NULL};
+    KIT_UNTIL((void)wh_worker_progress(d.server), "hear",
+              wh_tag_probe(d.from, 1, WH_TAG_MASK_ALL, NULL) == WH_OK);
+    recvs[0] = recv_large(d.from);
+    CHECK_EQ_INT(wh_tag_recv(d.from, second, LARGE, 1, WH_TAG_MASK_ALL, NULL, &recvs[1]),
+                 WH_PENDING);
+    while (wh_request_status(recvs[0]) == WH_PENDING)
+        CHECK(wh_worker_progress(d.server) > 0);
+    // The last part of a payload leaves something of its turn.
+    CHECK(kit_reads <= TURNS + 1);
+    CHECK_EQ_INT(wh_request_status(recvs[1]), WH_PENDING);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ_INT(done_as(&d, recvs[i]), WH_OK);
+        CHECK_EQ_INT(done_as(&d, sends[i]), WH_OK);
+    }
+    CHECK(is_filled(3));
+    CHECK_MEM(second, in, LARGE);
     goes_on();
 }
 
@@ -418,6 +444,7 @@ TEST(cancelled_by_the_sender_of_what_goes_into_a_layout) {
               wh_tag_probe(d.from, 1, WH_TAG_MASK_ALL, NULL) == WH_OK);
     CHECK_EQ_INT(wh_tag_recv(d.from, into, 1, 1, WH_TAG_MASK_ALL, WH_OP_OPTS(.type = type), &recv),
                  WH_PENDING);
+    CHECK(wh_worker_progress(d.server) > 0);
     CHECK(wh_worker_progress(d.server) > 0);
     CHECK_EQ_INT(kit_reads, 2);
     wh_request_cancel(sent);

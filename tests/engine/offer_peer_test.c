@@ -132,6 +132,7 @@ TEST(a_peer_that_dies) {
     int status = 0;
     CHECK_EQ_INT(waitpid(peer, &status, 0), peer);
     wh_request *recv = recv_from_peer(2);  // before this side has heard of it
+    CHECK(wh_worker_progress(d.server) > 0);
     CHECK_EQ_INT(kit_reads, TURNS + 1);
     CHECK_EQ_INT(done_as(&d, recv), WH_EPEER);
     end();
@@ -140,6 +141,7 @@ TEST(a_peer_that_dies) {
 TEST(a_peer_that_dies_between_two_turns) {
     begin(die);
     wh_request *recv = recv_from_peer(2);
+    CHECK(wh_worker_progress(d.server) > 0);
     CHECK_EQ_INT(kit_reads, TURNS + 1);
     CHECK(write(go_pipe[1], "", 1) == 1);
     int status = 0;

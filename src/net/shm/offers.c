@@ -28,6 +28,7 @@ bool whi_shm_offer(whi_lane *base, whi_offer *offer) {
             continue;
         uint32_t bit = (uint32_t)__builtin_ctzll(~*used);
         *used |= UINT64_C(1) << bit;
+        lane->offered.out++;
         *offer = (whi_offer){.ticket = ++lane->offered.last, .slot = set * 64 + bit};
         // Before the record that speaks of it, which is published by a release.
         atomic_store_explicit(word_of(lane->tx.shared, offer->slot), offer->ticket,
@@ -42,6 +43,7 @@ bool whi_shm_revoke(whi_lane *base, const whi_offer *offer) {
     // Empty in any case: the line comes here while nobody waits for it.
     uint64_t was =
         atomic_exchange_explicit(word_of(lane->tx.shared, offer->slot), 0, memory_order_seq_cst);
+    lane->offered.out -= lane->offered.used[offer->slot / 64] >> offer->slot % 64 & 1;
     lane->offered.used[offer->slot / 64] &= ~(UINT64_C(1) << offer->slot % 64);
     // Nothing that the owner does with the buffer from here on comes before that.
     if (was == offer->ticket)
@@ -74,13 +76,31 @@ static unsigned class_of(uint64_t size) {
 }
 
 // choose says whether to read a payload.  A size class that is new begins as the nearest one does that knows.
-static bool choose(whi_fetcher *f, unsigned size_class) {
-    whi_pick *pick = &f->picks[size_class];
+static bool choose(whi_pick *pick, unsigned size_class) {
     bool found = pick->begun;
     for (unsigned far = 1; !found && far < WHI_FETCH_SIZE_CLASSES; far++)
         found = (far <= size_class && whi_pick_like(pick, pick - far)) ||
                 (size_class + far < WHI_FETCH_SIZE_CLASSES && whi_pick_like(pick, pick + far));
     return whi_pick_choose(pick);
+}
+
+// begin_at stamps the beginning of a transfer; the last bit says in which situation it is.
+static uint64_t begin_at(uint64_t cycles, bool both_ways) {
+    return (cycles | 1) - !both_ways;
+}
+
+static whi_pick *pick_of(whi_fetcher *f, uint64_t since, uint64_t whole) {
+    return &f->picks[since & 1 ? WHI_FETCH_BOTH_WAYS : WHI_FETCH_ALONE][class_of(whole)];
+}
+
+// The cycles that the peer needs to copy some bytes for us, where it has something else to do: about as many as this side for
+// it, or, where it has not yet copied anything, as long as the bytes take to come.
+static uint64_t of_peer(const whi_shm *lane, uint64_t since, uint64_t size, uint64_t cycles) {
+    const whi_copy_method *method = &lane->bulk_method;
+    uint32_t cost = method->cost[method->nontemporal];
+    if (!(since & 1))
+        return 0;
+    return cost ? size * cost / 1024 : cycles;
 }
 
 static uint64_t size_of(const whi_piece *pieces, unsigned count) {
@@ -118,10 +138,10 @@ wh_status whi_shm_fetch(whi_lane *base, const whi_offer *offer, const whi_part *
         part->count > WHI_PEER_PIECES || size > WHI_FETCH_MAX || part->whole > WHI_FETCH_MAX)
         return WH_EAGAIN;
     uint64_t begin = whi_clock_cycles();
-    unsigned size_class = class_of(part->whole);
     if (first)
-        *since = begin;
-    if (first && f->mode == WHI_FETCH_AUTO && !choose(f, size_class))
+        *since = begin_at(begin, lane->offered.out > 0);
+    whi_pick *pick = pick_of(f, *since, part->whole);
+    if (first && f->mode == WHI_FETCH_AUTO && !choose(pick, class_of(part->whole)))
         return WH_EAGAIN;
     // Its line is the sender's now, and comes over while the bytes do.
     if (last && offer->slot < WHI_RING_OFFERS)
@@ -132,15 +152,17 @@ wh_status whi_shm_fetch(whi_lane *base, const whi_offer *offer, const whi_part *
     if (status != WH_OK || (last && !take(lane, offer)))
         return WH_EAGAIN;
     lane->moved += size;
-    whi_pick_note(&f->picks[size_class], true, took(f, begin), size, last ? part->whole : 0);
+    whi_pick_note(pick, true, took(f, begin), size, last ? part->whole : 0);
     f->fetched += last;
     return WH_OK;
 }
 
 void whi_shm_came(whi_lane *base, uint64_t size, uint64_t moved, uint64_t whole, uint64_t since) {
-    whi_fetcher *f = &((whi_shm *)base)->fetcher;
-    whi_pick_note(&f->picks[class_of(whole)], false, took(f, since), size,
-                  moved == whole ? whole : 0);
+    whi_shm *lane = (whi_shm *)base;
+    whi_fetcher *f = &lane->fetcher;
+    uint64_t cycles = took(f, since);
+    whi_pick_note(pick_of(f, since, whole), false, cycles + of_peer(lane, since, size, cycles),
+                  size, moved == whole ? whole : 0);
 }
 
 void whi_shm_introduce(whi_shm *lane) {

@@ -21,12 +21,17 @@ static_assert(WHI_RING_OFFERS % 64 == 0, "whole sets");
 typedef struct whi_offers_tx {
     uint64_t used[WHI_OFFER_SETS];  // slots, as bits
     uint64_t last;                  // ticket
+    uint32_t out;                   // so many of them
 } whi_offers_tx;
 
 enum {
     WHI_FETCH_SHIFT = 13,  // sizes below twice as much are of the first size class
     WHI_FETCH_SIZE_CLASSES = 10,
 };
+// What moves while payloads of this side are offered to the peer is judged apart: then its processor has work of its own, and
+// what it copies for us is not free.
+enum { WHI_FETCH_ALONE, WHI_FETCH_BOTH_WAYS, WHI_FETCH_SITUATIONS };
+
 // Larger payloads go by chunks: two processors at a time, with others getting their turn.
 #define WHI_FETCH_MAX ((uint64_t)4 << 20)
 
@@ -36,9 +41,10 @@ typedef enum whi_fetch_mode { WHI_FETCH_NEVER, WHI_FETCH_AUTO, WHI_FETCH_ALWAYS 
 typedef struct whi_fetcher {
     whi_fetch_mode mode;  // never: also when the kernel does not let us
     whi_peer_memory peer;
-    uint64_t last;                           // cycles when the last bytes came
-    uint64_t fetched;                        // payloads
-    whi_pick picks[WHI_FETCH_SIZE_CLASSES];  // by size: chunks, or reading
+    uint64_t last;     // cycles when the last bytes came
+    uint64_t fetched;  // payloads
+    // By size: chunks, or reading.
+    whi_pick picks[WHI_FETCH_SITUATIONS][WHI_FETCH_SIZE_CLASSES];
 } whi_fetcher;
 
 struct whi_shm;

@@ -153,7 +153,7 @@ TEST(offers_that_are_none) {
 static bool reads_at_first(unsigned tried, bool reads) {
     reading.opts.fetch = WHI_FETCH_AUTO;
     begin();
-    whi_pick *picks = ((whi_shm *)ears[1].lane)->fetcher.picks;
+    whi_pick *picks = ((whi_shm *)ears[1].lane)->fetcher.picks[WHI_FETCH_ALONE];
     picks[9].tried = true;  // and the largest it does not
     picks[9].second = !reads;
     picks[tried].tried = true;
@@ -172,6 +172,36 @@ TEST(a_new_size_begins_as_the_nearest_does) {
     CHECK(reads_at_first(5, true));
     CHECK(!reads_at_first(5, false));
     CHECK(reads_at_first(0, true));
+}
+
+// What comes while this side has payloads out for the peer is judged apart, and with what the peer's copies cost.
+TEST(both_ways) {
+    reading.opts.fetch = WHI_FETCH_AUTO;
+    begin();
+    whi_shm *lane = (whi_shm *)ears[1].lane;
+    const whi_piece piece = {(uint64_t)(uintptr_t)from, to, SIZE};
+    const whi_part all = {&piece, 1, 0, SIZE};
+    for (int both = 0; both < 2; both++) {
+        whi_offer mine, offer = make_offer();
+        if (both)
+            CHECK(lane->lane.ops->offer(&lane->lane, &mine));
+        uint64_t since = 0;
+        CHECK_EQ_INT(lane->lane.ops->fetch(&lane->lane, &offer, &all, &since), WH_EAGAIN);
+        int row = both ? WHI_FETCH_BOTH_WAYS : WHI_FETCH_ALONE;
+        whi_pick *pick = &lane->fetcher.picks[row][3];
+        CHECK(pick->begun);
+        CHECK(!lane->fetcher.picks[WHI_FETCH_BOTH_WAYS][3].begun || both);
+        lane->bulk_method.cost[lane->bulk_method.nontemporal] = 1 << 30;
+        lane->lane.ops->came(&lane->lane, SIZE, SIZE, SIZE, since);
+        double peers = (double)SIZE / 1024 * (1 << 30);
+        CHECK((pick->cycles >= peers) == both);
+        if (both)
+            CHECK(lane->lane.ops->revoke(&lane->lane, &mine));
+        CHECK(take_back(&offer));
+        CHECK_EQ_INT(lane->offered.out, 0);
+    }
+    close_pair(&reading, &ears[0], &ears[1]);
+    reading.opts.fetch = WHI_FETCH_ALWAYS;
 }
 
 TEST(a_lane_that_does_not_read) {

@@ -11,6 +11,7 @@ enum {
     SETTLING = 32,     // transfers that end after a trial and do not count: some began in it
     INTERVAL_MIN = 64,
     INTERVAL_MAX = 16384,
+    RARE = 6,  // so many at least go the better way for each that begins in a trial
     CLIP = 16  // what lost its time slice counts as so much of the usual
 };
 
@@ -45,7 +46,8 @@ static void end_trial(whi_pick *pick, bool change) {
     } else if (pick->interval < INTERVAL_MAX) {
         pick->interval *= 2;
     }
-    pick->left = pick->interval;
+    uint32_t least = RARE * pick->in_trial;
+    pick->left = pick->interval > least ? pick->interval : least;
     open_window(pick, SETTLING);
 }
 
@@ -58,10 +60,12 @@ bool whi_pick_choose(whi_pick *pick) {
     pick->begun = true;
     if (pick->left)
         pick->left--;
+    pick->in_trial += pick->trial;
     if (pick->trial && !pick->left)
         end_trial(pick, false);
     if (!pick->trial && !pick->left) {
         pick->trial = true;
+        pick->in_trial = 1;
         pick->left = TRIAL_MAX;
         open_window(pick, SKIPPED);
     }

@@ -136,6 +136,25 @@ TEST(a_trial_that_is_never_over) {
     CHECK(transfers(40000, 110, 100) > 5000);
 }
 
+// Where many begin before the first of them have ended, a trial takes many: then they are rarer, so that few go the worse way.
+TEST(trials_of_bursts_are_rare) {
+    enum { BURST = 64, BURSTS = 100 };
+    whi_pick_init(&pick, false);
+    int worse = 0;
+    for (int i = 0; i < BURSTS; i++) {
+        int way[BURST];
+        for (int k = 0; k < BURST; k++) {
+            way[k] = whi_pick_choose(&pick);
+            worse += !way[k];
+        }
+        for (int k = 0; k < BURST; k++)
+            whi_pick_note(&pick, way[k], way[k] ? 100 : 200, KIB, KIB);
+    }
+    CHECK(pick.second);
+    CHECK(worse < BURSTS * BURST / 7);
+    CHECK(worse > BURST);  // but some
+}
+
 TEST(figures_of_any_size) {
     whi_pick_init(&pick, false);
     for (int i = 0; i < 10000; i++) {
