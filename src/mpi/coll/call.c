@@ -16,7 +16,7 @@ static int check(const whm_coll *coll) {
 
 int whm_coll_run(const whm_coll *coll) {
     int error = check(coll);
-    if (error == MPI_SUCCESS)
+    if (error == MPI_SUCCESS && whm_compare_is_due(coll->comm))
         error = whm_coll_compare(coll);
     if (error != MPI_SUCCESS)
         return error;
@@ -81,7 +81,7 @@ static const whm_request_ops ops[WHM_COLL_KINDS] = {
 // do not meet: they come in the order in which they are sent.
 static int make(const whm_coll *coll, bool persistent, coll_request **out) {
     int error = check(coll);
-    if (error == MPI_SUCCESS && persistent)
+    if (error == MPI_SUCCESS && persistent && whm_compare_is_due(coll->comm))
         error = whm_coll_compare(coll);
     if (error != MPI_SUCCESS)
         return error;

@@ -57,8 +57,6 @@ static void facts_of(const whm_coll *coll, whm_fact facts[WHM_FACTS + 1]) {
 }
 
 int whm_coll_compare(const whm_coll *coll) {
-    if (!whm_compare_is_due(coll->comm))
-        return MPI_SUCCESS;
     whm_fact facts[WHM_FACTS + 1];
     facts_of(coll, facts);
     return whm_compare(coll->comm, facts);
