@@ -29,13 +29,18 @@ static void propose(whm_claim *claim) {
     whm_agree(&claim->agree);
 }
 
+// seed_of depends on the communicator and the tag that a claim is made over.  Two groups have no communicator in common, so they agree on one of
+// their seeds.
+static int64_t seed_of(const whm_agreement *agree) {
+    return agree->comm->context * 2654435761u + (uint32_t)agree->tag * 40503u;
+}
+
 // distance is by how much the next proposal goes beyond the largest: nothing at first.  Two claims that take numbers from each other round
-// after round get out of step by this, since it depends on the communicator and the tag that a claim is made over.
+// after round get out of step by this.  It is the same for all of a claim, or they would never meet.
 static uint32_t distance(const whm_claim *claim) {
     if (claim->rounds < 3)
         return 0;
-    uint32_t seed = claim->agree.comm->context * 2654435761u + (uint32_t)claim->agree.tag * 40503u +
-                    claim->rounds * 2246822519u;
+    uint32_t seed = (uint32_t)claim->agree.value[3] + claim->rounds * 2246822519u;
     return (seed >> 16) % (claim->rounds * 2);
 }
 
@@ -69,6 +74,7 @@ void whm_claim_start(whm_claim *claim) {
     claim->error = -1;
     claim->rounds = 0;
     claim->mine = whm_context_take(0);
+    claim->agree.value[3] = seed_of(&claim->agree);
     propose(claim);
 }
 

@@ -22,7 +22,7 @@ struct whm_claim {
     uint32_t mine;
     unsigned rounds;
 };
-enum { WHM_CLAIM_OWN = 3 };
+enum { WHM_CLAIM_OWN = 4 };
 
 // whm_claim_start starts; `done` may be called within.  whm_claim_wait starts and waits, and returns the error, with a sentence.
 void whm_claim_start(whm_claim *claim);

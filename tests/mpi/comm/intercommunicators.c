@@ -89,6 +89,31 @@ static void test_all(int left, MPI_Comm half) {
     OK(MPI_Comm_free(&inter));
 }
 
+// test_contexts has numbers that are free on one side only, in turn, so that they agree late, and each time on communicators of other numbers.
+static void test_contexts(int left, MPI_Comm half) {
+    enum { OWN = 120, TIMES = 24 };
+    MPI_Comm own[OWN], more[TIMES], inter[TIMES], both;
+    for (int i = 0; i < OWN; i++)
+        OK(MPI_Comm_dup(half, &own[i]));
+    for (int i = left; i < OWN; i += 2)
+        OK(MPI_Comm_free(&own[i]));
+    for (int i = 0; i < TIMES; i++) {
+        OK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, left, 18, &inter[i]));
+        OK(MPI_Intercomm_merge(inter[i], left, &both));
+        CHECK(size_of(both) == size);
+        OK(MPI_Comm_free(&both));
+        if (left)
+            OK(MPI_Comm_dup(half, &more[i]));
+    }
+    for (int i = 0; i < TIMES; i++) {
+        OK(MPI_Comm_free(&inter[i]));
+        if (left)
+            OK(MPI_Comm_free(&more[i]));
+    }
+    for (int i = !left; i < OWN; i += 2)
+        OK(MPI_Comm_free(&own[i]));
+}
+
 int main(int argc, char **argv) {
     MPI_Comm half;
     OK(MPI_Init(&argc, &argv));
@@ -98,6 +123,7 @@ int main(int argc, char **argv) {
     OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half));
     for (int i = 0; i < 3; i++)
         test_all(rank % 2 == 0, half);
+    test_contexts(rank % 2 == 0, half);
     OK(MPI_Comm_free(&half));
     OK(MPI_Finalize());
     return 0;
