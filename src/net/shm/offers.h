@@ -31,6 +31,9 @@ enum {
 // What moves while payloads of this side are offered to the peer is judged apart: then its processor has work of its own, and
 // what it copies for us is not free.
 enum { WHI_FETCH_ALONE, WHI_FETCH_BOTH_WAYS, WHI_FETCH_SITUATIONS };
+// So many at most go the other way in a trial then, since the peer's half is counted, hidden or not.  Of one direction its half is
+// seen only when nothing else hides it.
+enum { WHI_FETCH_TRIED = 16 };
 
 // Larger payloads go by chunks: two processors at a time, with others getting their turn.
 #define WHI_FETCH_MAX ((uint64_t)4 << 20)

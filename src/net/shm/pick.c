@@ -21,7 +21,8 @@ static const double smooth = 1.0 / 4;
 static const double gain = 3.0 / 4;
 
 void whi_pick_init(whi_pick *pick, bool second) {
-    *pick = (whi_pick){.second = second, .left = FIRST_TRIAL, .interval = INTERVAL_MIN};
+    *pick = (whi_pick){
+        .second = second, .left = FIRST_TRIAL, .interval = INTERVAL_MIN, .most = TRIAL_MAX};
 }
 
 bool whi_pick_like(whi_pick *pick, const whi_pick *like) {
@@ -69,7 +70,7 @@ bool whi_pick_choose(whi_pick *pick) {
         pick->left = TRIAL_MAX;
         open_window(pick, SKIPPED);
     }
-    return pick->second != pick->trial;
+    return pick->second != (pick->trial && pick->in_trial <= pick->most);
 }
 
 void whi_pick_note(whi_pick *pick, bool second, uint64_t cycles, uint64_t size, uint64_t whole) {

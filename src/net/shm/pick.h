@@ -22,6 +22,7 @@ typedef struct whi_pick {
     uint32_t left;      // transfers until the next trial, or until this one is given up
     uint32_t interval;  // between trials; grows while they confirm what is done
     uint32_t in_trial;  // transfers that have begun in this one
+    uint32_t most;      // of those that go the other way
     double cost[2];     // cycles per byte, smoothed; 0: not known
 
     // What is being measured now.

@@ -155,6 +155,29 @@ TEST(trials_of_bursts_are_rare) {
     CHECK(worse > BURST);  // but some
 }
 
+// Or only the first so many of a burst go the other way, and the trial ends with them.
+TEST(a_trial_of_a_few) {
+    enum { BURST = 64, FEW = 16 };
+    whi_pick_init(&pick, false);
+    pick.most = FEW;
+    (void)transfers(40, 200, 100);
+    CHECK(pick.second);
+    int worst = 0;
+    for (int i = 0; i < 100; i++) {
+        int way[BURST], worse = 0;
+        for (int k = 0; k < BURST; k++) {
+            way[k] = whi_pick_choose(&pick);
+            worse += !way[k];
+        }
+        worst = worse > worst ? worse : worst;
+        for (int k = 0; k < BURST; k++)
+            whi_pick_note(&pick, way[k], way[k] ? 100 : 200, KIB, KIB);
+    }
+    CHECK(pick.second);
+    CHECK_EQ_INT(worst, FEW);
+    CHECK(pick.cost[0] > pick.cost[1]);
+}
+
 TEST(figures_of_any_size) {
     whi_pick_init(&pick, false);
     for (int i = 0; i < 10000; i++) {

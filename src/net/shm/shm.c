@@ -267,8 +267,11 @@ wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *
     self->fetcher.mode = opts->peer ? (whi_fetch_mode)opts->fetch : WHI_FETCH_NEVER;
     self->fetcher.peer.pid = opts->peer;
     for (int i = 0; i < WHI_FETCH_SITUATIONS; i++)
-        for (int k = 0; k < WHI_FETCH_SIZE_CLASSES; k++)
+        for (int k = 0; k < WHI_FETCH_SIZE_CLASSES; k++) {
             whi_pick_init(&self->fetcher.picks[i][k], false);
+            if (i == WHI_FETCH_BOTH_WAYS)
+                self->fetcher.picks[i][k].most = WHI_FETCH_TRIED;
+        }
     if (opts->fetch != WHI_FETCH_NEVER)
         whi_shm_introduce(self);
     *lane = &self->lane;
