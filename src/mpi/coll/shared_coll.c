@@ -12,6 +12,7 @@
 enum {
     ALONE_MOST = 4096,  // bytes that each rank combines by itself: less than another round costs
     NEAR = 16 << 10,    // so that what one operand after the other is combined with stays near
+    PAIRS_MOST = 1024,  // bytes of all operands: less than it costs to call an operation
 };
 
 static void copy(whm_shared *shared, void *to, const void *from, MPI_Count size) {
@@ -136,6 +137,27 @@ typedef struct reduction {
     char *result;  // NULL: this rank does not want it
 } reduction;
 
+// Short operands lie side by side, so that few calls of the operation combine all neighbours, then their results.
+static void combine_pairs(const reduction *r, const char **runs, char *to, MPI_Count count) {
+    _Alignas(64) char room[2 * PAIRS_MOST];
+    size_t bytes = (size_t)(count * r->type->size);
+    char *lower = room;
+    for (int n = r->coll->comm->size; n > 1; n = (n + 1) / 2) {
+        int pairs = n / 2;
+        char *upper = lower + (size_t)pairs * bytes;
+        for (int i = 0; i < pairs; i++) {
+            memcpy(lower + (size_t)i * bytes, runs[2 * i], bytes);
+            memcpy(upper + (size_t)i * bytes, runs[2 * i + 1], bytes);
+            runs[i] = upper + (size_t)i * bytes;
+        }
+        if (n % 2)
+            runs[pairs] = runs[n - 1];
+        whm_shared_note(r->shared, whm_reduce(lower, upper, pairs * count, r->type, r->coll->op));
+        lower = upper + (size_t)pairs * bytes;
+    }
+    memcpy(to, runs[0], bytes);
+}
+
 // Combines elements of all slots of this round at `to`, which holds them at the end.  `own` takes the place of this rank's slot.
 static void combine(const reduction *r, const char *own, char *to, MPI_Count first,
                     MPI_Count count) {
@@ -149,6 +171,10 @@ static void combine(const reduction *r, const char *own, char *to, MPI_Count fir
         all = all && slots[from];
     }
     MPI_Count width = r->type->size, most = NEAR / width > 0 ? NEAR / width : 1;
+    if (all && first == 0 && size > 3 && count * width * size <= PAIRS_MOST) {
+        combine_pairs(r, slots, to, count);
+        return;
+    }
     for (MPI_Count n, at = 0; all && at < count; at += n) {
         n = whm_least(most, count - at);
         MPI_Count offset = (first + at) * width;
