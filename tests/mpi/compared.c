@@ -225,6 +225,12 @@ static int end(void) {
     return rc;
 }
 
+// A rank that does not come: nobody can tell what it would have called.
+static int absent(void) {
+    return rank == 1 ? MPI_Recv(data, 1, MPI_INT, 0, 9, comm, MPI_STATUS_IGNORE)
+                     : MPI_Barrier(comm);
+}
+
 // ---- No mistakes.
 
 // Other ways to say the same are none.
@@ -300,7 +306,8 @@ static const struct {
     CASE(disconnect), CASE(ibarrier),  CASE(init),         CASE(ikind),     CASE(iroot),
     CASE(idup_kind),  CASE(second),    CASE(dims),         CASE(init_root), CASE(ndims),
     CASE(leader),     CASE(fence),     CASE(ifile),        CASE(file_kind), CASE(inter),
-    CASE(iinter),     CASE(file_size), CASE(right),        CASE(ahead),     CASE(files),
+    CASE(iinter),     CASE(file_size), CASE(right),        CASE(absent),    CASE(ahead),
+    CASE(files),
 };
 
 int main(int argc, char **argv) {

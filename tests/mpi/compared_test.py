@@ -82,6 +82,13 @@ class Compared(unittest.TestCase):
         self.assertEqual(self.classes(2, "split_dup", check="0"), [f"0: {NOT_SAME}", f"1: {NOT_SAME}"])
         self.assertEqual(self.classes(2, "split", check="0"), ["0: 15", f"1: {NOT_SAME}"])
 
+    def test_a_rank_that_does_not_come(self):
+        done = run("--timeout", "1", "--dump", "-n", "3", PROGRAM, "absent")
+        self.assertEqual(done.returncode, 124)
+        self.assertIn("a receive of a collective from rank 1, comparing calls, on", done.stderr)
+        self.assertIn("ranks 0, 2 wait in MPI_Barrier", done.stderr)
+        self.assertIn("rank 1 waits in MPI_Recv", done.stderr)
+
     def test_the_end(self):
         for ranks in (2, 4):
             done = run("-n", str(ranks), PROGRAM, "end", "fatal")

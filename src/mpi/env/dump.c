@@ -30,6 +30,8 @@ static void print_receive(const whm_transfer *t, FILE *file) {
         fprintf(file, "from rank %d", whm_comm_known_rank(t->comm, t->peer));
     if (t->wanted == MPI_ANY_TAG)
         fputs(", any tag", file);
+    else if (t->wanted < 0)
+        fputs(", comparing calls", file);
     else
         fprintf(file, ", tag %d", t->wanted);
     fprintf(file, ", on %s\n", whm_comm_title(t->comm));
