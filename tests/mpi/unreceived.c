@@ -25,13 +25,15 @@ static int ended(void) {
 }
 
 static void meet_with(int messages, int bytes, int next, int before) {
+    MPI_Request barrier;
     MPI_Request *all = malloc((size_t)messages * sizeof(*all));
     char *data = calloc(1, (size_t)bytes + 1), *in = malloc((size_t)bytes + 1);
     if (!all || !data || !in)
         fail("there is no memory", messages);
     for (int i = 0; i < messages; i++)
         MPI_Isend(data, bytes, MPI_BYTE, next, 0, MPI_COMM_WORLD, &all[i]);
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Ibarrier(MPI_COMM_WORLD, &barrier);  // by messages, where others go through shared memory
+    MPI_Wait(&barrier, MPI_STATUS_IGNORE);
     for (int i = 0; i < messages; i++)
         MPI_Recv(in, bytes, MPI_BYTE, before, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Waitall(messages, all, MPI_STATUSES_IGNORE);

@@ -21,7 +21,7 @@ class Unreceived(unittest.TestCase):
         done = self.job("--timeout", "1", "--dump", PROGRAM, str(MESSAGES), WHERRY_ANNOUNCE_MAX="1000")
         self.assertEqual(done.returncode, 124)
         self.assertIn("the peer has as many messages to receive as its WHERRY_ANNOUNCE_MAX allows", done.stderr)
-        self.assertIn("ranks 0-1 wait in MPI_Barrier", done.stderr)
+        self.assertIn("ranks 0-1 wait in MPI_Wait", done.stderr)
 
     def test_more_than_the_engine_announces_to_others(self):
         for bytes_ in (0, 20000):  # what is kept, and what stays with its sender
@@ -34,7 +34,7 @@ class Unreceived(unittest.TestCase):
             time.sleep(1)
             job.send_signal(signal.SIGUSR1)
             for line in job.stderr:
-                if "ranks 0-1 wait in MPI_Barrier" in line:
+                if "ranks 0-1 wait in MPI_Wait" in line:
                     break
             else:
                 self.fail("nobody says what the ranks wait for")
