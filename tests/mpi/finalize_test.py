@@ -41,6 +41,11 @@ class Finalize(unittest.TestCase):
             with self.subTest(turn=turn):
                 self.good("-n", 4, "-vp", 8, self.program, 0, turn % 9)
 
+    def test_memory_of_another_job_is_left_alone(self):
+        with tempfile.NamedTemporaryFile() as file:
+            self.good("-n", 2, "env", f"MPI_LOCALMEMORY={file.name}", self.program, 0, -1)
+            self.assertEqual(pathlib.Path(file.name).stat().st_size, 0)
+
     def test_a_collective_that_one_rank_has_left_out(self):
         wrong = "has called another collective"
         for without, how, text in (

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -117,9 +118,21 @@ static const char *offered(void) {
     return getenv("MPI_LOCALMEMORY");
 }
 
+// It may be said by the launcher of a job that this one was started in: that of this one has the other end of PMI_FD.
+static bool is_of_this_job(const char *path) {
+    const char *fd = getenv("PMI_FD");
+    struct ucred launcher;
+    socklen_t size = sizeof(launcher);
+    char folder[32];
+    if (!fd || getsockopt(atoi(fd), SOL_SOCKET, SO_PEERCRED, &launcher, &size))
+        return false;
+    int length = snprintf(folder, sizeof(folder), "/proc/%d/", (int)launcher.pid);
+    return strncmp(path, folder, (size_t)length) == 0;
+}
+
 bool whm_map_offered(void) {
     const char *path = offered();
-    return path && access(path, R_OK | W_OK) == 0;
+    return path && is_of_this_job(path) && access(path, R_OK | W_OK) == 0;
 }
 
 // Each rank grows it to the same size; pages come with what is written there.  The other ranks go on with it, so this one cannot go on without.
