@@ -138,7 +138,7 @@ TEST(a_trial_that_is_never_over) {
 
 // Where many begin before the first of them have ended, a trial takes many: then they are rarer, so that few go the worse way.
 TEST(trials_of_bursts_are_rare) {
-    enum { BURST = 64, BURSTS = 100 };
+    enum { BURST = 64, BURSTS = 12 };
     whi_pick_init(&pick, false);
     int worse = 0;
     for (int i = 0; i < BURSTS; i++) {
@@ -151,8 +151,7 @@ TEST(trials_of_bursts_are_rare) {
             whi_pick_note(&pick, way[k], way[k] ? 100 : 200, KIB, KIB);
     }
     CHECK(pick.second);
-    CHECK(worse < BURSTS * BURST / 7);
-    CHECK(worse > BURST);  // but some
+    CHECK(worse > BURST && worse < BURST * 2);  // one trial of it, not three
 }
 
 // Or only the first so many of a burst go the other way, and the trial ends with them.
