@@ -228,6 +228,51 @@ TEST(copied) {
     duo_end(&d);
 }
 
+// More than the socket takes: what waits is copied, and comes in order.
+enum { CROWD = 200 };
+static uint8_t crowd[CROWD][SIZE];
+static unsigned crowd_came, crowd_done;
+
+static void on_crowd_done(wh_request *req, const wh_result *result, void *arg) {
+    (void)req, (void)arg;
+    CHECK_EQ_INT(result->status, WH_OK);
+    crowd_done++;
+}
+
+static wh_status on_crowd(wh_am *am, void *arg) {
+    (void)arg;
+    unsigned n;
+    memcpy(&n, am->header, sizeof(n));
+    CHECK_EQ_INT(n, crowd_came++);
+    CHECK_EQ_INT(wh_am_recv(am, crowd[n], SIZE, WH_OP_OPTS(.done = on_crowd_done), NULL),
+                 WH_PENDING);
+    return WH_PENDING;
+}
+
+TEST(more_than_the_socket_takes) {
+    static const char *const large[] = {"lanes=stream", "credit=64M", NULL};
+    static uint8_t mine[SIZE];
+    duo_begin(&d, large, large);
+    duo_connect(&d);
+    CHECK_EQ_INT(wh_worker_set_am(d.server, ID, on_crowd, NULL), WH_OK);
+    bool waited = false;
+    for (unsigned n = 0; n < CROWD; n++) {
+        memset(mine, (int)n + 1, SIZE);
+        wh_status st = wh_am_send_copy(d.to, ID, &n, sizeof(n), mine, SIZE, NULL, NULL);
+        CHECK(st >= 0);
+        waited |= st == WH_PENDING;
+    }
+    memset(mine, 0, SIZE);
+    CHECK(waited);
+    UNTIL(&d, crowd_done == CROWD);
+    for (unsigned n = 0; n < CROWD; n++)
+        for (size_t i = 0; i < SIZE; i++)
+            CHECK_EQ_INT(crowd[n][i], (uint8_t)(n + 1));
+    CHECK_EQ_INT(d.to->counters.rendezvous, 0);
+    UNTIL(&d, d.client->counters.pending == 0);
+    duo_end(&d);
+}
+
 TEST(a_layout) {
     begin(RECEIVE);
     wh_type *type = NULL;
