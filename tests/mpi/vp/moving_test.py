@@ -5,6 +5,7 @@ import os
 import pathlib
 import platform
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -205,6 +206,8 @@ class Moving(unittest.TestCase):
             file.write_bytes(whole[:cut])
             refused("-n", 1, *again, why="rank-3 is not whole")
         file.write_bytes(b"\xff" * len(whole))
+        refused("-n", 1, *again, why="rank-3 is not whole")
+        file.write_bytes(struct.pack("<QQQ", 1, 2**64 - 4096, 4096) + bytes(4096))  # a page before the rank's place
         refused("-n", 1, *again, why="rank-3 is not whole")
         file.unlink()
         refused("-n", 1, *again, why="the checkpoint lacks")
