@@ -92,6 +92,11 @@ static int graph(void) {
                      : MPI_Barrier(comm);
 }
 
+static int edges(void) {
+    int index[] = {1, 2}, to[] = {1, rank == 1};
+    return MPI_Graph_create(comm, 2, index, to, 0, &made);
+}
+
 static int ibarrier(void) {
     MPI_Request request;
     return rank == 1 ? wait_for(MPI_Ibarrier(comm, &request), &request) : MPI_Barrier(comm);
@@ -307,7 +312,7 @@ static const struct {
     CASE(idup_kind),  CASE(second),    CASE(dims),         CASE(init_root), CASE(ndims),
     CASE(leader),     CASE(fence),     CASE(ifile),        CASE(file_kind), CASE(inter),
     CASE(iinter),     CASE(file_size), CASE(right),        CASE(absent),    CASE(ahead),
-    CASE(files),
+    CASE(files),      CASE(edges),
 };
 
 int main(int argc, char **argv) {

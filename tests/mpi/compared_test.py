@@ -34,6 +34,7 @@ ERRORS = {  # MPI error class, and what the sentence says
     "init_root": (8, "rank 2 has called MPI_Bcast_init with root 1, rank 0 with root 0"),
     "dims": (NOT_SAME, "rank 2 has called MPI_Cart_create with other dims than rank 0"),
     "ndims": (NOT_SAME, "rank 2 has called MPI_Cart_create with ndims 2, rank 0 with ndims 1"),
+    "edges": (NOT_SAME, "rank 1 has called MPI_Graph_create with other edges than rank 0"),
     "leader": (NOT_SAME, "rank 2 has called MPI_Intercomm_create with local_leader 1, rank 0 with local_leader 0"),
     "fence": (NOT_SAME, "rank 1 has called MPI_Win_fence, rank 0 MPI_Win_free"),
     "file_kind": (NOT_SAME, "rank 1 has called MPI_File_read_all, rank 0 MPI_File_write_all"),

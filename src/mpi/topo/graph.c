@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "mpi/bodies.h"
+#include "mpi/comm/compare.h"
 #include "mpi/topo/topo.h"
 
 static int check(int nnodes, const int *index, const int *edges, int size) {
@@ -45,10 +46,20 @@ static whm_topo *make(int nnodes, const int *index, const int *edges, int rank) 
     return graph;
 }
 
+// The front has compared the index, which says how many edges there are.
+static int compare_edges(whm_comm *comm, int nnodes, const int *index, const int *edges) {
+    int n = nnodes ? index[nnodes - 1] : 0;
+    size_t size = edges && n > 0 ? (size_t)n * sizeof(*edges) : 0;
+    return whm_compare_facts(comm,
+                             {"other edges", WHM_UNSAID, MPI_ERR_NOT_SAME, whm_hash(edges, size)});
+}
+
 int mpi_graph_create(whm_comm *comm_old, int nnodes, const int *indx, const int *edges, int reorder,
                      whm_comm **comm_graph) {
     (void)reorder;
     int rc = whm_topo_check_intra(comm_old);
+    if (rc == MPI_SUCCESS)
+        rc = compare_edges(comm_old, nnodes, indx, edges);
     if (rc != MPI_SUCCESS)
         return rc;
     whm_topo *graph = NULL;
