@@ -25,7 +25,8 @@ int main(int argc, char **argv) {
     if (argc > 3 && rank != atoi(argv[3]))
         MPI_Barrier(MPI_COMM_WORLD);
     else if (argc > 4)
-        MPI_Gather(&rank, 1, MPI_INT, &token, 1, MPI_INT, !rank, MPI_COMM_WORLD);
+        MPI_Gather(&rank, 1, MPI_INT, &token, 1, MPI_INT, !rank, MPI_COMM_WORLD),
+            MPI_Recv(&token, 1, MPI_INT, !rank, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Finalize();
     if (rank == atoi(argv[2]))
         usleep(3000);

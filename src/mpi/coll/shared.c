@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Who waits looks for a while, lets others run meanwhile, and then sleeps as for a message: it notes whom it waits for, and who publishes something
-// wakes by a message those that wait for it.  So messages go on while a rank waits, and a lost process ends the wait as everywhere.  Before the two
-// are connected the waiting rank sleeps a little at a time first: in the first calls of a job a connection takes longer than what is awaited.
+// wakes by a message those that wait for it.  So messages go on while a rank waits, and a lost process ends the wait as everywhere.  In the launcher's memory,
+// where ranks need not be connected, the waiting rank sleeps a little at a time until who is to wake it says that it is.
 #include "mpi/coll/shared.h"
 
 #include <stdatomic.h>
@@ -13,6 +13,7 @@
 
 #include "mpi/base/ids.h"
 #include "mpi/base/process.h"
+#include "mpi/base/wait.h"
 #include "mpi/coll/peer.h"
 #include "mpi/comm/context.h"
 #include "mpi/comm/map.h"
@@ -32,7 +33,8 @@ enum {
     ROUND_BITS = 24,
     NAP_NS = 50000,  // the first, which is about what the kernel makes of less, and the longest
     NAP_MOST_NS = 1000000,
-    NAPS_NS = 20000000,  // all together: later waits are the program's own, and may be long
+    NAPS_OF_A_LOOK = 8,
+    NAPS = 64,  // who naps until another rank has come, added to its number
 };
 _Static_assert(sizeof(whm_shared_call) <= HEAD, "what each rank says of its call");
 _Static_assert((LARGE & (LARGE - 1)) == 0 && (BRIEF & (BRIEF - 1)) == 0, "no division in a call");
@@ -41,6 +43,7 @@ typedef struct progress {
     _Alignas(LINE) _Atomic uint64_t in;  // published up to here
     _Atomic uint64_t out;                // and what others have published is read up to here
     _Atomic uint64_t broken;             // a rank is gone, and this one has ended a call by that
+    _Atomic uint32_t reaches;            // ranks that this one is connected to
 } progress;
 
 // How others read this rank's memory, and whether it can read that of all others.
@@ -72,7 +75,7 @@ struct whm_shared {
     reader *readers;           // by rank
     ring large, brief, *ring;  // that of this call
     uint64_t call, round;
-    int64_t napped_ns;
+    bool offered;       // the launcher's memory: ranks need not be connected
     uint64_t all_read;  // what all others have read, as far as this rank has looked
     whm_shared_call mine;
     int error;     // of this call
@@ -124,7 +127,8 @@ static wh_status on_news(wh_am *am, void *arg) {
 
 // MPI_COMM_WORLD has what the launcher offers, for which ranks need not speak to each other.
 static bool is_offered(const whm_comm *comm) {
-    return comm->context == WHM_CONTEXT_WORLD && whm_map_offered();
+    return comm->context == WHM_CONTEXT_WORLD &&
+           whm_process_here.ranks == whm_process_here.processes && whm_map_offered();
 }
 
 // The first rank's part is all of it, and the processors are those that it sees.
@@ -141,6 +145,7 @@ static bool make(whm_shared *shared, whm_comm *comm) {
     int rc = is ? MPI_SUCCESS : whm_share_from(comm, 0, &processors, sizeof(processors));
     shared->crowded = processors < shared->ranks;
     shared->processors = shared->crowded ? (int)processors : shared->ranks;
+    shared->offered = is;
     if (is)
         shared->map = whm_map_offer(shared->map_size = lay_out(shared));
     else if (rc == MPI_SUCCESS)
@@ -302,14 +307,24 @@ static void wake(const whm_shared *shared, int rank) {
     whm_process_lost(st);  // nobody is left to be woken
 }
 
+// Begins to connect, and says so when it is done.
+static void reach(const whm_shared *shared, int rank) {
+    int32_t world = whm_group_world(shared->group, rank);
+    wh_endpoint *ep;
+    if (whm_endpoint(world, &ep) == MPI_SUCCESS && whm_connected(world))
+        atomic_fetch_or(&shared->progress[shared->rank].reaches, UINT32_C(1) << rank);
+}
+
 static void wake_all(whm_shared *shared) {
     shared->wakes_later = false;
     uint32_t me = (uint32_t)shared->rank + 1;
     atomic_thread_fence(memory_order_seq_cst);
     for (int i = 0; i < shared->ranks; i++) {
         uint32_t expected = me;
-        if (atomic_load_explicit(&shared->waits_for[i], memory_order_relaxed) == me &&
-            atomic_compare_exchange_strong(&shared->waits_for[i], &expected, 0))
+        uint32_t whom = atomic_load_explicit(&shared->waits_for[i], memory_order_relaxed);
+        if (__builtin_expect(whom == me + NAPS, 0))
+            reach(shared, i);
+        if (whom == me && atomic_compare_exchange_strong(&shared->waits_for[i], &expected, 0))
             wake(shared, i);
     }
 }
@@ -323,22 +338,28 @@ static bool look(const whm_shared *shared, const awaited *a) {
     return is;
 }
 
-static bool nap(const awaited *a) {
-    const whm_process *p = &whm_process_here;
-    unsigned losses = p->losses;
+// Who is not connected to a rank that it should wake would wait for the connection, for which that one may have left the library too early.
+static bool may_wake(const whm_shared *shared, int rank) {
+    return !shared->offered || atomic_load(&shared->progress[rank].reaches) >> shared->rank & 1;
+}
+
+// Who waits long asks for the connection.
+static void nap(awaited *a, bool is_long) {
     whm_shared *shared = a->shared;
-    if (p->virtual || p->level == MPI_THREAD_MULTIPLE ||
-        whm_connected(whm_group_world(shared->group, a->rank)))
-        return false;
-    for (long ns = NAP_NS; shared->napped_ns < NAPS_NS && p->losses == losses; ns += ns / 2) {
-        ns = ns < NAP_MOST_NS ? ns : NAP_MOST_NS;
+    whm_rank *me = whm_self;
+    long ns = NAP_NS;
+    whm_wait_note();
+    me->awaits = &a->o;
+    if (is_long)
+        atomic_store(&shared->waits_for[shared->rank], (uint32_t)a->rank + 1 + NAPS);
+    for (int i = 0; i < NAPS_OF_A_LOOK && !there(a); i++) {
         (void)nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
-        shared->napped_ns += ns;
+        ns = 2 * ns < NAP_MOST_NS ? 2 * ns : NAP_MOST_NS;
         whm_progress();
-        if (there(a))
-            return true;
     }
-    return false;
+    if (me->awaits == &a->o)  // not that of another thread
+        me->awaits = NULL;
+    atomic_store(&shared->waits_for[shared->rank], 0);
 }
 
 // await returns false if it is not there and will not be.
@@ -349,7 +370,8 @@ static bool await(whm_shared *shared, int rank, _Atomic uint64_t *counter, uint6
         return true;
     if (shared->wakes_later)
         wake_all(shared);
-    while (!look(shared, &a) && !nap(&a)) {
+    int naps = 0;
+    while (!look(shared, &a)) {
         if (is_hopeless(shared))
             return false;
         int other = stray(&a);
@@ -357,6 +379,10 @@ static bool await(whm_shared *shared, int rank, _Atomic uint64_t *counter, uint6
             shared->stranger = other;
             shared->theirs.stamp = 0;
             return false;
+        }
+        if (!may_wake(shared, rank)) {
+            nap(&a, naps++ > 1);
+            continue;
         }
         atomic_store(&shared->waits_for[shared->rank], (uint32_t)rank + 1);
         atomic_thread_fence(memory_order_seq_cst);
