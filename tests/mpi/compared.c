@@ -299,6 +299,18 @@ static int files(void) {
     return rc == MPI_SUCCESS ? MPI_File_close(&file) : rc;
 }
 
+// A disk that is full for one rank keeps no other waiting.
+static int full(void) {
+    MPI_Request request;
+    int rc = MPI_File_open(comm, "/dev/full", MPI_MODE_WRONLY, MPI_INFO_NULL, &file);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    rc = wait_for(MPI_File_iwrite_at_all(file, 0, data, rank == 1, MPI_BYTE, &request), &request);
+    if ((rc == MPI_SUCCESS) == (rank == 1))
+        return MPI_ERR_OTHER;
+    return MPI_File_close(&file);
+}
+
 #define CASE(name)                                                                                 \
     { #name, name }
 static const struct {
@@ -312,7 +324,7 @@ static const struct {
     CASE(idup_kind),  CASE(second),    CASE(dims),         CASE(init_root), CASE(ndims),
     CASE(leader),     CASE(fence),     CASE(ifile),        CASE(file_kind), CASE(inter),
     CASE(iinter),     CASE(file_size), CASE(right),        CASE(absent),    CASE(ahead),
-    CASE(files),      CASE(edges),
+    CASE(files),      CASE(edges),     CASE(full),
 };
 
 int main(int argc, char **argv) {

@@ -98,7 +98,7 @@ class Compared(unittest.TestCase):
 
     def test_calls_that_agree(self):
         for ranks in (1, 3, 4):
-            for case in ("right", "ahead", "files"):
+            for case in ("right", "ahead", "files", "full"):
                 with self.subTest(case=case, ranks=ranks):
                     self.assertEqual(self.classes(ranks, case), [f"{rank}: 0" for rank in range(ranks)])
 

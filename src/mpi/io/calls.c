@@ -107,6 +107,19 @@ static void on_compared(void *arg) {
     whm_request_done(&request->r);
 }
 
+static void discard(void *arg) {
+    whm_compare_free(arg);
+}
+
+// give_up ends a call that has failed here.  The other ranks wait for it to be compared all the same.
+static void give_up(io_request *request) {
+    whm_comparison *compared = request->compared;
+    request->compared = NULL;
+    if (compared)
+        whm_compare_start(compared, discard, compared);
+    whm_request_drop(&request->r);
+}
+
 static int carry_out_nonblocking(whm_file *file, bool write, bool all, where from, MPI_Offset at,
                                  const void *buf, MPI_Count count, whm_type *type,
                                  whm_request **made) {
@@ -123,7 +136,7 @@ static int carry_out_nonblocking(whm_file *file, bool write, bool all, where fro
     if (rc == MPI_SUCCESS)
         rc = carry_out(file, write, from, at, buf, count, type, &request->r.status);
     if (rc != MPI_SUCCESS) {
-        whm_request_drop(&request->r);
+        give_up(request);
         return rc;
     }
     request->r.status.MPI_ERROR = MPI_SUCCESS;
