@@ -34,7 +34,8 @@ enum {
     NAP_NS = 50000,  // the first, which is about what the kernel makes of less, and the longest
     NAP_MOST_NS = 1000000,
     NAPS_OF_A_LOOK = 8,
-    NAPS = 64,  // who naps until another rank has come, added to its number
+    NAPS_BEFORE = 32,  // ranks connect: the first calls of a job need fewer
+    NAPS = 64,         // who naps until another rank has come, added to its number
 };
 _Static_assert(sizeof(whm_shared_call) <= HEAD, "what each rank says of its call");
 _Static_assert((LARGE & (LARGE - 1)) == 0 && (BRIEF & (BRIEF - 1)) == 0, "no division in a call");
@@ -75,6 +76,7 @@ struct whm_shared {
     reader *readers;           // by rank
     ring large, brief, *ring;  // that of this call
     uint64_t call, round;
+    uint64_t naps;
     bool offered;       // the launcher's memory: ranks need not be connected
     uint64_t all_read;  // what all others have read, as far as this rank has looked
     whm_shared_call mine;
@@ -307,10 +309,11 @@ static void wake(const whm_shared *shared, int rank) {
     whm_process_lost(st);  // nobody is left to be woken
 }
 
-// Begins to connect, and says so when it is done.
+// Begins to connect, goes on with it, and says so when it is done.
 static void reach(const whm_shared *shared, int rank) {
     int32_t world = whm_group_world(shared->group, rank);
     wh_endpoint *ep;
+    whm_progress();
     if (whm_endpoint(world, &ep) == MPI_SUCCESS && whm_connected(world))
         atomic_fetch_or(&shared->progress[shared->rank].reaches, UINT32_C(1) << rank);
 }
@@ -343,16 +346,16 @@ static bool may_wake(const whm_shared *shared, int rank) {
     return !shared->offered || atomic_load(&shared->progress[rank].reaches) >> shared->rank & 1;
 }
 
-// Who waits long asks for the connection.
-static void nap(awaited *a, bool is_long) {
+// Who has waited for long, all together, asks for the connection.
+static void nap(awaited *a) {
     whm_shared *shared = a->shared;
     whm_rank *me = whm_self;
     long ns = NAP_NS;
     whm_wait_note();
     me->awaits = &a->o;
-    if (is_long)
+    if (shared->naps > NAPS_BEFORE)
         atomic_store(&shared->waits_for[shared->rank], (uint32_t)a->rank + 1 + NAPS);
-    for (int i = 0; i < NAPS_OF_A_LOOK && !there(a); i++) {
+    for (int i = 0; i < NAPS_OF_A_LOOK && !there(a); i++, shared->naps++) {
         (void)nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
         ns = 2 * ns < NAP_MOST_NS ? 2 * ns : NAP_MOST_NS;
         whm_progress();
@@ -370,7 +373,6 @@ static bool await(whm_shared *shared, int rank, _Atomic uint64_t *counter, uint6
         return true;
     if (shared->wakes_later)
         wake_all(shared);
-    int naps = 0;
     while (!look(shared, &a)) {
         if (is_hopeless(shared))
             return false;
@@ -381,7 +383,7 @@ static bool await(whm_shared *shared, int rank, _Atomic uint64_t *counter, uint6
             return false;
         }
         if (!may_wake(shared, rank)) {
-            nap(&a, naps++ > 1);
+            nap(&a);
             continue;
         }
         atomic_store(&shared->waits_for[shared->rank], (uint32_t)rank + 1);
