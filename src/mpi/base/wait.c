@@ -12,7 +12,8 @@
 enum {
     EAGER_LEAST = 4,    // looks before the first yield where others have run in the last one,
     EAGER_MOST = 1024,  // and where nobody has: all that answer soon have
-    ALONE_NS = 1500,    // a yield to nobody is over by then; to switch and come back takes longer
+    LOOKS_OF_A_TURN = 16,
+    ALONE_NS = 1500,  // a yield to nobody is over by then; to switch and come back takes longer
     // How long messages that are under way may take before who waits for them sleeps: to be woken costs as much as half a MiB
     // does.  A receiver that does not want them yet is waited for no longer than that either.
     BYTES_PER_NS = 1,
@@ -77,11 +78,14 @@ static bool let_others_run(void) {
     return moved || look_while_moving();
 }
 
+// Without connections a turn is a system call, and what is awaited here does not come by messages.
 static bool turns_until(int n, bool (*ready)(const void *arg), const void *arg) {
+    static unsigned looks;
     for (int i = 0; i < n; i++) {
         if (ready(arg))
             return true;
-        (void)wh_pe_turn(whm_process_here.pe);
+        if (++looks % LOOKS_OF_A_TURN == 0)
+            (void)wh_pe_turn(whm_process_here.pe);
     }
     return ready(arg);
 }

@@ -347,12 +347,10 @@ static bool may_wake(const whm_shared *shared, int rank) {
 }
 
 // Who has waited for long, all together, asks for the connection.
-static void nap(awaited *a) {
+static void nap(const awaited *a) {
     whm_shared *shared = a->shared;
-    whm_rank *me = whm_self;
     long ns = NAP_NS;
     whm_wait_note();
-    me->awaits = &a->o;
     if (shared->naps > NAPS_BEFORE)
         atomic_store(&shared->waits_for[shared->rank], (uint32_t)a->rank + 1 + NAPS);
     for (int i = 0; i < NAPS_OF_A_LOOK && !there(a); i++, shared->naps++) {
@@ -360,9 +358,31 @@ static void nap(awaited *a) {
         ns = 2 * ns < NAP_MOST_NS ? 2 * ns : NAP_MOST_NS;
         whm_progress();
     }
-    if (me->awaits == &a->o)  // not that of another thread
-        me->awaits = NULL;
     atomic_store(&shared->waits_for[shared->rank], 0);
+}
+
+static bool wait_for(awaited *a) {
+    whm_shared *shared = a->shared;
+    while (!look(shared, a)) {
+        if (is_hopeless(shared))
+            return false;
+        int other = stray(a);
+        if (__builtin_expect(other >= 0, 0)) {
+            shared->stranger = other;
+            shared->theirs.stamp = 0;
+            return false;
+        }
+        if (!may_wake(shared, a->rank)) {
+            nap(a);
+            continue;
+        }
+        atomic_store(&shared->waits_for[shared->rank], (uint32_t)a->rank + 1);
+        atomic_thread_fence(memory_order_seq_cst);
+        if (!there(a))
+            whm_block();
+        atomic_store(&shared->waits_for[shared->rank], 0);
+    }
+    return true;
 }
 
 // await returns false if it is not there and will not be.
@@ -373,30 +393,12 @@ static bool await(whm_shared *shared, int rank, _Atomic uint64_t *counter, uint6
         return true;
     if (shared->wakes_later)
         wake_all(shared);
-    while (!look(shared, &a)) {
-        if (is_hopeless(shared))
-            return false;
-        int other = stray(&a);
-        if (__builtin_expect(other >= 0, 0)) {
-            shared->stranger = other;
-            shared->theirs.stamp = 0;
-            return false;
-        }
-        if (!may_wake(shared, rank)) {
-            nap(&a);
-            continue;
-        }
-        atomic_store(&shared->waits_for[shared->rank], (uint32_t)rank + 1);
-        atomic_thread_fence(memory_order_seq_cst);
-        whm_rank *me = whm_self;
-        me->awaits = &a.o;
-        if (!there(&a))
-            whm_block();
-        if (me->awaits == &a.o)  // not that of another thread
-            me->awaits = NULL;
-        atomic_store(&shared->waits_for[shared->rank], 0);
-    }
-    return true;
+    whm_rank *me = whm_self;
+    me->awaits = &a.o;
+    bool is = wait_for(&a);
+    if (me->awaits == &a.o)  // not that of another thread
+        me->awaits = NULL;
+    return is;
 }
 
 // ---- A call.
