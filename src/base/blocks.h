@@ -14,7 +14,7 @@
 
 enum {
     WHI_BLOCK_ALIGN = 64,
-    WHI_BLOCK_MIN = 16 << 10,   // smaller ones the heap keeps as well
+    WHI_BLOCK_MIN = 2 << 10,    // smaller ones take less than a page each
     WHI_BLOCKS_KEPT = 8 << 20,  // bytes that a keeper keeps at most
 };
 
