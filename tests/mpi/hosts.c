@@ -5,6 +5,7 @@
 //     hosts RANKS      whether so many are on each
 //     hosts absent N   rank N does not come to a barrier
 //     hosts late N     it comes late, and nobody leaves the barrier before
+//     hosts many N     it makes N communicators, with collectives on each, and a window in shared memory has room beside them
 //     hosts lost N     it ends while the others wait for it there, with errors returned
 #include <mpi.h>
 #include <signal.h>
@@ -52,6 +53,25 @@ static void lost(int who) {
                          MPI_STATUS_IGNORE);
 }
 
+static void many(int n) {
+    MPI_Comm *all = malloc((size_t)n * sizeof(*all)), host;
+    MPI_Win win;
+    void *memory;
+    for (int i = 0; i < n; i++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &all[i]);
+        for (int k = 0; k < 12; k++)
+            MPI_Barrier(all[i]);
+    }
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+    MPI_Win_allocate_shared(1 << 20, 1, MPI_INFO_NULL, host, &memory, &win);
+    memset(memory, rank, 1 << 20);
+    MPI_Win_free(&win);
+    MPI_Comm_free(&host);
+    for (int i = 0; i < n; i++)
+        MPI_Comm_free(&all[i]);
+    free(all);
+}
+
 static void count(int expected) {
     MPI_Comm host;
     int here;
@@ -74,6 +94,8 @@ int main(int argc, char **argv) {
         absent(n);
     else if (strcmp(argv[1], "late") == 0)
         late(n);
+    else if (strcmp(argv[1], "many") == 0)
+        many(n);
     else
         lost(n);
     MPI_Finalize();

@@ -24,8 +24,8 @@ def job(*words, **environment):
 
 @unittest.skipUnless(can_mount(), "no right to mount here")
 class Hosts(unittest.TestCase):
-    def far(self, hosts, ppn, *words):
-        return job("--rsh", FAR, "--hosts", ",".join(hosts), "--ppn", ppn, *words)
+    def far(self, hosts, ppn, *words, **environment):
+        return job("--rsh", FAR, "--hosts", ",".join(hosts), "--ppn", ppn, *words, **environment)
 
     def test_they_are_several(self):
         self.assertEqual(self.far("ab", 2, HOSTS, 2), (0, "", ""))
@@ -51,6 +51,11 @@ class Hosts(unittest.TestCase):
                 code, out, _ = self.far("ab", 3, "--no-cleanup", "--timeout", "30s", HOSTS, "lost", lost)
                 self.assertNotEqual(code, 0)
                 self.assertEqual(out.splitlines(), ["it ends"] * 5)
+
+    def test_communicators_leave_shared_memory_to_others(self):
+        small = {"FAR_SHM": "8m"}
+        self.assertEqual(self.far("a", 2, HOSTS, "many", 30, **small), (0, "", ""))
+        self.assertEqual(self.far("ab", 2, HOSTS, "many", 30, **small), (0, "", ""))
 
     def test_one_rank_does_not_come(self):
         code, _, err = self.far("ab", 2, "--timeout", "3s", "--dump", HOSTS, "absent", 3)

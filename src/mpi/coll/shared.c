@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -133,6 +134,19 @@ static bool is_offered(const whm_comm *comm) {
            whm_process_here.ranks == whm_process_here.processes && whm_map_offered();
 }
 
+// What rank 0 tells of its host.
+typedef struct host {
+    long processors;
+    bool room;
+} host;
+
+// Half of what there can be of shared memory is left to others: windows, jobs beside this one.
+static bool leaves_room(size_t size) {
+    struct statvfs fs;
+    return statvfs("/dev/shm", &fs) != 0 ||
+           (uint64_t)fs.f_bavail * fs.f_frsize >= (uint64_t)fs.f_blocks * fs.f_frsize / 2 + size;
+}
+
 // The first rank's part is all of it, and the processors are those that it sees.
 static bool make(whm_shared *shared, whm_comm *comm) {
     size_t large = (size_t)ALL_LARGE / (LARGE * (size_t)shared->ranks);
@@ -142,15 +156,15 @@ static bool make(whm_shared *shared, whm_comm *comm) {
     shared->brief.size = HEAD + WHM_SHARED_BRIEF;
     shared->brief.count = BRIEF;
     size_t offsets[WHM_SHARED_RANKS];
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    host it = {.processors = sysconf(_SC_NPROCESSORS_ONLN), .room = leaves_room(lay_out(shared))};
     bool is = is_offered(comm);
-    int rc = is ? MPI_SUCCESS : whm_share_from(comm, 0, &processors, sizeof(processors));
-    shared->crowded = processors < shared->ranks;
-    shared->processors = shared->crowded ? (int)processors : shared->ranks;
+    int rc = is ? MPI_SUCCESS : whm_share_from(comm, 0, &it, sizeof(it));
+    shared->crowded = it.processors < shared->ranks;
+    shared->processors = shared->crowded ? (int)it.processors : shared->ranks;
     shared->offered = is;
     if (is)
         shared->map = whm_map_offer(shared->map_size = lay_out(shared));
-    else if (rc == MPI_SUCCESS)
+    else if (rc == MPI_SUCCESS && it.room)
         rc = whm_map_begin(comm, comm->rank == 0 ? (MPI_Aint)lay_out(shared) : 0, false,
                            &shared->map, &shared->map_size, offsets);
     if (rc != MPI_SUCCESS)

@@ -121,13 +121,13 @@ static int start(whm_comm *comm, const whm_info *info, whm_comm **newcomm, whm_r
     idup *i = (idup *)whm_request_new(&idup_ops, sizeof(*i), comm, false);
     if (!i)
         return whm_no_memory();
-    int rc = copy(comm, info, &i->dup);
-    if (whm_compare_is_due(comm) && !(i->compared = whm_compare_new(comm, NULL)))
-        rc = whm_no_memory();
-    if (rc != MPI_SUCCESS) {
+    // A copy that fails, as the program's functions of attributes may have it, fails the claim everywhere.
+    i->claim.failed = copy(comm, info, &i->dup);
+    bool due = whm_compare_is_due(comm);
+    if (!i->dup || (due && !(i->compared = whm_compare_new(comm, NULL)))) {
         drop(i->dup);
         whm_request_drop(&i->r);
-        return rc;
+        return whm_no_memory();
     }
     *newcomm = i->dup;
     *request = &i->r;

@@ -69,6 +69,9 @@ static void test_own(void) {
     if (rank == 0)
         OK(MPI_Comm_set_attr(comm, key, (void *)13));
     FAILS(MPI_Comm_dup(comm, &dup), MPI_ERR_OTHER);
+    MPI_Request request;
+    OK(MPI_Comm_idup(comm, &dup, &request));
+    FAILS(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_ERR_OTHER);
     // A delete that fails leaves the communicator.
     OK(MPI_Comm_set_attr(comm, key, (void *)14));
     FAILS(MPI_Comm_free(&comm), MPI_ERR_OTHER);
