@@ -3,8 +3,10 @@
 
 #include <stdlib.h>
 
+#include "mpi/base/memory.h"
 #include "mpi/base/process.h"
 #include "mpi/coll/shared.h"
+#include "mpi/comm/map.h"
 #include "mpi/comm/share.h"
 #include "mpi/comm/split.h"
 #include "mpi/p2p/transfer.h"
@@ -58,16 +60,28 @@ static whm_comm *below(whm_comm *comm, int color, int key) {
     return made;
 }
 
+static bool all_on_one_host(void) {
+    return whm_process_here.processes == 1 || whm_map_offered();
+}
+
+// hosts_of finds out which host each rank is on; false: a process was lost.
+static bool hosts_of(whm_comm *comm, guest *guests) {
+    size_t n = (size_t)comm->size;
+    long long mine = whm_host_of(), *hosts = whm_calloc(n, sizeof(*hosts));
+    if (!hosts)
+        whm_process_abort(1);  // the others would wait for this rank for ever
+    bool good = all_on_one_host() || whm_share(comm, &mine, sizeof(mine), hosts) == MPI_SUCCESS;
+    for (size_t i = 0; i < n; i++)
+        guests[i].host = hosts[i];
+    free(hosts);
+    return good;
+}
+
 static void find_leaders(whm_leaders *l, whm_comm *comm, guest *guests) {
     int n = comm->size, me = comm->rank;
-    long long mine = whm_host_of(), *hosts = (void *)l->first;  // which are no groups yet
-    if (whm_share(comm, &mine, sizeof(mine), hosts) != MPI_SUCCESS)
+    if (!hosts_of(comm, guests))
         return;
-    for (int i = 0; i < n; i++)
-        guests[i].host = hosts[i];
     find_hosts(guests, n);
-    for (int i = 0; i < 2 * n; i++)
-        l->first[i] = 0;
     make_groups(l, guests, n);
     if (l->groups == 1 || l->groups == n)
         return;
@@ -99,9 +113,11 @@ whm_leaders *whm_leaders_of(whm_comm *comm) {
     if (whm_process_here.home || comm->remote || comm->size < 3 ||
         comm->collectives < WHM_CALLS_BEFORE)
         return NULL;
-    size_t n = (size_t)comm->size;
+    // A group that is all of them needs no memory for each rank.
+    bool alike = all_on_one_host() && ranks_of_a_group(comm->size) == comm->size;
+    size_t n = alike ? 0 : (size_t)comm->size;
     l = calloc(1, sizeof(*l) + 4 * n * sizeof(int));
-    guest *guests = malloc(n * sizeof(*guests));
+    guest *guests = calloc(n + 1, sizeof(*guests));
     if (!l || !guests)
         whm_process_abort(1);  // the others would wait for this rank for ever
     l->first = (int *)(l + 1);
@@ -110,7 +126,8 @@ whm_leaders *whm_leaders_of(whm_comm *comm) {
     l->place = l->group + n;
     comm->leaders = l;
     whm_comm_ops.end_leaders = end;
-    find_leaders(l, comm, guests);
+    if (!alike)
+        find_leaders(l, comm, guests);
     free(guests);
     whm_self->sentence[0] = 0;
     return l->inside ? l : NULL;

@@ -130,9 +130,14 @@ static bool is_of_this_job(const char *path) {
     return strncmp(path, folder, (size_t)length) == 0;
 }
 
+// Found out once: the program may change its environment, and ranks must not come to differ.
 bool whm_map_offered(void) {
-    const char *path = offered();
-    return path && is_of_this_job(path) && access(path, R_OK | W_OK) == 0;
+    static int known = -1;
+    if (known < 0) {
+        const char *path = offered();
+        known = path && is_of_this_job(path) && access(path, R_OK | W_OK) == 0;
+    }
+    return known;
 }
 
 // Each rank grows it to the same size; pages come with what is written there.  The other ranks go on with it, so this one cannot go on without.
