@@ -2,6 +2,7 @@
 //
 // Receives, and the messages that come for them.
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wherry/log.h>
@@ -139,8 +140,14 @@ wh_status whm_refuse(const wh_am *am, const char *why) {
 
 static wh_status keep(whm_rank *rank, wh_am *am, const whm_envelope *env) {
     whm_arrival *arrival = whm_match_keep(rank->match, env, am->size);
-    if (!arrival)
-        return whm_refuse(am, "there is no memory to keep it until its receive");
+    if (!arrival) {
+        // Nobody else has it, and its receive would wait for ever.
+        fprintf(stderr,
+                "MPI rank %d: there is no memory to keep a message of %zu bytes from rank %d until "
+                "its receive: the job ends\n",
+                rank->world, am->size, env->source);
+        whm_job_abort(1);
+    }
     arrival->am = am;
     whm_wake(rank);
     return WH_PENDING;

@@ -92,6 +92,12 @@ class Moving(unittest.TestCase):
         self.assertEqual((code, err), (0, ""))
         self.assertIn("starts 1", self.result(out)[1])
 
+    def test_a_message_that_nothing_can_keep_ends_the_job(self):
+        full = self.compile("mpicxx", "-movable", HERE / "full.cc")
+        code, _, err = self.job("-n", 2, "-vp", 2, "-movable", "-timeout", 60, full)
+        self.assertEqual(code, 1)
+        self.assertIn("MPI rank 1: there is no memory to keep a message of 4 bytes from rank 0 until its receive: the job ends\n", err)
+
     def test_many_ranks(self):
         self.good("-n", 2, "-vp", 100, "-movable", self.moving, 1, 5, ranks=100)
 
