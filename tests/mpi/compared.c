@@ -204,7 +204,7 @@ static int ifile(void) {
 }
 
 static MPI_Comm two_groups(void) {
-    MPI_Comm half, both;
+    static MPI_Comm half, both;  // which nobody frees
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half);
     MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 0, &both);
     MPI_Comm_set_errhandler(both, MPI_ERRORS_RETURN);
