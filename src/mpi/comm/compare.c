@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi/base/hash.h"
 #include "mpi/base/memory.h"
 #include "mpi/base/process.h"
 #include "mpi/p2p/p2p.h"
@@ -59,11 +60,7 @@ void whm_compare_read_setting(void) {
 }
 
 int64_t whm_hash(const void *data, size_t size) {
-    const unsigned char *byte = data;
-    uint64_t h = 14695981039346656037u;  // FNV-1a
-    for (size_t i = 0; i < size; i++)
-        h = (h ^ byte[i]) * 1099511628211u;
-    return (int64_t)h;
+    return (int64_t)whm_hash_more(WHM_HASH_BEGIN, data, size);
 }
 
 // ---- What a rank has called.

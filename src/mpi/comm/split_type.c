@@ -8,23 +8,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpi/base/hash.h"
 #include "mpi/base/memory.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/share.h"
 #include "mpi/comm/split.h"
 #include "mpi/env/info.h"
 
-// hash is FNV-1a, 64 bits.
-static unsigned long long hash(unsigned long long h, const void *data, size_t size) {
-    const unsigned char *byte = data;
-    for (size_t i = 0; i < size; i++)
-        h = (h ^ byte[i]) * 0x100000001B3ull;
-    return h;
-}
-
 // The boot of the kernel, the file system that shared memory lies in, and the namespace of processes, which must see each other.
 long long whm_host_of(void) {
-    unsigned long long h = 0xCBF29CE484222325ull;
+    uint64_t h = WHM_HASH_BEGIN;
     char text[256];
     struct stat st;
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -33,12 +26,12 @@ long long whm_host_of(void) {
         fclose(file);
     if (!n && gethostname(text, sizeof(text)) == 0)
         n = strnlen(text, sizeof(text));
-    h = hash(h, text, n);
+    h = whm_hash_more(h, text, n);
     static const char *const place[] = {"/dev/shm", "/proc/self/ns/pid"};
     for (int i = 0; i < 2; i++) {
         if (stat(place[i], &st) == 0) {
-            h = hash(h, &st.st_dev, sizeof(st.st_dev));
-            h = hash(h, &st.st_ino, sizeof(st.st_ino));
+            h = whm_hash_more(h, &st.st_dev, sizeof(st.st_dev));
+            h = whm_hash_more(h, &st.st_ino, sizeof(st.st_ino));
         }
     }
     return (long long)h;
