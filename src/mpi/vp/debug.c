@@ -42,6 +42,13 @@ void whm_debug_program(void) {
     d->d_tag = DT_DEBUG;
 }
 
+size_t whm_spell(char *path, size_t size, int number) {
+    size_t n = 0;
+    for (; number && n + 16 < size; number >>= 1)
+        n += (size_t)snprintf(path + n, size - n, number & 1 ? "././" : ".//");
+    return n;
+}
+
 void whm_debug_image(struct link_map *map, int number) {
     char file[4096], path[sizeof(file) + 128];
     ssize_t length = readlink("/proc/self/exe", file, sizeof(file) - 1);
@@ -50,8 +57,7 @@ void whm_debug_image(struct link_map *map, int number) {
     file[length] = 0;
     const char *name = strrchr(file, '/') + 1;
     size_t n = (size_t)snprintf(path, sizeof(path), "%.*s", (int)(name - file), file);
-    for (; number; number >>= 1)
-        n += (size_t)snprintf(path + n, sizeof(path) - n, number & 1 ? "././" : ".//");
+    n += whm_spell(path + n, sizeof(path) - n, number);
     snprintf(path + n, sizeof(path) - n, "%s", name);
     char *copy = strdup(path);
     if (copy)  // the loader's own name, which it has taken the number of a descriptor for, is of no use to anybody else

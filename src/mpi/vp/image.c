@@ -27,8 +27,7 @@ static void path_of(int fd, char *path, size_t size) {
     ssize_t length = readlink("/proc/self", self, sizeof(self));
     size_t n = length > 0 ? (size_t)snprintf(path, size, "/proc/%.*s/fd/", (int)length, self)
                           : (size_t)snprintf(path, size, "/proc/self/fd/");
-    for (int number = loaded; number && n + 16 < size; number >>= 1)
-        n += (size_t)snprintf(path + n, size - n, number & 1 ? "././" : ".//");
+    n += whm_spell(path + n, size - n, loaded);
     snprintf(path + n, size - n, "%d", fd);
 }
 
