@@ -4,6 +4,9 @@
 // a process was lost nobody waits any more.
 #include "mpi/coll/blocking.h"
 
+#include <stdlib.h>
+
+#include "mpi/base/memory.h"
 #include "mpi/base/process.h"
 #include "mpi/coll/choose.h"
 #include "mpi/coll/leaders.h"
@@ -133,41 +136,51 @@ static void allreduce(phases *p) {
     bcast_inside(p, &p->coll->recv, FIRST);
 }
 
-// Where groups are runs of ranks, what a group has is one piece of the buffer.
-static void allgather(phases *p) {
-    const whm_leaders *l = p->leaders;
+// gather_inside has what a group has at its leader.  Where groups are runs of ranks, it is one piece of the buffer.
+static void gather_inside(phases *p) {
     const whm_coll *coll = p->coll;
     const whm_blocks *all = &coll->recv;
-    whm_schedule memory;
-    whm_schedule_init(&memory, coll->comm, NULL);
-    MPI_Count *counts = (void *)whm_schedule_bytes(&memory, l->groups * (MPI_Count)sizeof(*counts));
-    MPI_Aint *displs = (void *)whm_schedule_bytes(&memory, l->groups * (MPI_Count)sizeof(*displs));
-    if (!counts || !displs)
-        whm_process_abort(1);
-    for (int i = 0; i < l->groups; i++) {
-        counts[i] = l->size[i] * all->count;
-        displs[i] = l->first[i] * all->count;
-    }
-    whm_coll part = {.kind = WHM_GATHER, .comm = l->inside, .root = FIRST, .send = coll->send};
-    part.recv = *all;
-    part.recv.buf = whm_block_at(all, l->first[p->group]);
+    whm_coll part = {.kind = WHM_GATHER,
+                     .comm = p->leaders->inside,
+                     .root = FIRST,
+                     .send = coll->send,
+                     .recv = *all};
+    part.recv.buf = whm_block_at(all, p->leaders->first[p->group]);
     if (!p->leads && whm_in_place(&coll->send)) {
         part.send = *all;
         part.send.buf = whm_block_at(all, coll->comm->rank);
     }
-    if (!p->alone)
-        run(p, &part);
-    part = (whm_coll){.kind = WHM_ALLGATHERV, .comm = l->across, .send = coll->send};
-    part.recv =
-        (whm_blocks){.buf = all->buf, .counts = counts, .displs = displs, .type = all->type};
+    run(p, &part);
+}
+
+static void allgather_across(phases *p) {
+    const whm_leaders *l = p->leaders;
+    const whm_blocks *all = &p->coll->recv;
+    MPI_Count *counts = whm_malloc((size_t)l->groups * sizeof(*counts));
+    MPI_Aint *displs = whm_malloc((size_t)l->groups * sizeof(*displs));
+    if (!counts || !displs)
+        whm_process_abort(1);  // the others would wait for this rank for ever
+    for (int i = 0; i < l->groups; i++) {
+        counts[i] = l->size[i] * all->count;
+        displs[i] = l->first[i] * all->count;
+    }
+    whm_coll part = {.kind = WHM_ALLGATHERV, .comm = l->across, .send = p->coll->send};
+    part.recv = (whm_blocks){all->buf, .counts = counts, .displs = displs, .type = all->type};
     if (!p->alone)
         part.send.buf = MPI_IN_PLACE;
-    run_across(p, &part);
-    bcast_inside(
-        p,
-        &(whm_blocks){.buf = all->buf, .count = coll->comm->size * all->count, .type = all->type},
-        FIRST);
-    whm_schedule_fini(&memory);
+    run(p, &part);
+    free(counts);
+    free(displs);
+}
+
+static void allgather(phases *p) {
+    whm_blocks all = p->coll->recv;
+    if (!p->alone)
+        gather_inside(p);
+    if (p->leads)
+        allgather_across(p);
+    all.count *= p->coll->comm->size;
+    bcast_inside(p, &all, FIRST);
 }
 
 typedef struct by_leaders {

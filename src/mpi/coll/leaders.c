@@ -105,6 +105,10 @@ static void end(whm_comm *comm) {
     comm->leaders = NULL;
 }
 
+__attribute__((constructor)) static void begin(void) {
+    whm_comm_ops.end_leaders = end;
+}
+
 whm_leaders *whm_leaders_of(whm_comm *comm) {
     whm_leaders *l = comm->leaders;
     if (l)
@@ -125,7 +129,6 @@ whm_leaders *whm_leaders_of(whm_comm *comm) {
     l->group = l->size + n;
     l->place = l->group + n;
     comm->leaders = l;
-    whm_comm_ops.end_leaders = end;
     if (!alike)
         find_leaders(l, comm, guests);
     free(guests);

@@ -156,8 +156,10 @@ static bool make(whm_shared *shared, whm_comm *comm) {
     shared->brief.size = HEAD + WHM_SHARED_BRIEF;
     shared->brief.count = BRIEF;
     size_t offsets[WHM_SHARED_RANKS];
-    host it = {.processors = sysconf(_SC_NPROCESSORS_ONLN), .room = leaves_room(lay_out(shared))};
+    host it = {.processors = sysconf(_SC_NPROCESSORS_ONLN)};
     bool is = is_offered(comm);
+    if (!is && comm->rank == 0)
+        it.room = leaves_room(lay_out(shared));
     int rc = is ? MPI_SUCCESS : whm_share_from(comm, 0, &it, sizeof(it));
     shared->crowded = it.processors < shared->ranks;
     shared->processors = shared->crowded ? (int)it.processors : shared->ranks;
@@ -601,7 +603,7 @@ bool whm_shared_fetch(whm_shared *shared, int rank, void *to, const void *from, 
         whm_shared_note(shared, whm_fail(MPI_ERR_OTHER,
                                          "the memory of rank %d cannot be read any more; with "
                                          "WHERRY_SHM_READ=never nobody reads there",
-                                         rank));
+                                         whm_comm_known_rank(shared->comm, rank)));
     // It may have changed meanwhile, if that rank has given up.
     atomic_thread_fence(memory_order_acquire);
     if (shared->stranger < 0 && atomic_load(&shared->progress[rank].broken))
