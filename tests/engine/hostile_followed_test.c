@@ -128,22 +128,28 @@ TEST(bodies_that_belong_to_nothing) {
     end();
 }
 
+// begin_one sends a head and, if it is to be begun, half of its payload, whose header it returns.
+static whi_hdr begin_one(bool begun) {
+    attack();
+    CHECK(say(head(), bytes));
+    PUMP_UNTIL(&victim, came == 1);
+    whi_hdr hdr = body();
+    hdr.seq = seq++;
+    if (begun) {
+        CHECK(raw_write(&victim, hostile.fd, &hdr, sizeof(hdr)));
+        CHECK(raw_write(&victim, hostile.fd, bytes, HALF));
+        pump_for(&victim, 2);
+    }
+    return hdr;
+}
+
 // A peer that goes, or says nothing more, before the payload or in the middle of it.
 TEST(half_a_payload) {
     raw_features = WHI_FEATURE_LONG;
     for (int how = 0; how < 8; how++) {
         bool begun = how & 1, late = how & 4;
         begin_so(how & 2);
-        attack();
-        CHECK(say(head(), bytes));
-        PUMP_UNTIL(&victim, came == 1);
-        whi_hdr hdr = body();
-        hdr.seq = seq++;
-        if (begun) {
-            CHECK(raw_write(&victim, hostile.fd, &hdr, sizeof(hdr)));
-            CHECK(raw_write(&victim, hostile.fd, bytes, HALF));
-            pump_for(&victim, 2);
-        }
+        (void)begin_one(begun);
         if (keeps && !late)
             CHECK_EQ_INT(wh_am_recv(kept, into, LONG, NULL, &recv_req), WH_PENDING);
         CHECK_EQ_INT(shutdown(hostile.fd, SHUT_RDWR), 0);
@@ -165,17 +171,8 @@ TEST(cancelled) {
     for (int how = 0; how < 8; how++) {
         bool goes_on = how & 1, begun = how & 4;
         begin_so(how & 2);
-        attack();
-        CHECK(say(head(), bytes));
-        PUMP_UNTIL(&victim, came == 1);
         memset(bytes, 7, LONG);
-        whi_hdr hdr = body();
-        hdr.seq = seq++;
-        if (begun) {
-            CHECK(raw_write(&victim, hostile.fd, &hdr, sizeof(hdr)));
-            CHECK(raw_write(&victim, hostile.fd, bytes, HALF));
-            pump_for(&victim, 2);
-        }
+        whi_hdr hdr = begin_one(begun);
         if (keeps)
             CHECK_EQ_INT(wh_am_recv(kept, into, LONG, NULL, &recv_req), WH_PENDING);
         wh_request_cancel(recv_req);
