@@ -6,18 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MESSAGES = 40000, LENGTH = 768 };  // 117 MiB
+enum { MESSAGES = 40000, LENGTH = 768, EMPTY = 200000 };  // 117 MiB, and without any
 static int rank, size, out[MESSAGES][LENGTH];
-static MPI_Request request[MESSAGES];
+static MPI_Request request[EMPTY];
 
 static void fail(const char *what, int n) {
     fprintf(stderr, "rank %d: %s: %d\n", rank, what, n);
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-static int ended(void) {
+static int ended(int messages) {
     int n = 0, flag;
-    for (int i = 0; i < MESSAGES; i++) {
+    for (int i = 0; i < messages; i++) {
         MPI_Request_get_status(request[i], &flag, MPI_STATUS_IGNORE);
         n += flag;
     }
@@ -43,6 +43,18 @@ static void meet_with(int messages, int bytes, int next, int before) {
     MPI_Finalize();
 }
 
+// What a process keeps for messages that have no bytes is bounded, too.
+static void send_empty(int next, int before) {
+    for (int i = 0; i < EMPTY; i++)
+        MPI_Isend(NULL, 0, MPI_INT, next, 7, MPI_COMM_WORLD, &request[i]);
+    int n = ended(EMPTY);
+    if (size > 1 && (n < 1000 || n > EMPTY * 3 / 4))
+        fail("empty sends that have ended before anything was received", n);
+    for (int i = 0; i < EMPTY; i++)
+        MPI_Recv(NULL, 0, MPI_INT, before, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Waitall(EMPTY, request, MPI_STATUSES_IGNORE);
+}
+
 int main(int argc, char **argv) {
     int in[LENGTH];
     MPI_Init(&argc, &argv);
@@ -60,7 +72,7 @@ int main(int argc, char **argv) {
         out[i][LENGTH - 1] = rank;
         MPI_Isend(out[i], LENGTH, MPI_INT, next, i % 3, MPI_COMM_WORLD, &request[i]);
     }
-    int n = ended();
+    int n = ended(MESSAGES);
     if (n < 1000 || n > MESSAGES * 3 / 4)
         fail("sends that have ended before anything was received", n);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -80,6 +92,7 @@ int main(int argc, char **argv) {
         fail("a send waits though there is room", 0);
     MPI_Recv(in, 1, MPI_INT, before, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Wait(&request[0], MPI_STATUS_IGNORE);
+    send_empty(next, before);
     MPI_Finalize();
     return 0;
 }

@@ -18,6 +18,8 @@
 enum { COPIED_MAX = 12 << 10 };
 // Of all that was copied so and is still under way, or has come to one rank of this process.  Beyond, sends wait for their receivers.
 static const size_t copied_limit = (size_t)64 << 20;
+// With what the engine keeps for each of those under way, about, so that empty ones are bounded, too.
+enum { KEPT_FOR_ONE = 512 };
 static size_t copied;
 
 // ---- Synchronous sends, which wait for an answer.
@@ -92,11 +94,12 @@ static void on_copied(wh_request *req, const wh_result *result, void *arg) {
 // send_copied sends bytes of plain memory that are the program's again when it returns.
 static wh_status send_copied(wh_endpoint *ep, const whm_envelope *env, const void *buf,
                              size_t size) {
-    wh_op_opts opts = {.size = sizeof(opts), .done = on_copied, .arg = (void *)(uintptr_t)size};
+    uintptr_t cost = size + KEPT_FOR_ONE;
+    wh_op_opts opts = {.size = sizeof(opts), .done = on_copied, .arg = (void *)cost};
     whm_process_here.started++;
     wh_status st = wh_am_send_copy(ep, WHM_AM_MESSAGE, env, sizeof(*env), buf, size, &opts, NULL);
     if (st == WH_PENDING)
-        copied += size;
+        copied += cost;
     return st;
 }
 
