@@ -107,7 +107,8 @@ void whm_take(whm_transfer *t, whm_arrival *arrival) {
         wh_am_drop(am);
     } else {
         wh_result result = {.status = WH_OK};
-        wh_status st = take_am(t, am, &result);
+        // All have a header; without one the engine had no memory to keep it.
+        wh_status st = am->header ? take_am(t, am, &result) : WH_ENOMEM;
         if (st == WH_PENDING) {
             whm_lend(t);
             whm_hold(t);

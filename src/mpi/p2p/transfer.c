@@ -74,6 +74,11 @@ int whm_transfer_fail(const whm_transfer *t) {
                         "of %lld elements of %lld bytes: give it a larger buffer",
                         (long long)t->bytes, t->source, t->tag, (long long)t->count,
                         (long long)t->type->size);
+    if (t->error == MPI_ERR_NO_MEM && !(t->state & WHM_IS_SEND))
+        return whm_fail(MPI_ERR_NO_MEM,
+                        "there was no memory for a message of %lld bytes from rank %d, tag %d: it "
+                        "is lost",
+                        (long long)t->bytes, t->source, t->tag);
     if (t->error == MPI_ERR_PROC_ABORTED && t->peer >= 0)
         return whm_gone_rank(t->peer);
     return t->error;
