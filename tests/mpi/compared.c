@@ -76,6 +76,20 @@ static int disconnect(void) {
     return rank == 1 ? MPI_Comm_disconnect(&gone) : MPI_Barrier(comm);
 }
 
+// It waits for nobody, so the others alone hear of it.
+static int free_one(int who) {
+    MPI_Comm gone = comm;
+    return rank == who ? MPI_Comm_free(&gone) : MPI_Barrier(comm);
+}
+
+static int freed(void) {
+    return free_one(1);
+}
+
+static int freed_first(void) {
+    return free_one(0);
+}
+
 static int window(void) {
     return rank == 1 ? MPI_Win_create(data, 8, 1, MPI_INFO_NULL, comm, &win) : MPI_Barrier(comm);
 }
@@ -230,6 +244,21 @@ static int end(void) {
     return rc;
 }
 
+// Rank 1 frees its communicator when the others have long done so, or never.
+static int all_free(void) {
+    MPI_Comm dup;
+    for (int i = 0; i < 2; i++) {
+        MPI_Comm_dup(comm, &dup);
+        if (i == 0 && rank == 1)
+            MPI_Recv(data, 1, MPI_INT, 0, 5, comm, MPI_STATUS_IGNORE);
+        if (i == 0 || rank != 1)
+            MPI_Comm_free(&dup);
+        if (i == 0 && rank == 0 && size > 1)
+            MPI_Send(data, 1, MPI_INT, 1, 5, comm);
+    }
+    return MPI_SUCCESS;
+}
+
 // A rank that does not come: nobody can tell what it would have called.
 static int absent(void) {
     return rank == 1 ? MPI_Recv(data, 1, MPI_INT, 0, 9, comm, MPI_STATUS_IGNORE)
@@ -324,7 +353,8 @@ static const struct {
     CASE(idup_kind),  CASE(second),    CASE(dims),         CASE(init_root), CASE(ndims),
     CASE(leader),     CASE(fence),     CASE(ifile),        CASE(file_kind), CASE(inter),
     CASE(iinter),     CASE(file_size), CASE(right),        CASE(absent),    CASE(ahead),
-    CASE(files),      CASE(edges),     CASE(full),
+    CASE(files),      CASE(edges),     CASE(full),         CASE(freed),     CASE(freed_first),
+    CASE(all_free),
 };
 
 int main(int argc, char **argv) {

@@ -54,7 +54,7 @@ def run(*words, check="1"):
 class Compared(unittest.TestCase):
     def classes(self, ranks, case, **how):
         done = run("-n", str(ranks), PROGRAM, case, **how)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         return sorted(done.stdout.splitlines())
 
     def test_each_rank_gets_the_error(self):
@@ -90,6 +90,13 @@ class Compared(unittest.TestCase):
         self.assertIn("ranks 0, 2 wait in MPI_Barrier", done.stderr)
         self.assertIn("rank 1 waits in MPI_Recv", done.stderr)
 
+    def test_a_rank_that_has_freed_it(self):
+        for case, who in (("freed", 1), ("freed_first", 0)):
+            with self.subTest(case=case):
+                self.assertEqual(self.classes(4, case), [f"{rank}: {0 if rank == who else NOT_SAME}" for rank in range(4)])
+                done = run("-n", "4", PROGRAM, case, "fatal")
+                self.assertIn(f"rank {who} has called MPI_Comm_free, rank {1 - who} MPI_Barrier", done.stderr)
+
     def test_the_end(self):
         for ranks in (2, 4):
             done = run("-n", str(ranks), PROGRAM, "end", "fatal")
@@ -98,7 +105,7 @@ class Compared(unittest.TestCase):
 
     def test_calls_that_agree(self):
         for ranks in (1, 3, 4):
-            for case in ("right", "ahead", "files", "full"):
+            for case in ("right", "ahead", "files", "full", "all_free"):
                 with self.subTest(case=case, ranks=ranks):
                     self.assertEqual(self.classes(ranks, case), [f"{rank}: 0" for rank in range(ranks)])
 

@@ -43,6 +43,9 @@ static inline int whm_compare_call(whm_comm *comm) {
 // on the communicator.
 int whm_compare_apart(whm_comm *comm, uint32_t number);
 
+// whm_compare_behind is for a call that waits for nobody: the others hear of it if theirs is another one.
+void whm_compare_behind(whm_comm *comm);
+
 // whm_hash makes a value of an array.
 int64_t whm_hash(const void *data, size_t size);
 

@@ -8,6 +8,7 @@
 #include "mpi/base/process.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/claim.h"
+#include "mpi/comm/compare.h"
 #include "mpi/comm/context.h"
 #include "mpi/comm/create.h"
 #include "mpi/comm/group.h"
@@ -101,9 +102,7 @@ int mpi_comm_create_group(whm_comm *comm, whm_group *group, int tag, whm_comm **
 
 // ---- The end.
 
-int mpi_comm_free(whm_comm *comm) {
-    if ((uintptr_t)comm->o.handle < 4096)
-        return whm_fail(MPI_ERR_COMM, "%s cannot be freed", comm->name);
+static int end(whm_comm *comm) {
     int rc = whm_attrs_delete(whm_comm_holder(comm));
     if (rc != MPI_SUCCESS)
         return rc;
@@ -113,6 +112,13 @@ int mpi_comm_free(whm_comm *comm) {
     return MPI_SUCCESS;
 }
 
+int mpi_comm_free(whm_comm *comm) {
+    if ((uintptr_t)comm->o.handle < 4096)
+        return whm_fail(MPI_ERR_COMM, "%s cannot be freed", comm->name);
+    whm_compare_behind(comm);
+    return end(comm);
+}
+
 int mpi_comm_disconnect(whm_comm *comm) {
     if ((uintptr_t)comm->o.handle < 4096)
         return whm_fail(MPI_ERR_COMM, "%s cannot be disconnected", comm->name);
@@ -120,6 +126,6 @@ int mpi_comm_disconnect(whm_comm *comm) {
     whm_agreement agree = {0};
     whm_agree_all(&agree, comm);
     int rc = whm_agree_wait(&agree);
-    return rc == MPI_SUCCESS ? mpi_comm_free(comm)
+    return rc == MPI_SUCCESS ? end(comm)
                              : whm_agree_fail(&agree, "a process of it does not answer");
 }

@@ -121,19 +121,19 @@ int whm_job_end(void) {
     return MPI_SUCCESS;
 }
 
-// ---- What is left.
+// ---- What is left.  Of collectives there may be something of others, who are further in the end.
 
 static size_t posted(const whm_match *match) {
     size_t n = 0;
     for (int i = 0; i <= WHM_BUCKETS; i++) {
         const whm_queue *queue = i < WHM_BUCKETS ? &match->posted[i] : &match->wild;
         for (const whm_transfer *t = queue->first; t; t = t->next)
-            n++;
+            n += whm_space_of(t->context) != WHM_COLL;
     }
     return n;
 }
 
-// unreceived counts the program's messages; *first is the oldest.  Those of collectives may be of others, who are further in the end.
+// unreceived counts the program's messages; *first is the oldest.
 static size_t unreceived(const whm_match *match, const whm_arrival **first) {
     size_t n = 0;
     for (const whm_arrival *a = match->all.last; a; a = a->all_prev) {
