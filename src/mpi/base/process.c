@@ -48,6 +48,18 @@ static void wake_all(void) {
             whm_wake(p->rank[i]);
 }
 
+int whm_say_status(wh_status status, const char *what) {
+    whm_process_lost(status);
+    const char *more = wh_log_take_error();
+    int code = status == WH_ENOMEM         ? MPI_ERR_NO_MEM
+               : status == WH_ETRUNCATED   ? MPI_ERR_TRUNCATE
+               : status == WH_ETYPE        ? MPI_ERR_TYPE
+               : status == WH_ENOTSUP      ? MPI_ERR_UNSUPPORTED_OPERATION
+               : whm_tells_of_loss(status) ? MPI_ERR_PROC_ABORTED
+                                           : MPI_ERR_OTHER;
+    return whm_fail(code, "%s: %s%s%s", what, wh_status_text(status), *more ? ": " : "", more);
+}
+
 // ---- Of a job that goes on when a process is lost.
 
 static whm_mourner *mourners;

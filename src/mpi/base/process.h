@@ -81,6 +81,13 @@ static inline void whm_process_lost(wh_status status) {
     whm_process_here.bereft = whm_process_here.bereft || whm_tells_of_loss(status);
 }
 
+// whm_fail_status is whm_fail for what the engine answered, which may be that another process was lost; `what` is what was tried.
+int whm_say_status(wh_status status, const char *what);
+static inline int whm_fail_status(wh_status status, const char *what) {
+    int code = whm_say_status(status, what);
+    return code != MPI_SUCCESS ? code : MPI_ERR_OTHER;
+}
+
 // Where the job goes on without processes that were lost, each folder ends what waits for them in a function that it gives to
 // whm_on_loss, once; it is called for each loss, and all ranks look again then.
 typedef struct whm_mourner whm_mourner;

@@ -87,11 +87,4 @@ static inline int whm_no_memory(void) {
     return whm_fail(MPI_ERR_NO_MEM, "there is no memory for it");
 }
 
-// whm_fail_status is whm_fail for what the engine answered; `what` is what was tried.
-int whm_say_status(wh_status status, const char *what);
-static inline int whm_fail_status(wh_status status, const char *what) {
-    int code = whm_say_status(status, what);
-    return code != MPI_SUCCESS ? code : MPI_ERR_OTHER;
-}
-
 #endif

@@ -5,7 +5,6 @@
 
 #include "mpi/base/process.h"
 #include "mpi/comm/context.h"
-#include "mpi/comm/group.h"
 #include "mpi/comm/make.h"
 #include "mpi/comm/session.h"
 #include "mpi/comm/topology.h"

@@ -1,28 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Groups and communicators.
+// Communicators.
 #ifndef WHM_COMM_COMM_H
 #define WHM_COMM_COMM_H
 
-#include "mpi/base/object.h"
-#include "mpi/base/rank.h"
-
-typedef struct whm_group {
-    whm_object o;
-    int size;
-    int rank;                     // the rank of who has made it, or MPI_UNDEFINED
-    int *world;                   // numbers of the members in MPI_COMM_WORLD; NULL: member i is i
-    struct whm_session *session;  // that it comes from; NULL: MPI_Init
-} whm_group;
-
-static inline int whm_group_world(const whm_group *group, int rank) {
-    return group->world ? group->world[rank] : rank;
-}
-static inline whm_group *whm_group_of(MPI_Group handle) {
-    return whm_object_of(handle, WHM_GROUP);
-}
-// whm_group_release drops a reference; MPI_GROUP_EMPTY, of which nobody counts them, stays.
-void whm_group_release(whm_group *group);
+#include "mpi/comm/group.h"
 
 typedef struct whm_comm {
     whm_object o;
@@ -57,7 +39,6 @@ static inline whm_comm *whm_comm_of(MPI_Comm handle) {
 static inline const whm_group *whm_comm_peers(const whm_comm *comm) {
     return comm->remote ? comm->remote : comm->group;
 }
-// whm_comm_release drops a reference; the last one frees its context for other communicators.
 // Whether this rank is the root of a collective, of the group that the root is in.
 static inline bool whm_at_root(const whm_comm *comm, int root) {
     return comm->remote ? root == MPI_ROOT : root == comm->rank;
@@ -69,6 +50,8 @@ static inline const char *whm_comm_title(const whm_comm *comm) {
         comm = comm->over;
     return *comm->name ? comm->name : "a communicator without a name";
 }
+
+// whm_comm_release drops a reference; the last one frees its context for other communicators.
 void whm_comm_release(whm_comm *comm);
 
 // whm_comm_known_rank returns by which number people know a member: it is a rank of the communicator that whm_comm_title names.

@@ -1,10 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Making groups.  A group never changes once the program or a communicator has it; who makes one owns a reference.
+// Groups: lists of ranks of MPI_COMM_WORLD.  A group never changes once the program or a communicator has it; who makes one owns a reference.
 #ifndef WHM_COMM_GROUP_H
 #define WHM_COMM_GROUP_H
 
-#include "mpi/comm/comm.h"
+#include "mpi/base/object.h"
+#include "mpi/base/rank.h"
+
+typedef struct whm_group {
+    whm_object o;
+    int size;
+    int rank;                     // the rank of who has made it, or MPI_UNDEFINED
+    int *world;                   // numbers of the members in MPI_COMM_WORLD; NULL: member i is i
+    struct whm_session *session;  // that it comes from; NULL: MPI_Init
+} whm_group;
+
+static inline int whm_group_world(const whm_group *group, int rank) {
+    return group->world ? group->world[rank] : rank;
+}
+static inline whm_group *whm_group_of(MPI_Group handle) {
+    return whm_object_of(handle, WHM_GROUP);
+}
+// whm_group_release drops a reference; MPI_GROUP_EMPTY, of which nobody counts them, stays.
+void whm_group_release(whm_group *group);
 
 // whm_group_new makes a group of `size` members, whose `world` the caller fills in before whm_group_made; of none: MPI_GROUP_EMPTY.
 // NULL: no memory.

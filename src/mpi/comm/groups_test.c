@@ -2,7 +2,7 @@
 #include "base/test.h"
 #include "mpi/base/process.h"
 #include "mpi/bodies.h"
-#include "mpi/comm/group.h"
+#include "mpi/comm/comm.h"
 #include "mpi/env/errhandler.h"
 
 // A job of eight, seen by rank 3, without any process.

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <wherry/pack.h>
 
+#include "mpi/base/process.h"
 #include "mpi/io/file.h"
 #include "mpi/io/runs.h"
 #include "mpi/p2p/p2p.h"

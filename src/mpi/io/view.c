@@ -5,6 +5,7 @@
 #include <string.h>
 #include <wherry/pack.h>
 
+#include "mpi/base/process.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/share.h"
 #include "mpi/io/file.h"

@@ -62,7 +62,7 @@ bool whm_is_given_up(const whm_rank *rank, uint32_t context) {
 
 // ---- Receives and sends.
 
-int whm_check_source(whm_comm *comm, bool collective, int source) {
+int whm_may_still_come(whm_comm *comm, bool collective, int source) {
     unsigned losses = whm_process_here.losses;
     if (__builtin_expect(!losses, 1))
         return MPI_SUCCESS;

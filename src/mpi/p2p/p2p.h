@@ -25,9 +25,9 @@ void whm_hold(whm_transfer *transfer);
 void whm_settle(whm_transfer *transfer, int error);
 void whm_finish(whm_transfer *transfer, int error);
 
-// whm_check_source says whether a message may still come: from a rank that is there, or, each time one of the communicator was lost, once not
+// whm_may_still_come says whether a message may still come: from a rank that is there, or, each time one of the communicator was lost, once not
 // from any.  Of a collective all ranks have to be there.
-int whm_check_source(whm_comm *comm, bool collective, int source);
+int whm_may_still_come(whm_comm *comm, bool collective, int source);
 
 // whm_is_given_up says whether a message of that context is of a collective that the rank does not wait for any more.
 bool whm_is_given_up(const whm_rank *rank, uint32_t context);

@@ -35,13 +35,13 @@ static int look_twice(whm_comm *comm, int source, int tag, whm_arrival **found) 
         return MPI_SUCCESS;
     whm_progress();
     *found = look(comm, source, tag);
-    return *found ? MPI_SUCCESS : whm_check_source(comm, false, source);
+    return *found ? MPI_SUCCESS : whm_may_still_come(comm, false, source);
 }
 
 static int wait_for(whm_comm *comm, int source, int tag, whm_arrival **found) {
     int rc = MPI_SUCCESS;
     while (!(*found = look(comm, source, tag)) &&
-           (rc = whm_check_source(comm, false, source)) == MPI_SUCCESS)
+           (rc = whm_may_still_come(comm, false, source)) == MPI_SUCCESS)
         whm_block();
     return rc;
 }

@@ -200,7 +200,7 @@ int whm_recv(whm_transfer *t, whm_comm *comm, whm_space space, void *buf, MPI_Co
         return MPI_SUCCESS;
     }
     if (__builtin_expect(whm_process_here.losses > 0, 0)) {
-        int rc = whm_check_source(comm, space == WHM_COLL, source);
+        int rc = whm_may_still_come(comm, space == WHM_COLL, source);
         if (rc != MPI_SUCCESS)
             return rc;
     }
