@@ -9,6 +9,7 @@
 #include "mpi/base/memory.h"
 #include "mpi/base/process.h"
 #include "mpi/coll/choose.h"
+#include "mpi/coll/compose.h"
 #include "mpi/coll/leaders.h"
 #include "mpi/coll/shared.h"
 
@@ -219,7 +220,9 @@ static bool run_by_leaders(const whm_coll *coll, int *error) {
 
 int whm_coll_carry_out(const whm_coll *coll) {
     int error;
-    if (!whm_coll_no_data(coll) && (whm_shared_run(coll, &error) || run_by_leaders(coll, &error)))
+    if (!whm_coll_no_data(coll) &&
+        (whm_shared_run(coll, &error) || whm_coll_compose(coll, whm_coll_carry_out, &error) ||
+         run_by_leaders(coll, &error)))
         return error;
     whm_schedule s;
     whm_schedule_init(&s, coll->comm, coll->op);
