@@ -5,6 +5,7 @@
 #include "mpi/coll/blocking.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "mpi/base/memory.h"
 #include "mpi/base/process.h"
@@ -184,18 +185,71 @@ static void allgather(phases *p) {
     bcast_inside(p, &all, FIRST);
 }
 
+// swap has each rank tell those of its place in other groups what its own group has for them: from `out`, by group and place, to the program's buffer.
+static int swap(const phases *p, const char *out, MPI_Count block) {
+    const whm_coll *coll = p->coll;
+    const whm_leaders *l = p->leaders;
+    const whm_blocks *to = &coll->recv;
+    int each = l->size[0];
+    whm_schedule s;
+    whm_schedule_init(&s, coll->comm, NULL);
+    whm_schedule_tag(&s);
+    for (int i = 1; i < l->groups; i++) {
+        int from = (p->group + l->groups - i) % l->groups, next = (p->group + i) % l->groups;
+        whm_step_recv(&s, whm_block_at(to, l->first[from]), each * to->count, to->type,
+                      l->first[from] + p->place);
+        whm_send_bytes(&s, out + next * each * block, each * block, l->first[next] + p->place);
+    }
+    whm_step_copy(&s, whm_block_at(to, l->first[p->group]), each * to->count, to->type,
+                  out + p->group * each * block, each * block, whm_type_of(MPI_BYTE));
+    int error = whm_schedule_close(&s, false);
+    if (error == MPI_SUCCESS)
+        error = whm_schedule_run(&s);
+    whm_schedule_fini(&s);
+    return error;
+}
+
+// Each rank hears from those of its group what they have for the ranks of its place in all groups, so that a message goes from it to each of those.
+static void alltoall(phases *p) {
+    const whm_coll *coll = p->coll;
+    const whm_leaders *l = p->leaders;
+    const whm_blocks *from = whm_in_place(&coll->send) ? &coll->recv : &coll->send;
+    int groups = l->groups, each = l->size[0];
+    MPI_Count block = whm_block_bytes(&coll->recv, 0), all = coll->comm->size * block;
+    whm_type *byte = whm_type_of(MPI_BYTE);
+    char *out = whm_malloc(2 * (size_t)all), *in = out + all;
+    if (!out)
+        whm_process_abort(1);  // the others would wait for this rank for ever
+    for (int i = 0; i < coll->comm->size; i++)
+        note(p, whm_copy(out + (l->place[i] * groups + l->group[i]) * block, block, byte,
+                         whm_block_at(from, i), from->count, from->type));
+    run(p, &(whm_coll){.kind = WHM_ALLTOALL,
+                       .comm = l->inside,
+                       .send = {.buf = out, .count = groups * block, .type = byte},
+                       .recv = {.buf = in, .count = groups * block, .type = byte}});
+    for (int g = 0; g < groups; g++)
+        for (int i = 0; i < each; i++)
+            memcpy(out + (g * each + i) * block, in + (i * groups + g) * block, (size_t)block);
+    if (p->error != MPI_ERR_PROC_ABORTED)
+        note(p, swap(p, out, block));
+    free(out);
+}
+
 typedef struct by_leaders {
     void (*carry_out)(phases *p);
     bool in_order;   // only where groups are runs of ranks
+    bool even;       // only where they have the same size
     MPI_Count most;  // bytes, as whm_coll_bytes counts
 } by_leaders;
 
 static const by_leaders ways[WHM_COLL_KINDS] = {
-    [WHM_BARRIER] = {barrier, false, PTRDIFF_MAX},
-    [WHM_BCAST] = {bcast, false, PTRDIFF_MAX},
-    [WHM_REDUCE] = {reduce, false, PTRDIFF_MAX},
-    [WHM_ALLREDUCE] = {allreduce, false, PTRDIFF_MAX},
-    [WHM_ALLGATHER] = {allgather, true, 2 << 20},  // then all that goes through leaders costs more than it saves
+    [WHM_BARRIER] = {barrier, false, false, PTRDIFF_MAX},
+    [WHM_BCAST] = {bcast, false, false, PTRDIFF_MAX},
+    [WHM_REDUCE] = {reduce, false, false, PTRDIFF_MAX},
+    [WHM_ALLREDUCE] = {allreduce, false, false, PTRDIFF_MAX},
+    // Beyond, all that is copied on the way costs more than it saves.
+    [WHM_ALLTOALL] = {alltoall, true, true, 8 << 10},
+    [WHM_ALLGATHER] = {allgather, true, false, 2 << 20},
 };
 
 // run_by_leaders returns false if it is none for leaders.
@@ -203,7 +257,7 @@ static bool run_by_leaders(const whm_coll *coll, int *error) {
     const by_leaders *way = &ways[coll->kind];
     whm_comm *comm = coll->comm;
     const whm_leaders *l = way->carry_out ? whm_leaders_of(comm) : NULL;
-    if (!l || whm_coll_bytes(coll) > way->most ||
+    if (!l || whm_coll_bytes(coll) > way->most || (way->even && !l->even) ||
         (!l->in_order && (way->in_order || (coll->op && !coll->op->commutes))))
         return false;
     int group = l->group[comm->rank], place = l->place[comm->rank];

@@ -49,6 +49,9 @@ static void make_groups(whm_leaders *l, guest *guests, int n) {
         l->place[i] = l->size[host->group]++;
         l->in_order = l->in_order && (i == 0 || l->group[i] >= l->group[i - 1]);
     }
+    l->even = true;
+    for (int g = 1; g < l->groups; g++)
+        l->even = l->even && l->size[g] == l->size[0];
 }
 
 static whm_comm *below(whm_comm *comm, int color, int key) {

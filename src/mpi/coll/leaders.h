@@ -13,6 +13,7 @@ typedef struct whm_leaders {
     whm_comm *inside;  // this rank's group, in the order of ranks; NULL: there are no leaders
     whm_comm *across;  // the leaders, in the order of groups; NULL: this rank is none
     bool in_order;     // each group is a run of ranks, and so are the groups
+    bool even;         // all groups have the same size
     int groups;
     int *group, *place;  // by rank: the group, and the rank within that
     int *first, *size;   // by group: its leader, and how many ranks
