@@ -31,6 +31,8 @@
       "Largest message that travels with its header instead of being announced.")                  \
     X(credit, "WHERRY_CREDIT", SIZE, "256K", "64K", "1T",                                          \
       "Unexpected eager bytes that each endpoint holds before its peer announces instead.")        \
+    X(credit_more, "WHERRY_CREDIT_MORE", SIZE, "64M", "0", "1T",                                   \
+      "What a worker's endpoints may hold beyond that, where receives wait for what is announced.") \
     X(announce_max, "WHERRY_ANNOUNCE_MAX", UINT, "65536", "1", "1048576",                          \
       "Announced messages per endpoint beyond which sends stay pending.")                          \
     X(object_head_max, "WHERRY_OBJECT_HEAD_MAX", SIZE, "128M", "4K", "1G",                         \

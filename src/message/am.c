@@ -508,6 +508,8 @@ static wh_status am_recv_owned(wh_am *am, void *buf, size_t size, const wh_op_op
         whi_recv_meet_followed(req, held->msg);
         whi_ep_give_credit(ep, cost_of(held));
     } else {
+        if (!held->kept && held->flags & WHI_FLAG_ANNOUNCED && am->mem == WH_MEM_HOST)
+            whi_long_awaited(ep, held->flags, am->size);
         whi_recv_offered(req, &held->announce, held->offer);
         whi_recv_am(req, held->flags, held->signature, held->announce.send_id, am->data, am->size,
                     cost_of(held));

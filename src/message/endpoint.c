@@ -14,6 +14,8 @@
 #include "mem/mem.h"
 #include "message/object_handler.h"
 
+enum { CREDIT_SHARES = 16 };  // of `credit_more`, one of which an endpoint may have
+
 wh_status whi_ep_new(wh_worker *worker, wh_endpoint **out) {
     whi_mem_notice();
     wh_endpoint *ep = whi_aligned_alloc(64, whi_messages_of(worker)->ep_size);
@@ -67,6 +69,7 @@ void whi_ep_release(wh_endpoint *ep) {
         return;
     wh_worker *worker = ep->worker;
     add_counters(&worker->counters, &ep->counters);
+    whi_messages_of(worker)->credit_more -= ep->rx_more;
     whi_list_remove(&ep->worker_node);
     worker->handles--;
     whi_free(ep->error);
@@ -124,8 +127,35 @@ void whi_ep_leave(whi_link *link, wh_endpoint *ep) {
     whi_list_remove(&ep->link_node);
 }
 
+// lower_credit keeps back what is owed beyond the setting, as the receiver is behind.
+static void lower_credit(wh_endpoint *ep) {
+    uint64_t less = ep->rx_owed < ep->rx_more ? ep->rx_owed : ep->rx_more;
+    ep->rx_owed -= less;
+    ep->rx_more -= less;
+    whi_messages_of(ep->worker)->credit_more -= less;
+}
+
+// held returns how much of its credit the peer has used for what is here and has not been received.
+static int64_t held(const wh_endpoint *ep) {
+    uint64_t credit = ep->worker->ctx->config.credit + ep->rx_more;
+    return (int64_t)(credit - ep->rx_owed) - ep->rx_window;
+}
+
+void whi_ep_raise_credit(wh_endpoint *ep, uint64_t lacked) {
+    uint64_t most = ep->worker->ctx->config.credit_more;
+    uint64_t *all = &whi_messages_of(ep->worker)->credit_more;
+    if (ep->rx_more + lacked > most / CREDIT_SHARES || *all + lacked > most)
+        return;
+    ep->rx_more += lacked;
+    *all += lacked;
+    whi_ep_give_credit(ep, lacked);
+}
+
 void whi_ep_return_credit(wh_endpoint *ep) {
     uint64_t credit = ep->worker->ctx->config.credit;
+    if (ep->rx_more && held(ep) > (int64_t)credit)
+        lower_credit(ep);
+    credit += ep->rx_more;
     bool ahead = !whi_list_empty(&ep->ahead);
     ep->owed_max = credit / (ahead ? WHI_AHEAD_PART : WHI_CREDIT_PART);
     if (ep->rx_owed < ep->owed_max || !ep->link || ep->link->dead || ep->state != WHI_EP_OPEN)

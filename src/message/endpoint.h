@@ -64,6 +64,7 @@ struct wh_endpoint {
     uint32_t refs;     // the user's, the library's, one per request
     uint32_t announced, announce_limit;
     uint32_t sends;        // pending operations that an orderly close waits for
+    uint64_t rx_more;      // credit beyond the setting that the peer has got
     uint64_t bulk_serial;  // number of the next granted send
     wh_status why;         // why it ended
     whi_list sendq;        // requests not yet sent
@@ -159,6 +160,10 @@ static inline void whi_ep_give_credit(wh_endpoint *ep, uint64_t cost) {
     if (__builtin_expect(ep->rx_owed >= ep->owed_max, 0))
         whi_ep_return_credit(ep);
 }
+
+// whi_ep_raise_credit gives the peer more credit for good, as far as the setting allows, since a receive has waited for a
+// message that lacked so much.  It is lowered again when the endpoint holds more than `credit` of what it has received.
+void whi_ep_raise_credit(wh_endpoint *ep, uint64_t lacked);
 
 // whi_ep_peer_closed: end of stream was read in order.
 void whi_ep_peer_closed(wh_endpoint *ep);

@@ -29,6 +29,13 @@ bool whi_long_may(const wh_request *req, size_t prefix) {
            size <= whi_lane_long_limit(ep->lane) && ep->credit >= (int64_t)(cost + RESERVE);
 }
 
+void whi_long_awaited(wh_endpoint *ep, uint8_t flags, uint64_t size) {
+    uint64_t most = whi_lane_long_limit(ep->link->rx);
+    most = most < WHI_LONG_MAX ? most : WHI_LONG_MAX;
+    if (size && !(flags & WHI_FLAG_SYNC) && (size <= most || size <= ep->link->eager_max))
+        whi_ep_raise_credit(ep, size + 2 * WHI_MESSAGE_COST);
+}
+
 // into_short takes a payload that is longer than the receive's buffer.
 static void into_short(void *ctx, uint64_t offset, void *host, size_t size) {
     whi_buffer *buf = ctx;

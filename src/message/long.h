@@ -19,6 +19,10 @@ enum { WHI_LONG_MAX = 64 * 1024 };
 // whi_long_may says whether a send may go as one now; `prefix` bytes stand before its payload.
 bool whi_long_may(const wh_request *req, size_t prefix);
 
+// whi_long_awaited is told of an announced message whose receive was there before it.  If that lacked nothing but credit, its
+// sender gets more: such messages cost no memory.
+void whi_long_awaited(wh_endpoint *ep, uint8_t flags, uint64_t size);
+
 // whi_long_begin begins to receive one, in its turn: into the buffer of the receive that it has matched, or into memory
 // of its own.  It returns the receive and where the payload goes; NULL: no memory.
 wh_request *whi_long_begin(wh_endpoint *ep, const whi_hdr *hdr, whi_span *span);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "message/behind.h"
 #include "message/bulk_lane.h"
+#include "message/long.h"
 #include "message/offer.h"
 #include "message/records.h"
 
@@ -104,6 +105,8 @@ wh_status whi_recv_message(wh_endpoint *ep, const whi_hdr *hdr, const void *payl
     if (hdr->flags & WHI_FLAG_ANNOUNCED) {
         (void)whi_offer_split(hdr, &payload, &size, &announce);  // was found good when it came
         length = hdr->arg;
+        if (hdr->cls == WHI_CLASS_TAG)
+            whi_long_awaited(ep, hdr->flags, length);
     } else {
         whi_ep_give_credit(ep, hdr->size + WHI_MESSAGE_COST);
     }

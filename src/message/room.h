@@ -87,6 +87,7 @@ typedef struct whi_message_room {
     whi_list any_source;
     whi_pool requests;
     whi_pool messages[WHI_MESSAGE_POOLS];
+    uint64_t credit_more;  // of all endpoints, beyond the setting
     whi_blocks copies;     // of payloads that were the caller's (copied.h)
     whi_hash am_handlers;  // by id
     whi_allocator allocators[WHI_MEM_KINDS];
