@@ -36,7 +36,8 @@ static void must(bool condition) {
 
 static wh_status on_deliver(void *link, const whi_hdr *hdr, const void *payload) {
     (void)link;
-    must(hdr->size <= EAGER && hdr->cls < WHI_CLASS_LANE && hdr->cls != WHI_CLASS_CHUNK);
+    must(hdr->size <= EAGER && hdr->cls < WHI_CLASS_LANE && hdr->cls != WHI_CLASS_CHUNK &&
+         hdr->cls != WHI_CLASS_LONG);
     for (uint32_t i = 0; i < hdr->size; i++)
         sum += ((const unsigned char *)payload)[i];
     return hdr->flags == 0xff ? WH_EPROTOCOL : WH_OK;
@@ -44,7 +45,8 @@ static wh_status on_deliver(void *link, const whi_hdr *hdr, const void *payload)
 
 static wh_status on_sink(void *link, const whi_hdr *hdr, whi_span *span) {
     (void)link;
-    must(hdr->size > 0 && hdr->cls == WHI_CLASS_CHUNK);
+    must(hdr->size > 0 && (hdr->cls == WHI_CLASS_CHUNK ||
+                           (hdr->cls == WHI_CLASS_LONG && hdr->size <= WHI_SHM_LONG_MOST)));
     *span = (whi_span){.ptr = memory};
     return hdr->size <= LARGEST ? WH_OK : WH_EPROTOCOL;
 }
@@ -91,12 +93,15 @@ static void scribble(const whi_region *region, whi_reader *script) {
 
 // Publishes a record where the victim looks next: a class, a size, and payload if that is in the
 // ring.
-static void publish(whi_ring_rx *rx, whi_reader *script) {
+static void publish(whi_ring_rx *rx, bool takes_long, whi_reader *script) {
     static const uint8_t classes[] = {
-        0x10,         WHI_CLASS_CHUNK, WHI_SHM_PAD,       WHI_SHM_RING,
-        WHI_SHM_BULK, WHI_SHM_CHUNK,   WHI_SHM_BULK_GONE, 0xff};
-    uint8_t cls = classes[whi_reader_u8(script) % sizeof(classes)];
+        0x10,          WHI_CLASS_CHUNK,   WHI_SHM_PAD, WHI_SHM_RING, WHI_SHM_BULK,
+        WHI_SHM_CHUNK, WHI_SHM_BULK_GONE, 0xff,        WHI_SHM_REST, WHI_CLASS_LONG};
+    uint8_t cls = classes[whi_reader_u8(script) % (sizeof(classes) - (takes_long ? 0 : 2))];
     uint64_t lead = whi_reader_u16(script) | WHI_RING_LIVE | (uint64_t)cls << 32;
+    uint64_t arg = cls == WHI_CLASS_LONG ? whi_reader_u32(script) : 0;
+    if (arg)
+        memcpy(rx->at + offsetof(whi_hdr, arg), &arg, sizeof(arg));
     if ((rx->pos & rx->mask) + 64 <= rx->mask + 1)
         whi_reader_copy(script, rx->at + sizeof(whi_hdr), sizeof(whi_shm_chunk));
     memcpy(rx->at, &lead, sizeof(lead));
@@ -112,7 +117,7 @@ static int step(whi_shm *lane, peer *self, whi_reader *script) {
     case 1: scribble(lane->tx_region, script); break;
     case 2: scribble(self->bulk, script); break;
     case 3: scribble(lane->out_region ? lane->out_region : self->ring, script); break;
-    case 4: publish(&lane->rx, script); break;
+    case 4: publish(&lane->rx, lane->takes_long, script); break;
     case 5: pass(self, whi_reader_u8(script)); break;
     case 6: (void)base->ops->send(base, &hdr, memory); break;
     case 7:
@@ -149,6 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                          .chunks = shape & 2 ? 2 : 0,
                          .chunk_max = 64 << 10,
                          .asymmetric = shape & 4,
+                         .takes_long = shape & 8,
                          .budget = &budget,
                          .wire = &wire,
                          .wire_arg = &self};

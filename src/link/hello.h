@@ -43,10 +43,11 @@ enum {
     WHI_FEATURE_TYPES = 1 << 6,      // takes messages that say what their elements are
     WHI_FEATURE_DEVICE = 1 << 7,     // offers device memory, and takes what is offered
     WHI_FEATURE_BULK_LANE = 1 << 8,  // large payloads may go by a second lane
-    WHI_FEATURE_FOLLOWED = 1 << 9,   // with LONG: also payloads of active messages
+    WHI_FEATURE_FOLLOWED = 1 << 9,   // with LONG or LONG_SHM: also payloads of active messages
+    WHI_FEATURE_LONG_SHM = 1 << 10,  // takes both over the shm lane
     WHI_FEATURES_OWN = WHI_FEATURE_AM_MEMORY | WHI_FEATURE_DATA | WHI_FEATURE_LONG |
-                       WHI_FEATURE_TYPES | WHI_FEATURE_DEVICE |
-                       WHI_FEATURE_FOLLOWED,  // what this library can anywhere
+                       WHI_FEATURE_TYPES | WHI_FEATURE_DEVICE | WHI_FEATURE_FOLLOWED |
+                       WHI_FEATURE_LONG_SHM,  // what this library can anywhere
 };
 
 enum {

@@ -46,6 +46,7 @@ static wh_status open_ring(whi_link *link) {
                          .eager_limit = link->eager_max,
                          .chunk_max = ctx->config.bulk_chunk,
                          .chunks = (unsigned)ctx->config.bulk_chunks,
+                         .takes_long = (link->peer.features & WHI_FEATURE_LONG_SHM) != 0,
                          .asymmetric = ctx->barrier && (link->peer.features & WHI_FEATURE_BARRIER),
                          .fetch = fetch ? (int)ctx->config.shm_read : WHI_SHM_READ_NEVER,
                          .peer = pid,

@@ -249,9 +249,9 @@ static wh_status send_copied(wh_request *req, size_t header_size, const wh_op_op
         whi_req_discard(req);
         return WH_ENOMEM;
     }
-    bool waits = whi_copied_may_wait(req->ep);
     // What the lane takes at once is copied by that.
-    bool is_taken = !waits && req->ep->state == WHI_EP_OPEN && whi_long_may(req, header_size);
+    bool is_taken = req->ep->state == WHI_EP_OPEN && whi_long_may(req, header_size);
+    bool waits = !is_taken && whi_copied_may_wait(req->ep);
     if (!waits && !is_taken)
         whi_copied_keep(req, copy);
     wh_status st = whi_req_start(req, opts, out);

@@ -5,8 +5,8 @@
 // A tagged one is one record, and meets its receive when its header has come.  An active message's handler has to have its
 // header first, so that is a record of its own, and the payload is the next one.
 //
-// Only some lanes have them (lane.h, long_limit): the stream lane, which takes at once what would otherwise wait for a round
-// trip.  Owner's thread.
+// Only some lanes have them (lane.h, long_limit): the stream and the shm lane, which take at once what would otherwise wait
+// for a round trip.  Owner's thread.
 #ifndef WHI_MESSAGE_LONG_H
 #define WHI_MESSAGE_LONG_H
 

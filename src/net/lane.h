@@ -171,8 +171,8 @@ typedef struct whi_lane_ops {
     // eager_limit returns the largest payload of `send`, fixed for the life of the lane.
     size_t (*eager_limit)(const whi_lane *lane);
 
-    // long_limit returns the largest payload of a record of class WHI_CLASS_LONG, fixed likewise;
-    // 0: the lane has none, or the peer does not take them.  Optional: none.
+    // long_limit returns the largest payload of a record of class WHI_CLASS_LONG, which may become smaller;
+    // 0: the lane has none in either direction, or the peer does not take them.  Optional: none.
     size_t (*long_limit)(const whi_lane *lane);
 
     // send takes one record whole, header and hdr->size bytes of payload, both copied before it returns.

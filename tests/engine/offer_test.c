@@ -103,7 +103,7 @@ TEST(a_short_buffer_is_filled) {
 
 // More are announced at a time than there are offers.
 TEST(many_at_a_time) {
-    enum { MANY = 1000, SIZE = 10000 };
+    enum { MANY = 1000, SIZE = 33000 };
     static uint8_t from[MANY][SIZE], to[MANY][SIZE];
     static wh_request *sends[MANY], *recvs[MANY];
     begin();

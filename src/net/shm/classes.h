@@ -15,6 +15,7 @@ enum {
     WHI_SHM_BULK_GONE,             // the sender has given its bulk memory up
     WHI_SHM_CHUNK,                 // a chunk whose bytes are in bulk memory: whi_shm_chunk
     WHI_SHM_WORD,                  // the sender's memory may be read: whi_shm_word
+    WHI_SHM_REST,                  // the next part of the long record that has begun
 };
 
 // By what a reader of the sender's memory knows that it is the sender's; it is there as it is here.

@@ -28,7 +28,7 @@ static volatile unsigned sum;
 
 static wh_status on_deliver(void *link, const whi_hdr *hdr, const void *payload) {
     (void)link;
-    CHECK(hdr->size <= EAGER && hdr->cls < WHI_CLASS_LANE && hdr->cls != WHI_CLASS_CHUNK);
+    CHECK(hdr->size <= EAGER && hdr->cls < WHI_CLASS_LANE && hdr->cls > WHI_CLASS_LONG);
     for (uint32_t i = 0; i < hdr->size; i++)
         sum += ((const unsigned char *)payload)[i];
     return WH_OK;
@@ -36,7 +36,7 @@ static wh_status on_deliver(void *link, const whi_hdr *hdr, const void *payload)
 
 static wh_status on_sink(void *link, const whi_hdr *hdr, whi_span *span) {
     (void)link;
-    CHECK(hdr->size > 0 && hdr->cls == WHI_CLASS_CHUNK);
+    CHECK(hdr->size > 0 && (hdr->cls == WHI_CLASS_CHUNK || hdr->cls == WHI_CLASS_LONG));
     // The owner checks the size against what it has granted.
     if (hdr->size > LARGEST)
         return WH_EPROTOCOL;
@@ -54,8 +54,9 @@ static const whi_lane_up up = {.deliver = on_deliver, .sink = on_sink, .landed =
 
 static whi_lane *make_lane(test_wire *wire, uint64_t seed) {
     whi_shm_opts opts = {.ring_size = 4096,
-                         .ring_max = seed % 2 ? 16384 : 0,
+                         .ring_max = seed % 2 ? 32768 : 0,
                          .eager_limit = EAGER,
+                         .takes_long = seed % 3 != 0,
                          .chunks = 2,
                          .chunk_max = 64 << 10,
                          .budget = &budget,
@@ -79,8 +80,13 @@ static void speak(whi_lane *lane, whi_rng *rng) {
         (void)lane->ops->send(lane, &hdr, memory);
         return;
     }
+    size_t moved = 0, most = lane->ops->long_limit(lane);
+    if (most && whi_rng_chance(rng, 50)) {
+        whi_hdr next = {.cls = WHI_CLASS_LONG, .size = 1 + (uint32_t)whi_rng_below(rng, most)};
+        (void)lane->ops->send_followed(lane, &hdr, memory, &next, memory);
+        return;
+    }
     whi_span src = {.ptr = memory};
-    size_t moved = 0;
     hdr.cls = WHI_CLASS_CHUNK;
     (void)lane->ops->push(lane, &hdr, &src, 1 + whi_rng_below(rng, LARGEST), &moved);
 }
@@ -250,6 +256,40 @@ TEST(wrong_records) {
     CHECK_EQ_INT(poll_one(WHI_SHM_CHUNK, sizeof(chunk), &chunk), WH_EPROTOCOL);
     CHECK_EQ_INT(poll_one(WHI_SHM_CHUNK + 1, 0, &chunk), WH_EPROTOCOL);
     CHECK_EQ_INT(poll_one(0xff, 0, &chunk), WH_EPROTOCOL);
+}
+
+// Polls what begins as a long record: two records, and what their headers say.
+static int poll_long(bool agreed, uint32_t size, uint64_t whole, uint8_t cls, uint32_t next_size) {
+    test_wire wires[2];
+    whi_region *region = NULL;
+    whi_ring_tx tx;
+    whi_lane *lane = meet(wires, &region, &tx);
+    ((whi_shm *)lane)->takes_long = agreed;
+    whi_hdr first = {.cls = WHI_CLASS_LONG, .size = size, .arg = whole},
+            second = {.cls = cls, .size = next_size};
+    whi_ring_publish(&tx, &first, false);
+    whi_ring_publish(&tx, &second, false);
+    int events = lane->ops->poll(lane, 8);
+    part(wires, region, lane);
+    return events;
+}
+
+TEST(wrong_long_records) {
+    whi_log_set_level(WHI_LOG_OFF);
+    CHECK_EQ_INT(poll_long(true, 100, 200, WHI_SHM_REST, 100), 2);
+    CHECK_EQ_INT(poll_long(true, 100, 200, WHI_SHM_REST, 99), 2);
+    CHECK_EQ_INT(poll_long(true, 100, 100, 0x10, 0), 2);
+    CHECK_EQ_INT(poll_long(false, 100, 200, WHI_SHM_REST, 100), WH_EPROTOCOL);
+    CHECK_EQ_INT(poll_long(true, 0, 200, WHI_SHM_REST, 100), WH_EPROTOCOL);
+    CHECK_EQ_INT(poll_long(true, 0, 0, WHI_SHM_REST, 100), WH_EPROTOCOL);
+    CHECK_EQ_INT(poll_long(true, 101, 100, 0x10, 0), WH_EPROTOCOL);
+    CHECK_EQ_INT(poll_long(true, 100, WHI_SHM_LONG_MOST + 1, WHI_SHM_REST, 100), WH_EPROTOCOL);
+    CHECK_EQ_INT(poll_long(true, 100, UINT64_C(1) << 32 | 200, WHI_SHM_REST, 100), WH_EPROTOCOL);
+    CHECK_EQ_INT(poll_long(true, 100, 200, WHI_SHM_REST, 101), WH_EPROTOCOL);
+    CHECK_EQ_INT(poll_long(true, 100, 200, WHI_SHM_REST, 0), WH_EPROTOCOL);
+    CHECK_EQ_INT(poll_long(true, 100, 200, WHI_CLASS_LONG, 100), WH_EPROTOCOL);
+    CHECK_EQ_INT(poll_long(true, 100, 200, WHI_CLASS_CHUNK, 100), WH_EPROTOCOL);
+    CHECK_EQ_INT(poll_long(true, 100, 100, WHI_SHM_REST, 1), WH_EPROTOCOL);
 }
 
 // Announces bulk memory, and a chunk in it.

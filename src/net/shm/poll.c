@@ -139,9 +139,13 @@ static wh_status deliver(whi_shm *lane, const whi_hdr *hdr, const unsigned char 
 }
 
 static wh_status take_special(whi_shm *lane, const whi_hdr *hdr, unsigned char *payload) {
+    if (lane->long_rx.hdr.size && hdr->cls != WHI_SHM_REST)
+        return whi_shm_broken(lane, "something else comes within a long record");
     switch (hdr->cls) {
     case WHI_CLASS_CHUNK: return take_inline_chunk(lane, hdr, payload);
     case WHI_SHM_CHUNK: return take_bulk_chunk(lane, hdr, payload);
+    case WHI_CLASS_LONG: return whi_shm_take_long(lane, hdr, payload);
+    case WHI_SHM_REST: return whi_shm_take_rest(lane, hdr, payload);
     case WHI_SHM_PAD: return WH_OK;
     case WHI_SHM_BULK: return take_bulk(lane);
     case WHI_SHM_BULK_GONE: return take_bulk_gone(lane);
@@ -151,7 +155,8 @@ static wh_status take_special(whi_shm *lane, const whi_hdr *hdr, unsigned char *
 }
 
 static inline bool is_message(const whi_hdr *hdr) {
-    return hdr->cls < WHI_CLASS_LANE && hdr->cls != WHI_CLASS_CHUNK;
+    static_assert(WHI_CLASS_CHUNK < WHI_CLASS_LONG, "one comparison");
+    return (uint8_t)(hdr->cls - WHI_CLASS_LONG - 1) < WHI_CLASS_LANE - WHI_CLASS_LONG - 1;
 }
 
 // Takes one record.  WH_EAGAIN: there is none.

@@ -119,6 +119,8 @@ static inline void copy_payload(whi_copy_method *method, unsigned char *to,
 static wh_status shm_send(whi_lane *base, const whi_hdr *hdr, const void *payload) {
     whi_shm *lane = (whi_shm *)base;
     assert(hdr->cls < WHI_CLASS_LANE && hdr->cls != WHI_CLASS_CHUNK);
+    if (__builtin_expect(hdr->cls == WHI_CLASS_LONG, 0))
+        return whi_shm_send_long(lane, hdr, payload);
     assert(hdr->size <= lane->eager_limit);
     if (__builtin_expect(!whi_ring_fits(&lane->tx, hdr->size), 0)) {
         wh_status status = whi_shm_reserve(lane, hdr->size);
@@ -201,7 +203,9 @@ static const whi_lane_ops shm_ops = {
     .shared = true,
     .pass = shm_pass,
     .eager_limit = shm_eager_limit,
+    .long_limit = whi_shm_long_limit,
     .send = shm_send,
+    .send_followed = whi_shm_send_followed,
     .push = whi_shm_push,
     .poll = whi_shm_poll,
     .next = whi_shm_next,
@@ -255,6 +259,7 @@ wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *
     whi_copy_method_init(&self->ring_method);
     whi_copy_method_init(&self->bulk_method);
     whi_list_init(&self->holder);
+    self->takes_long = opts->takes_long;
     self->asymmetric = opts->asymmetric;
     self->eager_limit = (uint32_t)opts->eager_limit;
     self->ring_max = opts->ring_max > opts->ring_size ? opts->ring_max : 0;

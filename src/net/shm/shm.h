@@ -39,6 +39,7 @@ typedef struct whi_shm_opts {
     size_t eager_limit;  // payload bytes of a record; from 1 to ring_size / 4
     size_t chunk_max;    // the largest chunk; 0: derived from the caches of this machine
     unsigned chunks;     // bulk memory per direction, in chunks of chunk_max; 0: none
+    bool takes_long;     // both sides take long records
     bool asymmetric;     // both processes have whi_shm_barrier(): producers need no fence
     int fetch;           // whi_fetch_mode: reading payloads out of the peer's memory, if both do
     pid_t peer;          // whose memory that is, as the kernel says; 0: not known

@@ -10,6 +10,7 @@
 
 #include "net/shm/bulk.h"
 #include "net/shm/copy_method.h"
+#include "net/shm/long.h"
 #include "net/shm/offers.h"
 #include "net/shm/region.h"
 #include "net/shm/ring.h"
@@ -27,6 +28,7 @@ typedef struct whi_shm {
     uint32_t refused_size;  // payload of the record that found no space
     uint32_t refused_bulk;  // and the bulk memory that it needed besides
     uint32_t eager_limit;
+    bool takes_long;   // both sides take long records
     wh_status failed;  // WH_OK, or what every call answers from now on
     bool offers;       // the peer was told by what it knows our memory
     whi_copy_method ring_method, bulk_method;
@@ -34,6 +36,7 @@ typedef struct whi_shm {
     whi_fetcher fetcher;
     whi_bulk_tx out;
     whi_bulk_rx in;
+    whi_long_rx long_rx;
     whi_region *tx_region, *rx_region, *out_region, *in_region;
     size_t ring_max;   // 0: the sending ring grows no more
     size_t bulk_size;  // what to make at the first push; 0: chunks go through the ring
@@ -60,6 +63,12 @@ wh_status whi_shm_retry(whi_shm *lane);
 // whi_shm_reserve makes space for a record, growing the ring if it may; WH_EAGAIN: refused.
 wh_status whi_shm_reserve(whi_shm *lane, uint32_t size);
 
+// whi_shm_reserve_bytes does so for records that take so many bytes of the ring in one piece.
+static inline wh_status whi_shm_reserve_bytes(whi_shm *lane, uint64_t bytes) {
+    uint32_t size = (uint32_t)(bytes - sizeof(whi_hdr));  // of one record that takes as much
+    return whi_ring_fits(&lane->tx, size) ? WH_OK : whi_shm_reserve(lane, size);
+}
+
 // whi_shm_map_ring goes over to receiving from this ring.  The descriptor stays the caller's.
 wh_status whi_shm_map_ring(whi_shm *lane, int fd);
 
@@ -79,7 +88,15 @@ wh_status whi_shm_push(whi_lane *base, const whi_hdr *hdr, const whi_span *src, 
 // whi_shm_drop_bulk gives our bulk memory back without a word to the peer.
 void whi_shm_drop_bulk(whi_shm *lane);
 
-// whi_shm_commit publishes a record that was reserved, and wakes the peer if it sleeps.
+// whi_shm_publish publishes a record that was reserved, with a gap behind it or not, and wakes the peer if it sleeps.
+static inline void whi_shm_publish(whi_shm *lane, const whi_hdr *hdr, bool apart) {
+    whi_ring_publish(&lane->tx, hdr, apart);
+    whi_ring_order(lane->asymmetric);
+    if (whi_ring_sleeper(&lane->tx.shared->armed))
+        whi_shm_ring_bell(lane);
+}
+
+// whi_shm_commit does so with a gap where that is good.
 //
 // Whoever answers will be answered: there the peer polls for what comes next, so the record gets a
 // gap behind it (docs/design/shm.md); in a one-way flow its processor should fetch ahead.  The
@@ -88,10 +105,7 @@ void whi_shm_drop_bulk(whi_shm *lane);
 static inline void whi_shm_commit(whi_shm *lane, const whi_hdr *hdr) {
     bool answers = lane->answered != lane->rx.pos;
     lane->answered = lane->rx.pos;
-    whi_ring_publish(&lane->tx, hdr, answers);
-    whi_ring_order(lane->asymmetric);
-    if (whi_ring_sleeper(&lane->tx.shared->armed))
-        whi_shm_ring_bell(lane);
+    whi_shm_publish(lane, hdr, answers);
 }
 
 #endif

@@ -57,7 +57,7 @@ TEST(a_worker_ends) {
 TEST(a_member_cancels) {
     make_types();
     unsigned failed = 0;
-    for (uint64_t s = first_seed(); s < first_seed() + seeds(40); s++) {
+    for (uint64_t s = first_seed(); s < first_seed() + seeds(120); s++) {
         begin(s, PES, OPS, s % 4 ? 200 : 30000);
         some_steps();
         collective *c = &ops[whi_rng_below(&rng, op_count)];

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Long records, see long.h.
+//
+// A long record is a first part and others behind it, each a record of the ring.  Space for all is reserved before the
+// first is written, so nothing of the sender's comes between them, and the reader has what is left of one long record to
+// wait for at most.
+#include "net/shm/long.h"
+
+#include "base/clock.h"
+#include "net/copy.h"
+#include "net/shm/shm_lane.h"
+
+enum {
+    // With its header, one page: the reader copies a part out while the next one is copied in.
+    PART = 4096 - sizeof(whi_hdr),
+    // Above it other ways are as fast, and the ring would hold few.
+    LONG_MAX = 32 << 10,
+    // Of a quarter of the ring, which is what always fits into an empty one: headers of parts, and the record in front.
+    BESIDE = 2 << 10,
+};
+
+size_t whi_shm_long_limit(const whi_lane *base) {
+    const whi_shm *lane = (const whi_shm *)base;
+    size_t ring = lane->ring_max ? lane->ring_max : (size_t)lane->tx.mask + 1;
+    // Not 0, which would say that the peer's are not taken either.
+    size_t most = ring / 4 > 2 * (size_t)BESIDE ? ring / 4 - BESIDE : 1;
+    return !lane->takes_long ? 0 : most < LONG_MAX ? most : LONG_MAX;
+}
+
+static uint32_t min_u32(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+// space_of returns the bytes of the ring that a long record takes.
+static uint64_t space_of(uint32_t size) {
+    uint32_t rest = size % PART;
+    return size / PART * whi_ring_space(PART) + (rest ? whi_ring_space(rest) : 0);
+}
+
+static void write_part(whi_shm *lane, const whi_hdr *hdr, const unsigned char *bytes,
+                       bool nontemporal) {
+    void *to = whi_ring_payload(&lane->tx);
+    if (nontemporal)
+        whi_copy_nontemporal(to, bytes, hdr->size);
+    else
+        whi_copy(to, bytes, hdr->size);
+}
+
+// write_long writes all parts of one for which there is space.
+static void write_long(whi_shm *lane, const whi_hdr *hdr, const unsigned char *bytes) {
+    whi_copy_method *method = &lane->ring_method;
+    bool nontemporal = whi_copy_method_choose(method);
+    uint64_t begin = whi_clock_cycles();
+    whi_hdr part = *hdr;
+    part.arg = hdr->size;
+    for (uint32_t left = hdr->size; left; left -= part.size, bytes += part.size) {
+        part.size = min_u32(left, PART);
+        write_part(lane, &part, bytes, nontemporal);
+        if (left > PART)
+            whi_shm_publish(lane, &part, false);
+        else
+            whi_shm_commit(lane, &part);
+        part = (whi_hdr){.cls = WHI_SHM_REST, .size = part.size};
+    }
+    whi_copy_method_note(method, nontemporal, whi_clock_cycles() - begin, hdr->size);
+}
+
+wh_status whi_shm_send_long(whi_shm *lane, const whi_hdr *hdr, const void *payload) {
+    assert(hdr->size > 0 && hdr->size <= whi_shm_long_limit(&lane->lane));
+    wh_status status = whi_shm_reserve_bytes(lane, space_of(hdr->size));
+    if (status == WH_OK)
+        write_long(lane, hdr, payload);
+    return status;
+}
+
+wh_status whi_shm_send_followed(whi_lane *base, const whi_hdr *hdr, const void *payload,
+                                const whi_hdr *next, const void *next_payload) {
+    whi_shm *lane = (whi_shm *)base;
+    assert(next->cls == WHI_CLASS_LONG && next->size <= whi_shm_long_limit(base));
+    wh_status status =
+        whi_shm_reserve_bytes(lane, whi_ring_space(hdr->size) + space_of(next->size));
+    if (status != WH_OK)
+        return status;
+    whi_copy(whi_ring_payload(&lane->tx), payload, hdr->size);
+    whi_shm_publish(lane, hdr, false);
+    write_long(lane, next, next_payload);
+    return WH_OK;
+}
+
+// place copies a part out; the last one ends the record.
+static wh_status place(whi_shm *lane, const unsigned char *payload, uint32_t size) {
+    whi_long_rx *rx = &lane->long_rx;
+    const whi_span *span = &rx->span;
+    if (span->ptr)
+        whi_copy((char *)span->ptr + rx->at, payload, size);
+    else
+        span->move(span->ctx, span->base + rx->at, (void *)(uintptr_t)payload, size);
+    rx->at += size;
+    lane->moved += size;
+    if (rx->at < rx->hdr.size)
+        return WH_OK;
+    whi_hdr whole = rx->hdr;
+    rx->hdr.size = rx->at = 0;
+    return lane->lane.up->landed(lane->lane.link, &whole);
+}
+
+wh_status whi_shm_take_long(whi_shm *lane, const whi_hdr *hdr, const unsigned char *payload) {
+    whi_long_rx *rx = &lane->long_rx;
+    if (!lane->takes_long || !hdr->size || hdr->size > hdr->arg || hdr->arg > WHI_SHM_LONG_MOST)
+        return whi_shm_broken(lane, "a long record is empty, too large, or was not agreed on");
+    rx->hdr = *hdr;
+    rx->hdr.size = (uint32_t)hdr->arg;
+    rx->hdr.arg = 0;
+    wh_status status = lane->lane.up->sink(lane->lane.link, &rx->hdr, &rx->span);
+    return status == WH_OK ? place(lane, payload, hdr->size) : status;
+}
+
+wh_status whi_shm_take_rest(whi_shm *lane, const whi_hdr *hdr, const unsigned char *payload) {
+    const whi_long_rx *rx = &lane->long_rx;
+    if (!hdr->size || hdr->size > rx->hdr.size - rx->at)
+        return whi_shm_broken(lane, "a part belongs to no long record");
+    return place(lane, payload, hdr->size);
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Long records through the ring: payloads of a few pages, sent unasked.
+//
+// Each would be copied into the ring as a whole before its reader sees it, and would be too large for a small ring.  So it goes in
+// parts, which one side copies in while the other copies them out, straight to where their owner wants them.
+// Belongs to its lane's thread.
+#ifndef WHI_NET_SHM_LONG_H
+#define WHI_NET_SHM_LONG_H
+
+#include "net/lane.h"
+
+struct whi_shm;
+
+// The most that a peer may send in one.
+#define WHI_SHM_LONG_MOST ((uint64_t)64 << 10)
+
+// What has come of a long record: `hdr.size` is that of all of it, 0 when none is under way.
+typedef struct whi_long_rx {
+    whi_hdr hdr;
+    whi_span span;
+    uint32_t at;
+} whi_long_rx;
+
+// whi_shm_long_limit and whi_shm_send_followed are these members of the vtable; whi_shm_send_long is `send` of a long record.
+size_t whi_shm_long_limit(const whi_lane *base);
+wh_status whi_shm_send_followed(whi_lane *base, const whi_hdr *hdr, const void *payload,
+                                const whi_hdr *next, const void *next_payload);
+wh_status whi_shm_send_long(struct whi_shm *lane, const whi_hdr *hdr, const void *payload);
+
+// whi_shm_take_long takes the first part of one, whi_shm_take_rest the others.
+wh_status whi_shm_take_long(struct whi_shm *lane, const whi_hdr *hdr, const unsigned char *payload);
+wh_status whi_shm_take_rest(struct whi_shm *lane, const whi_hdr *hdr, const unsigned char *payload);
+
+#endif

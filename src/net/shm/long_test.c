@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "net/shm/long.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "net/shm/test_pair.h"
+
+enum { PART = 4096 - sizeof(whi_hdr) };
+
+static unsigned char bytes[64 << 10];
+
+static way over_ring(size_t size, size_t max) {
+    return (way){
+        .opts = {.ring_size = size, .ring_max = max, .eager_limit = size / 4, .takes_long = true},
+        .limit = 0};
+}
+
+static void open_long(way *over, ear **a, ear **b) {
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (unsigned char)(i * 7 + i / 256);
+    *a = &ears[0], *b = &ears[1];
+    open_pair(over, *a, *b);
+}
+
+static size_t limit_of(const ear *self) {
+    return self->lane->ops->long_limit(self->lane);
+}
+
+static wh_status send_long(ear *self, size_t size) {
+    whi_hdr hdr = {.cls = WHI_CLASS_LONG, .size = (uint32_t)size};
+    return self->lane->ops->send(self->lane, &hdr, bytes);
+}
+
+static wh_status send_followed(ear *self, uint32_t number, size_t size) {
+    whi_hdr hdr = {.cls = 0x12, .size = 40, .seq = number},
+            next = {.cls = WHI_CLASS_LONG, .size = (uint32_t)size, .seq = number};
+    return self->lane->ops->send_followed(self->lane, &hdr, bytes, &next, bytes);
+}
+
+TEST(sizes) {
+    way over = over_ring(32 << 10, 256 << 10);
+    ear *a, *b;
+    open_long(&over, &a, &b);
+    const size_t sizes[] = {1, 8, PART - 1, PART, PART + 1, 2 * PART, 12000, 16384, limit_of(a)};
+    uint64_t landed = 0;
+    CHECK(limit_of(a) >= 16384);
+    for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        memset(b->memory, 0, sizes[i] + 1);
+        CHECK(send_followed(a, i, sizes[i]) == WH_OK);
+        (void)poll_all(b);
+        landed += sizes[i];
+        CHECK_EQ_INT(b->landed, landed);
+        CHECK_EQ_INT(b->heard, i + 1);
+        CHECK(!memcmp(b->memory, bytes, sizes[i]) && !b->memory[sizes[i]]);
+    }
+    close_pair(&over, a, b);
+}
+
+// Each part is a record of its own, which may be taken out before the next one is there.
+TEST(part_by_part) {
+    way over = over_ring(64 << 10, 0);
+    ear *a, *b;
+    open_long(&over, &a, &b);
+    CHECK(send_long(a, 3 * PART) == WH_OK);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ_INT(b->landed, 0);
+        CHECK_EQ_INT(b->lane->ops->poll(b->lane, 1), 1);
+        CHECK(!memcmp(b->memory + (size_t)i * PART, bytes + (size_t)i * PART, PART));
+    }
+    CHECK_EQ_INT(b->landed, 3 * PART);
+    close_pair(&over, a, b);
+}
+
+// One that finds no space leaves nothing behind, and what it stood in comes through.
+TEST(whole_or_not) {
+    way over = over_ring(32 << 10, 128 << 10);
+    ear *a, *b;
+    open_long(&over, &a, &b);
+    unsigned count = 0;
+    while (send_followed(a, count, 12000) == WH_OK)
+        count++;
+    CHECK(count >= (128 << 10) / 13000 - 2);
+    (void)poll_all(b);
+    CHECK_EQ_INT(b->heard, count);
+    CHECK_EQ_INT(b->landed, count * 12000);
+    CHECK_EQ_INT(poll_all(a), 1);  // there is space again
+    for (unsigned i = 0; i < 100; i++) {
+        CHECK(send_followed(a, count + i, 12000) == WH_OK);
+        (void)poll_all(b);
+    }
+    CHECK_EQ_INT(b->landed, (count + 100) * 12000);
+    close_pair(&over, a, b);
+}
+
+// Whoever answers leaves a gap behind its record, but not behind a part, as no space is reserved for that.
+TEST(answers) {
+    way over = over_ring(64 << 10, 0);
+    ear *a, *b;
+    open_long(&over, &a, &b);
+    for (unsigned i = 0; i < 1000; i++) {
+        size_t size = PART + 1 + i * 64 % 8192;
+        CHECK(say(b, i, 8) == WH_OK);
+        CHECK_EQ_INT(poll_all(a), 1);
+        uint64_t landed = b->landed;
+        CHECK(send_long(a, size) == WH_OK);
+        (void)poll_all(b);
+        CHECK_EQ_INT(b->landed - landed, size);
+        CHECK(!memcmp(b->memory, bytes, size));
+    }
+    close_pair(&over, a, b);
+}
+
+// What lies in memory that is not bytes is moved part by part.
+static uint64_t moved_to;
+
+static void move(void *ctx, uint64_t offset, void *host, size_t size) {
+    CHECK_EQ_INT(offset, moved_to);
+    memcpy((char *)ctx + offset, host, size);
+    moved_to += size;
+}
+
+static wh_status sink_by_move(void *link, const whi_hdr *hdr, whi_span *span) {
+    CHECK(hdr->cls == WHI_CLASS_LONG && !hdr->arg);
+    *span = (whi_span){.move = move, .ctx = ((ear *)link)->memory, .base = 100};
+    moved_to = 100;
+    return WH_OK;
+}
+
+TEST(into_no_bytes) {
+    static const whi_lane_up by_move = {
+        .deliver = ear_deliver, .sink = sink_by_move, .landed = ear_landed};
+    way over = over_ring(64 << 10, 0);
+    ear *a, *b;
+    open_long(&over, &a, &b);
+    b->lane->up = &by_move;
+    CHECK(send_long(a, 12000) == WH_OK);
+    (void)poll_all(b);
+    CHECK_EQ_INT(moved_to, 12100);
+    CHECK(!memcmp(b->memory + 100, bytes, 12000));
+    close_pair(&over, a, b);
+}
+
+// Where a quarter of the ring holds none they are no longer than other records; where the peer takes none there are none.
+TEST(limits) {
+    const size_t rings[][2] = {{4096, 0}, {16 << 10, 0}, {16 << 10, 64 << 10}, {64 << 10, 1 << 20}};
+    const size_t limits[] = {1, 1, 14 << 10, 32 << 10};
+    for (int i = 0; i < 4; i++) {
+        way over = over_ring(rings[i][0], rings[i][1]);
+        ear *a, *b;
+        open_long(&over, &a, &b);
+        CHECK_EQ_INT(limit_of(a), limits[i]);
+        close_pair(&over, a, b);
+        over.opts.takes_long = false;
+        open_long(&over, &a, &b);
+        CHECK_EQ_INT(limit_of(a), 0);
+        close_pair(&over, a, b);
+    }
+}
+
+// A ring that cannot grow has shorter ones from then on.
+TEST(no_larger_ring) {
+    way over = over_ring(32 << 10, 256 << 10);
+    ear *a, *b;
+    open_long(&over, &a, &b);
+    whi_log_set_level(WHI_LOG_OFF);
+    CHECK(limit_of(a) == 32 << 10);
+    whi_alloc_fail_at(1);
+    CHECK(send_long(a, 32 << 10) == WH_EAGAIN);
+    whi_alloc_fail_at(0);
+    CHECK(limit_of(a) == 6 << 10);
+    CHECK(send_long(a, 6 << 10) == WH_OK);
+    (void)poll_all(b);
+    CHECK_EQ_INT(b->landed, 6 << 10);
+    close_pair(&over, a, b);
+}
+
+TEST_MAIN()
