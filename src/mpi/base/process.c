@@ -330,7 +330,7 @@ bool whm_look(bool (*ready)(const void *arg), const void *arg) {
     return whm_wait_look(ready, arg);
 }
 
-void whm_block(void) {
+static void block(const bool *done) {
     if (whm_process_here.virtual) {
         whm_wait_note();
         suspend(false);
@@ -338,6 +338,15 @@ void whm_block(void) {
     }
     // The job may have ended under this program: another rank has aborted, and the launcher says so.
     bool many = __builtin_expect(whm_process_here.level == MPI_THREAD_MULTIPLE, 0);
-    if (!(many ? whm_drive() : whm_wait_step()))
+    if (!(many ? whm_drive(done) : whm_wait_step()))
         whm_process_abort(1);
+}
+
+void whm_block(void) {
+    block(NULL);
+}
+
+void whm_block_until(const bool *done) {
+    while (!*(volatile const bool *)done)
+        block(done);
 }

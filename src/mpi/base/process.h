@@ -137,6 +137,9 @@ wh_status whm_notify(wh_endpoint *ep, uint16_t id, const void *head, size_t size
 // no message brings is woken by whm_wake.
 void whm_block(void);
 
+// whm_block_until does so until *done: of several threads, this one sleeps meanwhile, whatever else happens.
+void whm_block_until(const bool *done);
+
 // whm_settle_notes waits until connections are there to all that whm_notify was for.
 static inline void whm_settle_notes(void) {
     while (__builtin_expect(whm_process_here.early > 0, 0))

@@ -12,8 +12,7 @@
 enum {
     EAGER_LEAST = 4,    // looks before the first yield where others have run in the last one,
     EAGER_MOST = 1024,  // and where nobody has: all that answer soon have
-    LOOKS_OF_A_TURN = 16,
-    ALONE_NS = 1500,  // a yield to nobody is over by then; to switch and come back takes longer
+    ALONE_NS = 1500,    // a yield to nobody is over by then; to switch and come back takes longer
     // How long messages that are under way may take before who waits for them sleeps: to be woken costs as much as half a MiB
     // does.  A receiver that does not want them yet is waited for no longer than that either.
     BYTES_PER_NS = 1,
@@ -84,7 +83,7 @@ static bool turns_until(int n, bool (*ready)(const void *arg), const void *arg) 
     for (int i = 0; i < n; i++) {
         if (ready(arg))
             return true;
-        if (++looks % LOOKS_OF_A_TURN == 0)
+        if (++looks % WHM_WAIT_LOOKS == 0)
             (void)wh_pe_turn(whm_process_here.pe);
     }
     return ready(arg);

@@ -10,6 +10,7 @@ enum {
     WHM_WAIT_EAGER = 64,  // looks before the first yield, until it shows whether others want to run
     WHM_WAIT_YIELDS = 30,  // of one wait: each of eight on a processor has its turn three times
     WHM_WAIT_TURNS = 4,    // looks after each
+    WHM_WAIT_LOOKS = 16,   // at a word, in the time of one for messages
 };
 
 // whm_wait_look takes in messages and lets others of the processor run, for a while, and until ready(arg) says so; its last answer.  It does not

@@ -136,8 +136,7 @@ void whm_agree(whm_agreement *agree) {
 int whm_agree_wait(whm_agreement *agree) {
     agree->done = NULL;
     whm_agree(agree);
-    while (!agree->complete)
-        whm_block();
+    whm_block_until(&agree->complete);
     return agree->error;
 }
 

@@ -282,8 +282,7 @@ static int wait_for(whm_comparison *c) {
     if (!c)
         return whm_no_memory();
     whm_compare_start(c, NULL, NULL);
-    while (!c->complete)
-        whm_block();
+    whm_block_until(&c->complete);
     int rc = whm_compare_fail(c);
     whm_compare_free(c);
     return rc;

@@ -6,8 +6,7 @@
 #include "mpi/p2p/request.h"
 
 static void wait_for(const whm_transfer *t) {
-    while (!*(volatile const bool *)&t->complete)
-        whm_block();
+    whm_block_until(&t->complete);
     whm_settle_notes();
 }
 

@@ -93,8 +93,7 @@ int mpi_wait(MPI_Request *handle, MPI_Status *status) {
     if (rc != MPI_SUCCESS)
         return rc;
     if (request && request->active)
-        while (!complete(*handle))
-            whm_block();
+        whm_block_until(&request->complete);
     whm_settle_notes();
     return take(handle, status);
 }
@@ -134,8 +133,7 @@ int mpi_waitall(int count, MPI_Request *handles, MPI_Status *statuses) {
         return rc;
     for (int i = 0; i < count; i++)
         if (active(handles[i]))
-            while (!complete(handles[i]))
-                whm_block();
+            whm_block_until(&whm_request_of(handles[i])->complete);
     whm_settle_notes();
     return take_each(count, handles, NULL, statuses);
 }

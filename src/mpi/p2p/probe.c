@@ -150,8 +150,7 @@ int mpi_mrecv(void *buf, MPI_Count count, whm_type *type, MPI_Message *handle, M
     whm_transfer t;
     t.done = NULL;
     receive(&t, message, buf, count, type);
-    while (!*(volatile bool *)&t.complete)
-        whm_block();
+    whm_block_until(&t.complete);
     whm_transfer_status(&t, status);
     return t.error == MPI_SUCCESS ? t.error : whm_transfer_fail(&t);
 }
