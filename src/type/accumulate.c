@@ -263,8 +263,30 @@ static wh_status run(const target *to, size_t offset, size_t size, const reducer
     return WH_OK;
 }
 
+// Whole elements of a predefined type without padding lie as they are packed, and need no walk; false: it is for the walk, or wrong.
+static bool combine_alike(const void *packed, size_t size, void *buf, int64_t count,
+                          const wh_type *type, wh_reduce op) {
+    if (!whi_type_valid(type) || type->depth > 0 || (unsigned)op >= WH_REDUCE_REPLACE || !buf ||
+        !packed)
+        return false;
+    const whi_basic *basic = &whi_basics[type->id];
+    size_t total;
+    if (basic->extent != basic->size || count < 0 ||
+        __builtin_mul_overflow((size_t)count, basic->size, &total) || size != total ||
+        whi_device_has((uintptr_t)buf, count, type, packed))
+        return false;
+    whi_op_fn *fn = whi_op_find(op, (wh_type_id)type->id);
+    if (fn)
+        fn(packed, buf, (size_t)count);
+    return fn != NULL;
+}
+
 wh_status wh_accumulate(const void *packed, size_t size, void *buf, int64_t count,
                         const wh_type *type, size_t offset, wh_reduce op, size_t *actual) {
+    if (actual && offset == 0 && combine_alike(packed, size, buf, count, type, op)) {
+        *actual = size;
+        return WH_OK;
+    }
     if (op == WH_REDUCE_REPLACE)
         return wh_unpack(packed, size, buf, count, type, offset, 0, actual);
     target to;

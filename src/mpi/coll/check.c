@@ -38,6 +38,8 @@ static bool writes(const whm_coll *coll) {
 }
 
 static int check_place(const whm_coll *coll) {
+    if (!whm_in_place(&coll->send) && !whm_in_place(&coll->recv))
+        return MPI_SUCCESS;
     bool rooted = coll->kind == WHM_GATHER || coll->kind == WHM_GATHERV ||
                   coll->kind == WHM_SCATTER || coll->kind == WHM_SCATTERV ||
                   coll->kind == WHM_REDUCE;
@@ -59,8 +61,9 @@ static int check_place(const whm_coll *coll) {
 }
 
 static int check_overlap(const whm_coll *coll) {
-    if (!reads(coll) || !writes(coll) || !coll->op || coll->send.buf != coll->recv.buf ||
-        !coll->recv.buf || whm_in_place(&coll->send) || whm_block_bytes(&coll->recv, 0) == 0)
+    if (coll->send.buf != coll->recv.buf || !coll->op || !coll->recv.buf ||
+        whm_in_place(&coll->send) || !reads(coll) || !writes(coll) ||
+        whm_block_bytes(&coll->recv, 0) == 0)
         return MPI_SUCCESS;
     return whm_fail(MPI_ERR_BUFFER,
                     "the send buffer and the receive buffer are the same: give MPI_IN_PLACE as the "
@@ -69,7 +72,7 @@ static int check_overlap(const whm_coll *coll) {
 
 // The type of a reduction stands behind both buffers, so the fronts have seen only the second.  A derived type may have absolute addresses.
 static int check_operand(const whm_coll *coll) {
-    if (!coll->op || !reads(coll) || coll->send.buf || !coll->recv.type->basic ||
+    if (coll->send.buf || !coll->op || !reads(coll) || !coll->recv.type->basic ||
         whm_block_bytes(&coll->recv, 0) == 0)
         return MPI_SUCCESS;
     return whm_fail(MPI_ERR_BUFFER, "sendbuf is NULL, and there are data to reduce");
@@ -78,7 +81,7 @@ static int check_operand(const whm_coll *coll) {
 int whm_coll_check(const whm_coll *coll) {
     if (neighborhood(coll) && !coll->comm->topo)
         return whm_fail(MPI_ERR_TOPOLOGY, "the communicator has no topology, so no neighbors");
-    if (!whm_choose(coll))
+    if (coll->comm->remote && !whm_choose(coll))
         return whm_fail(MPI_ERR_COMM, "this collective is not for intercommunicators");
     int error = check_place(coll);
     if (error == MPI_SUCCESS)

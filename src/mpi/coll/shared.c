@@ -25,21 +25,27 @@ enum {
     ALL_LARGE = 2 << 20,  // bytes of all large slots; /dev/shm of a container often has 64 MiB
     LARGE_MOST = 128 << 10,
     LARGE = 2,  // of a rank, as are the next; powers of two
-    BRIEF = 32,
+    HEADS = 32,
     LINE = 64,
     LOOK_BYTES = 16 << 10,  // take less time than a look, by far
     LOOKS_MOST = 1000,
     TURN = 1 << 20,  // bytes that are read before messages have their turn
-    HEAD = 48,       // before the data of a slot: those of 16 bytes are in its line
     ROUND_BITS = 24,
+    LOOKS_OF_A_COUNT = 16,  // at a line, before one at the counters of its rank
     NAP_NS = 50000,  // the first, which is about what the kernel makes of less, and the longest
     NAP_MOST_NS = 1000000,
     NAPS_OF_A_LOOK = 8,
     NAPS_BEFORE = 32,  // ranks connect: the first calls of a job need fewer
     NAPS = 64,         // who naps until another rank has come, added to its number
 };
-_Static_assert(sizeof(whm_shared_call) <= HEAD, "what each rank says of its call");
-_Static_assert((LARGE & (LARGE - 1)) == 0 && (BRIEF & (BRIEF - 1)) == 0, "no division in a call");
+_Static_assert((LARGE & (LARGE - 1)) == 0 && (HEADS & (HEADS - 1)) == 0, "no division in a call");
+
+// What a rank publishes in a round begins with this.  Those of all ranks for a round lie side by side.
+typedef struct heading {
+    _Alignas(LINE) whm_shared_call call;
+    char data[WHM_SHARED_LINE];
+} heading;
+_Static_assert(sizeof(heading) == LINE, "who looks for it takes one line");
 
 typedef struct progress {
     _Alignas(LINE) _Atomic uint64_t in;  // published up to here
@@ -59,7 +65,6 @@ typedef struct reader {
 typedef struct ring {
     char *slots;
     size_t size, count;
-    uint64_t published[BRIEF];  // stamps of what lies in those of this rank
 } ring;
 
 struct whm_shared {
@@ -74,9 +79,13 @@ struct whm_shared {
     whm_comm *comm;
     _Atomic uint32_t *waits_for;  // by rank: 1 + whom it waits for; 0: it does not sleep
     progress *progress;
-    reader *readers;           // by rank
-    ring large, brief, *ring;  // that of this call
+    reader *readers;  // by rank
+    heading *heads;
+    ring large, brief, *ring;         // that of this call; NULL: its data lie in the heads
+    uint64_t published[HEADS];        // stamps of what lies in those of this rank,
+    uint64_t large_published[LARGE];  // and in its large slots: brief ones go with the heads
     uint64_t call, round;
+    unsigned looks;
     uint64_t naps;
     bool offered;       // the launcher's memory: ranks need not be connected
     uint64_t all_read;  // what all others have read, as far as this rank has looked
@@ -104,15 +113,17 @@ static size_t lay_out(whm_shared *shared) {
     char *at = shared->map;
     size_t waits = rounded((size_t)shared->ranks * sizeof(*shared->waits_for)),
            progresses = (size_t)shared->ranks * sizeof(progress),
-           readers = (size_t)shared->ranks * sizeof(reader);
+           readers = (size_t)shared->ranks * sizeof(reader),
+           heads = (size_t)shared->ranks * HEADS * sizeof(heading);
     if (at) {
         shared->waits_for = (void *)at;
         shared->progress = (void *)(at + waits);
         shared->readers = (void *)(at + waits + progresses);
-        shared->brief.slots = at + waits + progresses + readers;
+        shared->heads = (void *)(at + waits + progresses + readers);
+        shared->brief.slots = at + waits + progresses + readers + heads;
         shared->large.slots = shared->brief.slots + ring_size(shared, &shared->brief);
     }
-    return waits + progresses + readers + ring_size(shared, &shared->brief) +
+    return waits + progresses + readers + heads + ring_size(shared, &shared->brief) +
            ring_size(shared, &shared->large);
 }
 
@@ -150,11 +161,10 @@ static bool leaves_room(size_t size) {
 // The first rank's part is all of it, and the processors are those that it sees.
 static bool make(whm_shared *shared, whm_comm *comm) {
     size_t large = (size_t)ALL_LARGE / (LARGE * (size_t)shared->ranks);
-    shared->large.size = HEAD + (large < LARGE_MOST ? large : LARGE_MOST);
-    shared->large.size = rounded(shared->large.size);
+    shared->large.size = rounded(large < LARGE_MOST ? large : LARGE_MOST);
     shared->large.count = LARGE;
-    shared->brief.size = HEAD + WHM_SHARED_BRIEF;
-    shared->brief.count = BRIEF;
+    shared->brief.size = WHM_SHARED_BRIEF;
+    shared->brief.count = HEADS;
     size_t offsets[WHM_SHARED_RANKS];
     host it = {.processors = sysconf(_SC_NPROCESSORS_ONLN)};
     bool is = is_offered(comm);
@@ -213,7 +223,7 @@ static void leave(whm_comm *comm) {
     whm_shared *shared = comm->coll || is_offered(comm) ? whm_shared_of(comm) : NULL;
     if (!shared)
         return;
-    whm_shared_begin(shared, &(whm_coll){.kind = WHM_COLL_KINDS, .comm = comm}, 0, true);
+    whm_shared_begin(shared, &(whm_coll){.kind = WHM_COLL_KINDS, .comm = comm}, 0, 0);
     (void)whm_shared_end(shared);
 }
 
@@ -223,7 +233,7 @@ __attribute__((constructor)) static void begin(void) {
 }
 
 size_t whm_shared_room(const whm_shared *shared) {
-    return shared->ring->size - HEAD;
+    return shared->ring ? shared->ring->size : WHM_SHARED_LINE;
 }
 
 bool whm_shared_crowded(const whm_shared *shared) {
@@ -238,12 +248,19 @@ static uint64_t stamp(const whm_shared *shared) {
     return shared->call << ROUND_BITS | (shared->round + 1);
 }
 
-static size_t which(const whm_shared *shared, const ring *r) {
-    return (size_t)(shared->call + shared->round) & (r->count - 1);
+// Which one of `count` is this round's.
+static size_t which(const whm_shared *shared, size_t count) {
+    return (size_t)(shared->call + shared->round) & (count - 1);
 }
 
-static whm_shared_call *slot(const whm_shared *shared, const ring *r, int rank) {
-    return (void *)(r->slots + ((size_t)rank * r->count + which(shared, r)) * r->size);
+static heading *head_of(const whm_shared *shared, int rank) {
+    return &shared->heads[which(shared, HEADS) * (size_t)shared->ranks + (size_t)rank];
+}
+
+static char *data_of(const whm_shared *shared, int rank) {
+    const ring *r = shared->ring;
+    return !r ? head_of(shared, rank)->data
+              : r->slots + ((size_t)rank * r->count + which(shared, r->count)) * r->size;
 }
 
 // ---- Waiting and waking.
@@ -254,14 +271,24 @@ typedef struct awaited {
     int rank;
     _Atomic uint64_t *counter;
     uint64_t least;
-    const whm_shared_call *slot;  // NULL, or where it is of that stamp, whatever the counter says
+    const heading *head;  // NULL, or where it is of that stamp, whatever the counter says
 } awaited;
 
-static bool there(const void *arg) {
+static bool has_stamp(const heading *head, uint64_t stamp) {
+    return atomic_load_explicit(&head->call.stamp, memory_order_acquire) == stamp;
+}
+
+static bool there(const awaited *a) {
+    return (a->head && has_stamp(a->head, a->least)) ||
+           atomic_load_explicit(a->counter, memory_order_acquire) >= a->least;
+}
+
+// A look at the counters takes their line from the rank that writes them in each call, and only who has made another call is found by them.
+static bool seems_there(const void *arg) {
     const awaited *a = arg;
-    if (a->slot && atomic_load_explicit(&a->slot->stamp, memory_order_acquire) == a->least)
-        return true;
-    return atomic_load_explicit(a->counter, memory_order_acquire) >= a->least;
+    if (!a->head || a->shared->looks++ % LOOKS_OF_A_COUNT == 0)
+        return there(a);
+    return has_stamp(a->head, a->least);
 }
 
 // is_absent says whether a rank has yet to read what this one has written before, or has not come to this call.  Only the root publishes a bcast.
@@ -351,9 +378,9 @@ static void wake_all(whm_shared *shared) {
 // Where each rank has a processor of its own, who waits for large data does not sleep while they may be on their way: to be woken costs as much as they do.
 static bool look(const whm_shared *shared, const awaited *a) {
     int64_t looks = shared->crowded ? 0 : shared->mine.bytes * shared->ranks / LOOK_BYTES;
-    bool is = whm_look(there, a);
+    bool is = whm_look(seems_there, a);
     for (int64_t i = 0; i < looks && i < LOOKS_MOST && !is; i++)
-        is = whm_look(there, a);
+        is = whm_look(seems_there, a);
     return is;
 }
 
@@ -403,8 +430,8 @@ static bool wait_for(awaited *a) {
 
 // await returns false if it is not there and will not be.
 static bool await(whm_shared *shared, int rank, _Atomic uint64_t *counter, uint64_t least,
-                  const whm_shared_call *slot) {
-    awaited a = {{print_awaited}, shared, rank, counter, least, slot};
+                  const heading *head) {
+    awaited a = {{print_awaited}, shared, rank, counter, least, head};
     if (there(&a))
         return true;
     if (shared->wakes_later)
@@ -423,8 +450,11 @@ static bool is_plain(const whm_blocks *blocks) {
     return !blocks->buf || whm_plain(blocks->buf);
 }
 
-void whm_shared_begin(whm_shared *shared, const whm_coll *coll, MPI_Count bytes, bool brief) {
-    shared->ring = brief ? &shared->brief : &shared->large;
+void whm_shared_begin(whm_shared *shared, const whm_coll *coll, MPI_Count bytes,
+                      MPI_Count written) {
+    shared->ring = written <= WHM_SHARED_LINE    ? NULL
+                   : written <= WHM_SHARED_BRIEF ? &shared->brief
+                                                 : &shared->large;
     shared->round = 0;
     shared->error = MPI_SUCCESS;
     shared->broken = false;
@@ -461,39 +491,44 @@ static void await_readers(whm_shared *shared, uint64_t stamp) {
 }
 
 static char *nowhere(whm_shared *shared) {
-    size_t large = shared->large.size, brief = shared->brief.size;
-    if (!shared->nowhere && !(shared->nowhere = malloc(large > brief ? large : brief)))
+    if (!shared->nowhere && !(shared->nowhere = malloc(shared->large.size)))
         whm_process_abort(1);
     return shared->nowhere;
 }
 
-// Who is as far ahead as there are brief slots waits until half of them are read: one slot at a time, each would cost a sleep.
+// Who is as far ahead as there are heads waits until half of them are read: one at a time, each would cost a sleep.
 char *whm_shared_write(whm_shared *shared) {
-    const ring *r = shared->ring;
-    uint64_t before = r->published[which(shared, r)];
+    size_t place = which(shared, HEADS);
+    uint64_t before = shared->published[place];
     if (before > shared->all_read) {
-        uint64_t half = r->published[(which(shared, r) + (r->count - 1) / 2) & (r->count - 1)];
+        uint64_t half = shared->published[(place + (HEADS - 1) / 2) & (HEADS - 1)];
         await_readers(shared, half > before ? half : before);
+    }
+    if (shared->ring == &shared->large) {
+        before = shared->large_published[which(shared, LARGE)];
+        if (before > shared->all_read)
+            await_readers(shared, before);
     }
     if (__builtin_expect(shared->broken, 0))
         return nowhere(shared);
-    return (char *)slot(shared, shared->ring, shared->rank) + HEAD;
+    return data_of(shared, shared->rank);
 }
 
 // To look for sleepers takes a fence.  In a brief call the rank does so once, when it waits itself or at the end, whichever comes first.
 void whm_shared_publish(whm_shared *shared) {
     if (__builtin_expect(shared->broken, 0))
         return;
-    ring *r = shared->ring;
-    whm_shared_call *head = slot(shared, r, shared->rank);
+    whm_shared_call *own = &head_of(shared, shared->rank)->call;
     const whm_shared_call *mine = &shared->mine;
     uint64_t now = stamp(shared);
-    head->bytes = mine->bytes;
-    head->kind = mine->kind;
-    head->root = mine->root;
-    head->op = mine->op;
-    atomic_store_explicit(&head->stamp, now, memory_order_release);
-    r->published[which(shared, r)] = now;
+    own->bytes = mine->bytes;
+    own->kind = mine->kind;
+    own->root = mine->root;
+    own->op = mine->op;
+    atomic_store_explicit(&own->stamp, now, memory_order_release);
+    shared->published[which(shared, HEADS)] = now;
+    if (shared->ring == &shared->large)
+        shared->large_published[which(shared, LARGE)] = now;
     atomic_store_explicit(&shared->progress[shared->rank].in, now, memory_order_release);
     shared->wakes_later = true;
     if (mine->bytes > WHM_SHARED_BRIEF)
@@ -506,25 +541,21 @@ static bool agrees(const whm_shared *shared, const whm_shared_call *other) {
            other->kind == mine->kind && other->root == mine->root && other->op == mine->op;
 }
 
-// Who calls with another size may have written into a slot of the other kind.
 static void note_stranger(whm_shared *shared, int rank) {
-    const whm_shared_call *head = slot(shared, shared->ring, rank);
-    if (head->stamp != stamp(shared))
-        head = slot(shared, shared->ring == &shared->brief ? &shared->large : &shared->brief, rank);
+    const whm_shared_call *theirs = &head_of(shared, rank)->call;
     shared->stranger = rank;
-    shared->theirs = *head;
-    shared->theirs.stamp = head->stamp == stamp(shared);
+    shared->theirs = *theirs;
+    shared->theirs.stamp = theirs->stamp == stamp(shared);
 }
 
-// Where the data are in the line of the stamp, the line of the counters is not needed, and a rank that gives all the time keeps that for itself.
-// Longer data are awaited by the counter: a look at the slot would take its line from the rank that writes there.
+// The line of the counters is not needed where what is awaited is there, and a rank that gives all the time keeps that for itself.
 const char *whm_shared_read(whm_shared *shared, int rank) {
-    const whm_shared_call *head = slot(shared, shared->ring, rank);
-    bool in_line = shared->mine.bytes <= LINE - HEAD;
-    if (!await(shared, rank, &shared->progress[rank].in, stamp(shared), in_line ? head : NULL))
+    const heading *head = head_of(shared, rank);
+    uint64_t now = stamp(shared);
+    if (!has_stamp(head, now) && !await(shared, rank, &shared->progress[rank].in, now, head))
         return NULL;
-    if (agrees(shared, head))
-        return (const char *)head + HEAD;
+    if (agrees(shared, &head->call))
+        return data_of(shared, rank);
     if (shared->stranger < 0 || !shared->theirs.stamp)  // one whose call is known says more
         note_stranger(shared, rank);
     return NULL;
@@ -665,7 +696,7 @@ int whm_shared_end(whm_shared *shared) {
 }
 
 int whm_shared_meet(whm_shared *shared, const whm_coll *coll, MPI_Count size) {
-    whm_shared_begin(shared, coll, size, true);
+    whm_shared_begin(shared, coll, size, sizeof(void *));
     whm_shared_offer(shared, NULL);
     for (int i = 1; i < shared->ranks; i++)
         (void)whm_shared_offered(shared, (shared->rank + i) % shared->ranks);

@@ -2,11 +2,11 @@
 //
 // Memory that the ranks of a communicator share, for its blocking collectives, where all of them are on one host.
 //
-// Each rank has slots there, which it alone writes: two large ones in turn, and many for calls of few bytes, so that a rank which only gives, as
-// the root of a bcast, can be that many calls ahead of those that read.  A collective is a number of rounds, the same for all ranks: in each, some
-// ranks write into a slot and publish it, and others read it.  A stamp, the number of the call and the round, says which round a slot is of; two counters of each
-// rank say how far it has come: what it has published, and which rounds it has done with.  Both only grow, and each call ends by moving both to
-// its end, so no rank waits for one that has made another call: it finds out by the stamp instead.
+// A collective is a number of rounds, the same for all ranks: in each, some ranks publish something, and others read it.  What a rank publishes begins with a line
+// that says of which round it is, by a stamp, the number of the call and the round, and has room for few bytes.  More lie in a slot: each rank has two large
+// ones, in turn, and many for calls of few bytes, as it has lines, so that a rank which only gives, as the root of a bcast, can be that many calls ahead of those
+// that read.  Who waits looks at the line alone.  Two counters of each rank say how far it has come: what it has published, and which rounds it has done with.
+// Both only grow, and each call ends by moving both to its end, so no rank waits for one that has made another call: it finds out by the stamp instead.
 //
 // The thread that progresses its rank owns it.
 #ifndef WHM_COLL_SHARED_H
@@ -20,7 +20,8 @@ enum {
     WHM_CALLS_BEFORE =
         8,  // collectives of a communicator before it gets one: most never have so many
     WHM_SHARED_RANKS = 32,           // at most: each looks at all others
-    WHM_SHARED_BRIEF = 976,          // bytes that a rank writes in a brief call, of one round
+    WHM_SHARED_LINE = 32,            // bytes that have room in the line of what is published
+    WHM_SHARED_BRIEF = 1024,         // and in a slot of which each rank has as many
     WHM_SHARED_SCRATCH = 512 << 10,  // little enough to stay in a processor's own cache
 };
 
@@ -36,14 +37,14 @@ typedef struct whm_shared_call {
 // in here, blocking; all ranks call it at the same place in the order of collectives, and get the same answer.
 whm_shared *whm_shared_of(whm_comm *comm);
 
-// whm_shared_begin begins a collective of `bytes` bytes, whm_shared_end ends it: an MPI error class, with a sentence.  `brief`: see above.
-void whm_shared_begin(whm_shared *shared, const whm_coll *coll, MPI_Count bytes, bool brief);
+// whm_shared_begin begins a collective of `bytes` bytes, of which a rank publishes `written`; whm_shared_end ends it: an MPI error class, with a sentence.
+void whm_shared_begin(whm_shared *shared, const whm_coll *coll, MPI_Count bytes, MPI_Count written);
 int whm_shared_end(whm_shared *shared);
 
 // whm_shared_plain says whether the CPU may touch the call's buffers.
 bool whm_shared_plain(const whm_shared *shared);
 
-// whm_shared_room is the size of the call's slots.
+// whm_shared_room is how many bytes a rank can publish in a round of this call.
 size_t whm_shared_room(const whm_shared *shared);
 
 // whm_shared_crowded says whether there are more ranks than processors; the same on all ranks.
@@ -52,7 +53,7 @@ bool whm_shared_crowded(const whm_shared *shared);
 // whm_shared_processors is how many ranks can run at once; the same on all ranks.
 int whm_shared_processors(const whm_shared *shared);
 
-// whm_shared_write returns this rank's slot for the round, as soon as it is free; whm_shared_ahead that for the next round.  whm_shared_publish lets the
+// whm_shared_write returns where this rank writes what it publishes in the round, as soon as that is free; whm_shared_ahead that for the next round.  whm_shared_publish lets the
 // others read the round's.
 char *whm_shared_write(whm_shared *shared);
 char *whm_shared_ahead(whm_shared *shared);

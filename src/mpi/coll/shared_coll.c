@@ -27,11 +27,16 @@ static void copy(whm_shared *shared, void *to, const void *from, MPI_Count size)
     whm_shared_note(shared, whm_copy(to, size, byte, from, size, byte));
 }
 
+// The rank behind another one, around all of them: a division for each would take longer than a look.
+static int behind(const whm_coll *coll, int rank) {
+    return rank + 1 < coll->comm->size ? rank + 1 : 0;
+}
+
 static void barrier(whm_shared *shared, const whm_coll *coll) {
     (void)whm_shared_write(shared);
     whm_shared_publish(shared);
-    for (int i = 1; i < coll->comm->size; i++)
-        (void)whm_shared_read(shared, (coll->comm->rank + i) % coll->comm->size);
+    for (int i = behind(coll, coll->comm->rank); i != coll->comm->rank; i = behind(coll, i))
+        (void)whm_shared_read(shared, i);
 }
 
 static void bcast(whm_shared *shared, const whm_coll *coll) {
@@ -78,24 +83,26 @@ static void keep_own(whm_shared *shared, const exchange *x, int rank) {
 
 static void put(whm_shared *shared, const whm_coll *coll, const exchange *x, MPI_Count at,
                 MPI_Count n) {
-    int size = coll->comm->size, rank = coll->comm->rank;
+    int rank = coll->comm->rank;
     char *slot = whm_shared_write(shared);
     if (x->from && x->gather)
         copy(shared, slot, x->from + at, n);
-    for (int i = 1; x->from && !x->gather && i < size; i++)
-        copy(shared, slot + (i - 1) * x->piece, x->from + (rank + i) % size * x->block + at, n);
+    for (int i = behind(coll, rank); x->from && !x->gather && i != rank; i = behind(coll, i)) {
+        copy(shared, slot, x->from + i * x->block + at, n);
+        slot += x->piece;
+    }
     whm_shared_publish(shared);
 }
 
 static void take(whm_shared *shared, const whm_coll *coll, const exchange *x, MPI_Count at,
                  MPI_Count n) {
     int size = coll->comm->size, rank = coll->comm->rank;
-    for (int i = 1; i < size; i++) {
-        int from = (rank + i) % size;
+    MPI_Count place = x->gather ? 0 : (size - 2) * x->piece, step = x->gather ? 0 : x->piece;
+    for (int from = behind(coll, rank); from != rank; from = behind(coll, from)) {
         const char *slot = whm_shared_read(shared, from);
         if (slot && x->to)
-            copy(shared, x->to + from * x->block + at,
-                 slot + (x->gather ? 0 : (size - i - 1) * x->piece), n);
+            copy(shared, x->to + from * x->block + at, slot + place, n);
+        place -= step;
     }
 }
 
@@ -138,8 +145,10 @@ typedef struct reduction {
 } reduction;
 
 // Short operands lie side by side, so that few calls of the operation combine all neighbours, then their results.
-static void combine_pairs(const reduction *r, const char **runs, char *to, MPI_Count count) {
+static void combine_pairs(const reduction *r, const char *const *slots, char *to, MPI_Count count) {
+    const char *runs[WHM_SHARED_RANKS];
     _Alignas(64) char room[2 * PAIRS_MOST];
+    memcpy(runs, slots, (size_t)r->coll->comm->size * sizeof(*runs));
     size_t bytes = (size_t)(count * r->type->size);
     char *lower = room;
     for (int n = r->coll->comm->size; n > 1; n = (n + 1) / 2) {
@@ -165,16 +174,16 @@ static void combine(const reduction *r, const char *own, char *to, MPI_Count fir
     int size = r->coll->comm->size, rank = r->coll->comm->rank;
     bool all = true;
     slots[rank] = own;
-    for (int i = 1; i < size; i++) {
-        int from = (rank + i) % size;
+    for (int from = behind(r->coll, rank); from != rank; from = behind(r->coll, from)) {
         slots[from] = whm_shared_read(r->shared, from);
         all = all && slots[from];
     }
-    MPI_Count width = r->type->size, most = NEAR / width > 0 ? NEAR / width : 1;
+    MPI_Count width = r->type->size;
     if (all && first == 0 && size > 3 && count * width * size <= PAIRS_MOST) {
         combine_pairs(r, slots, to, count);
         return;
     }
+    MPI_Count most = count * width <= NEAR ? count : NEAR / width;
     for (MPI_Count n, at = 0; all && at < count; at += n) {
         n = whm_least(most, count - at);
         MPI_Count offset = (first + at) * width;
@@ -223,7 +232,8 @@ static void combine_at_root(const reduction *r, MPI_Count at, MPI_Count n) {
 }
 
 static void reduce_at_root(const reduction *r, MPI_Count count) {
-    MPI_Count most = (MPI_Count)whm_shared_room(r->shared) / r->type->size;
+    MPI_Count room = (MPI_Count)whm_shared_room(r->shared);
+    MPI_Count most = count * r->type->size <= room ? count : room / r->type->size;
     for (MPI_Count at = 0; at < count; at += most) {
         MPI_Count n = whm_least(most, count - at);
         if (r->result)
@@ -335,14 +345,16 @@ bool whm_shared_run(const whm_coll *coll, int *error) {
         return false;
     const shared_way *way = &ways[coll->kind];
     MPI_Count size = coll->kind == WHM_BARRIER ? 0 : whm_block_bytes(&coll->recv, 0);
-    if (whm_shared_take_over(shared, coll, size, error))
-        return true;
-    if (size > way->most && !whm_shared_crowded(shared)) {
-        *error = whm_shared_meet(shared, coll, size);
-        return *error != MPI_SUCCESS;
+    if (size > WHM_SHARED_BRIEF) {
+        if (whm_shared_take_over(shared, coll, size, error))
+            return true;
+        if (size > way->most && !whm_shared_crowded(shared)) {
+            *error = whm_shared_meet(shared, coll, size);
+            return *error != MPI_SUCCESS;
+        }
     }
-    MPI_Count written = coll->kind == WHM_ALLTOALL ? (coll->comm->size - 1) * size : size;
-    whm_shared_begin(shared, coll, size, written <= WHM_SHARED_BRIEF);
+    whm_shared_begin(shared, coll, size,
+                     coll->kind == WHM_ALLTOALL ? (coll->comm->size - 1) * size : size);
     way->carry_out(shared, coll);
     *error = whm_shared_end(shared);
     return true;

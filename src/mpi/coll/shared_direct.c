@@ -238,7 +238,7 @@ bool whm_shared_take_over(whm_shared *shared, const whm_coll *coll, MPI_Count si
     }
     if (!whm_shared_direct(shared) || !pays(shared, coll))
         return false;
-    whm_shared_begin(shared, coll, size, true);
+    whm_shared_begin(shared, coll, size, sizeof(void *));
     way->carry_out(shared, coll);
     *error = whm_shared_end(shared);
     return true;

@@ -131,6 +131,8 @@ static int check_group(const predefined *row, const whm_type *base) {
 // A type that is equal to a named one: itself, a duplicate, one of Fortran's kinds.
 static const whm_type *named(const whm_type *type) {
     const whm_type *base = type->base;
+    if (base == type)
+        return base;
     bool equal = base && type->size == base->size && type->extent == base->extent &&
                  type->true_lb == base->true_lb && type->lb == base->lb;
     return equal ? base : NULL;

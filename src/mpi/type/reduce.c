@@ -163,7 +163,6 @@ int whm_reduce(const void *in, void *inout, MPI_Count count, whm_type *type, whm
     if (is_wide(type, op->reduce))
         return reduce_on_cpu(in, inout, count, type, op);
     size_t done;
-    (void)whm_plain(in);  // a device's driver that has come is noticed
     wh_status status = wh_accumulate(in, (size_t)(count * type->size), inout, count, type->layout,
                                      0, op->reduce, &done);
     if (status == WH_ENOTSUP && (!whm_plain(in) || !whm_plain(inout)))
@@ -175,5 +174,7 @@ int mpi_reduce_local(const void *in, void *inout, MPI_Count count, whm_type *typ
     int error = whm_type_check_committed(type);
     if (error == MPI_SUCCESS)
         error = whm_op_check(op, type);
+    (void)whm_plain(
+        in);  // a device's driver that has come is noticed, elsewhere by what brings the operands
     return error == MPI_SUCCESS ? whm_reduce(in, inout, count, type, op) : error;
 }
