@@ -171,7 +171,8 @@ typedef struct whi_lane_ops {
     // eager_limit returns the largest payload of `send`, fixed for the life of the lane.
     size_t (*eager_limit)(const whi_lane *lane);
 
-    // long_limit returns the largest payload of a record of class WHI_CLASS_LONG, which may become smaller;
+    // long_limit returns how large the payload of a record of class WHI_CLASS_LONG had better be now.  `send` takes one that
+    // was within it, however it has changed since.
     // 0: the lane has none in either direction, or the peer does not take them.  Optional: none.
     size_t (*long_limit)(const whi_lane *lane);
 

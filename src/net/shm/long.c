@@ -16,16 +16,33 @@ enum {
     PART = 4096 - sizeof(whi_hdr),
     // Above it other ways are as fast, and the ring would hold few.
     LONG_MAX = 32 << 10,
+    // Of a reader who is behind, which reads larger messages where they lie while this side goes on.
+    LONG_BEHIND = 12 << 10,
     // Of a quarter of the ring, which is what always fits into an empty one: headers of parts, and the record in front.
     BESIDE = 2 << 10,
 };
 
+static size_t largest_ring(const whi_shm *lane) {
+    return lane->ring_max ? lane->ring_max : (size_t)lane->tx.mask + 1;
+}
+
+// largest is what the ring can take when it is empty.  Not 0, which would say that the peer's are not taken either.
+static size_t largest(const whi_shm *lane) {
+    size_t quarter = largest_ring(lane) / 4;
+    size_t most = quarter > 2 * (size_t)BESIDE ? quarter - BESIDE : 1;
+    return !lane->takes_long ? 0 : most < LONG_MAX ? most : LONG_MAX;
+}
+
+// A reader tells what it has consumed when there is nothing more, or a quarter of the ring.
+static bool is_behind(const whi_shm *lane) {
+    uint64_t tail = atomic_load_explicit(&lane->tx.shared->tail, memory_order_relaxed);
+    return lane->tx.head - tail > largest_ring(lane) / 4;
+}
+
 size_t whi_shm_long_limit(const whi_lane *base) {
     const whi_shm *lane = (const whi_shm *)base;
-    size_t ring = lane->ring_max ? lane->ring_max : (size_t)lane->tx.mask + 1;
-    // Not 0, which would say that the peer's are not taken either.
-    size_t most = ring / 4 > 2 * (size_t)BESIDE ? ring / 4 - BESIDE : 1;
-    return !lane->takes_long ? 0 : most < LONG_MAX ? most : LONG_MAX;
+    size_t most = largest(lane);
+    return most > LONG_BEHIND && is_behind(lane) ? LONG_BEHIND : most;
 }
 
 static uint32_t min_u32(uint32_t a, uint32_t b) {
@@ -67,7 +84,7 @@ static void write_long(whi_shm *lane, const whi_hdr *hdr, const unsigned char *b
 }
 
 wh_status whi_shm_send_long(whi_shm *lane, const whi_hdr *hdr, const void *payload) {
-    assert(hdr->size > 0 && hdr->size <= whi_shm_long_limit(&lane->lane));
+    assert(hdr->size > 0 && hdr->size <= largest(lane));
     wh_status status = whi_shm_reserve_bytes(lane, space_of(hdr->size));
     if (status == WH_OK)
         write_long(lane, hdr, payload);
@@ -77,7 +94,7 @@ wh_status whi_shm_send_long(whi_shm *lane, const whi_hdr *hdr, const void *paylo
 wh_status whi_shm_send_followed(whi_lane *base, const whi_hdr *hdr, const void *payload,
                                 const whi_hdr *next, const void *next_payload) {
     whi_shm *lane = (whi_shm *)base;
-    assert(next->cls == WHI_CLASS_LONG && next->size <= whi_shm_long_limit(base));
+    assert(next->cls == WHI_CLASS_LONG && next->size <= largest(lane));
     wh_status status =
         whi_shm_reserve_bytes(lane, whi_ring_space(hdr->size) + space_of(next->size));
     if (status != WH_OK)

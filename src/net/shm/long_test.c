@@ -71,6 +71,23 @@ TEST(part_by_part) {
     close_pair(&over, a, b);
 }
 
+// A reader that is behind gets fewer unasked, until it has caught up.
+TEST(behind) {
+    way over = over_ring(256 << 10, 0);
+    ear *a, *b;
+    open_long(&over, &a, &b);
+    size_t most = limit_of(a);
+    CHECK_EQ_INT(most, 32 << 10);
+    for (int sent = 0; sent < 64 << 10; sent += 16 << 10) {
+        CHECK_EQ_INT(limit_of(a), most);
+        CHECK(send_long(a, 16 << 10) == WH_OK);
+    }
+    CHECK_EQ_INT(limit_of(a), 12 << 10);
+    (void)poll_all(b);
+    CHECK_EQ_INT(limit_of(a), most);
+    close_pair(&over, a, b);
+}
+
 // One that finds no space leaves nothing behind, and what it stood in comes through.
 TEST(whole_or_not) {
     way over = over_ring(32 << 10, 128 << 10);
