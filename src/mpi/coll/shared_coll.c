@@ -11,8 +11,9 @@
 
 enum {
     ALONE_MOST = 4096,  // bytes that each rank combines by itself: less than another round costs
-    NEAR = 16 << 10,    // so that what one operand after the other is combined with stays near
-    PAIRS_MOST = 1024,  // bytes of all operands: less than it costs to call an operation
+    PAIR_ALONE_MOST = 8192,  // the same of two ranks, which read as much either way
+    NEAR = 16 << 10,         // so that what one operand after the other is combined with stays near
+    PAIRS_MOST = 1024,       // bytes of all operands: less than it costs to call an operation
 };
 
 static void copy(whm_shared *shared, void *to, const void *from, MPI_Count size) {
@@ -203,7 +204,7 @@ static const char *put_operand(const reduction *r, MPI_Count at, MPI_Count n) {
 
 // Short: each rank combines all of it.
 static void reduce_alike(const reduction *r, MPI_Count count) {
-    _Alignas(64) char result[ALONE_MOST];
+    _Alignas(64) char result[PAIR_ALONE_MOST];
     bool direct = whm_shared_plain(r->shared);
     const char *own = put_operand(r, 0, count);
     if (direct && r->operand != r->result)
@@ -306,7 +307,8 @@ static void reduce(whm_shared *shared, const whm_coll *coll) {
                    .type = data->type,
                    .operand = whm_operand(coll),
                    .result = wanted ? data->buf : NULL};
-    bool is_short = data->count * r.type->size <= ALONE_MOST;
+    bool is_short =
+        data->count * r.type->size <= (coll->comm->size == 2 ? PAIR_ALONE_MOST : ALONE_MOST);
     if (is_reduce && (is_short || root_suffices(shared, coll)))
         reduce_at_root(&r, data->count);
     else if (is_short)
