@@ -107,10 +107,11 @@ class Front:
             if kind == "committed" and self.counted:
                 check = f'whm_check_buffer("{self.buffer}", {self.buffer}, {self.counted}, {a.name}_)'
                 self.check(a, f"!({self.needed}) ? MPI_SUCCESS : {check}" if self.needed else check)
-                self.counted = None
+                self.counted, self.open = None, False
         return True
 
     counted = None  # the count of the last buffer
+    open = False  # its count and type are yet to come; others, as a target's, are not its own
     needed = None  # where that buffer is significant
 
     def add_new(self, a):
@@ -159,7 +160,7 @@ class Front:
     def add_buffer(self, a):
         if a.kind not in ("buf", "cbuf", "sendbuf", "placebuf"):
             return False
-        self.buffer, self.counted = a.name, None
+        self.buffer, self.counted, self.open = a.name, None, True
         self.needed = self.where(a)
         name = f'"{a.name}"'
         if a.kind in ("buf", "cbuf"):
@@ -176,7 +177,7 @@ class Front:
         if a.kind in LEAST:
             error, least, why = LEAST[a.kind]
             self.check(a, f'whm_check_least({error}, {name}, {a.name}, {least}, "{why}")')
-            if a.kind == "count" and self.buffer:
+            if a.kind == "count" and self.open:
                 self.counted = a.name
         elif a.kind == "length":
             self.check(a, f'whm_check_least({length_error(a.name)}, {name}, {a.name}, 0, "it is not negative")')

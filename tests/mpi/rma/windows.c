@@ -169,6 +169,39 @@ static void irregular(int flavor) {
     close_window(&w);
 }
 
+// An origin at MPI_BOTTOM, beside elements of a predefined type at the target.
+static void bottom(int flavor) {
+    window w = open_window(flavor, 4);
+    long from[2] = {me + 1, me + 2}, got[2] = {0, 0}, was[2] = {0, 0};
+    MPI_Aint place[3];
+    MPI_Datatype type[3];  // of from, got, was
+    OK(MPI_Get_address(from, &place[0]));
+    OK(MPI_Get_address(got, &place[1]));
+    OK(MPI_Get_address(was, &place[2]));
+    for (int i = 0; i < 3; i++) {
+        OK(MPI_Type_create_hindexed_block(1, 2, &place[i], MPI_LONG, &type[i]));
+        OK(MPI_Type_commit(&type[i]));
+    }
+    MPI_Aint there = at(&w, next(), 0);
+    OK(MPI_Win_fence(0, w.win));
+    OK(MPI_Put(MPI_BOTTOM, 1, type[0], next(), there, 2, MPI_LONG, w.win));
+    OK(MPI_Win_fence(0, w.win));
+    OK(MPI_Accumulate(MPI_BOTTOM, 1, type[0], next(), there, 2, MPI_LONG, MPI_SUM, w.win));
+    OK(MPI_Win_fence(0, w.win));
+    OK(MPI_Get(MPI_BOTTOM, 1, type[1], next(), there, 2, MPI_LONG, w.win));
+    OK(MPI_Get_accumulate(NULL, 0, MPI_LONG, MPI_BOTTOM, 1, type[2], next(), there, 2, MPI_LONG,
+                          MPI_NO_OP, w.win));
+    OK(MPI_Win_fence(0, w.win));
+    for (int i = 0; i < 2; i++) {
+        CHECK(w.own[i] == 2 * (before() + 1 + i));
+        CHECK(got[i] == 2 * from[i] && was[i] == got[i]);
+        CHECK(from[i] == me + 1 + i);
+    }
+    for (int i = 0; i < 3; i++)
+        OK(MPI_Type_free(&type[i]));
+    close_window(&w);
+}
+
 // All ranks add to the same elements of all.
 static void sums(int flavor, int count) {
     window w = open_window(flavor, count);
@@ -442,6 +475,7 @@ int main(int argc, char **argv) {
         put_and_get(flavor, MANY);
         strided(flavor);
         irregular(flavor);
+        bottom(flavor);
         sums(flavor, SLOTS);
         sums(flavor, MANY);
         order(flavor);
