@@ -257,6 +257,17 @@ TEST(pairs) {
     CHECK(x[0].value == 5 && x[0].index == 0 && x[1].value == 5 && x[1].index == 1);
 }
 
+TEST(fewer_bytes_than_elements) {
+    const int packed[3] = {10, 20, 30};
+    int a[3] = {1, 2, 3};
+    const wh_type *type = wh_type_basic(WH_TYPE_INT);
+    size_t actual;
+    CHECK_EQ_INT(wh_accumulate(packed, 8, a, 3, type, 0, WH_REDUCE_SUM, &actual), WH_OK);
+    CHECK(actual == 8 && a[0] == 11 && a[1] == 22 && a[2] == 3);
+    CHECK_EQ_INT(wh_accumulate(packed, 12, a, 2, type, 0, WH_REDUCE_SUM, &actual), WH_OK);
+    CHECK(actual == 8 && a[0] == 21 && a[1] == 42 && a[2] == 3);
+}
+
 TEST(undefined_operations_are_refused) {
     int defined[WH_REDUCES] = {0};
     for (int id = 0; id < WH_TYPE_IDS; id++)
