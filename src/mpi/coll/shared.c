@@ -8,25 +8,15 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "mpi/base/ids.h"
 #include "mpi/base/process.h"
 #include "mpi/base/wait.h"
-#include "mpi/coll/peer.h"
-#include "mpi/comm/context.h"
-#include "mpi/comm/map.h"
-#include "mpi/comm/share.h"
+#include "mpi/coll/shared_memory.h"
 #include "mpi/p2p/p2p.h"
 
 enum {
-    ALL_LARGE = 2 << 20,  // bytes of all large slots; /dev/shm of a container often has 64 MiB
-    LARGE_MOST = 128 << 10,
-    LARGE = 2,  // of a rank, as are the next; powers of two
-    HEADS = 32,
-    LINE = 64,
     LOOK_BYTES = 16 << 10,  // take less time than a look, by far
     LOOKS_MOST = 1000,
     TURN = 1 << 20,  // bytes that are read before messages have their turn
@@ -38,189 +28,10 @@ enum {
     NAPS_BEFORE = 32,  // ranks connect: the first calls of a job need fewer
     NAPS = 64,         // who naps until another rank has come, added to its number
 };
-_Static_assert((LARGE & (LARGE - 1)) == 0 && (HEADS & (HEADS - 1)) == 0, "no division in a call");
-
-// What a rank publishes in a round begins with this.  Those of all ranks for a round lie side by side.
-typedef struct heading {
-    _Alignas(LINE) whm_shared_call call;
-    char data[WHM_SHARED_LINE];
-} heading;
-_Static_assert(sizeof(heading) == LINE, "who looks for it takes one line");
-
-typedef struct progress {
-    _Alignas(LINE) _Atomic uint64_t in;  // published up to here
-    _Atomic uint64_t out;                // and what others have published is read up to here
-    _Atomic uint64_t broken;             // a rank is gone, and this one has ended a call by that
-    _Atomic uint32_t reaches;            // ranks that this one is connected to
-} progress;
-
-// How others read this rank's memory, and whether it can read that of all others.
-typedef struct reader {
-    _Alignas(LINE) _Atomic uint64_t said;  // 1: `self` is there, 2: `can`, too
-    whm_peer self;
-    bool can;
-} reader;
-
-// The slots of one size, `count` for each rank.
-typedef struct ring {
-    char *slots;
-    size_t size, count;
-} ring;
-
-struct whm_shared {
-    void *map;  // NULL: it could not be had
-    size_t map_size;
-    int rank, ranks;
-    bool crowded;
-    int processors;    // for these ranks
-    bool plain;        // buffers of this call
-    bool wakes_later;  // has published something, and has not looked who waits for it
-    const whm_group *group;
-    whm_comm *comm;
-    _Atomic uint32_t *waits_for;  // by rank: 1 + whom it waits for; 0: it does not sleep
-    progress *progress;
-    reader *readers;  // by rank
-    heading *heads;
-    ring large, brief, *ring;         // that of this call; NULL: its data lie in the heads
-    uint64_t published[HEADS];        // stamps of what lies in those of this rank,
-    uint64_t large_published[LARGE];  // and in its large slots: brief ones go with the heads
-    uint64_t call, round;
-    unsigned looks;
-    uint64_t naps;
-    bool offered;       // the launcher's memory: ranks need not be connected
-    uint64_t all_read;  // what all others have read, as far as this rank has looked
-    whm_shared_call mine;
-    int error;     // of this call
-    int stranger;  // who has called something else; -1: nobody
-    bool
-        broken;  // a rank is gone: this one publishes nothing more, as it cannot know what is still read
-    char *nowhere;  // where it writes then
-    char *scratch;
-    enum { UNKNOWN, NO, YES } direct;
-    whm_peer *peers;  // YES: by rank
-    whm_shared_call theirs;
-};
-
-static size_t rounded(size_t size) {
-    return (size + LINE - 1) / LINE * LINE;
-}
-
-static size_t ring_size(const whm_shared *shared, const ring *r) {
-    return (size_t)shared->ranks * r->count * r->size;
-}
-
-static size_t lay_out(whm_shared *shared) {
-    char *at = shared->map;
-    size_t waits = rounded((size_t)shared->ranks * sizeof(*shared->waits_for)),
-           progresses = (size_t)shared->ranks * sizeof(progress),
-           readers = (size_t)shared->ranks * sizeof(reader),
-           heads = (size_t)shared->ranks * HEADS * sizeof(heading);
-    if (at) {
-        shared->waits_for = (void *)at;
-        shared->progress = (void *)(at + waits);
-        shared->readers = (void *)(at + waits + progresses);
-        shared->heads = (void *)(at + waits + progresses + readers);
-        shared->brief.slots = at + waits + progresses + readers + heads;
-        shared->large.slots = shared->brief.slots + ring_size(shared, &shared->brief);
-    }
-    return waits + progresses + readers + heads + ring_size(shared, &shared->brief) +
-           ring_size(shared, &shared->large);
-}
-
-static wh_status on_news(wh_am *am, void *arg) {
-    (void)arg;
-    int32_t world;
-    if (am->header_size != sizeof(world))
-        return whm_refuse(am, "its head is none of this release");
-    memcpy(&world, am->header, sizeof(world));
-    whm_rank *rank = whm_rank_at(world);
-    if (rank)
-        whm_wake(rank);
-    return WH_OK;
-}
-
-// MPI_COMM_WORLD has what the launcher offers, for which ranks need not speak to each other.
-static bool is_offered(const whm_comm *comm) {
-    return comm->context == WHM_CONTEXT_WORLD &&
-           whm_process_here.ranks == whm_process_here.processes && whm_map_offered();
-}
-
-// What rank 0 tells of its host.
-typedef struct host {
-    long processors;
-    bool room;
-} host;
-
-// Half of what there can be of shared memory is left to others: windows, jobs beside this one.
-static bool leaves_room(size_t size) {
-    struct statvfs fs;
-    return statvfs("/dev/shm", &fs) != 0 ||
-           (uint64_t)fs.f_bavail * fs.f_frsize >= (uint64_t)fs.f_blocks * fs.f_frsize / 2 + size;
-}
-
-// The first rank's part is all of it, and the processors are those that it sees.
-static bool make(whm_shared *shared, whm_comm *comm) {
-    size_t large = (size_t)ALL_LARGE / (LARGE * (size_t)shared->ranks);
-    shared->large.size = rounded(large < LARGE_MOST ? large : LARGE_MOST);
-    shared->large.count = LARGE;
-    shared->brief.size = WHM_SHARED_BRIEF;
-    shared->brief.count = HEADS;
-    size_t offsets[WHM_SHARED_RANKS];
-    host it = {.processors = sysconf(_SC_NPROCESSORS_ONLN)};
-    bool is = is_offered(comm);
-    if (!is && comm->rank == 0)
-        it.room = leaves_room(lay_out(shared));
-    int rc = is ? MPI_SUCCESS : whm_share_from(comm, 0, &it, sizeof(it));
-    shared->crowded = it.processors < shared->ranks;
-    shared->processors = shared->crowded ? (int)it.processors : shared->ranks;
-    shared->offered = is;
-    if (is)
-        shared->map = whm_map_offer(shared->map_size = lay_out(shared));
-    else if (rc == MPI_SUCCESS && it.room)
-        rc = whm_map_begin(comm, comm->rank == 0 ? (MPI_Aint)lay_out(shared) : 0, false,
-                           &shared->map, &shared->map_size, offsets);
-    if (rc != MPI_SUCCESS)
-        shared->map = NULL;
-    whm_self->sentence[0] = 0;
-    return shared->map != NULL;
-}
-
-static void end(whm_comm *comm) {
-    whm_shared *shared = comm->coll;
-    if (!shared)
-        return;
-    whm_map_end(shared->map, shared->map_size);
-    free(shared->nowhere);
-    free(shared->scratch);
-    free(shared->peers);
-    free(shared);
-    comm->coll = NULL;
-}
-
-whm_shared *whm_shared_of(whm_comm *comm) {
-    whm_shared *shared = comm->coll;
-    if (shared)
-        return shared->map ? shared : NULL;
-    // Ranks that move leave the memory behind.
-    if (whm_process_here.home || comm->remote || comm->size < 2 || comm->size > WHM_SHARED_RANKS ||
-        (comm->collectives < WHM_CALLS_BEFORE && !is_offered(comm)))
-        return NULL;
-    shared = calloc(1, sizeof(*shared));
-    // The others would wait for this rank for ever.
-    if (!shared || wh_worker_set_am(whm_process_here.worker, WHM_AM_NEWS, on_news, NULL) != WH_OK)
-        whm_process_abort(1);
-    *shared =
-        (whm_shared){.rank = comm->rank, .ranks = comm->size, .group = comm->group, .comm = comm};
-    comm->coll = shared;
-    if (!make(shared, comm))
-        return NULL;
-    (void)lay_out(shared);
-    return shared;
-}
 
 // As a call of a kind that there is not.
 static void leave(whm_comm *comm) {
-    whm_shared *shared = comm->coll || is_offered(comm) ? whm_shared_of(comm) : NULL;
+    whm_shared *shared = comm->coll || whm_shared_is_offered(comm) ? whm_shared_of(comm) : NULL;
     if (!shared)
         return;
     whm_shared_begin(shared, &(whm_coll){.kind = WHM_COLL_KINDS, .comm = comm}, 0, 0);
@@ -228,7 +39,6 @@ static void leave(whm_comm *comm) {
 }
 
 __attribute__((constructor)) static void begin(void) {
-    whm_comm_ops.end = end;
     whm_comm_ops.leave = leave;
 }
 
@@ -253,12 +63,12 @@ static size_t which(const whm_shared *shared, size_t count) {
     return (size_t)(shared->call + shared->round) & (count - 1);
 }
 
-static heading *head_of(const whm_shared *shared, int rank) {
-    return &shared->heads[which(shared, HEADS) * (size_t)shared->ranks + (size_t)rank];
+static whm_shared_heading *head_of(const whm_shared *shared, int rank) {
+    return &shared->heads[which(shared, WHM_SHARED_HEADS) * (size_t)shared->ranks + (size_t)rank];
 }
 
 static char *data_of(const whm_shared *shared, int rank) {
-    const ring *r = shared->ring;
+    const whm_shared_ring *r = shared->ring;
     return !r ? head_of(shared, rank)->data
               : r->slots + ((size_t)rank * r->count + which(shared, r->count)) * r->size;
 }
@@ -271,10 +81,11 @@ typedef struct awaited {
     int rank;
     _Atomic uint64_t *counter;
     uint64_t least;
-    const heading *head;  // NULL, or where it is of that stamp, whatever the counter says
+    const whm_shared_heading
+        *head;  // NULL, or where it is of that stamp, whatever the counter says
 } awaited;
 
-static bool has_stamp(const heading *head, uint64_t stamp) {
+static bool has_stamp(const whm_shared_heading *head, uint64_t stamp) {
     return atomic_load_explicit(&head->call.stamp, memory_order_acquire) == stamp;
 }
 
@@ -294,7 +105,7 @@ static bool seems_there(const void *arg) {
 // is_absent says whether a rank has yet to read what this one has written before, or has not come to this call.  Only the root publishes a bcast.
 static bool is_absent(const awaited *a, int rank) {
     const whm_shared *shared = a->shared;
-    progress *p = &shared->progress[rank];
+    whm_shared_progress *p = &shared->progress[rank];
     if (rank == shared->rank)
         return false;
     if (a->counter == &shared->progress[a->rank].out)
@@ -430,7 +241,7 @@ static bool wait_for(awaited *a) {
 
 // await returns false if it is not there and will not be.
 static bool await(whm_shared *shared, int rank, _Atomic uint64_t *counter, uint64_t least,
-                  const heading *head) {
+                  const whm_shared_heading *head) {
     awaited a = {{print_awaited}, shared, rank, counter, least, head};
     if (there(&a))
         return true;
@@ -498,14 +309,15 @@ static char *nowhere(whm_shared *shared) {
 
 // Who is as far ahead as there are heads waits until half of them are read: one at a time, each would cost a sleep.
 char *whm_shared_write(whm_shared *shared) {
-    size_t place = which(shared, HEADS);
+    size_t place = which(shared, WHM_SHARED_HEADS);
     uint64_t before = shared->published[place];
     if (before > shared->all_read) {
-        uint64_t half = shared->published[(place + (HEADS - 1) / 2) & (HEADS - 1)];
+        uint64_t half =
+            shared->published[(place + (WHM_SHARED_HEADS - 1) / 2) & (WHM_SHARED_HEADS - 1)];
         await_readers(shared, half > before ? half : before);
     }
     if (shared->ring == &shared->large) {
-        before = shared->large_published[which(shared, LARGE)];
+        before = shared->large_published[which(shared, WHM_SHARED_LARGE)];
         if (before > shared->all_read)
             await_readers(shared, before);
     }
@@ -526,9 +338,9 @@ void whm_shared_publish(whm_shared *shared) {
     own->root = mine->root;
     own->op = mine->op;
     atomic_store_explicit(&own->stamp, now, memory_order_release);
-    shared->published[which(shared, HEADS)] = now;
+    shared->published[which(shared, WHM_SHARED_HEADS)] = now;
     if (shared->ring == &shared->large)
-        shared->large_published[which(shared, LARGE)] = now;
+        shared->large_published[which(shared, WHM_SHARED_LARGE)] = now;
     atomic_store_explicit(&shared->progress[shared->rank].in, now, memory_order_release);
     shared->wakes_later = true;
     if (mine->bytes > WHM_SHARED_BRIEF)
@@ -550,7 +362,7 @@ static void note_stranger(whm_shared *shared, int rank) {
 
 // The line of the counters is not needed where what is awaited is there, and a rank that gives all the time keeps that for itself.
 const char *whm_shared_read(whm_shared *shared, int rank) {
-    const heading *head = head_of(shared, rank);
+    const whm_shared_heading *head = head_of(shared, rank);
     uint64_t now = stamp(shared);
     if (!has_stamp(head, now) && !await(shared, rank, &shared->progress[rank].in, now, head))
         return NULL;
@@ -580,7 +392,7 @@ static bool say(whm_shared *shared, uint64_t what) {
 }
 
 static bool all_can(whm_shared *shared) {
-    reader *own = &shared->readers[shared->rank];
+    whm_shared_reader *own = &shared->readers[shared->rank];
     shared->peers = malloc((size_t)shared->ranks * sizeof(*shared->peers));
     if (!shared->peers)
         whm_process_abort(1);  // the others would wait for this rank for ever
@@ -597,13 +409,13 @@ static bool all_can(whm_shared *shared) {
 }
 
 bool whm_shared_undecided(const whm_shared *shared) {
-    return shared->direct == UNKNOWN;
+    return shared->direct == WHM_UNKNOWN;
 }
 
 bool whm_shared_direct(whm_shared *shared) {
-    if (shared->direct == UNKNOWN)
-        shared->direct = all_can(shared) ? YES : NO;
-    return shared->direct == YES;
+    if (shared->direct == WHM_UNKNOWN)
+        shared->direct = all_can(shared) ? WHM_YES : WHM_NO;
+    return shared->direct == WHM_YES;
 }
 
 bool whm_shared_wants_direct(const whm_shared *shared) {
@@ -684,7 +496,7 @@ static int tell(const whm_shared *shared) {
 }
 
 int whm_shared_end(whm_shared *shared) {
-    progress *own = &shared->progress[shared->rank];
+    whm_shared_progress *own = &shared->progress[shared->rank];
     uint64_t past = ++shared->call << ROUND_BITS;
     atomic_store_explicit(&own->out, past, memory_order_release);
     atomic_store_explicit(&own->in, past, memory_order_release);
