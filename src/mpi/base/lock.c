@@ -95,10 +95,14 @@ whm_outside whm_lock_give_up(void) {
     return me;
 }
 
-void whm_lock_take_again(whm_outside me) {
-    lock();
+static void go_on(whm_outside me) {
     got(me.calls);
     whm_self->call = me.call;
+}
+
+void whm_lock_take_again(whm_outside me) {
+    lock();
+    go_on(me);
 }
 
 bool whm_lock_is_wanted(void) {
@@ -115,8 +119,7 @@ void whm_lock_let_in(void) {
     while (atomic_load(&entering) && atomic_load(&served) == seen)
         sched_yield();
     pthread_mutex_lock(&mutex);
-    got(me.calls);
-    whm_self->call = me.call;
+    go_on(me);
 }
 
 void whm_lock_rest(void) {
