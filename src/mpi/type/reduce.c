@@ -174,7 +174,7 @@ int mpi_reduce_local(const void *in, void *inout, MPI_Count count, whm_type *typ
     int error = whm_type_check_committed(type);
     if (error == MPI_SUCCESS)
         error = whm_op_check(op, type);
-    (void)whm_plain(
-        in);  // a device's driver that has come is noticed, elsewhere by what brings the operands
+    // A device's driver that has come is noticed; elsewhere what brings the operands does so.
+    (void)whm_plain(in);
     return error == MPI_SUCCESS ? whm_reduce(in, inout, count, type, op) : error;
 }
