@@ -15,9 +15,9 @@ enum {
     // With its header, one page: the reader copies a part out while the next one is copied in.
     PART = 4096 - sizeof(whi_hdr),
     // Above it other ways are as fast, and the ring would hold few.
-    LONG_MAX = 32 << 10,
+    LONGEST = 32 << 10,
     // Of a reader who is behind, which reads larger messages where they lie while this side goes on.
-    LONG_BEHIND = 12 << 10,
+    LONGEST_BEHIND = 12 << 10,
     // Of a quarter of the ring, which is what always fits into an empty one: headers of parts, and the record in front.
     BESIDE = 2 << 10,
 };
@@ -30,7 +30,7 @@ static size_t largest_ring(const whi_shm *lane) {
 static size_t largest(const whi_shm *lane) {
     size_t quarter = largest_ring(lane) / 4;
     size_t most = quarter > 2 * (size_t)BESIDE ? quarter - BESIDE : 1;
-    return !lane->takes_long ? 0 : most < LONG_MAX ? most : LONG_MAX;
+    return !lane->takes_long ? 0 : most < LONGEST ? most : LONGEST;
 }
 
 // A reader tells what it has consumed when there is nothing more, or a quarter of the ring.
@@ -42,11 +42,7 @@ static bool is_behind(const whi_shm *lane) {
 size_t whi_shm_long_limit(const whi_lane *base) {
     const whi_shm *lane = (const whi_shm *)base;
     size_t most = largest(lane);
-    return most > LONG_BEHIND && is_behind(lane) ? LONG_BEHIND : most;
-}
-
-static uint32_t min_u32(uint32_t a, uint32_t b) {
-    return a < b ? a : b;
+    return most > LONGEST_BEHIND && is_behind(lane) ? LONGEST_BEHIND : most;
 }
 
 // space_of returns the bytes of the ring that a long record takes.
@@ -72,7 +68,7 @@ static void write_long(whi_shm *lane, const whi_hdr *hdr, const unsigned char *b
     whi_hdr part = *hdr;
     part.arg = hdr->size;
     for (uint32_t left = hdr->size; left; left -= part.size, bytes += part.size) {
-        part.size = min_u32(left, PART);
+        part.size = left < PART ? left : PART;
         write_part(lane, &part, bytes, nontemporal);
         if (left > PART)
             whi_shm_publish(lane, &part, false);
