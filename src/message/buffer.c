@@ -44,7 +44,7 @@ static wh_status lay_out(whi_buffer *buf, const wh_type *type) {
     buf->signature = whi_signature_code(count, type);
     if (plan->normal.runs == 1 && (count == 1 || type->at.ub - type->at.lb == type->at.size)) {
         buf->start = plan->normal.start;
-        buf->ptr = (char *)buf->ptr + buf->start;
+        buf->ptr = (void *)((uintptr_t)buf->ptr + (uintptr_t)buf->start);  // of NULL, too
         return WH_OK;
     }
     buf->type = wh_type_retain(whi_type_mutable(type));

@@ -246,7 +246,7 @@ static int end(void) {
 
 // Rank 1 frees its communicator when the others have long done so, or never.
 static int all_free(void) {
-    MPI_Comm dup;
+    static MPI_Comm dup;  // rank 1 keeps the last one
     for (int i = 0; i < 2; i++) {
         MPI_Comm_dup(comm, &dup);
         if (i == 0 && rank == 1)
