@@ -274,9 +274,9 @@ static bool run_by_leaders(const whm_coll *coll, int *error) {
 
 int whm_coll_carry_out(const whm_coll *coll) {
     int error;
-    if (!whm_coll_no_data(coll) &&
-        (whm_shared_run(coll, &error) || whm_coll_compose(coll, whm_coll_carry_out, &error) ||
-         run_by_leaders(coll, &error)))
+    if (whm_shared_run(coll, &error) ||
+        (!whm_coll_no_data(coll) &&
+         (whm_coll_compose(coll, whm_coll_carry_out, &error) || run_by_leaders(coll, &error))))
         return error;
     whm_schedule s;
     whm_schedule_init(&s, coll->comm, coll->op);
