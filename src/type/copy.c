@@ -34,6 +34,11 @@ static wh_status through_window(void *to, int64_t to_count, const wh_type *to_ty
     return WH_OK;
 }
 
+// first_of returns where a dense layout begins; in whole numbers, since it may be one of addresses, at NULL.
+static void *first_of(const void *buf, const whi_plan *plan) {
+    return (void *)((uintptr_t)buf + (uintptr_t)plan->normal.off);
+}
+
 wh_status wh_type_copy(void *to, int64_t to_count, const wh_type *to_type, const void *from,
                        int64_t from_count, const wh_type *from_type, size_t *actual) {
     int64_t to_size = 0, from_size = 0;
@@ -51,11 +56,11 @@ wh_status wh_type_copy(void *to, int64_t to_count, const wh_type *to_type, const
         status = whi_plan_get(from_type, WHI_BYTES, &from_plan);
     if (status == WH_OK && size) {
         if (dense(to_plan, to_type, to_count))
-            status = wh_pack(from, from_count, from_type, 0, (char *)to + to_plan->normal.off, size,
-                             0, &moved);
+            status =
+                wh_pack(from, from_count, from_type, 0, first_of(to, to_plan), size, 0, &moved);
         else if (dense(from_plan, from_type, from_count))
-            status = wh_unpack((const char *)from + from_plan->normal.off, size, to, to_count,
-                               to_type, 0, 0, &moved);
+            status =
+                wh_unpack(first_of(from, from_plan), size, to, to_count, to_type, 0, 0, &moved);
         else
             status = through_window(to, to_count, to_type, from, from_count, from_type, size);
     }

@@ -139,6 +139,7 @@ static void attack_locally(uint8_t **mine, uint8_t **theirs, size_t *size) {
     CHECK_EQ_INT(whi_stream_create(hostile.fd, &stream, &ring_up, &ring, &ring.stream), WH_OK);
     whi_shm_opts shm = {.ring_size = 32 << 10,
                         .eager_limit = EAGER,
+                        .takes_long = true,
                         .budget = &ring.budget,
                         .wire = &ring_wire,
                         .wire_arg = &ring};

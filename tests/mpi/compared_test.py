@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """compared.c: all ranks hear the same of a collective that they do not agree about.  compared_test.py WHERRY PROGRAM"""
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -48,7 +49,10 @@ RETURNED = ("fence", "file_kind", "ifile", "file_size", "inter", "iinter", "open
 
 def run(*words, check="1"):
     env = {**os.environ, "WHERRY_MPI_CHECK": check, "COMPARED_JOB": str(os.getpid())}
-    return subprocess.run([WHERRY, "run", "--timeout", "30", *words], capture_output=True, text=True, env=env)
+    done = subprocess.run([WHERRY, "run", "--timeout", "30", *words], capture_output=True, text=True, env=env)
+    # The leak checker says so of a thread that ends while it looks.
+    done.stderr = re.sub(r"==\d+==Unable to get registers from thread \d+\.\n", "", done.stderr)
+    return done
 
 
 class Compared(unittest.TestCase):

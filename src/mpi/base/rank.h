@@ -38,6 +38,7 @@ typedef struct whm_rank {
     struct whm_comm *comm_world, *comm_self;
     struct whm_errhandler *file_errhandler;  // of MPI_FILE_NULL, which files begin with
     struct whm_contexts *contexts;           // which contexts are taken
+    struct whm_comparison *behind;           // comm: comparisons that nobody waits for
     struct whm_match *match;         // p2p: receives that are posted, messages that have come
     struct whm_types *types;         // type: the predefined ones
     struct whm_type *all_types;      // and all others, in a list

@@ -40,7 +40,8 @@ typedef struct message {
 } message;
 
 struct whm_comparison {
-    whm_comm *comm;  // held
+    whm_comparison *next, **at;  // in the rank's list, of those that nobody waits for
+    whm_comm *comm;              // held
     int tag, waits, stage;
     int error;                   // of the messages: an MPI error class
     const whm_transfer *failed;  // the first that has
@@ -300,11 +301,22 @@ int whm_compare_apart(whm_comm *comm, uint32_t number) {
 }
 
 static void forget(void *arg) {
-    whm_compare_free(arg);
+    whm_comparison *c = arg;
+    *c->at = c->next;
+    if (c->next)
+        c->next->at = c->at;
+    whm_compare_free(c);
 }
 
 void whm_compare_behind(whm_comm *comm) {
     whm_comparison *c = whm_compare_is_due(comm) ? whm_compare_new(comm, NULL) : NULL;
-    if (c)
-        whm_compare_start(c, forget, c);
+    if (!c)
+        return;
+    // What does not end before the program stays in the list: it is not lost.
+    c->next = whm_self->behind;
+    c->at = &whm_self->behind;
+    if (c->next)
+        c->next->at = &c->next;
+    whm_self->behind = c;
+    whm_compare_start(c, forget, c);
 }
