@@ -119,11 +119,13 @@ int whm_view_end(const whm_file *file, MPI_Offset *at) {
     int rc = mpi_file_get_size((whm_file *)(uintptr_t)file, &size);
     if (rc != MPI_SUCCESS)
         return rc;
-    MPI_Offset left = size > view->disp ? size - view->disp : 0;
+    // What follows a copy begins where that has begun, and an extent later: data may lie beyond the extent by as much as they begin late.
+    MPI_Offset begin = view->stream ? 0 : view->filetype->true_lb;
+    MPI_Offset left = size - view->disp > begin ? size - view->disp - begin : 0;
     MPI_Count bytes = left;
     if (!view->stream) {
         MPI_Count copies = left / view->filetype->extent, more;
-        rc = bytes_before(view, left - copies * view->filetype->extent, &more);
+        rc = bytes_before(view, begin + left - copies * view->filetype->extent, &more);
         bytes = copies * view->filetype->size + more;
     }
     *at = (bytes + view->unit - 1) / view->unit;
