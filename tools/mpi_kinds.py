@@ -62,6 +62,7 @@ PLAIN = {
     "string": ("const char *", None, None),
     "key": ("const char *", None, None),
     "string_out": ("char *", None, None),
+    "string_room": ("char *", None, None),  # the same, for as many characters as an argument says: NULL is right where that is 0
     # What stays a handle, and statuses.
     "request": ("MPI_Request", None, None),
     "request_ref": ("MPI_Request *", None, None),

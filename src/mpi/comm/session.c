@@ -134,6 +134,8 @@ int mpi_session_get_nth_pset(whm_session *session, whm_info *info, int n, int *p
     (void)info;
     if (n >= SETS)
         return whm_fail(MPI_ERR_ARG, "there is no process set %d of %d", n, SETS);
+    if (*pset_len > 0 && !pset_name)
+        return whm_fail(MPI_ERR_ARG, "pset_name is NULL, and pset_len %d", *pset_len);
     if (*pset_len > 0)
         snprintf(pset_name, (size_t)*pset_len, "%s", sets[n]);
     *pset_len = (int)strlen(sets[n]) + 1;

@@ -192,6 +192,8 @@ int mpi_info_get_string(whm_info *info, const char *key, int *buflen, char *valu
         return rc;
     if (*buflen < 0)
         return whm_fail(MPI_ERR_ARG, "the length of the buffer is %d", *buflen);
+    if (*buflen > 0 && !value)
+        return whm_fail(MPI_ERR_ARG, "value is NULL, and buflen %d", *buflen);
     const char *found = whm_info_value(info, key);
     *flag = found != NULL;
     if (!found)

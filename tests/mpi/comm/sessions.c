@@ -10,12 +10,15 @@ static void test_sets(MPI_Session session) {
     MPI_Group group;
     OK(MPI_Session_get_num_psets(session, MPI_INFO_NULL, &count));
     CHECK(count == 2);
-    OK(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, &length, name));
+    OK(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, &length, NULL));
     CHECK(length == 12);
+    FAILS(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, &length, NULL), MPI_ERR_ARG);
     OK(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, &length, name));
     CHECK(strcmp(name, "mpi://WORLD") == 0);
     OK(MPI_Session_get_pset_info(session, "mpi://SELF", &info));
-    length = sizeof(value);
+    length = 0;
+    OK(MPI_Info_get_string(info, "mpi_size", &length, NULL, &flag));
+    CHECK(flag && length == 2);
     OK(MPI_Info_get_string(info, "mpi_size", &length, value, &flag));
     CHECK(flag && strcmp(value, "1") == 0);
     OK(MPI_Info_free(&info));
