@@ -14,6 +14,7 @@
 
 #include "mpi/base/lock.h"
 #include "mpi/base/process.h"
+#include "mpi/base/raise.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/claim.h"
 #include "mpi/comm/context.h"
@@ -182,9 +183,8 @@ static int tag_of(const char *string) {
     return FROM_GROUP + (int)(h % WHM_TAG_CREATE);
 }
 
-// make makes a communicator of a group that this rank is in.
-static int make(whm_group *group, const char *stringtag, const whm_info *info,
-                whm_errhandler *errhandler, whm_comm **newcomm) {
+// join has the members of a group agree on a context for their communicator.
+static int join(whm_comm *comm, const whm_group *group, const char *stringtag, int failed) {
     if (group->rank == MPI_UNDEFINED)
         return whm_fail(MPI_ERR_GROUP, "this process is not in the group");
     whm_claim claim = {
@@ -193,19 +193,31 @@ static int make(whm_group *group, const char *stringtag, const whm_info *info,
                   .size = group->size,
                   .me = group->rank,
                   .tag = tag_of(stringtag)},
+        .failed = failed,
     };
-    whm_comm *comm = whm_comm_new(whm_retain(group), NULL, (uint32_t)WHM_CONTEXT_NONE, NULL);
-    claim.failed = comm ? whm_comm_hints(comm, info) : whm_no_memory();
-    if (claim.failed == MPI_SUCCESS)
-        claim.failed = whm_errhandler_set(&comm->errhandler, errhandler, WHM_COMM);
     int rc = whm_claim_wait(&claim);
     assert(comm || rc != MPI_SUCCESS);
-    if (rc == MPI_SUCCESS) {
+    if (rc == MPI_SUCCESS)
         comm->context = claim.context;
+    return rc;
+}
+
+// make makes a communicator of a group that this rank is in.  The error handler that it gets hears of what fails, too.
+static int make(whm_group *group, const char *stringtag, const whm_info *info,
+                whm_errhandler *errhandler, whm_comm **newcomm) {
+    whm_comm *comm = whm_comm_new(whm_retain(group), NULL, (uint32_t)WHM_CONTEXT_NONE, NULL);
+    int rc = comm ? whm_errhandler_set(&comm->errhandler, errhandler, WHM_COMM) : whm_no_memory();
+    bool heard = rc == MPI_SUCCESS;
+    if (heard)
+        rc = whm_comm_hints(comm, info);
+    rc = join(comm, group, stringtag, rc);
+    if (rc == MPI_SUCCESS) {
         *newcomm = comm;
-    } else {
-        whm_comm_release(comm);
+        return MPI_SUCCESS;
     }
+    if (heard)
+        whm_blame(comm, rc);
+    whm_comm_release(comm);
     return rc;
 }
 
@@ -222,9 +234,6 @@ int mpi_intercomm_create_from_groups(whm_group *local_group, int local_leader,
     *newintercomm = NULL;
     if (!local_group->size)
         return MPI_SUCCESS;
-    if (local_leader < 0 || local_leader >= local_group->size)
-        return whm_fail(MPI_ERR_RANK, "there is no rank %d in the local group of %d", local_leader,
-                        local_group->size);
     whm_comm *local = NULL;
     int rc = make(local_group, stringtag, info, errhandler, &local);
     if (rc != MPI_SUCCESS)
@@ -235,7 +244,13 @@ int mpi_intercomm_create_from_groups(whm_group *local_group, int local_leader,
     else
         with.error = whm_fail(MPI_ERR_RANK, "there is no rank %d in the remote group of %d",
                               remote_leader, remote_group->size);
-    rc = whm_intercomm(local, local_leader, &with, newintercomm);
+    if (local_leader >= 0 && local_leader < local_group->size)
+        rc = whm_intercomm(local, local_leader, &with, newintercomm);
+    else
+        rc = whm_fail(MPI_ERR_RANK, "there is no rank %d in the local group of %d", local_leader,
+                      local_group->size);
+    if (rc != MPI_SUCCESS)
+        whm_blame(local, rc);
     whm_comm_release(local);
     return rc;
 }

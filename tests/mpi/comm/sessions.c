@@ -59,6 +59,38 @@ static void test_inter(MPI_Comm world) {
     OK(MPI_Group_free(&high));
 }
 
+static int heard;
+static void hear(MPI_Comm *comm, int *code, ...) {
+    (void)comm;
+    heard += class_of(*code) == MPI_ERR_GROUP || class_of(*code) == MPI_ERR_RANK;
+}
+
+// What fails is told to the error handler of the call, where nothing else returns.
+static void test_failures(MPI_Comm world) {
+    MPI_Errhandler handler;
+    MPI_Group all, others;
+    MPI_Comm comm;
+    OK(MPI_Comm_create_errhandler(hear, &handler));
+    OK(MPI_Comm_group(world, &all));
+    OK(MPI_Group_excl(all, 1, (int[1]){rank_in(world)}, &others));
+    int others_size;
+    OK(MPI_Group_size(others, &others_size));
+    if (others_size) {
+        FAILS(MPI_Comm_create_from_group(others, "others", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm),
+              MPI_ERR_GROUP);
+        FAILS(MPI_Comm_create_from_group(others, "others", MPI_INFO_NULL, handler, &comm),
+              MPI_ERR_GROUP);
+        CHECK(heard == 1);
+    }
+    heard = 0;
+    FAILS(MPI_Intercomm_create_from_groups(all, 99, all, 0, "none", MPI_INFO_NULL, handler, &comm),
+          MPI_ERR_RANK);
+    CHECK(heard == 1);
+    OK(MPI_Group_free(&others));
+    OK(MPI_Group_free(&all));
+    OK(MPI_Errhandler_free(&handler));
+}
+
 // A buffer that is attached to a session serves its communicators, and those made from them.
 static void test_buffer(MPI_Session session, MPI_Comm world) {
     MPI_Comm comm;
@@ -92,6 +124,7 @@ int main(int argc, char **argv) {
     if (size_of(world) > 1)
         test_inter(world);
     test_buffer(session, world);
+    test_failures(world);
     OK(MPI_Comm_free(&world));
     OK(MPI_Session_finalize(&session));
     CHECK(session == MPI_SESSION_NULL);
