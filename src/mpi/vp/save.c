@@ -3,7 +3,8 @@
 // Checkpoints: the ranks of a job in files.
 //
 // A folder has checkpoints by number, each a folder with a file for each rank, and a file `latest`, which says the number of the last one that is
-// whole.  It takes the place of the one before it in one step, so whenever the job ends there is a whole one.
+// whole.  It takes the place of the one before it in one step, so whenever the job ends there is a whole one.  All of them end with a sum: what
+// a disk has changed since is refused, before anything of it is used.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +24,17 @@ typedef struct latest {
     uint64_t fingerprint, canary;
 } latest;
 
+enum { BLOCK = 1024 };  // words
+
+// add_up takes words into a sum.  Each step can be undone, so no change of a single word is lost.
+static uint64_t add_up(uint64_t sum, const uint64_t *words, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        sum = (sum ^ words[i]) * 0x9e3779b97f4a7c15;
+        sum ^= sum >> 32;
+    }
+    return sum;
+}
+
 static void path_of(char *path, const char *folder, unsigned long long number, int world) {
     snprintf(path, PATH_MAX, "%s/%llu/rank-%d", folder, number, world);
 }
@@ -34,23 +46,35 @@ static bool complain(const char *what, const char *path) {
 
 // ---- Which is the last one.
 
+enum { LINE_SIZE = 200 };
+
+static int make_line(char line[LINE_SIZE], const latest *l) {
+    uint64_t words[LINE_SIZE / 8] = {0};
+    int size = snprintf(line, LINE_SIZE, "checkpoint %llu ranks %d of %" PRIx64 " %" PRIx64,
+                        l->number, l->ranks, l->fingerprint, l->canary);
+    memcpy(words, line, (size_t)size);
+    return size + snprintf(line + size, LINE_SIZE - (size_t)size, " sum %" PRIx64 "\n",
+                           add_up((uint64_t)size, words, LINE_SIZE / 8));
+}
+
 static bool read_latest(const char *folder, latest *l) {
-    char path[PATH_MAX], line[200] = "";
+    char path[PATH_MAX], line[LINE_SIZE] = "", written[LINE_SIZE];
     snprintf(path, sizeof(path), "%s/latest", folder);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t size = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
     if (fd >= 0)
         close(fd);
-    return size > 0 && sscanf(line, "checkpoint %llu ranks %d of %" SCNx64 " %" SCNx64, &l->number,
-                              &l->ranks, &l->fingerprint, &l->canary) == 4;
+    return size > 0 &&
+           sscanf(line, "checkpoint %llu ranks %d of %" SCNx64 " %" SCNx64, &l->number, &l->ranks,
+                  &l->fingerprint, &l->canary) == 4 &&
+           make_line(written, l) == size && strcmp(line, written) == 0;
 }
 
 static bool write_latest(const char *folder, const latest *l) {
-    char path[PATH_MAX], fresh[PATH_MAX], line[200];
+    char path[PATH_MAX], fresh[PATH_MAX], line[LINE_SIZE];
     snprintf(path, sizeof(path), "%s/latest", folder);
     snprintf(fresh, sizeof(fresh), "%s/latest.new", folder);
-    int size = snprintf(line, sizeof(line), "checkpoint %llu ranks %d of %" PRIx64 " %" PRIx64 "\n",
-                        l->number, l->ranks, l->fingerprint, l->canary);
+    int size = make_line(line, l);
     int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     bool good = fd >= 0 && write(fd, line, (size_t)size) == size && fsync(fd) == 0;
     if (fd >= 0)
@@ -100,14 +124,50 @@ static bool read_part(void *arg, void *data, size_t size) {
     return true;
 }
 
+// sum_of reads the first bytes of a file.
+static bool sum_of(int fd, off_t size, uint64_t *sum) {
+    uint64_t words[BLOCK];
+    *sum = (uint64_t)size;
+    for (off_t at = 0; at < size;) {
+        size_t want = size - at < (off_t)sizeof(words) ? (size_t)(size - at) : sizeof(words);
+        size_t got = 0;
+        while (got < want) {
+            ssize_t n = pread(fd, (char *)words + got, want - got, at + (off_t)got);
+            if (n <= 0 && !(n < 0 && errno == EINTR))
+                return false;
+            got += n > 0 ? (size_t)n : 0;
+        }
+        memset((char *)words + got, 0, sizeof(words) - got);
+        *sum = add_up(*sum, words, (got + 7) / 8);
+        at += (off_t)got;
+    }
+    return true;
+}
+
+static bool end_file(int fd) {
+    uint64_t sum;
+    return sum_of(fd, lseek(fd, 0, SEEK_CUR), &sum) && write_part(&fd, &sum, sizeof(sum)) &&
+           fsync(fd) == 0;
+}
+
+static bool is_whole(int fd) {
+    struct stat s;
+    uint64_t sum, written;
+    return fstat(fd, &s) == 0 && s.st_size > (off_t)sizeof(sum) &&
+           sum_of(fd, s.st_size - (off_t)sizeof(sum), &sum) &&
+           pread(fd, &written, sizeof(written), s.st_size - (off_t)sizeof(sum)) ==
+               (ssize_t)sizeof(written) &&
+           sum == written;
+}
+
 static bool save_rank(const char *folder, unsigned long long number, whm_mover *who) {
     char path[PATH_MAX];
     path_of(path, folder, number, who->rank.world);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return complain("cannot create", path);
     who->restarted = true;  // who reads it
-    bool good = whm_pack_rank(who, write_part, &fd) && fsync(fd) == 0;
+    bool good = whm_pack_rank(who, write_part, &fd) && end_file(fd);
     who->restarted = false;
     good = good || complain("cannot write", path);
     close(fd);
@@ -177,8 +237,8 @@ void whm_restore(const char *folder, int first, int count) {
         int fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
             whm_refuse_run("the checkpoint lacks %s: %s", path, strerror(errno));
-        if (!whm_unpack_rank(i, read_part, &fd))
-            whm_refuse_run("%s is not whole", path);
+        if (!is_whole(fd) || !whm_unpack_rank(i, read_part, &fd))
+            whm_refuse_run("%s is not whole, or was changed since it was written", path);
         close(fd);
     }
 }

@@ -17,6 +17,15 @@ PATIENCE = 120
 SKIPPED = 77
 
 
+def summed(data):
+    """A rank's file with such contents: its sum is right (save.c)."""
+    total = len(data)
+    for word, in struct.iter_unpack("<Q", data + bytes(-len(data) % 8)):
+        total = (total ^ word) * 0x9e3779b97f4a7c15 % 2**64
+        total ^= total >> 32
+    return data + struct.pack("<Q", total)
+
+
 class Moving(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -213,8 +222,18 @@ class Moving(unittest.TestCase):
             refused("-n", 1, *again, why="rank-3 is not whole")
         file.write_bytes(b"\xff" * len(whole))
         refused("-n", 1, *again, why="rank-3 is not whole")
-        file.write_bytes(struct.pack("<QQQ", 1, 2**64 - 4096, 4096) + bytes(4096))  # a page before the rank's place
+        for at in (len(whole) - 9, len(whole) // 2, 30):
+            file.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1:])
+            refused("-n", 1, *again, why="rank-3 is not whole")
+        file.write_bytes(whole + bytes(8))
         refused("-n", 1, *again, why="rank-3 is not whole")
+        file.write_bytes(summed(struct.pack("<QQQ", 1, 2**64 - 4096, 4096) + bytes(4096)))  # a page before the rank's place
+        refused("-n", 1, *again, why="rank-3 is not whole")
+        file.write_bytes(whole)
+        last = (folder / "latest").read_text()
+        (folder / "latest").write_text(last.replace("ranks 5 of ", "ranks 5 of 1"))
+        refused("-n", 1, *again, why="there is no whole checkpoint in")
+        (folder / "latest").write_text(last)
         file.unlink()
         refused("-n", 1, *again, why="the checkpoint lacks")
 
