@@ -141,10 +141,9 @@ static void keep_result(combination *k, block r, MPI_Count all, MPI_Count mine, 
 static void reduce_scatter_block(combination *k) {
     call *c = &k->c;
     bool in_place = c->in_place && c->form != PERSISTENT;
-    MPI_Count all = (MPI_Count)k->count * size_of(c->comm);
     if (c->inter)  // both groups have as many elements
         k->count *= c->peers;
-    all = (MPI_Count)k->count * size_of(c->comm);
+    MPI_Count all = (MPI_Count)k->count * size_of(c->comm);
     block s = operand(k, all, 0), r = operand(k, all, 1);
     const void *from = in_place ? MPI_IN_PLACE : s.at;
     CALL(c, Reduce_scatter_block, reduce_scatter_block, OPERANDS, OPERANDS);

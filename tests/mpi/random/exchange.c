@@ -163,7 +163,7 @@ static void alltoallv(exchange *e) {
 // from_every places what comes from each peer, in one layout or the other, in memory for elements of `sent`.
 static MPI_Datatype *from_every(exchange *e, parts *in) {
     const call *c = &e->c;
-    MPI_Datatype *types = pending_memory(c->p, (size_t)c->peers * sizeof(*types));
+    MPI_Datatype *types = pending_memory(c->p, (size_t)c->peers * sizeof(MPI_Datatype));
     for (int i = 0; i < c->peers; i++)
         in->counts[i] = between(e, c->inter ? !c->group : 0, i, c->rank);
     parts_place(in, (int)e->sent.extent, 2);
@@ -181,7 +181,7 @@ static MPI_Datatype *from_every(exchange *e, parts *in) {
 static void alltoallw(exchange *e) {
     call *c = &e->c;
     parts out = parts_make(c->p, c->peers), in = parts_make(c->p, c->peers);
-    MPI_Datatype *types = pending_memory(c->p, (size_t)c->peers * sizeof(*types));
+    MPI_Datatype *types = pending_memory(c->p, (size_t)c->peers * sizeof(MPI_Datatype));
     for (int i = 0; i < c->peers; i++) {
         out.counts[i] = between(e, c->group, c->rank, i);
         types[i] = e->sent.type;

@@ -76,8 +76,8 @@ static MPI_Datatype indexed(const layout *of, int n) {
 
 static MPI_Datatype indexed_bytes(const layout *of, int n) {
     MPI_Datatype made;
-    int lengths[MOST];
-    MPI_Aint displs[MOST], at = -16 * (MPI_Aint)draw(3);
+    int lengths[MOST] = {0};
+    MPI_Aint displs[MOST] = {0}, at = -16 * (MPI_Aint)draw(3);
     bool swap = draw(2);
     for (int i = 0; i < n; i++) {
         lengths[i] = drawn(1, 2);

@@ -104,7 +104,7 @@ static void alltoallv(neighborhood *n) {
 }
 
 static MPI_Datatype *types_of(neighborhood *n, int count, MPI_Datatype type) {
-    MPI_Datatype *types = pending_memory(n->c.p, (size_t)count * sizeof(*types));
+    MPI_Datatype *types = pending_memory(n->c.p, (size_t)count * sizeof(MPI_Datatype));
     for (int i = 0; i < count; i++)
         types[i] = type;
     return types;

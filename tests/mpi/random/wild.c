@@ -80,7 +80,7 @@ static int64_t sum_of(const burst *b, int i) {
 }
 
 void wild_step(void) {
-    burst b;
+    burst b = {0};
     unsigned way = draw(WAYS), early = draw(BURST + 1);
     begin_burst(&b);
     int posted = way == PROBED ? 0 : (int)early < b.count ? (int)early : b.count;

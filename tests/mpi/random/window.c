@@ -26,7 +26,7 @@ static void begin_window(window *w) {
     MPI_Aint mine = 0;
     w->size = size_of(w->comm);
     w->rank = rank_in(w->comm);
-    w->bytes = (size_t)(WORDS * WORD + REGION * w->size);
+    w->bytes = (size_t)WORDS * WORD + (size_t)REGION * (size_t)w->size;
     w->unit = w->flavor == DYNAMIC || draw(2) ? 1 : WORD;
     if (w->flavor == ALLOCATED) {
         OK(MPI_Win_allocate((MPI_Aint)w->bytes, w->unit, MPI_INFO_NULL, w->comm, &w->base,
