@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpi/base/hash.h"
 #include "mpi/type/type.h"
 #include "mpi/vp/movable.h"
 
@@ -23,17 +24,6 @@ typedef struct latest {
     int ranks;
     uint64_t fingerprint, canary;
 } latest;
-
-enum { BLOCK = 1024 };  // words
-
-// add_up takes words into a sum.  Each step can be undone, so no change of a single word is lost.
-static uint64_t add_up(uint64_t sum, const uint64_t *words, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        sum = (sum ^ words[i]) * 0x9e3779b97f4a7c15;
-        sum ^= sum >> 32;
-    }
-    return sum;
-}
 
 static void path_of(char *path, const char *folder, unsigned long long number, int world) {
     snprintf(path, PATH_MAX, "%s/%llu/rank-%d", folder, number, world);
@@ -49,12 +39,10 @@ static bool complain(const char *what, const char *path) {
 enum { LINE_SIZE = 200 };
 
 static int make_line(char line[LINE_SIZE], const latest *l) {
-    uint64_t words[LINE_SIZE / 8] = {0};
     int size = snprintf(line, LINE_SIZE, "checkpoint %llu ranks %d of %" PRIx64 " %" PRIx64,
                         l->number, l->ranks, l->fingerprint, l->canary);
-    memcpy(words, line, (size_t)size);
     return size + snprintf(line + size, LINE_SIZE - (size_t)size, " sum %" PRIx64 "\n",
-                           add_up((uint64_t)size, words, LINE_SIZE / 8));
+                           whm_hash_more(WHM_HASH_BEGIN, line, (size_t)size));
 }
 
 static bool read_latest(const char *folder, latest *l) {
@@ -124,22 +112,24 @@ static bool read_part(void *arg, void *data, size_t size) {
     return true;
 }
 
-// sum_of reads the first bytes of a file.
+// sum_of reads the first bytes of a file.  By words, as whm_hash_more's bytes take eight times as long; each step can be undone, so no change of a
+// single word is lost.
 static bool sum_of(int fd, off_t size, uint64_t *sum) {
-    uint64_t words[BLOCK];
+    uint64_t words[1024];
     *sum = (uint64_t)size;
-    for (off_t at = 0; at < size;) {
-        size_t want = size - at < (off_t)sizeof(words) ? (size_t)(size - at) : sizeof(words);
-        size_t got = 0;
-        while (got < want) {
-            ssize_t n = pread(fd, (char *)words + got, want - got, at + (off_t)got);
-            if (n <= 0 && !(n < 0 && errno == EINTR))
-                return false;
-            got += n > 0 ? (size_t)n : 0;
+    if (lseek(fd, 0, SEEK_SET) != 0)
+        return false;
+    while (size > 0) {
+        size_t part = size < (off_t)sizeof(words) ? (size_t)size : sizeof(words);
+        size_t count = (part + 7) / 8;
+        words[count - 1] = 0;  // the part may end in it
+        if (!read_part(&fd, words, part))
+            return false;
+        for (size_t i = 0; i < count; i++) {
+            *sum = (*sum ^ words[i]) * 0x9e3779b97f4a7c15;
+            *sum ^= *sum >> 32;
         }
-        memset((char *)words + got, 0, sizeof(words) - got);
-        *sum = add_up(*sum, words, (got + 7) / 8);
-        at += (off_t)got;
+        size -= (off_t)part;
     }
     return true;
 }
@@ -155,9 +145,8 @@ static bool is_whole(int fd) {
     uint64_t sum, written;
     return fstat(fd, &s) == 0 && s.st_size > (off_t)sizeof(sum) &&
            sum_of(fd, s.st_size - (off_t)sizeof(sum), &sum) &&
-           pread(fd, &written, sizeof(written), s.st_size - (off_t)sizeof(sum)) ==
-               (ssize_t)sizeof(written) &&
-           sum == written;
+           read_part(&fd, &written, sizeof(written)) && sum == written &&
+           lseek(fd, 0, SEEK_SET) == 0;
 }
 
 static bool save_rank(const char *folder, unsigned long long number, whm_mover *who) {
