@@ -36,6 +36,12 @@ static whi_hdr random_record(void) {
     return hdr;
 }
 
+// is_numbered says whether a record takes the next number of its endpoint.
+static bool is_numbered(const whi_hdr *hdr) {
+    return hdr->cls == WHI_CLASS_LONG ||
+           (hdr->cls >= WHI_CLASS_TAG && hdr->cls < WHI_CLASS_UNORDERED);
+}
+
 // reap waits until each operation that was started has ended, and frees it with what it got.
 static void reap(wh_request *const *reqs, int count) {
     for (int i = 0; i < count; i++) {
@@ -69,8 +75,7 @@ TEST(random_records) {
             whi_hdr hdr = random_record();
             if (!raw_send(&victim, &hostile, &hdr, bytes))
                 break;
-            seq += hdr.cls == WHI_CLASS_LONG ||
-                   (hdr.cls >= WHI_CLASS_TAG && hdr.cls < WHI_CLASS_UNORDERED);
+            seq += is_numbered(&hdr);
             if (raw_hung_up(hostile.fd))
                 break;
         }
@@ -197,8 +202,7 @@ TEST(rubbish_in_the_shared_ring) {
             bool sendable = hdr.cls < WHI_CLASS_LANE && hdr.cls != WHI_CLASS_CHUNK &&
                             (hdr.cls != WHI_CLASS_LONG || hdr.size);
             if (sendable && ring.shm->ops->send(ring.shm, &hdr, bytes) == WH_OK)
-                seq += hdr.cls == WHI_CLASS_LONG ||
-                       (hdr.cls >= WHI_CLASS_TAG && hdr.cls < WHI_CLASS_UNORDERED);
+                seq += is_numbered(&hdr);
             if (round % 3 != 0 && n > 5)
                 scribble(round % 3 == 1 ? mine : theirs, size);
             (void)whi_stream_bell(ring.stream);

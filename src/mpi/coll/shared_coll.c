@@ -348,7 +348,7 @@ bool whm_shared_run(const whm_coll *coll, int *error) {
     const shared_way *way = &ways[coll->kind];
     MPI_Count size = coll->kind == WHM_BARRIER ? 0 : whm_block_bytes(&coll->recv, 0);
     *error = MPI_SUCCESS;
-    if (size == 0 && coll->kind != WHM_BARRIER)
+    if (size == 0 && coll->kind != WHM_BARRIER)  // all ranks know so, and nobody waits
         return true;
     if (size > WHM_SHARED_BRIEF) {
         if (whm_shared_take_over(shared, coll, size, error))

@@ -3,12 +3,8 @@
 // Collectives that move data, in all forms.  What is sent has one layout; what is received may have another.
 #include "random.h"
 
-enum {
-    SENT = 0,
-    GOT = 50,
-    MOST = 300000,
-    FEW = 50
-};  // salts; bytes of a block; elements for one of several peers
+enum { SENT = 0, GOT = 50 };       // salts
+enum { MOST = 300000, FEW = 50 };  // bytes of a block; elements for one of several peers
 
 // Blocks of `count` elements of `sent`, each of which is `each` of `got`.
 typedef struct exchange {
