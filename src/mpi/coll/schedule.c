@@ -201,9 +201,18 @@ void whm_schedule_tag(whm_schedule *s) {
         s->local_tag = whm_comm_tag(s->comm->local);
 }
 
+// A job that does not go on after a loss ends by the error of a rank: one that has met it does not wait for what may never come.
+static void withdraw_receives(whm_schedule *s) {
+    for (int i = 0; i < s->started; i++)
+        whm_transfer_cancel(&s->flight[i].transfer);
+}
+
 static void failed(whm_schedule *s, int error) {
-    if (error != MPI_SUCCESS && s->error == MPI_SUCCESS)
-        s->error = error;
+    if (error == MPI_SUCCESS || s->error != MPI_SUCCESS)
+        return;
+    s->error = error;
+    if (error == MPI_ERR_PROC_ABORTED && !whm_process_here.stays)
+        withdraw_receives(s);
 }
 
 static void message_ended(whm_schedule *s, const whm_transfer *transfer) {
@@ -226,7 +235,7 @@ int whm_schedule_fail(const whm_schedule *s) {
 }
 
 static void begin_message(whm_schedule *s, const whm_step *step) {
-    whm_transfer *transfer = &s->flight[s->started++].transfer;
+    whm_transfer *transfer = &s->flight[s->started].transfer;
     whm_comm *comm = step->local ? s->comm->local : s->comm;
     int tag = step->local ? s->local_tag : s->tag;
     int error = step->kind == WHM_STEP_SEND
@@ -234,9 +243,12 @@ static void begin_message(whm_schedule *s, const whm_step *step) {
                                step->peer, tag, WHM_STANDARD)
                     : whm_recv(transfer, comm, WHM_COLL, step->buf, step->count, step->type,
                                step->peer, tag);
-    if (error != MPI_SUCCESS)
+    if (error != MPI_SUCCESS) {
         failed(s, error);
-    else if (transfer->complete)
+        return;
+    }
+    s->started++;
+    if (transfer->complete)
         message_ended(s, transfer);
     else
         s->pending++;

@@ -51,6 +51,7 @@ static void begin(whm_transfer *t, whm_comm *comm, void *buf, MPI_Count count, w
     t->peer = peer;
     t->wanted = tag;
     t->error = MPI_SUCCESS;
+    t->state = 0;
     t->complete = false;
     t->next = NULL;
 }

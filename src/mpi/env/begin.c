@@ -100,15 +100,18 @@ static int come_together(void) {
 int whm_job_end(void) {
     if (--whm_self->holds)
         return MPI_SUCCESS;
+    const whm_process *p = &whm_process_here;
+    if (p->bereft && !p->stays)
+        return whm_fail(MPI_ERR_PROC_ABORTED, "not all of the job's processes can be reached");
     int rc = whm_process_flush();
     if (rc == MPI_SUCCESS) {
         if (whm_comm_ops.leave)
             whm_comm_ops.leave(whm_self->comm_world);
         rc = come_together();
     }
-    if (rc == MPI_ERR_PROC_ABORTED && whm_process_here.stays)
+    if (rc == MPI_ERR_PROC_ABORTED && p->stays)
         rc = MPI_SUCCESS;  // those that are left do not wait for each other
-    if (rc == MPI_SUCCESS && !whm_process_here.virtual)
+    if (rc == MPI_SUCCESS && !p->virtual)
         rc = leave();
     if (rc != MPI_SUCCESS)
         return rc;

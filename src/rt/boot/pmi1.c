@@ -36,7 +36,7 @@ typedef struct pmi1 {
 } pmi1;
 
 static wh_status gone(void) {
-    whi_log(WHI_ERROR, "E-BOOT-02", "the launcher has closed its connection (PMI_FD)");
+    whi_log(WHI_ERROR, "E-BOOT-02", "the connection to the launcher (PMI_FD) is closed");
     return WH_EPEER;
 }
 
