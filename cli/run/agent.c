@@ -25,6 +25,7 @@
 
 enum {
     FDS_PER_CHILD = 2 + CHILD_STREAMS,
+    FIXED_POLLS = 3,
     AGAIN_MS = 50,        // until those that a kill has orphaned are killed, too
     LEFT_OVER_MS = 2000,  // for those that the processes have left behind
 };
@@ -139,6 +140,12 @@ static void give_input(agent *self, child *one) {
 
 // ---- What the launcher says.
 
+// poll takes no more of them than may be open, counting those that are not.
+int agent_files(int count, bool trace) {
+    int polls = count * FDS_PER_CHILD + FIXED_POLLS, files = child_files(count, trace);
+    return polls > files ? polls : files;
+}
+
 static bool start_all(agent *self, const frame *got) {
     if (self->has_job || !(self->job_bytes = malloc(got->size)))
         return false;
@@ -147,9 +154,16 @@ static bool start_all(agent *self, const frame *got) {
         return false;
     self->has_job = true;
     self->children = calloc((size_t)self->job.count, sizeof *self->children);
-    self->polls = calloc((size_t)self->job.count * FDS_PER_CHILD + 3, sizeof *self->polls);
+    self->polls =
+        calloc((size_t)self->job.count * FDS_PER_CHILD + FIXED_POLLS, sizeof *self->polls);
     if (!self->children || !self->polls)
         return false;
+    if ((rlim_t)agent_files(self->job.count, child_wants_trace(self->job.env)) >
+        self->files.rlim_max) {
+        frame_write_number(&self->link.unsent, FRAME_REFUSED, (uint32_t)self->job.first,
+                           (uint32_t)CHILD_FILES | (uint32_t)self->files.rlim_max);
+        return true;
+    }
     for (int i = 0; i < self->job.count; i++) {
         int rank = self->job.first + i;
         int why = child_start(&self->children[i], &self->job, rank, &self->files);
@@ -358,7 +372,7 @@ static void serve_once(agent *self) {
         if (self->polls[0].revents)
             (void)!read(self->signals, &info, sizeof info);
         for (int i = 0; i < served; i++)
-            serve_child(self, &self->children[i], &self->polls[3 + i * FDS_PER_CHILD]);
+            serve_child(self, &self->children[i], &self->polls[FIXED_POLLS + i * FDS_PER_CHILD]);
         if (self->polls[1].revents)
             hear_launcher(self);
     }
@@ -368,7 +382,7 @@ static void serve_once(agent *self) {
 }
 
 static void open_agent(agent *self) {
-    static struct pollfd first[3];
+    static struct pollfd first[FIXED_POLLS];
     static const int ignored[] = {SIGINT, SIGQUIT, SIGTSTP, SIGHUP, SIGPIPE};
     sigset_t set;
     *self = (agent){.link = link_open(STDIN_FILENO, STDOUT_FILENO), .polls = first};

@@ -4,6 +4,11 @@
 #ifndef CLI_RUN_AGENT_H
 #define CLI_RUN_AGENT_H
 
+#include <stdbool.h>
+
+// agent_files returns how many descriptors an agent of `count` processes needs.
+int agent_files(int count, bool trace);
+
 // agent_run serves a launcher over standard input and output until no process is left; an exit code.
 int agent_run(void);
 

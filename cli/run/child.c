@@ -46,11 +46,17 @@ static void swap(int pair[2]) {
     pair[1] = first;
 }
 
-// wants_trace: `wherry run --trace` says so by a variable for the job.
-static bool wants_trace(const run_job *job) {
+int child_files(int count, bool trace) {
+    enum { OWN = 5, PAIRS = 5, KEPT = 3 };  // the standard ones, of signals, memory; pmi, out, err
+    int last = trace ? TRACE_FD : PMI_FD;
+    int starting = 2 * (PAIRS + trace) + last + 2;  // the numbers above the last, and the error's
+    return OWN + (count - 1) * (KEPT + trace) + starting;
+}
+
+bool child_wants_trace(char *const *env) {
     static const char name[] = "WHERRYRUN_TRACE_START=";
-    for (char **entry = job->env; *entry; entry++)
-        if (strncmp(*entry, name, sizeof name - 1) == 0)
+    for (; *env; env++)
+        if (strncmp(*env, name, sizeof name - 1) == 0)
             return true;
     return false;
 }
@@ -145,8 +151,8 @@ static void become(ends *all, const run_job *job, int rank, const struct rlimit 
     int from[TRACE_FD + 1] = {all->in[1], all->streams[CHILD_OUT][1], all->streams[CHILD_ERR][1],
                               all->pmi[1], all->streams[CHILD_TRACE][1]};
     bool good = error_fd >= 0;
-    for (int i = 0; i <= last; i++)
-        from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, last + 1);
+    for (int i = 0; i <= last && good; i++)
+        good = (from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, last + 1)) >= 0;
     for (int i = 0; i <= last; i++)
         good = good && dup2(from[i], i) == i;
     bool inside = good && chdir(job->folder) == 0;
@@ -161,7 +167,7 @@ static void become(ends *all, const run_job *job, int rank, const struct rlimit 
         execvp(job->argv[0], job->argv);
     }
     int why = good && !inside ? errno | CHILD_FOLDER : errno;
-    (void)!write(error_fd, &why, sizeof why);
+    (void)!write(error_fd >= 0 ? error_fd : all->exec[1], &why, sizeof why);
     _exit(EXEC_FAILED);
 }
 
@@ -189,7 +195,7 @@ int child_start(child *self, const run_job *job, int rank, const struct rlimit *
     ends all;
     pid_t agent = getpid(), pid = -1;
     make_memory(job);
-    if (open_ends(&all, rank == 0, wants_trace(job)))
+    if (open_ends(&all, rank == 0, child_wants_trace(job->env)))
         pid = fork();
     int why = errno;
     if (pid == 0)
@@ -201,7 +207,7 @@ int child_start(child *self, const run_job *job, int rank, const struct rlimit *
     }
     if (pid < 0 || why) {
         close_ends(&all);
-        return why;
+        return why == EMFILE ? (int)CHILD_FILES | (int)files->rlim_max : why;
     }
     *self = (child){.rank = rank, .pid = pid, .pmi = keep(&all.pmi[0]), .in = keep(&all.in[0])};
     for (int i = 0; i < CHILD_STREAMS; i++)

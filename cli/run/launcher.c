@@ -16,6 +16,7 @@
 
 #include "cli/cli.h"
 #include "cli/clock.h"
+#include "cli/run/agent.h"
 #include "cli/run/child.h"
 #include "cli/run/family.h"
 #include "cli/run/hosts.h"
@@ -156,10 +157,17 @@ static void on_stopped(launcher *self, int rank, int number) {
 
 static void on_refused(launcher *self, int rank, int why) {
     const char *text = strerror(why & ~CHILD_FOLDER);
+    const run_host *host = launcher_host(self, rank);
     self->ranks[rank].ended = true;
-    if (why & CHILD_FOLDER)
+    if (why & CHILD_FILES)
+        FAIL(self, CODE_NOT_STARTED,
+             "%s cannot be started: the limit of open files is %d on %s (ulimit -n), and to start "
+             "%d processes there takes %d",
+             self->options->argv[0], why & ~CHILD_FILES, host->name, host->count,
+             agent_files(host->count, child_wants_trace(self->options->env)));
+    else if (why & CHILD_FOLDER)
         FAIL(self, CODE_NOT_STARTED, "the folder %s cannot be entered on %s: %s", self->folder,
-             launcher_host(self, rank)->name, text);
+             host->name, text);
     else
         FAIL(self, CODE_NOT_STARTED, "%s cannot be started: %s", self->options->argv[0], text);
 }

@@ -16,7 +16,8 @@
 #include "cli/cli.h"
 #include "cli/clock.h"
 
-enum { FIXED_POLLS = 4, LAST_GRACE_MS = 20, LAST_MS = 1000, LAST_LOOK_MS = 10 };
+// OWN_FILES: the standard ones, of signals, and the pipe and the pair of sockets of an agent that is being started.
+enum { FIXED_POLLS = 4, OWN_FILES = 7, LAST_GRACE_MS = 20, LAST_MS = 1000, LAST_LOOK_MS = 10 };
 
 static int open_signals(void) {
     static const int numbers[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
@@ -62,6 +63,14 @@ bool launcher_open(launcher *self, const run_options *options) {
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && options->output) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
+    }
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < (rlim_t)hosts + OWN_FILES) {
+        cli_complain("run", CLI_FAILED,
+                     "it cannot begin: the limit of open files is %d (ulimit -n), and %d host%s "
+                     "%d",
+                     (int)files.rlim_cur, hosts, hosts > 1 ? "s take" : " takes",
+                     hosts + OWN_FILES);
+        return false;
     }
     snprintf(self->kvs, sizeof self->kvs, "kvs_%d_0", (int)getpid());
     self->folder = getcwd(NULL, 0);

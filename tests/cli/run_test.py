@@ -6,6 +6,7 @@ import os
 import pathlib
 import platform
 import re
+import resource
 import signal
 import struct
 import subprocess
@@ -253,6 +254,24 @@ class Run(launch.Case):
                              ("", "wherry run: /nosuch/prog cannot be started: No such file or directory\n"))
         _, err = self.job(127, "/etc/passwd")
         self.assertEqual(err, "wherry run: /etc/passwd cannot be started: Permission denied\n")
+
+    def test_few_files(self):
+        """With all limits the job runs, or a sentence says what it takes."""
+        def limited(limit, *words):
+            done = subprocess.run([WHERRY, "run", *words], timeout=tool.LIMIT, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
+            return done.returncode, done.stderr
+        self.assertEqual(limited(4, "true"), (1, "wherry run: it cannot begin: the limit of open files is 4 (ulimit -n), and 1 host takes 8\n"))
+        trace = ["--trace", str(self.folder / "trace")]
+        for words in (["-n", "1"], ["-n", "2"], ["-n", "2", *trace], ["-n", "30"], ["-n", "30", *trace]):
+            with self.subTest(words):
+                says = r"true cannot be started: the limit of open files is (\d+) on \S+ \(ulimit -n\), and to start \d+ processes there takes (\d+)\n"
+                code, err = limited(12, *words, "true")
+                self.assertEqual(code, 127)
+                takes = int(re.search(says, err)[2])
+                code, err = limited(takes - 1, *words, "true")
+                self.assertEqual((code, re.search(says, err).groups()), (127, (str(takes - 1), str(takes))))
+                self.assertEqual(limited(takes, *words, "true"), (0, ""))
 
     def test_failures(self):
         """{kill, stop, exit 3, segmentation fault} x {rank 0, another} x {here, by --rsh}"""
