@@ -169,6 +169,19 @@ static int gather_env(run_options *run) {
     return CLI_GO_ON;
 }
 
+// check_virtual: each process would say so for itself.
+static int check_virtual(const run_options *run) {
+    static const char name[] = "WHERRY_MPI_VP=";
+    for (int i = 0; i < opt.env.count; i++) {
+        const char *word = opt.env.words[i];
+        if (strncmp(word, name, sizeof name - 1) == 0 && atoi(word + sizeof name - 1) < run->size)
+            return cli_complain(COMMAND, CLI_USAGE,
+                                "%d ranks cannot be dealt out to %d processes: ask for more",
+                                atoi(word + sizeof name - 1), run->size);
+    }
+    return CLI_GO_ON;
+}
+
 static int parse_words(run_options *run) {
     static char *rsh[64 + 1];
     int code = parse_time("--timeout", opt.timeout, 0, &run->timeout_ms);
@@ -217,6 +230,8 @@ int cli_run(int argc, char **argv) {
         code = share(&run, host_count);
     if (code == CLI_GO_ON)
         code = gather_env(&run);
+    if (code == CLI_GO_ON)
+        code = check_virtual(&run);
     return code == CLI_GO_ON ? launcher_run(&run) : code;
 }
 

@@ -132,8 +132,8 @@ class Programs(unittest.TestCase):
 
     def test_fewer_ranks_than_processes_are_refused(self):
         code, _, err = self.job("-n", 4, "-vp", 3, self.globals)
-        self.assertEqual(code, 1)
-        self.assertIn("3 ranks cannot be dealt out to 4 processes", err)
+        self.assertEqual(code, 2)
+        self.assertEqual(err.count("3 ranks cannot be dealt out to 4 processes: ask for more"), 1, err)
 
     def test_a_number_that_is_none_is_refused(self):
         code, _, err = self.job("-n", 1, "-vp", "x", self.globals)
