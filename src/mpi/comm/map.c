@@ -18,11 +18,11 @@
 #include "mpi/base/process.h"
 #include "mpi/comm/share.h"
 
-// What ranks tell each other on the way: the name that rank 0 has made, and whether they could do their part.
+// What ranks tell each other on the way: the name that rank 0 has made, and why they could not do their part.
 typedef struct step {
     int64_t size;
     uint64_t name[2];
-    int ok;
+    int error;  // of the system; 0: they could
 } step;
 
 static void name_of(const step *first, char *name, size_t size) {
@@ -37,19 +37,28 @@ static int make(step *own, size_t size) {
         return -1;
     name_of(own, name, sizeof(name));
     int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
-    if (fd >= 0 && posix_fallocate(fd, 0, (off_t)size)) {
+    int error = fd >= 0 ? posix_fallocate(fd, 0, (off_t)size) : 0;
+    if (error) {
         shm_unlink(name);
         close(fd);
         fd = -1;
+        errno = error;
     }
     return fd;
 }
 
-static bool all_ok(const step *steps, int n) {
-    for (int i = 0; i < n; i++)
-        if (!steps[i].ok)
-            return false;
-    return true;
+// fail says why they have not got the memory; MPI_SUCCESS: all have.
+static int fail(const step *steps, int n, bool made, size_t size) {
+    int who = 0;
+    while (who < n && !steps[who].error)
+        who++;
+    if (who == n)
+        return MPI_SUCCESS;
+    int error = steps[who].error;
+    if (made && error == ENOENT)
+        return whm_fail(MPI_ERR_RMA_SHARED, "the ranks are not all on one host");
+    return whm_fail(MPI_ERR_NO_MEM, "rank %d cannot get %zu bytes of shared memory: %s%s", who,
+                    size, strerror(error), error == EMFILE ? " (ulimit -n)" : "");
 }
 
 static size_t place_all(const step *steps, int n, bool spread, size_t *offsets) {
@@ -66,35 +75,35 @@ static size_t place_all(const step *steps, int n, bool spread, size_t *offsets) 
 static int map_it(whm_comm *comm, step *own, step *steps, size_t size, void **map) {
     int fd = -1, rc;
     char name[64];
-    own->ok = true;
+    own->error = 0;
     if (comm->rank == 0) {
         fd = make(own, size);
-        own->ok = fd >= 0;
+        own->error = fd < 0 ? errno : 0;
     }
     rc = whm_share(comm, own, sizeof(*own), steps);
-    bool made = rc == MPI_SUCCESS && steps[0].ok;
+    bool made = rc == MPI_SUCCESS && !steps[0].error;
     name_of(&steps[0], name, sizeof(name));
     if (made && comm->rank != 0)
         fd = shm_open(name, O_RDWR, 0);
     *map = fd >= 0 ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (*map == MAP_FAILED && (made || !own->error))
+        own->error = made ? errno : steps[0].error;
     if (fd >= 0)
         close(fd);
-    own->ok = *map != MAP_FAILED;
     if (rc == MPI_SUCCESS)
         rc = whm_share(comm, own, sizeof(*own), steps);
     if (comm->rank == 0 && made)
         shm_unlink(name);
-    if (rc == MPI_SUCCESS && !all_ok(steps, comm->size))
-        rc = made ? whm_fail(MPI_ERR_RMA_SHARED, "the ranks are not all on one host")
-                  : whm_fail(MPI_ERR_NO_MEM, "there are no %zu bytes of shared memory", size);
-    if (rc != MPI_SUCCESS && own->ok)
+    if (rc == MPI_SUCCESS)
+        rc = fail(steps, comm->size, made, size);
+    if (rc != MPI_SUCCESS && *map != MAP_FAILED)
         munmap(*map, size);
     return rc;
 }
 
 int whm_map_begin(whm_comm *comm, MPI_Aint size, bool spread, void **map, size_t *map_size,
                   size_t *offsets) {
-    step own = {.size = size, .ok = true};
+    step own = {.size = size};
     step *steps = whm_malloc((size_t)comm->size * sizeof(*steps));
     if (!steps)
         return whm_no_memory();

@@ -65,6 +65,9 @@ void whm_hold(whm_transfer *t) {
     whm_retain(t->type);
 }
 
+// The last status without a class of its own: most often a limit, which all transfers of the process run into.
+static wh_status trouble;
+
 int whm_transfer_fail(const whm_transfer *t) {
     if (t->error == MPI_ERR_TRUNCATE && whm_space_of(t->context) == WHM_COLL)
         return whm_other_call(t->source, t->bytes, t->count * t->type->size);
@@ -81,17 +84,24 @@ int whm_transfer_fail(const whm_transfer *t) {
                         (long long)t->bytes, t->source, t->tag);
     if (t->error == MPI_ERR_PROC_ABORTED && t->peer >= 0)
         return whm_gone_rank(t->peer);
+    if (t->error == MPI_ERR_OTHER && trouble != WH_OK)
+        return whm_fail(MPI_ERR_OTHER, "a message was not %s: %s%s",
+                        t->state & WHM_IS_SEND ? "sent" : "received", wh_status_text(trouble),
+                        trouble == WH_ELIMIT ? ", most often that of open files (ulimit -n)" : "");
     return t->error;
 }
 
 int whm_class_of(wh_status status) {
     whm_process_lost(status);
-    return status == WH_OK             ? MPI_SUCCESS
-           : status == WH_ETRUNCATED   ? MPI_ERR_TRUNCATE
-           : status == WH_ENOMEM       ? MPI_ERR_NO_MEM
-           : status == WH_ETYPE        ? MPI_ERR_TYPE
-           : whm_tells_of_loss(status) ? MPI_ERR_PROC_ABORTED
-                                       : MPI_ERR_OTHER;
+    int class = status == WH_OK             ? MPI_SUCCESS
+                : status == WH_ETRUNCATED   ? MPI_ERR_TRUNCATE
+                : status == WH_ENOMEM       ? MPI_ERR_NO_MEM
+                : status == WH_ETYPE        ? MPI_ERR_TYPE
+                : whm_tells_of_loss(status) ? MPI_ERR_PROC_ABORTED
+                                            : MPI_ERR_OTHER;
+    if (class == MPI_ERR_OTHER)
+        trouble = status;
+    return class;
 }
 
 void whm_to_nobody(whm_transfer *t) {
