@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <wherry/mem.h>
 
 #include "mpi/base/lock.h"
@@ -111,11 +112,12 @@ int mpi_session_get_info(whm_session *session, whm_info **info_used) {
 static const char *const sets[] = {"mpi://WORLD", "mpi://SELF"};
 enum { SETS = sizeof(sets) / sizeof(*sets) };
 
-// set_of returns the communicator of the processes of a set; NULL: there is none of that name.
+// set_of returns the communicator of the processes of a set; NULL: there is none of that name.  Names are URIs, whose scheme and
+// host are the same in any case (RFC 3986); MPI says no more of it.
 static const whm_comm *set_of(const char *name) {
-    if (strcmp(name, sets[0]) == 0)
+    if (strcasecmp(name, sets[0]) == 0)
         return whm_self->comm_world;
-    if (strcmp(name, sets[1]) == 0)
+    if (strcasecmp(name, sets[1]) == 0)
         return whm_self->comm_self;
     (void)whm_fail(MPI_ERR_ARG, "there is no process set \"%s\"", name);
     return NULL;

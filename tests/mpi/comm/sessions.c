@@ -27,6 +27,14 @@ static void test_sets(MPI_Session session) {
     OK(MPI_Info_get_string(info, "thread_level", &length, value, &flag));
     CHECK(flag && strncmp(value, "MPI_THREAD_", 11) == 0);
     OK(MPI_Info_free(&info));
+    static const char *const again[] = {"mpi://self", "MPI://Self"};  // the same URI
+    for (int i = 0; i < 2; i++) {
+        OK(MPI_Group_from_session_pset(session, again[i], &group));
+        OK(MPI_Group_size(group, &count));
+        CHECK(count == 1);
+        OK(MPI_Group_free(&group));
+    }
+    FAILS(MPI_Group_from_session_pset(session, "mpi://SELF/", &group), MPI_ERR_ARG);
     FAILS(MPI_Group_from_session_pset(session, "mpi://NOBODY", &group), MPI_ERR_ARG);
 }
 
