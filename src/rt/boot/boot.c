@@ -43,6 +43,7 @@ static const struct {
     const char *advice;
 } signs[] = {
     {"SLURM_STEP_NUM_TASKS", 2, "start it by srun --mpi=pmix or srun --mpi=pmi2"},
+    {"SLURM_PROCID", 1, "start it by srun --mpi=pmix or srun --mpi=pmi2"},
     {"PMI_PORT", 0, "start it without -pmi-port"},
     {"PMI_FD", 0, "that is no connection to a launcher"},
 };

@@ -337,7 +337,8 @@ TEST(launchers_that_nobody_can_speak_to) {
     } cases[] = {
         {"PMI_FD", "1000", WH_ENOTSUP},        {"PMI_FD", "0", WH_ENOTSUP},  // a file
         {"PMI_PORT", "node:4711", WH_ENOTSUP}, {"SLURM_STEP_NUM_TASKS", "2", WH_ENOTSUP},
-        {"SLURM_STEP_NUM_TASKS", "1", WH_OK},  {"SLURM_NTASKS", "2", WH_OK},  // a script of sbatch
+        {"SLURM_STEP_NUM_TASKS", "1", WH_OK},  {"SLURM_PROCID", "1", WH_ENOTSUP},
+        {"SLURM_NTASKS", "2", WH_OK},          {"SLURM_PROCID", "0", WH_OK},  // a script of sbatch
     };
     CHECK(freopen("/dev/null", "r", stdin));
     setenv("PMI_RANK", "0", 1);
