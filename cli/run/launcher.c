@@ -155,6 +155,11 @@ static void on_stopped(launcher *self, int rank, int number) {
                    launcher_name(self, rank).text, number, strsignal(number));
 }
 
+// limit_hint names what to raise, where a system call has run into it.
+static const char *limit_hint(int why) {
+    return why == EAGAIN ? " (ulimit -u)" : why == EMFILE ? " (ulimit -n)" : "";
+}
+
 static void on_refused(launcher *self, int rank, int why) {
     const char *text = strerror(why & ~CHILD_FOLDER);
     const run_host *host = launcher_host(self, rank);
@@ -169,7 +174,8 @@ static void on_refused(launcher *self, int rank, int why) {
         FAIL(self, CODE_NOT_STARTED, "the folder %s cannot be entered on %s: %s", self->folder,
              host->name, text);
     else
-        FAIL(self, CODE_NOT_STARTED, "%s cannot be started: %s", self->options->argv[0], text);
+        FAIL(self, CODE_NOT_STARTED, "%s cannot be started: %s%s", self->options->argv[0], text,
+             limit_hint(why));
 }
 
 static void on_request(launcher *self, int rank, const frame *got) {
@@ -283,8 +289,8 @@ static bool start_agents(launcher *self) {
         if (!hosts_start(host, here ? NULL : rsh)) {
             int why = errno;
             host->gone = true;
-            FAIL(self, CODE_NOT_STARTED, "%s cannot be started: %s", here ? "the agent" : rsh[0],
-                 strerror(why));
+            FAIL(self, CODE_NOT_STARTED, "%s cannot be started: %s%s", here ? "the agent" : rsh[0],
+                 strerror(why), limit_hint(why));
             for (; i < self->host_count; i++, self->hosts_left--)
                 self->hosts[i].gone = true;
             return false;

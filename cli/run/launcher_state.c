@@ -72,6 +72,11 @@ bool launcher_open(launcher *self, const run_options *options) {
                      hosts + OWN_FILES);
         return false;
     }
+    // The agents' program, and what has come of processes, are found there.
+    if (access("/proc/self/exe", F_OK) != 0) {
+        cli_complain("run", CLI_FAILED, "it cannot begin: /proc is not mounted");
+        return false;
+    }
     snprintf(self->kvs, sizeof self->kvs, "kvs_%d_0", (int)getpid());
     self->folder = getcwd(NULL, 0);
     self->hosts = calloc((size_t)hosts, sizeof *self->hosts);

@@ -273,6 +273,23 @@ class Run(launch.Case):
                 self.assertEqual((code, re.search(says, err).groups()), (127, (str(takes - 1), str(takes))))
                 self.assertEqual(limited(takes, *words, "true"), (0, ""))
 
+    def test_few_processes(self):
+        done = subprocess.run(["setpriv", "--reuid", "54321", "--clear-groups", "prlimit", "--nproc=3:3", WHERRY, "run", "-n", "9", "true"],
+                              timeout=tool.LIMIT, capture_output=True, text=True, cwd="/", stdin=subprocess.DEVNULL)
+        if "setpriv:" in done.stderr or "denied" in done.stderr:
+            self.skipTest("another user cannot be had, or not run this: " + done.stderr)
+        self.assertEqual((done.returncode, done.stderr),
+                         (127, "wherry run: true cannot be started: Resource temporarily unavailable (ulimit -u)\n"))
+
+    def test_without_proc(self):
+        libraries = os.path.dirname(os.path.realpath(WHERRY))  # the loader finds them by /proc otherwise
+        done = subprocess.run(["unshare", "-m", "sh", "-c", f"mount -t tmpfs none /proc && exec {WHERRY} run -n 2 true"],
+                              timeout=tool.LIMIT, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                              env={**os.environ, "LD_LIBRARY_PATH": libraries})
+        if "unshare:" in done.stderr or "mount:" in done.stderr or "libraries" in done.stderr:
+            self.skipTest("it cannot be taken away here: " + done.stderr)
+        self.assertEqual((done.returncode, done.stderr), (1, "wherry run: it cannot begin: /proc is not mounted\n"))
+
     def test_failures(self):
         """{kill, stop, exit 3, segmentation fault} x {rank 0, another} x {here, by --rsh}"""
         ends = {"kill": (137, r"was killed by signal 9 \(Killed\)"),
