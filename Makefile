@@ -15,8 +15,10 @@ CLANG = clang
 ARGS =
 comma = ,
 
-# run_tests FOLDER ARGUMENTS: ends with "N passed, N failed, N skipped"
-run_tests = MESON="$(MESON)" $(PYTHON) tools/test_summary.py $(1) --no-rebuild $(2) $(ARGS)
+# run_tests FOLDER ARGUMENTS: ends with "N passed, N failed, N skipped".  BUILT is empty where Meson is to build first what these
+# tests need.
+BUILT = --no-rebuild
+run_tests = MESON="$(MESON)" $(PYTHON) tools/test_summary.py $(1) $(BUILT) $(2) $(ARGS)
 # configure FOLDER OPTIONS: once; later changes of meson.build are ninja's affair
 configure = test -f $(1)/build.ninja || { \
   test -n "$(MESON)" || { echo "make: Meson 1.0.1 or newer is needed: docs/howto/install.md" >&2; \
@@ -121,13 +123,14 @@ lint: deps-lint build
 	@MESON="$(MESON)" $(PYTHON) tools/lint.py build-clang $(ARGS)
 
 # Two folders, because a program is either address- or thread-checked; debugoptimized keeps asserts.
-# What ends while it has threads waits for races at its end, by default for a second; many tests do.
+# In the first all tests are compiled, because clang's warnings are wanted of those, too, that do not run there; in the second only
+# what its tests need.  What ends while it has threads waits for races at its end, by default for a second; many tests do.
+sanitize: BUILT =
 sanitize: deps-sanitize
 	@CC=$(CLANG) && export CC && \
 	  $(call configure,build-asan,$(DEBUG) -Db_sanitize=address$(comma)undefined) && \
 	  $(call configure,build-tsan,$(DEBUG) -Db_sanitize=thread)
 	@$(NINJA) -C build-asan meson-test-prereq
-	@$(NINJA) -C build-tsan meson-test-prereq
 	@failed=0; \
 	  echo "== address, undefined"; $(call run_tests,build-asan,$(CHECKED) --suite mpi) || failed=1; \
 	  export TSAN_OPTIONS="atexit_sleep_ms=50 $$TSAN_OPTIONS"; \
