@@ -69,20 +69,20 @@ uint64_t whi_offer_address(const void *offer, size_t piece) {
     return address;
 }
 
-// cut finds the pieces of the next bytes behind `at`, at most a turn's, and returns how many bytes they are.
-static uint64_t cut(const whi_place *places, unsigned count, uint64_t at,
-                    whi_piece next[WHI_PART_PIECES], unsigned *next_count) {
+// cut finds the pieces of the next bytes behind `at`, at most a turn's and `most` pieces, and returns how many bytes they are.
+static uint64_t cut(const whi_place *places, unsigned count, uint64_t at, whi_piece *next,
+                    unsigned most, unsigned *next_count) {
     struct iovec runs[WHI_PART_PIECES];
     uint64_t size = 0;
     unsigned n = 0;
-    for (unsigned i = 0; i < count && size < WHI_LANE_TURN && n < WHI_PART_PIECES; i++) {
+    for (unsigned i = 0; i < count && size < WHI_LANE_TURN && n < most; i++) {
         uint64_t skip = at < places[i].size ? at : places[i].size;
         uint64_t left = places[i].size - skip, from = places[i].from + skip;
         at -= skip;
         left = left < WHI_LANE_TURN - size ? left : WHI_LANE_TURN - size;
         unsigned listed = 0;
         if (left)
-            size += whi_buffer_runs(places[i].to, skip, left, runs, WHI_PART_PIECES - n, &listed);
+            size += whi_buffer_runs(places[i].to, skip, left, runs, most - n, &listed);
         for (unsigned k = 0; k < listed; k++) {
             next[n++] = (whi_piece){from, runs[k].iov_base, runs[k].iov_len};
             from += runs[k].iov_len;
@@ -92,36 +92,75 @@ static uint64_t cut(const whi_place *places, unsigned count, uint64_t at,
     return size;
 }
 
-// go_on_later has a payload go on in the next passes, before or behind others.
-static void go_on_later(wh_request *req, bool first) {
-    whi_list *fetches = &whi_messages_of(req->worker)->fetches;
-    req->stage = WHI_STAGE_MOVING;
-    if (first)
-        whi_list_push_front(fetches, &req->queue_link);
-    else
-        whi_list_push_back(fetches, &req->queue_link);
-    req->worker->countdown = 0;  // which has the room look in each pass
+// What is read at once: the next part of a long payload, or short ones as a whole, so that the kernel finds the peer's memory once
+// for all of them.  Few enough that the first does not wait long for the last.
+enum { GROUP = 8, SHORT = 64 << 10, GROUP_BYTES = 128 << 10 };
+typedef struct group {
+    wh_request *req[GROUP];
+    whi_fetch fetch[GROUP];
+    uint64_t size[GROUP], all;
+    unsigned count, pieces;
+    whi_piece piece[WHI_PART_PIECES];
+} group;
+
+// join adds the next bytes of a payload.  False: it does not go with those that are there.
+static bool join(group *g, wh_request *req) {
+    whi_place places[WHI_OFFER_PIECES];
+    unsigned count = req->ops->places(req, places), n = g->count;
+    whi_fetch *fetch = &g->fetch[n];
+    whi_piece *pieces = &g->piece[g->pieces];
+    *fetch = (whi_fetch){.offer = &req->offer,
+                         .part = {.pieces = pieces, .at = req->offset},
+                         .since = &req->since,
+                         .status = WH_EAGAIN};
+    for (unsigned i = 0; i < count; i++)
+        fetch->part.whole += places[i].size;
+    if (n && (fetch->part.whole > SHORT || g->all + fetch->part.whole > GROUP_BYTES))
+        return false;
+    uint64_t size =
+        cut(places, count, req->offset, pieces, WHI_PART_PIECES - g->pieces, &fetch->part.count);
+    if (n && (!size || size < fetch->part.whole))  // none to read, or in too many pieces
+        return false;
+    g->req[n] = req;
+    g->size[n] = size;
+    g->all += size;
+    g->pieces += fetch->part.count;
+    g->count++;
+    return true;
 }
 
-// fetch_on reads the next bytes of a payload of which `offset` are here, and returns how many those are.
-static uint64_t fetch_on(wh_request *req) {
+// read_next reads at once what the next fetches are of, and returns how many bytes that was.
+static uint64_t read_next(whi_list *fetches) {
+    group g;
+    g.count = g.pieces = 0;
+    g.all = 0;
+    whi_lane *lane = whi_container_of(fetches->next, wh_request, queue_link)->ep->link->rx;
+    whi_list_foreach(node, fetches) {
+        wh_request *req = whi_container_of(node, wh_request, queue_link);
+        if (g.count == GROUP || req->ep->link->rx != lane || !join(&g, req))
+            break;
+        if (!g.all || g.all < g.fetch[0].part.whole)
+            break;  // the first is none to read, or long
+    }
+    if (g.all && lane->ops->read)
+        lane->ops->read(lane, g.fetch, g.count);
+    uint64_t size = 0;
+    for (unsigned i = 0; i < g.count; i++) {
+        wh_request *req = g.req[i];
+        bool read = g.fetch[i].status == WH_OK;
+        size += read ? g.size[i] : 0;
+        req->offset += g.size[i];
+        req->fetching = !read                                  ? WHI_FETCHING_FAILED
+                        : req->offset == g.fetch[i].part.whole ? WHI_FETCHING_ALL
+                                                               : WHI_FETCHING_PART;
+    }
+    return size;
+}
+
+static void end_fetch(wh_request *req) {
     whi_lane *lane = req->ep->link->rx;
-    whi_place all[WHI_OFFER_PIECES];
-    whi_piece next[WHI_PART_PIECES];
-    unsigned count = req->ops->places(req, all);
-    whi_part part = {.pieces = next, .at = req->offset};
-    for (unsigned i = 0; i < count; i++)
-        part.whole += all[i].size;
-    uint64_t size = cut(all, count, req->offset, next, &part.count);
-    wh_status st = size && lane->ops->fetch
-                       ? lane->ops->fetch(lane, &req->offer, &part, &req->since)
-                       : WH_EAGAIN;
-    req->offset += size;
-    if (st != WH_OK || req->offset == part.whole)
-        req->ops->fetched(req, st == WH_OK);
-    else
-        go_on_later(req, true);
-    return st == WH_OK ? size : 0;
+    whi_list_remove(&req->queue_link);
+    req->ops->fetched(req, req->fetching == WHI_FETCHING_ALL && lane->ops->take(lane, &req->offer));
 }
 
 // whole_of returns the bytes of a payload that could be read.
@@ -136,24 +175,33 @@ static uint64_t whole_of(wh_request *req) {
 
 void whi_offer_fetch(wh_request *req) {
     req->offset = 0;
-    if (!req->offer.ticket || whi_bulk_takes(req, whole_of(req)))
+    req->fetching = WHI_FETCHING_NEXT;
+    if (!req->offer.ticket || whi_bulk_takes(req, whole_of(req))) {
         req->ops->fetched(req, false);
-    else if (req->worker->in_progress)
-        (void)fetch_on(req);
-    else
-        go_on_later(req, false);
+        return;
+    }
+    req->stage = WHI_STAGE_MOVING;
+    whi_list_push_back(&whi_messages_of(req->worker)->fetches, &req->queue_link);
+    req->worker->due = true;
 }
 
-unsigned whi_offer_look(wh_worker *worker) {
-    unsigned looked = 0;
-    whi_list *node;
-    for (uint64_t size = 0; size < WHI_LANE_TURN; looked++) {
-        node = whi_list_pop_front(&whi_messages_of(worker)->fetches);
-        if (!node)
+// Whose bytes have been read stays in the list until it is its turn: the end of one may be the end of others that were read with it.
+unsigned whi_offer_due(wh_worker *worker) {
+    whi_list *fetches = &whi_messages_of(worker)->fetches;
+    unsigned count = 0;
+    for (uint64_t size = 0; !whi_list_empty(fetches); count++) {
+        wh_request *req = whi_container_of(fetches->next, wh_request, queue_link);
+        if (req->fetching == WHI_FETCHING_NEXT && size >= WHI_LANE_TURN)
             break;
-        size += fetch_on(whi_container_of(node, wh_request, queue_link));
+        if (req->fetching == WHI_FETCHING_NEXT)
+            size += read_next(fetches);
+        if (req->fetching == WHI_FETCHING_PART)
+            req->fetching = WHI_FETCHING_NEXT;
+        else
+            end_fetch(req);
     }
-    return looked;
+    worker->due = worker->due || !whi_list_empty(fetches);
+    return count;
 }
 
 bool whi_offer_busy(const wh_worker *worker) {

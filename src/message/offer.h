@@ -35,12 +35,13 @@ void whi_offer_read(wh_request *req, const whi_announce *announce, const void *o
 uint64_t whi_offer_address(const void *offer, size_t piece);
 
 // whi_offer_fetch takes the offer that a receive has noted, unless the payload is to come by the bulk lane: `fetched` of its
-// operations follows (request.h).  In a pass the first turn of it is read at once, and a turn of the oldest in each pass from then
-// on.  In a call of the user's nothing is: what that would send next may be what the peer needs to have something to do, too.
+// operations follows (request.h).  Nothing is read here, but behind the polls of each pass a turn of the oldest: short ones that
+// have come together are read together, and in a call of the user's, what that would send next may be what the peer needs to have
+// something to do, too.
 void whi_offer_fetch(wh_request *req);
 
 // What the room asks: a turn of the oldest fetches; whether there is one.
-unsigned whi_offer_look(wh_worker *worker);
+unsigned whi_offer_due(wh_worker *worker);
 bool whi_offer_busy(const wh_worker *worker);
 
 // whi_offer_came says that `size` more bytes are here of a payload that was asked for instead.

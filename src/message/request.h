@@ -61,6 +61,14 @@ enum {
     WHI_DEVICE_OUT,  // it does: of a send, an offer waits for its answer; of a receive, one is being copied
 };
 
+// Of a payload that is fetched: what its next bytes are.
+enum {
+    WHI_FETCHING_NEXT,    // to be read
+    WHI_FETCHING_PART,    // read, and more of it is not
+    WHI_FETCHING_ALL,     // read, and with them all
+    WHI_FETCHING_FAILED,  // not to be read: it has to be asked for
+};
+
 enum { WHI_OFFER_PIECES = 32 };  // of one message, at most
 enum { WHI_MATCH_NONE = 0xff };  // `match` of what no message is matched with
 
@@ -217,7 +225,8 @@ struct wh_request {
     uint64_t offset;   // in the segment that is being moved; of a payload that is fetched
     uint64_t since;    // for the lane, when a payload that was offered was asked for instead
     uint32_t segment;
-    uint8_t bulk;  // WHI_BULK_*; set when its announcement is met, and when it is granted
+    uint8_t fetching;  // WHI_FETCHING_*
+    uint8_t bulk;      // WHI_BULK_*; set when its announcement is met, and when it is granted
     // What the code that has made it keeps with it.
     _Alignas(8) unsigned char own[WHI_REQ_OWN];
     // In the list of those whose handles other threads have released; of a transfer that we serve: in its memory's.

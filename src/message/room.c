@@ -247,12 +247,11 @@ static void in_child(wh_worker *worker) {
 static unsigned look(wh_worker *worker) {
     whi_req_reap_foreign(worker);
     whi_object_handler_look(worker);
-    return whi_offer_look(worker) + whi_stage_look(worker) + whi_device_offer_look(worker) +
-           whi_behind_look(worker);
+    return whi_stage_look(worker) + whi_device_offer_look(worker) + whi_behind_look(worker);
 }
 
 static bool busy(const wh_worker *worker) {
-    return whi_offer_busy(worker) || whi_device_offer_busy(worker) || whi_behind_busy(worker);
+    return whi_device_offer_busy(worker) || whi_behind_busy(worker);
 }
 
 static wh_status arm(wh_worker *worker) {
@@ -336,6 +335,7 @@ const whi_room whi_message_room_table = {.name = "message",
                                          .in_use = in_use,
                                          .in_child = in_child,
                                          .look = look,
+                                         .due = whi_offer_due,
                                          .busy = busy,
                                          .asked = asked,
                                          .arm = arm,

@@ -86,6 +86,14 @@ typedef struct whi_part {
 } whi_part;
 enum { WHI_PART_PIECES = 256 };  // at most: as many as a turn has in layouts of blocks of 4 KiB
 
+// What a lane is to read: a part of an offered payload, or all of it; and what came of it.
+typedef struct whi_fetch {
+    const whi_offer *offer;
+    whi_part part;
+    uint64_t *since;
+    wh_status status;
+} whi_fetch;
+
 // Bytes of payload after which others have their turn: long enough that a pass costs nothing beside them, and over in a
 // fraction of a millisecond where the memory is warm.
 enum { WHI_LANE_TURN = 1 << 20 };
@@ -217,12 +225,14 @@ typedef struct whi_lane_ops {
     // revoke ends an offer of this side.  True: the peer has not taken it and never will, whatever it reads from now on.
     // False: it has taken it, the payload is with the peer.
     bool (*revoke)(whi_lane *lane, const whi_offer *offer);
-    // fetch reads the next part of a payload that the peer offers, and takes the offer with the last one.  WH_OK: it is
-    // here.  WH_EAGAIN: let the peer send chunks of all, because that is faster, or all that can be done; the places hold
-    // anything.  *since is set by the first part, for `came`.
-    wh_status (*fetch)(whi_lane *lane, const whi_offer *offer, const whi_part *part,
-                       uint64_t *since);
-    // came says that a chunk of `size` bytes is here, of a payload for which fetch said WH_EAGAIN, and with it `moved` of
+    // read reads what the peer offers: the next part of a payload, or several payloads as a whole, which is faster than one by
+    // one; of all together at most WHI_PART_PIECES.  `status` becomes WH_OK: it is here.  WH_EAGAIN: let the peer send chunks of
+    // all of that payload, because that is faster, or all that can be done; the places hold anything.  *since is set by the first
+    // part, for `came`.
+    // take takes an offer of which all has been read.  False: it was revoked meanwhile, and what was read is none of it.
+    void (*read)(whi_lane *lane, whi_fetch *list, unsigned count);
+    bool (*take)(whi_lane *lane, const whi_offer *offer);
+    // came says that a chunk of `size` bytes is here, of a payload for which read said WH_EAGAIN, and with it `moved` of
     // its `whole` bytes.
     void (*came)(whi_lane *lane, uint64_t size, uint64_t moved, uint64_t whole, uint64_t since);
 

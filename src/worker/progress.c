@@ -150,6 +150,14 @@ static void run_asked(wh_worker *worker) {
     whi_rooms_foreach(room, worker) if ((*room)->asked)(*room)->asked(worker);
 }
 
+// run_due has the rooms do what the polls have left for their end.
+static unsigned run_due(wh_worker *worker) {
+    unsigned count = 0;
+    worker->due = false;
+    whi_rooms_foreach(room, worker) if ((*room)->due) count += (*room)->due(worker);
+    return count;
+}
+
 // is_late says whether sockets and timers must have their turn before the passes are counted down: passes of a program that
 // computes for milliseconds between them would have it see a timeout, or the death of a peer, after seconds.
 static bool is_late(const wh_worker *worker) {
@@ -167,6 +175,8 @@ unsigned whi_worker_pass(wh_worker *worker) {
         whi_pollable *pollable = hot_pollable(node);
         count += pollable->ops->pass(pollable);
     }
+    if (worker->due)
+        count += run_due(worker);
     if (__builtin_expect(!whi_mpsc_empty(&worker->submit), 0))
         count += whi_worker_submit_run(worker);
     if (__builtin_expect(!whi_posts_empty(worker), 0))

@@ -34,6 +34,10 @@ typedef struct whi_room {
     unsigned (*look)(wh_worker *worker);
     bool (*busy)(const wh_worker *worker);
 
+    // due does what came up in the polls of this pass and is better done for all of it at once (worker->due), and returns how
+    // many events it handled.
+    unsigned (*due)(wh_worker *worker);
+
     // asked does what other threads have left a word about (whi_worker_ask).
     void (*asked)(wh_worker *worker);
 

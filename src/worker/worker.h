@@ -52,6 +52,7 @@ struct wh_worker {
     int countdown;       // passes until sockets and timers have their turn
     uint64_t looked_ns;  // when they last had it
     bool in_progress;
+    bool due;       // a room has something to do behind the polls of this pass, or of the next
     whi_list dead;  // whi_deferred: called at the end of this pass
     wh_counters counters;
     const whi_room *const *rooms;  // those above, the lowest first, up to a NULL

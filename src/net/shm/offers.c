@@ -6,6 +6,8 @@
 // after its read, and is one too.  So a reader that has seen a changed byte finds the word cleared.
 #include "net/shm/offers.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/shm/shm_lane.h"
@@ -58,14 +60,16 @@ void whi_offers_move(whi_ring_shared *from, whi_ring_shared *to) {
     }
 }
 
-// take marks the peer's offer as taken.  False: it was revoked, or never was.
-static bool take(whi_shm *lane, const whi_offer *offer) {
+bool whi_shm_take(whi_lane *base, const whi_offer *offer) {
+    whi_shm *lane = (whi_shm *)base;
     if (!offer->ticket || offer->ticket & TAKEN || offer->slot >= WHI_RING_OFFERS)
         return false;
     uint64_t expected = offer->ticket;
-    return atomic_compare_exchange_strong_explicit(word_of(lane->rx.shared, offer->slot), &expected,
-                                                   offer->ticket | TAKEN, memory_order_seq_cst,
-                                                   memory_order_seq_cst);
+    bool taken = atomic_compare_exchange_strong_explicit(
+        word_of(lane->rx.shared, offer->slot), &expected, offer->ticket | TAKEN,
+        memory_order_seq_cst, memory_order_seq_cst);
+    lane->fetcher.fetched += taken;
+    return taken;
 }
 
 static unsigned class_of(uint64_t size) {
@@ -103,11 +107,15 @@ static uint64_t of_peer(const whi_shm *lane, uint64_t since, uint64_t size, uint
     return cost ? size * cost / 1024 : cycles;
 }
 
-static uint64_t size_of(const whi_piece *pieces, unsigned count) {
+static uint64_t size_of(const whi_part *part) {
     uint64_t size = 0;
-    for (unsigned i = 0; i < count; i++)
-        size += pieces[i].size <= WHI_FETCH_MAX ? pieces[i].size : WHI_FETCH_MAX + 1;
+    for (unsigned i = 0; i < part->count; i++)
+        size += part->pieces[i].size <= WHI_FETCH_MAX ? part->pieces[i].size : WHI_FETCH_MAX + 1;
     return size;
+}
+
+static bool is_last(const whi_part *part) {
+    return part->at + size_of(part) == part->whole;
 }
 
 // The time that some bytes had for themselves: since their transfer began, or since the bytes before them came.  For
@@ -126,35 +134,66 @@ static void unreadable(whi_fetcher *f) {
             (int)f->peer.pid);
 }
 
-wh_status whi_shm_fetch(whi_lane *base, const whi_offer *offer, const whi_part *part,
-                        uint64_t *since) {
-    whi_shm *lane = (whi_shm *)base;
+// is_read says whether a payload is to be read, which its first part decides.
+static bool is_read(whi_shm *lane, const whi_fetch *fetch, uint64_t now) {
     whi_fetcher *f = &lane->fetcher;
-    uint64_t size = size_of(part->pieces, part->count);
-    bool first = part->at == 0, last = part->at + size == part->whole;
+    const whi_part *part = &fetch->part;
+    bool first = part->at == 0;
     if (first)
-        *since = 0;
-    if (f->mode == WHI_FETCH_NEVER || !f->peer.word.address || !lane->rx_region || !offer->ticket ||
-        part->count > WHI_PEER_PIECES || size > WHI_FETCH_MAX || part->whole > WHI_FETCH_MAX)
-        return WH_EAGAIN;
-    uint64_t begin = whi_clock_cycles();
+        *fetch->since = 0;
+    if (f->mode == WHI_FETCH_NEVER || !f->peer.word.address || !lane->rx_region ||
+        !fetch->offer->ticket || size_of(part) > WHI_FETCH_MAX || part->whole > WHI_FETCH_MAX)
+        return false;
     if (first)
-        *since = begin_at(begin, lane->offered.out > 0);
-    whi_pick *pick = pick_of(f, *since, part->whole);
-    if (first && f->mode == WHI_FETCH_AUTO && !choose(pick, class_of(part->whole)))
-        return WH_EAGAIN;
+        *fetch->since = begin_at(now, lane->offered.out > 0);
+    if (first && f->mode == WHI_FETCH_AUTO &&
+        !choose(pick_of(f, *fetch->since, part->whole), class_of(part->whole)))
+        return false;
     // Its line is the sender's now, and comes over while the bytes do.
-    if (last && offer->slot < WHI_RING_OFFERS)
-        __builtin_prefetch((const void *)word_of(lane->rx.shared, offer->slot), 1);
-    wh_status status = whi_peer_memory_read(&f->peer, part->pieces, part->count);
+    if (fetch->offer->slot < WHI_RING_OFFERS && is_last(part))
+        __builtin_prefetch((const void *)word_of(lane->rx.shared, fetch->offer->slot), 1);
+    return true;
+}
+
+static wh_status read_pieces(whi_fetcher *f, const whi_piece *pieces, unsigned count) {
+    wh_status status = whi_peer_memory_read(&f->peer, pieces, count);
     if (status == WH_EPERM)
         unreadable(f);
-    if (status != WH_OK || (last && !take(lane, offer)))
-        return WH_EAGAIN;
-    lane->moved += size;
-    whi_pick_note(pick, true, took(f, begin), size, last ? part->whole : 0);
-    f->fetched += last;
-    return WH_OK;
+    return status == WH_OK ? WH_OK : WH_EAGAIN;
+}
+
+void whi_shm_read(whi_lane *base, whi_fetch *list, unsigned count) {
+    whi_shm *lane = (whi_shm *)base;
+    whi_fetcher *f = &lane->fetcher;
+    whi_piece all[WHI_PEER_PIECES];
+    unsigned pieces = 0, reads = 0;
+    uint64_t begin = whi_clock_cycles(), size = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const whi_part *part = &list[i].part;
+        list[i].status = WH_EAGAIN;
+        if (part->count > WHI_PEER_PIECES - pieces || !is_read(lane, &list[i], begin))
+            continue;
+        list[i].status = WH_OK;
+        memcpy(&all[pieces], part->pieces, part->count * sizeof(*all));
+        pieces += part->count;
+        size += size_of(part);
+        reads++;
+    }
+    if (!size)
+        return;
+    wh_status status = read_pieces(f, all, pieces);
+    uint64_t cycles = status == WH_OK ? took(f, begin) : 0;
+    for (unsigned i = 0; i < count; i++) {
+        const whi_part *part = &list[i].part;
+        uint64_t own = size_of(part);
+        if (list[i].status != WH_OK)
+            continue;
+        if (status != WH_OK)  // one that is not there must not be the others' end
+            list[i].status = reads > 1 ? read_pieces(f, part->pieces, part->count) : status;
+        else if (own)
+            whi_pick_note(pick_of(f, *list[i].since, part->whole), true, cycles * own / size, own,
+                          is_last(part) ? part->whole : 0);
+    }
 }
 
 void whi_shm_came(whi_lane *base, uint64_t size, uint64_t moved, uint64_t whole, uint64_t since) {

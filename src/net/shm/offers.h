@@ -64,8 +64,8 @@ wh_status whi_shm_meet(struct whi_shm *lane, const whi_hdr *hdr, const unsigned 
 // These are members of the vtable.
 bool whi_shm_offer(whi_lane *lane, whi_offer *offer);
 bool whi_shm_revoke(whi_lane *lane, const whi_offer *offer);
-wh_status whi_shm_fetch(whi_lane *base, const whi_offer *offer, const whi_part *part,
-                        uint64_t *since);
+void whi_shm_read(whi_lane *base, whi_fetch *list, unsigned count);
+bool whi_shm_take(whi_lane *base, const whi_offer *offer);
 void whi_shm_came(whi_lane *base, uint64_t size, uint64_t moved, uint64_t whole, uint64_t since);
 
 #endif

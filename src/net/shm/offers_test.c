@@ -30,12 +30,20 @@ static void begin(void) {
     memset(to, 0, SIZE);
 }
 
+static wh_status fetch_part(const whi_offer *offer, const whi_part *part, uint64_t *since) {
+    whi_lane *lane = ears[1].lane;
+    whi_fetch one = {.offer = offer, .part = *part, .since = since};
+    bool last = part->at + part->pieces[part->count - 1].size == part->whole || part->count > 1;
+    lane->ops->read(lane, &one, 1);
+    return one.status == WH_OK && last && !lane->ops->take(lane, offer) ? WH_EAGAIN : one.status;
+}
+
 static wh_status fetch(const whi_offer *offer) {
     const whi_piece pieces[] = {{(uint64_t)(uintptr_t)from, to, 10},
                                 {(uint64_t)(uintptr_t)from + 10, to + 10, SIZE - 10}};
     const whi_part all = {pieces, 2, 0, SIZE};
     uint64_t since;
-    return ears[1].lane->ops->fetch(ears[1].lane, offer, &all, &since);
+    return fetch_part(offer, &all, &since);
 }
 
 static whi_offer make_offer(void) {
@@ -66,7 +74,7 @@ TEST(taken_in_parts) {
     for (uint64_t at = 0; at < SIZE; at += SIZE / 4) {
         const whi_piece piece = {(uint64_t)(uintptr_t)(from + at), to + at, SIZE / 4};
         const whi_part part = {&piece, 1, at, SIZE};
-        CHECK_EQ_INT(ears[1].lane->ops->fetch(ears[1].lane, &offer, &part, &since), WH_OK);
+        CHECK_EQ_INT(fetch_part(&offer, &part, &since), WH_OK);
         CHECK(since);
     }
     CHECK_MEM(to, from, SIZE);
@@ -74,7 +82,7 @@ TEST(taken_in_parts) {
     offer = make_offer();
     const whi_piece piece = {(uint64_t)(uintptr_t)from, to, SIZE / 2};
     const whi_part half = {&piece, 1, 0, SIZE};
-    CHECK_EQ_INT(ears[1].lane->ops->fetch(ears[1].lane, &offer, &half, &since), WH_OK);
+    CHECK_EQ_INT(fetch_part(&offer, &half, &since), WH_OK);
     CHECK(take_back(&offer));
     close_pair(&reading, &ears[0], &ears[1]);
 }
@@ -142,11 +150,43 @@ TEST(offers_that_are_none) {
     uint64_t since;
     for (int i = 0; i < 3; i++) {
         const whi_part part = {&wild[i], 1, 0, wild[i].size};
-        CHECK_EQ_INT(ears[1].lane->ops->fetch(ears[1].lane, &good, &part, &since), WH_EAGAIN);
+        CHECK_EQ_INT(fetch_part(&good, &part, &since), WH_EAGAIN);
     }
     CHECK_EQ_INT(fetch(&good), WH_OK);
     CHECK(!take_back(&good));
     close_pair(&reading, &ears[0], &ears[1]);
+}
+
+// Several are read at once, and each is taken by itself; one that cannot be read is not the others' end.
+TEST(together) {
+    enum { COUNT = 4, EACH = SIZE / COUNT };
+    for (int bad = -1; bad < COUNT; bad++) {
+        begin();
+        whi_offer offer[COUNT];
+        whi_piece piece[COUNT];
+        whi_fetch list[COUNT];
+        uint64_t since[COUNT] = {0};
+        for (int i = 0; i < COUNT; i++) {
+            offer[i] = make_offer();
+            piece[i] = (whi_piece){i == bad ? 1 : (uint64_t)(uintptr_t)(from + i * EACH),
+                                   to + i * EACH, EACH};
+            list[i] = (whi_fetch){
+                .offer = &offer[i], .part = {&piece[i], 1, 0, EACH}, .since = &since[i]};
+        }
+        CHECK(take_back(&offer[2]));
+        ears[1].lane->ops->read(ears[1].lane, list, COUNT);
+        for (int i = 0; i < COUNT; i++) {
+            CHECK_EQ_INT(list[i].status, i == bad ? WH_EAGAIN : WH_OK);
+            CHECK(since[i]);
+            if (i == bad)
+                continue;
+            CHECK_EQ_INT(ears[1].lane->ops->take(ears[1].lane, &offer[i]), i != 2);
+            CHECK_MEM(to + i * EACH, from + i * EACH, EACH);
+        }
+        for (int i = 0; i < COUNT; i++)
+            CHECK_EQ_INT(i == 2 || take_back(&offer[i]), i == 2 || i == bad);
+        close_pair(&reading, &ears[0], &ears[1]);
+    }
 }
 
 // reads_at_first says whether a lane that has tried sizes from `tried` on, up to twice as many bytes, reads its first payload of SIZE bytes.
@@ -186,7 +226,7 @@ TEST(both_ways) {
         if (both)
             CHECK(lane->lane.ops->offer(&lane->lane, &mine));
         uint64_t since = 0;
-        CHECK_EQ_INT(lane->lane.ops->fetch(&lane->lane, &offer, &all, &since), WH_EAGAIN);
+        CHECK_EQ_INT(fetch_part(&offer, &all, &since), WH_EAGAIN);
         int row = both ? WHI_FETCH_BOTH_WAYS : WHI_FETCH_ALONE;
         whi_pick *pick = &lane->fetcher.picks[row][3];
         CHECK(pick->begun);

@@ -22,7 +22,7 @@ typedef struct whi_shm {
     whi_ring_tx tx;
     uint64_t answered;  // rx.pos when we last sent
     bool asymmetric;
-    uint64_t moved;  // bytes of payloads that this poll has copied out or read
+    uint64_t moved;  // bytes of payloads that this poll has copied out
     bool attention;  // poll must look further than the ring: failed, something was refused, or owed
     bool bell_owed;  // the wire could not ring: the peer may sleep over what we did
     uint32_t refused_size;  // payload of the record that found no space
