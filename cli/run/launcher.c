@@ -167,7 +167,7 @@ static void on_refused(launcher *self, int rank, int why) {
     if (why & CHILD_FILES)
         FAIL(self, CODE_NOT_STARTED,
              "%s cannot be started: the limit of open files is %d on %s (ulimit -n), and to start "
-             "%d processes there takes %d",
+             "%d processes there takes at least %d",
              self->options->argv[0], why & ~CHILD_FILES, host->name, host->count,
              agent_files(host->count, child_wants_trace(self->options->env)));
     else if (why & CHILD_FOLDER)

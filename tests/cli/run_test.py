@@ -257,21 +257,30 @@ class Run(launch.Case):
 
     def test_few_files(self):
         """With all limits the job runs, or a sentence says what it takes."""
-        def limited(limit, *words):
-            done = subprocess.run([WHERRY, "run", *words], timeout=tool.LIMIT, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+        ask = INIT + r"printf 'cmd=finalize\n' >&$PMI_FD; read answer <&$PMI_FD; echo $answer"
+
+        def limited(limit, *words, fds=()):
+            done = subprocess.run([WHERRY, "run", "--timeout", "20s", *words, "sh", "-c", ask], timeout=tool.LIMIT, capture_output=True, text=True,
+                                  stdin=subprocess.DEVNULL, pass_fds=fds,
                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
-            return done.returncode, done.stderr
-        self.assertEqual(limited(4, "true"), (1, "wherry run: it cannot begin: the limit of open files is 4 (ulimit -n), and 1 host takes 8\n"))
+            return done.returncode, done.stdout, done.stderr
+        self.assertEqual(limited(4), (1, "", "wherry run: it cannot begin: the limit of open files is 4 (ulimit -n), and 1 host takes 8\n"))
         trace = ["--trace", str(self.folder / "trace")]
-        for words in (["-n", "1"], ["-n", "2"], ["-n", "2", *trace], ["-n", "30"], ["-n", "30", *trace]):
-            with self.subTest(words):
-                says = r"true cannot be started: the limit of open files is (\d+) on \S+ \(ulimit -n\), and to start \d+ processes there takes (\d+)\n"
-                code, err = limited(12, *words, "true")
+        own = os.open("/dev/null", os.O_RDONLY)
+        self.addCleanup(os.close, own)
+        for count, *words in ([1], [2], [2, *trace], [30], [30, *trace]):
+            with self.subTest(count=count, words=words):
+                words = ["-n", str(count), *words]
+                says = r"sh cannot be started: the limit of open files is (\d+) on \S+ \(ulimit -n\), and to start \d+ processes there takes at least (\d+)\n"
+                code, _, err = limited(12, *words)
                 self.assertEqual(code, 127)
                 takes = int(re.search(says, err)[2])
-                code, err = limited(takes - 1, *words, "true")
+                code, _, err = limited(takes - 1, *words)
                 self.assertEqual((code, re.search(says, err).groups()), (127, (str(takes - 1), str(takes))))
-                self.assertEqual(limited(takes, *words, "true"), (0, ""))
+                self.assertEqual(limited(takes, *words), (0, "cmd=finalize_ack\n" * count, ""))
+                if count == 2:  # one that was open before is one too many
+                    code, _, err = limited(takes, *words, fds=[own])
+                    self.assertEqual((code, re.search(says, err).groups()), (127, (str(takes), str(takes))))
 
     def test_few_processes(self):
         done = subprocess.run(["setpriv", "--reuid", "54321", "--clear-groups", "prlimit", "--nproc=3:3", WHERRY, "run", "-n", "9", "true"],
