@@ -258,14 +258,16 @@ TEST(two_thousand_that_say_nothing) {
 TEST(two_thousand_that_only_say_hello) {
     more_descriptors(2 * CROWD + 1000);
     begin();
+    unsigned most = 0;  // on a slow machine some of them give up before the last one comes
     for (int i = 0; i < CROWD; i++) {
         whi_hello hello = raw_says(&victim, WHI_STEP_HELLO);
         uint8_t bytes[WHI_HELLO_SIZE];
         crowd[i] = raw_tcp(port);
         (void)raw_hello_write(&victim, crowd[i], &hello, bytes);
-        CHECK(whi_links_of(victim.server)->acceptor_count <= HANDSHAKE_MAX);
+        unsigned count = (unsigned)whi_links_of(victim.server)->acceptor_count;
+        most = count > most ? count : most;
     }
-    CHECK_EQ_INT(whi_links_of(victim.server)->acceptor_count, HANDSHAKE_MAX);
+    CHECK_EQ_INT(most, HANDSHAKE_MAX);
     newcomer();
     for (int i = 0; i < CROWD; i++)
         close(crowd[i]);
