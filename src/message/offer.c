@@ -69,6 +69,15 @@ uint64_t whi_offer_address(const void *offer, size_t piece) {
     return address;
 }
 
+// list finds where a payload that can be read goes, and returns its bytes.
+static uint64_t list(const wh_request *req, whi_place places[WHI_OFFER_PIECES], unsigned *count) {
+    uint64_t size = 0;
+    *count = req->ops->places(req, places);
+    for (unsigned i = 0; i < *count; i++)
+        size += places[i].size;
+    return size;
+}
+
 // cut finds the pieces of the next bytes behind `at`, at most a turn's and `most` pieces, and returns how many bytes they are.
 static uint64_t cut(const whi_place *places, unsigned count, uint64_t at, whi_piece *next,
                     unsigned most, unsigned *next_count) {
@@ -98,7 +107,7 @@ enum { GROUP = 8, SHORT = 64 << 10, GROUP_BYTES = 128 << 10 };
 typedef struct group {
     wh_request *req[GROUP];
     whi_fetch fetch[GROUP];
-    uint64_t size[GROUP], all;
+    uint64_t size;
     unsigned count, pieces;
     whi_piece piece[WHI_PART_PIECES];
 } group;
@@ -106,26 +115,19 @@ typedef struct group {
 // join adds the next bytes of a payload.  False: it does not go with those that are there.
 static bool join(group *g, wh_request *req) {
     whi_place places[WHI_OFFER_PIECES];
-    unsigned count = req->ops->places(req, places), n = g->count;
-    whi_fetch *fetch = &g->fetch[n];
+    unsigned count;
     whi_piece *pieces = &g->piece[g->pieces];
-    *fetch = (whi_fetch){.offer = &req->offer,
-                         .part = {.pieces = pieces, .at = req->offset},
-                         .since = &req->since,
-                         .status = WH_EAGAIN};
-    for (unsigned i = 0; i < count; i++)
-        fetch->part.whole += places[i].size;
-    if (n && (fetch->part.whole > SHORT || g->all + fetch->part.whole > GROUP_BYTES))
+    whi_part part = {.pieces = pieces, .at = req->offset, .whole = list(req, places, &count)};
+    if (g->count && (part.whole > SHORT || g->size + part.whole > GROUP_BYTES))
         return false;
-    uint64_t size =
-        cut(places, count, req->offset, pieces, WHI_PART_PIECES - g->pieces, &fetch->part.count);
-    if (n && (!size || size < fetch->part.whole))  // none to read, or in too many pieces
+    part.size = cut(places, count, part.at, pieces, WHI_PART_PIECES - g->pieces, &part.count);
+    if (g->count && (!part.size || part.size < part.whole))  // none to read, or in too many pieces
         return false;
-    g->req[n] = req;
-    g->size[n] = size;
-    g->all += size;
-    g->pieces += fetch->part.count;
-    g->count++;
+    g->fetch[g->count] =
+        (whi_fetch){.offer = &req->offer, .part = part, .since = &req->since, .status = WH_EAGAIN};
+    g->req[g->count++] = req;
+    g->size += part.size;
+    g->pieces += part.count;
     return true;
 }
 
@@ -133,26 +135,27 @@ static bool join(group *g, wh_request *req) {
 static uint64_t read_next(whi_list *fetches) {
     group g;
     g.count = g.pieces = 0;
-    g.all = 0;
+    g.size = 0;
     whi_lane *lane = whi_container_of(fetches->next, wh_request, queue_link)->ep->link->rx;
     whi_list_foreach(node, fetches) {
         wh_request *req = whi_container_of(node, wh_request, queue_link);
         if (g.count == GROUP || req->ep->link->rx != lane || !join(&g, req))
             break;
-        if (!g.all || g.all < g.fetch[0].part.whole)
+        if (!g.size || g.size < g.fetch[0].part.whole)
             break;  // the first is none to read, or long
     }
-    if (g.all && lane->ops->read)
+    if (g.size && lane->ops->read)
         lane->ops->read(lane, g.fetch, g.count);
     uint64_t size = 0;
     for (unsigned i = 0; i < g.count; i++) {
         wh_request *req = g.req[i];
+        const whi_part *part = &g.fetch[i].part;
         bool read = g.fetch[i].status == WH_OK;
-        size += read ? g.size[i] : 0;
-        req->offset += g.size[i];
-        req->fetching = !read                                  ? WHI_FETCHING_FAILED
-                        : req->offset == g.fetch[i].part.whole ? WHI_FETCHING_ALL
-                                                               : WHI_FETCHING_PART;
+        size += read ? part->size : 0;
+        req->offset += part->size;
+        req->fetching = !read                        ? WHI_FETCHING_FAILED
+                        : req->offset == part->whole ? WHI_FETCHING_ALL
+                                                     : WHI_FETCHING_PART;
     }
     return size;
 }
@@ -163,20 +166,12 @@ static void end_fetch(wh_request *req) {
     req->ops->fetched(req, req->fetching == WHI_FETCHING_ALL && lane->ops->take(lane, &req->offer));
 }
 
-// whole_of returns the bytes of a payload that could be read.
-static uint64_t whole_of(wh_request *req) {
-    whi_place all[WHI_OFFER_PIECES];
-    unsigned count = req->ops->places(req, all);
-    uint64_t size = 0;
-    for (unsigned i = 0; i < count; i++)
-        size += all[i].size;
-    return size;
-}
-
 void whi_offer_fetch(wh_request *req) {
+    whi_place places[WHI_OFFER_PIECES];
+    unsigned count;
     req->offset = 0;
     req->fetching = WHI_FETCHING_NEXT;
-    if (!req->offer.ticket || whi_bulk_takes(req, whole_of(req))) {
+    if (!req->offer.ticket || whi_bulk_takes(req, list(req, places, &count))) {
         req->ops->fetched(req, false);
         return;
     }
@@ -202,10 +197,6 @@ unsigned whi_offer_due(wh_worker *worker) {
     }
     worker->due = worker->due || !whi_list_empty(fetches);
     return count;
-}
-
-bool whi_offer_busy(const wh_worker *worker) {
-    return !whi_list_empty(&whi_messages_of(worker)->fetches);
 }
 
 void whi_offer_came(wh_request *req, uint64_t size) {

@@ -40,9 +40,8 @@ uint64_t whi_offer_address(const void *offer, size_t piece);
 // something to do, too.
 void whi_offer_fetch(wh_request *req);
 
-// What the room asks: a turn of the oldest fetches; whether there is one.
+// whi_offer_due is the room's: a turn of the oldest fetches.
 unsigned whi_offer_due(wh_worker *worker);
-bool whi_offer_busy(const wh_worker *worker);
 
 // whi_offer_came says that `size` more bytes are here of a payload that was asked for instead.
 void whi_offer_came(wh_request *req, uint64_t size);

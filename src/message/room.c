@@ -255,8 +255,7 @@ static bool busy(const wh_worker *worker) {
 }
 
 static wh_status arm(wh_worker *worker) {
-    return whi_offer_busy(worker) || whi_device_offer_busy(worker) ? WH_EBUSY
-                                                                   : whi_behind_arm(worker);
+    return whi_device_offer_busy(worker) ? WH_EBUSY : whi_behind_arm(worker);
 }
 
 static uint64_t next_look(const wh_worker *worker) {

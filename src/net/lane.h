@@ -82,7 +82,7 @@ typedef struct whi_piece {
 typedef struct whi_part {
     const whi_piece *pieces;
     unsigned count;
-    uint64_t at, whole;  // bytes of the payload before them, and in all
+    uint64_t at, size, whole;  // bytes of the payload: before them, of them, and in all
 } whi_part;
 enum { WHI_PART_PIECES = 256 };  // at most: as many as a turn has in layouts of blocks of 4 KiB
 

@@ -213,7 +213,8 @@ unsigned wh_worker_progress(wh_worker *worker) {
 // all_quiet says whether nothing in the worker itself is left to do.
 static bool all_quiet(const wh_worker *worker) {
     if (!whi_list_empty(&worker->completed) || !whi_list_empty(&worker->dead) ||
-        !whi_mpsc_empty(&worker->submit) || !whi_posts_empty(worker) || atomic_load(&worker->ask))
+        !whi_mpsc_empty(&worker->submit) || !whi_posts_empty(worker) || worker->due ||
+        atomic_load(&worker->ask))
         return false;
     for (const whi_list *node = worker->dirty.next; node != &worker->dirty; node = node->next)
         if (!dirty_pollable(node)->blocked)

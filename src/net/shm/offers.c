@@ -107,15 +107,8 @@ static uint64_t of_peer(const whi_shm *lane, uint64_t since, uint64_t size, uint
     return cost ? size * cost / 1024 : cycles;
 }
 
-static uint64_t size_of(const whi_part *part) {
-    uint64_t size = 0;
-    for (unsigned i = 0; i < part->count; i++)
-        size += part->pieces[i].size <= WHI_FETCH_MAX ? part->pieces[i].size : WHI_FETCH_MAX + 1;
-    return size;
-}
-
 static bool is_last(const whi_part *part) {
-    return part->at + size_of(part) == part->whole;
+    return part->at + part->size == part->whole;
 }
 
 // The time that some bytes had for themselves: since their transfer began, or since the bytes before them came.  For
@@ -142,7 +135,7 @@ static bool is_read(whi_shm *lane, const whi_fetch *fetch, uint64_t now) {
     if (first)
         *fetch->since = 0;
     if (f->mode == WHI_FETCH_NEVER || !f->peer.word.address || !lane->rx_region ||
-        !fetch->offer->ticket || size_of(part) > WHI_FETCH_MAX || part->whole > WHI_FETCH_MAX)
+        !fetch->offer->ticket || part->whole > WHI_FETCH_MAX)
         return false;
     if (first)
         *fetch->since = begin_at(now, lane->offered.out > 0);
@@ -176,7 +169,7 @@ void whi_shm_read(whi_lane *base, whi_fetch *list, unsigned count) {
         list[i].status = WH_OK;
         memcpy(&all[pieces], part->pieces, part->count * sizeof(*all));
         pieces += part->count;
-        size += size_of(part);
+        size += part->size;
         reads++;
     }
     if (!size)
@@ -185,14 +178,13 @@ void whi_shm_read(whi_lane *base, whi_fetch *list, unsigned count) {
     uint64_t cycles = status == WH_OK ? took(f, begin) : 0;
     for (unsigned i = 0; i < count; i++) {
         const whi_part *part = &list[i].part;
-        uint64_t own = size_of(part);
         if (list[i].status != WH_OK)
             continue;
         if (status != WH_OK)  // one that is not there must not be the others' end
             list[i].status = reads > 1 ? read_pieces(f, part->pieces, part->count) : status;
-        else if (own)
-            whi_pick_note(pick_of(f, *list[i].since, part->whole), true, cycles * own / size, own,
-                          is_last(part) ? part->whole : 0);
+        else
+            whi_pick_note(pick_of(f, *list[i].since, part->whole), true, cycles * part->size / size,
+                          part->size, is_last(part) ? part->whole : 0);
     }
 }
 

@@ -33,7 +33,7 @@ static void begin(void) {
 static wh_status fetch_part(const whi_offer *offer, const whi_part *part, uint64_t *since) {
     whi_lane *lane = ears[1].lane;
     whi_fetch one = {.offer = offer, .part = *part, .since = since};
-    bool last = part->at + part->pieces[part->count - 1].size == part->whole || part->count > 1;
+    bool last = part->at + part->size == part->whole;
     lane->ops->read(lane, &one, 1);
     return one.status == WH_OK && last && !lane->ops->take(lane, offer) ? WH_EAGAIN : one.status;
 }
@@ -41,7 +41,7 @@ static wh_status fetch_part(const whi_offer *offer, const whi_part *part, uint64
 static wh_status fetch(const whi_offer *offer) {
     const whi_piece pieces[] = {{(uint64_t)(uintptr_t)from, to, 10},
                                 {(uint64_t)(uintptr_t)from + 10, to + 10, SIZE - 10}};
-    const whi_part all = {pieces, 2, 0, SIZE};
+    const whi_part all = {pieces, 2, 0, SIZE, SIZE};
     uint64_t since;
     return fetch_part(offer, &all, &since);
 }
@@ -73,7 +73,7 @@ TEST(taken_in_parts) {
     uint64_t since = 0;
     for (uint64_t at = 0; at < SIZE; at += SIZE / 4) {
         const whi_piece piece = {(uint64_t)(uintptr_t)(from + at), to + at, SIZE / 4};
-        const whi_part part = {&piece, 1, at, SIZE};
+        const whi_part part = {&piece, 1, at, SIZE / 4, SIZE};
         CHECK_EQ_INT(fetch_part(&offer, &part, &since), WH_OK);
         CHECK(since);
     }
@@ -81,7 +81,7 @@ TEST(taken_in_parts) {
     CHECK(!take_back(&offer));
     offer = make_offer();
     const whi_piece piece = {(uint64_t)(uintptr_t)from, to, SIZE / 2};
-    const whi_part half = {&piece, 1, 0, SIZE};
+    const whi_part half = {&piece, 1, 0, SIZE / 2, SIZE};
     CHECK_EQ_INT(fetch_part(&offer, &half, &since), WH_OK);
     CHECK(take_back(&offer));
     close_pair(&reading, &ears[0], &ears[1]);
@@ -149,7 +149,7 @@ TEST(offers_that_are_none) {
     const whi_piece wild[] = {{1, to, 100}, {UINT64_MAX - 10, to, 100}, {0, to, UINT64_MAX}};
     uint64_t since;
     for (int i = 0; i < 3; i++) {
-        const whi_part part = {&wild[i], 1, 0, wild[i].size};
+        const whi_part part = {&wild[i], 1, 0, wild[i].size, wild[i].size};
         CHECK_EQ_INT(fetch_part(&good, &part, &since), WH_EAGAIN);
     }
     CHECK_EQ_INT(fetch(&good), WH_OK);
@@ -171,7 +171,7 @@ TEST(together) {
             piece[i] = (whi_piece){i == bad ? 1 : (uint64_t)(uintptr_t)(from + i * EACH),
                                    to + i * EACH, EACH};
             list[i] = (whi_fetch){
-                .offer = &offer[i], .part = {&piece[i], 1, 0, EACH}, .since = &since[i]};
+                .offer = &offer[i], .part = {&piece[i], 1, 0, EACH, EACH}, .since = &since[i]};
         }
         CHECK(take_back(&offer[2]));
         ears[1].lane->ops->read(ears[1].lane, list, COUNT);
@@ -220,7 +220,7 @@ TEST(both_ways) {
     begin();
     whi_shm *lane = (whi_shm *)ears[1].lane;
     const whi_piece piece = {(uint64_t)(uintptr_t)from, to, SIZE};
-    const whi_part all = {&piece, 1, 0, SIZE};
+    const whi_part all = {&piece, 1, 0, SIZE, SIZE};
     for (int both = 0; both < 2; both++) {
         whi_offer mine, offer = make_offer();
         if (both)
