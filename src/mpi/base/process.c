@@ -8,6 +8,7 @@
 #include <wherry/log.h>
 
 #include "mpi/base/lock.h"
+#include "mpi/base/offered.h"
 #include "mpi/base/wait.h"
 
 whm_process whm_process_here;
@@ -113,6 +114,7 @@ int whm_process_join(int ranks) {
     p->stays = getenv("WHERRYRUN_NO_CLEANUP") != NULL;
     // What a rank sends must not keep what it sends behind that from those who receive that first.
     static const char *const many[] = {"announce_max=1048576", NULL};
+    whm_offered_take();
     wh_status st = wh_rt_init(WH_RT_OPTS(.pes = 1, .stack = whm_process_stack(),
                                          .lost = p->stays ? on_lost : NULL,
                                          .settings = getenv("WHERRY_ANNOUNCE_MAX") ? NULL : many),
@@ -125,6 +127,7 @@ int whm_process_join(int ranks) {
         return rc;
     p->worker = wh_pe_worker(p->pe);
     p->processes = wh_rt_processes(p->rt);
+    whm_offered_agree(p->processes);
     p->ranks = ranks ? ranks : p->processes;
     if (p->ranks < p->processes)
         return whm_fail(MPI_ERR_OTHER, "%d ranks cannot be dealt out to %d processes: ask for more",

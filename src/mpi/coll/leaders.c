@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "mpi/base/memory.h"
+#include "mpi/base/offered.h"
 #include "mpi/base/process.h"
 #include "mpi/coll/shared.h"
-#include "mpi/comm/map.h"
 #include "mpi/comm/share.h"
 #include "mpi/comm/split.h"
 #include "mpi/p2p/transfer.h"
@@ -64,7 +64,7 @@ static whm_comm *below(whm_comm *comm, int color, int key) {
 }
 
 static bool all_on_one_host(void) {
-    return whm_process_here.processes == 1 || whm_map_offered();
+    return whm_process_here.processes == 1 || whm_offered();
 }
 
 // hosts_of finds out which host each rank is on; false: a process was lost.

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "mpi/base/ids.h"
+#include "mpi/base/offered.h"
 #include "mpi/base/process.h"
 #include "mpi/comm/context.h"
 #include "mpi/comm/map.h"
@@ -18,7 +19,13 @@
 enum {
     ALL_LARGE = 2 << 20,  // bytes of all large slots; /dev/shm of a container often has 64 MiB
     LARGE_MOST = 128 << 10,
+    // of a rank: its part, but for large slots, and by how much those may be rounded up
+    OF_A_RANK = sizeof(uint32_t) + sizeof(whm_shared_progress) + sizeof(whm_shared_reader) +
+                WHM_SHARED_HEADS * (sizeof(whm_shared_heading) + WHM_SHARED_BRIEF) +
+                WHM_SHARED_LARGE * WHM_CACHE_LINE,
 };
+_Static_assert(ALL_LARGE + WHM_CACHE_LINE + OF_A_RANK * (int)WHM_SHARED_RANKS <= WHM_OFFERED_SIZE,
+               "what the launcher has made is enough");
 
 static size_t rounded(size_t size) {
     return (size + WHM_CACHE_LINE - 1) / WHM_CACHE_LINE * WHM_CACHE_LINE;
@@ -60,7 +67,7 @@ static wh_status on_news(wh_am *am, void *arg) {
 
 bool whm_shared_is_offered(const whm_comm *comm) {
     return comm->context == WHM_CONTEXT_WORLD &&
-           whm_process_here.ranks == whm_process_here.processes && whm_map_offered();
+           whm_process_here.ranks == whm_process_here.processes && whm_offered();
 }
 
 // What rank 0 tells of its host.
@@ -93,7 +100,7 @@ static bool make(whm_shared *shared, whm_comm *comm) {
     shared->processors = shared->crowded ? (int)it.processors : shared->ranks;
     shared->offered = is;
     if (is)
-        shared->map = whm_map_offer(shared->map_size = lay_out(shared));
+        shared->map = whm_offered();
     else if (rc == MPI_SUCCESS && it.room)
         rc = whm_map_begin(comm, comm->rank == 0 ? (MPI_Aint)lay_out(shared) : 0, false,
                            &shared->map, &shared->map_size, offsets);
@@ -107,7 +114,8 @@ static void end(whm_comm *comm) {
     whm_shared *shared = comm->coll;
     if (!shared)
         return;
-    whm_map_end(shared->map, shared->map_size);
+    if (!shared->offered)
+        whm_map_end(shared->map, shared->map_size);
     free(shared->nowhere);
     free(shared->scratch);
     free(shared->peers);

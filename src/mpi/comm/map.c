@@ -10,12 +10,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "mpi/base/memory.h"
-#include "mpi/base/process.h"
 #include "mpi/comm/share.h"
 
 // What ranks tell each other on the way: the name that rank 0 has made, and why they could not do their part.
@@ -119,49 +116,4 @@ int whm_map_begin(whm_comm *comm, MPI_Aint size, bool spread, void **map, size_t
 void whm_map_end(void *map, size_t map_size) {
     if (map)
         munmap(map, map_size);
-}
-
-// ---- The launcher's memory.
-
-static const char *offered(void) {
-    return getenv("MPI_LOCALMEMORY");
-}
-
-// It may be said by the launcher of a job that this one was started in: that of this one has the other end of PMI_FD.
-static bool is_of_this_job(const char *path) {
-    const char *fd = getenv("PMI_FD");
-    struct ucred launcher;
-    socklen_t size = sizeof(launcher);
-    char folder[32];
-    if (!fd || getsockopt(atoi(fd), SOL_SOCKET, SO_PEERCRED, &launcher, &size))
-        return false;
-    int length = snprintf(folder, sizeof(folder), "/proc/%d/", (int)launcher.pid);
-    return strncmp(path, folder, (size_t)length) == 0;
-}
-
-// Found out once: the program may change its environment, and ranks must not come to differ.
-bool whm_map_offered(void) {
-    static int known = -1;
-    if (known < 0) {
-        const char *path = offered();
-        known = path && is_of_this_job(path) && access(path, R_OK | W_OK) == 0;
-    }
-    return known;
-}
-
-// Each rank grows it to the same size; pages come with what is written there.  The other ranks go on with it, so this one cannot go on without.
-void *whm_map_offer(size_t size) {
-    int fd = open(offered(), O_RDWR | O_CLOEXEC);
-    struct stat is;
-    bool good = fd >= 0 && fstat(fd, &is) == 0 &&
-                ((size_t)is.st_size >= size || ftruncate(fd, (off_t)size) == 0);
-    void *map = good ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
-    if (map == MAP_FAILED) {
-        fprintf(stderr,
-                "MPI: the memory that the launcher has made for all ranks cannot be mapped: %s\n",
-                strerror(errno));
-        whm_process_abort(1);
-    }
-    close(fd);
-    return map;
 }

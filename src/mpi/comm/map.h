@@ -15,9 +15,4 @@ int whm_map_begin(whm_comm *comm, MPI_Aint size, bool spread, void **map, size_t
                   size_t *offsets);
 void whm_map_end(void *map, size_t map_size);
 
-// whm_map_offered says whether the launcher has memory for all ranks of the job, which are on its host then: the same on all ranks.  whm_map_offer maps the
-// first bytes of it, zeros until a rank writes there.
-bool whm_map_offered(void);
-void *whm_map_offer(size_t size);
-
 #endif
