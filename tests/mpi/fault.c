@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A rank that ends before its time, while the others are inside a call: fault CALL FAULT VICTIM [cold] [return].
+// A rank that ends before its time, while the others are inside a call: fault CALL FAULT VICTIM [cold] [return] [fatal].
 //
 // The faults are kill (SIGKILL), abort (SIGABRT), exit (without MPI_Finalize, status 7) and MPI_Abort (error code 9).  Before, all ranks have
 // met in collectives, so that they are connected and share memory, unless it is `cold`.  With `return` errors are returned: each rank that
-// is left prints how its call has ended, and leaves by MPI_Finalize.
+// is left prints how its call has ended, and leaves by MPI_Finalize; those of windows are, unless they are `fatal`.
 #include <mpi.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -16,6 +16,7 @@
 enum { LARGE = 1 << 20, INSIDE_US = 200000, MEETINGS = 10 };
 
 static int rank, size, victim;
+static bool fatal;
 static char *many, *more;  // LARGE for each rank
 static MPI_Win win;
 
@@ -196,7 +197,8 @@ static int do_dup(void) {
 
 static void make_window(void) {
     MPI_Win_create(more, LARGE, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
-    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    if (!fatal)
+        MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -212,11 +214,58 @@ static int do_lock(void) {
     return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, victim, 0, win);
 }
 
+static int lock_victim(void) {
+    return MPI_Win_lock(MPI_LOCK_SHARED, victim, MPI_MODE_NOCHECK, win);
+}
+
 static int do_flush(void) {
-    int rc = MPI_Win_lock(MPI_LOCK_SHARED, victim, MPI_MODE_NOCHECK, win);
+    int rc = lock_victim();
     if (rc == MPI_SUCCESS)
         rc = MPI_Get(many, LARGE, MPI_BYTE, victim, 0, LARGE, MPI_BYTE, win);
     return rc == MPI_SUCCESS ? MPI_Win_flush(victim, win) : rc;
+}
+
+// Until it is noticed.
+static int do_put(void) {
+    int rc = lock_victim();
+    while (rc == MPI_SUCCESS) {
+        rc = MPI_Put(many, 8, MPI_BYTE, victim, 0, 8, MPI_BYTE, win);
+        if (rc == MPI_SUCCESS)
+            rc = MPI_Win_flush(victim, win);
+        MPI_Win_sync(win);  // virtual ranks of its process have their turn
+    }
+    return rc;
+}
+
+static int do_put_large(void) {
+    int rc = lock_victim();
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Put(many, LARGE, MPI_BYTE, victim, 0, LARGE, MPI_BYTE, win);
+    return rc == MPI_SUCCESS ? MPI_Win_unlock(victim, win) : rc;
+}
+
+static int do_accumulate(void) {
+    int rc = lock_victim();
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Accumulate(many, 8, MPI_BYTE, victim, 0, 8, MPI_BYTE, MPI_BXOR, win);
+    return rc == MPI_SUCCESS ? MPI_Win_unlock(victim, win) : rc;
+}
+
+static int do_rput(void) {
+    MPI_Request request;
+    int rc = lock_victim();
+    if (rc != MPI_SUCCESS)
+        return rc;
+    return wait_for(MPI_Rput(many, LARGE, MPI_BYTE, victim, 0, LARGE, MPI_BYTE, win, &request),
+                    &request);
+}
+
+static int do_rget(void) {
+    MPI_Request request;
+    int rc = lock_victim();
+    if (rc != MPI_SUCCESS)
+        return rc;
+    return wait_for(MPI_Rget(many, 8, MPI_BYTE, victim, 0, 8, MPI_BYTE, win, &request), &request);
 }
 
 // The victim holds the lock of another rank, which has to be free again.
@@ -301,6 +350,11 @@ static const struct {
     {"fence", do_fence, make_window},
     {"lock", do_lock, make_window},
     {"flush", do_flush, make_window},
+    {"put", do_put, make_window},
+    {"put-large", do_put_large, make_window},
+    {"accumulate", do_accumulate, make_window},
+    {"rput", do_rput, make_window},
+    {"rget", do_rget, make_window},
     {"lock-held", do_lock_held, hold_lock},
     {"start", do_start, make_window},
     {"post", do_post, make_window},
@@ -335,6 +389,7 @@ int main(int argc, char **argv) {
     for (int i = 4; i < argc; i++) {
         cold |= !strcmp(argv[i], "cold");
         returned |= !strcmp(argv[i], "return");
+        fatal |= !strcmp(argv[i], "fatal");
     }
     while (call < sizeof(calls) / sizeof(*calls) && strcmp(calls[call].name, argv[1]))
         call++;

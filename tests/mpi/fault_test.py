@@ -26,7 +26,8 @@ FAULTS = {
 }
 # Where a rank that is left may have success, though it has waited: it has nothing of the one that is gone, or had it before.  In `finalize`
 # it has to; in `lock-held` one of them has to.
-NOT_ALL = {"recv-any", "reduce", "bcast", "bcast-large", "gather", "scan", "scatter", "lock", "iallreduce", "ibarrier", "allreduce", "lock-held", "flush"}
+NOT_ALL = {"recv-any", "reduce", "bcast", "bcast-large", "gather", "scan", "scatter", "lock", "iallreduce", "ibarrier", "allreduce", "lock-held", "flush",
+           "put-large", "accumulate", "rput", "rget"}
 NONE = {"finalize"}
 SLOW = 10  # seconds
 ENOUGH = 5  # failures, after which it ends: each may have taken all the patience
@@ -111,6 +112,18 @@ def told(call, out, left):
     return ""
 
 
+# What the error of a window says that is fatal where a process was lost: the function and the rank.
+SAID = {"fence": "MPI_Win_fence", "put": "MPI_(Put|Win_flush)", "start": "MPI_Win_start", "post": "MPI_Win_wait"}
+
+
+def fatal(call):
+    """What is wrong with the sentence of a call, or an empty text."""
+    done = subprocess.run([BIN / "mpiexec", "-disable-auto-cleanup", "-n", "2", PROGRAM, call, "kill", "1", "fatal"], capture_output=True, text=True,
+                          timeout=PATIENCE)
+    sentence = f"MPI rank 0: {SAID[call]}: MPI_ERR_PROC_ABORTED: a process has ended before its time: the process of rank 1 has ended before its time"
+    return "" if re.search(sentence, done.stderr) else f"it does not say \"{sentence}\": {done.stderr}"
+
+
 def main():
     global BIN, PROGRAM
     parser = argparse.ArgumentParser(description=__doc__)
@@ -138,6 +151,11 @@ def main():
                 print(f"FAILED {cell[0]} ({seconds:.2f} s): {wrong}", flush=True)
             if failed == ENOUGH:
                 break
+        for call in SAID if not args.words else ():
+            wrong = fatal(call)
+            if wrong:
+                failed += 1
+                print(f"FAILED {call} fatal: {wrong}", flush=True)
     times.sort()
     print(f"{len(times)} of {len(chosen)} cells, {failed} failed; seconds of a job: median {times[len(times) // 2]:.2f}, longest {times[-1]:.2f}")
     return failed != 0

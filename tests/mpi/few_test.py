@@ -7,19 +7,29 @@ import unittest
 
 
 class Few(unittest.TestCase):
-    def errors(self, what):
-        done = subprocess.run([WHERRY, "run", "-n", "2", "--timeout", "30s", PROGRAM, what], capture_output=True, text=True, timeout=60)
+    def errors(self, ranks, *words):
+        done = subprocess.run([WHERRY, "run", "-n", str(ranks), "--timeout", "30s", PROGRAM, *words], capture_output=True, text=True, timeout=60)
         self.assertNotIn(done.returncode, (0, 124), done.stderr)
         return done.stderr
 
     def test_windows(self):
         self.assertIn("MPI_Win_allocate_shared on MPI_COMM_WORLD: MPI_ERR_NO_MEM: there is not enough memory: "
-                      "rank 1 cannot get 4096 bytes of shared memory: Too many open files (ulimit -n)", self.errors("window"))
+                      "rank 1 cannot get 4096 bytes of shared memory: Too many open files (ulimit -n)", self.errors(2, "window"))
 
     def test_messages(self):
         self.assertIn("MPI_Send on MPI_COMM_WORLD: MPI_ERR_OTHER: an error that has no class of its own: "
                       "a message was not sent: a limit of this process or system is reached, most often that of open files (ulimit -n)",
-                      self.errors("message"))
+                      self.errors(2, "message"))
+
+    def test_accesses(self):
+        limit = "a limit of this process or system is reached"
+        for words, text in ((("fence", "100000"), f"MPI_Win_fence: MPI_ERR_OTHER: an error that has no class of its own: an access to rank 4 was not carried out: {limit}, "
+                                                  "most often that of open files (ulimit -n)"),
+                            (("wait", "100000"), f"an access to rank 4 was not carried out: {limit}, most often that of open files (ulimit -n)")):
+            with self.subTest(words=words):
+                errors = self.errors(8, *words)
+                self.assertIn(text, errors)
+                self.assertIn("ulimit -n", errors)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,10 @@ static void wake_all(void) {
             whm_wake(p->rank[i]);
 }
 
+const char *whm_hint_of(wh_status status) {
+    return status == WH_ELIMIT ? ", most often that of open files (ulimit -n)" : "";
+}
+
 int whm_say_status(wh_status status, const char *what) {
     whm_process_lost(status);
     const char *more = wh_log_take_error();
@@ -58,7 +62,8 @@ int whm_say_status(wh_status status, const char *what) {
                : status == WH_ENOTSUP      ? MPI_ERR_UNSUPPORTED_OPERATION
                : whm_tells_of_loss(status) ? MPI_ERR_PROC_ABORTED
                                            : MPI_ERR_OTHER;
-    return whm_fail(code, "%s: %s%s%s", what, wh_status_text(status), *more ? ": " : "", more);
+    return whm_fail(code, "%s: %s%s%s", what, wh_status_text(status),
+                    *more ? ": " : whm_hint_of(status), more);
 }
 
 // ---- Of a job that goes on when a process is lost.

@@ -88,6 +88,9 @@ static inline int whm_fail_status(wh_status status, const char *what) {
     return code != MPI_SUCCESS ? code : MPI_ERR_OTHER;
 }
 
+// whm_hint_of returns what to add to a status's text: what it is most often, or nothing.
+const char *whm_hint_of(wh_status status);
+
 // Where the job goes on without processes that were lost, each folder ends what waits for them in a function that it gives to
 // whm_on_loss, once; it is called for each loss, and all ranks look again then.
 typedef struct whm_mourner whm_mourner;

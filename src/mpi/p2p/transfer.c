@@ -87,7 +87,7 @@ int whm_transfer_fail(const whm_transfer *t) {
     if (t->error == MPI_ERR_OTHER && trouble != WH_OK)
         return whm_fail(MPI_ERR_OTHER, "a message was not %s: %s%s",
                         t->state & WHM_IS_SEND ? "sent" : "received", wh_status_text(trouble),
-                        trouble == WH_ELIMIT ? ", most often that of open files (ulimit -n)" : "");
+                        whm_hint_of(trouble));
     return t->error;
 }
 

@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "mpi/p2p/request.h"
 #include "mpi/rma/win.h"
 
 typedef enum whm_access_kind {
@@ -56,8 +57,8 @@ _Static_assert(sizeof(whm_answer) == 16, "it travels as it is");
 typedef struct whm_under_way {
     whm_win *win;
     whm_peer *peer;
-    struct whm_request *request;  // of MPI_Rput and the like; NULL: none
-    void *buf;                    // where the answer's data go
+    struct whm_access_request *request;  // of MPI_Rput and the like; NULL: none
+    void *buf;                           // where the answer's data go
     MPI_Count count;
     whm_type *type;  // held; NULL: no data
     void *staged;    // a copy of what is sent, freed at the end
@@ -66,7 +67,14 @@ typedef struct whm_under_way {
     bool kept;       // who began it looks at it when it is done, and frees it
     bool done;
     int error;
+    wh_status trouble;  // as a peer's
 } whm_under_way;
+
+typedef struct whm_access_request {
+    whm_request request;
+    int rank;           // the target, in the window
+    wh_status trouble;  // as a peer's
+} whm_access_request;
 
 enum { WHM_WAITS_SENT = 1, WHM_WAITS_ANSWER = 2 };
 
@@ -75,7 +83,15 @@ whm_under_way *whm_under_way_new(whm_win *win, whm_peer *peer, bool answered);
 void whm_under_way_forget(whm_under_way *op);
 
 // whm_under_way_ended notes that one of those that it waited for has come; with the last it is done, and freed unless it is kept.
+// whm_under_way_told does so with what the engine has answered.
 void whm_under_way_ended(whm_under_way *op, int waited, int error);
+void whm_under_way_told(whm_under_way *op, int waited, wh_status status);
+
+// whm_access_fail is whm_fail for an access to a rank that has ended with this error, if it is one.
+int whm_access_fail(int rank, int error, wh_status trouble);
+
+// whm_not_sent is whm_fail for what the engine has answered to a message for a rank.
+int whm_not_sent(const whm_win *win, const whm_peer *peer, wh_status status);
 
 // whm_under_way_lost ends the wait for answers of ranks that are gone, whm_wins_lost all that is to be ended then.
 void whm_under_way_lost(void);

@@ -12,7 +12,6 @@
 #include "mpi/base/ids.h"
 #include "mpi/base/process.h"
 #include "mpi/bodies.h"
-#include "mpi/p2p/request.h"
 #include "mpi/rma/access.h"
 #include "mpi/type/predefined.h"
 
@@ -83,23 +82,31 @@ static int check(const access *a) {
 
 // ---- Requests: they end when the buffers are the program's again, as far as origin and result are concerned.
 
-static const whm_request_ops request_ops = {.text = "one-sided access"};
+static int request_fail(const whm_request *request) {
+    const whm_access_request *r = (const whm_access_request *)request;
+    return whm_access_fail(r->rank, request->status.MPI_ERROR, r->trouble);
+}
 
-static int request_new(const access *a, whm_request **request) {
-    *request = whm_request_new(&request_ops, sizeof(**request), a->win->comm, false);
-    return *request ? MPI_SUCCESS : whm_no_memory();
+static const whm_request_ops request_ops = {.text = "one-sided access", .fail = request_fail};
+
+static int request_new(const access *a, whm_access_request **request) {
+    *request = (void *)whm_request_new(&request_ops, sizeof(**request), a->win->comm, false);
+    if (!*request)
+        return whm_no_memory();
+    (*request)->rank = a->peer ? (int)(a->peer - a->win->peer) : MPI_PROC_NULL;
+    return MPI_SUCCESS;
 }
 
 // One for what has ended in the call.
 static int request_ended(const access *a) {
-    whm_request *request;
+    whm_access_request *request;
     if (!a->request)
         return MPI_SUCCESS;
     int rc = request_new(a, &request);
     if (rc != MPI_SUCCESS)
         return rc;
-    whm_request_end(request, MPI_SUCCESS);
-    *a->request = request;
+    whm_request_end(&request->request, MPI_SUCCESS);
+    *a->request = &request->request;
     return MPI_SUCCESS;
 }
 
@@ -164,7 +171,7 @@ static bool is_near(const access *a, void **at) {
 
 static void on_sent(wh_request *req, const wh_result *result, void *arg) {
     (void)req;
-    whm_under_way_ended(arg, WHM_WAITS_SENT, result->status == WH_OK ? MPI_SUCCESS : MPI_ERR_OTHER);
+    whm_under_way_told(arg, WHM_WAITS_SENT, result->status);
 }
 
 // What is sent: a head, perhaps with the flattened type behind it, and data.
@@ -238,11 +245,11 @@ static int prepare(const access *a, message *m) {
     return describe(a, m);
 }
 
-static int failed(wh_status status, whm_under_way *op) {
+static int failed(const access *a, wh_status status, whm_under_way *op) {
     if (op && op->request)
-        whm_request_drop(op->request);
+        whm_request_drop(&op->request->request);
     whm_under_way_forget(op);
-    return whm_fail_status(status, "an access cannot be sent");
+    return whm_not_sent(a->win, a->peer, status);
 }
 
 // Data without an answer that the engine copies leave nothing under way.
@@ -250,7 +257,7 @@ static int send_copied(const access *a, wh_endpoint *ep, const message *m) {
     wh_status status =
         wh_am_send_copy(ep, WHM_AM_ACCESS, m->bytes, m->head_size, m->buf, m->count, NULL, NULL);
     if (status != WH_OK && status != WH_PENDING)
-        return status == WH_ENOTSUP ? MPI_ERR_PENDING : failed(status, NULL);
+        return status == WH_ENOTSUP ? MPI_ERR_PENDING : failed(a, status, NULL);
     a->peer->sent++;
     return request_ended(a);
 }
@@ -267,7 +274,7 @@ static int send_with(const access *a, wh_endpoint *ep, message *m, whm_under_way
     if (!op->id)
         a->peer->sent++;
     if (a->request)
-        *a->request = op->request;
+        *a->request = &op->request->request;
     wh_status status =
         wh_am_send(ep, WHM_AM_ACCESS, m->bytes, m->head_size, m->buf, m->count, &opts, NULL);
     if (status == WH_PENDING)
@@ -278,7 +285,7 @@ static int send_with(const access *a, wh_endpoint *ep, message *m, whm_under_way
     }
     if (!op->id)
         a->peer->sent--;
-    return failed(status, op);
+    return failed(a, status, op);
 }
 
 static int begin(const access *a, bool answered, whm_under_way **op) {

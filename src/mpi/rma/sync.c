@@ -9,7 +9,6 @@
 #include "mpi/base/process.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/compare.h"
-#include "mpi/p2p/transfer.h"
 #include "mpi/rma/access.h"
 
 // ---- Flushes.
@@ -19,20 +18,11 @@ void whm_flush_local(const whm_peer *peer) {
         whm_block();
 }
 
-static int say(const whm_win *win, const whm_peer *peer, int error) {
-    int rank = (int)(peer - win->peer);
-    if (error == MPI_ERR_RMA_RANGE)
-        return whm_fail(error, "an access to rank %d touched memory outside of its window", rank);
-    if (error == MPI_ERR_PROC_ABORTED)
-        return whm_gone_rank(rank);
-    return error ? whm_fail(error, "rank %d could not carry an access out", rank) : MPI_SUCCESS;
-}
-
 // Takes the error that an access had without anybody to tell.
-static int take_error(whm_peer *peer) {
+static int take_error(const whm_win *win, whm_peer *peer) {
     int error = peer->error;
     peer->error = MPI_SUCCESS;
-    return error;
+    return whm_access_fail((int)(peer - win->peer), error, peer->trouble);
 }
 
 static int confirm(whm_win *win, whm_peer *peer, whm_access_kind kind) {
@@ -48,8 +38,8 @@ static int confirm(whm_win *win, whm_peer *peer, whm_access_kind kind) {
         rc = whm_ask(win, peer, &head);
         peer->confirmed = sent;
     }
-    int error = take_error(peer);
-    return say(win, peer, rc ? rc : error);
+    int error = take_error(win, peer);
+    return error ? error : rc;
 }
 
 int whm_flush(whm_win *win, whm_peer *peer) {
@@ -67,24 +57,24 @@ static int flush_all(whm_win *win) {
 
 // ---- Fences.
 
-// All ranks of the window give up, as those that are left may have heard from different ones.
-static int bereft(void) {
-    return whm_fail(MPI_ERR_PROC_ABORTED, "a process of the window has ended before its time");
+// All ranks of the window give up where one is gone, as those that are left may have heard from different ones.
+static int bereft(const whm_win *win) {
+    for (int i = 0; whm_process_here.losses && i < win->comm->size; i++)
+        if (whm_is_gone(win->peer[i].world))
+            return whm_gone_rank(i);
+    return MPI_SUCCESS;
 }
 
 int whm_win_barrier(whm_win *win) {
-    int n = win->comm->size, me = win->comm->rank, rc = MPI_SUCCESS;
+    int n = win->comm->size, me = win->comm->rank, rc = bereft(win);
     uint64_t mine = ++win->barriers;
-    if (whm_comm_bereft(win->comm))
-        return bereft();
     // After round k each rank has heard, through others, of the 2^(k+1) - 1 ranks before it.
     for (unsigned round = 0, far = 1; far < (unsigned)n && rc == MPI_SUCCESS; round++, far *= 2) {
         whm_access head = {.kind = WHM_BARRIER, .id = round};
         rc = whm_tell(win, &win->peer[(me + (int)far) % n], &head);
         while (rc == MPI_SUCCESS && win->arrived[round] < mine) {
             whm_block();
-            if (whm_comm_bereft(win->comm))
-                rc = bereft();
+            rc = bereft(win);
         }
     }
     whm_settle_notes();

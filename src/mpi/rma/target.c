@@ -13,6 +13,7 @@
 
 #include "mpi/base/ids.h"
 #include "mpi/base/process.h"
+#include "mpi/p2p/p2p.h"
 #include "mpi/rma/access.h"
 #include "mpi/type/make.h"
 
@@ -211,7 +212,7 @@ static int answer_with(whm_served *s, const void *buf, size_t count, const wh_ty
         wh_am_send(ep, WHM_AM_RESULT, &answer, sizeof(answer), buf, count, &opts, NULL);
     if (status != WH_PENDING && status != WH_OK) {
         free(kept);
-        return MPI_ERR_OTHER;
+        return whm_class_of(status);
     }
     if (status == WH_OK)
         on_answered(NULL, NULL, kept);
@@ -302,7 +303,7 @@ static void on_staged(wh_request *req, const wh_result *result, void *arg) {
     if (result->status == WH_OK)
         carry_out_payload(s, payload, s->bytes);
     else
-        ended(s, MPI_ERR_OTHER);
+        ended(s, whm_class_of(result->status));
     free(payload);
     if (orders(s->head.kind))
         first_ended(s);
@@ -325,7 +326,7 @@ static int stage(whm_served *s) {
         return MPI_SUCCESS;
     free(s->staged);
     s->staged = NULL;
-    return MPI_ERR_OTHER;
+    return whm_class_of(status);
 }
 
 static void serve_waiting(whm_win *win, whm_peer *peer) {
@@ -373,7 +374,7 @@ static wh_status queue(whm_served *s) {
 static void on_put(wh_request *req, const wh_result *result, void *arg) {
     (void)req;
     whm_served *s = arg;
-    ended(s, result->status == WH_OK ? MPI_SUCCESS : MPI_ERR_OTHER);
+    ended(s, whm_class_of(result->status));
     free(s);
 }
 
@@ -394,7 +395,7 @@ static wh_status receive_put(whm_served *s) {
             return WH_PENDING;
         free(kept);
     }
-    ended(s, status == WH_OK ? MPI_SUCCESS : MPI_ERR_OTHER);
+    ended(s, whm_class_of(status));
     return status == WH_OK ? WH_PENDING : WH_OK;
 }
 

@@ -9,7 +9,6 @@
 #include "mpi/base/ids.h"
 #include "mpi/base/process.h"
 #include "mpi/p2p/p2p.h"
-#include "mpi/p2p/request.h"
 #include "mpi/rma/access.h"
 
 // Those that wait for an answer, by the low half of their number; its high half counts how often the place was used.  Free places
@@ -84,9 +83,10 @@ void whm_under_way_forget(whm_under_way *op) {
 }
 
 static void complete_request(whm_under_way *op) {
-    whm_request *request = op->request;
+    whm_access_request *request = op->request;
     op->request = NULL;
-    whm_request_end(request, op->error);
+    request->trouble = op->trouble;
+    whm_request_end(&request->request, op->error);
 }
 
 void whm_under_way_ended(whm_under_way *op, int waited, int error) {
@@ -95,8 +95,10 @@ void whm_under_way_ended(whm_under_way *op, int waited, int error) {
     op->error = op->error ? op->error : error;
     if (op->waits)
         return;
-    if (op->error && !op->request && !op->kept && !op->peer->error)
+    if (op->error && !op->request && !op->kept && !op->peer->error) {
         op->peer->error = op->error;
+        op->peer->trouble = op->trouble;
+    }
     if (op->request)
         complete_request(op);
     if (op->kept) {
@@ -106,6 +108,30 @@ void whm_under_way_ended(whm_under_way *op, int waited, int error) {
         whm_under_way_forget(op);
     }
     whm_wake(rank);
+}
+
+void whm_under_way_told(whm_under_way *op, int waited, wh_status status) {
+    if (!op->error)
+        op->trouble = status;
+    whm_under_way_ended(op, waited, whm_class_of(status));
+}
+
+int whm_access_fail(int rank, int error, wh_status trouble) {
+    if (error == MPI_SUCCESS)
+        return MPI_SUCCESS;
+    if (error == MPI_ERR_RMA_RANGE)
+        return whm_fail(error, "an access to rank %d touched memory outside of its window", rank);
+    if (error == MPI_ERR_PROC_ABORTED)
+        return whm_gone_rank(rank);
+    if (trouble != WH_OK)
+        return whm_fail(error, "an access to rank %d was not carried out: %s%s", rank,
+                        wh_status_text(trouble), whm_hint_of(trouble));
+    return whm_fail(error, "rank %d could not do what was asked of it", rank);
+}
+
+int whm_not_sent(const whm_win *win, const whm_peer *peer, wh_status status) {
+    int rc = whm_fail_status(status, "a message to a rank of the window cannot be sent");
+    return rc == MPI_ERR_PROC_ABORTED ? whm_gone_rank((int)(peer - win->peer)) : rc;
 }
 
 // ---- Answers.
@@ -144,7 +170,7 @@ static void on_received(wh_request *req, const wh_result *result, void *arg) {
     whm_under_way *op = arg;
     // It may have ended when the target was lost.
     if (op->waits & WHM_WAITS_ANSWER)
-        whm_under_way_ended(op, WHM_WAITS_ANSWER, whm_class_of(result->status));
+        whm_under_way_told(op, WHM_WAITS_ANSWER, result->status);
 }
 
 // Data that are still at the target come straight into the buffer.
@@ -164,7 +190,7 @@ static wh_status receive(whm_under_way *op, wh_am *am) {
     wh_status status = wh_am_recv(am, op->buf, elements, &opts, NULL);
     if (status == WH_PENDING)
         return WH_PENDING;
-    whm_under_way_ended(op, WHM_WAITS_ANSWER, status == WH_OK ? MPI_SUCCESS : MPI_ERR_OTHER);
+    whm_under_way_told(op, WHM_WAITS_ANSWER, status);
     return status == WH_OK ? WH_PENDING : WH_OK;
 }
 
@@ -201,9 +227,7 @@ int whm_tell(whm_win *win, whm_peer *peer, whm_access *head) {
     if (rc != MPI_SUCCESS)
         return rc;
     wh_status status = whm_notify(ep, WHM_AM_ACCESS, head, sizeof(*head));
-    return status == WH_OK || status == WH_PENDING
-               ? MPI_SUCCESS
-               : whm_fail_status(status, "a rank of the window cannot be told");
+    return status == WH_OK || status == WH_PENDING ? MPI_SUCCESS : whm_not_sent(win, peer, status);
 }
 
 int whm_ask(whm_win *win, whm_peer *peer, whm_access *head) {
@@ -217,7 +241,7 @@ int whm_ask(whm_win *win, whm_peer *peer, whm_access *head) {
     while (rc == MPI_SUCCESS && !op->done)
         whm_block();
     if (rc == MPI_SUCCESS)
-        rc = op->error == MPI_ERR_PROC_ABORTED ? whm_gone_rank((int)(peer - win->peer)) : op->error;
+        rc = whm_access_fail((int)(peer - win->peer), op->error, op->trouble);
     whm_under_way_forget(op);
     return rc;
 }

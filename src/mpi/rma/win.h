@@ -28,7 +28,8 @@ typedef struct whm_peer {
     int lock;            // 0, MPI_LOCK_SHARED or MPI_LOCK_EXCLUSIVE
     bool unasked;        // the lock is by MPI_MODE_NOCHECK
     bool started;        // MPI_Win_start
-    int error;           // the first of a get, until the next synchronization
+    int error;           // the first of an access without a request, until it is told,
+    wh_status trouble;   // and what the engine has answered here; WH_OK: the error is the target's
     // This rank as target.
     uint64_t done;                // accesses of these that have taken effect
     int failure;                  // the first that did not, until it was told
