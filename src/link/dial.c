@@ -228,7 +228,8 @@ static void try_next(whi_dial *dial) {
         }
         dial->fd = -1;
         dial->error = st;
-        snprintf(dial->sentence, sizeof(dial->sentence), "%s", wh_status_text(st));
+        snprintf(dial->sentence, sizeof(dial->sentence), "%s%s", wh_status_text(st),
+                 st == WH_ELIMIT ? "; see ulimit -n" : "");
     }
     whi_dial_fail(dial, dial->error, dial->sentence);
 }

@@ -25,7 +25,8 @@ class Few(unittest.TestCase):
         limit = "a limit of this process or system is reached"
         for words, text in ((("fence", "100000"), f"MPI_Win_fence: MPI_ERR_OTHER: an error that has no class of its own: an access to rank 4 was not carried out: {limit}, "
                                                   "most often that of open files (ulimit -n)"),
-                            (("wait", "100000"), f"an access to rank 4 was not carried out: {limit}, most often that of open files (ulimit -n)")):
+                            (("wait", "100000"), f"an access to rank 4 was not carried out: {limit}, most often that of open files (ulimit -n)"),
+                            (("fence", "8"), "E-RT-03: processing element 1: PE 4 is lost: connecting to ")):
             with self.subTest(words=words):
                 errors = self.errors(8, *words)
                 self.assertIn(text, errors)

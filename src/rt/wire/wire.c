@@ -69,11 +69,6 @@ static void on_lost(wh_endpoint *ep, wh_status why, void *arg) {
     whi_peer_lost(arg, why, wh_endpoint_error(ep));
 }
 
-static void on_connected(wh_request *req, const wh_result *result, void *arg) {
-    if (result->status != WH_OK && result->status != WH_ECANCELLED)
-        whi_peer_lost(arg, result->status, req ? wh_request_error(req) : NULL);
-}
-
 // ask_contact finds out once how a PE is reached.
 static wh_status ask_contact(whi_peer *peer) {
     if (peer->contact)
@@ -116,8 +111,6 @@ static wh_status open_endpoint(whi_peer *peer, whi_lane_use use) {
     st = wh_endpoint_connect_blob(wire->worker, contact->blob, contact->blob_size,
                                   &(wh_endpoint_opts){.size = sizeof(wh_endpoint_opts),
                                                       .timeout_ms = -1,
-                                                      .done = on_connected,
-                                                      .arg = peer,
                                                       .data = data,
                                                       .data_size = sizeof(data)},
                                   &ep);
