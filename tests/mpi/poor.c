@@ -7,9 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { MESSAGES = 6, UNASKED = 32 << 10, MOST = 1 << 20, BEFORE_US = 100000, MEANWHILE_S = 1 };
+enum { MESSAGES = 6, LAST = 9, UNASKED = 32 << 10, MOST = 1 << 20, PATIENCE_S = 20 };
 static volatile bool poor;
 static char out[MESSAGES][MOST], in[MOST];
 
@@ -46,6 +45,7 @@ static void send_all(int bytes, int tag) {
         memset(out[i], i + 1, (size_t)bytes);
         MPI_Isend(out[i], bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD, &request[i]);
     }
+    MPI_Send(NULL, 0, MPI_BYTE, 1, LAST, MPI_COMM_WORLD);
     MPI_Waitall(MESSAGES, request, MPI_STATUSES_IGNORE);
 }
 
@@ -64,11 +64,21 @@ static int recv_all(int bytes, int tag) {
             fail("what has come is not the message", i);
         lost += rc != MPI_SUCCESS;
     }
+    MPI_Recv(NULL, 0, MPI_BYTE, 0, LAST, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     return lost;
 }
 
+static void await_last(void) {
+    double end = MPI_Wtime() + PATIENCE_S;
+    for (int flag = 0; !flag;) {
+        MPI_Iprobe(0, LAST, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+        if (!flag && MPI_Wtime() > end)
+            fail("the last message has not come", LAST);
+    }
+}
+
 int main(int argc, char **argv) {
-    int rank, flag, bytes, before;
+    int rank, bytes, before;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     bytes = atoi(argv[1]);
@@ -79,17 +89,21 @@ int main(int argc, char **argv) {
         send_all(before, 1);
     MPI_Barrier(MPI_COMM_WORLD);
     for (int i = 0; i < 2 && rank == 1; i++)
-        recv_all(before, 1);  // what MPI itself keeps for a message is there since
+        recv_all(before, 1);  // what MPI itself keeps for a message is there since,
+    if (rank == 1)
+        MPI_Send(NULL, 0, MPI_BYTE, 0, 4, MPI_COMM_WORLD);  // and so is the connection
+    else if (rank == 0)
+        MPI_Recv(NULL, 0, MPI_BYTE, 1, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) {
-        usleep(BEFORE_US);
+        MPI_Recv(NULL, 0, MPI_BYTE, 1, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         send_all(bytes, 2);
         MPI_Recv(NULL, 0, MPI_BYTE, 1, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         send_all(bytes, 3);
     } else if (rank == 1) {
+        MPI_Send(NULL, 0, MPI_BYTE, 0, 4, MPI_COMM_WORLD);
         poor = true;
-        for (double end = MPI_Wtime() + MEANWHILE_S; MPI_Wtime() < end;)
-            MPI_Iprobe(0, 9, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+        await_last();
         poor = false;
         if (!recv_all(bytes, 2))
             fail("nothing was lost", bytes);
