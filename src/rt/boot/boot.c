@@ -36,14 +36,16 @@ struct whi_boot {
 
 enum { NAME_MAX_BYTES = 64, TEXT_LEAST = 32 };
 
+static const char by_srun[] = "start it by srun --mpi=pmix or srun --mpi=pmi2";
+
 // Signs of launchers that none of the ways can speak to: a variable, the least number that is one, and what to do.
 static const struct {
     const char *variable;
     int least;
     const char *advice;
 } signs[] = {
-    {"SLURM_STEP_NUM_TASKS", 2, "start it by srun --mpi=pmix or srun --mpi=pmi2"},
-    {"SLURM_PROCID", 1, "start it by srun --mpi=pmix or srun --mpi=pmi2"},
+    {"SLURM_STEP_NUM_TASKS", 2, by_srun},
+    {"SLURM_PROCID", 1, by_srun},
     {"PMI_PORT", 0, "start it without -pmi-port"},
     {"PMI_FD", 0, "that is no connection to a launcher"},
 };

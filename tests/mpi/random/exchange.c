@@ -18,15 +18,11 @@ static int got_count(const exchange *e) {
 }
 
 static block of_sent(exchange *e, MPI_Count count) {
-    block b = block_make(&e->sent, count, SENT);
-    pending_block(e->c.p, b);
-    return b;
+    return pending_make(e->c.p, &e->sent, count, SENT);
 }
 
 static block of_got(exchange *e, MPI_Count count) {
-    block b = block_make(&e->got, count, GOT);
-    pending_block(e->c.p, b);
-    return b;
+    return pending_make(e->c.p, &e->got, count, GOT);
 }
 
 static void barrier(exchange *e) {

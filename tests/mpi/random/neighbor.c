@@ -45,25 +45,19 @@ static int share(const neighborhood *n, int from, int to) {
     return (int)hashed((unsigned)most + 1, number_of(from), number_of(to), 9);
 }
 
-static block of(neighborhood *n, const layout *l, MPI_Count count, unsigned salt) {
-    block b = block_make(l, count, salt);
-    pending_block(n->c.p, b);
-    return b;
-}
-
 #define ALIKE (s.at, n->count, n->sent.type, r.at, n->count * n->each, n->got.type)
 
 static void allgather(neighborhood *n) {
     call *c = &n->c;
-    block s = of(n, &n->sent, n->count, 0);
-    block r = of(n, &n->got, (MPI_Count)n->count * n->each * n->ins, 1);
+    block s = pending_make(c->p, &n->sent, n->count, 0);
+    block r = pending_make(c->p, &n->got, (MPI_Count)n->count * n->each * n->ins, 1);
     CALL(c, Neighbor_allgather, neighbor_allgather, ALIKE, ALIKE);
 }
 
 static void alltoall(neighborhood *n) {
     call *c = &n->c;
-    block s = of(n, &n->sent, (MPI_Count)n->count * n->outs, 0);
-    block r = of(n, &n->got, (MPI_Count)n->count * n->each * n->ins, 1);
+    block s = pending_make(c->p, &n->sent, (MPI_Count)n->count * n->outs, 0);
+    block r = pending_make(c->p, &n->got, (MPI_Count)n->count * n->each * n->ins, 1);
     CALL(c, Neighbor_alltoall, neighbor_alltoall, ALIKE, ALIKE);
 }
 
@@ -87,7 +81,7 @@ static void allgatherv(neighborhood *n) {
     call *c = &n->c;
     int mine = share(n, c->rank, 0);
     parts in = from_each(n, 1, n->each, true);
-    block s = of(n, &n->sent, mine, 0), r = of(n, &n->got, in.total, 1);
+    block s = pending_make(c->p, &n->sent, mine, 0), r = pending_make(c->p, &n->got, in.total, 1);
     CALL(c, Neighbor_allgatherv, neighbor_allgatherv,
          (s.at, mine, n->sent.type, r.at, in.counts, in.displs, n->got.type),
          (s.at, mine, n->sent.type, r.at, in.large_counts, in.large_displs, n->got.type));
@@ -96,7 +90,8 @@ static void allgatherv(neighborhood *n) {
 static void alltoallv(neighborhood *n) {
     call *c = &n->c;
     parts in = from_each(n, 1, n->each, false), out = to_each(n, 1);
-    block s = of(n, &n->sent, out.total, 0), r = of(n, &n->got, in.total, 1);
+    block s = pending_make(c->p, &n->sent, out.total, 0),
+          r = pending_make(c->p, &n->got, in.total, 1);
     CALL(c, Neighbor_alltoallv, neighbor_alltoallv,
          (s.at, out.counts, out.displs, n->sent.type, r.at, in.counts, in.displs, n->got.type),
          (s.at, out.large_counts, out.large_displs, n->sent.type, r.at, in.large_counts,
@@ -116,7 +111,8 @@ static void alltoallw(neighborhood *n) {
     parts out = to_each(n, (int)n->sent.extent);
     MPI_Datatype *sent = types_of(n, n->outs, n->sent.type),
                  *got = types_of(n, n->ins, n->got.type);
-    block s = of(n, &n->sent, out.total, 0), r = of(n, &n->got, in.total, 1);
+    block s = pending_make(c->p, &n->sent, out.total, 0),
+          r = pending_make(c->p, &n->got, in.total, 1);
     CALL(c, Neighbor_alltoallw, neighbor_alltoallw,
          (s.at, out.counts, out.large_displs, sent, r.at, in.counts, in.large_displs, got),
          (s.at, out.large_counts, out.large_displs, sent, r.at, in.large_counts, in.large_displs,

@@ -27,6 +27,12 @@ void pending_block(pending *p, block b) {
     p->blocks[p->n_blocks++] = b;
 }
 
+block pending_make(pending *p, const layout *l, MPI_Count count, unsigned salt) {
+    block b = block_make(l, count, salt);
+    pending_block(p, b);
+    return b;
+}
+
 void *pending_memory(pending *p, size_t bytes) {
     CHECK(p->n_memory < PENDING_MEMORY);
     void *memory = p->memory[p->n_memory++] = calloc(1, bytes + 1);

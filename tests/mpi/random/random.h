@@ -90,7 +90,9 @@ extern bool pending_spare;
 // pending_begin returns a place of those that all ranks draw; what had it is completed first.
 pending *pending_begin(const char *what);
 MPI_Request *pending_request(pending *p);
+// pending_block gives it a block, which ends with it; pending_make makes that one, too.
 void pending_block(pending *p, block b);
+block pending_make(pending *p, const layout *l, MPI_Count count, unsigned salt);
 void *pending_memory(pending *p, size_t bytes);
 void pending_complete(pending *p);
 void pending_some(void);
