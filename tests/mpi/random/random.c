@@ -13,9 +13,10 @@ enum { BUFFER = 32 << 20 };  // of buffered sends that are pending at once
 static const struct {
     void (*run)(void);
     unsigned weight;
-} steps[] = {{exchange_step, 6}, {combine_step, 4}, {point_step, 6},  {neighbor_step, 2},
-             {wild_step, 1},     {parted_step, 1},  {window_step, 1}, {pack_step, 1},
-             {comms_change, 1},  {roam_step, 1},    {pending_some, 1}};
+} steps[] = {{exchange_step, 6}, {combine_step, 4}, {point_step, 6},   {neighbor_step, 2},
+             {wild_step, 1},     {parted_step, 1},  {window_step, 1},  {pack_step, 1},
+             {comms_change, 1},  {roam_step, 1},    {pending_some, 1}, {shared_step, 1},
+             {file_step, 1}};
 
 static void run_step(void) {
     unsigned all = 0, i = 0;

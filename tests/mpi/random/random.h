@@ -161,6 +161,8 @@ void point_step(void);     // point.c: messages between two
 void wild_step(void);      // wild.c: messages from anybody
 void parted_step(void);    // in partitions
 void window_step(void);    // window.c: one-sided
+void shared_step(void);    // shared.c: in memory that the ranks of a host share
+void file_step(void);      // file.c
 void pack_step(void);      // pack.c
 void roam_step(void);  // roam_still.c, roam_moving.c: ranks change their process, where they can
 
