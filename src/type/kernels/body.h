@@ -110,6 +110,32 @@ WHI_INLINE char *whi_rows_ahead(char *packed, char *base, int64_t n1, int64_t s1
     return packed;
 }
 
+typedef uint64_t whi_pair __attribute__((vector_size(16), aligned(1), may_alias));
+
+WHI_INLINE uint64_t whi_word(const char *at) {
+    uint64_t word;
+    memcpy(&word, at, sizeof(word));
+    return word;
+}
+
+// Packs runs of 8 bytes: two of them make a store, because stores are what limits the loop.
+WHI_INLINE char *whi_rows_in_pairs(char *packed, char *base, int64_t n1, int64_t s1, int64_t n0,
+                                   int64_t s0) {
+    for (int64_t i = 0; i < n1; i++) {
+        char *row = whi_at(base, i * s1);
+        WHI_UNROLL for (int64_t j = 0; j < n0 / 2; j++) {
+            *(whi_pair *)packed = (whi_pair){whi_word(row), whi_word(whi_at(row, s0))};
+            row = whi_at(row, 2 * s0);
+            packed += sizeof(whi_pair);
+        }
+        if (n0 % 2) {
+            whi_move(packed, row, 8);
+            packed += 8;
+        }
+    }
+    return packed;
+}
+
 // Whether steps of `stride` are so long that the processor does not look ahead by itself.  Then misses,
 // and the walks through page tables, begin early only when a prefetch asks; it need not ask for more
 // than the first line of a run, because the rest follows without gaps.
@@ -125,6 +151,8 @@ WHI_INLINE char *whi_rows(const whi_leaf *leaf, char *packed, char *base, int64_
     if (whi_is_far(s0) && n0 > ahead)
         return whi_rows_ahead(packed, base, n1, s1, n0, s0, len, direction, size, bytes, exact,
                               ahead);
+    if (direction == WHI_PACK && size == WHI_SIZE_8)
+        return whi_rows_in_pairs(packed, base, n1, s1, n0, s0);
     return whi_rows_ahead(packed, base, n1, s1, n0, s0, len, direction, size, bytes, exact, 0);
 }
 
