@@ -61,19 +61,22 @@ void whi_am_forget_handlers(wh_worker *worker) {
     whi_hash_init(&whi_messages_of(worker)->am_handlers);
 }
 
+// send_pieces sends a header and a payload that lie apart.
+static wh_status send_pieces(wh_endpoint *ep, const whi_hdr *hdr, const void *header,
+                             size_t header_size, const void *buf, size_t size) {
+    // A record of more than a line is copied faster from one piece.
+    enum { JOINED_MAX = 32 };
+    if (hdr->size <= JOINED_MAX && ep->lane->ops->send_joined)
+        return ep->lane->ops->send_joined(ep->lane, hdr, header, header_size, buf);
+    uint8_t *scratch = whi_messages_of(ep->worker)->scratch;
+    memcpy(scratch, header, header_size);
+    memcpy(scratch + header_size, buf, size);
+    return ep->lane->ops->send(ep->lane, hdr, scratch);
+}
+
 // send_at_once sends what fits into one record, without a request.
 static wh_status send_at_once(wh_endpoint *ep, uint16_t id, const void *header, size_t header_size,
                               const void *buf, size_t size) {
-    const void *payload = buf;
-    if (header_size && (!size || (const char *)header + header_size == buf)) {
-        payload = header;  // all of it lies in one piece
-    } else if (header_size) {
-        uint8_t *scratch = whi_messages_of(ep->worker)->scratch;
-        memcpy(scratch, header, header_size);
-        if (size)
-            memcpy(scratch + header_size, buf, size);
-        payload = scratch;
-    }
     uint64_t whole = header_size + size;
     whi_hdr hdr = {.size = (uint32_t)whole,
                    .cls = WHI_CLASS_AM,
@@ -81,7 +84,9 @@ static wh_status send_at_once(wh_endpoint *ep, uint16_t id, const void *header, 
                    .ep = ep->number,
                    .seq = ep->tx_seq,
                    .tag = header_size};
-    wh_status st = ep->lane->ops->send(ep->lane, &hdr, payload);
+    bool apart = header_size && size && (const char *)header + header_size != buf;
+    wh_status st = apart ? send_pieces(ep, &hdr, header, header_size, buf, size)
+                         : ep->lane->ops->send(ep->lane, &hdr, header_size ? header : buf);
     if (st != WH_OK)
         return st;
     whi_plain_sent(ep, whole, size);

@@ -92,17 +92,13 @@ static wh_status send_eager(wh_request *req, uint64_t size) {
 }
 
 // send_followed sends an active message whose payload is a record of its own.
-static wh_status send_followed(const wh_request *req, size_t prefix_size, const void *prefix) {
+static wh_status send_followed(wh_request *req, size_t prefix_size, const void *prefix) {
     wh_endpoint *ep = req->ep;
     uint64_t size = req->buf.size;
-    const void *payload = req->buf.ptr;
-    if (!req->buf.direct) {
-        uint8_t *scratch = whi_messages_of(req->worker)->scratch;
-        wh_status packed = whi_buffer_read(&req->buf, 0, scratch, size);
-        if (packed != WH_OK)
-            return packed;
-        payload = scratch;
-    }
+    wh_status st = whi_buffer_prepare(&req->buf);  // from then on it can be read
+    if (st != WH_OK)
+        return st;
+    whi_span src = whi_buffer_source(&req->buf, 0);
     whi_hdr hdr = header_of(req), next = {.size = (uint32_t)size,
                                           .cls = WHI_CLASS_LONG,
                                           .flags = WHI_FLAG_FOLLOWED,
@@ -113,7 +109,7 @@ static wh_status send_followed(const wh_request *req, size_t prefix_size, const 
     hdr.ep = ep->number;
     hdr.seq = ep->tx_seq;
     hdr.arg = size;
-    wh_status st = ep->lane->ops->send_followed(ep->lane, &hdr, prefix, &next, payload);
+    st = ep->lane->ops->send_followed(ep->lane, &hdr, prefix, &next, &src);
     if (st == WH_OK) {
         ep->tx_seq += 2;
         ep->credit -= (int64_t)(prefix_size + size + 2 * WHI_MESSAGE_COST);

@@ -188,10 +188,15 @@ typedef struct whi_lane_ops {
     // WH_OK: it will arrive.  WH_EAGAIN: no space now, nothing happened.  Else the lane has failed.
     wh_status (*send)(whi_lane *lane, const whi_hdr *hdr, const void *payload);
 
-    // send_followed does so with two records, one of which never goes without the other: any, and a long one behind it.
-    // Not optional for a lane that has long records.
+    // send_joined does so with a payload in two pieces, both small: what is put together first is read before it has left the
+    // store buffer.  Optional.
+    wh_status (*send_joined)(whi_lane *lane, const whi_hdr *hdr, const void *first,
+                             size_t first_size, const void *rest);
+
+    // send_followed does so with two records, one of which never goes without the other: any, and a long one behind it,
+    // whose payload comes from host memory or is moved.  Not optional for a lane that has long records.
     wh_status (*send_followed)(whi_lane *lane, const whi_hdr *hdr, const void *payload,
-                               const whi_hdr *next, const void *next_payload);
+                               const whi_hdr *next, const whi_span *next_src);
 
     // push moves the next part of a payload as a chunk: hdr names grant, segment and offset (arg); `src` holds
     // the bytes from hdr->arg on, `size` of them remain (> 0).  WH_OK: *moved > 0 of them have been taken and the

@@ -180,7 +180,7 @@ static wh_status loop_send(whi_lane *lane, const whi_hdr *hdr, const void *paylo
 }
 
 static wh_status loop_send_followed(whi_lane *lane, const whi_hdr *hdr, const void *payload,
-                                    const whi_hdr *next, const void *next_payload) {
+                                    const whi_hdr *next, const whi_span *next_src) {
     loop_lane *from = loop_of(lane);
     assert(hdr->size <= from->net->opts.eager_limit && next->cls == WHI_CLASS_LONG &&
            next->size <= from->net->opts.long_limit);
@@ -196,7 +196,10 @@ static wh_status loop_send_followed(whi_lane *lane, const whi_hdr *hdr, const vo
     }
     if (hdr->size > 0)
         memcpy(first->payload, payload, hdr->size);
-    memcpy(second->payload, next_payload, next->size);
+    if (next_src->ptr)
+        memcpy(second->payload, next_src->ptr, next->size);
+    else
+        next_src->move(next_src->ctx, next_src->base, second->payload, next->size);
     dispatch(from, first);
     dispatch(from, second);
     return WH_OK;

@@ -51,44 +51,52 @@ static uint64_t space_of(uint32_t size) {
     return size / PART * whi_ring_space(PART) + (rest ? whi_ring_space(rest) : 0);
 }
 
-static void write_part(whi_shm *lane, const whi_hdr *hdr, const unsigned char *bytes,
+static void write_part(whi_shm *lane, const whi_span *src, uint32_t at, uint32_t size,
                        bool nontemporal) {
     void *to = whi_ring_payload(&lane->tx);
-    if (nontemporal)
-        whi_copy_nontemporal(to, bytes, hdr->size);
+    if (!src->ptr)
+        src->move(src->ctx, src->base + at, to, size);
+    else if (nontemporal)
+        whi_copy_nontemporal(to, (const char *)src->ptr + at, size);
     else
-        whi_copy(to, bytes, hdr->size);
+        whi_copy(to, (const char *)src->ptr + at, size);
 }
 
-// write_long writes all parts of one for which there is space.
-static void write_long(whi_shm *lane, const whi_hdr *hdr, const unsigned char *bytes) {
-    whi_copy_method *method = &lane->ring_method;
-    bool nontemporal = whi_copy_method_choose(method);
-    uint64_t begin = whi_clock_cycles();
+// write_parts writes all parts of a long record for which there is space.
+static void write_parts(whi_shm *lane, const whi_hdr *hdr, const whi_span *src, bool nontemporal) {
     whi_hdr part = *hdr;
     part.arg = hdr->size;
-    for (uint32_t left = hdr->size; left; left -= part.size, bytes += part.size) {
-        part.size = left < PART ? left : PART;
-        write_part(lane, &part, bytes, nontemporal);
-        if (left > PART)
+    for (uint32_t at = 0; at < hdr->size; at += part.size) {
+        part.size = hdr->size - at < PART ? hdr->size - at : PART;
+        write_part(lane, src, at, part.size, nontemporal);
+        if (at + part.size < hdr->size)
             whi_shm_publish(lane, &part, false);
         else
             whi_shm_commit(lane, &part);
         part = (whi_hdr){.cls = WHI_SHM_REST, .size = part.size};
     }
-    whi_copy_method_note(method, nontemporal, whi_clock_cycles() - begin, hdr->size);
+}
+
+// write_long does so in the better way of copying.
+static void write_long(whi_shm *lane, const whi_hdr *hdr, const whi_span *src) {
+    whi_copy_method *method = &lane->ring_method;
+    bool nontemporal = src->ptr && whi_copy_method_choose(method);
+    uint64_t begin = whi_clock_cycles();
+    write_parts(lane, hdr, src, nontemporal);
+    if (src->ptr)
+        whi_copy_method_note(method, nontemporal, whi_clock_cycles() - begin, hdr->size);
 }
 
 wh_status whi_shm_send_long(whi_shm *lane, const whi_hdr *hdr, const void *payload) {
-    assert(hdr->size > 0 && hdr->size <= largest(lane));
+    assert(payload && hdr->size > 0 && hdr->size <= largest(lane));
     wh_status status = whi_shm_reserve_bytes(lane, space_of(hdr->size));
     if (status == WH_OK)
-        write_long(lane, hdr, payload);
+        write_long(lane, hdr, &(whi_span){.ptr = (void *)(uintptr_t)payload});
     return status;
 }
 
 wh_status whi_shm_send_followed(whi_lane *base, const whi_hdr *hdr, const void *payload,
-                                const whi_hdr *next, const void *next_payload) {
+                                const whi_hdr *next, const whi_span *next_src) {
     whi_shm *lane = (whi_shm *)base;
     assert(next->cls == WHI_CLASS_LONG && next->size <= largest(lane));
     wh_status status =
@@ -97,7 +105,7 @@ wh_status whi_shm_send_followed(whi_lane *base, const whi_hdr *hdr, const void *
         return status;
     whi_copy(whi_ring_payload(&lane->tx), payload, hdr->size);
     whi_shm_publish(lane, hdr, false);
-    write_long(lane, next, next_payload);
+    write_long(lane, next, next_src);
     return WH_OK;
 }
 

@@ -34,7 +34,8 @@ static wh_status send_long(ear *self, size_t size) {
 static wh_status send_followed(ear *self, uint32_t number, size_t size) {
     whi_hdr hdr = {.cls = 0x12, .size = 40, .seq = number},
             next = {.cls = WHI_CLASS_LONG, .size = (uint32_t)size, .seq = number};
-    return self->lane->ops->send_followed(self->lane, &hdr, bytes, &next, bytes);
+    return self->lane->ops->send_followed(self->lane, &hdr, bytes, &next,
+                                          &(whi_span){.ptr = bytes});
 }
 
 TEST(sizes) {
@@ -68,6 +69,32 @@ TEST(part_by_part) {
         CHECK(!memcmp(b->memory + (size_t)i * PART, bytes + (size_t)i * PART, PART));
     }
     CHECK_EQ_INT(b->landed, 3 * PART);
+    close_pair(&over, a, b);
+}
+
+// move_and_poll produces a payload, and has its reader take what was produced before.
+static void move_and_poll(void *ctx, uint64_t offset, void *host, size_t size) {
+    ear *reader = ctx;
+    CHECK_EQ_INT(reader->lane->ops->poll(reader->lane, 1), 1);
+    CHECK(!memcmp(reader->memory, bytes, offset));
+    memcpy(host, bytes + offset, size);
+}
+
+// So does one that is moved: its reader has a part before the next one is there.
+TEST(moved_part_by_part) {
+    way over = over_ring(64 << 10, 0);
+    ear *a, *b;
+    open_long(&over, &a, &b);
+    memset(b->memory, 0, 3 * PART);
+    whi_hdr hdr = {.cls = 0x12, .size = 40},
+            next = {.cls = WHI_CLASS_LONG, .size = 3 * PART - 1, .seq = 0};
+    whi_span src = {.move = move_and_poll, .ctx = b};
+    CHECK(a->lane->ops->send_followed(a->lane, &hdr, bytes, &next, &src) == WH_OK);
+    CHECK_EQ_INT(b->heard, 1);
+    CHECK_EQ_INT(b->landed, 0);
+    CHECK_EQ_INT(b->lane->ops->poll(b->lane, 1), 1);
+    CHECK_EQ_INT(b->landed, 3 * PART - 1);
+    CHECK(!memcmp(b->memory, bytes, 3 * PART - 1));
     close_pair(&over, a, b);
 }
 

@@ -116,18 +116,36 @@ static inline void copy_payload(whi_copy_method *method, unsigned char *to,
     }
 }
 
+static inline wh_status make_space(whi_shm *lane, uint32_t size) {
+    assert(size <= lane->eager_limit);
+    if (__builtin_expect(!whi_ring_fits(&lane->tx, size), 0))
+        return whi_shm_reserve(lane, size);
+    return WH_OK;
+}
+
 static wh_status shm_send(whi_lane *base, const whi_hdr *hdr, const void *payload) {
     whi_shm *lane = (whi_shm *)base;
     assert(hdr->cls < WHI_CLASS_LANE && hdr->cls != WHI_CLASS_CHUNK);
     if (__builtin_expect(hdr->cls == WHI_CLASS_LONG, 0))
         return whi_shm_send_long(lane, hdr, payload);
-    assert(hdr->size <= lane->eager_limit);
-    if (__builtin_expect(!whi_ring_fits(&lane->tx, hdr->size), 0)) {
-        wh_status status = whi_shm_reserve(lane, hdr->size);
-        if (status != WH_OK)
-            return status;
-    }
+    wh_status status = make_space(lane, hdr->size);
+    if (__builtin_expect(status != WH_OK, 0))
+        return status;
     copy_payload(&lane->ring_method, whi_ring_payload(&lane->tx), payload, hdr->size);
+    whi_shm_commit(lane, hdr);
+    return WH_OK;
+}
+
+static wh_status shm_send_joined(whi_lane *base, const whi_hdr *hdr, const void *first,
+                                 size_t first_size, const void *rest) {
+    whi_shm *lane = (whi_shm *)base;
+    assert(hdr->cls > WHI_CLASS_LONG && hdr->cls < WHI_CLASS_LANE && first_size <= hdr->size);
+    wh_status status = make_space(lane, hdr->size);
+    if (__builtin_expect(status != WH_OK, 0))
+        return status;
+    unsigned char *to = whi_ring_payload(&lane->tx);
+    copy_payload(&lane->ring_method, to, first, (uint32_t)first_size);
+    copy_payload(&lane->ring_method, to + first_size, rest, hdr->size - (uint32_t)first_size);
     whi_shm_commit(lane, hdr);
     return WH_OK;
 }
@@ -205,6 +223,7 @@ static const whi_lane_ops shm_ops = {
     .eager_limit = shm_eager_limit,
     .long_limit = whi_shm_long_limit,
     .send = shm_send,
+    .send_joined = shm_send_joined,
     .send_followed = whi_shm_send_followed,
     .push = whi_shm_push,
     .poll = whi_shm_poll,

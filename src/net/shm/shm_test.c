@@ -221,4 +221,41 @@ TEST(busy_lane_keeps_its_bulk_memory) {
     close_shared(&two);
 }
 
+// deliver_numbers checks a payload of consecutive bytes, of which the header says the first.
+static wh_status deliver_numbers(void *link, const whi_hdr *hdr, const void *payload) {
+    const unsigned char *bytes = payload;
+    for (uint32_t i = 0; i < hdr->size; i++)
+        CHECK_EQ_INT(bytes[i], (unsigned char)(hdr->tag + i));
+    return ear_deliver(link, hdr, payload);
+}
+
+// Two pieces arrive as one payload, and where there is no space, not at all.
+TEST(joined) {
+    way over = {.opts = {.ring_size = 4096, .eager_limit = 512}, .limit = 0};
+    const whi_lane_up up = {.deliver = deliver_numbers, .sink = ear_sink, .landed = ear_landed};
+    ear *a = &ears[0], *b = &ears[1];
+    *a = *b = (ear){0};
+    CHECK(open_lanes(&over, &up, a, &a->lane, b, &b->lane) == WH_OK);
+    unsigned char bytes[512];
+    for (unsigned i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (unsigned char)i;
+    uint32_t sent = 0;
+    for (uint32_t size = 0; size <= 80; size++)
+        for (uint32_t first = 0; first <= size; first++) {
+            whi_hdr hdr = {.size = size, .cls = 0x10, .seq = sent, .tag = first};
+            const unsigned char *at = bytes + first;
+            unsigned char rest[80];
+            memcpy(rest, at + first, size - first);
+            while (a->lane->ops->send_joined(a->lane, &hdr, at, first, rest) == WH_EAGAIN) {
+                (void)poll_all(b);
+                (void)poll_all(a);
+                CHECK_EQ_INT(b->heard, sent);
+            }
+            sent++;
+        }
+    (void)poll_all(b);
+    CHECK_EQ_INT(b->heard, sent);
+    close_pair(&over, a, b);
+}
+
 TEST_MAIN()

@@ -88,7 +88,7 @@ void whi_stream_rest(whi_stream *stream);
 // socket took, 0 for none now, or -1 when sending has failed.
 wh_status whi_stream_send(whi_lane *lane, const whi_hdr *hdr, const void *payload);
 wh_status whi_stream_send_followed(whi_lane *lane, const whi_hdr *hdr, const void *payload,
-                                   const whi_hdr *next, const void *next_payload);
+                                   const whi_hdr *next, const whi_span *next_src);
 wh_status whi_stream_push(whi_lane *lane, const whi_hdr *hdr, const whi_span *src, uint64_t size,
                           size_t *moved);
 bool whi_stream_flush(whi_stream *stream);

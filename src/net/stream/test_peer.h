@@ -54,8 +54,14 @@ static wh_status peer_landed(void *link, const whi_hdr *hdr) {
     return WH_OK;
 }
 
+static unsigned peer_unsents;
+static void peer_unsent(void *link) {
+    (void)link;
+    peer_unsents++;
+}
+
 static const whi_lane_up peer_up = {
-    .deliver = peer_deliver, .sink = peer_sink, .landed = peer_landed};
+    .deliver = peer_deliver, .sink = peer_sink, .landed = peer_landed, .unsent = peer_unsent};
 
 static unsigned peer_warnings;
 static bool peer_takes_long;  // the next lane takes long records

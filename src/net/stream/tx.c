@@ -83,6 +83,11 @@ static wh_status reserve(whi_stream_buf *out, size_t size) {
     return WH_OK;
 }
 
+static void tell_unsent(whi_stream *stream) {
+    if (stream->lane.up->unsent)
+        stream->lane.up->unsent(stream->lane.link);
+}
+
 // keep puts what lies behind the first `done` bytes of a head and a payload into `out`.
 static wh_status keep(whi_stream *stream, const void *head, size_t head_size, const void *payload,
                       size_t size, size_t done) {
@@ -100,8 +105,7 @@ static wh_status keep(whi_stream *stream, const void *head, size_t head_size, co
     if (payload)
         memcpy(out->data + out->end, (const char *)payload + taken, size - taken);
     out->end += size - taken;
-    if (stream->lane.up->unsent)
-        stream->lane.up->unsent(stream->lane.link);
+    tell_unsent(stream);
     return WH_OK;
 }
 
@@ -180,8 +184,34 @@ wh_status whi_stream_send(whi_lane *lane, const whi_hdr *hdr, const void *payloa
     return send_record(whi_stream_of(lane), hdr, payload, -1);
 }
 
+// stage has bytes produced into `out`, behind a head if there is one, and writes what it can.
+static wh_status stage(whi_stream *stream, const void *head, size_t head_size, const whi_span *src,
+                       size_t size) {
+    whi_stream_buf *out = &stream->out;
+    if (reserve(out, head_size + size) != WH_OK) {
+        stream->full =
+            true;  // nothing has happened: the next poll finds space and it is tried again
+        return WH_EAGAIN;
+    }
+    if (head_size)
+        memcpy(out->data, head, head_size);
+    src->move(src->ctx, src->base, out->data + head_size, size);
+    out->end = head_size + size;
+    (void)drain(stream);
+    return stream->tx_broken;
+}
+
+// send_moved sends a record whose payload is moved.
+static wh_status send_moved(whi_stream *stream, const void *head, size_t head_size,
+                            const whi_span *src, size_t size) {
+    wh_status status = stage(stream, head, head_size, src, size);
+    if (status == WH_OK && whi_stream_pending(&stream->out) > 0)
+        tell_unsent(stream);
+    return status;
+}
+
 wh_status whi_stream_send_followed(whi_lane *lane, const whi_hdr *hdr, const void *payload,
-                                   const whi_hdr *next, const void *next_payload) {
+                                   const whi_hdr *next, const whi_span *next_src) {
     whi_stream *stream = whi_stream_of(lane);
     assert(hdr->size <= FLAT_SIZE && next->cls == WHI_CLASS_LONG &&
            next->size <= whi_lane_long_limit(lane));
@@ -195,38 +225,23 @@ wh_status whi_stream_send_followed(whi_lane *lane, const whi_hdr *hdr, const voi
         memcpy(head + sizeof(*hdr), payload, hdr->size);
     memcpy(head + head_size, next, sizeof(*next));
     head_size += sizeof(*next);
+    if (!next_src->ptr)
+        return send_moved(stream, head, head_size, next_src, next->size);
     struct iovec iov[] = {
         {.iov_base = head, .iov_len = head_size},
-        {.iov_base = (void *)(uintptr_t)next_payload, .iov_len = next->size},
+        {.iov_base = (void *)(uintptr_t)next_src->ptr, .iov_len = next->size},
     };
     ssize_t n = whi_stream_write(stream, iov, 2, -1);
     if (n <= 0)
         return n == 0 ? WH_EAGAIN : stream->tx_broken;
     if ((size_t)n == head_size + next->size)
         return WH_OK;
-    return keep(stream, head, head_size, next_payload, next->size, (size_t)n);
+    return keep(stream, head, head_size, next_src->ptr, next->size, (size_t)n);
 }
 
 wh_status whi_stream_send_fd(whi_lane *lane, const whi_hdr *hdr, int fd) {
     assert(hdr->size == 0 && fd >= 0);
     return send_record(whi_stream_of(lane), hdr, NULL, fd);
-}
-
-// stage has bytes produced into `out`, behind a header if there is one, and writes what it can.
-static wh_status stage(whi_stream *stream, const whi_hdr *hdr, const whi_span *src, size_t size) {
-    whi_stream_buf *out = &stream->out;
-    size_t head = hdr ? sizeof(*hdr) : 0;
-    if (reserve(out, head + size) != WH_OK) {
-        stream->full =
-            true;  // nothing has happened: the next poll finds space and it is tried again
-        return WH_EAGAIN;
-    }
-    if (hdr)
-        memcpy(out->data, hdr, head);
-    src->move(src->ctx, src->base, out->data + head, size);
-    out->end = head + size;
-    (void)drain(stream);
-    return stream->tx_broken;
 }
 
 // took notes that `size` bytes of the open chunk are taken, and says whether it is whole.
@@ -251,7 +266,7 @@ static wh_status resume(whi_stream *stream, const whi_hdr *hdr, const whi_span *
     size_t part = size < stream->open_left ? (size_t)size : stream->open_left;
     if (!src->ptr) {
         part = part < STAGE_SIZE ? part : STAGE_SIZE;
-        wh_status status = stage(stream, NULL, src, part);
+        wh_status status = stage(stream, NULL, 0, src, part);
         return status == WH_OK ? took(stream, part, moved) : status;
     }
     ssize_t n = write_flat(stream, src->ptr, part);
@@ -283,7 +298,7 @@ static wh_status push_memory(whi_stream *stream, const whi_hdr *chunk, void *dat
 // push_moved has a whole chunk produced.
 static wh_status push_moved(whi_stream *stream, const whi_hdr *chunk, const whi_span *src,
                             size_t *moved) {
-    wh_status status = stage(stream, chunk, src, chunk->size);
+    wh_status status = stage(stream, chunk, sizeof(*chunk), src, chunk->size);
     if (status == WH_OK)
         *moved = chunk->size;
     return status;

@@ -320,8 +320,9 @@ TEST(followed_records) {
             valve = firsts[i];
             whi_hdr hdr = {.cls = 0x12, .size = (uint32_t)first, .seq = 7},
                     next = {.cls = WHI_CLASS_LONG, .size = sizeof(data), .seq = 8};
+            whi_span src = {.ptr = data};
             wh_status st =
-                self.lane->ops->send_followed(self.lane, &hdr, first ? data : NULL, &next, data);
+                self.lane->ops->send_followed(self.lane, &hdr, first ? data : NULL, &next, &src);
             CHECK_EQ_INT(st, firsts[i] ? WH_OK : WH_EAGAIN);
             bool rest = firsts[i] && firsts[i] < whole - FIRST + first;
             if (rest) {
@@ -341,6 +342,43 @@ TEST(followed_records) {
             }
             peer_close(&self);
         }
+    }
+    peer_takes_long = false;
+}
+
+static void move_data(void *ctx, uint64_t offset, void *host, size_t size) {
+    ++*(int *)ctx;
+    memcpy(host, data + offset, size);
+}
+
+// One whose payload is moved is moved once, and what the socket does not take of it is kept.
+TEST(followed_record_that_is_moved) {
+    enum { FIRST = 40 };
+    peer_takes_long = true;
+    size_t whole = 2 * sizeof(whi_hdr) + FIRST + sizeof(data);
+    size_t firsts[] = {0, 1, 2 * sizeof(whi_hdr) + FIRST, whole - 1, SIZE_MAX};
+    for (size_t i = 0; i < sizeof(firsts) / sizeof(firsts[0]); i++) {
+        peer self;
+        start(&self);
+        valve = firsts[i];
+        int moves = 0;
+        unsigned before = peer_unsents;
+        whi_hdr hdr = {.cls = 0x12, .size = FIRST, .seq = 7},
+                next = {.cls = WHI_CLASS_LONG, .size = sizeof(data), .seq = 8};
+        whi_span src = {.move = move_data, .ctx = &moves};
+        CHECK_EQ_INT(self.lane->ops->send_followed(self.lane, &hdr, data, &next, &src), WH_OK);
+        CHECK_EQ_INT(peer_unsents - before, firsts[i] < whole);
+        if (firsts[i] < whole)
+            CHECK_EQ_INT(say(&self, 1, 10), WH_EAGAIN);
+        valve = SIZE_MAX;
+        settle(&self);
+        CHECK_EQ_INT(moves, 1);
+        CHECK_EQ_INT(stream_size, whole);
+        CHECK_MEM(stream, (const uint8_t *)&hdr, sizeof(hdr));
+        CHECK_MEM(stream + sizeof(hdr), data, FIRST);
+        CHECK_MEM(stream + sizeof(hdr) + FIRST, (const uint8_t *)&next, sizeof(next));
+        CHECK_MEM(stream + 2 * sizeof(hdr) + FIRST, data, sizeof(data));
+        peer_close(&self);
     }
     peer_takes_long = false;
 }
