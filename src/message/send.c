@@ -77,8 +77,6 @@ static wh_status send_eager(wh_request *req, uint64_t size) {
     if (st != WH_OK)
         return st;
     whi_hdr hdr = header_of(req);
-    if (size > ep->link->eager_max)
-        hdr.cls = WHI_CLASS_LONG;
     hdr.size = (uint32_t)size;
     hdr.flags = req->sync ? WHI_FLAG_SYNC : 0;
     hdr.arg = req->send_id;
@@ -91,28 +89,33 @@ static wh_status send_eager(wh_request *req, uint64_t size) {
     return req->sync ? WH_PENDING : WH_OK;
 }
 
-// send_followed sends an active message whose payload is a record of its own.
-static wh_status send_followed(wh_request *req, size_t prefix_size, const void *prefix) {
+// send_long sends a message by a long record, which of an active message has the payload and follows its header's record.
+static wh_status send_long(wh_request *req, size_t prefix_size, const void *prefix) {
     wh_endpoint *ep = req->ep;
     uint64_t size = req->buf.size;
+    bool follows = req->ops->cls == WHI_CLASS_AM;
+    uint32_t records = follows ? 2 : 1;
     wh_status st = whi_buffer_prepare(&req->buf);  // from then on it can be read
     if (st != WH_OK)
         return st;
     whi_span src = whi_buffer_source(&req->buf, 0);
-    whi_hdr hdr = header_of(req), next = {.size = (uint32_t)size,
-                                          .cls = WHI_CLASS_LONG,
-                                          .flags = WHI_FLAG_FOLLOWED,
-                                          .ep = ep->number,
-                                          .seq = ep->tx_seq + 1};
-    hdr.flags = WHI_FLAG_FOLLOWED;
-    hdr.size = (uint32_t)prefix_size;
+    whi_hdr front = header_of(req), hdr = front;
+    if (follows) {
+        front.flags = WHI_FLAG_FOLLOWED;
+        front.size = (uint32_t)prefix_size;
+        front.ep = ep->number;
+        front.seq = ep->tx_seq;
+        front.arg = size;
+        hdr = (whi_hdr){.flags = WHI_FLAG_FOLLOWED};
+    }
+    hdr.cls = WHI_CLASS_LONG;
+    hdr.size = (uint32_t)size;
     hdr.ep = ep->number;
-    hdr.seq = ep->tx_seq;
-    hdr.arg = size;
-    st = ep->lane->ops->send_followed(ep->lane, &hdr, prefix, &next, &src);
+    hdr.seq = ep->tx_seq + records - 1;
+    st = ep->lane->ops->send_long(ep->lane, follows ? &front : NULL, prefix, &hdr, &src);
     if (st == WH_OK) {
-        ep->tx_seq += 2;
-        ep->credit -= (int64_t)(prefix_size + size + 2 * WHI_MESSAGE_COST);
+        ep->tx_seq += records;
+        ep->credit -= (int64_t)(prefix_size + size + records * WHI_MESSAGE_COST);
     } else if (st != WH_EAGAIN) {
         whi_link_doom(ep->link, st);
     }
@@ -178,10 +181,7 @@ wh_status whi_send_start_message(wh_request *req) {
         if (st == WH_PENDING)
             req->stage = WHI_STAGE_ANSWER;
     } else if (whi_long_may(req, prefix_size)) {
-        st = req->ops->cls == WHI_CLASS_AM ? send_followed(req, prefix_size, prefix)
-                                           : send_eager(req, size);
-        if (st == WH_PENDING)
-            req->stage = WHI_STAGE_ANSWER;
+        st = send_long(req, prefix_size, prefix);
     } else {
         st = send_announcement(req);
         if (st == WH_PENDING) {

@@ -179,7 +179,7 @@ typedef struct whi_lane_ops {
     // eager_limit returns the largest payload of `send`, fixed for the life of the lane.
     size_t (*eager_limit)(const whi_lane *lane);
 
-    // long_limit returns how large the payload of a record of class WHI_CLASS_LONG had better be now.  `send` takes one that
+    // long_limit returns how large the payload of a record of class WHI_CLASS_LONG had better be now.  `send_long` takes one that
     // was within it, however it has changed since.
     // 0: the lane has none in either direction, or the peer does not take them.  Optional: none.
     size_t (*long_limit)(const whi_lane *lane);
@@ -193,10 +193,10 @@ typedef struct whi_lane_ops {
     wh_status (*send_joined)(whi_lane *lane, const whi_hdr *hdr, const void *first,
                              size_t first_size, const void *rest);
 
-    // send_followed does so with two records, one of which never goes without the other: any, and a long one behind it,
-    // whose payload comes from host memory or is moved.  Not optional for a lane that has long records.
-    wh_status (*send_followed)(whi_lane *lane, const whi_hdr *hdr, const void *payload,
-                               const whi_hdr *next, const whi_span *next_src);
+    // send_long takes a long record, whose payload comes from host memory or is moved; with `front`, that record and its
+    // payload before it, and neither goes without the other.  Not optional for a lane that has long records.
+    wh_status (*send_long)(whi_lane *lane, const whi_hdr *front, const void *front_payload,
+                           const whi_hdr *hdr, const whi_span *src);
 
     // push moves the next part of a payload as a chunk: hdr names grant, segment and offset (arg); `src` holds
     // the bytes from hdr->arg on, `size` of them remain (> 0).  WH_OK: *moved > 0 of them have been taken and the
@@ -281,7 +281,7 @@ static inline void whi_lane_init(whi_lane *lane, const whi_lane_ops *ops, const 
                                  void *link) {
     assert(ops->name && ops->eager_limit && ops->send && ops->push && ops->poll && ops->arm &&
            ops->ready && ops->describe && ops->close);
-    assert(!ops->long_limit || ops->send_followed);
+    assert(!ops->long_limit || ops->send_long);
     assert(up->deliver && up->sink && up->landed && (!ops->lends || (up->sent && up->lost)));
     lane->ops = ops;
     lane->up = up;

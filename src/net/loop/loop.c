@@ -164,9 +164,7 @@ static void dispatch(loop_lane *from, record *rec) {
 
 static wh_status loop_send(whi_lane *lane, const whi_hdr *hdr, const void *payload) {
     loop_lane *from = loop_of(lane);
-    assert(hdr->cls != WHI_CLASS_CHUNK &&
-           hdr->size <= (hdr->cls == WHI_CLASS_LONG ? from->net->opts.long_limit
-                                                    : from->net->opts.eager_limit));
+    assert(!lands(hdr) && hdr->size <= from->net->opts.eager_limit);
     wh_status status = admit(from);
     if (status != WH_OK)
         return status;
@@ -179,29 +177,36 @@ static wh_status loop_send(whi_lane *lane, const whi_hdr *hdr, const void *paylo
     return WH_OK;
 }
 
-static wh_status loop_send_followed(whi_lane *lane, const whi_hdr *hdr, const void *payload,
-                                    const whi_hdr *next, const whi_span *next_src) {
+// fill copies or moves the first bytes of a payload into a record.
+static void fill(record *rec, const whi_span *src, size_t size) {
+    if (src->ptr)
+        memcpy(rec->payload, src->ptr, size);
+    else
+        src->move(src->ctx, src->base, rec->payload, size);
+}
+
+static wh_status loop_send_long(whi_lane *lane, const whi_hdr *front, const void *front_payload,
+                                const whi_hdr *hdr, const whi_span *src) {
     loop_lane *from = loop_of(lane);
-    assert(hdr->size <= from->net->opts.eager_limit && next->cls == WHI_CLASS_LONG &&
-           next->size <= from->net->opts.long_limit);
+    assert((!front || front->size <= from->net->opts.eager_limit) && hdr->cls == WHI_CLASS_LONG &&
+           hdr->size <= from->net->opts.long_limit);
     wh_status status = admit(from);
     if (status != WH_OK)
         return status;
-    record *first = record_new(from, hdr);
-    record *second = first ? record_new(from, next) : NULL;
-    if (!second) {
-        if (first)
-            record_free(from->net, first);
+    record *rec = record_new(from, hdr);
+    record *first = rec && front ? record_new(from, front) : NULL;
+    if (!rec || (front && !first)) {
+        if (rec)
+            record_free(from->net, rec);
         return WH_EAGAIN;
     }
-    if (hdr->size > 0)
-        memcpy(first->payload, payload, hdr->size);
-    if (next_src->ptr)
-        memcpy(second->payload, next_src->ptr, next->size);
-    else
-        next_src->move(next_src->ctx, next_src->base, second->payload, next->size);
-    dispatch(from, first);
-    dispatch(from, second);
+    fill(rec, src, hdr->size);
+    if (first) {
+        if (front->size > 0)
+            memcpy(first->payload, front_payload, front->size);
+        dispatch(from, first);
+    }
+    dispatch(from, rec);
     return WH_OK;
 }
 
@@ -221,10 +226,7 @@ static wh_status loop_push(whi_lane *lane, const whi_hdr *hdr, const whi_span *s
     if (net->opts.split)
         part = whi_rng_between(&net->rng, 1, part);
     rec->hdr.size = (uint32_t)part;
-    if (src->ptr)
-        memcpy(rec->payload, src->ptr, part);
-    else
-        src->move(src->ctx, src->base, rec->payload, part);
+    fill(rec, src, part);
     dispatch(from, rec);
     *moved = part;
     return WH_OK;
@@ -358,7 +360,7 @@ static void loop_close(whi_lane *lane) {
 #define LOOP_OPS(may_reorder)                                                                      \
     {                                                                                              \
         .name = "loop", .reorders = may_reorder, .eager_limit = loop_eager_limit,                  \
-        .long_limit = loop_long_limit, .send = loop_send, .send_followed = loop_send_followed,     \
+        .long_limit = loop_long_limit, .send = loop_send, .send_long = loop_send_long,             \
         .push = loop_push, .poll = loop_poll, .arm = loop_arm, .ready = loop_ready,                \
         .describe = loop_describe, .close = loop_close                                             \
     }

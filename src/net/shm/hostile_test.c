@@ -83,7 +83,7 @@ static void speak(whi_lane *lane, whi_rng *rng) {
     size_t moved = 0, most = lane->ops->long_limit(lane);
     if (most && whi_rng_chance(rng, 50)) {
         whi_hdr next = {.cls = WHI_CLASS_LONG, .size = 1 + (uint32_t)whi_rng_below(rng, most)};
-        (void)lane->ops->send_followed(lane, &hdr, memory, &next, &(whi_span){.ptr = memory});
+        (void)lane->ops->send_long(lane, &hdr, memory, &next, &(whi_span){.ptr = memory});
         return;
     }
     whi_span src = {.ptr = memory};

@@ -87,25 +87,21 @@ static void write_long(whi_shm *lane, const whi_hdr *hdr, const whi_span *src) {
         whi_copy_method_note(method, nontemporal, whi_clock_cycles() - begin, hdr->size);
 }
 
-wh_status whi_shm_send_long(whi_shm *lane, const whi_hdr *hdr, const void *payload) {
-    assert(payload && hdr->size > 0 && hdr->size <= largest(lane));
-    wh_status status = whi_shm_reserve_bytes(lane, space_of(hdr->size));
-    if (status == WH_OK)
-        write_long(lane, hdr, &(whi_span){.ptr = (void *)(uintptr_t)payload});
-    return status;
-}
-
-wh_status whi_shm_send_followed(whi_lane *base, const whi_hdr *hdr, const void *payload,
-                                const whi_hdr *next, const whi_span *next_src) {
+wh_status whi_shm_send_long(whi_lane *base, const whi_hdr *front, const void *front_payload,
+                            const whi_hdr *hdr, const whi_span *src) {
     whi_shm *lane = (whi_shm *)base;
-    assert(next->cls == WHI_CLASS_LONG && next->size <= largest(lane));
-    wh_status status =
-        whi_shm_reserve_bytes(lane, whi_ring_space(hdr->size) + space_of(next->size));
+    assert(hdr->cls == WHI_CLASS_LONG && hdr->size > 0 && hdr->size <= largest(lane));
+    uint64_t space = space_of(hdr->size);
+    if (front)
+        space += whi_ring_space(front->size);
+    wh_status status = whi_shm_reserve_bytes(lane, space);
     if (status != WH_OK)
         return status;
-    whi_copy(whi_ring_payload(&lane->tx), payload, hdr->size);
-    whi_shm_publish(lane, hdr, false);
-    write_long(lane, next, next_src);
+    if (front) {
+        whi_copy(whi_ring_payload(&lane->tx), front_payload, front->size);
+        whi_shm_publish(lane, front, false);
+    }
+    write_long(lane, hdr, src);
     return WH_OK;
 }
 

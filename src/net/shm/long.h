@@ -22,11 +22,10 @@ typedef struct whi_long_rx {
     uint32_t at;
 } whi_long_rx;
 
-// whi_shm_long_limit and whi_shm_send_followed are these members of the vtable; whi_shm_send_long is `send` of a long record.
+// whi_shm_long_limit and whi_shm_send_long are these members of the vtable.
 size_t whi_shm_long_limit(const whi_lane *base);
-wh_status whi_shm_send_followed(whi_lane *base, const whi_hdr *hdr, const void *payload,
-                                const whi_hdr *next, const whi_span *next_src);
-wh_status whi_shm_send_long(struct whi_shm *lane, const whi_hdr *hdr, const void *payload);
+wh_status whi_shm_send_long(whi_lane *base, const whi_hdr *front, const void *front_payload,
+                            const whi_hdr *hdr, const whi_span *src);
 
 // whi_shm_take_long takes the first part of one, whi_shm_take_rest the others.
 wh_status whi_shm_take_long(struct whi_shm *lane, const whi_hdr *hdr, const unsigned char *payload);

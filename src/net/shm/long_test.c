@@ -28,14 +28,13 @@ static size_t limit_of(const ear *self) {
 
 static wh_status send_long(ear *self, size_t size) {
     whi_hdr hdr = {.cls = WHI_CLASS_LONG, .size = (uint32_t)size};
-    return self->lane->ops->send(self->lane, &hdr, bytes);
+    return self->lane->ops->send_long(self->lane, NULL, NULL, &hdr, &(whi_span){.ptr = bytes});
 }
 
 static wh_status send_followed(ear *self, uint32_t number, size_t size) {
     whi_hdr hdr = {.cls = 0x12, .size = 40, .seq = number},
             next = {.cls = WHI_CLASS_LONG, .size = (uint32_t)size, .seq = number};
-    return self->lane->ops->send_followed(self->lane, &hdr, bytes, &next,
-                                          &(whi_span){.ptr = bytes});
+    return self->lane->ops->send_long(self->lane, &hdr, bytes, &next, &(whi_span){.ptr = bytes});
 }
 
 TEST(sizes) {
@@ -89,7 +88,7 @@ TEST(moved_part_by_part) {
     whi_hdr hdr = {.cls = 0x12, .size = 40},
             next = {.cls = WHI_CLASS_LONG, .size = 3 * PART - 1, .seq = 0};
     whi_span src = {.move = move_and_poll, .ctx = b};
-    CHECK(a->lane->ops->send_followed(a->lane, &hdr, bytes, &next, &src) == WH_OK);
+    CHECK(a->lane->ops->send_long(a->lane, &hdr, bytes, &next, &src) == WH_OK);
     CHECK_EQ_INT(b->heard, 1);
     CHECK_EQ_INT(b->landed, 0);
     CHECK_EQ_INT(b->lane->ops->poll(b->lane, 1), 1);

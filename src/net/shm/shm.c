@@ -125,9 +125,7 @@ static inline wh_status make_space(whi_shm *lane, uint32_t size) {
 
 static wh_status shm_send(whi_lane *base, const whi_hdr *hdr, const void *payload) {
     whi_shm *lane = (whi_shm *)base;
-    assert(hdr->cls < WHI_CLASS_LANE && hdr->cls != WHI_CLASS_CHUNK);
-    if (__builtin_expect(hdr->cls == WHI_CLASS_LONG, 0))
-        return whi_shm_send_long(lane, hdr, payload);
+    assert(hdr->cls < WHI_CLASS_LANE && hdr->cls != WHI_CLASS_CHUNK && hdr->cls != WHI_CLASS_LONG);
     wh_status status = make_space(lane, hdr->size);
     if (__builtin_expect(status != WH_OK, 0))
         return status;
@@ -224,7 +222,7 @@ static const whi_lane_ops shm_ops = {
     .long_limit = whi_shm_long_limit,
     .send = shm_send,
     .send_joined = shm_send_joined,
-    .send_followed = whi_shm_send_followed,
+    .send_long = whi_shm_send_long,
     .push = whi_shm_push,
     .poll = whi_shm_poll,
     .next = whi_shm_next,

@@ -87,8 +87,8 @@ void whi_stream_rest(whi_stream *stream);
 // space again; write sends an iovec, with a descriptor if fd >= 0, and returns how many bytes the
 // socket took, 0 for none now, or -1 when sending has failed.
 wh_status whi_stream_send(whi_lane *lane, const whi_hdr *hdr, const void *payload);
-wh_status whi_stream_send_followed(whi_lane *lane, const whi_hdr *hdr, const void *payload,
-                                   const whi_hdr *next, const whi_span *next_src);
+wh_status whi_stream_send_long(whi_lane *lane, const whi_hdr *front, const void *front_payload,
+                               const whi_hdr *hdr, const whi_span *src);
 wh_status whi_stream_push(whi_lane *lane, const whi_hdr *hdr, const whi_span *src, uint64_t size,
                           size_t *moved);
 bool whi_stream_flush(whi_stream *stream);

@@ -166,9 +166,8 @@ static ssize_t write_record(whi_stream *stream, const whi_hdr *hdr, const void *
 }
 
 static wh_status send_record(whi_stream *stream, const whi_hdr *hdr, const void *payload, int fd) {
-    assert(hdr->cls != WHI_CLASS_CHUNK &&
-           hdr->size <= (hdr->cls == WHI_CLASS_LONG ? whi_lane_long_limit(&stream->lane)
-                                                    : stream->opts.eager_limit));
+    assert(hdr->cls != WHI_CLASS_CHUNK && hdr->cls != WHI_CLASS_LONG &&
+           hdr->size <= stream->opts.eager_limit);
     wh_status status = gate(stream);
     if (status != WH_OK)
         return status;
@@ -210,33 +209,40 @@ static wh_status send_moved(whi_stream *stream, const void *head, size_t head_si
     return status;
 }
 
-wh_status whi_stream_send_followed(whi_lane *lane, const whi_hdr *hdr, const void *payload,
-                                   const whi_hdr *next, const whi_span *next_src) {
+// append puts more behind what is there and returns where that ends.
+static uint8_t *append(uint8_t *at, const void *bytes, size_t size) {
+    if (size)
+        memcpy(at, bytes, size);
+    return at + size;
+}
+
+wh_status whi_stream_send_long(whi_lane *lane, const whi_hdr *front, const void *front_payload,
+                               const whi_hdr *hdr, const whi_span *src) {
     whi_stream *stream = whi_stream_of(lane);
-    assert(hdr->size <= FLAT_SIZE && next->cls == WHI_CLASS_LONG &&
-           next->size <= whi_lane_long_limit(lane));
+    assert((!front || front->size <= FLAT_SIZE) && hdr->cls == WHI_CLASS_LONG &&
+           hdr->size <= whi_lane_long_limit(lane));
     wh_status status = gate(stream);
     if (status != WH_OK)
         return status;
-    uint8_t head[2 * sizeof(*hdr) + FLAT_SIZE];
-    size_t head_size = sizeof(*hdr) + hdr->size;
-    memcpy(head, hdr, sizeof(*hdr));
-    if (hdr->size)
-        memcpy(head + sizeof(*hdr), payload, hdr->size);
-    memcpy(head + head_size, next, sizeof(*next));
-    head_size += sizeof(*next);
-    if (!next_src->ptr)
-        return send_moved(stream, head, head_size, next_src, next->size);
+    uint8_t head[2 * sizeof(*hdr) + FLAT_SIZE], *end = head;
+    if (front) {
+        end = append(end, front, sizeof(*front));
+        end = append(end, front_payload, front->size);
+    }
+    end = append(end, hdr, sizeof(*hdr));
+    size_t head_size = (size_t)(end - head);
+    if (!src->ptr)
+        return send_moved(stream, head, head_size, src, hdr->size);
     struct iovec iov[] = {
         {.iov_base = head, .iov_len = head_size},
-        {.iov_base = (void *)(uintptr_t)next_src->ptr, .iov_len = next->size},
+        {.iov_base = src->ptr, .iov_len = hdr->size},
     };
     ssize_t n = whi_stream_write(stream, iov, 2, -1);
     if (n <= 0)
         return n == 0 ? WH_EAGAIN : stream->tx_broken;
-    if ((size_t)n == head_size + next->size)
+    if ((size_t)n == head_size + hdr->size)
         return WH_OK;
-    return keep(stream, head, head_size, next_src->ptr, next->size, (size_t)n);
+    return keep(stream, head, head_size, src->ptr, hdr->size, (size_t)n);
 }
 
 wh_status whi_stream_send_fd(whi_lane *lane, const whi_hdr *hdr, int fd) {

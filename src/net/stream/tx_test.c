@@ -287,7 +287,8 @@ TEST(long_records) {
         start(&self);
         valve = firsts[i];
         whi_hdr hdr = {.cls = WHI_CLASS_LONG, .size = sizeof(data)};
-        wh_status st = self.lane->ops->send(self.lane, &hdr, data);
+        wh_status st =
+            self.lane->ops->send_long(self.lane, NULL, NULL, &hdr, &(whi_span){.ptr = data});
         CHECK_EQ_INT(st, firsts[i] ? WH_OK : WH_EAGAIN);
         if (firsts[i] && firsts[i] < whole) {
             data[sizeof(data) - 1] ^= 1;
@@ -322,7 +323,7 @@ TEST(followed_records) {
                     next = {.cls = WHI_CLASS_LONG, .size = sizeof(data), .seq = 8};
             whi_span src = {.ptr = data};
             wh_status st =
-                self.lane->ops->send_followed(self.lane, &hdr, first ? data : NULL, &next, &src);
+                self.lane->ops->send_long(self.lane, &hdr, first ? data : NULL, &next, &src);
             CHECK_EQ_INT(st, firsts[i] ? WH_OK : WH_EAGAIN);
             bool rest = firsts[i] && firsts[i] < whole - FIRST + first;
             if (rest) {
@@ -366,7 +367,7 @@ TEST(followed_record_that_is_moved) {
         whi_hdr hdr = {.cls = 0x12, .size = FIRST, .seq = 7},
                 next = {.cls = WHI_CLASS_LONG, .size = sizeof(data), .seq = 8};
         whi_span src = {.move = move_data, .ctx = &moves};
-        CHECK_EQ_INT(self.lane->ops->send_followed(self.lane, &hdr, data, &next, &src), WH_OK);
+        CHECK_EQ_INT(self.lane->ops->send_long(self.lane, &hdr, data, &next, &src), WH_OK);
         CHECK_EQ_INT(peer_unsents - before, firsts[i] < whole);
         if (firsts[i] < whole)
             CHECK_EQ_INT(say(&self, 1, 10), WH_EAGAIN);
