@@ -283,8 +283,9 @@ static void send_long(void) {
                    .aux = mode & 0x20 ? take_u16() : 0,
                    .size = 1 + (uint32_t)(take_number() % LARGE)};
     hdr.seq = mode & 0x80 ? (uint32_t)take_number() : f.seq[hdr.ep]++;
+    whi_span src = {.ptr = source};
     if (f.peer->ops->long_limit(f.peer))
-        (void)f.peer->ops->send(f.peer, &hdr, source);
+        (void)f.peer->ops->send_long(f.peer, NULL, NULL, &hdr, &src);
 }
 
 // ---- the victim's user
