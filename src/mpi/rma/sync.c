@@ -46,13 +46,14 @@ int whm_flush(whm_win *win, whm_peer *peer) {
     return confirm(win, peer, WHM_FLUSH);
 }
 
+// The error is the last one, of which the sentence is that is kept.
 static int flush_all(whm_win *win) {
-    int first = MPI_SUCCESS;
+    int error = MPI_SUCCESS;
     for (int i = 0; i < win->comm->size; i++) {
         int rc = whm_flush(win, &win->peer[i]);
-        first = first ? first : rc;
+        error = rc ? rc : error;
     }
-    return first;
+    return error;
 }
 
 // ---- Fences.
@@ -99,7 +100,7 @@ int mpi_win_fence(int assertion, whm_win *win) {
     rc = whm_win_barrier(win);
     atomic_thread_fence(memory_order_seq_cst);
     win->fenced = !(assertion & MPI_MODE_NOSUCCEED);
-    return error ? error : rc;
+    return rc ? rc : error;
 }
 
 // ---- Start and complete, post and wait.
@@ -152,21 +153,21 @@ int mpi_win_start(whm_group *group, int assertion, whm_win *win) {
 int mpi_win_complete(whm_win *win) {
     if (!win->group_started)
         return refuse("there is no epoch of MPI_Win_start");
-    int first = MPI_SUCCESS;
+    int error = MPI_SUCCESS;
     for (int i = 0; i < win->comm->size; i++) {
         whm_peer *peer = &win->peer[i];
         if (!peer->started)
             continue;
         int rc = whm_flush(win, peer);
-        first = first ? first : rc;
+        error = rc ? rc : error;
         whm_access head = {.kind = WHM_COMPLETE};
         rc = whm_tell(win, peer, &head);
-        first = first ? first : rc;
+        error = rc ? rc : error;
     }
     whm_settle_notes();
     unmark(win, true);
     win->group_started = 0;
-    return first;
+    return error;
 }
 
 int mpi_win_post(whm_group *group, int assertion, whm_win *win) {
@@ -288,13 +289,13 @@ int mpi_win_lock_all(int assertion, whm_win *win) {
 int mpi_win_unlock_all(whm_win *win) {
     if (!win->all_locked)
         return refuse("there is no epoch of MPI_Win_lock_all");
-    int first = MPI_SUCCESS;
+    int error = MPI_SUCCESS;
     win->all_locked = false;
     for (int i = 0; i < win->comm->size; i++) {
         int rc = unlock(win, &win->peer[i]);
-        first = first ? first : rc;
+        error = rc ? rc : error;
     }
-    return first;
+    return error;
 }
 
 static int one_locked(whm_win *win, int rank, whm_peer **peer) {
