@@ -12,14 +12,15 @@ typedef struct file {
     MPI_Comm comm;
     MPI_File file;
     int size, rank, piece;  // piece: bytes of a rank between those of others
-    char name[64];
+    char name[256];
 } file;
 
 static void begin_file(file *f) {
     f->size = size_of(f->comm);
     f->rank = rank_in(f->comm);
-    snprintf(f->name, sizeof(f->name), "/tmp/mpi-random-XXXXXX");
     if (f->rank == 0) {
+        const char *folder = getenv("TMPDIR");
+        snprintf(f->name, sizeof(f->name), "%s/mpi-random-XXXXXX", folder ? folder : "/tmp");
         int fd = mkstemp(f->name);
         CHECK(fd >= 0);
         close(fd);

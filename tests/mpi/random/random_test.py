@@ -91,7 +91,7 @@ class Ways:
         words = [*self.words(name, ranks), seed, self.options.operations, *more, *(["spare"] if name == "peer" else [])]
         try:
             done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=2 * PATIENCE,
-                                  env={**os.environ, **self.environment(name)})
+                                  env={**os.environ, **self.environment(name), "TMPDIR": str(self.folder)})
         except subprocess.TimeoutExpired:
             return False, f"it did not end in {2 * PATIENCE} s"
         for path in sorted(self.folder.glob("out.*")):  # of a peer's ranks, whose lines its launcher would mix
