@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/fork.h"
 #include "base/rng.h"
 
@@ -65,7 +66,7 @@ static wh_status make_board(void) {
     if (file < 0)
         return WH_ESYSTEM;
     void *page = MAP_FAILED;
-    if (ftruncate(file, sizeof(board)) == 0)
+    if (whi_resize(file, sizeof(board)))
         page = mmap(NULL, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (page == MAP_FAILED) {
         close(file);

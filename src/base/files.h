@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reading and writing as much as was asked for, of files and pipes that block.
+// Reading and writing as much as was asked for, of files and pipes that block; and the size of a file.
 #ifndef WHI_BASE_FILES_H
 #define WHI_BASE_FILES_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 // whi_read_all reads `size` bytes.  False: there are fewer, or an error in errno.
@@ -28,6 +30,17 @@ static inline bool whi_write_all(int fd, const void *data, size_t size) {
         at += (size_t)n;
     }
     return true;
+}
+
+// whi_resize gives a file a size.  False: errno says why.  A file beyond RLIMIT_FSIZE, one in memory too, would end the process by SIGXFSZ;
+// here that is EFBIG.
+static inline bool whi_resize(int fd, size_t size) {
+    struct rlimit limit;
+    if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < size) {
+        errno = EFBIG;
+        return false;
+    }
+    return ftruncate(fd, (off_t)size) == 0;
 }
 
 #endif

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/files.h"
 #include "base/log.h"
 
 typedef struct allocation {
@@ -109,7 +110,7 @@ static wh_status map_twice(allocation *a) {
     if (fd < 0)
         return WH_ENOMEM;
     void *user = MAP_FAILED, *engine = MAP_FAILED;
-    if (!ftruncate(fd, (off_t)a->mapped)) {
+    if (whi_resize(fd, a->mapped)) {
         user = mmap(NULL, a->mapped, PROT_NONE, MAP_SHARED, fd, 0);
         engine = mmap(NULL, a->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }

@@ -131,7 +131,7 @@ static wh_status choose_lanes(wh_context *ctx) {
     }
     check_ucx(ctx);
     const char *why = NULL;
-    if ((ctx->lanes & WHI_LANE_SHM) && !whi_shm_available(&why)) {
+    if ((ctx->lanes & WHI_LANE_SHM) && !whi_shm_available(ctx->config.ring_size, &why)) {
         whi_log(WHI_INFO, "I-SHM-01", "the shm lane is not used: %s", why);
         ctx->lanes &= ~(uint32_t)WHI_LANE_SHM;
     }
@@ -289,7 +289,7 @@ static void tell_ucx(const wh_context *ctx, void (*fn)(const wh_lane_info *lane,
 void wh_context_lanes(const wh_context *ctx, void (*fn)(const wh_lane_info *lane, void *arg),
                       void *arg) {
     const char *why = NULL;
-    bool shm = whi_shm_available(&why);
+    bool shm = whi_shm_available(ctx->config.ring_size, &why);
     bool shm_on = (ctx->lanes & WHI_LANE_SHM) != 0;
     fn(&(wh_lane_info){.name = "shm",
                        .usable = shm && shm_on,

@@ -8,6 +8,7 @@
 
 #include "engine/test_kit.h"
 #include "link/wire.h"
+#include "net/shm/ring.h"
 
 static wh_status create(const char *option, const char *option2, wh_context **ctx) {
     const char *options[] = {option, option2, NULL};
@@ -176,7 +177,7 @@ TEST(lanes) {
                  {"lanes=shm,stream", WHI_LANE_SHM | WHI_LANE_STREAM},
                  {"lanes=stream,shm", WHI_LANE_SHM | WHI_LANE_STREAM}};
     const char *why = NULL;
-    uint32_t there = whi_shm_available(&why) ? UINT32_MAX : ~(uint32_t)WHI_LANE_SHM;
+    uint32_t there = whi_shm_available(WHI_RING_MIN, &why) ? UINT32_MAX : ~(uint32_t)WHI_LANE_SHM;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         wh_context *ctx = NULL;
         CHECK_EQ_INT(create(cases[i].option, NULL, &ctx), WH_OK);

@@ -6,6 +6,7 @@
 // ring's descriptor is there long before SWITCH has been read; what is in the ring by then must wait.
 #include "engine/hostile_peer.h"
 #include "net/deaf.h"
+#include "net/shm/ring.h"
 #include "net/shm/shm.h"
 
 enum { IN_SOCKET = 150, IN_RING = 50, EAGER = 8192 };  // a poll takes 64 records
@@ -42,7 +43,7 @@ static const whi_lane_up up = {.deliver = nothing_comes, .sink = deaf_sink, .lan
 static const whi_shm_wire wire = {bell, pass_no_fd, take_no_fd};
 
 static void begin(void) {
-    if (!whi_shm_available(&(const char *){NULL}))
+    if (!whi_shm_available(WHI_RING_MIN, &(const char *){NULL}))
         SKIP("no shared memory here");
     whi_rng_init(&raw_rng, 17);
     duo_begin(&victim, NULL, NULL);

@@ -1,20 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""few.c: what a process cannot do that may open no more files.  few_test.py WHERRY PROGRAM"""
+"""few.c: what a process cannot do that may open no more files, or have none with anything in it.  few_test.py WHERRY PROGRAM"""
 import subprocess
 import sys
 import unittest
 
 
 class Few(unittest.TestCase):
-    def errors(self, ranks, *words):
-        done = subprocess.run([WHERRY, "run", "-n", str(ranks), "--timeout", "30s", PROGRAM, *words], capture_output=True, text=True, timeout=60)
+    def errors(self, ranks, *words, program=None):
+        program = program or [PROGRAM]
+        done = subprocess.run([WHERRY, "run", "-n", str(ranks), "--timeout", "30s", *program, *words], capture_output=True, text=True, timeout=60)
         self.assertNotIn(done.returncode, (0, 124), done.stderr)
         return done.stderr
 
     def test_windows(self):
         self.assertIn("MPI_Win_allocate_shared on MPI_COMM_WORLD: MPI_ERR_NO_MEM: there is not enough memory: "
                       "rank 1 cannot get 4096 bytes of shared memory: Too many open files (ulimit -n)", self.errors(2, "window"))
+
+    def test_size_of_files(self):
+        self.assertIn("rank 0 cannot get 4096 bytes of shared memory: File too large (ulimit -f)",
+                      self.errors(2, "window", program=["sh", "-c", 'ulimit -f 0; exec "$0" "$@"', PROGRAM]))
 
     def test_messages(self):
         self.assertIn("MPI_Send on MPI_COMM_WORLD: MPI_ERR_OTHER: an error that has no class of its own: "

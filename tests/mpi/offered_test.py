@@ -21,6 +21,9 @@ class Offered(unittest.TestCase):
     def test_all_have_it(self):
         self.assertEqual(self.job(""), "memory\n" * RANKS)
 
+    def test_files_may_not_be_that_large(self):
+        self.assertEqual(self.job("ulimit -f 16;"), "memory\n" * RANKS)
+
     def test_one_does_not_know_of_it(self):
         self.assertEqual(self.job("unset MPI_LOCALMEMORY ||"), "")
 

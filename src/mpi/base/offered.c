@@ -12,10 +12,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { PROCESSES = 4096, FILE_SIZE = 4 << 20 };
+
 typedef struct offer {
+    atomic_bool mapped
+        [PROCESSES];  // by rank: what a rank has started, with its environment, is it once more
     char room[WHM_OFFERED_SIZE];
-    _Atomic uint32_t mapped;  // processes
 } offer;
+
+_Static_assert(sizeof(offer) == FILE_SIZE, "all that the launcher has made");
 
 static offer *taken;
 
@@ -31,34 +36,44 @@ static bool is_of_this_job(const char *path) {
     return strncmp(path, folder, (size_t)length) == 0;
 }
 
-// Each process grows it to the same size; pages come with what is written there.
-static void *map(int fd) {
+// Pages come with what is written there.
+static offer *map(int fd) {
     struct stat is;
-    if (fstat(fd, &is) || ((size_t)is.st_size < sizeof(offer) && ftruncate(fd, sizeof(offer))))
-        return MAP_FAILED;
-    return mmap(NULL, sizeof(offer), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *at = MAP_FAILED;
+    if (!fstat(fd, &is) && is.st_size == FILE_SIZE)
+        at = mmap(NULL, sizeof(offer), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+static int own_rank(void) {
+    const char *rank = getenv("PMI_RANK");
+    return rank ? atoi(rank) : -1;
 }
 
 void whm_offered_take(void) {
     const char *path = getenv("MPI_LOCALMEMORY");
+    int rank = own_rank();
+    if (taken || rank < 0 || rank >= PROCESSES)
+        return;
     int fd = path && is_of_this_job(path) ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (fd < 0)
         return;
-    void *at = map(fd);
+    taken = map(fd);
     close(fd);
-    if (at == MAP_FAILED)
-        return;
-    taken = at;
-    atomic_fetch_add(&taken->mapped, 1);
+    if (taken)
+        atomic_store(&taken->mapped[rank], true);
 }
 
 void whm_offered_agree(int processes) {
-    if (!taken || atomic_load(&taken->mapped) == (uint32_t)processes)
+    int have = 0;
+    while (taken && have < processes && have < PROCESSES && atomic_load(&taken->mapped[have]))
+        have++;
+    if (!taken || have == processes)
         return;
     munmap(taken, sizeof(*taken));
     taken = NULL;
 }
 
 void *whm_offered(void) {
-    return taken;
+    return taken ? taken->room : NULL;
 }

@@ -2,14 +2,14 @@
 //
 // Memory that the launcher has made for all ranks of the job, which are on its host then.
 //
-// One process may not be able to map it (it has no /proc, or too little room), and then none uses it: who has mapped it counts itself there before it
-// joins the job, where each waits for all others, and looks afterwards whether all are counted.
+// One process may not be able to map it (it has no /proc, or too little room), and then none uses it: who has mapped it says so there before it
+// joins the job, where each waits for all others, and looks afterwards whether all have said it.
 #ifndef WHM_BASE_OFFERED_H
 #define WHM_BASE_OFFERED_H
 
 #include <stdbool.h>
 
-enum { WHM_OFFERED_SIZE = 4 << 20 };
+enum { WHM_OFFERED_SIZE = (4 << 20) - 4096 };
 
 // whm_offered_take maps it, if it can; before this process joins its job.
 void whm_offered_take(void);

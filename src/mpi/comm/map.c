@@ -10,9 +10,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "mpi/base/memory.h"
+#include "mpi/base/process.h"
 #include "mpi/comm/share.h"
 
 // What ranks tell each other on the way: the name that rank 0 has made, and why they could not do their part.
@@ -27,9 +29,15 @@ static void name_of(const step *first, char *name, size_t size) {
              (unsigned long long)first->name[1]);
 }
 
-// All of it is allocated at once: a file system that is full is an error here, and not a signal at the first access.
+// All of it is allocated at once: a file system that is full is an error here, and not a signal at the first access.  So is a limit of the
+// process's, of which the kernel tells by SIGXFSZ.
 static int make(step *own, size_t size) {
     char name[64];
+    struct rlimit limit;
+    if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < (rlim_t)size) {
+        errno = EFBIG;
+        return -1;
+    }
     if (getrandom(own->name, sizeof(own->name), 0) != sizeof(own->name))
         return -1;
     name_of(own, name, sizeof(name));
@@ -55,7 +63,10 @@ static int fail(const step *steps, int n, bool made, size_t size) {
     if (made && error == ENOENT)
         return whm_fail(MPI_ERR_RMA_SHARED, "the ranks are not all on one host");
     return whm_fail(MPI_ERR_NO_MEM, "rank %d cannot get %zu bytes of shared memory: %s%s", who,
-                    size, strerror(error), error == EMFILE ? " (ulimit -n)" : "");
+                    size, strerror(error),
+                    error == EMFILE  ? " (ulimit -n)"
+                    : error == EFBIG ? " (ulimit -f)"
+                                     : "");
 }
 
 static size_t place_all(const step *steps, int n, bool spread, size_t *offsets) {
@@ -103,7 +114,7 @@ int whm_map_begin(whm_comm *comm, MPI_Aint size, bool spread, void **map, size_t
     step own = {.size = size};
     step *steps = whm_malloc((size_t)comm->size * sizeof(*steps));
     if (!steps)
-        return whm_no_memory();
+        whm_process_no_memory();
     int rc = whm_share(comm, &own, sizeof(own), steps);
     if (rc == MPI_SUCCESS) {
         *map_size = place_all(steps, comm->size, spread, offsets);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -38,6 +39,11 @@ static int copy_program(void) {
     int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     int to = from < 0 ? -1 : memfd_create("mpi-rank", MFD_CLOEXEC);
     bool good = to >= 0 && fstat(from, &st) == 0;
+    struct rlimit limit;
+    if (good && !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < (rlim_t)st.st_size) {
+        errno = EFBIG;  // the kernel would say so by SIGXFSZ
+        good = false;
+    }
     while (good && at < st.st_size)
         good = sendfile(to, from, &at, (size_t)(st.st_size - at)) > 0;
     int saved = errno;

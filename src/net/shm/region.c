@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/files.h"
 #include "base/fork.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -52,7 +53,8 @@ static void forget_in_child(void *arg) {
 static wh_status status_of_errno(void) {
     switch (errno) {
     case EMFILE:
-    case ENFILE: return WH_ELIMIT;
+    case ENFILE:
+    case EFBIG: return WH_ELIMIT;
     case ENOMEM: return WH_ENOMEM;
     default: return WH_ESYSTEM;
     }
@@ -69,7 +71,7 @@ static wh_status make_memfd(const char *name, size_t size, int *out) {
     int fd = open_memfd(name);
     if (fd < 0)
         return status_of_errno();
-    if (ftruncate(fd, (off_t)size) != 0 || fcntl(fd, F_ADD_SEALS, SEALS) != 0) {
+    if (!whi_resize(fd, size) || fcntl(fd, F_ADD_SEALS, SEALS) != 0) {
         wh_status status = status_of_errno();
         close(fd);
         return status;

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "base/alloc.h"
-#include "base/test.h"
+#include "base/test_child.h"
 
 enum { SIZE = 3 * 4096, ALL = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
@@ -129,6 +129,25 @@ TEST(forked_child) {
     CHECK_EQ_INT(((char *)region->base)[SIZE - 1], 7);
     close(fd);
     whi_region_release(region);
+}
+
+// Beyond the limit of file size the kernel ends a process, unless somebody asks before.
+static void make_under_a_limit(void) {
+    struct rlimit limit;
+    whi_region *region = NULL;
+    int fd = -1;
+    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    limit.rlim_cur = SIZE;
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    CHECK_EQ_INT(whi_region_create("region-test", SIZE + 1, &region, &fd), WH_ELIMIT);
+    CHECK(!region && fd == -1);
+    CHECK_EQ_INT(whi_region_create("region-test", SIZE, &region, &fd), WH_OK);
+    whi_region_release(region);
+    close(fd);
+}
+
+TEST(a_limit_of_file_size) {
+    in_child(make_under_a_limit);
 }
 
 static void *attach_often(void *arg) {

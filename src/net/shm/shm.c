@@ -308,11 +308,16 @@ wh_status whi_shm_attach(whi_lane *lane, int fd) {
     return status;
 }
 
-bool whi_shm_available(const char **why) {
+bool whi_shm_available(size_t ring, const char **why) {
     whi_region *region = NULL;
     int fd = -1;
-    if (whi_region_create("wherry-probe", WHI_RING_MIN, &region, &fd) != WH_OK) {
-        *why = "this system gives no sealed memory files (memfd_create with sealing)";
+    wh_status status =
+        whi_region_create("wherry-probe", sizeof(whi_ring_shared) + ring, &region, &fd);
+    if (status != WH_OK) {
+        *why = status == WH_ELIMIT
+                   ? "a ring is more than this process may have in a file (ulimit -f), or one file "
+                     "too many (ulimit -n)"
+                   : "this system gives no sealed memory files (memfd_create with sealing)";
         return false;
     }
     close(fd);

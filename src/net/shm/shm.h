@@ -48,9 +48,8 @@ typedef struct whi_shm_opts {
     void *wire_arg;
 } whi_shm_opts;
 
-// whi_shm_available tells whether memfd and sealing work here; `why` gets a sentence when they do
-// not.
-bool whi_shm_available(const char **why);
+// whi_shm_available tells whether this process can make a ring of so many bytes; `why` gets a sentence when it cannot.
+bool whi_shm_available(size_t ring, const char **why);
 
 // whi_shm_barrier_init registers this process for the barrier that lets producers do without a
 // fence, once, and returns whether it is to be had (membarrier, Linux 4.16).  whi_shm_barrier

@@ -155,7 +155,7 @@ TEST(wrong_options) {
         CHECK(whi_shm_create(&bad[i], &ear_up, NULL, &lane, &fd) == WH_EINVAL);
     CHECK(!lane && fd == -1);
     const char *why = NULL;
-    CHECK(whi_shm_available(&why) && !why);
+    CHECK(whi_shm_available(WHI_RING_MIN, &why) && !why);
 }
 
 // ---- the budget: two pairs whose first ends share one
