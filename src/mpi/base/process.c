@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/base/process.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -219,6 +220,14 @@ void whm_process_give_way(void) {
 void whm_process_abort(int status) {
     // The launcher sees a process that has not left the job, and ends the others.
     _exit(status & 0xFF ? status : 1);
+}
+
+void whm_process_no_memory(void) {
+    fprintf(stderr,
+            "MPI rank %d: there is no memory in the middle of a collective call, where the other "
+            "ranks would wait for this one: the job ends\n",
+            whm_self->world);
+    whm_job_abort(1);
 }
 
 void whm_job_abort(int status) {

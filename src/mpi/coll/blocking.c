@@ -116,7 +116,7 @@ static void reduce(phases *p) {
     if (p->leads && !p->alone && coll->comm->rank != root) {
         room = result = whm_space_new(coll->recv.count, coll->recv.type);
         if (!room)
-            whm_process_abort(1);  // the others would wait for this rank for ever
+            whm_process_no_memory();
     }
     if (!p->alone)
         reduce_inside(p, result);
@@ -161,7 +161,7 @@ static void allgather_across(phases *p) {
     MPI_Count *counts = whm_malloc((size_t)l->groups * sizeof(*counts));
     MPI_Aint *displs = whm_malloc((size_t)l->groups * sizeof(*displs));
     if (!counts || !displs)
-        whm_process_abort(1);  // the others would wait for this rank for ever
+        whm_process_no_memory();
     for (int i = 0; i < l->groups; i++) {
         counts[i] = l->size[i] * all->count;
         displs[i] = l->first[i] * all->count;
@@ -219,7 +219,7 @@ static void alltoall(phases *p) {
     whm_type *byte = whm_type_of(MPI_BYTE);
     char *out = whm_malloc(2 * (size_t)all), *in = out + all;
     if (!out)
-        whm_process_abort(1);  // the others would wait for this rank for ever
+        whm_process_no_memory();
     for (int i = 0; i < coll->comm->size; i++)
         note(p, whm_copy(out + (l->place[i] * groups + l->group[i]) * block, block, byte,
                          whm_block_at(from, i), from->count, from->type));

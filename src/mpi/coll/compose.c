@@ -75,7 +75,7 @@ bool whm_coll_compose(const whm_coll *coll, whm_carry_out_fn *carry_out, int *er
     _Alignas(16) char small[2048];
     char *all = size <= (MPI_Count)sizeof(small) ? small : malloc((size_t)size);
     if (!all)
-        whm_process_abort(1);  // the others would wait for this rank for ever
+        whm_process_no_memory();
     *error = scans ? scan(coll, carry_out, all) : reduce_scatter(coll, carry_out, all);
     if (all != small)
         free(all);

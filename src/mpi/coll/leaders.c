@@ -72,7 +72,7 @@ static bool hosts_of(whm_comm *comm, guest *guests) {
     size_t n = (size_t)comm->size;
     long long mine = whm_host_of(), *hosts = whm_calloc(n, sizeof(*hosts));
     if (!hosts)
-        whm_process_abort(1);  // the others would wait for this rank for ever
+        whm_process_no_memory();
     bool good = all_on_one_host() || whm_share(comm, &mine, sizeof(mine), hosts) == MPI_SUCCESS;
     for (size_t i = 0; i < n; i++)
         guests[i].host = hosts[i];
@@ -91,7 +91,7 @@ static void find_leaders(whm_leaders *l, whm_comm *comm, guest *guests) {
     l->inside = below(comm, l->group[me], me);
     l->across = below(comm, l->place[me] == 0 ? 0 : MPI_UNDEFINED, me);
     if (l->inside && l->place[me] == 0 && !l->across)
-        whm_process_abort(1);  // the others would wait for it
+        whm_process_no_memory();
 }
 
 static void end(whm_comm *comm) {
@@ -126,7 +126,7 @@ whm_leaders *whm_leaders_of(whm_comm *comm) {
     l = calloc(1, sizeof(*l) + 4 * n * sizeof(int));
     guest *guests = calloc(n + 1, sizeof(*guests));
     if (!l || !guests)
-        whm_process_abort(1);  // the others would wait for this rank for ever
+        whm_process_no_memory();
     l->first = (int *)(l + 1);
     l->size = l->first + n;
     l->group = l->size + n;

@@ -303,7 +303,7 @@ static void await_readers(whm_shared *shared, uint64_t stamp) {
 
 static char *nowhere(whm_shared *shared) {
     if (!shared->nowhere && !(shared->nowhere = malloc(shared->large.size)))
-        whm_process_abort(1);
+        whm_process_no_memory();
     return shared->nowhere;
 }
 
@@ -395,7 +395,7 @@ static bool all_can(whm_shared *shared) {
     whm_shared_reader *own = &shared->readers[shared->rank];
     shared->peers = malloc((size_t)shared->ranks * sizeof(*shared->peers));
     if (!shared->peers)
-        whm_process_abort(1);  // the others would wait for this rank for ever
+        whm_process_no_memory();
     own->self = whm_peer_self();
     bool good = own->can = say(shared, 1);
     for (int i = 0; good && i < shared->ranks; i++) {

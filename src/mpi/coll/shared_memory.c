@@ -132,9 +132,8 @@ whm_shared *whm_shared_of(whm_comm *comm) {
         (comm->collectives < WHM_CALLS_BEFORE && !whm_shared_is_offered(comm)))
         return NULL;
     shared = calloc(1, sizeof(*shared));
-    // The others would wait for this rank for ever.
     if (!shared || wh_worker_set_am(whm_process_here.worker, WHM_AM_NEWS, on_news, NULL) != WH_OK)
-        whm_process_abort(1);
+        whm_process_no_memory();
     *shared =
         (whm_shared){.rank = comm->rank, .ranks = comm->size, .group = comm->group, .comm = comm};
     comm->coll = shared;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "mpi/base/memory.h"
+#include "mpi/base/process.h"
 #include "mpi/base/status.h"
 #include "mpi/p2p/transfer.h"
 
@@ -22,7 +23,7 @@ int whm_share(whm_comm *comm, const void *mine, int each, void *all) {
     int tag = whm_comm_tag(over), size = over->size, rank = over->rank, rc = MPI_SUCCESS;
     char *blocks = whm_malloc((size_t)size * (size_t)each);
     if (!blocks)
-        return whm_no_memory();
+        whm_process_no_memory();
     memcpy(blocks, mine, (size_t)each);
     for (int have = 1; rc == MPI_SUCCESS && have < size; have *= 2) {
         MPI_Status status;

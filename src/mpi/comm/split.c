@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "mpi/base/memory.h"
+#include "mpi/base/process.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/claim.h"
 #include "mpi/comm/context.h"
@@ -56,7 +57,7 @@ static int gather(whm_comm *comm, choice mine, choice **local, choice **remote) 
     *local = whm_malloc((size_t)comm->size * sizeof(choice));
     *remote = others ? whm_malloc((size_t)others * sizeof(choice)) : NULL;
     if (!*local || (others && !*remote))
-        return whm_no_memory();
+        whm_process_no_memory();
     int rc = whm_share(comm, &mine, sizeof(mine), *local);
     if (rc == MPI_SUCCESS && others)
         rc = whm_share_remote(comm, *local, comm->size * (int)sizeof(choice), *remote,

@@ -10,6 +10,7 @@
 
 #include "mpi/base/hash.h"
 #include "mpi/base/memory.h"
+#include "mpi/base/process.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/share.h"
 #include "mpi/comm/split.h"
@@ -42,7 +43,7 @@ long long whm_host_of(void) {
 static int color_of(whm_comm *comm, int *color, int *count) {
     long long mine = whm_host_of(), *all = whm_malloc((size_t)comm->size * sizeof(*all));
     if (!all)
-        return whm_no_memory();
+        whm_process_no_memory();
     int rc = whm_share(comm, &mine, sizeof(mine), all);
     *color = -1;
     *count = 0;

@@ -4,6 +4,7 @@
 // request, or the second half of a split call.
 #include <stdlib.h>
 
+#include "mpi/base/process.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/compare.h"
 #include "mpi/comm/share.h"
@@ -22,7 +23,7 @@ static int ordered_begin(whm_file *file, MPI_Offset etypes, int failed, MPI_Offs
         int failed;
     } mine = {etypes, failed}, *all = malloc((size_t)comm->size * sizeof(*all));
     if (!all)
-        return whm_no_memory();
+        whm_process_no_memory();
     int rc = whm_share(comm, &mine, sizeof(mine), all);
     MPI_Offset before = 0, sum = 0;
     int other = -1;

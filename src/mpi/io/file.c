@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "mpi/base/memory.h"
+#include "mpi/base/process.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/share.h"
 #include "mpi/env/info.h"
@@ -40,9 +41,8 @@ int whm_io_fail(int error, const char *what, const char *name) {
 int whm_io_together(const whm_file *file, int code) {
     whm_comm *comm = file->comm;
     int *all = whm_malloc((size_t)comm->size * sizeof(*all));
-    // Without this memory the others would wait for ever; there is no other way to tell them.
     if (!all)
-        return whm_no_memory();
+        whm_process_no_memory();
     int rc = whm_share(comm, &code, sizeof(code), all);
     for (int i = 0; i < comm->size && rc == MPI_SUCCESS; i++)
         if (all[i] != MPI_SUCCESS && code == MPI_SUCCESS)

@@ -101,10 +101,9 @@ typedef struct part {
 static int agree(whm_win *win, int error) {
     whm_comm *comm = win->comm;
     part mine = {win->size, win->unit, win->number, error}, *all;
-    // Without this memory the others would wait for ever; there is no other way to tell them.
     all = whm_malloc((size_t)comm->size * sizeof(*all));
     if (!all)
-        return whm_no_memory();
+        whm_process_no_memory();
     int rc = whm_share(comm, &mine, sizeof(mine), all);
     for (int i = 0; i < comm->size && rc == MPI_SUCCESS; i++) {
         whm_peer *peer = &win->peer[i];

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "mpi/base/memory.h"
+#include "mpi/base/process.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/share.h"
 #include "mpi/topo/topo.h"
@@ -174,14 +175,18 @@ int mpi_dist_graph_create(whm_comm *comm_old, int n, const int *sources, const i
         return rc;
     named mine = {0, weighted(weights), 0}, *by = whm_malloc((size_t)size * sizeof(*by));
     mine.failed = check_edges(n, sources, degrees, destinations, weights, size, &mine.count);
-    rc = by ? whm_share(comm_old, &mine, sizeof(mine), by) : whm_no_memory();
+    if (!by)
+        whm_process_no_memory();
+    rc = whm_share(comm_old, &mine, sizeof(mine), by);
     if (rc == MPI_SUCCESS)
         rc = agree(by, size, comm_old->rank, &each);
     edge *own = NULL, *all = NULL;
     if (rc == MPI_SUCCESS) {
         own = list_edges(n, sources, degrees, destinations, weights, each);
         all = whm_malloc((size_t)size * (size_t)each * sizeof(*all) + 1);
-        rc = own && all ? whm_share(comm_old, own, each * (int)sizeof(*own), all) : whm_no_memory();
+        if (!own || !all)
+            whm_process_no_memory();
+        rc = whm_share(comm_old, own, each * (int)sizeof(*own), all);
     }
     whm_topo *graph = rc == MPI_SUCCESS ? gather(comm_old, all, each, by) : NULL;
     if (rc == MPI_SUCCESS && !graph)
