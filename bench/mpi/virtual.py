@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What virtual ranks cost: vp.c, in jobs of `mpiexec -vp`; and what it is worth that they move."""
+"""What virtual ranks cost: switch.c, and vp.c in jobs of `mpiexec -vp`; and what it is worth that they move."""
 import os
 import re
 import shlex
@@ -19,6 +19,7 @@ FIGURES = [
     ("allreduce, 8 B, 64 ranks", "allreduce", 2, 64, "us", 1),
     ("allreduce, 8 B, 1,024 ranks", "allreduce", 2, 1024, "us", 1),
 ]
+SWITCHING = (2, 64, 256)  # threads
 FEW, MANY = 64, 512  # ranks of a process whose memory is compared
 
 
@@ -63,6 +64,10 @@ def measure(build, source, how):
         return [got for got in (run(job, how.patience) for _ in range(how.reps)) if got]
 
     rows = []
+    for threads in SWITCHING:
+        job = Job(f"switch of {threads} threads", [build / "bench" / "mpi" / "switch", threads, how.seconds])
+        got = [each["figure"] * 1000 for each in (run(job, how.patience) for _ in range(how.reps)) if each]
+        rows += [report.row(PART, OURS, f"switch with its scheduler, {threads} threads", "ns", got)] if got else []
     for what, part, processes, ranks, unit, scale in FIGURES[:4] if how.short else FIGURES:
         got = [each["figure"] * scale for each in runs(processes, ranks, part)]
         rows += [report.row(PART, OURS, what, unit, got)] if got else []
