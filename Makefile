@@ -105,7 +105,7 @@ bench-charm: deps-bench build
 	@$(PYTHON) bench/charm/run.py build $(ARGS)
 
 bench-mpi: deps-bench build
-	@$(NINJA) -C build bench/mpi/measure
+	@$(NINJA) -C build bench/mpi/measure bench/mpi/switch
 	@$(PYTHON) bench/mpi/run.py build $(ARGS)
 
 # Ends well without a GPU, after what runs over the test driver.
@@ -116,7 +116,7 @@ gpu: deps-test build-tests
 # And a build without all that is optional, of which no other target compiles the files that say so.
 lint: deps-lint build
 	@$(NINJA) -C build
-	@CC=$(CLANG) && export CC && $(call configure,build-clang,-Db_ndebug=false -Doptimization=1 $(LIGHT))
+	@CC=$(CLANG) && export CC && $(call configure,build-clang,-Db_ndebug=false -Doptimization=0 $(LIGHT))
 	@$(NINJA) -C build-clang product
 	@$(call configure,build-plain,-Ducx=disabled -Dhwloc=disabled -Dpython=disabled $(LIGHT))
 	@$(NINJA) -C build-plain wherry tests/conformance

@@ -207,7 +207,7 @@ def main():
         try:
             if tag:
                 check(python, options.folder.resolve() / tag, options.ucx,
-                      ["-Doptimization=1"] if options.quick else [])
+                      ["-Doptimization=0"] if options.quick else [])
             passed, skipped = passed + bool(tag), skipped + (not tag)
         except NoTools as error:
             print(f"   skipped: {error}")

@@ -89,8 +89,11 @@ def check_tidy():
                     if not (path := (pathlib.Path(row["directory"]) / row["file"]).resolve())
                     .stem.endswith(("_test", "_tests")) and left_out.isdisjoint(path.parents)})
 
+    # The analyzer follows the paths of a function up to 225,000 steps by default; the last two thirds take half of all the time.
+    less = [f"--extra-arg={word}" for word in ("-Xclang", "-analyzer-config", "-Xclang", "max-nodes=75000")]
+
     def tidy(path):
-        return run("clang-tidy", "--quiet", "-p", BUILD, path)
+        return run("clang-tidy", "--quiet", "-p", BUILD, *less, path)
 
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         results = list(pool.map(tidy, files))
