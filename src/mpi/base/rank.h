@@ -24,12 +24,23 @@ struct whm_awaited {
     void (*print)(const whm_awaited *awaited, FILE *file);
 };
 
+// What each call looks at comes first, in one cache line: with many ranks in a process, each line is one that the first cache lacks.
 typedef struct whm_rank {
-    whm_phase phase;               // of MPI_Init and of sessions together
-    whm_phase init;                // of MPI_Init and MPI_Finalize
-    bool kept;                     // the last session has ended; MPI is until the program ends
-    int holds;                     // of MPI_Init and of sessions
-    int world;                     // its number in MPI_COMM_WORLD
+    whm_phase phase;   // of MPI_Init and of sessions together
+    whm_phase init;    // of MPI_Init and MPI_Finalize
+    bool kept;         // the last session has ended; MPI is until the program ends
+    bool blocked;      // it waits, in whm_block
+    int holds;         // of MPI_Init and of sessions
+    int world;         // its number in MPI_COMM_WORLD
+    const char *call;  // the function that the program is in, for what is said of it; NULL: none
+    struct whm_comm *
+        blame;  // whose error handler is asked if the call fails (raise.h); NULL: its arguments tell
+    struct whm_match *match;  // p2p: receives that are posted, messages that have come
+    int64_t waits_since_ms;   // the call, of the clock CLOCK_MONOTONIC_COARSE; 0: it has not waited
+    char sentence
+        [WHM_SENTENCE];  // why the call under way failed; empty: nothing to say beside its class
+    const whm_awaited *awaits;     // NULL: nothing but messages
+    wh_wait wait;                  // a virtual rank's, while it is blocked
     whm_object *named[WHM_NAMED];  // what predefined handles name
     int64_t computed_ns;           // of a rank that moves: before it last began to run
     struct whm_heap *heap;     // its memory (base/memory.h); NULL: the process's, it does not move
@@ -39,26 +50,16 @@ typedef struct whm_rank {
     struct whm_errhandler *file_errhandler;  // of MPI_FILE_NULL, which files begin with
     struct whm_contexts *contexts;           // which contexts are taken
     struct whm_comparison *behind;           // comm: comparisons that nobody waits for
-    struct whm_match *match;         // p2p: receives that are posted, messages that have come
-    struct whm_types *types;         // type: the predefined ones
-    struct whm_type *all_types;      // and all others, in a list
-    struct whm_downward *downwards;  // temporary memory of types that go downwards
-    struct whm_wins *wins;           // rma: by number
-    struct whm_attrs *attrs;         // keyvals
-    struct whm_errors *errors;       // classes and codes of the program's own
-    struct whm_datarep *datareps;    // io: registered representations
-    struct whm_buffer *buffer;       // MPI_Buffer_attach
-    struct whm_request *sent;        // the request of all sends that were done in their call
-    int requests;                    // made and not freed: what MPI_Finalize tells of
-    const char *call;  // the function that the program is in, for what is said of it; NULL: none
-    char sentence
-        [WHM_SENTENCE];  // why the call under way failed; empty: nothing to say beside its class
-    struct whm_comm *
-        blame;  // whose error handler is asked if the call fails (raise.h); NULL: its arguments tell
-    int64_t waits_since_ms;  // the call, of the clock CLOCK_MONOTONIC_COARSE; 0: it has not waited
-    const whm_awaited *awaits;  // NULL: nothing but messages
-    bool blocked;               // it waits, in whm_block
-    wh_wait wait;               // a virtual rank's, then
+    struct whm_types *types;                 // type: the predefined ones
+    struct whm_type *all_types;              // and all others, in a list
+    struct whm_downward *downwards;          // temporary memory of types that go downwards
+    struct whm_wins *wins;                   // rma: by number
+    struct whm_attrs *attrs;                 // keyvals
+    struct whm_errors *errors;               // classes and codes of the program's own
+    struct whm_datarep *datareps;            // io: registered representations
+    struct whm_buffer *buffer;               // MPI_Buffer_attach
+    struct whm_request *sent;  // the request of all sends that were done in their call
+    int requests;              // made and not freed: what MPI_Finalize tells of
 } whm_rank;
 
 // The rank that runs.  It is another one after whm_block, in which others may run, only until that returns.

@@ -44,18 +44,19 @@ typedef struct whm_arrivals {
 
 enum { WHM_BUCKETS = 256 };
 
+// What each search looks at comes first.
 typedef struct whm_match {
     const whm_rank *rank;
-    whm_queue posted[WHM_BUCKETS];
-    whm_queue wild;
-    whm_arrivals bucket[WHM_BUCKETS];
+    size_t kept;  // arrivals
     whm_arrivals all;
     whm_arrival *spare;
     uint64_t age;        // of the receive posted last
-    size_t kept;         // arrivals
     size_t copied;       // bytes of those that are copies
     whm_transfer *sync;  // synchronous sends that wait for their answer
     uint32_t sync_id;    // of the last
+    whm_queue wild;
+    whm_queue posted[WHM_BUCKETS];
+    whm_arrivals bucket[WHM_BUCKETS];
 } whm_match;
 
 // whm_match_begin and whm_match_end make and free those of a rank.

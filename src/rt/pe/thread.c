@@ -5,20 +5,21 @@
 #include "rt/pe/pe.h"
 #include "rt/pe/refuse.h"
 
+// What a switch looks at comes first, in one cache line.
 typedef struct thread {
     whi_ready ready;
-    whi_list suspended;  // while it waits
     wh_pe *pe;
     whi_ult *ult;
+    uint64_t *charged;  // while it does not run
+    bool yields;
+    bool nested;         // it was begun by another thread, which goes on when it waits
+    whi_list suspended;  // while it waits
     wh_pe_fn fn;
     void *arg;
-    bool yields;
-    bool nested;              // it was begun by another thread, which goes on when it waits
     const char *name, *part;  // for timelines and dumps
     const int32_t *index;     // of an element
     int dims;
     const wh_wait *waits;  // for this; NULL: it runs, or could
-    uint64_t *charged;     // while it does not run
 } thread;
 
 // In the static block, where it costs no call; so are the two like it.

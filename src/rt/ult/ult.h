@@ -19,7 +19,8 @@ typedef struct whi_ult whi_ult;
 typedef struct whi_ult_stacks {
     size_t size;  // of a stack, without the page below it
     unsigned keep, kept;
-    unsigned alive;  // threads that have not ended
+    unsigned mapped;  // so far
+    unsigned alive;   // threads that have not ended
     whi_ult *free;
 } whi_ult_stacks;
 

@@ -277,6 +277,27 @@ TEST(sizes_of_stacks) {
     whi_ult_stacks_fini(&stacks);
 }
 
+static void tell_line(void *arg) {
+    *(uintptr_t *)arg = (uintptr_t)__builtin_frame_address(0) / 64 % 64;
+}
+
+// What threads touch at the top of their stacks would else share the sets of a cache.
+TEST(tops_of_stacks_lie_apart) {
+    enum { MANY = 64 };
+    bool there[64] = {0};
+    whi_ult *all[MANY];
+    uintptr_t line;
+    begin(MANY);
+    for (int i = 0; i < MANY; i++)
+        all[i] = start(tell_line, &line);
+    for (int i = 0; i < MANY; i++) {
+        CHECK(!whi_ult_run(all[i]));
+        CHECK(!there[line]);
+        there[line] = true;
+    }
+    whi_ult_stacks_fini(&stacks);
+}
+
 TEST(dropped_where_they_are) {
     begin(1);
     whi_ult *fresh = start_talk("a"), *suspended = start_talk("b");
