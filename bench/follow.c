@@ -32,10 +32,10 @@ static bool greet(bench_session *session, const char *mode, bench_error *error) 
 }
 
 void bench_session_refuse(wh_endpoint *ep, const char *line) {
-    // An abort would take back what is said just before; whether it has been said is nobody's concern here.
-    wh_status ignored = wh_tag_send(ep, line, strlen(line), BENCH_CONTROL_TAG, NULL, NULL);
-    ignored = wh_endpoint_close(ep, NULL, NULL);
-    (void)ignored;
+    // An abort would take back what is said just before.  Whether it has been said is nobody's concern here.
+    wh_status said = wh_tag_send(ep, line, strlen(line), BENCH_CONTROL_TAG, NULL, NULL);
+    wh_status closed = wh_endpoint_close(ep, NULL, NULL);
+    (void)said, (void)closed;
 }
 
 bool bench_session_has_word(wh_endpoint *ep) {
