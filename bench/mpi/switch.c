@@ -2,7 +2,9 @@
 //
 // What a switch between user-level threads of the runtime costs, with its scheduler and without MPI: switch THREADS SECONDS.
 //
-// Each thread yields 1,000 times in a round; the figure is one switch, in us, the median of rounds: {"figure": N}.
+// All threads yield in turns.  The first takes the time of 1,000 yields, in which each other one has yielded as often; the figure is one
+// switch, in us, the median of such rounds: {"figure": N}.
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -10,7 +12,9 @@
 
 enum { YIELDS = 1000, ROUNDS = 2000 };
 
-static int left;
+static double *times, until;
+static int rounds;
+static bool over;
 
 static double now(void) {
     struct timespec t;
@@ -25,9 +29,19 @@ static int ascending(const void *x, const void *y) {
 
 static void yield(wh_pe *pe, void *arg) {
     (void)arg;
-    for (int i = 0; i < YIELDS; i++)
+    while (!over)
         wh_pe_yield(pe);
-    left--;
+}
+
+static void measure(wh_pe *pe, void *arg) {
+    (void)arg;
+    while (!over) {
+        double before = now();
+        for (int i = 0; i < YIELDS; i++)
+            wh_pe_yield(pe);
+        times[rounds++] = now() - before;
+        over = rounds == ROUNDS || now() > until;
+    }
 }
 
 static void nothing(wh_pe *pe, void *arg) {
@@ -45,23 +59,21 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: switch THREADS SECONDS\n");
         return 2;
     }
-    int threads = atoi(argv[1]), rounds = 0, status;
-    double seconds = strtod(argv[2], NULL), *times = malloc(ROUNDS * sizeof(*times)), begin = now();
+    int threads = atoi(argv[1]), status;
+    times = malloc(ROUNDS * sizeof(*times));
     wh_rt *rt = NULL;
     wh_pe *pe = NULL;
-    wh_status st = times ? wh_rt_init(WH_RT_OPTS(.pes = 1), &rt) : WH_ENOMEM;
+    wh_status st = !times ? WH_ENOMEM : threads < 1 ? WH_EINVAL : WH_OK;
+    if (st == WH_OK)
+        st = wh_rt_init(WH_RT_OPTS(.pes = 1), &rt);
     if (st == WH_OK)
         st = wh_rt_begin(rt, nothing, NULL, &pe);
-    while (st == WH_OK && rounds < ROUNDS && now() - begin < seconds) {
-        double before = now();
-        left = threads;
-        for (int i = 0; i < threads && st == WH_OK; i++)
-            st = wh_pe_spawn(pe, yield, NULL);
-        while (st == WH_OK && left > 0)
-            (void)wh_pe_step(pe);
-        times[rounds++] = now() - before;
-    }
-    if (st != WH_OK || !rounds)
+    until = now() + strtod(argv[2], NULL);
+    for (int i = 0; i < threads && st == WH_OK; i++)
+        st = wh_pe_spawn(pe, i ? yield : measure, NULL);
+    while (st == WH_OK && !over)
+        (void)wh_pe_step(pe);
+    if (st != WH_OK)
         return fail(st);
     qsort(times, (size_t)rounds, sizeof(*times), ascending);
     printf("{\"figure\": %.5f}\n", times[rounds / 2] * 1e6 / YIELDS / threads);

@@ -16,6 +16,8 @@
 
 // Bytes of a standard send that are copied rather than waited for.  Above it a copy costs as much as waiting for the receiver, or more.
 enum { COPIED_MAX = 8 << 10 };
+// Bytes of a type with gaps that are packed here: to tell the engine of the type takes longer.
+enum { PACKED_MAX = 2 << 10 };
 // Of all that was copied so and is still under way, or has come to one rank of this process.  Beyond, sends wait for their receivers.
 static const size_t copied_limit = (size_t)64 << 20;
 // With what the engine keeps for each of those under way, about, so that empty ones are bounded, too.
@@ -113,7 +115,9 @@ static whm_envelope envelope_of(const whm_comm *comm, whm_space space, int dest,
 
 bool whm_send_now(const whm_comm *comm, whm_space space, const void *buf, MPI_Count count,
                   const whm_type *type, int dest, int tag) {
-    if (!type->dense || type->size * count > COPIED_MAX || copied > copied_limit ||
+    MPI_Count size = type->size * count;
+    char packed[PACKED_MAX];
+    if (size > (type->dense ? COPIED_MAX : PACKED_MAX) || copied > copied_limit ||
         dest == MPI_PROC_NULL || !whm_plain(buf))
         return false;
     whm_envelope env = envelope_of(comm, space, dest, tag);
@@ -121,7 +125,14 @@ bool whm_send_now(const whm_comm *comm, whm_space space, const void *buf, MPI_Co
     wh_endpoint *ep = whm_rank_at(env.dest) ? NULL : whm_connected(env.dest);
     if (!ep)
         return false;
-    wh_status st = send_copied(ep, &env, buf, (size_t)(type->size * count));
+    if (!type->dense && size > 0) {
+        size_t moved;
+        if (!buf ||
+            wh_pack(buf, count, type->layout, 0, packed, (size_t)size, WH_PACK_CACHED, &moved))
+            return false;
+        buf = packed;
+    }
+    wh_status st = send_copied(ep, &env, buf, (size_t)size);
     return st == WH_OK || st == WH_PENDING;
 }
 
