@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -123,6 +124,7 @@ static int run(int argc, char **argv) {
 
 // Results that did not reach their file, because the disk is full for example, are a failure.
 int main(int argc, char **argv) {
+    signal(SIGXFSZ, SIG_IGN);  // a file that may not be so large is refused, as on a full disk
     int code = run(argc, argv);
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))

@@ -140,7 +140,10 @@ int perf_serve_run(const perf_serve *serve) {
         cli_catch_interrupt(NULL);
     }
     cli_release_log();
+    bool told = door.count > 0;
     refuse_all(&door, "error it was interrupted");
+    for (int i = 0; told && i < 20; i++)  // a worker that is destroyed takes back what has not gone
+        bench_quiet_step(worker, 1);
     if (listener)
         wh_listener_close(listener);
     if (worker)

@@ -80,7 +80,6 @@ static int listen_and_serve(receiver *to, wh_worker *worker, const char *host, u
     if (status != WH_OK)
         return cli_complain(COMMAND, CLI_FAILED, "%s", cli_because(status));
     cli_release_log();
-    signal(SIGXFSZ, SIG_IGN);     // a file that may not be so large is refused, as on a full disk
     cli_catch_interrupt(worker);  // before anybody can know that there is something to interrupt
     if (wh_listener_address(listener, address, sizeof address) == WH_OK)
         printf("listening at %s\n", address);

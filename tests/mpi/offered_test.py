@@ -24,6 +24,9 @@ class Offered(unittest.TestCase):
     def test_files_may_not_be_that_large(self):
         self.assertEqual(self.job("ulimit -f 16;"), "memory\n" * RANKS)
 
+    def test_one_finds_what_a_program_before_has_left(self):
+        self.assertEqual(self.job("printf '\\1' | dd of=$MPI_LOCALMEMORY bs=1 seek=1 conv=notrunc 2>/dev/null &&"), "")
+
     def test_one_does_not_know_of_it(self):
         self.assertEqual(self.job("unset MPI_LOCALMEMORY ||"), "")
 

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +13,11 @@
 
 enum { PROCESSES = 4096, FILE_SIZE = 4 << 20 };
 
+// Of a rank.  A second program of the same ranks, as in `sh -c "first; second"`, finds what the first one has left there, and uses none of it.
+enum { FREE, MAPPED, SPENT };
+
 typedef struct offer {
-    atomic_bool mapped
-        [PROCESSES];  // by rank: what a rank has started, with its environment, is it once more
+    atomic_uchar state[PROCESSES];
     char room[WHM_OFFERED_SIZE];
 } offer;
 
@@ -60,13 +61,14 @@ void whm_offered_take(void) {
         return;
     taken = map(fd);
     close(fd);
-    if (taken)
-        atomic_store(&taken->mapped[rank], true);
+    if (taken && atomic_exchange(&taken->state[rank], MAPPED) != FREE)
+        atomic_store(&taken->state[rank], SPENT);
 }
 
 void whm_offered_agree(int processes) {
     int have = 0;
-    while (taken && have < processes && have < PROCESSES && atomic_load(&taken->mapped[have]))
+    while (taken && have < processes && have < PROCESSES &&
+           atomic_load(&taken->state[have]) == MAPPED)
         have++;
     if (!taken || have == processes)
         return;

@@ -224,10 +224,10 @@ void whm_process_abort(int status) {
 
 void whm_process_no_memory(void) {
     fprintf(stderr,
-            "MPI rank %d: there is no memory in the middle of a collective call, where the other "
-            "ranks would wait for this one: the job ends\n",
+            "MPI rank %d: there is no memory in the middle of a collective call, where other ranks "
+            "wait for this one: its process ends\n",
             whm_self->world);
-    whm_job_abort(1);
+    whm_process_abort(1);
 }
 
 void whm_job_abort(int status) {

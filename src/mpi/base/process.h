@@ -113,7 +113,8 @@ void whm_process_give_way(void);
 // whm_process_abort ends this process, and by that the job: the launcher ends the others, and exits with this status (1 for 0).
 _Noreturn void whm_process_abort(int status);
 
-// whm_process_no_memory ends it where memory cannot be had in the middle of a collective call: the others would wait for this rank for ever.
+// whm_process_no_memory ends it, too, where memory cannot be had in the middle of a collective call: the others would wait for this rank for
+// ever, and hear of the loss instead.
 _Noreturn void whm_process_no_memory(void);
 
 // whm_job_abort ends the job, also where it would go on without this process.

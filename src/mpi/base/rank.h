@@ -24,7 +24,8 @@ struct whm_awaited {
     void (*print)(const whm_awaited *awaited, FILE *file);
 };
 
-// What each call looks at comes first, in one cache line: with many ranks in a process, each line is one that the first cache lacks.
+// What each call looks at comes first, up to the first byte of the sentence: with many ranks in a process, each cache line is one that the first
+// cache lacks.
 typedef struct whm_rank {
     whm_phase phase;   // of MPI_Init and of sessions together
     whm_phase init;    // of MPI_Init and MPI_Finalize

@@ -91,7 +91,7 @@ static void find_leaders(whm_leaders *l, whm_comm *comm, guest *guests) {
     l->inside = below(comm, l->group[me], me);
     l->across = below(comm, l->place[me] == 0 ? 0 : MPI_UNDEFINED, me);
     if (l->inside && l->place[me] == 0 && !l->across)
-        whm_process_no_memory();
+        whm_process_abort(1);  // the others would wait for it
 }
 
 static void end(whm_comm *comm) {

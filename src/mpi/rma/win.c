@@ -149,7 +149,7 @@ int mpi_win_create(void *base, MPI_Aint size, MPI_Aint unit, whm_info *info, whm
         return whm_fail(MPI_ERR_BASE, "base is NULL, and size %lld", (long long)size);
     whm_win *win = new (comm, MPI_WIN_FLAVOR_CREATE, size, unit);
     if (!win)
-        return whm_no_memory();
+        whm_process_no_memory();
     win->base = base;
     return finish(win, info, made);
 }
@@ -159,7 +159,9 @@ int mpi_win_create_dynamic(whm_info *info, whm_comm *comm, whm_win **made) {
     if (rc != MPI_SUCCESS)
         return rc;
     whm_win *win = new (comm, MPI_WIN_FLAVOR_DYNAMIC, 0, 1);
-    return win ? finish(win, info, made) : whm_no_memory();
+    if (!win)
+        whm_process_no_memory();
+    return finish(win, info, made);
 }
 
 // Makes memory that all map, and notes where each rank's begins.
@@ -167,7 +169,7 @@ static int map(whm_win *win, bool spread, size_t **offsets) {
     int n = win->comm->size;
     *offsets = whm_malloc((size_t)n * sizeof(**offsets));
     if (!*offsets)
-        return whm_no_memory();
+        whm_process_no_memory();
     int rc = whm_map_begin(win->comm, win->size, spread, &win->map, &win->map_size, *offsets);
     if (rc != MPI_SUCCESS)
         win->map = NULL;
@@ -202,7 +204,7 @@ static int allocate(MPI_Aint size, MPI_Aint unit, whm_info *info, whm_comm *comm
         return rc;
     whm_win *win = new (comm, shared ? MPI_WIN_FLAVOR_SHARED : MPI_WIN_FLAVOR_ALLOCATE, size, unit);
     if (!win)
-        return whm_no_memory();
+        whm_process_no_memory();
     rc = map_or_own(win, shared, info);
     if (rc != MPI_SUCCESS) {  // on all ranks
         end(win);

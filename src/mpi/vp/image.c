@@ -135,7 +135,8 @@ whm_main_fn *whm_image_load(const whm_exits *exits, bool last, char *why, size_t
     char path[256];
     int fd = copy_program();
     if (fd < 0) {
-        snprintf(why, size, "the program cannot be copied: %s", strerror(errno));
+        snprintf(why, size, "the program cannot be copied: %s%s", strerror(errno),
+                 errno == EFBIG ? " (ulimit -f)" : "");
         return NULL;
     }
     keep_apart(fd);

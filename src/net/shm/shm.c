@@ -314,7 +314,8 @@ bool whi_shm_available(size_t ring, const char **why) {
     wh_status status =
         whi_region_create("wherry-probe", sizeof(whi_ring_shared) + ring, &region, &fd);
     if (status != WH_OK) {
-        *why = status == WH_ELIMIT
+        *why = status == WH_ENOMEM ? "there is no memory for a ring"
+               : status == WH_ELIMIT
                    ? "a ring is more than this process may have in a file (ulimit -f), or one file "
                      "too many (ulimit -n)"
                    : "this system gives no sealed memory files (memfd_create with sealing)";

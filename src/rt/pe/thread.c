@@ -5,7 +5,7 @@
 #include "rt/pe/pe.h"
 #include "rt/pe/refuse.h"
 
-// What a switch looks at comes first, in one cache line.
+// What a switch looks at comes first.
 typedef struct thread {
     whi_ready ready;
     wh_pe *pe;

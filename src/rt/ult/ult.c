@@ -2,7 +2,7 @@
 //
 // Stacks, and who runs whom.
 //
-// A mapping is [inaccessible page | stack ... | whi_ult]: what a thread is known by lies at the top of its stack, so that making one
+// A mapping is [inaccessible page | stack ... | whi_ult | less than a page]: what a thread is known by lies at the top of its stack, so that making one
 // takes one mapping or none.  The sanitizers are told of each switch.
 #include "rt/ult/ult.h"
 

@@ -17,7 +17,7 @@ typedef struct whi_ult whi_ult;
 
 // The stacks of one thread.  Those of threads that have ended are kept for the next ones, up to a number.
 typedef struct whi_ult_stacks {
-    size_t size;  // of a stack, without the page below it
+    size_t size;  // of a stack, without the pages around it
     unsigned keep, kept;
     unsigned mapped;  // so far
     unsigned alive;   // threads that have not ended
