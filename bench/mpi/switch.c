@@ -7,25 +7,17 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <wherry/rt.h>
+
+#include "bench/clock.h"
+#include "bench/stats.h"
 
 enum { YIELDS = 1000, ROUNDS = 2000 };
 
-static double *times, until;
+static double *times;  // ns
+static uint64_t until;
 static int rounds;
 static bool over;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static int ascending(const void *x, const void *y) {
-    double p = *(const double *)x, q = *(const double *)y;
-    return (p > q) - (p < q);
-}
 
 static void yield(wh_pe *pe, void *arg) {
     (void)arg;
@@ -36,11 +28,12 @@ static void yield(wh_pe *pe, void *arg) {
 static void measure(wh_pe *pe, void *arg) {
     (void)arg;
     while (!over) {
-        double before = now();
+        uint64_t before = bench_ns();
         for (int i = 0; i < YIELDS; i++)
             wh_pe_yield(pe);
-        times[rounds++] = now() - before;
-        over = rounds == ROUNDS || now() > until;
+        uint64_t after = bench_ns();
+        times[rounds++] = (double)(after - before);
+        over = rounds == ROUNDS || after > until;
     }
 }
 
@@ -68,15 +61,14 @@ int main(int argc, char **argv) {
         st = wh_rt_init(WH_RT_OPTS(.pes = 1), &rt);
     if (st == WH_OK)
         st = wh_rt_begin(rt, nothing, NULL, &pe);
-    until = now() + strtod(argv[2], NULL);
+    until = bench_ns() + (uint64_t)(strtod(argv[2], NULL) * BENCH_NS_PER_S);
     for (int i = 0; i < threads && st == WH_OK; i++)
         st = wh_pe_spawn(pe, i ? yield : measure, NULL);
     while (st == WH_OK && !over)
         (void)wh_pe_step(pe);
     if (st != WH_OK)
         return fail(st);
-    qsort(times, (size_t)rounds, sizeof(*times), ascending);
-    printf("{\"figure\": %.5f}\n", times[rounds / 2] * 1e6 / YIELDS / threads);
+    printf("{\"figure\": %.5f}\n", bench_median(times, (size_t)rounds) / 1e3 / YIELDS / threads);
     wh_pe_exit(pe, 0);
     while (wh_pe_step(pe))
         ;

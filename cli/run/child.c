@@ -84,14 +84,12 @@ static void set_number(const char *name, int number) {
 }
 
 // Memory that all ranks of the job share, where all are here: what they write is there as long as the agent.  It has its size from here, since a rank
-// may have a limit of its own (ulimit -f); beyond it, a file that grows is the end of a process.
+// may have a limit of its own (ulimit -f).
 enum { MEMORY_SIZE = 4 << 20 };
 static int memory = -1;
 
 static void make_memory(const run_job *job) {
-    struct rlimit limit;
-    if (memory >= 0 || job->count != job->size || job->count == 1 ||
-        getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < MEMORY_SIZE)
+    if (memory >= 0 || job->count != job->size || job->count == 1)
         return;
     memory = memfd_create("wherry-ranks", MFD_CLOEXEC);
     if (memory >= 0 && ftruncate(memory, MEMORY_SIZE)) {

@@ -32,15 +32,19 @@ static inline bool whi_write_all(int fd, const void *data, size_t size) {
     return true;
 }
 
-// whi_resize gives a file a size.  False: errno says why.  A file beyond RLIMIT_FSIZE, one in memory too, would end the process by SIGXFSZ;
-// here that is EFBIG.
-static inline bool whi_resize(int fd, size_t size) {
+// whi_may_have_file says whether a file of this process, one in memory too, may have so many bytes.  False: errno is EFBIG; the kernel would end
+// the process by SIGXFSZ (RLIMIT_FSIZE, ulimit -f).
+static inline bool whi_may_have_file(size_t size) {
     struct rlimit limit;
-    if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < size) {
-        errno = EFBIG;
-        return false;
-    }
-    return ftruncate(fd, (off_t)size) == 0;
+    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur >= size)
+        return true;
+    errno = EFBIG;
+    return false;
+}
+
+// whi_resize gives a file a size.  False: errno says why.
+static inline bool whi_resize(int fd, size_t size) {
+    return whi_may_have_file(size) && ftruncate(fd, (off_t)size) == 0;
 }
 
 #endif

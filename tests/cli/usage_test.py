@@ -233,14 +233,14 @@ class Info(tool.Case):
             self.assertIn(row["env"] + ";", out)
             self.assertIn(row["doc"], out)
 
-    def test_info_under_a_limit_of_file_size(self):
+    def test_under_a_limit_of_file_size(self):
         done = subprocess.run(["prlimit", "--fsize=8192", tool.WHERRY, "info"], env=tool.environment({}), capture_output=True, text=True, timeout=tool.LIMIT)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"shm +no +a ring is more than this process may have in a file \(ulimit -f\)")
         limited = ["prlimit", "--fsize=0", tool.WHERRY, "doctor"]
         doctor = subprocess.run(limited, env=tool.environment({}), capture_output=True, text=True, timeout=tool.LIMIT)
         self.assertEqual(doctor.returncode, 1, doctor.stderr)
         self.assertIn("no sealed shared memory: File too large", doctor.stdout)
-        self.assertRegex(done.stdout, r"shm +no +a ring is more than this process may have in a file \(ulimit -f\)")
 
     def test_invalid_setting(self):
         _, err = self.run_tool(1, "info", WHERRY_LANES="pigeon")

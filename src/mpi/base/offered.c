@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PROCESSES = 4096, FILE_SIZE = 4 << 20 };
+enum { PROCESSES = 4096 };
 
 // Of a rank.  A second program of the same ranks, as in `sh -c "first; second"`, finds what the first one has left there, and uses none of it.
 enum { FREE, MAPPED, SPENT };
@@ -20,8 +20,6 @@ typedef struct offer {
     atomic_uchar state[PROCESSES];
     char room[WHM_OFFERED_SIZE];
 } offer;
-
-_Static_assert(sizeof(offer) == FILE_SIZE, "all that the launcher has made");
 
 static offer *taken;
 
@@ -41,7 +39,7 @@ static bool is_of_this_job(const char *path) {
 static offer *map(int fd) {
     struct stat is;
     void *at = MAP_FAILED;
-    if (!fstat(fd, &is) && is.st_size == FILE_SIZE)
+    if (!fstat(fd, &is) && (size_t)is.st_size == sizeof(offer))
         at = mmap(NULL, sizeof(offer), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     return at == MAP_FAILED ? NULL : at;
 }
@@ -67,10 +65,11 @@ void whm_offered_take(void) {
 
 void whm_offered_agree(int processes) {
     int have = 0;
-    while (taken && have < processes && have < PROCESSES &&
-           atomic_load(&taken->state[have]) == MAPPED)
+    if (!taken)
+        return;
+    while (have < processes && have < PROCESSES && atomic_load(&taken->state[have]) == MAPPED)
         have++;
-    if (!taken || have == processes)
+    if (have == processes)
         return;
     munmap(taken, sizeof(*taken));
     taken = NULL;

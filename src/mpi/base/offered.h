@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-enum { WHM_OFFERED_SIZE = (4 << 20) - 4096 };
+enum { WHM_OFFERED_SIZE = (4 << 20) - 4096 };  // of 4 MiB, which the launcher makes
 
 // whm_offered_take maps it, if it can; before this process joins its job.
 void whm_offered_take(void);

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "mpi/base/files.h"
 #include "mpi/base/memory.h"
 #include "mpi/base/process.h"
 #include "mpi/comm/share.h"
@@ -29,16 +29,11 @@ static void name_of(const step *first, char *name, size_t size) {
              (unsigned long long)first->name[1]);
 }
 
-// All of it is allocated at once: a file system that is full is an error here, and not a signal at the first access.  So is a limit of the
-// process's, of which the kernel tells by SIGXFSZ.
+// All of it is allocated at once: a file system that is full is an error here, and not a signal at the first access.  So is the
+// process's own limit.
 static int make(step *own, size_t size) {
     char name[64];
-    struct rlimit limit;
-    if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < (rlim_t)size) {
-        errno = EFBIG;
-        return -1;
-    }
-    if (getrandom(own->name, sizeof(own->name), 0) != sizeof(own->name))
+    if (!whm_may_have_file(size) || getrandom(own->name, sizeof(own->name), 0) != sizeof(own->name))
         return -1;
     name_of(own, name, sizeof(name));
     int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);

@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpi/base/files.h"
 #include "mpi/vp/debug.h"
 
 static int loaded;  // so far
@@ -38,12 +38,7 @@ static int copy_program(void) {
     off_t at = 0;
     int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     int to = from < 0 ? -1 : memfd_create("mpi-rank", MFD_CLOEXEC);
-    bool good = to >= 0 && fstat(from, &st) == 0;
-    struct rlimit limit;
-    if (good && !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < (rlim_t)st.st_size) {
-        errno = EFBIG;  // the kernel would say so by SIGXFSZ
-        good = false;
-    }
+    bool good = to >= 0 && fstat(from, &st) == 0 && whm_may_have_file((size_t)st.st_size);
     while (good && at < st.st_size)
         good = sendfile(to, from, &at, (size_t)(st.st_size - at)) > 0;
     int saved = errno;

@@ -308,17 +308,23 @@ wh_status whi_shm_attach(whi_lane *lane, int fd) {
     return status;
 }
 
+static const char *why_not(wh_status status) {
+    switch (status) {
+    case WH_ENOMEM: return "there is no memory for a ring";
+    case WH_ELIMIT:
+        return "a ring is more than this process may have in a file (ulimit -f), or one file too "
+               "many (ulimit -n)";
+    default: return "this system gives no sealed memory files (memfd_create with sealing)";
+    }
+}
+
 bool whi_shm_available(size_t ring, const char **why) {
     whi_region *region = NULL;
     int fd = -1;
     wh_status status =
         whi_region_create("wherry-probe", sizeof(whi_ring_shared) + ring, &region, &fd);
     if (status != WH_OK) {
-        *why = status == WH_ENOMEM ? "there is no memory for a ring"
-               : status == WH_ELIMIT
-                   ? "a ring is more than this process may have in a file (ulimit -f), or one file "
-                     "too many (ulimit -n)"
-                   : "this system gives no sealed memory files (memfd_create with sealing)";
+        *why = why_not(status);
         return false;
     }
     close(fd);

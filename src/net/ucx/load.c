@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "net/ucx/load.h"
 #include "net/ucx/ucx.h"
@@ -66,15 +66,11 @@ static const char *fill(void *library, whi_ucp_calls *calls) {
     return NULL;
 }
 
-// UCX grows files in memory, of some MiB, without asking whether it may: beyond the limit that is the end of the process.
-static bool has_room(void) {
-    enum { LEAST = 64 << 20 };
-    struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur >= LEAST;
-}
+// UCX grows files in memory, of some MiB, without asking whether it may.
+enum { FILES_OF_UCX = 64 << 20 };
 
 static wh_status open_locked(const char *dir) {
-    if (!has_room()) {
+    if (!whi_may_have_file(FILES_OF_UCX)) {
         snprintf(reason, sizeof(reason),
                  "UCX would end this process, which may not have files of 64 MiB (ulimit -f)");
         return WH_ENOLANE;

@@ -148,8 +148,13 @@ static size_t shift(unsigned number) {
     return (size_t)number * APART % LINES * LINE;
 }
 
+// With the inaccessible page, and one for the shift.
+static size_t size_of_mapping(const whi_ult_stacks *stacks) {
+    return page() + stacks->size + page();
+}
+
 static whi_ult *map_stack(whi_ult_stacks *stacks) {
-    size_t whole = page() + stacks->size + page();  // the last one for the shift
+    size_t whole = size_of_mapping(stacks);
     char *at = mmap(NULL, whole, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (at == MAP_FAILED)
@@ -164,7 +169,7 @@ static whi_ult *map_stack(whi_ult_stacks *stacks) {
 }
 
 static void unmap_stack(whi_ult_stacks *stacks, whi_ult *ult) {
-    munmap(ult->map, page() + stacks->size + page());
+    munmap(ult->map, size_of_mapping(stacks));
 }
 
 void whi_ult_stacks_fini(whi_ult_stacks *stacks) {
