@@ -50,7 +50,9 @@ static void net_accept(wh_endpoint *ep, void *arg) {
     struct net_pe *pe = arg;
     size_t size;
     const uint32_t *who = wh_endpoint_peer_data(ep, &size);
-    CHECK(size == sizeof(*who) && *who < NET_PES && !pe->from[*who]);
+    CHECK_EQ_INT(size, sizeof(*who));
+    CHECK(*who < NET_PES);
+    CHECK(!pe->from[*who]);
     pe->from[*who] = ep;
 }
 
