@@ -187,7 +187,7 @@ int whm_schedule_close(whm_schedule *s, bool keep) {
         !(s->flight = whm_malloc((size_t)s->most * sizeof(*s->flight))))
         return whm_no_memory();
     for (int i = 0; i < s->most; i++) {
-        s->flight[i].transfer.done = landed;
+        whm_transfer_own(&s->flight[i].transfer, landed, false);
         s->flight[i].schedule = s;
     }
     if (keep)

@@ -59,7 +59,7 @@ int whm_buffer_send(whm_comm *comm, const void *buf, MPI_Count count, whm_type *
     b->buffer = buffer;
     b->size = size;
     b->type = whm_retain(type);
-    b->t.done = on_done;
+    whm_transfer_own(&b->t, on_done, false);
     buffer->used += size;
     rc = whm_copy(b->copy, count, type, buf, count, type);
     if (rc == MPI_SUCCESS)

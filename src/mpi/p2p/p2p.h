@@ -16,7 +16,7 @@ enum {
     WHM_IS_SYNC = 1 << 4,  // to a rank of this process
 };
 
-// whm_transfer_begin sets all of a transfer that is about to start, but for `done`, which is the owner's, and for whom it is with.
+// whm_transfer_begin sets all of a transfer that is about to start, but for what the owner does, and for whom it is with.
 void whm_transfer_begin(whm_transfer *transfer, whm_comm *comm, void *buf, MPI_Count count,
                         whm_type *type, uint8_t state);
 

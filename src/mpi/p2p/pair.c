@@ -8,9 +8,9 @@
 typedef struct pair {
     whm_request r;
     whm_transfer send, recv;
-    int left;  // transfers under way, and the call that starts them
-    void *copy;
-    whm_type *copy_type;  // held
+    int left;                 // transfers under way, and the call that starts them
+    whm_type *stype, *rtype;  // held
+    void *copy;               // of what is sent
 } pair;
 
 static void leave(pair *p) {
@@ -31,10 +31,10 @@ static void on_received(whm_transfer *t) {
 
 static void end(whm_request *request) {
     pair *p = (pair *)request;
-    if (!p->copy)
-        return;
-    whm_space_free(p->copy, p->copy_type);
-    whm_type_release(p->copy_type);
+    if (p->copy)
+        whm_space_free(p->copy, p->stype);
+    whm_type_release(p->stype);
+    whm_type_release(p->rtype);
 }
 
 static int fail(const whm_request *request) {
@@ -50,8 +50,10 @@ int mpi_isendrecv(const void *sbuf, MPI_Count scount, whm_type *stype, int dest,
     pair *p = (pair *)whm_request_new(&pair_ops, sizeof(*p), comm, false);
     if (!p)
         return whm_no_memory();
-    p->send.done = on_sent;
-    p->recv.done = on_received;
+    p->stype = whm_retain(stype);
+    p->rtype = whm_retain(rtype);
+    whm_transfer_own(&p->send, on_sent, true);
+    whm_transfer_own(&p->recv, on_received, true);
     p->left = 3;
     int rc = whm_recv(&p->recv, comm, WHM_POINT, rbuf, rcount, rtype, source, rtag);
     if (rc != MPI_SUCCESS) {
@@ -89,6 +91,5 @@ int mpi_isendrecv_replace(void *buf, MPI_Count count, whm_type *type, int dest, 
     }
     pair *p = (pair *)*request;
     p->copy = copy;
-    p->copy_type = whm_retain(type);
     return MPI_SUCCESS;
 }

@@ -40,7 +40,7 @@ static int send_all(parts *p) {
 
 static int start(whm_request *request) {
     parts *p = (parts *)request;
-    p->t.done = on_done;
+    whm_transfer_own(&p->t, on_done, true);
     p->left = p->partitions;
     for (int i = 0; p->sends && i < p->partitions; i++)
         p->ready[i] = false;

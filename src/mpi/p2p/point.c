@@ -65,12 +65,8 @@ typedef enum point_kind { SEND, SYNC, READY, BUFFERED, RECEIVE } point_kind;
 
 typedef struct point {
     whm_request r;
-    whm_transfer t;
+    whm_transfer t;  // its buffer, type (held), peer and tag are set with the request
     point_kind what;
-    void *buf;
-    MPI_Count count;
-    whm_type *type;  // held
-    int peer, tag;
 } point;
 
 static void on_done(whm_transfer *t) {
@@ -87,15 +83,14 @@ static void on_done(whm_transfer *t) {
 static int start(whm_request *request) {
     static const whm_mode modes[] = {[SEND] = WHM_STANDARD, [SYNC] = WHM_SYNC, [READY] = WHM_READY};
     point *p = (point *)request;
+    whm_transfer *t = &p->t;
     int rc;
-    p->t.done = on_done;
-    p->t.type = p->type;
     if (p->what == RECEIVE)
-        rc = whm_recv(&p->t, request->comm, WHM_POINT, p->buf, p->count, p->type, p->peer, p->tag);
+        rc = whm_recv(t, request->comm, WHM_POINT, t->buf, t->count, t->type, t->peer, t->wanted);
     else if (p->what == BUFFERED)
-        rc = whm_buffer_send(request->comm, p->buf, p->count, p->type, p->peer, p->tag);
+        rc = whm_buffer_send(request->comm, t->buf, t->count, t->type, t->peer, t->wanted);
     else
-        rc = whm_send(&p->t, request->comm, WHM_POINT, p->buf, p->count, p->type, p->peer, p->tag,
+        rc = whm_send(t, request->comm, WHM_POINT, t->buf, t->count, t->type, t->peer, t->wanted,
                       modes[p->what]);
     if (rc == MPI_SUCCESS && p->what == BUFFERED)
         p->t.complete = true;
@@ -110,7 +105,7 @@ static int cancel(whm_request *request) {
 }
 
 static void end(whm_request *request) {
-    whm_type_release(((point *)request)->type);
+    whm_type_release(((point *)request)->t.type);
 }
 
 static int fail(const whm_request *request) {
@@ -128,12 +123,13 @@ static point *point_new(point_kind what, const void *buf, MPI_Count count, whm_t
                                         persistent);
     if (!p)
         return NULL;
+    whm_transfer_own(&p->t, on_done, true);
+    p->t.buf = (void *)(uintptr_t)buf;
+    p->t.count = count;
+    p->t.type = whm_retain(type);
+    p->t.peer = peer;
+    p->t.wanted = tag;
     p->what = what;
-    p->buf = (void *)(uintptr_t)buf;
-    p->count = count;
-    p->type = whm_retain(type);
-    p->peer = peer;
-    p->tag = tag;
     return p;
 }
 

@@ -148,7 +148,7 @@ int mpi_mrecv(void *buf, MPI_Count count, whm_type *type, MPI_Message *handle, M
         return MPI_SUCCESS;
     }
     whm_transfer t;
-    t.done = NULL;
+    whm_transfer_own(&t, NULL, false);
     receive(&t, message, buf, count, type);
     whm_block_until(&t.complete);
     whm_transfer_status(&t, status);
@@ -158,6 +158,7 @@ int mpi_mrecv(void *buf, MPI_Count count, whm_type *type, MPI_Message *handle, M
 typedef struct late {
     whm_request r;
     whm_transfer t;
+    whm_type *type;  // held
 } late;
 
 static void on_done(whm_transfer *t) {
@@ -171,7 +172,11 @@ static int fail(const whm_request *request) {
     return whm_transfer_fail(&((const late *)request)->t);
 }
 
-static const whm_request_ops late_ops = {.text = "receive", .fail = fail};
+static void end(whm_request *request) {
+    whm_type_release(((late *)request)->type);
+}
+
+static const whm_request_ops late_ops = {.text = "receive", .end = end, .fail = fail};
 
 int mpi_imrecv(void *buf, MPI_Count count, whm_type *type, MPI_Message *handle,
                whm_request **request) {
@@ -184,7 +189,8 @@ int mpi_imrecv(void *buf, MPI_Count count, whm_type *type, MPI_Message *handle,
         return whm_no_memory();
     *handle = MPI_MESSAGE_NULL;
     *request = &l->r;
-    l->t.done = on_done;
+    l->type = whm_retain(type);
+    whm_transfer_own(&l->t, on_done, true);
     if (message) {
         receive(&l->t, message, buf, count, type);
         if (l->t.complete)

@@ -60,6 +60,8 @@ void whm_lent_back(whm_transfer *t) {
 }
 
 void whm_hold(whm_transfer *t) {
+    if (t->held)
+        return;
     t->state |= WHM_HOLDS;
     whm_retain(t->comm);
     whm_retain(t->type);

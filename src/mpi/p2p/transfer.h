@@ -26,8 +26,9 @@ typedef enum whm_mode { WHM_STANDARD, WHM_SYNC, WHM_READY } whm_mode;
 
 typedef struct whm_transfer whm_transfer;
 struct whm_transfer {
-    // Set by the owner before the start: called once, when it has completed, unless the start said so.  It may start transfers and free this one.
+    // Set by the owner before the start (whm_transfer_own).
     void (*done)(whm_transfer *transfer);
+    bool held;
     // How it ended, from then on.
     int error;        // an MPI error class
     int source, tag;  // of the message received
@@ -50,8 +51,17 @@ struct whm_transfer {
     bool plain;  // the CPU may touch `buf`
 };
 
+// whm_transfer_own sets what its owner does for one that has not started.  `done` is called once, when it has completed, unless the start said
+// that it has; it may start transfers and free this one.  NULL: nothing.  `held`: the owner holds the communicator and the type until then.
+static inline void whm_transfer_own(whm_transfer *transfer, void (*done)(whm_transfer *transfer),
+                                    bool held) {
+    transfer->done = done;
+    transfer->held = held;
+}
+
 // whm_send starts a send, whm_recv posts a receive.  MPI_SUCCESS: look at transfer->complete, true: done, and `done` will not be called.
-// An error: nothing has begun.  MPI_PROC_NULL completes at once.  The communicator and the type are held until it completes.
+// An error: nothing has begun.  MPI_PROC_NULL completes at once.  The communicator and the type are held until it completes, if
+// the owner does not.
 int whm_send(whm_transfer *transfer, whm_comm *comm, whm_space space, const void *buf,
              MPI_Count count, whm_type *type, int dest, int tag, whm_mode mode);
 int whm_recv(whm_transfer *transfer, whm_comm *comm, whm_space space, void *buf, MPI_Count count,
