@@ -33,14 +33,25 @@ typedef struct held_am {
     bool kept;          // its handler has returned WH_PENDING
 } held_am;
 
+// handler_of returns the handler of an id, most often the last one asked for; NULL: there is none.
+static whi_am_handler *handler_of(whi_message_room *room, uint16_t id) {
+    if (!room->am_last || room->am_last_id != id) {
+        room->am_last = whi_hash_get(&room->am_handlers, id);
+        room->am_last_id = id;
+    }
+    return room->am_last;
+}
+
 static wh_status worker_set_am_owned(wh_worker *worker, uint16_t id, wh_am_fn fn, void *arg) {
+    whi_message_room *room = whi_messages_of(worker);
     if (!fn) {
-        whi_free(whi_hash_remove(&whi_messages_of(worker)->am_handlers, id));
+        room->am_last = NULL;  // it may be that one
+        whi_free(whi_hash_remove(&room->am_handlers, id));
         return WH_OK;
     }
-    whi_am_handler *handler = whi_hash_get(&whi_messages_of(worker)->am_handlers, id);
+    whi_am_handler *handler = handler_of(room, id);
     if (!handler)
-        handler = whi_hash_make(&whi_messages_of(worker)->am_handlers, id, sizeof(*handler));
+        handler = whi_hash_make(&room->am_handlers, id, sizeof(*handler));
     if (!handler)
         return WH_ENOMEM;
     *handler = (whi_am_handler){fn, arg};
@@ -52,13 +63,15 @@ wh_status wh_worker_set_am(wh_worker *worker, uint16_t id, wh_am_fn fn, void *ar
 }
 
 void whi_am_forget_handlers(wh_worker *worker) {
+    whi_message_room *room = whi_messages_of(worker);
     size_t cursor = 0;
     uint64_t key;
     whi_am_handler *handler;
-    while ((handler = whi_hash_next(&whi_messages_of(worker)->am_handlers, &cursor, &key)))
+    while ((handler = whi_hash_next(&room->am_handlers, &cursor, &key)))
         whi_free(handler);
-    whi_hash_fini(&whi_messages_of(worker)->am_handlers);
-    whi_hash_init(&whi_messages_of(worker)->am_handlers);
+    room->am_last = NULL;
+    whi_hash_fini(&room->am_handlers);
+    whi_hash_init(&room->am_handlers);
 }
 
 // send_pieces sends a header and a payload that lie apart.
@@ -369,23 +382,15 @@ static void keep(held_am *held, const whi_hdr *hdr, const void *payload, uint64_
 }
 
 // after_handler ends or keeps a message as its handler has answered.
-static void after_handler(held_am *held, wh_status answer, const whi_hdr *hdr, const void *payload,
-                          uint64_t cost) {
+static inline void after_handler(held_am *held, uint8_t flags, wh_status answer, const whi_hdr *hdr,
+                                 const void *payload, uint64_t cost) {
     if (!held->used && answer == WH_PENDING) {
         keep(held, hdr, payload, cost);
         return;
     }
     if (!held->used)
-        settle(held->pub.ep, held->flags, held->announce.send_id, cost);
+        settle(held->pub.ep, flags, held->announce.send_id, cost);
     free_held(held);
-}
-
-static void run_handler(wh_endpoint *ep, const whi_am_handler *handler, held_am *held,
-                        const whi_hdr *hdr, const void *payload, uint64_t cost) {
-    whi_ep_retain(ep);  // the handler may close it
-    wh_status answer = handler->fn(&held->pub, handler->arg);
-    after_handler(held, answer, hdr, payload, cost);
-    whi_ep_release(ep);
 }
 
 // read_tag takes the tag apart; false: it says what cannot be.
@@ -396,12 +401,14 @@ static bool read_tag(uint64_t bits, whi_am_tag *tag) {
            (host || (tag->kind > WH_MEM_HOST && tag->kind < WHI_MEM_KINDS));
 }
 
-wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
-    bool announced = hdr->flags & WHI_FLAG_ANNOUNCED;
+// arrive takes one whose record has these flags, which is a constant for most: then all of it that is for others is left out.
+static inline __attribute__((always_inline)) wh_status arrive(wh_endpoint *ep, const whi_hdr *hdr,
+                                                              const void *payload, uint8_t flags) {
+    bool announced = flags & WHI_FLAG_ANNOUNCED;
     whi_announce announce = {.send_id = (uint32_t)hdr->arg};
     const void *bytes = payload;
     size_t rest = hdr->size;
-    bool followed = hdr->flags & WHI_FLAG_FOLLOWED;
+    bool followed = flags & WHI_FLAG_FOLLOWED;
     if (announced && (followed || !whi_offer_split(hdr, &bytes, &rest, &announce)))
         return WH_EPROTOCOL;
     const char *offer = bytes;
@@ -416,13 +423,13 @@ wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payloa
         ep->counters.received_messages++;
         ep->counters.received_bytes += size;
     }
-    whi_am_handler *handler = whi_hash_get(&whi_messages_of(ep->worker)->am_handlers, hdr->aux);
+    const whi_am_handler *handler = handler_of(whi_messages_of(ep->worker), hdr->aux);
     if (!handler || ep->user_gone) {
         if (!handler)
             whi_log_once_per(WHI_WARN, "W-AM-01", 10,
                              "an active message with id %u from %s has no handler and is dropped",
                              hdr->aux, ep->link->name);
-        settle(ep, hdr->flags, announce.send_id, cost);
+        settle(ep, flags, announce.send_id, cost);
         return WH_OK;
     }
     // A place of the smallest pool is large enough: a message costs no trip to the heap.
@@ -441,7 +448,7 @@ wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payloa
                         .mem = tag.kind ? (wh_mem_kind)tag.kind : WH_MEM_HOST,
                         .device = (int)tag.device};
     held->msg = NULL;
-    held->flags = hdr->flags;
+    held->flags = flags;
     held->signature = tag.signature;
     held->announce = announce;
     held->used = held->kept = false;
@@ -449,8 +456,16 @@ wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payloa
         memcpy(held->offer, offer, sizeof(held->offer));
         held->pub.page_offset = (unsigned)(whi_offer_address(offer, 0) % WH_AM_PAGE);
     }
-    run_handler(ep, handler, held, hdr, payload, cost);
+    whi_ep_retain(ep);  // the handler may close it
+    wh_status answer = handler->fn(&held->pub, handler->arg);
+    after_handler(held, flags, answer, hdr, payload, cost);
+    whi_ep_release(ep);
     return WH_OK;
+}
+
+wh_status whi_am_arrived(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
+    return __builtin_expect(!hdr->flags, 1) ? arrive(ep, hdr, payload, 0)
+                                            : arrive(ep, hdr, payload, hdr->flags);
 }
 
 // is_brought says whether the payload of a kept message came, or comes, in a record of its own.
@@ -479,7 +494,7 @@ static void release_kept(held_am *held, bool received) {
         free_held(held);
         whi_ep_release(ep);
     } else {
-        held->used = true;  // inside the handler: run_handler frees it
+        held->used = true;  // inside the handler: it is freed behind that
     }
 }
 

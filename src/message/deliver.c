@@ -24,22 +24,24 @@ static uint32_t read_send_id(const whi_hdr *hdr, const void *payload) {
     return whi_offer_split(hdr, &payload, &size, &announce) ? announce.send_id : 0;
 }
 
+static wh_status charge_announced(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
+    uint32_t send_id = read_send_id(hdr, payload);
+    if (!send_id || whi_hash_get(&whi_messages_on(ep->link)->announced, send_id))
+        return whi_link_broken(
+            ep->link, hdr, "an announcement without a send id of its own, or with half an offer");
+    if (++ep->rx_announced > ep->worker->ctx->config.announce_max)
+        return whi_link_broken(ep->link, hdr, "more announcements than were allowed");
+    return WH_OK;
+}
+
 // charge takes what a message may cost off what the peer is allowed.
-static wh_status charge(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
-    if (hdr->flags & WHI_FLAG_ANNOUNCED) {
-        uint32_t send_id = read_send_id(hdr, payload);
-        if (!send_id || whi_hash_get(&whi_messages_on(ep->link)->announced, send_id))
-            return whi_link_broken(
-                ep->link, hdr,
-                "an announcement without a send id of its own, or with half an offer");
-        if (++ep->rx_announced > ep->worker->ctx->config.announce_max)
-            return whi_link_broken(ep->link, hdr, "more announcements than were allowed");
-        return WH_OK;
-    }
+static inline wh_status charge(wh_endpoint *ep, const whi_hdr *hdr, const void *payload) {
+    if (hdr->flags & WHI_FLAG_ANNOUNCED)
+        return charge_announced(ep, hdr, payload);
     ep->rx_window -= (int64_t)hdr->size + WHI_MESSAGE_COST;
     if (__builtin_expect(hdr->flags & WHI_FLAG_FOLLOWED, 0) && !whi_long_announced(ep, hdr))
         return whi_link_broken(ep->link, hdr, "a payload that cannot follow");
-    if (ep->rx_window < 0)
+    if (__builtin_expect(ep->rx_window < 0, 0))
         return whi_link_broken(ep->link, hdr, "more unexpected bytes than credit was given for");
     return WH_OK;
 }
@@ -185,11 +187,18 @@ static wh_status deliver_control(whi_link *link, const whi_hdr *hdr, const void 
 // own_copy returns a payload that the peer can no longer change: what lies in shared memory is copied before it is looked
 // at.  Plain messages and puts need none, because all that is done with their payload is to copy it.
 static const void *own_copy(whi_link *link, const whi_hdr *hdr, const void *payload) {
+    enum { HALF = 16 };
     bool bytes = hdr->cls == WHI_CLASS_TAG || hdr->cls == WHI_CLASS_PUT;
     bool plain = bytes && !(hdr->flags & WHI_FLAG_ANNOUNCED);
     if (plain || !hdr->size || !link->rx->ops->shared)
         return payload;
-    return memcpy(whi_messages_of(link->worker)->arrived, payload, hdr->size);
+    uint8_t *own = whi_messages_of(link->worker)->arrived;
+    if (hdr->size - HALF <= HALF) {  // without a call, as two halves that may overlap
+        memcpy(own, payload, HALF);
+        memcpy(own + hdr->size - HALF, (const uint8_t *)payload + hdr->size - HALF, HALF);
+        return own;
+    }
+    return memcpy(own, payload, hdr->size);
 }
 
 wh_status whi_deliver(void *arg, const whi_hdr *hdr, const void *payload) {

@@ -64,8 +64,8 @@ void whi_ep_add_counters(const wh_worker *worker, wh_counters *to) {
     to->eager = to->sent_messages - to->rendezvous;
 }
 
-void whi_ep_release(wh_endpoint *ep) {
-    if (--ep->refs || atomic_load(&ep->submitted))
+void whi_ep_unreferenced(wh_endpoint *ep) {
+    if (atomic_load(&ep->submitted))
         return;
     wh_worker *worker = ep->worker;
     add_counters(&worker->counters, &ep->counters);

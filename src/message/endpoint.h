@@ -111,7 +111,11 @@ WH_CHECK wh_status whi_ep_new(wh_worker *worker, wh_endpoint **ep);
 static inline void whi_ep_retain(wh_endpoint *ep) {
     ep->refs++;
 }
-void whi_ep_release(wh_endpoint *ep);
+void whi_ep_unreferenced(wh_endpoint *ep);
+static inline void whi_ep_release(wh_endpoint *ep) {
+    if (!--ep->refs)
+        whi_ep_unreferenced(ep);
+}
 
 // whi_ep_join takes it in under its number on its link; whi_ep_leave takes it out.
 WH_CHECK wh_status whi_ep_join(whi_link *link, wh_endpoint *ep);

@@ -87,9 +87,11 @@ typedef struct whi_message_room {
     whi_list any_source;
     whi_pool requests;
     whi_pool messages[WHI_MESSAGE_POOLS];
-    uint64_t credit_more;  // of all endpoints, beyond the setting
-    whi_blocks copies;     // of payloads that were the caller's (copied.h)
-    whi_hash am_handlers;  // by id
+    uint64_t credit_more;     // of all endpoints, beyond the setting
+    whi_blocks copies;        // of payloads that were the caller's (copied.h)
+    whi_hash am_handlers;     // by id
+    whi_am_handler *am_last;  // the one asked for last; NULL: none
+    uint16_t am_last_id;
     whi_allocator allocators[WHI_MEM_KINDS];
     whi_host_watcher frames_watcher;  // over kept memory of frames (frames.c)
     whi_timer frames_timer;

@@ -200,4 +200,41 @@ TEST(one_that_was_announced_counts_once) {
     }
 }
 
+static wh_status count_it(wh_am *am, void *arg) {
+    CHECK_EQ_INT(am->size, SMALL);
+    ++*(unsigned *)arg;
+    return WH_OK;
+}
+
+static void send_small(uint16_t id) {
+    wh_request *flush = NULL;
+    CHECK_EQ_INT(wh_am_send(d.to, id, NULL, 0, small, SMALL, NULL, NULL), WH_OK);
+    CHECK_EQ_INT(wh_endpoint_flush(d.to, NULL, &flush), WH_PENDING);
+    CHECK_EQ_INT(done_as(&d, flush), WH_OK);
+}
+
+// Each message goes to the handler that its id has when it comes, and to none where that has been removed.
+TEST(a_handler_can_be_replaced_and_removed) {
+    enum { OTHER = ID + 1 };
+    unsigned first = 0, second = 0, other = 0;
+    duo_begin(&d, NULL, NULL);
+    duo_connect(&d);
+    CHECK_EQ_INT(wh_worker_set_am(d.server, ID, count_it, &first), WH_OK);
+    CHECK_EQ_INT(wh_worker_set_am(d.server, OTHER, count_it, &other), WH_OK);
+    send_small(ID);
+    send_small(OTHER);
+    send_small(ID);
+    CHECK_EQ_INT(wh_worker_set_am(d.server, ID, count_it, &second), WH_OK);
+    send_small(ID);
+    CHECK_EQ_INT(wh_worker_set_am(d.server, ID, NULL, NULL), WH_OK);
+    send_small(ID);
+    send_small(OTHER);
+    CHECK_EQ_INT(wh_worker_set_am(d.server, ID, count_it, &second), WH_OK);
+    send_small(ID);
+    CHECK_EQ_INT(first, 2);
+    CHECK_EQ_INT(second, 2);
+    CHECK_EQ_INT(other, 2);
+    duo_end(&d);
+}
+
 TEST_MAIN()
