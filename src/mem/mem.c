@@ -125,17 +125,18 @@ static void look_now_and_then(void) {
                           memory_order_release);  // only now: who sees it need not look
 }
 
-bool wh_mem_is_host(const void *ptr) {
-    if (!whi_mem_devices()) {
-        if (is_own(ptr))
-            return true;
+static __attribute__((noinline)) bool is_host(const void *ptr) {
+    if (!whi_mem_devices())
         look_now_and_then();
-    }
     if (!whi_mem_devices())
         return true;
     wh_mem_info found;
     whi_mem_query(ptr, &found);
     return found.kind == WH_MEM_HOST;
+}
+
+bool wh_mem_is_host(const void *ptr) {
+    return (!whi_mem_devices() && is_own(ptr)) || is_host(ptr);
 }
 
 // Like whi_mem_ops_of, for a caller outside, who is told why there is none.

@@ -308,6 +308,9 @@ wh_status wh_am_send_copy(wh_endpoint *ep, uint16_t id, const void *header, size
     WHI_OP_OPTS(opts);
     if (!ep || cannot_be(header, header_size, buf, size, opts))
         return WH_EINVAL;
+    if (whi_plain_space(ep, header_size + size, opts) && whi_plain_memory(opts) &&
+        send_at_once(ep, id, header, header_size, buf, size) == WH_OK)
+        return whi_req_done_now(size, 0, opts, out);
     if (!is_host(buf, size, opts))
         return WH_ENOTSUP;
     return WHI_OWNED(ep->worker,

@@ -70,11 +70,11 @@ static int drop(whm_request *request) {
 
 // take ends one that is complete, or is none.
 static int take(MPI_Request *handle, MPI_Status *status) {
-    if (!active(*handle)) {
+    whm_request *request = *handle == MPI_REQUEST_NULL ? NULL : whm_request_of(*handle);
+    if (!request || !request->active) {
         empty_status(status);
         return MPI_SUCCESS;
     }
-    whm_request *request = whm_request_of(*handle);
     int error = report(request, status);
     if (request->persistent) {
         request->active = request->complete = false;
@@ -132,7 +132,7 @@ int mpi_waitall(int count, MPI_Request *handles, MPI_Status *statuses) {
     if (rc != MPI_SUCCESS)
         return rc;
     for (int i = 0; i < count; i++)
-        if (active(handles[i]))
+        if (active(handles[i]) && !complete(handles[i]))
             whm_block_until(&whm_request_of(handles[i])->complete);
     whm_settle_notes();
     return take_each(count, handles, NULL, statuses);

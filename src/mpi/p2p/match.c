@@ -103,15 +103,13 @@ whm_arrival *whm_match_keep(whm_match *match, const whm_envelope *env, uint64_t 
     return arrival;
 }
 
-whm_arrival *whm_match_find(whm_match *match, uint32_t context, int source, int tag) {
+whm_arrival *whm_match_kept(whm_match *match, uint32_t context, int source, int tag) {
     whm_arrival *a;
     if (source == MPI_ANY_SOURCE || tag == MPI_ANY_TAG) {
         for (a = match->all.first; a && !accepts(context, source, tag, &a->env); a = a->all_next)
             ;
         return a;
     }
-    if (!match->kept)
-        return NULL;
     a = match->bucket[bucket_of(context, source, tag)].first;
     while (a && !accepts(context, source, tag, &a->env))
         a = a->next;

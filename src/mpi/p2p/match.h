@@ -71,7 +71,10 @@ void whm_match_unpost(whm_match *match, whm_transfer *recv);
 whm_transfer *whm_match_posted(whm_match *match, const whm_envelope *env);
 
 // whm_match_find returns the first message that (context, source, tag) accepts, wildcards allowed; NULL: none has come.
-whm_arrival *whm_match_find(whm_match *match, uint32_t context, int source, int tag);
+whm_arrival *whm_match_kept(whm_match *match, uint32_t context, int source, int tag);
+static inline whm_arrival *whm_match_find(whm_match *match, uint32_t context, int source, int tag) {
+    return match->kept ? whm_match_kept(match, context, source, tag) : NULL;
+}
 
 // whm_match_keep adds a message, whm_match_remove takes it out, whm_match_forget ends it.  NULL: no memory.
 whm_arrival *whm_match_keep(whm_match *match, const whm_envelope *env, uint64_t bytes);

@@ -17,11 +17,29 @@ enum {
 };
 
 // whm_transfer_begin sets all of a transfer that is about to start, but for what the owner does, and for whom it is with.
-void whm_transfer_begin(whm_transfer *transfer, whm_comm *comm, void *buf, MPI_Count count,
-                        whm_type *type, uint8_t state);
+static inline void whm_transfer_begin(whm_transfer *t, whm_comm *comm, void *buf, MPI_Count count,
+                                      whm_type *type, uint8_t state) {
+    t->error = MPI_SUCCESS;
+    t->complete = t->cancelled = false;
+    t->bytes = 0;
+    t->state = state;
+    t->rank = whm_self;
+    t->comm = comm;
+    t->type = type;
+    t->buf = buf;
+    t->count = count;
+    t->plain =
+        whm_plain(buf);  // each transfer looks, so that a device's driver that has come is noticed
+}
 
 // whm_hold keeps what a transfer needs until its end; whm_settle is that end, within the call that starts it, whm_finish is it later.
-void whm_hold(whm_transfer *transfer);
+static inline void whm_hold(whm_transfer *transfer) {
+    if (transfer->held)
+        return;
+    transfer->state |= WHM_HOLDS;
+    whm_retain(transfer->comm);
+    whm_retain(transfer->type);
+}
 void whm_settle(whm_transfer *transfer, int error);
 void whm_finish(whm_transfer *transfer, int error);
 

@@ -17,7 +17,7 @@
 // Bytes of a standard send that are copied rather than waited for.  Above it a copy costs as much as waiting for the receiver, or more.
 enum { COPIED_MAX = 8 << 10 };
 // Bytes of a type with gaps that are packed here: to tell the engine of the type takes longer.
-enum { PACKED_MAX = 2 << 10 };
+enum { PACKED_MAX = 4 << 10 };
 // Of all that was copied so and is still under way, or has come to one rank of this process.  Beyond, sends wait for their receivers.
 static const size_t copied_limit = (size_t)64 << 20;
 // With what the engine keeps for each of those under way, about, so that empty ones are bounded, too.

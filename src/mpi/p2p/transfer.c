@@ -4,21 +4,6 @@
 #include "mpi/base/ids.h"
 #include "mpi/base/process.h"
 
-void whm_transfer_begin(whm_transfer *t, whm_comm *comm, void *buf, MPI_Count count, whm_type *type,
-                        uint8_t state) {
-    t->error = MPI_SUCCESS;
-    t->complete = t->cancelled = false;
-    t->bytes = 0;
-    t->state = state;
-    t->rank = whm_self;
-    t->comm = comm;
-    t->type = type;
-    t->buf = buf;
-    t->count = count;
-    t->plain =
-        whm_plain(buf);  // each transfer looks, so that a device's driver that has come is noticed
-}
-
 void whm_settle(whm_transfer *t, int error) {
     if (t->error == MPI_SUCCESS)
         t->error = error;
@@ -57,14 +42,6 @@ void whm_lent_back(whm_transfer *t) {
     t->state &= (uint8_t)~WHM_WAITS_BUFFER;
     whm_process_here.under_way--;
     whm_process_here.moving -= bytes_of(t);
-}
-
-void whm_hold(whm_transfer *t) {
-    if (t->held)
-        return;
-    t->state |= WHM_HOLDS;
-    whm_retain(t->comm);
-    whm_retain(t->type);
 }
 
 // The last status without a class of its own: most often a limit, which all transfers of the process run into.
