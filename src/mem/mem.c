@@ -7,14 +7,13 @@
 #include "mem/mem.h"
 
 #include <string.h>
-#include <sys/auxv.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/opts.h"
+#include "mem/heap.h"
 
 enum { BOUNCE_SIZE = 256 << 10 };  // between devices: large enough that the calls do not count
 
@@ -100,15 +99,6 @@ wh_status wh_mem_query(const void *ptr, wh_mem_info *info) {
     return whi_opts_give(info, &found, sizeof(found), "wh_mem_info");
 }
 
-// The program's data and what its heap has by brk, behind them: no device's memory comes to lie between.  As of the last look.
-static _Atomic uintptr_t own_begin, own_end;
-
-static bool is_own(const void *ptr) {
-    uintptr_t at = (uintptr_t)ptr;
-    return at >= atomic_load_explicit(&own_begin, memory_order_relaxed) &&
-           at < atomic_load_explicit(&own_end, memory_order_relaxed);
-}
-
 // look_now_and_then looks whether a driver has come, if nobody has here since the kernel's clock has ticked.  That is read from memory, in a
 // quarter of the time that the processor's takes.
 static void look_now_and_then(void) {
@@ -119,8 +109,7 @@ static void look_now_and_then(void) {
     if (tick == atomic_load_explicit(&looked, memory_order_acquire))
         return;
     whi_mem_notice();
-    atomic_store_explicit(&own_begin, getauxval(AT_PHDR), memory_order_relaxed);
-    atomic_store_explicit(&own_end, (uintptr_t)sbrk(0), memory_order_relaxed);
+    whi_heap_look();
     atomic_store_explicit(&looked, tick,
                           memory_order_release);  // only now: who sees it need not look
 }
@@ -136,7 +125,7 @@ static __attribute__((noinline)) bool is_host(const void *ptr) {
 }
 
 bool wh_mem_is_host(const void *ptr) {
-    return (!whi_mem_devices() && is_own(ptr)) || is_host(ptr);
+    return (!whi_mem_devices() && whi_heap_has(ptr)) || is_host(ptr);
 }
 
 // Like whi_mem_ops_of, for a caller outside, who is told why there is none.

@@ -29,7 +29,7 @@ void whm_transfer_status(const whm_transfer *t, MPI_Status *status) {
 int whm_send_wait(whm_comm *comm, whm_space space, const void *buf, MPI_Count count, whm_type *type,
                   int dest, int tag, whm_mode mode) {
     whm_transfer t;
-    whm_transfer_own(&t, NULL, true);
+    whm_transfer_own(&t, NULL, false);
     if (mode != WHM_SYNC && whm_send_now(comm, space, buf, count, type, dest, tag)) {
         look_around();
         return MPI_SUCCESS;
@@ -47,7 +47,7 @@ int whm_send_wait(whm_comm *comm, whm_space space, const void *buf, MPI_Count co
 int whm_recv_wait(whm_comm *comm, whm_space space, void *buf, MPI_Count count, whm_type *type,
                   int source, int tag, MPI_Status *status) {
     whm_transfer t;
-    whm_transfer_own(&t, NULL, true);
+    whm_transfer_own(&t, NULL, false);
     int rc = whm_recv(&t, comm, space, buf, count, type, source, tag);
     if (rc != MPI_SUCCESS)
         return rc;
@@ -60,8 +60,8 @@ int whm_sendrecv_wait(whm_comm *comm, whm_space space, const void *sbuf, MPI_Cou
                       whm_type *stype, int dest, int stag, void *rbuf, MPI_Count rcount,
                       whm_type *rtype, int source, int rtag, MPI_Status *status) {
     whm_transfer send, recv;
-    whm_transfer_own(&send, NULL, true);
-    whm_transfer_own(&recv, NULL, true);
+    whm_transfer_own(&send, NULL, false);
+    whm_transfer_own(&recv, NULL, false);
     int rc = whm_recv(&recv, comm, space, rbuf, rcount, rtype, source, rtag);
     if (rc != MPI_SUCCESS)
         return rc;

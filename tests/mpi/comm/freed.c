@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Types and communicators that the program frees while operations use them, and others that it makes then, which may get their memory: the
-// operations know theirs until they are waited for.  Two ranks; rank 1 sends what rank 0 waits for.
+// operations know theirs until they are waited for.  Threads may free them, too, while others are in a
+// blocking call.  Two ranks; rank 1 sends what rank 0 waits for.
+#include <pthread.h>
+#include <unistd.h>
+
 #include "check.h"
 
-enum { BIG = 1 << 20, WORDS = 6, TAG = 5 };
+enum { BIG = 1 << 20, WORDS = 6, TAG = 5, LONG_US = 3000 };
 
 static int rank, big[BIG], words[2 * WORDS];
 static MPI_Datatype other[8];
@@ -96,16 +100,58 @@ static void round_of(way w, int sent) {
     free_others();
 }
 
+// What a thread is given that receives in a blocking call.
+typedef struct blocked {
+    MPI_Datatype type;
+    MPI_Comm comm;
+    MPI_Status status;
+} blocked;
+
+static void *receive(void *arg) {
+    blocked *b = arg;
+    OK(MPI_Sendrecv(&rank, 1, MPI_INT, 0, TAG, words, 1, b->type, 1, TAG, b->comm, &b->status));
+    return NULL;
+}
+
+// A thread waits in MPI_Sendrecv while another frees its type.
+static void blocking_round(void) {
+    int word = 0;
+    if (rank) {
+        OK(MPI_Recv(&word, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        send_words(MPI_COMM_WORLD, WORDS);
+        return;
+    }
+    MPI_Comm comm = MPI_COMM_WORLD;
+    MPI_Datatype type = pairs(WORDS);
+    blocked b = {.type = type, .comm = comm};
+    pthread_t thread;
+    for (int i = 0; i < 2 * WORDS; i++)
+        words[i] = -1;
+    CHECK(pthread_create(&thread, NULL, receive, &b) == 0);
+    OK(MPI_Recv(&word, 1, MPI_INT, 0, TAG, comm, MPI_STATUS_IGNORE));
+    usleep(LONG_US);  // it has sent that; now it waits
+    OK(MPI_Type_free(&type));
+    make_others();
+    OK(MPI_Send(&word, 1, MPI_INT, 1, TAG, comm));
+    CHECK(pthread_join(thread, NULL) == 0);
+    check_words(&b.status, WORDS);
+    free_others();
+}
+
 int main(int argc, char **argv) {
-    OK(MPI_Init(&argc, &argv));
+    int provided;
+    OK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
     rank = rank_in(MPI_COMM_WORLD);
     CHECK(size_of(MPI_COMM_WORLD) == 2);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
+        if (provided == MPI_THREAD_MULTIPLE)
+            blocking_round();
         for (way w = RECEIVE; w <= BOTH; w++) {
             round_of(w, WORDS);
             round_of(w, WORDS - 2);
             round_of(w, WORDS + 2);
         }
+    }
     OK(MPI_Finalize());
     return 0;
 }
