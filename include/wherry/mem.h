@@ -60,7 +60,8 @@ WH_API WH_CHECK wh_status wh_mem_query(const void *ptr, wh_mem_info *info);
 
 // wh_mem_is_host says whether the CPU may touch what `ptr` points to, for who asks for each message: without devices in the
 // process it costs some nanoseconds.  A driver that a library has brought is noticed within a tick of the kernel's clock, at
-// most 10 ms, in which no driver comes to its first allocation.  NULL is host memory.
+// most 10 ms, in which no driver comes to its first allocation; not by calls with memory of the heap that grows by brk, which
+// is the host's whatever comes.  NULL is host memory.
 WH_API bool wh_mem_is_host(const void *ptr);
 
 // wh_mem_alloc_kind allocates `size` bytes on a device; for host memory `device` is ignored.

@@ -280,6 +280,7 @@ static wh_status send_copied(wh_request *req, size_t header_size, const wh_op_op
     return st;
 }
 
+// For callers that are not the owner, and where it must be asked whose memory it is.
 static wh_status am_send_copy_owned(wh_endpoint *ep, uint16_t id, const void *header,
                                     size_t header_size, const void *buf, size_t size,
                                     const wh_op_opts *opts, wh_request **out) {
@@ -404,7 +405,7 @@ static bool read_tag(uint64_t bits, whi_am_tag *tag) {
            (host || (tag->kind > WH_MEM_HOST && tag->kind < WHI_MEM_KINDS));
 }
 
-// arrive takes one whose record has these flags, which is a constant for most: then all of it that is for others is left out.
+// arrive takes one whose record has these flags.  They are the constant 0 for most, so that the compiler drops what only others need.
 static inline __attribute__((always_inline)) wh_status arrive(wh_endpoint *ep, const whi_hdr *hdr,
                                                               const void *payload, uint8_t flags) {
     bool announced = flags & WHI_FLAG_ANNOUNCED;
@@ -497,7 +498,7 @@ static void release_kept(held_am *held, bool received) {
         free_held(held);
         whi_ep_release(ep);
     } else {
-        held->used = true;  // inside the handler: it is freed behind that
+        held->used = true;  // inside the handler: it is freed when that has returned
     }
 }
 

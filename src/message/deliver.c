@@ -193,7 +193,7 @@ static const void *own_copy(whi_link *link, const whi_hdr *hdr, const void *payl
     if (plain || !hdr->size || !link->rx->ops->shared)
         return payload;
     uint8_t *own = whi_messages_of(link->worker)->arrived;
-    if (hdr->size - HALF <= HALF) {  // without a call, as two halves that may overlap
+    if (hdr->size >= HALF && hdr->size <= 2 * HALF) {  // no call: two halves that may overlap
         memcpy(own, payload, HALF);
         memcpy(own + hdr->size - HALF, (const uint8_t *)payload + hdr->size - HALF, HALF);
         return own;

@@ -70,7 +70,8 @@ void whm_match_unpost(whm_match *match, whm_transfer *recv);
 // whm_match_posted takes the receive that gets a message, the oldest that accepts it; NULL: there is none.
 whm_transfer *whm_match_posted(whm_match *match, const whm_envelope *env);
 
-// whm_match_find returns the first message that (context, source, tag) accepts, wildcards allowed; NULL: none has come.
+// whm_match_find returns the first message that (context, source, tag) accepts, wildcards allowed; NULL: none has come.  whm_match_kept is that
+// where some are kept.
 whm_arrival *whm_match_kept(whm_match *match, uint32_t context, int source, int tag);
 static inline whm_arrival *whm_match_find(whm_match *match, uint32_t context, int source, int tag) {
     return match->kept ? whm_match_kept(match, context, source, tag) : NULL;

@@ -16,7 +16,7 @@ enum {
     WHM_IS_SYNC = 1 << 4,  // to a rank of this process
 };
 
-// whm_transfer_begin sets all of a transfer that is about to start, but for what the owner does, and for whom it is with.
+// whm_transfer_begin sets every field but those of whm_transfer_own, the peer and the tag.
 static inline void whm_transfer_begin(whm_transfer *t, whm_comm *comm, void *buf, MPI_Count count,
                                       whm_type *type, uint8_t state) {
     t->error = MPI_SUCCESS;
@@ -28,13 +28,12 @@ static inline void whm_transfer_begin(whm_transfer *t, whm_comm *comm, void *buf
     t->type = type;
     t->buf = buf;
     t->count = count;
-    t->plain =
-        whm_plain(buf);  // each transfer looks, so that a device's driver that has come is noticed
+    t->plain = whm_plain(buf);  // which notices a device's driver that has come
 }
 
 // whm_hold keeps what a transfer needs until its end; whm_settle is that end, within the call that starts it, whm_finish is it later.
 static inline void whm_hold(whm_transfer *transfer) {
-    if (transfer->held)
+    if (transfer->owner_holds)
         return;
     transfer->state |= WHM_HOLDS;
     whm_retain(transfer->comm);

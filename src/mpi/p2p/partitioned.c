@@ -40,7 +40,6 @@ static int send_all(parts *p) {
 
 static int start(whm_request *request) {
     parts *p = (parts *)request;
-    whm_transfer_own(&p->t, on_done, true);
     p->left = p->partitions;
     for (int i = 0; p->sends && i < p->partitions; i++)
         p->ready[i] = false;
@@ -81,6 +80,7 @@ static int prepare(bool sends, const void *buf, int partitions, MPI_Count count,
         whm_request_drop(&p->r);
         return whm_no_memory();
     }
+    whm_transfer_own(&p->t, on_done, true);
     p->sends = sends;
     p->partitions = partitions;
     p->buf = (void *)(uintptr_t)buf;

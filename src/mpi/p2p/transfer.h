@@ -28,14 +28,14 @@ typedef struct whm_transfer whm_transfer;
 struct whm_transfer {
     // Set by the owner before the start (whm_transfer_own).
     void (*done)(whm_transfer *transfer);
-    bool held;
+    bool owner_holds;
     // How it ended, from then on.
     int error;        // an MPI error class
     int source, tag;  // of the message received
     bool cancelled;
     bool complete;
     MPI_Count bytes;  // received
-    // The rest is the affair of src/mpi/p2p.
+    // The rest is the affair of src/mpi/p2p.  What the start is given stays as it is until the end.
     whm_rank *rank;
     whm_comm *comm;
     whm_type *type;
@@ -52,11 +52,12 @@ struct whm_transfer {
 };
 
 // whm_transfer_own sets what its owner does for one that has not started.  `done` is called once, when it has completed, unless the start said
-// that it has; it may start transfers and free this one.  NULL: nothing.  `held`: the owner holds the communicator and the type until then.
+// that it has; it may start transfers and free this one.  NULL: nothing.  `owner_holds`: communicator and type, until then; otherwise the
+// transfer does.
 static inline void whm_transfer_own(whm_transfer *transfer, void (*done)(whm_transfer *transfer),
-                                    bool held) {
+                                    bool owner_holds) {
     transfer->done = done;
-    transfer->held = held;
+    transfer->owner_holds = owner_holds;
 }
 
 // whm_send starts a send, whm_recv posts a receive.  MPI_SUCCESS: look at transfer->complete, true: done, and `done` will not be called.
