@@ -61,6 +61,31 @@ class Wrappers(unittest.TestCase):
         self.assertEqual(self.call("mpicc", "-showme:link").split(), link[1:])
         self.assertNotIn("-l", self.call("mpicc", "-show", "-c", "x.c").replace(str(self.mpi), ""))
 
+    def test_what_is_added_for_ranks_of_a_process_is_shown(self):
+        for how, libs in ((["-vp"], ["mpi_vp", "mpi_abi"]), (["-movable"], ["mpi_vp", "wherry_mpix", "mpi_abi"])):
+            for words in ([*how], [*how, "x.c"]):
+                with self.subTest(words=words):
+                    compile, link = (shlex.split(self.call("mpicc", *words, f"-showme:{step}")) for step in ("compile", "link"))
+                    self.assertEqual(compile, shlex.split(self.call("mpicc", *how, "-compile-info"))[1:])
+                    self.assertEqual(link, shlex.split(self.call("mpicc", "-link-info", *how))[1:])
+                    self.assertIn("-fPIC", compile)
+                    self.assertIn("-shared", link)
+                    self.assertEqual(self.call("mpicc", *words, "-showme:libs").split(), libs)
+            compile, link = (shlex.split(self.call("mpicc", f"-showme:{step}", *how)) for step in ("compile", "link"))
+            subprocess.run(["cc", *compile, "-c", HELLO, "-o", "hello.o"], check=True, cwd=self.folder)
+            subprocess.run(["cc", "hello.o", *link, "-o", "hello"], check=True, cwd=self.folder)
+            self.assertEqual(sorted(self.call("mpiexec", "-n", "1", "-vp", "3", "./hello").splitlines()), RANKS)
+        self.assertEqual(self.call("mpicc", "-showme:libs").split(), ["mpi_abi"])
+
+    def test_help(self):
+        for compiler in ("mpicc", "mpicxx"):
+            usage = self.call(compiler, "-help")
+            self.assertTrue(usage.startswith(f"usage: {compiler} "), usage)
+            for option in ("-vp", "-movable", "-show", "-compile-info", "-link-info", "-cc=", "-showme:"):
+                self.assertIn(f"{option}", usage)
+        for words in (["--version"], ["-v"], ["-v", "-c", HELLO]):
+            self.assertNotIn("usage: mpicc", self.call("mpicc", *words))
+
     def test_another_compiler(self):
         self.assertTrue(self.call("mpicc", "-show", MPICH_CC="ccache clang").startswith("ccache clang -I"))
         self.assertTrue(self.call("mpicxx", "-cc=other", "-show").startswith("other -I"))
