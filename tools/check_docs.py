@@ -73,7 +73,7 @@ def mpi_table():
         cells = {True: [], False: []}
         for function in functions:
             if function.subject == subject:
-                cells[function.module != "none" or subject == "ints"].append(f"`MPI_{function.name}{'(_c)' if function.large else ''}`")
+                cells[function.module != "none"].append(f"`MPI_{function.name}{'(_c)' if function.large else ''}`")
         lines.append(f"| {title} | {' '.join(cells[True])} | {' '.join(cells[False])} |")
     return lines
 

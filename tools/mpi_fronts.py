@@ -269,7 +269,7 @@ def integer(function, name):
 
 
 def front(function, name, large):
-    if function.subject == "ints":
+    if function.module == "made":
         return integer(function, name)
     if function.module == "none":
         return stub(function, name, large)

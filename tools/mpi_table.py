@@ -119,7 +119,7 @@ def write_bodies_h(functions):
         print(f"typedef struct {struct} {struct};")
     print()
     for function in functions:
-        if function.module != "special" and function.subject != "ints":
+        if function.module not in ("special", "made"):
             print(function.body_prototype() + ";")
     print("\n#endif")
 

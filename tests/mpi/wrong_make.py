@@ -179,7 +179,7 @@ def calls(function, name, large, lacking):
 
 def main():
     functions, subjects = mpi_table.read(sys.argv[1])
-    there = [f for f in functions if f.module not in ("none", "special") and f.subject != "ints" and f.name not in LEFT_OUT]
+    there = [f for f in functions if f.module not in ("none", "made", "special") and f.name not in LEFT_OUT]
     print("// Made by wrong_make.py.\n#include \"wrong.h\"\n")
     if "Cart_create" not in {f.name for f in there}:  # nobody has neighbors
         there = [f for f in there if f.subject != "neighborhood"]
