@@ -238,13 +238,14 @@ class Front:
 
 
 def stub(function, name, large):
-    """A function that is not there: its object's error handler is asked."""
+    """A function that is not there: it names itself once, and its object's error handler is asked."""
     kind, raiser = Front(function, name, large).raiser
     prototype = function.prototype(f"PMPI_{name}", large)
     if function.subject == "t":  # these have no error handlers; what they could read is begun by MPI_T_init_thread
         error = "MPI_T_ERR_CANNOT_INIT" if function.name == "T_init_thread" else "MPI_T_ERR_NOT_INITIALIZED"
         unused = "".join(f"    (void){a.name};\n" for a in function.arguments)
-        return f"{prototype} {{\n{unused}    return {error};\n}}"
+        return (f"{prototype} {{\n    static bool told;\n{unused}    const char *outer = whm_call_begin(\"MPI_{name}\");\n"
+                f"    whm_tell_missing(&told);\n    whm_call_end(outer);\n    return {error};\n}}")
     object_, unused = "NULL", ""
     for a in function.arguments:
         if f"{a.name}_" == raiser:
@@ -253,8 +254,8 @@ def stub(function, name, large):
         else:
             unused += f"    (void){a.name};\n"
     running = "MPI_SUCCESS" if function.any_time else "whm_check_running()"
-    return (f"{prototype} {{\n    static bool said;\n{unused}    const char *outer = whm_call_begin(\"MPI_{name}\");\n"
-            f"    int code = {running};\n    if (!code)\n        code = whm_missing(&said);\n"
+    return (f"{prototype} {{\n    static bool told;\n{unused}    const char *outer = whm_call_begin(\"MPI_{name}\");\n"
+            f"    int code = {running};\n    if (!code)\n        code = whm_missing(&told);\n"
             f"    code = whm_call_fail({kind}, {object_}, code);\n    whm_call_end(outer);\n    return code;\n}}")
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Each function of MPI with each argument wrong once (wrong_make.py): it returns an error of the right class, the error handler
-// has heard of it, and the program goes on.  A job of one process.
+// has heard of it, and the program goes on.  Then each function that is not there.  A job of one process.
 #include "wrong.h"
 
 #include <signal.h>
@@ -80,6 +80,53 @@ void wrong_end(int code, int error, const char *name, int heard) {
         fail("has no text", "");
     if (heard_of != heard || (heard && heard_code != code))
         fail("the error handler has not heard of it once, or of another error", "");
+}
+
+// ---- Functions that are not there.  Standard error is a file meanwhile.
+
+static FILE *errors;
+
+void missing_end(int code, int error, int heard) {
+    calls++;
+    // Codes of the tools interface have no classes.
+    int class = code;
+    if (heard)
+        MPI_Error_class(code, &class);
+    if (class != error)
+        fail("answers another error than that of a function that is not there", "");
+    if (heard_of != heard || (heard && heard_code != code))
+        fail("the error handler has not heard of it once, or of another error", "");
+}
+
+// missing_named reads what was printed since it was called last.
+void missing_named(void) {
+    char line[256], wanted[256];
+    int lines = 0, right_ones = 0;
+    snprintf(wanted, sizeof(wanted), "%s is not implemented\n", call);
+    while (fgets(line, sizeof(line), errors)) {
+        const char *at = strstr(line, wanted);
+        lines++;
+        right_ones += at && strstr(line, "W-MPI-01") && !at[strlen(wanted)];
+    }
+    clearerr(errors);
+    if (lines != 1 || right_ones != 1)
+        fail("has not named itself once", "");
+}
+
+static void try_missing(void) {
+    char path[] = "/tmp/mpi-wrong-XXXXXX";
+    int kept_fd = dup(STDERR_FILENO), fd = mkstemp(path);
+    errors = fd < 0 ? NULL : fopen(path, "r");
+    if (!errors || kept_fd < 0 || dup2(fd, STDERR_FILENO) < 0) {
+        fail("there is no file for standard error", "");
+        return;
+    }
+    unlink(path);
+    close(fd);
+    missing_calls();
+    fclose(errors);
+    dup2(kept_fd, STDERR_FILENO);
+    close(kept_fd);
 }
 
 static void make_comms(void) {
@@ -202,6 +249,7 @@ int main(int argc, char **argv) {
     set_handlers(handler);
     kept = right;
     wrong_calls();
+    try_missing();
     if (kept.file != MPI_FILE_NULL)
         MPI_File_close(&kept.file);
     printf("%d wrong calls, %d failures\n", calls, failures);

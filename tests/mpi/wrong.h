@@ -60,7 +60,20 @@ MPI_User_function_c right_op_c;
 void wrong_begin(const char *what);
 void wrong_end(int code, int error, const char *name, int heard);
 
+// MISSING makes a call of a function that is not there, twice: it answers so each time, and names itself on standard error once.
+#define MISSING(what, error, heard, call)                                                          \
+    do {                                                                                           \
+        wrong_begin(what);                                                                         \
+        missing_end(call, error, heard);                                                           \
+        wrong_begin(what);                                                                         \
+        missing_end(call, error, heard);                                                           \
+        missing_named();                                                                           \
+    } while (0)
+void missing_end(int code, int error, int heard);
+void missing_named(void);
+
 void wrong_calls(void);
+void missing_calls(void);
 extern const bool have_topologies, have_keyvals, have_win, have_sessions, have_files;
 
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write the calls of the test `mpi-wrong`: each function that is there, with each argument wrong once.
+"""Write the calls of the test `mpi-wrong`: each function that is there, with each argument wrong once; and each that is not there.
 
     wrong_make.py TABLE > wrong_calls.c
 
@@ -177,6 +177,15 @@ def calls(function, name, large, lacking):
             yield f'    WRONG("{text}", {error}, {heard}, MPI_{name}({", ".join(given)}));'
 
 
+def missing(function, name, large):
+    """The call of a function that is not there."""
+    error, heard = "MPI_ERR_UNSUPPORTED_OPERATION", 1
+    if function.subject == "t":  # these have no error handler
+        error, heard = "MPI_T_ERR_CANNOT_INIT" if function.name == "T_init_thread" else "MPI_T_ERR_NOT_INITIALIZED", 0
+    given = ["0" if a.kind in ("t_cb_safety", "t_source_order") else right(function, a, large) for a in function.arguments]
+    return f'    MISSING("MPI_{name}", {error}, {heard}, MPI_{name}({", ".join(given)}));'
+
+
 def main():
     functions, subjects = mpi_table.read(sys.argv[1])
     there = [f for f in functions if f.module not in ("none", "made", "special") and f.name not in LEFT_OUT]
@@ -188,6 +197,8 @@ def main():
     for subject in subjects:
         lines = [line for f in there if f.subject == subject for name, large in f.forms for line in calls(f, name, large, lacking)]
         print(f"static void {subject}(void) {{\n" + "\n".join(lines) + "\n}\n")
+    lines = [missing(f, name, large) for f in functions if f.module == "none" for name, large in f.forms]
+    print("void missing_calls(void) {\n" + "\n".join(lines) + "\n}\n")
     have = {f.name for f in there}
     print(f"const bool have_topologies = {str('Cart_create' in have).lower()};")
     print(f"const bool have_keyvals = {str('Comm_create_keyval' in have).lower()};")

@@ -16,10 +16,14 @@ int whm_call_fail(whm_kind kind, void *object, int code) {
     return code;
 }
 
-int whm_missing(bool *said) {
-    if (!*said)
+void whm_tell_missing(bool *told) {
+    if (!*told)
         (void)!(wh_log_write("warn", "W-MPI-01", "%s is not implemented", whm_self->call) == WH_OK);
-    *said = true;
+    *told = true;
+}
+
+int whm_missing(bool *told) {
+    whm_tell_missing(told);
     return whm_fail(MPI_ERR_UNSUPPORTED_OPERATION, "it is not implemented");
 }
 

@@ -41,8 +41,9 @@ static inline void whm_call_end(const char *outer) {
 // whm_call_fail asks the error handler: of who is to blame, of `object`, or of none.
 WHM_COLD int whm_call_fail(whm_kind kind, void *object, int code);
 
-// whm_missing is the body of a function that is not there; it says so the first time.
-WHM_COLD int whm_missing(bool *said);
+// whm_missing is the body of a function that is not there; whm_tell_missing logs its name the first time.
+WHM_COLD int whm_missing(bool *told);
+WHM_COLD void whm_tell_missing(bool *told);
 
 WHM_COLD int whm_refuse_phase(void);
 WHM_COLD int whm_refuse_handle(whm_kind kind, const char *name, const void *handle);
