@@ -43,6 +43,7 @@ typedef enum meaning {
     VIRTUAL,
     MOVABLE,
     RESTART,
+    KINDS,
     VERSION,
     HELP,
 } meaning;
@@ -84,6 +85,7 @@ static const struct flag {
     {"vp", VIRTUAL, 1},
     {"movable", MOVABLE, 0},
     {"restart", RESTART, 1},
+    {"memory-alloc-kinds", KINDS, 1},
     {"version", VERSION, 0},
     {"V", VERSION, 0},
     {"help", HELP, 0},
@@ -152,6 +154,7 @@ static void print_help(void) {
         "  -vp N                virtual ranks, dealt out to the processes (mpicc -vp links such programs)\n"
         "  -movable             and they can move between processes (mpicc -movable)\n"
         "  -restart FOLDER      go on from a checkpoint of MPIX_Checkpoint\n"
+        "  -memory-alloc-kinds K  the kinds of memory that the program will use, as cuda\n"
         "  -disable-auto-cleanup  when a process fails, the others go on\n"
         "  -launcher-exec P     reaches other hosts: P HOST COMMAND; default ssh\n\n"
         "What says nothing here, as --oversubscribe, --allow-run-as-root, --map-by and --mca, is passed\n"
@@ -312,6 +315,7 @@ static int take(part *one, const struct flag *flag, char **values) {
     case VIRTUAL: return take_virtual(values[0]);
     case MOVABLE: say_two("--env", "WHERRY_MPI_MOVABLE=1"), plan.is_movable = true; break;
     case RESTART: return take_restart(values[0]);
+    case KINDS: say_two("--env", text_of("WHERRY_MPI_MEMORY_ALLOC_KINDS=%s", values[0])); break;
     case VERSION: printf("mpiexec (Wherry) %s\n", WH_VERSION_STRING); return CLI_OK;
     case HELP: print_help(); return CLI_OK;
     case PASS: break;

@@ -10,7 +10,4 @@
 // whm_comm_hints takes those of `info` over that are known.
 int whm_comm_hints(whm_comm *comm, const whm_info *info);
 
-// whm_alloc_kinds names the kinds of memory that buffers may be in, as the standard's side document on them does.
-const char *whm_alloc_kinds(void);
-
 #endif

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <wherry/mem.h>
 
 #include "mpi/base/lock.h"
 #include "mpi/base/process.h"
@@ -24,6 +23,7 @@
 #include "mpi/comm/inter.h"
 #include "mpi/env/begin.h"
 #include "mpi/env/errhandler.h"
+#include "mpi/env/kinds.h"
 
 enum { FROM_GROUP = 3 * WHM_TAG_CREATE };  // tags of creation without a communicator
 _Static_assert((unsigned)FROM_GROUP + WHM_TAG_CREATE - 1 <= INT32_MAX, "they are tags");
@@ -67,6 +67,7 @@ int mpi_session_init(whm_info *info, whm_errhandler *errhandler, whm_session **s
     }
     made->errhandler = whm_errhandler_hold(errhandler);
     made->level = level;
+    whm_alloc_kinds_ask(whm_info_value(info, "mpi_memory_alloc_kinds"));
     *session = made;
     return MPI_SUCCESS;
 }
@@ -93,9 +94,8 @@ int mpi_session_finalize(whm_session *session) {
 }
 
 int mpi_session_get_info(whm_session *session, whm_info **info_used) {
-    whm_info *info = whm_info_new();
-    int rc =
-        info ? whm_info_put(info, "mpi_memory_alloc_kinds", whm_alloc_kinds()) : whm_no_memory();
+    whm_info *info = NULL;
+    int rc = whm_hints_used(NULL, &info);
     for (int i = 0; rc == MPI_SUCCESS && i < LEVELS; i++) {
         if (levels[i].level == session->level)
             rc = whm_info_put(info, "thread_level", levels[i].name);

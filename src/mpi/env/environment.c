@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What a program can ask about the library, the machine and its own start.
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 #include "mpi/base/process.h"
 #include "mpi/bodies.h"
 #include "mpi/env/info.h"
+#include "mpi/env/kinds.h"
 
 int mpi_get_version(int *version, int *subversion) {
     *version = MPI_VERSION;
@@ -49,17 +52,49 @@ int mpi_get_hw_resource_info(whm_info **hw_info) {
 
 // ---- MPI_INFO_ENV.
 
+// join adds a word to `all`, behind a blank unless it is the first.  False: it does not fit.
+static bool join(char *all, size_t *used, bool first, const char *word) {
+    size_t length = strlen(word);
+    if (*used + length + 2 > MPI_MAX_INFO_VAL)
+        return false;
+    *used += (size_t)sprintf(all + *used, "%s%s", first ? "" : " ", word);
+    return true;
+}
+
 // put_command puts the program and its arguments, joined by blanks, as far as they fit.
-static int put_command(whm_info *info, const char *command, int argc, char *const *argv) {
+static int put_command(whm_info *info, int argc, char *const *argv) {
     char all[MPI_MAX_INFO_VAL] = "";
     size_t used = 0;
-    for (int i = 0; i < argc && argv[i]; i++) {
-        size_t length = strlen(argv[i]);
-        if (used + length + 2 > sizeof(all))
+    for (int i = 1; i < argc && argv[i] && join(all, &used, i == 1, argv[i]);)
+        i++;
+    int rc = whm_info_put(info, "command", argv[0]);
+    return rc == MPI_SUCCESS ? whm_info_put(info, "argv", all) : rc;
+}
+
+// own_words reads the words that this process was started with, which the kernel keeps, each with a zero behind it.  Of a line that is longer
+// than `room` the beginning, with an end in the middle of a word.
+static size_t own_words(char *words, size_t room) {
+    FILE *file = fopen("/proc/self/cmdline", "re");
+    size_t size = file ? fread(words, 1, room, file) : 0;
+    if (file)
+        fclose(file);
+    return size;
+}
+
+static int put_own_command(whm_info *info) {
+    char program[MPI_MAX_INFO_VAL] = "", words[PATH_MAX + MPI_MAX_INFO_VAL];
+    char all[MPI_MAX_INFO_VAL] = "";
+    if (readlink("/proc/self/exe", program, sizeof(program) - 1) < 0)
+        program[0] = 0;
+    size_t used = 0, size = own_words(words, sizeof(words));
+    while (size > 0 && words[size - 1])
+        size--;
+    const char *end = words + size, *word = words;
+    for (bool first = true; word < end && (word += strlen(word) + 1) < end; first = false) {
+        if (!join(all, &used, first, word))
             break;
-        used += (size_t)sprintf(all + used, "%s%s", i ? " " : "", argv[i]);
     }
-    int rc = whm_info_put(info, "command", command);
+    int rc = whm_info_put(info, "command", program);
     return rc == MPI_SUCCESS ? whm_info_put(info, "argv", all) : rc;
 }
 
@@ -78,15 +113,13 @@ static int put_machine(whm_info *info) {
 }
 
 static int fill(whm_info *info, int argc, char *const *argv) {
-    char program[MPI_MAX_INFO_VAL] = "";
-    if (argc < 1 && readlink("/proc/self/exe", program, sizeof(program) - 1) < 0)
-        program[0] = 0;
-    int rc = argc > 0 ? put_command(info, argv[0], argc - 1, argv + 1)
-                      : put_command(info, program, 0, NULL);
+    int rc = argc > 0 ? put_command(info, argc, argv) : put_own_command(info);
     if (rc == MPI_SUCCESS)
         rc = put_machine(info);
     if (rc == MPI_SUCCESS)
         rc = whm_info_put(info, "thread_level", "MPI_THREAD_MULTIPLE");
+    if (rc == MPI_SUCCESS && whm_alloc_kinds_asked())  // what was asked for, not what there is
+        rc = whm_info_put(info, "mpi_memory_alloc_kinds", whm_alloc_kinds_asked());
     return rc;
 }
 

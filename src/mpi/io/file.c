@@ -15,6 +15,7 @@
 #include "mpi/bodies.h"
 #include "mpi/comm/share.h"
 #include "mpi/env/info.h"
+#include "mpi/env/kinds.h"
 
 int whm_io_fail(int error, const char *what, const char *name) {
     int code;
@@ -102,7 +103,7 @@ int whm_io_hints(whm_file *file, const whm_info *info) {
 }
 
 int mpi_file_get_info(whm_file *file, whm_info **info) {
-    return whm_info_copy(file->info, info);
+    return whm_hints_used(file->info, info);
 }
 
 int mpi_file_set_info(whm_file *file, whm_info *info) {

@@ -17,6 +17,7 @@
 #include "mpi/comm/share.h"
 #include "mpi/env/attr.h"
 #include "mpi/env/info.h"
+#include "mpi/env/kinds.h"
 #include "mpi/rma/access.h"
 
 static const char *const hints[] = {
@@ -308,7 +309,7 @@ int mpi_win_set_info(whm_win *win, whm_info *info) {
 }
 
 int mpi_win_get_info(whm_win *win, whm_info **info) {
-    return whm_info_copy(win->info, info);
+    return whm_hints_used(win->info, info);
 }
 
 static whm_holder holder(whm_win *win) {
