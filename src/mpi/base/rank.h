@@ -60,7 +60,7 @@ typedef struct whm_rank {
     struct whm_datarep *datareps;            // io: registered representations
     struct whm_buffer *buffer;               // MPI_Buffer_attach
     struct whm_request *sent;  // the request of all sends that were done in their call
-    int requests;              // made and not freed: what MPI_Finalize tells of
+    int requests;              // made and not freed by the program: what MPI_Finalize tells of
 } whm_rank;
 
 // The rank that runs.  It is another one after whm_block, in which others may run, only until that returns.

@@ -327,10 +327,10 @@ int mpi_request_free(MPI_Request *handle) {
     *handle = MPI_REQUEST_NULL;
     if (request == whm_self->sent)
         return MPI_SUCCESS;
-    if (request->active && !request->complete)
-        request->freed = true;  // it frees itself when it completes
-    else
+    if (!request->active || request->complete)
         return drop(request);
+    request->rank->requests -= !request->freed;
+    request->freed = true;  // it frees itself when it completes
     return MPI_SUCCESS;
 }
 

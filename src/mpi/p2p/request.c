@@ -23,7 +23,7 @@ whm_request *whm_request_new(const whm_request_ops *ops, size_t size, whm_comm *
 
 void whm_request_drop(whm_request *request) {
     whm_comm *comm = request->comm;
-    request->rank->requests--;
+    request->rank->requests -= !request->freed;
     if (request->ops->end)
         request->ops->end(request);
     whm_object_free(request, request->size);

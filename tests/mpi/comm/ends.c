@@ -84,6 +84,26 @@ static void before_init(void) {
     OK(MPI_Error_string(MPI_ERR_TAG, text, &length));
 }
 
+// Requests of several kinds that nobody waits for: rank 0 has one, rank 1 six.
+static void leak_requests(void) {
+    static int room[2];
+    MPI_Request request;
+    OK(MPI_Ibarrier(MPI_COMM_WORLD, &request));
+    if (rank == 0)
+        OK(MPI_Send(room, 1, MPI_INT, 1, 5, MPI_COMM_WORLD));
+    if (rank != 1)
+        return;
+    MPI_Recv(&room[1], 1, MPI_INT, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    OK(MPI_Irecv(room, 1, MPI_INT, 1, 6, MPI_COMM_WORLD, &request));  // it has ended
+    OK(MPI_Send(room, 1, MPI_INT, 1, 6, MPI_COMM_WORLD));
+    OK(MPI_Irecv(room, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, &request));      // nothing comes
+    OK(MPI_Recv_init(room, 1, MPI_INT, 0, 8, MPI_COMM_WORLD, &request));  // never begun
+    OK(MPI_Send_init(room, 1, MPI_INT, 0, 9, MPI_COMM_SELF, &request));
+    OK(MPI_Precv_init(room, 1, 1, MPI_INT, 0, 10, MPI_COMM_WORLD, MPI_INFO_NULL, &request));
+    OK(MPI_Irecv(room, 1, MPI_INT, 0, 11, MPI_COMM_WORLD, &request));  // not counted: it was freed
+    OK(MPI_Request_free(&request));
+}
+
 int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "well";
     int x = 0, flag;
@@ -115,6 +135,8 @@ int main(int argc, char **argv) {
         if (rank == 1)
             OK(MPI_Recv(&x, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
         OK(MPI_Barrier(MPI_COMM_WORLD));
+    } else if (strcmp(how, "requests") == 0) {
+        leak_requests();
     } else if (strcmp(how, "leaks") == 0) {
         MPI_Request req;
         if (rank == 0) {

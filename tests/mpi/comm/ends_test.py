@@ -41,6 +41,15 @@ class Ends(unittest.TestCase):
         self.assertEqual(len(self.lines(result, "^MPI rank 1: MPI_Finalize: 1 receive")), 1, result.stderr)
         self.assertEqual(len(self.lines(result, "^MPI rank 0")), 0, result.stderr)
 
+    def test_leaked_requests(self):
+        result = run("requests")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.lines(result, "MPI rank 0"),
+                         ["MPI rank 0: MPI_Finalize: 1 request was never completed by a wait, a test or MPI_Request_free"])
+        self.assertEqual(self.lines(result, "request"), [
+            f"MPI rank {rank}: MPI_Finalize: {text} never completed by a wait, a test or MPI_Request_free"
+            for rank, text in ((0, "1 request was"), (1, "6 requests were"))])
+
     def test_a_dump_says_what_each_rank_waits_for(self):
         result = subprocess.run([WHERRY, "mpiexec", "-n", "2", "-timeout", "2", PROGRAM, "hang"], capture_output=True, text=True, timeout=60)
         self.assertEqual(result.returncode, 124)
