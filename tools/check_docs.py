@@ -5,6 +5,7 @@
   tables    the generated tables (status codes, configuration) are those of the code's lists
   snippets  each C block stands under a comment "from FILE" and occurs in that file
   names     each wh_..., WH_... and WHERRY_... exists
+  variables docs/reference/configuration.md names each variable that the MPI library reads
   classes   docs/wire.md lists each message class with its number
   messages  docs/reference/log.md lists each error and warning of the log once, and no others; pages name no others
   links     each relative link leads to a file, and to a heading in it if it names one
@@ -141,6 +142,16 @@ def check_names():
                     yield f"{page.relative_to(ROOT)}:{number}: there is no {name}"
 
 
+def check_variables():
+    """Those that the MPI library reads stand beside the configuration."""
+    page = "docs/reference/configuration.md"
+    text = read(page)
+    for path in sorted((ROOT / "src/mpi").glob("*/*.c")):
+        for name in re.findall(r'getenv\("(WHERRY_MPI_\w+)"', path.read_text()):
+            if f"`{name}`" not in text:
+                yield f"{page}: no {name}, which {path.relative_to(ROOT)} reads"
+
+
 def check_classes():
     text = read("docs/wire.md")
     for header in ("src/net/lane.h", "src/link/wire.h"):
@@ -193,7 +204,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="put the generated tables in")
     problems = list(check_tables(parser.parse_args().write))
-    for check in (check_snippets, check_names, check_classes, check_messages, check_links):
+    for check in (check_snippets, check_names, check_variables, check_classes, check_messages, check_links):
         problems += check()
     print("\n".join(problems + [f"docs: {len(PAGES)} pages, {len(problems)} problems"]))
     return 1 if problems else 0
