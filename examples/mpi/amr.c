@@ -329,6 +329,7 @@ static uint64_t checksum(const mesh *m) {
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
+    options(argc, argv, "--patches N --steps N --sweeps N --fixed --balance --check");
     int across = number(argc, argv, "--patches", 12, 1, 1000);
     int steps = number(argc, argv, "--steps", 30, 0, 1000000);
     int sweeps = number(argc, argv, "--sweeps", 1, 1, 1000000);

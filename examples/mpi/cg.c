@@ -218,6 +218,7 @@ static uint64_t solve(const matrix *a, int iterations, double *residual) {
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
+    options(argc, argv, "--rows N --iterations N --check");
     long rows = number(argc, argv, "--rows", 16384, 2, 100000000);
     int iterations = number(argc, argv, "--iterations", 40, 0, 1000000);
     int size, rank;

@@ -25,6 +25,30 @@ static inline void *memory(size_t count, size_t size) {
     return at;
 }
 
+// options ends the program, with its usage, if it has another option than those named there, as "--rows N --check", or --help.  Called by all ranks.
+static inline void options(int argc, char **argv, const char *usage) {
+    const char *wrong = NULL;
+    bool help = false;
+    for (int i = 1; i < argc && !wrong && !help; i++) {
+        const char *at = strstr(usage, argv[i]), *end = at ? at + strlen(argv[i]) : NULL;
+        help = strcmp(argv[i], "--help") == 0;
+        if (!help && (!at || strncmp(argv[i], "--", 2) != 0 || (*end && *end != ' ')))
+            wrong = argv[i];
+        else if (!help && strncmp(end, " N", 2) == 0)
+            i++;  // its value
+    }
+    if (!wrong && !help)
+        return;
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0 && wrong)
+        fprintf(stderr, "there is no option '%s'\n", wrong);
+    if (rank == 0)
+        fprintf(wrong ? stderr : stdout, "usage: %s %s\n", argv[0], usage);
+    MPI_Finalize();
+    exit(wrong ? 2 : 0);
+}
+
 // number is the value of `--name N` between least and most, or `otherwise` if the option is not there.
 static inline int number(int argc, char **argv, const char *name, int otherwise, int least,
                          int most) {

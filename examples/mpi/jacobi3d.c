@@ -139,6 +139,7 @@ static uint64_t serial(int grid, int iterations) {
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
+    options(argc, argv, "--grid N --iterations N --check");
     int grid = number(argc, argv, "--grid", 48, 1, 2000);
     int iterations = number(argc, argv, "--iterations", 30, 0, 1000000);
     int size, rank, parts[DIMS] = {0}, at[DIMS];

@@ -126,6 +126,7 @@ static uint64_t serial(int edge) {
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
+    options(argc, argv, "--edge N --check");
     int edge = number(argc, argv, "--edge", 192, 1, 20000);
     int size, rank, parts[2] = {0}, at[2];
     MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -101,6 +101,7 @@ static bool in_order(const keys *k, int rank) {
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
+    options(argc, argv, "--keys N --check");
     long count = number(argc, argv, "--keys", 200000, 0, 1000000000);
     int size, rank;
     MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -93,6 +93,18 @@ class Examples(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("--rows takes a number from 2 to", done.stderr)
 
+    def test_options(self):
+        for name, options in SMALL.items():
+            for how in ([name], [f"{name}-vp"]):
+                start = ["-n", 2, *(["-vp", 4] if how != [name] else []), self.programs[how[0]]]
+                with self.subTest(start=start):
+                    self.assertRegex(self.run_job(*start, "--help"), rf"^usage: \S*{name}(-vp)? .*{options[0]} N .*--check\n$")
+                    for words, wrong in (([options[0] + "z", 5], options[0] + "z"), ([options[0][:-1], 5], options[0][:-1]), ([*options, "more"], "more"),
+                                         (["--"], "--"), (["--check", ""], "")):
+                        done = subprocess.run([BIN / "mpiexec", *map(str, start + words)], capture_output=True, text=True, timeout=PATIENCE)
+                        self.assertEqual((done.returncode, done.stdout), (2, ""))
+                        self.assertEqual(done.stderr.count(f"there is no option '{wrong}'\nusage: "), 1, done.stderr)
+
 
 if __name__ == "__main__":
     BIN = pathlib.Path(sys.argv.pop(1)).resolve() / "bin"
