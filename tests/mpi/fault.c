@@ -88,6 +88,20 @@ static int do_persistent(void) {
     return rc;
 }
 
+// Until it is noticed, and once more then, when it cannot be started.
+static int do_persistent_send(void) {
+    MPI_Request request;
+    int there, rc = MPI_Send_init(many, 8, MPI_BYTE, victim, 1, MPI_COMM_WORLD, &request);
+    while (rc == MPI_SUCCESS) {
+        // Virtual ranks of its process have their turn.
+        MPI_Iprobe(other(), 99, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+        rc = wait_for(MPI_Start(&request), &request);
+    }
+    rc = MPI_Start(&request);
+    MPI_Request_free(&request);
+    return rc;
+}
+
 static int do_waitany(void) {
     MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     int rc = MPI_Irecv(many, 1, MPI_BYTE, victim, 1, MPI_COMM_WORLD, &requests[1]), which;
@@ -324,6 +338,7 @@ static const struct {
     {"ssend-large", do_ssend_large, NULL},
     {"sendrecv", do_sendrecv, NULL},
     {"persistent", do_persistent, NULL},
+    {"persistent-send", do_persistent_send, NULL},
     {"waitany", do_waitany, NULL},
     {"test", do_test, NULL},
     {"probe", do_probe, NULL},

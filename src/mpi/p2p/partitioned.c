@@ -7,6 +7,7 @@
 
 #include "mpi/base/memory.h"
 #include "mpi/base/process.h"
+#include "mpi/base/raise.h"
 #include "mpi/bodies.h"
 #include "mpi/p2p/p2p.h"
 #include "mpi/p2p/request.h"
@@ -111,8 +112,8 @@ static int find(MPI_Request handle, bool sends, int partition, parts **out) {
                         sends ? "send" : "recv");
     *out = (parts *)request;
     if (partition < 0 || partition >= (*out)->partitions)
-        return whm_fail(MPI_ERR_ARG, "there is no partition %d among %d", partition,
-                        (*out)->partitions);
+        return whm_blame(request->comm, whm_fail(MPI_ERR_ARG, "there is no partition %d among %d",
+                                                 partition, (*out)->partitions));
     return MPI_SUCCESS;
 }
 
@@ -122,12 +123,15 @@ int mpi_pready(int partition, MPI_Request handle) {
     if (rc != MPI_SUCCESS)
         return rc;
     if (!p->r.active)
-        return whm_fail(MPI_ERR_REQUEST,
-                        "this partitioned send has not been started: MPI_Start comes first");
-    if (p->ready[partition])
-        return whm_fail(MPI_ERR_ARG, "partition %d is ready already", partition);
-    p->ready[partition] = true;
-    return --p->left ? MPI_SUCCESS : send_all(p);
+        rc = whm_fail(MPI_ERR_REQUEST,
+                      "this partitioned send has not been started: MPI_Start comes first");
+    else if (p->ready[partition])
+        rc = whm_fail(MPI_ERR_ARG, "partition %d is ready already", partition);
+    if (rc == MPI_SUCCESS) {
+        p->ready[partition] = true;
+        rc = --p->left ? MPI_SUCCESS : send_all(p);
+    }
+    return rc == MPI_SUCCESS ? rc : whm_blame(p->r.comm, rc);
 }
 
 int mpi_pready_range(int first, int last, MPI_Request handle) {

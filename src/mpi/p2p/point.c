@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The program's sends and receives: blocking, nonblocking, persistent.
+#include "mpi/base/raise.h"
 #include "mpi/bodies.h"
 #include "mpi/p2p/buffer.h"
 #include "mpi/p2p/p2p.h"
@@ -189,19 +190,25 @@ int mpi_recv_init(void *buf, MPI_Count count, whm_type *type, int source, int ta
 
 int mpi_start(MPI_Request *handle) {
     whm_request *request = whm_request_of(*handle);
-    if (!request || !request->persistent)
-        return whm_fail(MPI_ERR_REQUEST, "only a persistent request can be started");
+    if (!request)
+        return whm_fail(MPI_ERR_REQUEST, "there is no such request to be started");
+    if (!request->persistent)
+        return whm_blame(request->comm,
+                         whm_fail(MPI_ERR_REQUEST, "only a persistent request can be started"));
     if (request->active)
-        return whm_fail(MPI_ERR_REQUEST,
-                        "this persistent %s is under way: wait for it before it is started again",
-                        request->ops->text);
+        return whm_blame(
+            request->comm,
+            whm_fail(MPI_ERR_REQUEST,
+                     "this persistent %s is under way: wait for it before it is started again",
+                     request->ops->text));
     request->active = true;
     request->complete = false;
     request->status.MPI_ERROR = MPI_SUCCESS;
     int rc = request->ops->start(request);
-    if (rc != MPI_SUCCESS)
-        request->active = false;
-    return rc;
+    if (rc == MPI_SUCCESS)
+        return rc;
+    request->active = false;
+    return whm_blame(request->comm, rc);
 }
 
 int mpi_startall(int count, MPI_Request *handles) {

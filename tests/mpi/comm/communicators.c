@@ -162,6 +162,46 @@ static void test_errors(void) {
     CHECK(got == rank);
 }
 
+static void on_self(MPI_Comm *comm, int *code, ...) {
+    (void)comm;
+    fprintf(stderr, "error %d of a request is raised on MPI_COMM_SELF\n", *code);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+// What is wrong with a request is its communicator's error.
+static void test_errors_of_requests(void) {
+    MPI_Comm comm;
+    MPI_Errhandler handler;
+    MPI_Request req, parts;
+    int got[2] = {-1, -1};
+    OK(MPI_Comm_create_errhandler(on_self, &handler));
+    OK(MPI_Comm_dup(MPI_COMM_SELF, &comm));
+    OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, handler));
+    OK(MPI_Recv_init(got, 1, MPI_INT, 0, 0, comm, &req));
+    OK(MPI_Start(&req));
+    FAILS(MPI_Start(&req), MPI_ERR_REQUEST);
+    FAILS(MPI_Startall(1, &req), MPI_ERR_REQUEST);
+    OK(MPI_Send(&rank, 1, MPI_INT, 0, 0, comm));
+    OK(MPI_Wait(&req, MPI_STATUS_IGNORE));
+    CHECK(got[0] == rank);
+    OK(MPI_Request_free(&req));
+    OK(MPI_Irecv(got, 1, MPI_INT, 0, 0, comm, &req));
+    FAILS(MPI_Start(&req), MPI_ERR_REQUEST);
+    OK(MPI_Cancel(&req));
+    OK(MPI_Wait(&req, MPI_STATUS_IGNORE));
+    OK(MPI_Bsend_init(got, 1, MPI_INT, 0, 0, comm, &req));
+    FAILS(MPI_Start(&req), MPI_ERR_BUFFER);  // nothing is attached
+    OK(MPI_Request_free(&req));
+    OK(MPI_Psend_init(got, 2, 1, MPI_INT, 0, 0, comm, MPI_INFO_NULL, &parts));
+    FAILS(MPI_Pready(0, parts), MPI_ERR_REQUEST);
+    FAILS(MPI_Pready(2, parts), MPI_ERR_ARG);
+    OK(MPI_Request_free(&parts));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+    OK(MPI_Errhandler_free(&handler));
+    OK(MPI_Comm_free(&comm));
+}
+
 // Contexts of freed communicators are used again, and those that differ between ranks are skipped.
 static void test_many(int times) {
     MPI_Comm comm, kept[100];
@@ -237,6 +277,7 @@ int main(int argc, char **argv) {
     test_split();
     test_create();
     test_errors();
+    test_errors_of_requests();
     test_names();
     test_info();
     test_many(argc > 1 ? atoi(argv[1]) : 100);
