@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The functions that programs call.  Where ranks do not move, the MPI library has filled in nothing.
+// The functions that programs call.  The MPI library has filled in all of them where ranks move, of other virtual ranks what tells their process, and else
+// nothing: then each process has one rank.
 #include "mpi/mpix/wherry_mpix.h"
 
 #include <mpi.h>
@@ -23,7 +24,7 @@ PUBLIC int MPIX_Migrate(int process) {
     int here;
     if (whm_joint.migrate)
         return whm_joint.migrate(process);
-    MPI_Comm_rank(MPI_COMM_WORLD, &here);
+    MPIX_Process(&here, NULL);
     return process == MPIX_STAY || process == here ? MPI_SUCCESS : MPI_ERR_UNSUPPORTED_OPERATION;
 }
 

@@ -308,12 +308,17 @@ static void keep_streams(void) {
     (void)localtime(&now);  // nor what it keeps of the time zone
 }
 
+whm_joint_t *whm_joint_find(void) {
+    whm_joint_t *joint = dlsym(RTLD_DEFAULT, WHM_JOINT);
+    return joint && joint->version == WHM_JOINT_VERSION ? joint : NULL;
+}
+
 // can_move finds out whether this program, here, can be moved at all.
 static void can_move(void) {
     whm_movable *m = &whm_movable_here;
     char why[512];
-    m->joint = dlsym(RTLD_DEFAULT, WHM_JOINT);
-    if (!m->joint || m->joint->version != WHM_JOINT_VERSION)
+    m->joint = whm_joint_find();
+    if (!m->joint)
         whm_refuse_run("the program cannot be moved: link it with mpicc -movable");
     if (whm_process_here.stays)
         whm_refuse_run("a job whose ranks move ends when one of its processes does: start it "
@@ -341,7 +346,7 @@ static void spread(void) {
     m->joint->free = whm_heap_free;
     m->joint->room = whm_heap_size;
     m->joint->share = (void (*)(void *))whm_heap_share;
-    whm_calls_fill(m->joint);
+    whm_calls_fill(m->joint, true);
     whm_process_spread(whm_for_ranks(sizeof(int)), whm_for_ranks(sizeof(whm_rank *)));
     p->use_heap = (void (*)(whm_heap *))m->joint->use_heap;
     whm_process_level(MPI_THREAD_FUNNELED);

@@ -132,8 +132,11 @@ void whm_compare_processes(void);
 // whm_threads counts the threads of this process.
 int whm_threads(void);
 
-// whm_calls_fill has the functions of wherry_mpix.h come here.
-void whm_calls_fill(whm_joint_t *joint);
+// whm_joint_find returns where the program's libwherry_mpix.so meets this library; NULL: it has none, or one of another version.
+whm_joint_t *whm_joint_find(void);
+
+// whm_calls_fill has the functions of wherry_mpix.h come here; where ranks do not move, only that which tells their process.
+void whm_calls_fill(whm_joint_t *joint, bool moves);
 
 // whm_need ends the job unless a call was WH_OK; `what` is what it was for.
 void whm_need(wh_status status, const char *what);

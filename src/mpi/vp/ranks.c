@@ -148,6 +148,9 @@ WHM_NO_CANARY static int run_all(int ranks, bool moves, const char *restart, int
         join();
         return status;
     }
+    whm_joint_t *joint = whm_joint_find();
+    if (joint)
+        whm_calls_fill(joint, false);
     vrank **all = calloc((size_t)p->local, sizeof(vrank *));
     p->rank = calloc((size_t)p->local, sizeof(whm_rank *));
     if (!all || !p->rank)

@@ -306,7 +306,7 @@ static int checkpoint(const char *folder, int *restarted) {
 
 static int process_of(int *process, int *processes) {
     if (process)
-        *process = whm_process_here.home[whm_self->world];
+        *process = wh_rt_rank(whm_process_here.rt);
     if (processes)
         *processes = whm_process_here.processes;
     return MPI_SUCCESS;
@@ -327,8 +327,10 @@ static int set_load(double load) {
     return MPI_SUCCESS;
 }
 
-void whm_calls_fill(whm_joint_t *joint) {
+void whm_calls_fill(whm_joint_t *joint, bool moves) {
     joint->process = process_of;
+    if (!moves)
+        return;
     joint->migrate = migrate;
     joint->balance = balance;
     joint->checkpoint = checkpoint;

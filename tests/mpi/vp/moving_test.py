@@ -63,6 +63,11 @@ class Moving(unittest.TestCase):
             with self.subTest(seed=seed, processes=processes, ranks=ranks):
                 self.good("-n", processes, "-vp", ranks, "-movable", self.moving, 5, seed, ranks=ranks)
 
+    def test_each_rank_knows_its_process(self):
+        program = self.compile("mpicc", "-movable", HERE / "process.c")
+        self.good("-n", 2, "-vp", 6, "-movable", program, ranks=6)
+        self.good("-n", 2, "-vp", 6, program, ranks=6)
+
     def test_over_tcp(self):
         self.good("-n", 3, "-vp", 7, "-movable", self.moving, 4, 1, ranks=7, WHERRY_LANES="stream")
 

@@ -44,6 +44,13 @@ class Programs(unittest.TestCase):
             with self.subTest(processes=processes, ranks=ranks):
                 self.good("-n", processes, "-vp", ranks, self.globals, ranks=ranks)
 
+    def test_each_rank_knows_its_process(self):
+        program = self.compile("mpicc", "-vp", HERE / "process.c", "-lwherry_mpix")
+        for processes, ranks in ((1, 1), (1, 3), (2, 6), (3, 7)):
+            with self.subTest(processes=processes, ranks=ranks):
+                self.good("-n", processes, "-vp", ranks, program, ranks=ranks)
+        self.good("-n", 3, program, ranks=3)
+
     def test_the_same_program_runs_with_a_process_for_each_rank(self):
         self.good("-n", 3, self.globals, ranks=3)
 
