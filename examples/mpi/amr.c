@@ -7,7 +7,7 @@
 // move to other ranks (--fixed: stay): the patches, in the order of a curve that keeps neighbors together, are cut into runs of equal work.
 //
 // With --fixed --balance it is the ranks that move, virtual ones, to other processes: MPIX_Balance, in a program that `mpicc -movable` has linked, started by
-// `mpiexec -n 2 -vp 16 -movable`.
+// `mpiexec -n 2 -vp 16 -movable`.  What the ranks have done stays as uneven as it was; the work of the processes, which such a program tells, too, does not.
 //
 // All ranks know the resolution and the owner of each patch at any time, as both follow from the step.
 #include "example.h"
@@ -15,6 +15,7 @@
 // In libwherry_mpix.so, which only programs whose ranks move are linked with.
 int MPIX_Balance(int *moved) __attribute__((weak));
 int MPIX_Set_load(double load) __attribute__((weak));
+int MPIX_Process(int *process, int *processes) __attribute__((weak));
 
 enum { CELLS = 8, LEVELS = 4, EVERY = 5, SIDES = 4, LONGEST = CELLS << (LEVELS - 1) };
 
@@ -40,6 +41,8 @@ typedef struct mesh {
     MPI_Request *requests;
     patch *patches;
     MPI_Comm comm;
+    int process, processes;  // that this rank is in; 0: nobody tells
+    double *done;            // by process: the cells that this rank has updated there
 } mesh;
 
 // ---- What each patch should be.
@@ -266,6 +269,7 @@ static void adapt(mesh *m, int step) {
             expected += (double)work(level_at(m, m->mine[i], step));
         MPIX_Set_load(expected);  // what the next steps take, which the last ones do not tell
         MPIX_Balance(NULL);
+        MPIX_Process(&m->process, NULL);
     }
     for (int p = 0; p < m->count; p++)
         change_level(&m->patches[p], level_at(m, p, step));
@@ -288,6 +292,9 @@ static mesh mesh_new(int across, int sweeps, bool fixed, MPI_Comm comm) {
         if (m.owner[p] == m.rank)
             patch_begin(&m.patches[p]);
     find_mine(&m);
+    if (MPIX_Process)
+        MPIX_Process(&m.process, &m.processes);
+    m.done = memory((size_t)m.processes, sizeof(double));
     return m;
 }
 
@@ -301,12 +308,14 @@ static void mesh_free(mesh *m) {
     free(m->out);
     free(m->requests);
     free(m->patches);
+    free(m->done);
 }
 
 // run returns the cells that this rank has updated.
 static double run(mesh *m, int steps) {
     double updated = 0;
     for (int step = 0; step < steps; step++) {
+        double before = updated;
         if (step % EVERY == 0)
             adapt(m, step);
         exchange(m);
@@ -315,8 +324,35 @@ static double run(mesh *m, int steps) {
                 update(&m->patches[m->mine[i]], m->mine[i] % m->across == 0);
             updated += (double)work(m->patches[m->mine[i]].level);
         }
+        if (m->processes)
+            m->done[m->process] += updated - before;
     }
     return updated;
+}
+
+// tell prints how uneven the work was that `n` ranks or processes have done.
+static void tell(const char *what, int n, const double *done) {
+    double most = 0, all = 0;
+    for (int i = 0; i < n; i++) {
+        most = done[i] > most ? done[i] : most;
+        all += done[i];
+    }
+    if (n)
+        printf("amr: the busiest %s had %.2f times the mean of the work\n", what,
+               all > 0 ? most * n / all : 1.0);
+}
+
+static void tell_work(const mesh *m, double updated) {
+    double *ranks = memory((size_t)m->size, sizeof(double));
+    double *processes = memory((size_t)m->processes, sizeof(double));
+    MPI_Gather(&updated, 1, MPI_DOUBLE, ranks, 1, MPI_DOUBLE, 0, m->comm);
+    MPI_Reduce(m->done, processes, m->processes, MPI_DOUBLE, MPI_SUM, 0, m->comm);
+    if (m->rank == 0) {
+        tell("rank", m->size, ranks);
+        tell("process", m->processes, processes);
+    }
+    free(ranks);
+    free(processes);
 }
 
 static uint64_t checksum(const mesh *m) {
@@ -335,12 +371,8 @@ int main(int argc, char **argv) {
     int sweeps = number(argc, argv, "--sweeps", 1, 1, 1000000);
     mesh m = mesh_new(across, sweeps, flag(argc, argv, "--fixed"), MPI_COMM_WORLD);
     m.balance = flag(argc, argv, "--balance");
-    double start = MPI_Wtime(), updated = run(&m, steps), seconds = MPI_Wtime() - start, most, all;
-    MPI_Reduce(&updated, &most, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    MPI_Reduce(&updated, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-    if (m.rank == 0)
-        printf("amr: the busiest rank had %.2f times the mean of the work\n",
-               all > 0 ? most * m.size / all : 1.0);
+    double start = MPI_Wtime(), updated = run(&m, steps), seconds = MPI_Wtime() - start;
+    tell_work(&m, updated);
     uint64_t sum = total(checksum(&m)), alone = 0;
     bool check = flag(argc, argv, "--check");
     if (check && m.rank == 0) {

@@ -4,6 +4,7 @@
 import os
 import pathlib
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -70,10 +71,15 @@ class Examples(unittest.TestCase):
                 out = self.run_job("-n", 3, self.programs[name], *options, "--check", WHERRY_LANES="stream")
                 self.assertIn("the same as in a serial run", out)
 
+    def busiest(self, what, out):
+        """How many times the mean of the work the busiest rank or process had."""
+        found = re.findall(rf"^amr: the busiest {what} had ([0-9.]+) times the mean of the work$", out, re.M)
+        self.assertEqual(len(found), 1, out)
+        return float(found[0])
+
     def test_the_mesh_shares_out_its_work(self):
         def busiest(*options):
-            out = self.run_job("-n", 1, "-vp", 8, self.programs["amr-vp"], "--patches", 16, *options)
-            return float(out.partition("had ")[2].split()[0])
+            return self.busiest("rank", self.run_job("-n", 1, "-vp", 8, self.programs["amr-vp"], "--patches", 16, *options))
         self.assertLess(busiest(), 1.2)
         self.assertGreater(busiest("--fixed"), 1.5)
 
@@ -86,6 +92,14 @@ class Examples(unittest.TestCase):
         for processes, ranks in ((1, 4), (2, 8), (3, 16)):
             out = self.run_job("-n", processes, "-vp", ranks, "-movable", program, *SMALL["amr"], "--fixed", "--balance")
             self.assertEqual(self.sum_of("amr", out), self.sum_of("amr", alone))
+        # The ranks have what they had; with enough of them, which process they are in evens out the work of these.
+        for processes, ranks in ((2, 32), (3, 48)):
+            job = ("-n", processes, "-vp", ranks, "-movable", program, "--patches", 16, "--fixed")
+            stays, moves = self.run_job(*job), self.run_job(*job, "--balance")
+            self.assertEqual(self.sum_of("amr", moves), self.sum_of("amr", stays))
+            self.assertEqual(self.busiest("rank", moves), self.busiest("rank", stays))
+            self.assertGreater(self.busiest("process", stays), 1.5)
+            self.assertLess(self.busiest("process", moves), 1.2)
 
     def test_an_option_that_is_wrong_ends_the_job(self):
         done = subprocess.run([BIN / "mpiexec", "-n", "2", self.programs["cg"], "--rows", "many"], capture_output=True,

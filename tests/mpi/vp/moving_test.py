@@ -63,6 +63,12 @@ class Moving(unittest.TestCase):
             with self.subTest(seed=seed, processes=processes, ranks=ranks):
                 self.good("-n", processes, "-vp", ranks, "-movable", self.moving, 5, seed, ranks=ranks)
 
+    def test_balancing_evens_out_loads(self):
+        program = self.compile("mpicxx", "-movable", HERE / "balanced.cc")
+        for processes, ranks, seed in ((1, 5, 1), (2, 8, 2), (2, 24, 3), (3, 16, 4), (4, 9, 5)):
+            with self.subTest(processes=processes, ranks=ranks, seed=seed):
+                self.good("-n", processes, "-vp", ranks, "-movable", program, 6, seed, ranks=ranks)
+
     def test_each_rank_knows_its_process(self):
         program = self.compile("mpicc", "-movable", HERE / "process.c")
         self.good("-n", 2, "-vp", 6, "-movable", program, ranks=6)
