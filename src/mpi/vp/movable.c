@@ -225,9 +225,16 @@ double whm_load(const whm_mover *who) {
     return who->load_said ? who->load : 1e-9 * (double)who->rank.computed_ns;
 }
 
+// Not inline: a compiler takes the address of errno to stay the same, and the rank may go on in another process.
+__attribute__((noinline)) static void set_errno(int error) {
+    errno = error;
+}
+
 void whm_park(whm_mover *me) {
+    int error = errno;
     me->handled = whm_handled_get();
     swapcontext(&me->context, &me->seat->base);
+    set_errno(error);
 }
 
 // ---- Begin.

@@ -117,14 +117,17 @@ static wh_status ask(pmi1 *p, const char *line, size_t size, const char *answer)
 }
 #define ASK(p, line, answer) ask((p), line "\n", sizeof(line "\n") - 1, (answer))
 
-// parse reads a number between limits; NULL is none.
+// parse reads a number between limits; NULL is none.  The caller's errno stays: no call of a library sets it to 0.
 static bool parse(const char *text, long least, long most, long *number) {
     char *end;
     if (!text || !*text)
         return false;
+    int before = errno;
     errno = 0;
     *number = strtol(text, &end, 10);
-    return !errno && !*end && *number >= least && *number <= most;
+    bool fits = !errno;
+    errno = before;
+    return fits && !*end && *number >= least && *number <= most;
 }
 
 // number_of reads a number of the last line.

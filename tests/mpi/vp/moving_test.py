@@ -74,6 +74,11 @@ class Moving(unittest.TestCase):
         self.good("-n", 2, "-vp", 6, "-movable", program, ranks=6)
         self.good("-n", 2, "-vp", 6, program, ranks=6)
 
+    def test_errno_goes_with_a_rank(self):
+        program = self.compile("mpicc", "-movable", HERE / "errno.c")
+        for processes, ranks in ((1, 3), (2, 5), (3, 7)):
+            self.good("-n", processes, "-vp", ranks, "-movable", program, "move", ranks=ranks)
+
     def test_over_tcp(self):
         self.good("-n", 3, "-vp", 7, "-movable", self.moving, 4, 1, ranks=7, WHERRY_LANES="stream")
 

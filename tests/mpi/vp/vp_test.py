@@ -51,6 +51,12 @@ class Programs(unittest.TestCase):
                 self.good("-n", processes, "-vp", ranks, program, ranks=ranks)
         self.good("-n", 3, program, ranks=3)
 
+    def test_each_rank_has_its_errno(self):
+        program = self.compile("mpicc", "-vp", HERE / "errno.c", "-lwherry_mpix")
+        for processes, ranks in ((1, 4), (2, 4), (3, 7)):
+            with self.subTest(processes=processes, ranks=ranks):
+                self.good("-n", processes, "-vp", ranks, program, ranks=ranks)
+
     def test_the_same_program_runs_with_a_process_for_each_rank(self):
         self.good("-n", 3, self.globals, ranks=3)
 
