@@ -151,7 +151,7 @@ whm_main_fn *whm_image_load(const whm_exits *exits, bool last, char *why, size_t
         snprintf(
             why, size,
             "the program cannot be loaded a second time: %s: compile all of it with -fPIC, and "
-            "link it with mpicc -vp",
+            "link it with mpicc -vp, or give each rank a process (mpiexec -n N, without --vp)",
             handle ? "it has no main function that can be found" : behind(dlerror(), path));
         return NULL;
     }

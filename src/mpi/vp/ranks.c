@@ -189,6 +189,17 @@ static void start_again(char **argv) {
                    strerror(errno));
 }
 
+// An interpreter of Python is no program of mpicc, and who starts it has not compiled it.
+static void refuse_python(void) {
+    char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    path[length > 0 ? length : 0] = 0;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (!strncmp(name, "python", 6) || !strncmp(name, "pypy", 4))
+        whm_refuse_run("Python has one rank in each process: start it with mpiexec -n N, N the "
+                       "number of ranks, and without --vp");
+}
+
 WHM_NO_CANARY __attribute__((constructor)) static void begin(int argc, char **argv) {
     const char *ranks = getenv("WHERRY_MPI_VP");
     if (!ranks) {
@@ -197,6 +208,7 @@ WHM_NO_CANARY __attribute__((constructor)) static void begin(int argc, char **ar
     }
     bool moves = getenv("WHERRY_MPI_MOVABLE") != NULL;
     int n = ranks_of(ranks);
+    refuse_python();
     if (moves)
         start_again(argv);
     unsetenv("WHERRY_MPI_VP");  // what the program starts is no part of this

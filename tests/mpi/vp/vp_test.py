@@ -143,6 +143,14 @@ class Programs(unittest.TestCase):
         self.assertIn("link it with mpicc -vp", err)
         self.assertNotIn("/proc/", err)
 
+    def test_python_has_a_rank_in_each_process(self):
+        library = BIN.parent / "lib" / "libmpi_abi.so.1"
+        for movable in ((), ("-movable",)):
+            code, _, err = self.job("-n", 1, "-vp", 2, *movable, sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(library)!r})")
+            self.assertEqual(code, 1)
+            self.assertIn("mpiexec --vp: Python has one rank in each process: start it with mpiexec -n N, N the number of ranks, and without --vp\n", err)
+            self.assertNotIn("mpicc", err)
+
     def test_fewer_ranks_than_processes_are_refused(self):
         code, _, err = self.job("-n", 4, "-vp", 3, self.globals)
         self.assertEqual(code, 2)
