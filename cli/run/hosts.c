@@ -53,7 +53,7 @@ static void quote(const char *path, char *word, size_t size) {
 }
 
 static void become(const run_host *self, char *const *rsh, int fd) {
-    static const int terminal[] = {SIGINT, SIGQUIT, SIGTSTP};
+    static const int groups[] = {SIGINT, SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2};
     char path[PATH_MAX], word[2 * PATH_MAX], command[] = AGENT_COMMAND;
     char *words[RSH_WORDS_MAX + 4];
     int count = 0;
@@ -62,9 +62,9 @@ static void become(const run_host *self, char *const *rsh, int fd) {
     if (size < 0 || dup2(fd, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0)
         return;
     path[size] = '\0';
-    // Ctrl-C is the launcher's, which asks the processes to end and waits for them.
-    for (size_t i = 0; i < sizeof terminal / sizeof *terminal; i++)
-        signal(terminal[i], SIG_IGN);
+    // What the whole group gets, by Ctrl-C or `timeout -s USR1`, is the launcher's, which passes it on.  Processes begin without that.
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        signal(groups[i], SIG_IGN);
     signal(SIGPIPE, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

@@ -333,8 +333,11 @@ static void hear(void *arg, int rank, const char *line, size_t size) {
     waits_line(&self->waits, rank, line, size);
 }
 
-// dump has programs of Wherry print what they wait for, and listens to them for a while.
+// dump has programs of Wherry print what they wait for, and listens to them for a while, in which they are not asked again: `timeout -s USR1`
+// sends the signal twice.
 static void dump(launcher *self) {
+    if (self->told_at)
+        return;
     output_listen(&self->output, hear, self);
     self->told_at = cli_ms() + DUMP_MS;
     pass_signal(self, SIGUSR1);

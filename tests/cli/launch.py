@@ -74,12 +74,12 @@ class Case(tool.Case):
             except ProcessLookupError:
                 pass
 
-    def launch(self, *words, stdin=subprocess.DEVNULL, **extra):
+    def launch(self, *words, stdin=subprocess.DEVNULL, start_new_session=False, **extra):
         words = [*words]
         if "--hosts" in words:
             words = ["--rsh", str(self.rsh), *words]
         process = subprocess.Popen(
-            [WHERRY, "run", "--env", self.mark, *words], stdin=stdin, stdout=subprocess.PIPE,
+            [WHERRY, "run", "--env", self.mark, *words], stdin=stdin, stdout=subprocess.PIPE, start_new_session=start_new_session,
             stderr=subprocess.PIPE, text=True, errors="replace", cwd=self.folder,
             env=tool.environment({"PMI_PORT": "nowhere:1", "PMIX_RANK": "7", **extra}))
         self.running.append(process)

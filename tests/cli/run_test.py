@@ -428,6 +428,17 @@ class Run(launch.Case):
             process.send_signal(signal.SIGUSR1)
             self.assertEqual(self.finish(process, 0)[0], "got\n" * 3)
 
+    def test_a_signal_to_the_group(self):
+        """As `timeout -s USR1` sends it: the agent, or what reaches it, is in the launcher's group."""
+        for number in ("USR1", "USR2"):
+            for kind in HERE:
+                process = self.launch("-n", "3", *kind, "sh", "-c",
+                                      f"trap 'echo got; kill $!; exit 0' {number}; sleep 60 & echo up; wait", start_new_session=True)
+                for _ in range(3):
+                    self.assertEqual(process.stdout.readline(), "up\n")
+                os.killpg(process.pid, getattr(signal, "SIG" + number))
+                self.assertEqual(self.finish(process, 0)[0], "got\n" * 3)
+
     def test_ctrl_c(self):
         script = "trap 'echo asked' INT; echo up; while :; do sleep 0.05; done"
         process = self.launch("-n", "2", "sh", "-c", script)

@@ -28,19 +28,30 @@ class Unreceived(unittest.TestCase):
             done = self.job("--timeout", "50", PROGRAM, "70000", str(bytes_))
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_a_signal_to_mpiexec(self):
+    def asked(self, ask):
         words = [WHERRY, "mpiexec", "-n", "2", PROGRAM, str(MESSAGES)]
-        with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env={**os.environ, "WHERRY_ANNOUNCE_MAX": "1000"}) as job:
+        with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                              env={**os.environ, "WHERRY_ANNOUNCE_MAX": "1000"}) as job:
             time.sleep(1)
-            job.send_signal(signal.SIGUSR1)
+            ask(job.pid)
             for line in job.stderr:
-                if "ranks 0-1 wait in MPI_Wait" in line:
+                if line.startswith("wherry run: ") and " wait in " in line:
                     break
-            else:
-                self.fail("nobody says what the ranks wait for")
+            self.assertIn("ranks 0-1 wait in MPI_Wait", line)
             self.assertIsNone(job.poll())
             job.terminate()
             job.stderr.read()
+
+    def test_a_signal_to_mpiexec(self):
+        self.asked(lambda pid: os.kill(pid, signal.SIGUSR1))
+
+    def test_a_signal_to_the_group(self):
+        """As `timeout -s USR1 1 mpiexec ..` sends it, to the launcher and then to its agent, too: they are told of once."""
+        def ask(pid):
+            os.kill(pid, signal.SIGUSR1)
+            time.sleep(0.05)
+            os.killpg(pid, signal.SIGUSR1)
+        self.asked(ask)
 
 
 if __name__ == "__main__":
