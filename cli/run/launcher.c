@@ -348,9 +348,20 @@ static void say_wait(void *arg, const char *sentence) {
     output_say(&self->output, "%s", sentence);
 }
 
+// is_expected says whether a rank is of a process that has joined the job, and can do what it is asked for.
+static bool is_expected(void *arg, int rank) {
+    const launcher *self = arg;
+    int process = launcher_process(self, rank);
+    return !self->ranks[process].ended && pmi_is_in(&self->pmi, process) &&
+           !pmi_is_waiting(&self->pmi, process);
+}
+
 static void tell_waits(launcher *self) {
+    int ranks = launcher_virtual(self);
     self->told_at = 0;
     output_listen(&self->output, NULL, NULL);
+    if (!self->options->output)  // else nothing of what they say comes here
+        waits_silent(&self->waits, ranks ? ranks : self->options->size, is_expected, self);
     waits_tell(&self->waits, say_wait, self);
 }
 

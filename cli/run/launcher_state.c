@@ -115,6 +115,15 @@ int launcher_virtual(const launcher *self) {
     return found >= self->options->size ? found : 0;
 }
 
+int launcher_process(const launcher *self, int rank) {
+    int ranks = launcher_virtual(self), size = self->options->size;
+    if (!ranks)
+        return rank;
+    // The first `more` processes have a rank more than `each`.
+    int each = ranks / size, more = ranks % size, first = more * (each + 1);
+    return rank < first ? rank / (each + 1) : more + (rank - first) / each;
+}
+
 launcher_words launcher_name(const launcher *self, int rank) {
     launcher_words words;
     const char *host = launcher_host(self, rank)->name;

@@ -52,6 +52,9 @@ run_host *launcher_host(const launcher *self, int rank);
 // launcher_virtual is how many ranks `mpiexec -vp` has asked for; 0: ranks are processes.
 int launcher_virtual(const launcher *self);
 
+// launcher_process is the process that a rank begins in.
+int launcher_process(const launcher *self, int rank);
+
 // launcher_name says which process it is, and which ranks of MPI it has where those are virtual.
 typedef struct launcher_words {
     char text[160];

@@ -327,3 +327,7 @@ bool pmi_is_in(const pmi *self, int rank) {
 bool pmi_is_done(const pmi *self, int rank) {
     return self->processes[rank].ended;
 }
+
+bool pmi_is_waiting(const pmi *self, int rank) {
+    return self->processes[rank].waiting;
+}

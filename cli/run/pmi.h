@@ -68,4 +68,7 @@ pmi_verdict pmi_left(pmi *self, int rank);
 bool pmi_is_in(const pmi *self, int rank);
 bool pmi_is_done(const pmi *self, int rank);
 
+// Whether it waits in the barrier.
+bool pmi_is_waiting(const pmi *self, int rank);
+
 #endif

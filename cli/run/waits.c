@@ -3,12 +3,13 @@
 // See waits.h.  src/mpi/env/dump.c prints the lines: of each rank the call that it is in, and below it what that waits for.
 #include "cli/run/waits.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { LINE = 256, SENTENCE = 512, GROUPS = 8 };
+
+static const char silent[] = "has not answered: outside of MPI, or stopped";
 
 static waits_rank *add(wait_list *self) {
     if (self->count == self->room) {
@@ -51,6 +52,7 @@ void waits_line(wait_list *self, int process, const char *bytes, size_t size) {
     snprintf(line, sizeof line, "%.*s", size < LINE ? (int)size : LINE - 1, bytes);
     bool waiting =
         sscanf(line, "  MPI rank %d: waits in %63s for %n", &rank, call, &end) == 2 && end;
+    self->others |= strncmp(line, "worker ", strlen("worker ")) == 0;
     if (waiting || sscanf(line, "  MPI rank %d: is in %n", &rank, &end) == 1) {
         waits_rank *heard = end ? add(self) : NULL;
         if (!heard)
@@ -64,6 +66,23 @@ void waits_line(wait_list *self, int process, const char *bytes, size_t size) {
         if (heard)
             add_detail(heard, line);
     }
+}
+
+void waits_silent(wait_list *self, int ranks, bool (*expected)(void *arg, int rank), void *arg) {
+    bool *heard = !self->count && self->others ? NULL : calloc((size_t)ranks, sizeof *heard);
+    if (!heard)
+        return;
+    for (size_t i = 0; i < self->count; i++)
+        if (self->ranks[i].rank >= 0 && self->ranks[i].rank < ranks)
+            heard[self->ranks[i].rank] = true;
+    for (int rank = 0; rank < ranks; rank++) {
+        waits_rank *one = !heard[rank] && expected(arg, rank) ? add(self) : NULL;
+        if (!one)
+            continue;
+        *one = (waits_rank){.process = -1, .rank = rank};
+        snprintf(one->what, sizeof one->what, "%s", silent);
+    }
+    free(heard);
 }
 
 // ---- Groups.
@@ -81,6 +100,9 @@ typedef struct group {
 
 static int by_size(const void *a, const void *b) {
     const group *x = a, *y = b;
+    int quiet = (strcmp(y->first->what, silent) == 0) - (strcmp(x->first->what, silent) == 0);
+    if (quiet)
+        return quiet;
     if (x->count != y->count)
         return x->count < y->count ? 1 : -1;
     return (x->first->rank > y->first->rank) - (x->first->rank < y->first->rank);
@@ -100,7 +122,7 @@ static void write_ranks(const group *g, char *to, size_t room) {
     }
 }
 
-// What is kept is said of one rank: "waits", "is".
+// What is kept is said of one rank: "waits", "is", "has".
 static void write_group(const group *g, char *to, size_t room) {
     write_ranks(g, to, room / 2);
     size_t used = strlen(to);
@@ -108,7 +130,11 @@ static void write_group(const group *g, char *to, size_t room) {
     if (g->count == 1)
         snprintf(to + used, room - used, " %s", what);
     else
-        snprintf(to + used, room - used, " %s%s", *what == 'w' ? "wait" : "are", rest);
+        snprintf(to + used, room - used, " %s%s",
+                 *what == 'w'   ? "wait"
+                 : *what == 'i' ? "are"
+                                : "have",
+                 rest);
 }
 
 static void tell_groups(const wait_list *self, group *groups, void (*say)(void *, const char *),

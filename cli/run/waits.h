@@ -4,6 +4,7 @@
 #ifndef CLI_RUN_WAITS_H
 #define CLI_RUN_WAITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct waits_rank {
@@ -14,13 +15,18 @@ typedef struct waits_rank {
 typedef struct wait_list {
     waits_rank *ranks;  // in the order in which they were heard of
     size_t count, room;
+    bool others;  // programs of Wherry have answered that may have no MPI ranks
 } wait_list;
 
 // waits_line looks at a whole line of a process's standard error.  Lines that are not of a dump of MPI are passed over; those of other
 // processes may come in between.
 void waits_line(wait_list *self, int process, const char *bytes, size_t size);
 
-// waits_tell calls `say` with a sentence for each group of ranks that wait alike, the largest first; nothing if no rank was heard of.
+// waits_silent adds those of so many ranks that have not been heard of and from whom `expected` says that an answer was to come.  It adds
+// none if only programs without MPI have answered.
+void waits_silent(wait_list *self, int ranks, bool (*expected)(void *arg, int rank), void *arg);
+
+// waits_tell calls `say` with a sentence for each group of ranks that wait alike, first the silent ones, then the largest; nothing if no rank was heard of.
 // It forgets them then.
 void waits_tell(wait_list *self, void (*say)(void *arg, const char *sentence), void *arg);
 

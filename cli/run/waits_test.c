@@ -70,6 +70,30 @@ static void test_several_ranks_of_a_process(void) {
             "rank 4 waits in MPI_Ssend: synchronous send to rank 3, tag 1, on MPI_COMM_WORLD\n");
 }
 
+static bool is_expected(void *arg, int rank) {
+    const int *not_expected = arg;
+    return rank != *not_expected;
+}
+
+static void test_who_has_not_answered(void) {
+    wait_list w = {0};
+    int ended = 6;
+    hear(&w, 0, "worker 00112233445566778899aabbccddeeff: 2 links, 0 operations pending");
+    hear(&w, 0, "  MPI rank 0: waits in MPI_Wait for 2.420 s");
+    hear(&w, 0, "  MPI rank 2: waits in MPI_Wait for 2.420 s");
+    hear(&w, 0, "  MPI rank 3: is in no call");
+    hear(&w, 0, "  MPI rank 9: is in no call");  // there is none
+    waits_silent(&w, 7, is_expected, &ended);
+    expect_told(&w, "ranks 1, 4-5 have not answered: outside of MPI, or stopped\n"
+                    "ranks 0, 2 wait in MPI_Wait\n"
+                    "ranks 3, 9 are in no call\n");
+    waits_silent(&w, 2, is_expected, (int[]){0});  // nobody has answered
+    expect_told(&w, "rank 1 has not answered: outside of MPI, or stopped\n");
+    hear(&w, 0, "worker 00112233445566778899aabbccddeeff: 2 links, 0 operations pending");
+    waits_silent(&w, 2, is_expected, (int[]){0});  // it is no program of MPI
+    expect_told(&w, "");
+}
+
 static void test_lines_of_others(void) {
     wait_list w = {0};
     char longest[1000];
@@ -106,6 +130,7 @@ int main(void) {
     test_the_odd_one();
     test_who_has_not_come();
     test_several_ranks_of_a_process();
+    test_who_has_not_answered();
     test_lines_of_others();
     test_many();
     printf("%s\n", failures ? "failed" : "passed");

@@ -57,6 +57,16 @@ class Programs(unittest.TestCase):
             with self.subTest(processes=processes, ranks=ranks):
                 self.good("-n", processes, "-vp", ranks, program, ranks=ranks)
 
+    def test_who_has_not_answered(self):
+        """At the timeout the launcher names who computes outside of MPI; of virtual ranks, all those of the process."""
+        program = self.compile("mpicc", "-vp", HERE / "odd.c")
+        for words, silent, others in ((("-n", 3), "rank 1 has", "ranks 0, 2"), (("-n", 2, "-vp", 5), "ranks 0-2 have", "ranks 3-4")):
+            code, _, err = self.job(*words, "-timeout", 2, program)
+            self.assertEqual(code, 124)
+            told = [line for line in err.splitlines() if line.startswith("wherry run: rank") and "still there" not in line]
+            self.assertEqual(told, [f"wherry run: {silent} not answered: outside of MPI, or stopped",
+                                    f"wherry run: {others} wait in MPI_Wait: on MPI_COMM_WORLD"])
+
     def test_the_same_program_runs_with_a_process_for_each_rank(self):
         self.good("-n", 3, self.globals, ranks=3)
 
