@@ -106,8 +106,9 @@ class Wrappers(unittest.TestCase):
     def test_a_launcher_that_tells_nothing_is_named_in_one_line(self):
         """Else there would be as many jobs of one rank as there were to be ranks."""
         self.call("mpicc", HELLO, "-o", "hello")
-        env = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "SLURM"))}
-        for sign, advice in (("SLURM_STEP_NUM_TASKS", "srun --mpi=pmix"), ("PMI_PORT", "-pmi-port")):
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "SLURM", "OMPI", "FLUX", "JSM", "PALS"))}
+        for sign, advice in (("SLURM_STEP_NUM_TASKS", "srun --mpi=pmix"), ("PMI_PORT", "-pmi-port"), ("PMI_SIZE", "mpiexec of Wherry"),
+                             ("OMPI_COMM_WORLD_SIZE", "PMIx"), ("FLUX_JOB_SIZE", "-o pmi=simple")):
             done = subprocess.run(["./hello"], cwd=self.folder, env={**env, sign: "4"}, capture_output=True, text=True, timeout=LIMIT)
             self.assertNotEqual(done.returncode, 0)
             line, = done.stderr.splitlines()

@@ -37,8 +37,11 @@ struct whi_boot {
 enum { NAME_MAX_BYTES = 64, TEXT_LEAST = 32 };
 
 static const char by_srun[] = "start it by srun --mpi=pmix or srun --mpi=pmi2";
+static const char by_other[] =
+    "start it by mpiexec of Wherry, or another launcher with PMI-1 or PMIx";
 
-// Signs of launchers that none of the ways can speak to: a variable, the least number that is one, and what to do.
+// Signs of launchers that none of the ways can speak to: a variable, the least number that is one, and what to do.  Behind Slurm's are those of PALS,
+// which tells the number of processes in PMI_SIZE only, JSM (jsrun), Flux and Open MPI.
 static const struct {
     const char *variable;
     int least;
@@ -48,6 +51,11 @@ static const struct {
     {"SLURM_PROCID", 1, by_srun},
     {"PMI_PORT", 0, "start it without -pmi-port"},
     {"PMI_FD", 0, "that is no connection to a launcher"},
+    {"PALS_RANKID", 1, by_other},
+    {"JSM_NAMESPACE_SIZE", 2, by_other},
+    {"FLUX_JOB_SIZE", 2, "start it by flux run -o pmi=simple"},
+    {"OMPI_COMM_WORLD_SIZE", 2, "this library cannot join through its PMIx"},
+    {"PMI_SIZE", 2, by_other},
 };
 
 // WH_ENOTFOUND: this process was started alone.

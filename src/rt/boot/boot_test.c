@@ -335,16 +335,32 @@ TEST(launchers_that_nobody_can_speak_to) {
         const char *variable, *value;
         wh_status status;
     } cases[] = {
-        {"PMI_FD", "1000", WH_ENOTSUP},        {"PMI_FD", "0", WH_ENOTSUP},  // a file
-        {"PMI_PORT", "node:4711", WH_ENOTSUP}, {"SLURM_STEP_NUM_TASKS", "2", WH_ENOTSUP},
-        {"SLURM_STEP_NUM_TASKS", "1", WH_OK},  {"SLURM_PROCID", "1", WH_ENOTSUP},
-        {"SLURM_NTASKS", "2", WH_OK},          {"SLURM_PROCID", "0", WH_OK},  // a script of sbatch
+        {"PMI_FD", "1000", WH_ENOTSUP},
+        {"PMI_FD", "0", WH_ENOTSUP},  // a file
+        {"PMI_PORT", "node:4711", WH_ENOTSUP},
+        {"SLURM_STEP_NUM_TASKS", "2", WH_ENOTSUP},
+        {"SLURM_STEP_NUM_TASKS", "1", WH_OK},
+        {"SLURM_PROCID", "1", WH_ENOTSUP},
+        {"SLURM_NTASKS", "2", WH_OK},
+        {"SLURM_PROCID", "0", WH_OK},  // a script of sbatch
+        {"PALS_RANKID", "1", WH_ENOTSUP},
+        {"PALS_RANKID", "0", WH_OK},
+        {"JSM_NAMESPACE_SIZE", "4", WH_ENOTSUP},
+        {"JSM_NAMESPACE_SIZE", "1", WH_OK},
+        {"FLUX_JOB_SIZE", "2", WH_ENOTSUP},
+        {"FLUX_JOB_SIZE", "1", WH_OK},
+        {"OMPI_COMM_WORLD_SIZE", "2", WH_ENOTSUP},
+        {"OMPI_COMM_WORLD_SIZE", "1", WH_OK},
+        {"PMI_SIZE", "2", WH_ENOTSUP},
+        {"PMI_SIZE", "1", WH_OK},
     };
     CHECK(freopen("/dev/null", "r", stdin));
-    setenv("PMI_RANK", "0", 1);
-    setenv("PMI_SIZE", "2", 1);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         whi_boot *boot;
+        if (strcmp(cases[i].variable, "PMI_FD") == 0) {
+            setenv("PMI_RANK", "0", 1);
+            setenv("PMI_SIZE", "2", 1);
+        }
         setenv(cases[i].variable, cases[i].value, 1);
         CHECK_EQ_INT(whi_boot_join(&boot), cases[i].status);
         if (cases[i].status == WH_OK) {
@@ -352,9 +368,9 @@ TEST(launchers_that_nobody_can_speak_to) {
             whi_boot_leave(boot);
         }
         unsetenv(cases[i].variable);
+        unsetenv("PMI_RANK");
+        unsetenv("PMI_SIZE");
     }
-    unsetenv("PMI_RANK");
-    unsetenv("PMI_SIZE");
 }
 
 TEST_MAIN()
