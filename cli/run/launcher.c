@@ -491,6 +491,17 @@ static int wait_ms(const launcher *self) {
     return at <= now ? 0 : at - now > 60000 ? 60000 : (int)(at - now);
 }
 
+// say_unused tells who has asked for virtual ranks of a program that has none: it was linked to another MPI, or to none.
+static void say_unused(launcher *self) {
+    int ranks = launcher_virtual(self), size = self->options->size;
+    if (ranks && !self->pmi.ours && !self->code)
+        output_say(
+            &self->output,
+            "-vp %d was asked for, but no program of this job has used Wherry's MPI library: "
+            "%d process%s run, not %d rank%s",
+            ranks, size, size > 1 ? "es have" : " has", ranks, ranks > 1 ? "s" : "");
+}
+
 // ---- The loop.
 
 static void serve_once(launcher *self) {
@@ -541,6 +552,7 @@ int launcher_run(const run_options *options) {
         serve_once(&self);
     output_finish(&self.output);
     do_deadlines(&self);
+    say_unused(&self);
     while (output_waiting(&self.output) && !(self.hurry_at && cli_ms() > self.hurry_at))
         serve_once(&self);
     // Of an agent that was lost.

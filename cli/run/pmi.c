@@ -181,6 +181,13 @@ static bool names_store(const pmi *self, const char *line) {
     return value_of(line, "kvsname", kvs, sizeof kvs) && strcmp(kvs, self->kvs) == 0;
 }
 
+// is_ours tells the name of a value of this library, "RANK-NAME-PART" (src/rt/boot/boot.c), from those of others.
+static bool is_ours(const char *name, int rank) {
+    char prefix[16];
+    int size = snprintf(prefix, sizeof prefix, "%d-", rank);
+    return strncmp(name, prefix, (size_t)size) == 0;
+}
+
 static pmi_verdict put(pmi *self, int rank, const char *line) {
     char name[PMI_NAME_MAX], value[PMI_VALUE_MAX];
     const char *why = NULL;
@@ -192,6 +199,8 @@ static pmi_verdict put(pmi *self, int rank, const char *line) {
         why = "bad_value";
     else if (!store(self, name, value))
         why = "store_is_full";
+    else
+        self->ours = self->ours || is_ours(name, rank);
     return answer(self, rank, "cmd=put_result rc=%d msg=%s\n", why ? -1 : 0, why ? why : "success");
 }
 

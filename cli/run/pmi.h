@@ -42,6 +42,8 @@ struct pmi_entry;
 typedef struct pmi {
     int size;
     int waiting;  // processes in the barrier
+    bool
+        ours;  // a process has put a value in the way of this library: it is no program of another MPI
     pmi_process *processes;
     struct pmi_entry **table;
     size_t table_size, stored;

@@ -57,6 +57,14 @@ class Programs(unittest.TestCase):
             with self.subTest(processes=processes, ranks=ranks):
                 self.good("-n", processes, "-vp", ranks, program, ranks=ranks)
 
+    def test_a_program_without_this_library_has_no_ranks(self):
+        code, out, err = self.job("-n", 2, "-vp", 4, "/bin/echo", "hi")
+        self.assertEqual((code, out), (0, "hi\nhi\n"))
+        self.assertEqual(err, "wherry run: -vp 4 was asked for, but no program of this job has used Wherry's MPI library: "
+                              "2 processes have run, not 4 ranks\n")
+        self.assertEqual(self.job("-n", 2, "-vp", 4, "/bin/false")[2].count("\n"), 1)
+        self.assertEqual(self.job("-n", 2, "/bin/echo", "hi"), (0, "hi\nhi\n", ""))
+
     def test_who_has_not_answered(self):
         """At the timeout the launcher names who computes outside of MPI; of virtual ranks, all those of the process."""
         program = self.compile("mpicc", "-vp", HERE / "odd.c")
