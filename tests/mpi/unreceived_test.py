@@ -32,15 +32,17 @@ class Unreceived(unittest.TestCase):
         words = [WHERRY, "mpiexec", "-n", "2", PROGRAM, str(MESSAGES)]
         with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True,
                               env={**os.environ, "WHERRY_ANNOUNCE_MAX": "1000"}) as job:
-            time.sleep(1)
-            ask(job.pid)
-            for line in job.stderr:
-                if line.startswith("wherry run: ") and " wait in " in line:
-                    break
-            self.assertIn("ranks 0-1 wait in MPI_Wait", line)
-            self.assertIsNone(job.poll())
-            job.terminate()
-            job.stderr.read()
+            try:
+                time.sleep(1)
+                ask(job.pid)
+                for line in job.stderr:
+                    if line.startswith("wherry run: ") and " wait in " in line:
+                        break
+                self.assertIn("ranks 0-1 wait in MPI_Wait", line)
+                self.assertIsNone(job.poll())
+            finally:
+                job.terminate()
+                job.stderr.read()
 
     def test_a_signal_to_mpiexec(self):
         self.asked(lambda pid: os.kill(pid, signal.SIGUSR1))
