@@ -53,7 +53,7 @@ static void quote(const char *path, char *word, size_t size) {
 }
 
 static void become(const run_host *self, char *const *rsh, int fd) {
-    static const int groups[] = {SIGINT, SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2};
+    static const int groups[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGUSR1, SIGUSR2};
     char path[PATH_MAX], word[2 * PATH_MAX], command[] = AGENT_COMMAND;
     char *words[RSH_WORDS_MAX + 4];
     int count = 0;
@@ -62,7 +62,7 @@ static void become(const run_host *self, char *const *rsh, int fd) {
     if (size < 0 || dup2(fd, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0)
         return;
     path[size] = '\0';
-    // What the whole group gets, by Ctrl-C or `timeout -s USR1`, is the launcher's, which passes it on.  Processes begin without that.
+    // What the whole group gets, by Ctrl-C or `timeout`, is the launcher's, which passes it on.  Processes begin without that.
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
         signal(groups[i], SIG_IGN);
     signal(SIGPIPE, SIG_DFL);

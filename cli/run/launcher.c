@@ -365,8 +365,14 @@ static void tell_waits(launcher *self) {
     waits_tell(&self->waits, say_wait, self);
 }
 
-// The second request to end is the last: what is left is killed, and output that nobody reads is dropped.
+// The second request to end is the last: what is left is killed, and output that nobody reads is dropped.  `timeout` sends its signal twice,
+// to the command and to the group, which is one request.
 static void on_request_to_end(launcher *self, int number) {
+    enum { TWICE_MS = 100 };
+    int64_t now = cli_ms();
+    if (self->interrupts && number == SIGTERM && now - self->asked_at < TWICE_MS)
+        return;
+    self->asked_at = now;
     if (self->interrupts++) {
         decide(self, CODE_SIGNAL + number);
         end_all(self, 0);

@@ -37,8 +37,9 @@ typedef struct launcher {
     wait_list waits;  // what ranks say in a dump, until told_at
     bool decided;
     int code;
-    int interrupts;
-    bool hurry;  // output that nobody reads is not waited for
+    int interrupts;    // requests to end
+    int64_t asked_at;  // the last one
+    bool hurry;        // output that nobody reads is not waited for
     int64_t timeout_at, told_at, dumped_at, greeting_at, end_at, give_up_at, hurry_at;  // 0: never
     struct pollfd *polls;
 } launcher;

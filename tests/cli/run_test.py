@@ -464,6 +464,17 @@ class Run(launch.Case):
         self.assertEqual((out, err), ("asked\n" * 2, "wherry run: ended by signal 15 (Terminated)\n"))
         self.check_nothing_left()
 
+    def test_sigterm_to_the_group(self):
+        """As `timeout` sends it, to the command and to its group: that is one request to end, and there is time for it."""
+        script = "trap 'sleep 0.5; echo ended; exit 0' TERM; echo up; sleep 60 & wait"
+        for kind in HERE:
+            process = self.launch("-n", "2", *kind, "--kill-after", "20s", "sh", "-c", script, start_new_session=True)
+            for _ in range(2):
+                self.assertEqual(process.stdout.readline(), "up\n")
+            process.send_signal(signal.SIGTERM)
+            os.killpg(process.pid, signal.SIGTERM)
+            self.assertEqual(self.finish(process, 143)[0], "ended\n" * 2)
+
     def test_ctrl_z(self):
         process = self.launch("-n", "2", "sh", "-c", "echo $$ > pid.$PMI_RANK; until test -e go; do sleep 0.05; done")
 
