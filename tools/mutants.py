@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MESON = shlex.split(os.environ.get("MESON", "meson"))
@@ -80,6 +81,7 @@ class Tree:
         self.run(*MESON, "setup", "build", "-Ddebug=false", check=True)
         self.needs = self.needed_by(tests)
         self.sound = {}  # test: whether it passes without any mutant
+        self.limits = {}  # test: seconds, by how long that took
 
     def run(self, *command, check=False):
         done = subprocess.run(command, cwd=self.root, text=True, errors="replace",
@@ -112,16 +114,18 @@ class Tree:
     def is_sound(self, test):
         if test not in self.sound:
             self.build(test, check=True)
-            self.sound[test] = self.passes(test)
+            begin = time.monotonic()
+            self.sound[test] = self.passes(test, 10 * self.timeout)
+            self.limits[test] = max(self.timeout, 3 * (time.monotonic() - begin))
         return self.sound[test]
 
-    def passes(self, test):
-        """Whether the test passes; meson's own timeout of each test is replaced by ours."""
+    def passes(self, test, limit):
+        """Whether the test passes; meson's own timeout of each test is replaced by this one."""
         command = [*MESON, "test", "-C", "build", "--no-rebuild", test]
         running = subprocess.Popen(command, cwd=self.root, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            return running.wait(self.timeout) == 0
+            return running.wait(limit) == 0
         except subprocess.TimeoutExpired:
             running.terminate()  # on which meson ends the test and what it started
             running.wait()
@@ -140,7 +144,7 @@ class Tree:
         try:
             if self.build(mutant["test"]).returncode:
                 return "it does not compile"
-            survives = all(self.passes(mutant["test"]) for _ in range(TRIES))
+            survives = all(self.passes(mutant["test"], self.limits[mutant["test"]]) for _ in range(TRIES))
             return "survived" if survives else "killed"
         finally:
             path.write_text(good)
@@ -150,7 +154,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*", metavar="WORD")
     parser.add_argument("--list", type=pathlib.Path, default=ROOT / "tools/mutants.txt")
-    parser.add_argument("--timeout", type=float, default=60, help="seconds for one test")
+    parser.add_argument("--timeout", type=float, default=60, help="seconds for one test; a longer one has three times what it takes without mutants")
     parser.add_argument("--check", action="store_true", help="only look for the old texts")
     args = parser.parse_args()
     mutants = [mutant for mutant in read_blocks(args.list)
