@@ -16,6 +16,7 @@
 #include "message/long.h"
 #include "message/plain.h"
 #include "message/recv.h"
+#include "net/copy.h"
 
 // read_send_id reads what an announcement begins with; 0: it is none.
 static uint32_t read_send_id(const whi_hdr *hdr, const void *payload) {
@@ -187,18 +188,16 @@ static wh_status deliver_control(whi_link *link, const whi_hdr *hdr, const void 
 // own_copy returns a payload that the peer can no longer change: what lies in shared memory is copied before it is looked
 // at.  Plain messages and puts need none, because all that is done with their payload is to copy it.
 static const void *own_copy(whi_link *link, const whi_hdr *hdr, const void *payload) {
-    enum { HALF = 16 };
     bool bytes = hdr->cls == WHI_CLASS_TAG || hdr->cls == WHI_CLASS_PUT;
     bool plain = bytes && !(hdr->flags & WHI_FLAG_ANNOUNCED);
     if (plain || !hdr->size || !link->rx->ops->shared)
         return payload;
     uint8_t *own = whi_messages_of(link->worker)->arrived;
-    if (hdr->size >= HALF && hdr->size <= 2 * HALF) {  // no call: two halves that may overlap
-        memcpy(own, payload, HALF);
-        memcpy(own + hdr->size - HALF, (const uint8_t *)payload + hdr->size - HALF, HALF);
-        return own;
-    }
-    return memcpy(own, payload, hdr->size);
+    if (hdr->size <= WHI_COPY_LITTLE)
+        whi_copy_little(own, payload, hdr->size);
+    else
+        memcpy(own, payload, hdr->size);
+    return own;
 }
 
 wh_status whi_deliver(void *arg, const whi_hdr *hdr, const void *payload) {

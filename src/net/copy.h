@@ -12,6 +12,7 @@
 #define WHI_NET_COPY_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 // Below this, the C library uses vector moves without a loop.
@@ -23,6 +24,26 @@ void whi_copy_large(void *to, const void *from, size_t size);
 // whi_copy_nontemporal copies past the caches: for what is too much to stay in them.  Whoever reads the
 // destination next fetches it from memory.
 void whi_copy_nontemporal(void *to, const void *from, size_t size);
+
+// whi_copy_little copies up to WHI_COPY_LITTLE bytes, the payload of most messages, with moves that overlap instead of a call.
+#define WHI_COPY_LITTLE ((size_t)32)
+static inline void whi_copy_little(void *to, const void *from, size_t size) {
+    uint8_t *dst = to;
+    const uint8_t *src = from;
+    if (size >= 16) {
+        memcpy(dst, src, 16);
+        memcpy(dst + size - 16, src + size - 16, 16);
+    } else if (size >= 8) {
+        memcpy(dst, src, 8);
+        memcpy(dst + size - 8, src + size - 8, 8);
+    } else if (size >= 4) {
+        memcpy(dst, src, 4);
+        memcpy(dst + size - 4, src + size - 4, 4);
+    } else {
+        for (size_t i = 0; i < size; i++)
+            dst[i] = src[i];
+    }
+}
 
 // whi_copy copies a block of any size.
 static inline void whi_copy(void *to, const void *from, size_t size) {

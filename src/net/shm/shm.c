@@ -94,26 +94,14 @@ wh_status whi_shm_reserve(whi_shm *lane, uint32_t size) {
     return status == WH_OK ? WH_OK : whi_shm_broken(lane, "it freed what was never sent");
 }
 
-// Up to 32 bytes, the payload of most messages, with moves that overlap instead of a call.
 static inline void copy_payload(whi_copy_method *method, unsigned char *to,
                                 const unsigned char *from, uint32_t size) {
-    if (size >= WHI_COPY_METHOD_MIN) {
+    if (size >= WHI_COPY_METHOD_MIN)
         (void)whi_copy_method_copy(method, to, &(whi_span){.ptr = (void *)(uintptr_t)from}, size);
-    } else if (size > 32) {
+    else if (size > WHI_COPY_LITTLE)
         whi_copy(to, from, size);
-    } else if (size >= 16) {
-        memcpy(to, from, 16);
-        memcpy(to + size - 16, from + size - 16, 16);
-    } else if (size >= 8) {
-        memcpy(to, from, 8);
-        memcpy(to + size - 8, from + size - 8, 8);
-    } else if (size >= 4) {
-        memcpy(to, from, 4);
-        memcpy(to + size - 4, from + size - 4, 4);
-    } else {
-        for (uint32_t i = 0; i < size; i++)
-            to[i] = from[i];
-    }
+    else
+        whi_copy_little(to, from, size);
 }
 
 static inline wh_status make_space(whi_shm *lane, uint32_t size) {
