@@ -106,6 +106,13 @@ static wh_status send_at_once(wh_endpoint *ep, uint16_t id, const void *header, 
     return WH_OK;
 }
 
+// send_plain does so with bytes of host memory, if there is space now.
+static inline bool send_plain(wh_endpoint *ep, uint16_t id, const void *header, size_t header_size,
+                              const void *buf, size_t size, const wh_op_opts *opts) {
+    return whi_plain_space(ep, header_size + size, opts) &&
+           send_at_once(ep, id, header, header_size, buf, size) == WH_OK;
+}
+
 // send_small does so with a layout in host memory, packed on the way.  False: not now, or not so.
 static bool send_small(wh_endpoint *ep, uint16_t id, const void *header, size_t header_size,
                        const whi_buffer *buffer, const wh_op_opts *opts) {
@@ -240,8 +247,7 @@ wh_status wh_am_send(wh_endpoint *ep, uint16_t id, const void *header, size_t he
     WHI_OP_OPTS(opts);
     if (!ep || cannot_be(header, header_size, buf, size, opts))
         return WH_EINVAL;
-    if (whi_plain_space(ep, header_size + size, opts) && whi_plain_memory(opts) &&
-        send_at_once(ep, id, header, header_size, buf, size) == WH_OK)
+    if (whi_plain_memory(opts) && send_plain(ep, id, header, header_size, buf, size, opts))
         return whi_req_done_now(size, 0, opts, out);
     if (opts && opts->type) {
         whi_buffer buffer;
@@ -284,8 +290,7 @@ static wh_status send_copied(wh_request *req, size_t header_size, const wh_op_op
 static wh_status am_send_copy_owned(wh_endpoint *ep, uint16_t id, const void *header,
                                     size_t header_size, const void *buf, size_t size,
                                     const wh_op_opts *opts, wh_request **out) {
-    if (whi_plain_space(ep, header_size + size, opts) &&
-        send_at_once(ep, id, header, header_size, buf, size) == WH_OK)
+    if (send_plain(ep, id, header, header_size, buf, size, opts))
         return whi_req_done_now(size, 0, opts, out);
     wh_request *req;
     wh_status st = new_request(ep, id, header, header_size, buf, size, opts, out != NULL, &req);
@@ -309,8 +314,7 @@ wh_status wh_am_send_copy(wh_endpoint *ep, uint16_t id, const void *header, size
     WHI_OP_OPTS(opts);
     if (!ep || cannot_be(header, header_size, buf, size, opts))
         return WH_EINVAL;
-    if (whi_plain_space(ep, header_size + size, opts) && whi_plain_memory(opts) &&
-        send_at_once(ep, id, header, header_size, buf, size) == WH_OK)
+    if (whi_plain_memory(opts) && send_plain(ep, id, header, header_size, buf, size, opts))
         return whi_req_done_now(size, 0, opts, out);
     if (!is_host(buf, size, opts))
         return WH_ENOTSUP;

@@ -111,6 +111,8 @@ WH_CHECK wh_status whi_ep_new(wh_worker *worker, wh_endpoint **ep);
 static inline void whi_ep_retain(wh_endpoint *ep) {
     ep->refs++;
 }
+
+// whi_ep_release drops a reference; whi_ep_unreferenced frees it behind the last one, unless other threads have handed over requests.
 void whi_ep_unreferenced(wh_endpoint *ep);
 static inline void whi_ep_release(wh_endpoint *ep) {
     if (!--ep->refs)
