@@ -115,22 +115,26 @@ int launcher_virtual(const launcher *self) {
     return found >= self->options->size ? found : 0;
 }
 
+// first_of is the first rank of a process, as the library deals `ranks` out to `size` processes.
+static int first_of(int process, int ranks, int size) {
+    int more = ranks % size;
+    return process * (ranks / size) + (process < more ? process : more);
+}
+
 int launcher_process(const launcher *self, int rank) {
-    int ranks = launcher_virtual(self), size = self->options->size;
+    int ranks = launcher_virtual(self), process = 0;
     if (!ranks)
         return rank;
-    // The first `more` processes have a rank more than `each`.
-    int each = ranks / size, more = ranks % size, first = more * (each + 1);
-    return rank < first ? rank / (each + 1) : more + (rank - first) / each;
+    while (first_of(process + 1, ranks, self->options->size) <= rank)
+        process++;
+    return process;
 }
 
 launcher_words launcher_name(const launcher *self, int rank) {
     launcher_words words;
     const char *host = launcher_host(self, rank)->name;
     int pid = self->ranks[rank].pid, ranks = launcher_virtual(self), size = self->options->size;
-    // As the library deals them out.
-    int each = ranks / size, more = ranks % size;
-    int first = rank * each + (rank < more ? rank : more), last = first + each - (rank >= more);
+    int first = first_of(rank, ranks, size), last = first_of(rank + 1, ranks, size) - 1;
     if (!ranks)
         snprintf(words.text, sizeof words.text, "rank %d (pid %d on %s)", rank, pid, host);
     else if (first == last)

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi/p2p/p2p.h"
+
 typedef struct message {
     struct message *next;
     uint32_t context;
@@ -44,15 +46,9 @@ int net_below(int n) {
 
 static void begin(whm_transfer *t, whm_comm *comm, void *buf, MPI_Count count, whm_type *type,
                   int peer, int tag) {
-    t->comm = comm;
-    t->buf = buf;
-    t->count = count;
-    t->type = type;
+    whm_transfer_begin(t, comm, buf, count, type, 0);
     t->peer = peer;
     t->wanted = tag;
-    t->error = MPI_SUCCESS;
-    t->state = 0;
-    t->complete = false;
     t->next = NULL;
 }
 

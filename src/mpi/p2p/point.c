@@ -188,27 +188,28 @@ int mpi_recv_init(void *buf, MPI_Count count, whm_type *type, int source, int ta
     return prepare(RECEIVE, buf, count, type, source, tag, comm, request);
 }
 
-int mpi_start(MPI_Request *handle) {
-    whm_request *request = whm_request_of(*handle);
-    if (!request)
-        return whm_fail(MPI_ERR_REQUEST, "there is no such request to be started");
+static int start_again(whm_request *request) {
     if (!request->persistent)
-        return whm_blame(request->comm,
-                         whm_fail(MPI_ERR_REQUEST, "only a persistent request can be started"));
+        return whm_fail(MPI_ERR_REQUEST, "only a persistent request can be started");
     if (request->active)
-        return whm_blame(
-            request->comm,
-            whm_fail(MPI_ERR_REQUEST,
-                     "this persistent %s is under way: wait for it before it is started again",
-                     request->ops->text));
+        return whm_fail(MPI_ERR_REQUEST,
+                        "this persistent %s is under way: wait for it before it is started again",
+                        request->ops->text);
     request->active = true;
     request->complete = false;
     request->status.MPI_ERROR = MPI_SUCCESS;
     int rc = request->ops->start(request);
-    if (rc == MPI_SUCCESS)
-        return rc;
-    request->active = false;
-    return whm_blame(request->comm, rc);
+    if (rc != MPI_SUCCESS)
+        request->active = false;
+    return rc;
+}
+
+int mpi_start(MPI_Request *handle) {
+    whm_request *request = whm_request_of(*handle);
+    if (!request)
+        return whm_fail(MPI_ERR_REQUEST, "there is no such request to be started");
+    int rc = start_again(request);
+    return rc == MPI_SUCCESS ? rc : whm_blame(request->comm, rc);
 }
 
 int mpi_startall(int count, MPI_Request *handles) {
