@@ -17,16 +17,22 @@ enum {
     RESERVE = 32 * 1024,
 };
 
-bool whi_long_may(const wh_request *req, size_t prefix) {
+uint64_t whi_long_size(const wh_request *req) {
     const wh_endpoint *ep = req->ep;
     uint64_t size = req->buf.size;
-    bool am = req->ops->cls == WHI_CLASS_AM;
-    bool takes = am ? size && (ep->link->peer.features & WHI_FEATURE_FOLLOWED)
-                    : req->ops->cls == WHI_CLASS_TAG;
-    uint64_t cost = prefix + size + (am ? 2 : 1) * WHI_MESSAGE_COST;
+    bool takes = req->ops->cls == WHI_CLASS_AM ? ep->link->peer.features & WHI_FEATURE_FOLLOWED
+                                               : req->ops->cls == WHI_CLASS_TAG;
     // A synchronous one waits for its match anyhow.
-    return takes && !req->sync && req->buf.kind == WH_MEM_HOST && size <= WHI_LONG_MAX &&
-           size <= whi_lane_long_limit(ep->lane) && ep->credit >= (int64_t)(cost + RESERVE);
+    return takes && !req->sync && req->buf.kind == WH_MEM_HOST && size <= WHI_LONG_MAX ? size : 0;
+}
+
+bool whi_long_may(const wh_request *req, size_t prefix) {
+    const wh_endpoint *ep = req->ep;
+    uint64_t size = whi_long_size(req);
+    uint64_t cost = prefix + size + (req->ops->cls == WHI_CLASS_AM ? 2 : 1) * WHI_MESSAGE_COST;
+    return size && size <= whi_lane_long_limit(ep->lane) &&
+           ep->credit >= (int64_t)(cost + RESERVE) &&
+           !(req->buf.direct && !whi_lane_long_better(ep->lane, size));
 }
 
 void whi_long_awaited(wh_endpoint *ep, uint8_t flags, uint64_t size) {

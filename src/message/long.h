@@ -16,12 +16,15 @@
 // record at once is copied.
 enum { WHI_LONG_MAX = 64 * 1024 };
 
+// whi_long_size returns the bytes of a send that is of a kind, and of a size, that may go as one; 0: it is not.
+uint64_t whi_long_size(const wh_request *req);
+
 // whi_long_may says whether a send may go as one now; `prefix` bytes stand before its payload.
 bool whi_long_may(const wh_request *req, size_t prefix);
 
 // whi_long_awaited is told of an announced message whose receive was there before it.  If it is small enough to go unasked, it
 // is taken for one that lacked credit, and its sender gets more: such messages cost no memory.  (One that was announced
-// because its reader was behind is not told apart.)
+// because its reader was behind, or reads it faster, is not told apart.)
 void whi_long_awaited(wh_endpoint *ep, uint8_t flags, uint64_t size);
 
 // whi_long_begin begins to receive one, in its turn: into the buffer of the receive that it has matched, or into memory

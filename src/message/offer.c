@@ -7,6 +7,7 @@
 
 #include "message/bulk_lane.h"
 #include "message/endpoint.h"
+#include "message/long.h"
 
 bool whi_offer_split(const whi_hdr *hdr, const void **payload, size_t *size,
                      whi_announce *announce) {
@@ -38,7 +39,7 @@ size_t whi_offer_write(wh_request *req, whi_announce *announce, void *to, size_t
     uint64_t from[WHI_OFFER_PIECES];
     unsigned count = lane->ops->offer ? pieces_of(req, from) : 0;
     size_t size = (1 + count) * sizeof(uint64_t);
-    if (!count || size > space || !lane->ops->offer(lane, &req->offer))
+    if (!count || size > space || !lane->ops->offer(lane, &req->offer, whi_long_size(req)))
         return 0;
     announce->slot = (uint16_t)req->offer.slot;
     announce->count = (uint16_t)count;

@@ -184,6 +184,10 @@ typedef struct whi_lane_ops {
     // 0: the lane has none in either direction, or the peer does not take them.  Optional: none.
     size_t (*long_limit)(const whi_lane *lane);
 
+    // long_better says whether a payload of `size` bytes that could be offered had better be a long record, by what the two have
+    // cost.  Optional: it always had.
+    bool (*long_better)(whi_lane *lane, size_t size);
+
     // send takes one record whole, header and hdr->size bytes of payload, both copied before it returns.
     // WH_OK: it will arrive.  WH_EAGAIN: no space now, nothing happened.  Else the lane has failed.
     wh_status (*send)(whi_lane *lane, const whi_hdr *hdr, const void *payload);
@@ -225,8 +229,8 @@ typedef struct whi_lane_ops {
     // The next four are optional, all or none: a lane that can take a payload out of the peer's memory.
     //
     // offer makes an offer, good until it was revoked; false: none now.  The payload is what its sender says it is, and
-    // must not change, until the offer was revoked.
-    bool (*offer)(whi_lane *lane, whi_offer *offer);
+    // must not change, until the offer was revoked.  `size`: of one that could be a long record instead; 0: it could not.
+    bool (*offer)(whi_lane *lane, whi_offer *offer, uint64_t size);
     // revoke ends an offer of this side.  True: the peer has not taken it and never will, whatever it reads from now on.
     // False: it has taken it, the payload is with the peer.
     bool (*revoke)(whi_lane *lane, const whi_offer *offer);
@@ -269,6 +273,11 @@ struct whi_lane {  // embedded as the first member of each lane's own struct
 // whi_lane_long_limit returns the largest payload of a long record; 0: there are none.
 static inline size_t whi_lane_long_limit(const whi_lane *lane) {
     return lane->ops->long_limit ? lane->ops->long_limit(lane) : 0;
+}
+
+// whi_lane_long_better says whether one that could be offered had better be a long record.
+static inline bool whi_lane_long_better(whi_lane *lane, size_t size) {
+    return !lane->ops->long_better || lane->ops->long_better(lane, size);
 }
 
 // whi_lane_takes says whether spans of such memory may be given to a lane.

@@ -29,7 +29,7 @@ static whi_hdr chunk_for(uint32_t id, size_t size) {
 // A get that fails inside the call has had a name.  A chunk for it, which the hostile peer has sent before, must not find the
 // operation of an honest peer that has got the memory since.
 TEST(name_of_an_access_that_failed) {
-    static char buf[50000], in[50000], out[50000], evil[4096];  // sends of 32 KiB do not wait
+    static char buf[80000], in[80000], out[80000], evil[4096];  // sends of 64 KiB do not wait
     whi_rng_init(&raw_rng, 5);
     duo_begin(&d, NULL, NULL);
     duo_connect(&d);

@@ -3,6 +3,7 @@
 // Long messages: larger than a record's payload, and sent over the stream lane without waiting for a grant.
 #include "engine/test_kit.h"
 #include "message/match.h"
+#include "net/shm/shm_lane.h"
 
 enum { SIZE = 60000, SMALL = 100, COUNT = 12, TOO_LONG = 200000 };
 
@@ -153,7 +154,7 @@ TEST(leaves_credit_for_small_ones) {
     duo_end(&d);
 }
 
-// A synchronous one says when it has matched, so it is announced as ever; so is everything on lanes without long records.
+// A synchronous one says when it has matched, so it is announced as ever; so is what its peer reads faster.
 TEST(others_are_announced) {
     begin();
     wh_request *req = NULL;
@@ -165,12 +166,31 @@ TEST(others_are_announced) {
     sent(req);
     CHECK_EQ_INT(d.to->counters.rendezvous, 1);
     duo_end(&d);
-    begin_with(shm);
-    req = send(0, SIZE, 1);
-    CHECK(req);
-    got(receive(in, SIZE, 1), 0, SIZE);
-    sent(req);
-    duo_end(&d);
+    for (int read = 0; read < 2; read++) {
+        begin_with(shm);
+        UNTIL(&d, d.to->lane->ops->pass);  // shared memory
+        whi_shm *lane = (whi_shm *)d.to->lane;
+        lane->offers = true;
+        for (int i = 0; i < WHI_PICK_SIZES; i++)
+            lane->long_tx.picks[i].second = !read;
+        req = send(0, SIZE, 1);
+        CHECK_EQ_INT(req != NULL, read);
+        got(receive(in, SIZE, 1), 0, SIZE);
+        sent(req);
+        CHECK_EQ_INT(d.to->counters.rendezvous, read);
+        CHECK(whi_pick_of(lane->long_tx.picks, SIZE)->begun);
+        // A layout is not read, so there is nothing that could be faster.
+        wh_type *pairs = NULL;
+        CHECK_EQ_INT(wh_type_create_vector(2, SIZE / 4, SIZE, wh_type_basic(WH_TYPE_BYTE), &pairs),
+                     WH_OK);
+        req = NULL;
+        CHECK(wh_tag_send(d.to, out, 1, 2, WH_OP_OPTS(.type = pairs), &req) >= 0);
+        CHECK(!req);
+        got(receive(in, SIZE, 2), 0, SIZE / 4);
+        CHECK_MEM(in + SIZE / 4, out[0] + SIZE, SIZE / 4);
+        wh_type_release(pairs);
+        duo_end(&d);
+    }
 }
 
 TEST(taken_from_the_queue) {

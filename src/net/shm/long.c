@@ -14,11 +14,11 @@
 enum {
     // With its header, one page: the reader copies a part out while the next one is copied in.
     PART = 4096 - sizeof(whi_hdr),
-    // Above it other ways are as fast, and the ring would hold few.
-    LONGEST = 32 << 10,
+    // Above it the ring would hold few.
+    LONGEST = 64 << 10,
     // Of a reader who is behind, which reads larger messages where they lie while this side goes on.
     LONGEST_BEHIND = 12 << 10,
-    // Of a quarter of the ring, which is what always fits into an empty one: headers of parts, and the record in front.
+    // Of what always fits into an empty ring: headers of parts, and the record in front.
     BESIDE = 2 << 10,
 };
 
@@ -26,10 +26,11 @@ static size_t largest_ring(const whi_shm *lane) {
     return lane->ring_max ? lane->ring_max : (size_t)lane->tx.mask + 1;
 }
 
-// largest is what the ring can take when it is empty.  Not 0, which would say that the peer's are not taken either.
+// largest is what the ring can take when it is empty: the producer may know of three quarters (ring.h), and half of that may lie
+// before the end of the lap.  Not 0, which would say that the peer's are not taken either.
 static size_t largest(const whi_shm *lane) {
-    size_t quarter = largest_ring(lane) / 4;
-    size_t most = quarter > 2 * (size_t)BESIDE ? quarter - BESIDE : 1;
+    size_t fits = largest_ring(lane) / 8 * 3;
+    size_t most = fits > 3 * (size_t)BESIDE ? fits - BESIDE : 1;
     return !lane->takes_long ? 0 : most < LONGEST ? most : LONGEST;
 }
 
@@ -43,6 +44,55 @@ size_t whi_shm_long_limit(const whi_lane *base) {
     const whi_shm *lane = (const whi_shm *)base;
     size_t most = largest(lane);
     return most > LONGEST_BEHIND && is_behind(lane) ? LONGEST_BEHIND : most;
+}
+
+void whi_shm_long_init(whi_shm *lane) {
+    for (int i = 0; i < WHI_PICK_SIZES; i++) {
+        whi_pick_init(&lane->long_tx.picks[i], true);
+        lane->long_tx.picks[i].most = WHI_FETCH_TRIED;
+    }
+}
+
+// Shorter ones are better long records on every machine so far.
+static bool is_in_question(uint64_t size) {
+    return size > LONGEST_BEHIND && size <= LONGEST;
+}
+
+bool whi_shm_long_better(whi_lane *base, size_t size) {
+    whi_shm *lane = (whi_shm *)base;
+    return !lane->offers || !is_in_question(size) ||
+           whi_pick_way(whi_pick_of(lane->long_tx.picks, size));
+}
+
+// An offer costs what passes until its sender hears that it was taken, which other offers delay.
+void whi_shm_long_offered(whi_shm *lane, uint64_t size, bool alone) {
+    whi_long_tx *tx = &lane->long_tx;
+    tx->since = 0;
+    if (!is_in_question(size))
+        return;
+    (void)whi_pick_choose_of(tx->picks, size);
+    if (!alone)
+        return;
+    tx->since = whi_clock_cycles();
+    tx->size = size;
+}
+
+void whi_shm_long_was_read(whi_shm *lane) {
+    whi_long_tx *tx = &lane->long_tx;
+    if (!tx->since)
+        return;
+    whi_pick_note(whi_pick_of(tx->picks, tx->size), false, whi_clock_cycles() - tx->since, tx->size,
+                  tx->size);
+    tx->since = 0;
+}
+
+// A long record costs what its sender needs for it, and what the reader needs for the last part.
+static void was_sent(whi_shm *lane, uint64_t cycles, uint32_t size) {
+    if (!is_in_question(size))
+        return;
+    (void)whi_pick_choose_of(lane->long_tx.picks, size);
+    whi_pick_note(whi_pick_of(lane->long_tx.picks, size), true, cycles + cycles * PART / size, size,
+                  size);
 }
 
 // space_of returns the bytes of the ring that a long record takes.
@@ -62,8 +112,10 @@ static void write_part(whi_shm *lane, const whi_span *src, uint32_t at, uint32_t
         whi_copy(to, (const char *)src->ptr + at, size);
 }
 
-// write_parts writes all parts of a long record for which there is space.
-static void write_parts(whi_shm *lane, const whi_hdr *hdr, const whi_span *src, bool nontemporal) {
+// write_parts writes all parts of a long record for which there is space.  Not within its caller: what that has no register for
+// would be read back behind the stores of each part, which took 45 ns.
+__attribute__((noinline)) static void write_parts(whi_shm *lane, const whi_hdr *hdr,
+                                                  const whi_span *src, bool nontemporal) {
     whi_hdr part = *hdr;
     part.arg = hdr->size;
     for (uint32_t at = 0; at < hdr->size; at += part.size) {
@@ -83,8 +135,11 @@ static void write_long(whi_shm *lane, const whi_hdr *hdr, const whi_span *src) {
     bool nontemporal = src->ptr && whi_copy_method_choose(method);
     uint64_t begin = whi_clock_cycles();
     write_parts(lane, hdr, src, nontemporal);
-    if (src->ptr)
-        whi_copy_method_note(method, nontemporal, whi_clock_cycles() - begin, hdr->size);
+    if (!src->ptr)
+        return;
+    uint64_t cycles = whi_clock_cycles() - begin;
+    whi_copy_method_note(method, nontemporal, cycles, hdr->size);
+    was_sent(lane, cycles, hdr->size);
 }
 
 wh_status whi_shm_send_long(whi_lane *base, const whi_hdr *front, const void *front_payload,

@@ -9,6 +9,7 @@
 #define WHI_NET_SHM_LONG_H
 
 #include "net/lane.h"
+#include "net/shm/pick.h"
 
 struct whi_shm;
 
@@ -22,8 +23,24 @@ typedef struct whi_long_rx {
     uint32_t at;
 } whi_long_rx;
 
-// whi_shm_long_limit and whi_shm_send_long are these members of the vtable.
+// Whether payloads are better offered, to be read by the peer, or sent as long records.
+typedef struct whi_long_tx {
+    whi_pick picks[WHI_PICK_SIZES];  // the second way is the long record
+    // The offer that is timed: the last one, if it was made when no other was out.
+    uint64_t since;  // cycles; 0: none
+    uint64_t size;
+} whi_long_tx;
+
+void whi_shm_long_init(struct whi_shm *lane);
+
+// whi_shm_long_offered says that a payload is offered that could be a long record, if its size is not 0; whi_shm_long_was_read
+// that the peer has taken one.
+void whi_shm_long_offered(struct whi_shm *lane, uint64_t size, bool alone);
+void whi_shm_long_was_read(struct whi_shm *lane);
+
+// These are members of the vtable.
 size_t whi_shm_long_limit(const whi_lane *base);
+bool whi_shm_long_better(whi_lane *base, size_t size);
 wh_status whi_shm_send_long(whi_lane *base, const whi_hdr *front, const void *front_payload,
                             const whi_hdr *hdr, const whi_span *src);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "net/shm/long.h"
 
+#include <unistd.h>
+
 #include "base/alloc.h"
 #include "base/log.h"
 #include "net/shm/test_pair.h"
@@ -41,9 +43,10 @@ TEST(sizes) {
     way over = over_ring(32 << 10, 256 << 10);
     ear *a, *b;
     open_long(&over, &a, &b);
-    const size_t sizes[] = {1, 8, PART - 1, PART, PART + 1, 2 * PART, 12000, 16384, limit_of(a)};
+    const size_t sizes[] = {1,        8,     PART - 1, PART,  PART + 1,
+                            2 * PART, 12000, 16384,    32768, limit_of(a)};
     uint64_t landed = 0;
-    CHECK(limit_of(a) >= 16384);
+    CHECK_EQ_INT(limit_of(a), sizeof(bytes));
     for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         memset(b->memory, 0, sizes[i] + 1);
         CHECK(send_followed(a, i, sizes[i]) == WH_OK);
@@ -103,7 +106,7 @@ TEST(behind) {
     ear *a, *b;
     open_long(&over, &a, &b);
     size_t most = limit_of(a);
-    CHECK_EQ_INT(most, 32 << 10);
+    CHECK_EQ_INT(most, 64 << 10);
     for (int sent = 0; sent < 64 << 10; sent += 16 << 10) {
         CHECK_EQ_INT(limit_of(a), most);
         CHECK(send_long(a, 16 << 10) == WH_OK);
@@ -183,10 +186,10 @@ TEST(into_no_bytes) {
     close_pair(&over, a, b);
 }
 
-// Where a quarter of the ring holds none they are no longer than other records; where the peer takes none there are none.
+// Where three eighths of the ring hold none they are no longer than other records; where the peer takes none there are none.
 TEST(limits) {
     const size_t rings[][2] = {{4096, 0}, {16 << 10, 0}, {16 << 10, 64 << 10}, {64 << 10, 1 << 20}};
-    const size_t limits[] = {1, 1, 14 << 10, 32 << 10};
+    const size_t limits[] = {1, 1, 22 << 10, 64 << 10};
     for (int i = 0; i < 4; i++) {
         way over = over_ring(rings[i][0], rings[i][1]);
         ear *a, *b;
@@ -206,14 +209,112 @@ TEST(no_larger_ring) {
     ear *a, *b;
     open_long(&over, &a, &b);
     whi_log_set_level(WHI_LOG_OFF);
-    CHECK(limit_of(a) == 32 << 10);
+    CHECK(limit_of(a) == 64 << 10);
     whi_alloc_fail_at(1);
     CHECK(send_long(a, 32 << 10) == WH_EAGAIN);
     whi_alloc_fail_at(0);
-    CHECK(limit_of(a) == 6 << 10);
-    CHECK(send_long(a, 6 << 10) == WH_OK);
+    CHECK(limit_of(a) == 10 << 10);
+    CHECK(send_long(a, 10 << 10) == WH_OK);
     (void)poll_all(b);
-    CHECK_EQ_INT(b->landed, 6 << 10);
+    CHECK_EQ_INT(b->landed, 10 << 10);
+    close_pair(&over, a, b);
+}
+
+// The longest fits into a ring that is empty, wherever in it the next record begins.
+TEST(the_longest_always_fits) {
+    way over = over_ring(256 << 10, 0);
+    ear *a, *b;
+    open_long(&over, &a, &b);
+    for (unsigned i = 0; i < 2000; i++) {
+        CHECK(say(a, 2 * i, 8) == WH_OK);
+        (void)poll_all(b);
+        CHECK(send_followed(a, 2 * i + 1, limit_of(a)) == WH_OK);
+        (void)poll_all(b);
+    }
+    CHECK_EQ_INT(b->landed, 2000 * (uint64_t)sizeof(bytes));
+    close_pair(&over, a, b);
+}
+
+static way over_shared_memory(void) {
+    way over = over_ring(256 << 10, 0);
+    over.opts.fetch = WHI_FETCH_AUTO;
+    over.opts.peer = getpid();
+    return over;
+}
+
+static bool is_better(const ear *self, size_t size) {
+    return self->lane->ops->long_better(self->lane, size);
+}
+
+// offer makes an offer that the peer takes, if it is to.
+static void offer(ear *self, ear *peer, size_t size, bool taken) {
+    whi_offer offer;
+    CHECK(self->lane->ops->offer(self->lane, &offer, size));
+    if (taken)
+        CHECK(peer->lane->ops->take(peer->lane, &offer));
+    CHECK_EQ_INT(self->lane->ops->revoke(self->lane, &offer), !taken);
+}
+
+static whi_pick *pick_of(const ear *self, size_t size) {
+    return whi_pick_of(((whi_shm *)self->lane)->long_tx.picks, size);
+}
+
+// Both ways are tried, and what costs less is better; of each size apart.
+TEST(what_is_read_faster_is_offered) {
+    for (int read_is_dear = 0; read_is_dear < 2; read_is_dear++) {
+        way over = over_shared_memory();
+        ear *a, *b;
+        open_long(&over, &a, &b);
+        unsigned offered = 0;
+        for (int i = 0; i < 20000; i++) {
+            whi_pick *pick = pick_of(a, 40000);
+            bool is_long = is_better(a, 40000);
+            double had = pick->cycles;
+            if (is_long) {
+                CHECK(send_long(a, 40000) == WH_OK);
+                (void)poll_all(b);
+            } else {
+                offer(a, b, 40000, true);
+                offered++;
+            }
+            if (pick->cycles > had && is_long != read_is_dear)
+                pick->cycles += 1e9;
+            CHECK(is_better(a, 12 << 10) && is_better(a, 70000));
+        }
+        CHECK(read_is_dear ? offered < 1000 && offered > 10 : offered > 19000);
+        close_pair(&over, a, b);
+    }
+}
+
+// What an offer costs is only seen of one that was alone, was read, and could have been a long record.
+TEST(offers_that_tell_nothing) {
+    way over = over_shared_memory();
+    ear *a, *b;
+    open_long(&over, &a, &b);
+    whi_pick *pick = pick_of(a, 40000);
+    while (!pick->trial)
+        (void)whi_pick_choose(pick);
+    for (int i = 0; i < 100; i++) {
+        whi_offer other;
+        CHECK(a->lane->ops->offer(a->lane, &other, 0));
+        offer(a, b, 40000, true);
+        CHECK(a->lane->ops->revoke(a->lane, &other));
+        offer(a, b, 40000, false);
+        offer(a, b, 0, true);
+        offer(a, b, 70000, true);
+    }
+    CHECK(pick->cost[0] == 0 && !pick->cycles);
+    CHECK(is_better(a, 40000));  // the trial has gone on as far as one goes, and no further
+    close_pair(&over, a, b);
+}
+
+// Where this side offers nothing there is no question.
+TEST(nothing_to_offer) {
+    way over = over_ring(256 << 10, 0);
+    ear *a, *b;
+    open_long(&over, &a, &b);
+    pick_of(a, 40000)->second = false;
+    CHECK(is_better(a, 40000));
     close_pair(&over, a, b);
 }
 

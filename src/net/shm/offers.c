@@ -20,7 +20,7 @@ static _Atomic uint64_t *word_of(whi_ring_shared *shared, uint32_t slot) {
     return &shared->offers[slot % LINES * LINE + slot / LINES];
 }
 
-bool whi_shm_offer(whi_lane *base, whi_offer *offer) {
+bool whi_shm_offer(whi_lane *base, whi_offer *offer, uint64_t size) {
     whi_shm *lane = (whi_shm *)base;
     if (!lane->offers)
         return false;
@@ -30,8 +30,8 @@ bool whi_shm_offer(whi_lane *base, whi_offer *offer) {
             continue;
         uint32_t bit = (uint32_t)__builtin_ctzll(~*used);
         *used |= UINT64_C(1) << bit;
-        lane->offered.out++;
         *offer = (whi_offer){.ticket = ++lane->offered.last, .slot = set * 64 + bit};
+        whi_shm_long_offered(lane, size, lane->offered.out++ == 0);
         // Before the record that speaks of it, which is published by a release.
         atomic_store_explicit(word_of(lane->tx.shared, offer->slot), offer->ticket,
                               memory_order_relaxed);
@@ -50,6 +50,8 @@ bool whi_shm_revoke(whi_lane *base, const whi_offer *offer) {
     // Nothing that the owner does with the buffer from here on comes before that.
     if (was == offer->ticket)
         atomic_thread_fence(memory_order_seq_cst);
+    else
+        whi_shm_long_was_read(lane);
     return was == offer->ticket;
 }
 
@@ -72,29 +74,17 @@ bool whi_shm_take(whi_lane *base, const whi_offer *offer) {
     return taken;
 }
 
-static unsigned class_of(uint64_t size) {
-    unsigned size_class = 0;
-    while (size_class < WHI_FETCH_SIZE_CLASSES - 1 && size >> (WHI_FETCH_SHIFT + size_class + 1))
-        size_class++;
-    return size_class;
-}
-
-// choose says whether to read a payload.  A size class that is new begins as the nearest one does that knows.
-static bool choose(whi_pick *pick, unsigned size_class) {
-    bool found = pick->begun;
-    for (unsigned far = 1; !found && far < WHI_FETCH_SIZE_CLASSES; far++)
-        found = (far <= size_class && whi_pick_like(pick, pick - far)) ||
-                (size_class + far < WHI_FETCH_SIZE_CLASSES && whi_pick_like(pick, pick + far));
-    return whi_pick_choose(pick);
-}
-
 // begin_at stamps the beginning of a transfer; the last bit says in which situation it is.
 static uint64_t begin_at(uint64_t cycles, bool both_ways) {
     return (cycles | 1) - !both_ways;
 }
 
+static whi_pick *row_of(whi_fetcher *f, uint64_t since) {
+    return f->picks[since & 1 ? WHI_FETCH_BOTH_WAYS : WHI_FETCH_ALONE];
+}
+
 static whi_pick *pick_of(whi_fetcher *f, uint64_t since, uint64_t whole) {
-    return &f->picks[since & 1 ? WHI_FETCH_BOTH_WAYS : WHI_FETCH_ALONE][class_of(whole)];
+    return whi_pick_of(row_of(f, since), whole);
 }
 
 // The cycles that the peer needs to copy some bytes for us, where it has something else to do: about as many as this side for
@@ -140,7 +130,7 @@ static bool is_read(whi_shm *lane, const whi_fetch *fetch, uint64_t now) {
     if (first)
         *fetch->since = begin_at(now, lane->offered.out > 0);
     if (first && f->mode == WHI_FETCH_AUTO &&
-        !choose(pick_of(f, *fetch->since, part->whole), class_of(part->whole)))
+        !whi_pick_choose_of(row_of(f, *fetch->since), part->whole))
         return false;
     // Its line is the sender's now, and comes over while the bytes do.
     if (fetch->offer->slot < WHI_RING_OFFERS && is_last(part))

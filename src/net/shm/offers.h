@@ -24,10 +24,6 @@ typedef struct whi_offers_tx {
     uint32_t out;                   // so many of them
 } whi_offers_tx;
 
-enum {
-    WHI_FETCH_SHIFT = 13,  // sizes below twice as much are of the first size class
-    WHI_FETCH_SIZE_CLASSES = 10,
-};
 // What moves while payloads of this side are offered to the peer is judged apart: then its processor has work of its own, and
 // what it copies for us is not free.
 enum { WHI_FETCH_ALONE, WHI_FETCH_BOTH_WAYS, WHI_FETCH_SITUATIONS };
@@ -47,7 +43,7 @@ typedef struct whi_fetcher {
     uint64_t last;     // cycles when the last bytes came
     uint64_t fetched;  // payloads
     // By size: chunks, or reading.
-    whi_pick picks[WHI_FETCH_SITUATIONS][WHI_FETCH_SIZE_CLASSES];
+    whi_pick picks[WHI_FETCH_SITUATIONS][WHI_PICK_SIZES];
 } whi_fetcher;
 
 struct whi_shm;
@@ -62,7 +58,7 @@ void whi_shm_introduce(struct whi_shm *lane);
 wh_status whi_shm_meet(struct whi_shm *lane, const whi_hdr *hdr, const unsigned char *payload);
 
 // These are members of the vtable.
-bool whi_shm_offer(whi_lane *lane, whi_offer *offer);
+bool whi_shm_offer(whi_lane *lane, whi_offer *offer, uint64_t size);
 bool whi_shm_revoke(whi_lane *lane, const whi_offer *offer);
 void whi_shm_read(whi_lane *base, whi_fetch *list, unsigned count);
 bool whi_shm_take(whi_lane *base, const whi_offer *offer);

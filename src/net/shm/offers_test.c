@@ -48,7 +48,7 @@ static wh_status fetch(const whi_offer *offer) {
 
 static whi_offer make_offer(void) {
     whi_offer offer;
-    CHECK(ears[0].lane->ops->offer(ears[0].lane, &offer));
+    CHECK(ears[0].lane->ops->offer(ears[0].lane, &offer, 0));
     return offer;
 }
 
@@ -106,7 +106,7 @@ TEST(so_many_and_no_more) {
     for (unsigned round = 0; round < 3; round++) {
         for (unsigned i = 0; i < WHI_RING_OFFERS; i++)
             offers[i] = make_offer();
-        CHECK(!ears[0].lane->ops->offer(ears[0].lane, &offers[WHI_RING_OFFERS]));
+        CHECK(!ears[0].lane->ops->offer(ears[0].lane, &offers[WHI_RING_OFFERS], 0));
         for (unsigned i = round; i < WHI_RING_OFFERS; i += 3)
             CHECK_EQ_INT(fetch(&offers[i]), WH_OK);
         for (unsigned i = 0; i < WHI_RING_OFFERS; i++)
@@ -224,7 +224,7 @@ TEST(both_ways) {
     for (int both = 0; both < 2; both++) {
         whi_offer mine, offer = make_offer();
         if (both)
-            CHECK(lane->lane.ops->offer(&lane->lane, &mine));
+            CHECK(lane->lane.ops->offer(&lane->lane, &mine, 0));
         uint64_t since = 0;
         CHECK_EQ_INT(fetch_part(&offer, &all, &since), WH_EAGAIN);
         int row = both ? WHI_FETCH_BOTH_WAYS : WHI_FETCH_ALONE;
@@ -249,7 +249,7 @@ TEST(a_lane_that_does_not_read) {
     plain.opts.fetch = WHI_FETCH_NEVER;
     open_pair(&plain, &ears[0], &ears[1]);
     whi_offer offer;
-    CHECK(!ears[0].lane->ops->offer(ears[0].lane, &offer));
+    CHECK(!ears[0].lane->ops->offer(ears[0].lane, &offer, 0));
     CHECK_EQ_INT(fetch(&(whi_offer){1, 0}), WH_EAGAIN);
     close_pair(&plain, &ears[0], &ears[1]);
 }

@@ -57,6 +57,10 @@ static bool second_is_better(const whi_pick *pick) {
     return !(pick->cost[0] > 0 && pick->cost[0] < pick->cost[1] * gain);
 }
 
+bool whi_pick_way(const whi_pick *pick) {
+    return pick->second != (pick->trial && pick->in_trial <= pick->most);
+}
+
 bool whi_pick_choose(whi_pick *pick) {
     pick->begun = true;
     if (pick->left)
@@ -70,7 +74,28 @@ bool whi_pick_choose(whi_pick *pick) {
         pick->left = TRIAL_MAX;
         open_window(pick, SKIPPED);
     }
-    return pick->second != (pick->trial && pick->in_trial <= pick->most);
+    return whi_pick_way(pick);
+}
+
+static int place_of(uint64_t size) {
+    int place = 0;
+    while (place < WHI_PICK_SIZES - 1 && size >> (WHI_PICK_SHIFT + place + 1))
+        place++;
+    return place;
+}
+
+whi_pick *whi_pick_of(whi_pick row[WHI_PICK_SIZES], uint64_t size) {
+    return &row[place_of(size)];
+}
+
+bool whi_pick_choose_of(whi_pick row[WHI_PICK_SIZES], uint64_t size) {
+    int place = place_of(size);
+    whi_pick *pick = &row[place];
+    bool found = pick->begun;
+    for (int far = 1; !found && far < WHI_PICK_SIZES; far++)
+        found = (far <= place && whi_pick_like(pick, pick - far)) ||
+                (place + far < WHI_PICK_SIZES && whi_pick_like(pick, pick + far));
+    return whi_pick_choose(pick);
 }
 
 void whi_pick_note(whi_pick *pick, bool second, uint64_t cycles, uint64_t size, uint64_t whole) {

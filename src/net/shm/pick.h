@@ -32,14 +32,23 @@ typedef struct whi_pick {
     double due;  // bytes of the transfers that have ended
 } whi_pick;
 
+// A row of picks, by size from a power of two to the next: of what is smaller than 16 KiB first.
+enum { WHI_PICK_SHIFT = 13, WHI_PICK_SIZES = 10 };
+
 // whi_pick_init begins with the second way, or the first.
 void whi_pick_init(whi_pick *pick, bool second);
 
 // whi_pick_like has a pick that has not begun go the way that a like one has found to be better, if that has.  False: it has not.
 bool whi_pick_like(whi_pick *pick, const whi_pick *like);
 
-// whi_pick_choose returns whether the next transfer goes the second way.
+// whi_pick_way returns whether a transfer goes the second way now; whi_pick_choose has one begin, and returns so of it.
+bool whi_pick_way(const whi_pick *pick);
 bool whi_pick_choose(whi_pick *pick);
+
+// whi_pick_of returns the pick of a size.  whi_pick_choose_of is whi_pick_choose of that; where none of the size has begun it goes
+// the way that the nearest size has found to be better.
+whi_pick *whi_pick_of(whi_pick row[WHI_PICK_SIZES], uint64_t size);
+bool whi_pick_choose_of(whi_pick row[WHI_PICK_SIZES], uint64_t size);
 
 // whi_pick_note says what `size` bytes have cost.  `whole` is the size of the transfer when they are its last, else 0.
 void whi_pick_note(whi_pick *pick, bool second, uint64_t cycles, uint64_t size, uint64_t whole);

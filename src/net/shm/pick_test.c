@@ -188,4 +188,12 @@ TEST(figures_of_any_size) {
     CHECK(transfers(1000, 0, 0) > 900);
 }
 
+TEST(a_row_of_sizes) {
+    whi_pick row[WHI_PICK_SIZES];
+    CHECK(whi_pick_of(row, 0) == row && whi_pick_of(row, 16383) == row);
+    CHECK(whi_pick_of(row, 16384) == row + 1 && whi_pick_of(row, 32767) == row + 1);
+    CHECK(whi_pick_of(row, 65536) == row + 3);
+    CHECK(whi_pick_of(row, UINT64_MAX) == row + WHI_PICK_SIZES - 1);
+}
+
 TEST_MAIN()

@@ -184,8 +184,8 @@ static inline void whi_ring_consume(whi_ring_rx *rx, uint32_t size) {
 // whi_ring_untold says whether a quarter of the ring was consumed that the producer does not know
 // of.
 //
-// It is told no more often, so that the two rarely pull at the same line.  With payloads of at most
-// a quarter this is enough: when all is consumed, the producer knows of space for any record.
+// It is told no more often, so that the two rarely pull at the same line.  With what takes at most
+// three eighths this is enough: when all is consumed, the producer knows of space for it.
 static inline bool whi_ring_untold(const whi_ring_rx *rx) {
     return rx->pos - rx->told > rx->mask / 4;
 }

@@ -208,6 +208,7 @@ static const whi_lane_ops shm_ops = {
     .pass = shm_pass,
     .eager_limit = shm_eager_limit,
     .long_limit = whi_shm_long_limit,
+    .long_better = whi_shm_long_better,
     .send = shm_send,
     .send_joined = shm_send_joined,
     .send_long = whi_shm_send_long,
@@ -278,11 +279,12 @@ wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *
     self->fetcher.mode = opts->peer ? (whi_fetch_mode)opts->fetch : WHI_FETCH_NEVER;
     self->fetcher.peer.pid = opts->peer;
     for (int i = 0; i < WHI_FETCH_SITUATIONS; i++)
-        for (int k = 0; k < WHI_FETCH_SIZE_CLASSES; k++) {
+        for (int k = 0; k < WHI_PICK_SIZES; k++) {
             whi_pick_init(&self->fetcher.picks[i][k], false);
             if (i == WHI_FETCH_BOTH_WAYS)
                 self->fetcher.picks[i][k].most = WHI_FETCH_TRIED;
         }
+    whi_shm_long_init(self);
     if (opts->fetch != WHI_FETCH_NEVER)
         whi_shm_introduce(self);
     *lane = &self->lane;

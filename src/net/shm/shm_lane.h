@@ -36,6 +36,7 @@ typedef struct whi_shm {
     whi_fetcher fetcher;
     whi_bulk_tx out;
     whi_bulk_rx in;
+    whi_long_tx long_tx;
     whi_long_rx long_rx;
     whi_region *tx_region, *rx_region, *out_region, *in_region;
     size_t ring_max;   // 0: the sending ring grows no more
