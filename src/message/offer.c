@@ -103,7 +103,8 @@ static uint64_t cut(const whi_place *places, unsigned count, uint64_t at, whi_pi
 }
 
 // What is read at once: the next part of a long payload, or short ones as a whole, so that the kernel finds the peer's memory once
-// for all of them.  Few enough that the first does not wait long for the last.
+// for all of them.  Few enough that the first does not wait long for the last.  When GROUP_BYTES have been read, the rest is for the
+// next pass: what ends may be what others wait for.
 enum { GROUP = 8, SHORT = 64 << 10, GROUP_BYTES = 128 << 10 };
 typedef struct group {
     wh_request *req[GROUP];
@@ -187,7 +188,7 @@ unsigned whi_offer_due(wh_worker *worker) {
     unsigned count = 0;
     for (uint64_t size = 0; !whi_list_empty(fetches); count++) {
         wh_request *req = whi_container_of(fetches->next, wh_request, queue_link);
-        if (req->fetching == WHI_FETCHING_NEXT && size >= WHI_LANE_TURN)
+        if (req->fetching == WHI_FETCHING_NEXT && size >= GROUP_BYTES)
             break;
         if (req->fetching == WHI_FETCHING_NEXT)
             size += read_next(fetches);

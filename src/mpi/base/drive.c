@@ -124,13 +124,16 @@ static bool coin(void) {
     return state >> 31;
 }
 
+// With so many bytes under way the next look may copy for longer than it takes to let the others begin what their peers wait for.
+enum { LONG_BYTES = 64 << 10 };
+
 // turns looks for messages, and lets others in, until this one need not go on, or should let others of its processor run.
 static void turns(int n, waiter *me) {
     for (int i = 0; i < n && !is_over(me) && atomic_load(&driver) == me; i++) {
         if (wh_pe_turn(whm_process_here.pe)) {
             me->yields = WHM_WAIT_YIELDS;
             i = 0;
-            if (tell(me) && !is_over(me) && coin())
+            if (tell(me) && !is_over(me) && (whm_process_here.moving >= LONG_BYTES || coin()))
                 return;
         }
         if (whm_lock_is_wanted())
