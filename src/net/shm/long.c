@@ -153,7 +153,8 @@ wh_status whi_shm_send_long(whi_lane *base, const whi_hdr *front, const void *fr
     if (status != WH_OK)
         return status;
     if (front) {
-        whi_copy(whi_ring_payload(&lane->tx), front_payload, front->size);
+        if (front->size)
+            whi_copy(whi_ring_payload(&lane->tx), front_payload, front->size);
         whi_shm_publish(lane, front, false);
     }
     write_long(lane, hdr, src);
