@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "message/behind.h"
+#include "message/offer.h"
 #include "message/recv.h"
 
 enum {
@@ -30,9 +31,10 @@ bool whi_long_may(const wh_request *req, size_t prefix) {
     const wh_endpoint *ep = req->ep;
     uint64_t size = whi_long_size(req);
     uint64_t cost = prefix + size + (req->ops->cls == WHI_CLASS_AM ? 2 : 1) * WHI_MESSAGE_COST;
-    return size && size <= whi_lane_long_limit(ep->lane) &&
-           ep->credit >= (int64_t)(cost + RESERVE) &&
-           !(req->buf.direct && !whi_lane_long_better(ep->lane, size));
+    if (!size || size > whi_lane_long_limit(ep->lane) || ep->credit < (int64_t)(cost + RESERVE))
+        return false;
+    return !whi_offer_may(req) || ep->announced >= ep->announce_limit ||
+           whi_lane_long_better(ep->lane, size);
 }
 
 void whi_long_awaited(wh_endpoint *ep, uint8_t flags, uint64_t size) {

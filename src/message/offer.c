@@ -24,14 +24,16 @@ bool whi_offer_split(const whi_hdr *hdr, const void **payload, size_t *size,
     return announce->send_id && (!offered || (count && whi_offer_size(announce) <= *size));
 }
 
+bool whi_offer_may(const wh_request *req) {
+    return req->buf.direct && req->buf.size > req->ep->link->eager_max;
+}
+
 // pieces_of lists where the payload is that would follow; 0: not all of it is memory that can be read.
 static unsigned pieces_of(const wh_request *req, uint64_t from[WHI_OFFER_PIECES]) {
     if (req->ops->pieces)
         return req->ops->pieces(req, from);
-    const whi_buffer *buf = &req->buf;
-    from[0] = (uint64_t)(uintptr_t)buf->ptr;
-    // What was announced for want of credit alone is better sent than read.
-    return buf->size > req->ep->link->eager_max && buf->direct ? 1 : 0;
+    from[0] = (uint64_t)(uintptr_t)req->buf.ptr;
+    return whi_offer_may(req) ? 1 : 0;
 }
 
 size_t whi_offer_write(wh_request *req, whi_announce *announce, void *to, size_t space) {
@@ -103,8 +105,8 @@ static uint64_t cut(const whi_place *places, unsigned count, uint64_t at, whi_pi
 }
 
 // What is read at once: the next part of a long payload, or short ones as a whole, so that the kernel finds the peer's memory once
-// for all of them.  Few enough that the first does not wait long for the last.  When GROUP_BYTES have been read, the rest is for the
-// next pass: what ends may be what others wait for.
+// for all of them.  Few enough that the first does not wait long for the last.  Behind GROUP_BYTES, and before a long one, the rest is
+// for the next pass: what ends may be what others wait for.
 enum { GROUP = 8, SHORT = 64 << 10, GROUP_BYTES = 128 << 10 };
 typedef struct group {
     wh_request *req[GROUP];
@@ -131,6 +133,12 @@ static bool join(group *g, wh_request *req) {
     g->size += part.size;
     g->pieces += part.count;
     return true;
+}
+
+static bool is_long(const wh_request *req) {
+    whi_place places[WHI_OFFER_PIECES];
+    unsigned count;
+    return list(req, places, &count) > SHORT;
 }
 
 // read_next reads at once what the next fetches are of, and returns how many bytes that was.
@@ -188,7 +196,7 @@ unsigned whi_offer_due(wh_worker *worker) {
     unsigned count = 0;
     for (uint64_t size = 0; !whi_list_empty(fetches); count++) {
         wh_request *req = whi_container_of(fetches->next, wh_request, queue_link);
-        if (req->fetching == WHI_FETCHING_NEXT && size >= GROUP_BYTES)
+        if (req->fetching == WHI_FETCHING_NEXT && size && (size >= GROUP_BYTES || is_long(req)))
             break;
         if (req->fetching == WHI_FETCHING_NEXT)
             size += read_next(fetches);

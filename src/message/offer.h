@@ -21,6 +21,10 @@ static inline size_t whi_offer_size(const whi_announce *announce) {
 bool whi_offer_split(const whi_hdr *hdr, const void **payload, size_t *size,
                      whi_announce *announce);
 
+// whi_offer_may says whether the payload of a send that is not an object is offered when it is announced, if its lane can: it is memory
+// in one piece, and was not announced for want of credit alone, when it is better sent than read.
+bool whi_offer_may(const wh_request *req);
+
 // whi_offer_write makes an offer of a send's payload, if its lane can and there is space, and returns the bytes that it has
 // written behind the announcement.
 size_t whi_offer_write(wh_request *req, whi_announce *announce, void *to, size_t space);

@@ -170,6 +170,32 @@ TEST(many_take_many_passes) {
     goes_on();
 }
 
+// Nor is one that is short a reason to read the next, long one in its pass.
+TEST(a_short_one_ends_its_pass) {
+    enum { SHORT = 64 << 10, LONG = 1 << 20 };
+    static uint8_t to[2][LONG];
+    wh_request *recvs[2], *sends[2];
+    begin_with(kit_reading);
+    fill(3);
+    for (int i = 0; i < 2; i++) {
+        size_t size = i ? LONG : SHORT;
+        CHECK_EQ_INT(wh_tag_recv(d.from, to[i], size, 1, WH_TAG_MASK_ALL, NULL, &recvs[i]),
+                     WH_PENDING);
+        CHECK_EQ_INT(wh_tag_send(d.to, out, size, 1, WH_OP_OPTS(.flags = WH_OP_SYNC), &sends[i]),
+                     WH_PENDING);
+    }
+    for (unsigned reads = 1; reads <= 2; reads++) {
+        CHECK(wh_worker_progress(d.server) > 0);
+        CHECK_EQ_INT(kit_reads, reads);
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ_INT(done_as(&d, recvs[i]), WH_OK);
+        CHECK_EQ_INT(done_as(&d, sends[i]), WH_OK);
+        CHECK(memcmp(to[i], out, i ? LONG : SHORT) == 0);
+    }
+    goes_on();
+}
+
 // It is the same for payloads that come as chunks, over either lane.
 static void by_chunks(const char *const *options) {
     begin_with(options);

@@ -213,6 +213,27 @@ TEST(taken_from_the_queue) {
     }
 }
 
+// What is announced without an offer, being no longer than a small message, has nothing to be compared with.
+TEST(no_longer_than_a_small_one) {
+    static const char *const options[] = {"lanes=shm,stream", "eager_max=16K", "ring_size=64K",
+                                          NULL};
+    static uint8_t header[24];
+    begin_with(options);
+    UNTIL(&d, d.to->lane->ops->pass);
+    whi_shm *lane = (whi_shm *)d.to->lane;
+    lane->offers = true;
+    for (int i = 0; i < WHI_PICK_SIZES; i++)
+        lane->long_tx.picks[i].second = false;
+    for (int longer = 0; longer < 2; longer++) {
+        wh_request *req = NULL;
+        CHECK(wh_am_send(d.to, 1, header, sizeof(header), out[0], (16 << 10) + longer, NULL,
+                         &req) >= 0);
+        CHECK_EQ_INT(req != NULL, longer);
+        sent(req);
+    }
+    duo_end(&d);
+}
+
 // What was sent before an orderly close arrives, whichever receive there is.
 TEST(close_behind_it) {
     for (int posted = 0; posted < 2; posted++) {

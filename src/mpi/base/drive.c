@@ -124,16 +124,18 @@ static bool coin(void) {
     return state >> 31;
 }
 
-// With so many bytes under way the next look may copy for longer than it takes to let the others begin what their peers wait for.
+// Who has received so many bytes may be about to answer, and the peer's processor to have nothing to do until then; the next look may copy as many.
 enum { LONG_BYTES = 64 << 10 };
 
 // turns looks for messages, and lets others in, until this one need not go on, or should let others of its processor run.
 static void turns(int n, waiter *me) {
     for (int i = 0; i < n && !is_over(me) && atomic_load(&driver) == me; i++) {
+        uint64_t moving = whm_process_here.moving;
         if (wh_pe_turn(whm_process_here.pe)) {
+            bool was_long = moving >= whm_process_here.moving + LONG_BYTES;
             me->yields = WHM_WAIT_YIELDS;
             i = 0;
-            if (tell(me) && !is_over(me) && (whm_process_here.moving >= LONG_BYTES || coin()))
+            if (tell(me) && !is_over(me) && (was_long || coin()))
                 return;
         }
         if (whm_lock_is_wanted())

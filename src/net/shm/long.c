@@ -18,6 +18,8 @@ enum {
     LONGEST = 64 << 10,
     // Of a reader who is behind, which reads larger messages where they lie while this side goes on.
     LONGEST_BEHIND = 12 << 10,
+    // For a byte of what its reader has sent by chunks after all: more than any way of reading costs.
+    UNREAD_CYCLES = 8,
     // Of what always fits into an empty ring: headers of parts, and the record in front.
     BESIDE = 2 << 10,
 };
@@ -60,7 +62,7 @@ static bool is_in_question(uint64_t size) {
 
 bool whi_shm_long_better(whi_lane *base, size_t size) {
     whi_shm *lane = (whi_shm *)base;
-    return !lane->offers || !is_in_question(size) ||
+    return !lane->offers || lane->offered.out == WHI_RING_OFFERS || !is_in_question(size) ||
            whi_pick_way(whi_pick_of(lane->long_tx.picks, size));
 }
 
@@ -77,12 +79,14 @@ void whi_shm_long_offered(whi_shm *lane, uint64_t size, bool alone) {
     tx->size = size;
 }
 
-void whi_shm_long_was_read(whi_shm *lane) {
+void whi_shm_long_revoked(whi_shm *lane, bool was_read) {
     whi_long_tx *tx = &lane->long_tx;
     if (!tx->since)
         return;
-    whi_pick_note(whi_pick_of(tx->picks, tx->size), false, whi_clock_cycles() - tx->since, tx->size,
-                  tx->size);
+    uint64_t cycles = whi_clock_cycles() - tx->since;
+    if (!was_read)
+        cycles += UNREAD_CYCLES * tx->size;
+    whi_pick_note(whi_pick_of(tx->picks, tx->size), false, cycles, tx->size, tx->size);
     tx->since = 0;
 }
 

@@ -33,10 +33,10 @@ typedef struct whi_long_tx {
 
 void whi_shm_long_init(struct whi_shm *lane);
 
-// whi_shm_long_offered says that a payload is offered that could be a long record, if its size is not 0; whi_shm_long_was_read
-// that the peer has taken one.
+// whi_shm_long_offered says that a payload is offered that could be a long record, if its size is not 0; whi_shm_long_revoked that
+// an offer has ended, and whether the peer has read it.
 void whi_shm_long_offered(struct whi_shm *lane, uint64_t size, bool alone);
-void whi_shm_long_was_read(struct whi_shm *lane);
+void whi_shm_long_revoked(struct whi_shm *lane, bool was_read);
 
 // These are members of the vtable.
 size_t whi_shm_long_limit(const whi_lane *base);

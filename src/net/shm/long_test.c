@@ -220,19 +220,25 @@ TEST(no_larger_ring) {
     close_pair(&over, a, b);
 }
 
-// The longest fits into a ring that is empty, wherever in it the next record begins.
+// The longest, and a record before it, fit into a ring that is empty, wherever in it the next record begins.
 TEST(the_longest_always_fits) {
-    way over = over_ring(256 << 10, 0);
-    ear *a, *b;
-    open_long(&over, &a, &b);
-    for (unsigned i = 0; i < 2000; i++) {
-        CHECK(say(a, 2 * i, 8) == WH_OK);
-        (void)poll_all(b);
-        CHECK(send_followed(a, 2 * i + 1, limit_of(a)) == WH_OK);
-        (void)poll_all(b);
+    for (size_t size = 16 << 10; size <= 256 << 10; size *= 2) {
+        way over = over_ring(size, 0);
+        ear *a, *b;
+        open_long(&over, &a, &b);
+        whi_hdr front = {.cls = 0x12, .size = 1024}, next = {.cls = WHI_CLASS_LONG};
+        for (size_t begin = 0; begin < size; begin += 64) {
+            CHECK(say(a, front.seq++, 24) == WH_OK);
+            (void)poll_all(b);
+            next.size = (uint32_t)limit_of(a);
+            next.seq = front.seq;
+            CHECK(a->lane->ops->send_long(a->lane, &front, bytes, &next,
+                                          &(whi_span){.ptr = bytes}) == WH_OK);
+            front.seq++;
+            (void)poll_all(b);
+        }
+        close_pair(&over, a, b);
     }
-    CHECK_EQ_INT(b->landed, 2000 * (uint64_t)sizeof(bytes));
-    close_pair(&over, a, b);
 }
 
 static way over_shared_memory(void) {
@@ -286,12 +292,13 @@ TEST(what_is_read_faster_is_offered) {
     }
 }
 
-// What an offer costs is only seen of one that was alone, was read, and could have been a long record.
+// What an offer costs is only seen of one that was alone and could have been a long record.
 TEST(offers_that_tell_nothing) {
     way over = over_shared_memory();
     ear *a, *b;
     open_long(&over, &a, &b);
     whi_pick *pick = pick_of(a, 40000);
+    offer(a, b, 40000, true);  // before the trial
     while (!pick->trial)
         (void)whi_pick_choose(pick);
     for (int i = 0; i < 100; i++) {
@@ -299,12 +306,53 @@ TEST(offers_that_tell_nothing) {
         CHECK(a->lane->ops->offer(a->lane, &other, 0));
         offer(a, b, 40000, true);
         CHECK(a->lane->ops->revoke(a->lane, &other));
-        offer(a, b, 40000, false);
         offer(a, b, 0, true);
         offer(a, b, 70000, true);
     }
     CHECK(pick->cost[0] == 0 && !pick->cycles);
     CHECK(is_better(a, 40000));  // the trial has gone on as far as one goes, and no further
+    close_pair(&over, a, b);
+}
+
+// A peer that does not read what it is offered, or does not any more, gets long records.
+TEST(offers_that_are_not_taken) {
+    way over = over_shared_memory();
+    ear *a, *b;
+    open_long(&over, &a, &b);
+    whi_pick *pick = pick_of(a, 40000);
+    pick->second = false;
+    pick->cost[0] = 1e-9;  // so cheap was it
+    unsigned offered = 0;
+    for (int i = 0; i < 1000; i++) {
+        if (is_better(a, 40000)) {
+            CHECK(send_long(a, 40000) == WH_OK);
+            (void)poll_all(b);
+            if (pick->cycles > 1e6)
+                pick->cycles = 1000;  // other work on the processor
+        } else {
+            offer(a, b, 40000, false);
+            offered++;
+        }
+    }
+    CHECK(offered < 500);
+    close_pair(&over, a, b);
+}
+
+// With all offers out one cannot be asked for.
+TEST(no_offer_left) {
+    static whi_offer offers[WHI_RING_OFFERS];
+    way over = over_shared_memory();
+    ear *a, *b;
+    open_long(&over, &a, &b);
+    pick_of(a, 40000)->second = false;
+    for (unsigned i = 0; i < WHI_RING_OFFERS; i++) {
+        CHECK(!is_better(a, 40000));
+        CHECK(a->lane->ops->offer(a->lane, &offers[i], 0));
+    }
+    CHECK(is_better(a, 40000));
+    for (unsigned i = 0; i < WHI_RING_OFFERS; i++)
+        CHECK(a->lane->ops->revoke(a->lane, &offers[i]));
+    CHECK(!is_better(a, 40000));
     close_pair(&over, a, b);
 }
 

@@ -50,8 +50,7 @@ bool whi_shm_revoke(whi_lane *base, const whi_offer *offer) {
     // Nothing that the owner does with the buffer from here on comes before that.
     if (was == offer->ticket)
         atomic_thread_fence(memory_order_seq_cst);
-    else
-        whi_shm_long_was_read(lane);
+    whi_shm_long_revoked(lane, was != offer->ticket);
     return was == offer->ticket;
 }
 

@@ -47,7 +47,7 @@ static void end_trial(whi_pick *pick, bool change) {
     } else if (pick->interval < INTERVAL_MAX) {
         pick->interval *= 2;
     }
-    uint32_t least = RARE * pick->in_trial;
+    uint32_t least = RARE * (pick->in_trial < pick->most ? pick->in_trial : pick->most);
     pick->left = pick->interval > least ? pick->interval : least;
     open_window(pick, SETTLING);
 }

@@ -188,6 +188,17 @@ TEST(figures_of_any_size) {
     CHECK(transfers(1000, 0, 0) > 900);
 }
 
+// A trial that is given up counts for no more than went the other way in it.
+TEST(a_trial_without_ends) {
+    whi_pick_init(&pick, false);
+    pick.most = 16;
+    while (!pick.trial)
+        (void)whi_pick_choose(&pick);
+    while (pick.trial)
+        (void)whi_pick_choose(&pick);
+    CHECK(pick.left < 200);
+}
+
 TEST(a_row_of_sizes) {
     whi_pick row[WHI_PICK_SIZES];
     CHECK(whi_pick_of(row, 0) == row && whi_pick_of(row, 16383) == row);
