@@ -45,7 +45,7 @@ int whm_send_wait(whm_comm *comm, whm_space space, const void *buf, MPI_Count co
                   int dest, int tag, whm_mode mode) {
     whm_transfer t;
     whm_transfer_own(&t, NULL, true);
-    if (mode != WHM_SYNC && whm_send_now(comm, space, buf, count, type, dest, tag, true)) {
+    if (mode != WHM_SYNC && whm_send_now(comm, space, buf, count, type, dest, tag)) {
         look_around();
         return MPI_SUCCESS;
     }

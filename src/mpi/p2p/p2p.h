@@ -53,10 +53,9 @@ bool whm_is_given_up(const whm_rank *rank, uint32_t context);
 void whm_p2p_lost(void);
 void whm_sync_lost(whm_match *match);
 
-// whm_send_now sends what is done within the call: a small standard message to another process; a larger one, too, for a call that
-// otherwise waits.  False: it did nothing.
+// whm_send_now sends what is done within the call: a small standard message to another process.  False: it did nothing.
 bool whm_send_now(const whm_comm *comm, whm_space space, const void *buf, MPI_Count count,
-                  const whm_type *type, int dest, int tag, bool waits);
+                  const whm_type *type, int dest, int tag);
 
 // whm_lend notes that the engine uses the transfer's buffer from now on, whm_lent_back that it does not any more.
 void whm_lend(whm_transfer *transfer);

@@ -137,7 +137,7 @@ static point *point_new(point_kind what, const void *buf, MPI_Count count, whm_t
 static int begin(point_kind what, const void *buf, MPI_Count count, whm_type *type, int peer,
                  int tag, whm_comm *comm, whm_request **request) {
     if ((what == SEND || what == READY) && (*request = whm_request_sent()) &&
-        whm_send_now(comm, WHM_POINT, buf, count, type, peer, tag, false))
+        whm_send_now(comm, WHM_POINT, buf, count, type, peer, tag))
         return MPI_SUCCESS;
     point *p = point_new(what, buf, count, type, peer, tag, comm, false);
     if (!p)

@@ -16,9 +16,6 @@
 
 // Bytes of a standard send that are copied rather than waited for.  Above it a copy costs as much as waiting for the receiver, or more.
 enum { COPIED_MAX = 8 << 10 };
-// And of one whose call does not return before: two ranks that send each other such messages first do not depend on whether the engine
-// has its receiver take them, or sends them unasked, which it decides anew for each (up to 64 KiB).
-enum { COPIED_WAITING_MAX = 64 << 10 };
 // Bytes of a type with gaps that are packed here: to tell the engine of the type takes longer.
 enum { PACKED_MAX = 4 << 10 };
 // Of all that was copied so and is still under way, or has come to one rank of this process.  Beyond, sends wait for their receivers.
@@ -117,10 +114,10 @@ static whm_envelope envelope_of(const whm_comm *comm, whm_space space, int dest,
 }
 
 bool whm_send_now(const whm_comm *comm, whm_space space, const void *buf, MPI_Count count,
-                  const whm_type *type, int dest, int tag, bool waits) {
-    MPI_Count size = type->size * count, most = waits ? COPIED_WAITING_MAX : COPIED_MAX;
+                  const whm_type *type, int dest, int tag) {
+    MPI_Count size = type->size * count;
     char packed[PACKED_MAX];
-    if (size > (type->dense ? most : PACKED_MAX) || copied > copied_limit ||
+    if (size > (type->dense ? COPIED_MAX : PACKED_MAX) || copied > copied_limit ||
         dest == MPI_PROC_NULL || !whm_plain(buf))
         return false;
     whm_envelope env = envelope_of(comm, space, dest, tag);
@@ -242,7 +239,7 @@ int whm_send_later(whm_transfer *t, whm_comm *comm, whm_space space, const void 
 
 int whm_send(whm_transfer *t, whm_comm *comm, whm_space space, const void *buf, MPI_Count count,
              whm_type *type, int dest, int tag, whm_mode mode) {
-    if (mode == WHM_SYNC || !whm_send_now(comm, space, buf, count, type, dest, tag, false))
+    if (mode == WHM_SYNC || !whm_send_now(comm, space, buf, count, type, dest, tag))
         return whm_send_later(t, comm, space, buf, count, type, dest, tag, mode);
     whm_transfer_begin(t, comm, (void *)(uintptr_t)buf, count, type, WHM_IS_SEND);
     t->peer = dest;
