@@ -215,7 +215,7 @@ TEST(taken_from_the_queue) {
 
 // What is announced without an offer, being no longer than a small message, has nothing to be compared with.
 TEST(no_longer_than_a_small_one) {
-    static const char *const options[] = {"lanes=shm,stream", "eager_max=16K", "ring_size=64K",
+    static const char *const options[] = {"lanes=shm,stream", "eager_max=40K", "ring_size=256K",
                                           NULL};
     static uint8_t header[24];
     begin_with(options);
@@ -226,7 +226,7 @@ TEST(no_longer_than_a_small_one) {
         lane->long_tx.picks[i].second = false;
     for (int longer = 0; longer < 2; longer++) {
         wh_request *req = NULL;
-        CHECK(wh_am_send(d.to, 1, header, sizeof(header), out[0], (16 << 10) + longer, NULL,
+        CHECK(wh_am_send(d.to, 1, header, sizeof(header), out[0], (40 << 10) + longer, NULL,
                          &req) >= 0);
         CHECK_EQ_INT(req != NULL, longer);
         sent(req);

@@ -18,6 +18,8 @@ enum {
     LONGEST = 64 << 10,
     // Of a reader who is behind, which reads larger messages where they lie while this side goes on.
     LONGEST_BEHIND = 12 << 10,
+    // Whatever it costs: a sender that waits until its buffer is free does not wait for its receiver in some calls and not in others.
+    UNQUESTIONED = 32 << 10,
     // For a byte of what its reader has sent by chunks after all: more than any way of reading costs.
     UNREAD_CYCLES = 8,
     // Of what always fits into an empty ring: headers of parts, and the record in front.
@@ -55,9 +57,8 @@ void whi_shm_long_init(whi_shm *lane) {
     }
 }
 
-// Shorter ones are better long records on every machine so far.
 static bool is_in_question(uint64_t size) {
-    return size > LONGEST_BEHIND && size <= LONGEST;
+    return size > UNQUESTIONED && size <= LONGEST;
 }
 
 bool whi_shm_long_better(whi_lane *base, size_t size) {

@@ -285,7 +285,7 @@ TEST(what_is_read_faster_is_offered) {
             }
             if (pick->cycles > had && is_long != read_is_dear)
                 pick->cycles += 1e9;
-            CHECK(is_better(a, 12 << 10) && is_better(a, 70000));
+            CHECK(is_better(a, 32 << 10) && is_better(a, 70000));
         }
         CHECK(read_is_dear ? offered < 1000 && offered > 10 : offered > 19000);
         close_pair(&over, a, b);
