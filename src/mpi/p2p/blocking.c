@@ -11,12 +11,12 @@ static void wait_for(const whm_transfer *t) {
 }
 
 // A rank that only sends looks now and then at what has come, as that its receiver is gone, and lets the others of its process run, of which that
-// may be one.
+// may be one; and in each call while copies of what it has sent wait to be asked for.
 static void look_around(void) {
     enum { SENDS = 256 };
     static unsigned sends;
     whm_settle_notes();
-    if (++sends % SENDS == 0)
+    if (++sends % SENDS == 0 || whm_sends_copies())
         whm_progress();
 }
 

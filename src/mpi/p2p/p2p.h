@@ -57,6 +57,9 @@ void whm_sync_lost(whm_match *match);
 bool whm_send_now(const whm_comm *comm, whm_space space, const void *buf, MPI_Count count,
                   const whm_type *type, int dest, int tag);
 
+// whm_sends_copies says whether some of what sends have copied is still under way.
+bool whm_sends_copies(void);
+
 // whm_lend notes that the engine uses the transfer's buffer from now on, whm_lent_back that it does not any more.
 void whm_lend(whm_transfer *transfer);
 void whm_lent_back(whm_transfer *transfer);

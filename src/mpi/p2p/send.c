@@ -105,6 +105,10 @@ static wh_status send_copied(wh_endpoint *ep, const whm_envelope *env, const voi
     return st;
 }
 
+bool whm_sends_copies(void) {
+    return copied > 0;
+}
+
 static whm_envelope envelope_of(const whm_comm *comm, whm_space space, int dest, int tag) {
     return (whm_envelope){.context = whm_context_of(comm, space),
                           .source = comm->rank,
