@@ -7,7 +7,6 @@
 
 #include "message/bulk_lane.h"
 #include "message/endpoint.h"
-#include "message/long.h"
 
 bool whi_offer_split(const whi_hdr *hdr, const void **payload, size_t *size,
                      whi_announce *announce) {
@@ -36,12 +35,13 @@ static unsigned pieces_of(const wh_request *req, uint64_t from[WHI_OFFER_PIECES]
     return whi_offer_may(req) ? 1 : 0;
 }
 
-size_t whi_offer_write(wh_request *req, whi_announce *announce, void *to, size_t space) {
+size_t whi_offer_write(wh_request *req, whi_announce *announce, void *to, size_t space,
+                       uint64_t long_size) {
     whi_lane *lane = req->ep->lane;
     uint64_t from[WHI_OFFER_PIECES];
     unsigned count = lane->ops->offer ? pieces_of(req, from) : 0;
     size_t size = (1 + count) * sizeof(uint64_t);
-    if (!count || size > space || !lane->ops->offer(lane, &req->offer, whi_long_size(req)))
+    if (!count || size > space || !lane->ops->offer(lane, &req->offer, long_size))
         return 0;
     announce->slot = (uint16_t)req->offer.slot;
     announce->count = (uint16_t)count;

@@ -26,8 +26,9 @@ bool whi_offer_split(const whi_hdr *hdr, const void **payload, size_t *size,
 bool whi_offer_may(const wh_request *req);
 
 // whi_offer_write makes an offer of a send's payload, if its lane can and there is space, and returns the bytes that it has
-// written behind the announcement.
-size_t whi_offer_write(wh_request *req, whi_announce *announce, void *to, size_t space);
+// written behind the announcement.  `long_size`: of a payload that could go as a long record instead (long.h); 0: it could not.
+size_t whi_offer_write(wh_request *req, whi_announce *announce, void *to, size_t space,
+                       uint64_t long_size);
 
 // whi_offer_revoke ends the offer of a send.  True: nobody has taken it, or it never had one.
 bool whi_offer_revoke(wh_request *req);

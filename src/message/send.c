@@ -142,7 +142,8 @@ static wh_status send_announcement(wh_request *req) {
         offers = true;  // of what follows the buffer
     }
     if (offers)
-        begin += whi_offer_write(req, &announce, scratch + begin, space - begin - more);
+        begin += whi_offer_write(req, &announce, scratch + begin, space - begin - more,
+                                 whi_long_size(req));
     memcpy(scratch, &announce, sizeof(announce));
     if (more)
         memcpy(scratch + begin, with, more);

@@ -184,8 +184,8 @@ typedef struct whi_lane_ops {
     // 0: the lane has none in either direction, or the peer does not take them.  Optional: none.
     size_t (*long_limit)(const whi_lane *lane);
 
-    // long_better says whether a payload of `size` bytes that could be offered had better be a long record, by what the two have
-    // cost.  Optional: it always had.
+    // long_better says whether a payload of `size` bytes costs less as a long record than offered, as far as is known.  Optional: it
+    // always does.
     bool (*long_better)(whi_lane *lane, size_t size);
 
     // send takes one record whole, header and hdr->size bytes of payload, both copied before it returns.
@@ -275,7 +275,7 @@ static inline size_t whi_lane_long_limit(const whi_lane *lane) {
     return lane->ops->long_limit ? lane->ops->long_limit(lane) : 0;
 }
 
-// whi_lane_long_better says whether one that could be offered had better be a long record.
+// whi_lane_long_better says whether a payload that could be offered costs less as a long record.
 static inline bool whi_lane_long_better(whi_lane *lane, size_t size) {
     return !lane->ops->long_better || lane->ops->long_better(lane, size);
 }

@@ -124,7 +124,7 @@ static bool coin(void) {
     return state >> 31;
 }
 
-// Who has received so many bytes may be about to answer, and the peer's processor to have nothing to do until then; the next look may copy as many.
+// Who has received so many bytes may be about to answer, and the peer's processor has nothing to do until then; the next look may copy as many.
 enum { LONG_BYTES = 64 << 10 };
 
 // turns looks for messages, and lets others in, until this one need not go on, or should let others of its processor run.

@@ -50,13 +50,6 @@ size_t whi_shm_long_limit(const whi_lane *base) {
     return most > LONGEST_BEHIND && is_behind(lane) ? LONGEST_BEHIND : most;
 }
 
-void whi_shm_long_init(whi_shm *lane) {
-    for (int i = 0; i < WHI_PICK_SIZES; i++) {
-        whi_pick_init(&lane->long_tx.picks[i], true);
-        lane->long_tx.picks[i].most = WHI_FETCH_TRIED;
-    }
-}
-
 static bool is_in_question(uint64_t size) {
     return size > UNQUESTIONED && size <= LONGEST;
 }

@@ -23,6 +23,9 @@ typedef struct whi_long_rx {
     uint32_t at;
 } whi_long_rx;
 
+// So many at most are offered in a trial: a sender that waits for each waits for its receiver in those.
+enum { WHI_LONG_TRIED = 16 };
+
 // Whether payloads are better offered, to be read by the peer, or sent as long records.
 typedef struct whi_long_tx {
     whi_pick picks[WHI_PICK_SIZES];  // the second way is the long record
@@ -30,8 +33,6 @@ typedef struct whi_long_tx {
     uint64_t since;  // cycles; 0: none
     uint64_t size;
 } whi_long_tx;
-
-void whi_shm_long_init(struct whi_shm *lane);
 
 // whi_shm_long_offered says that a payload is offered that could be a long record, if its size is not 0; whi_shm_long_revoked that
 // an offer has ended, and whether the peer has read it.

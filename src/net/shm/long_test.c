@@ -265,6 +265,18 @@ static whi_pick *pick_of(const ear *self, size_t size) {
     return whi_pick_of(((whi_shm *)self->lane)->long_tx.picks, size);
 }
 
+// transfer moves 40,000 bytes the way that is the better one now, and returns whether that is a long record.  An offer is taken or not.
+static bool transfer(ear *self, ear *peer, bool taken) {
+    bool is_long = is_better(self, 40000);
+    if (is_long) {
+        CHECK(send_long(self, 40000) == WH_OK);
+        (void)poll_all(peer);
+    } else {
+        offer(self, peer, 40000, taken);
+    }
+    return is_long;
+}
+
 // Both ways are tried, and what costs less is better; of each size apart.
 TEST(what_is_read_faster_is_offered) {
     for (int read_is_dear = 0; read_is_dear < 2; read_is_dear++) {
@@ -274,15 +286,9 @@ TEST(what_is_read_faster_is_offered) {
         unsigned offered = 0;
         for (int i = 0; i < 20000; i++) {
             whi_pick *pick = pick_of(a, 40000);
-            bool is_long = is_better(a, 40000);
             double had = pick->cycles;
-            if (is_long) {
-                CHECK(send_long(a, 40000) == WH_OK);
-                (void)poll_all(b);
-            } else {
-                offer(a, b, 40000, true);
-                offered++;
-            }
+            bool is_long = transfer(a, b, true);
+            offered += !is_long;
             if (pick->cycles > had && is_long != read_is_dear)
                 pick->cycles += 1e9;
             CHECK(is_better(a, 32 << 10) && is_better(a, 70000));
@@ -324,15 +330,10 @@ TEST(offers_that_are_not_taken) {
     pick->cost[0] = 1e-9;  // so cheap was it
     unsigned offered = 0;
     for (int i = 0; i < 1000; i++) {
-        if (is_better(a, 40000)) {
-            CHECK(send_long(a, 40000) == WH_OK);
-            (void)poll_all(b);
-            if (pick->cycles > 1e6)
-                pick->cycles = 1000;  // other work on the processor
-        } else {
-            offer(a, b, 40000, false);
-            offered++;
-        }
+        bool is_long = transfer(a, b, false);
+        if (is_long && pick->cycles > 1e6)
+            pick->cycles = 1000;  // other work on the processor
+        offered += !is_long;
     }
     CHECK(offered < 500);
     close_pair(&over, a, b);

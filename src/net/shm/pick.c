@@ -25,6 +25,14 @@ void whi_pick_init(whi_pick *pick, bool second) {
         .second = second, .left = FIRST_TRIAL, .interval = INTERVAL_MIN, .most = TRIAL_MAX};
 }
 
+void whi_pick_init_row(whi_pick row[WHI_PICK_SIZES], bool second, uint32_t most) {
+    for (int i = 0; i < WHI_PICK_SIZES; i++) {
+        whi_pick_init(&row[i], second);
+        if (most < row[i].most)
+            row[i].most = most;
+    }
+}
+
 bool whi_pick_like(whi_pick *pick, const whi_pick *like) {
     if (pick->begun || !like->tried)
         return false;

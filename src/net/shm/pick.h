@@ -35,8 +35,10 @@ typedef struct whi_pick {
 // A row of picks, by size from a power of two to the next: of what is smaller than 16 KiB first.
 enum { WHI_PICK_SHIFT = 13, WHI_PICK_SIZES = 10 };
 
-// whi_pick_init begins with the second way, or the first.
+// whi_pick_init begins with the second way, or the first; whi_pick_init_row does so for all sizes, and has no more than `most` go the
+// other way in a trial.
 void whi_pick_init(whi_pick *pick, bool second);
+void whi_pick_init_row(whi_pick row[WHI_PICK_SIZES], bool second, uint32_t most);
 
 // whi_pick_like has a pick that has not begun go the way that a like one has found to be better, if that has.  False: it has not.
 bool whi_pick_like(whi_pick *pick, const whi_pick *like);

@@ -278,13 +278,9 @@ wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *
     self->wire_arg = opts->wire_arg;
     self->fetcher.mode = opts->peer ? (whi_fetch_mode)opts->fetch : WHI_FETCH_NEVER;
     self->fetcher.peer.pid = opts->peer;
-    for (int i = 0; i < WHI_FETCH_SITUATIONS; i++)
-        for (int k = 0; k < WHI_PICK_SIZES; k++) {
-            whi_pick_init(&self->fetcher.picks[i][k], false);
-            if (i == WHI_FETCH_BOTH_WAYS)
-                self->fetcher.picks[i][k].most = WHI_FETCH_TRIED;
-        }
-    whi_shm_long_init(self);
+    whi_pick_init_row(self->fetcher.picks[WHI_FETCH_ALONE], false, UINT32_MAX);
+    whi_pick_init_row(self->fetcher.picks[WHI_FETCH_BOTH_WAYS], false, WHI_FETCH_TRIED);
+    whi_pick_init_row(self->long_tx.picks, true, WHI_LONG_TRIED);
     if (opts->fetch != WHI_FETCH_NEVER)
         whi_shm_introduce(self);
     *lane = &self->lane;
