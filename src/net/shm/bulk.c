@@ -21,6 +21,8 @@ enum { CUT_PARTS = 4, CUT_MIN = 16 << 10 };
 
 enum { LAP_CHUNKS = 4 };  // the least that a short lap holds
 
+enum { NOTED = WHI_BULK_LAP / 2 };  // bytes of which the cost is noted together
+
 // Four chunks of a MiB are more than the second cache of today's processors (one or two MiB).
 enum { CHUNK_LARGE = 1 << 20, CHUNK_SMALL = 256 << 10, L3_UNKNOWN = 8 << 20 };
 
@@ -123,8 +125,6 @@ wh_status whi_bulk_has_space(whi_bulk_tx *tx, uint32_t size) {
 }
 
 static void turn(whi_bulk_tx *tx) {
-    if (tx->bytes)
-        whi_pick_note(&tx->pick, tx->lap < tx->size, tx->cycles, tx->bytes, tx->bytes);
     tx->cycles = tx->bytes = 0;
     tx->base += tx->lap;
     tx->before = tx->lap;
@@ -142,8 +142,15 @@ unsigned char *whi_bulk_take(whi_bulk_tx *tx, uint32_t size, whi_shm_chunk *chun
 }
 
 void whi_bulk_note(whi_bulk_tx *tx, uint64_t cycles, uint32_t size) {
+    // The first lap finds memory that is new, and the first of some through all of it such that is new or has left the caches.
+    if (tx->base == 0 || (whi_bulk_is_far(tx) && tx->before < tx->size))
+        return;
     tx->cycles += cycles;
     tx->bytes += size;
+    if (tx->bytes < NOTED)
+        return;
+    whi_pick_note(&tx->pick, !whi_bulk_is_far(tx), tx->cycles, tx->bytes, tx->bytes);
+    tx->cycles = tx->bytes = 0;
 }
 
 bool whi_bulk_idle(whi_bulk_tx *tx) {

@@ -46,7 +46,7 @@ typedef struct whi_bulk_tx {
 
     bool choose;               // whether laps may be short
     size_t before, lap, next;  // lengths of the lap that was, that is and that will be
-    uint64_t cycles, bytes;    // what the chunks of this lap have cost that were timed
+    uint64_t cycles, bytes;    // what the last chunks have cost that were timed
     whi_pick pick;             // the second way is the short lap
 } whi_bulk_tx;
 
@@ -74,7 +74,12 @@ wh_status whi_bulk_has_space(whi_bulk_tx *tx, uint32_t size);
 // whi_bulk_take takes the space of a chunk for which there is some, and returns it.
 unsigned char *whi_bulk_take(whi_bulk_tx *tx, uint32_t size, whi_shm_chunk *chunk);
 
-// whi_bulk_note says what copying `size` bytes of the chunk just taken has cost the sender.
+// whi_bulk_is_far says whether the chunk taken last is of a lap through all of the memory that was taken instead of a short one.
+static inline bool whi_bulk_is_far(const whi_bulk_tx *tx) {
+    return tx->choose && tx->lap == tx->size;
+}
+
+// whi_bulk_note says what copying `size` bytes of the chunk just taken has cost.
 void whi_bulk_note(whi_bulk_tx *tx, uint64_t cycles, uint32_t size);
 
 // whi_bulk_idle says whether the receiver has taken everything out.

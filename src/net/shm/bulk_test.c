@@ -98,7 +98,10 @@ static void laps_cost(unsigned short_lap, unsigned whole, int rounds, size_t *sh
                       other->offset + other->size <= chunk.offset);
             }
             flying[(first + count++) % IN_FLIGHT] = chunk;
-            whi_bulk_note(&tx, (uint64_t)size / 1024 * (is_short ? short_lap : whole), size);
+            // Memory that is new, or has left the caches, says nothing.
+            bool is_cold = tx.base == 0 || (!is_short && tx.before < tx.size);
+            unsigned cost = is_cold ? 20 * short_lap : is_short ? short_lap : whole;
+            whi_bulk_note(&tx, (uint64_t)size / 1024 * cost, size);
             *(is_short ? short_bytes : whole_bytes) += size;
         } else if (count) {
             whi_bulk_free(&rx, &flying[first++ % IN_FLIGHT]);

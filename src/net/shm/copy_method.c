@@ -18,11 +18,13 @@ enum {
     COST_MAX = 1 << 28
 };
 
-void whi_copy_method_init(whi_copy_method *method) {
-    *method = (whi_copy_method){.left = FIRST_TRIAL, .interval = INTERVAL_MIN};
+void whi_copy_method_init(whi_copy_method *method, bool plain) {
+    *method = (whi_copy_method){.plain = plain, .left = FIRST_TRIAL, .interval = INTERVAL_MIN};
 }
 
 bool whi_copy_method_choose(whi_copy_method *method) {
+    if (method->plain)
+        return false;
     return --method->left == 0 ? !method->nontemporal : method->nontemporal;
 }
 
@@ -73,5 +75,5 @@ uint64_t whi_copy_method_copy(whi_copy_method *method, void *to, const whi_span 
     uint64_t cycles = whi_clock_cycles() - start;
     if (src->ptr)
         whi_copy_method_note(method, nontemporal, cycles, size);
-    return cycles;
+    return nontemporal ? cycles * WHI_COPY_NONTEMPORAL_WEIGHT : cycles;
 }

@@ -20,7 +20,11 @@
 
 #define WHI_COPY_METHOD_MIN ((size_t)4096)  // smaller copies are plain, and tell nothing
 
+// What a nontemporal copy costs both ends, of what it costs the sender: its receiver reads from memory.
+enum { WHI_COPY_NONTEMPORAL_WEIGHT = 4 };
+
 typedef struct whi_copy_method {
+    bool plain;         // copies are never nontemporal
     bool nontemporal;   // what copies do now
     uint32_t cost[2];   // cycles per KiB of plain and of nontemporal copies, smoothed; 0: not known
     uint32_t settled;   // the cost of what is done, at the last trial
@@ -28,7 +32,8 @@ typedef struct whi_copy_method {
     uint32_t interval;  // between trials; grows while they confirm what is done
 } whi_copy_method;
 
-void whi_copy_method_init(whi_copy_method *method);
+// whi_copy_method_init begins with plain copies; `plain`: and stays with them.
+void whi_copy_method_init(whi_copy_method *method, bool plain);
 
 // whi_copy_method_choose returns whether the next copy should be nontemporal; whi_copy_method_note
 // says what it has cost.
@@ -36,7 +41,7 @@ bool whi_copy_method_choose(whi_copy_method *method);
 void whi_copy_method_note(whi_copy_method *method, bool nontemporal, uint64_t cycles, size_t size);
 
 // whi_copy_method_copy copies the first `size` bytes of a source into shared memory, by the method
-// that is faster, and returns the cycles that this took; 0: not measured.
+// that is faster, and returns the cycles that this has cost, nontemporal ones with their weight; 0: not measured.
 uint64_t whi_copy_method_copy(whi_copy_method *method, void *to, const whi_span *src, size_t size);
 
 #endif

@@ -23,30 +23,56 @@ static int copies(whi_copy_method *method, int count, unsigned plain, unsigned a
 
 TEST(a_common_cache_is_used) {
     whi_copy_method method;
-    whi_copy_method_init(&method);
+    whi_copy_method_init(&method, false);
     CHECK(copies(&method, 10000, 100, 90) < 20);
     CHECK(!method.nontemporal);
 }
 
 TEST(nontemporal_where_plain_stores_are_slow) {
     whi_copy_method method;
-    whi_copy_method_init(&method);
+    whi_copy_method_init(&method, false);
     CHECK(copies(&method, 10000, 1500, 120) > 9980);
     CHECK(method.nontemporal);
 }
 
 TEST(a_change_is_seen) {
     whi_copy_method method;
-    whi_copy_method_init(&method);
+    whi_copy_method_init(&method, false);
     (void)copies(&method, 100000, 100, 90);
     CHECK(copies(&method, 100, 1500, 120) > 90);    // it hurts: at once
     CHECK(copies(&method, 10000, 100, 90) < 5000);  // it only could be better: at the next trial
     CHECK(!method.nontemporal);
 }
 
+TEST(plain_where_it_is_asked_for) {
+    whi_copy_method method;
+    whi_copy_method_init(&method, true);
+    CHECK_EQ_INT(copies(&method, 10000, 1500, 120), 0);
+    CHECK(method.cost[0] >= 1500 && method.cost[1] == 0);
+}
+
+// Their receiver pays, too, which their sender does not see.
+TEST(a_nontemporal_copy_has_its_weight) {
+    enum { SIZE = 1 << 20, TIMES = 9 };
+    static char from[SIZE], to[SIZE];
+    whi_span src = {.ptr = from};
+    whi_copy_method method;
+    uint64_t least[2] = {UINT64_MAX, UINT64_MAX}, noted[2] = {UINT64_MAX, UINT64_MAX};
+    for (int i = 0; i < 2 * TIMES; i++) {
+        whi_copy_method_init(&method, false);
+        method.nontemporal = i % 2;
+        uint64_t cost = whi_copy_method_copy(&method, to, &src, SIZE);
+        uint64_t alone = (uint64_t)method.cost[i % 2] * (SIZE / KIB);
+        least[i % 2] = cost < least[i % 2] ? cost : least[i % 2];
+        noted[i % 2] = alone < noted[i % 2] ? alone : noted[i % 2];
+    }
+    CHECK(least[0] > 0 && least[0] < noted[0] + noted[0] / 2);
+    CHECK(least[1] > noted[1] * 3);
+}
+
 TEST(one_lost_time_slice_changes_nothing) {
     whi_copy_method method;
-    whi_copy_method_init(&method);
+    whi_copy_method_init(&method, false);
     (void)copies(&method, 1000, 100, 90);
     for (int i = 0; i < 50; i++) {
         (void)copies(&method, 1, 10000000, 10000000);
@@ -57,13 +83,13 @@ TEST(one_lost_time_slice_changes_nothing) {
 
 TEST(figures_of_any_size) {
     whi_copy_method method;
-    whi_copy_method_init(&method);
+    whi_copy_method_init(&method, false);
     for (int i = 0; i < 1000; i++) {
         bool nontemporal = whi_copy_method_choose(&method);
         whi_copy_method_note(&method, nontemporal, i % 3 ? 0 : UINT64_MAX / 2048,
                              i % 5 ? KIB : (size_t)1 << 40);
     }
-    whi_copy_method_init(&method);
+    whi_copy_method_init(&method, false);
     CHECK(copies(&method, 1000, 0, 0) < 20);
 }
 
@@ -79,7 +105,7 @@ TEST(both_methods_copy_the_same) {
     for (int i = 0; i < N; i++)
         from[i] = (unsigned char)(i * 7 + i / 251);
     whi_copy_method method;
-    whi_copy_method_init(&method);
+    whi_copy_method_init(&method, false);
     for (size_t size = 1; size < N; size = size * 3 + 5) {
         for (int round = 0; round < 4; round++) {
             memset(to, 0xee, sizeof(to));

@@ -231,7 +231,8 @@ TEST(both_ways) {
         whi_pick *pick = &lane->fetcher.picks[row][3];
         CHECK(pick->begun);
         CHECK(!lane->fetcher.picks[WHI_FETCH_BOTH_WAYS][3].begun || both);
-        lane->bulk_method.cost[lane->bulk_method.nontemporal] = 1 << 30;
+        whi_copy_method *method = &lane->bulk_method[whi_bulk_is_far(&lane->out)];
+        method->cost[method->nontemporal] = 1 << 30;
         lane->lane.ops->came(&lane->lane, SIZE, SIZE, SIZE, since);
         double peers = (double)SIZE / 1024 * (1 << 30);
         CHECK((pick->cycles >= peers) == both);

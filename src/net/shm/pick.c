@@ -7,12 +7,15 @@ enum {
     FIRST_TRIAL = 8,   // transfers before it: what the first ones cost is mostly memory that is new
     WINDOW = 8,        // transfers that end while a cost is measured
     SKIPPED = 2,       // transfers that end in a trial before those that count
-    TRIAL_MAX = 1024,  // transfers that begin in a trial: one in which too few end is given up
+    TRIAL_MAX = 2048,  // transfers that begin in a trial: one in which too few end is given up
     SETTLING = 32,     // transfers that end after a trial and do not count: some began in it
     INTERVAL_MIN = 64,
     INTERVAL_MAX = 16384,
-    RARE = 6,  // so many at least go the better way for each that begins in a trial
-    CLIP = 16  // what lost its time slice counts as so much of the usual
+    THOROUGH_FROM = 256,  // the least interval after which a trial may be thorough
+    THOROUGH_MAX = 64,    // the largest interval of such
+    SLOWER = 2,           // what costs so many times as much as at the last trial calls for another
+    RARE = 6,             // so many at least go the better way for each that begins in a trial
+    CLIP = 16             // what lost its time slice counts as so much of the usual
 };
 
 static const double smooth = 1.0 / 4;
@@ -20,14 +23,19 @@ static const double smooth = 1.0 / 4;
 // The first way is taken when it costs less than this part of the second.
 static const double gain = 3.0 / 4;
 
+// One that costs more than so much of the second needs no thorough trial.
+static const double hopeless = 2;
+
 void whi_pick_init(whi_pick *pick, bool second) {
     *pick = (whi_pick){
         .second = second, .left = FIRST_TRIAL, .interval = INTERVAL_MIN, .most = TRIAL_MAX};
 }
 
-void whi_pick_init_row(whi_pick row[WHI_PICK_SIZES], bool second, uint32_t most) {
+void whi_pick_init_row(whi_pick row[WHI_PICK_SIZES], bool second, uint32_t most,
+                       uint64_t thorough) {
     for (int i = 0; i < WHI_PICK_SIZES; i++) {
         whi_pick_init(&row[i], second);
+        row[i].thorough = thorough;
         if (most < row[i].most)
             row[i].most = most;
     }
@@ -45,9 +53,17 @@ static void open_window(whi_pick *pick, uint32_t skipped) {
     pick->skipped = skipped;
     pick->ended = 0;
     pick->cycles = pick->bytes = pick->due = 0;
+    pick->unheeded = pick->wanted = 0;
 }
 
 static void end_trial(whi_pick *pick, bool change) {
+    if (pick->wanted > 0) {
+        uint32_t next = pick->thorough_interval ? 2 * pick->thorough_interval : 1;
+        pick->thorough_interval = change ? 0 : next < THOROUGH_MAX ? next : THOROUGH_MAX;
+        pick->thorough_left = pick->thorough_interval;
+    } else if (pick->thorough_left) {
+        pick->thorough_left--;
+    }
     pick->trial = false;
     if (change) {
         pick->second = !pick->second;
@@ -57,6 +73,7 @@ static void end_trial(whi_pick *pick, bool change) {
     }
     uint32_t least = RARE * (pick->in_trial < pick->most ? pick->in_trial : pick->most);
     pick->left = pick->interval > least ? pick->interval : least;
+    pick->settled = pick->cost[pick->second];
     open_window(pick, SETTLING);
 }
 
@@ -106,11 +123,22 @@ bool whi_pick_choose_of(whi_pick row[WHI_PICK_SIZES], uint64_t size) {
     return whi_pick_choose(pick);
 }
 
+// goes_on says whether a trial becomes a thorough one, given what its first transfers have cost.
+static bool goes_on(const whi_pick *pick, double cost) {
+    return pick->trial && pick->second && pick->thorough && !(pick->wanted > 0) &&
+           !pick->thorough_left && pick->interval >= THOROUGH_FROM &&
+           cost >= pick->cost[1] * gain && cost <= pick->cost[1] * hopeless;
+}
+
 void whi_pick_note(whi_pick *pick, bool second, uint64_t cycles, uint64_t size, uint64_t whole) {
     if (second != (pick->second != pick->trial))
         return;  // it began before a trial, or in one that is over
     if (pick->skipped) {
         pick->skipped -= whole > 0;
+        return;
+    }
+    if (pick->unheeded > 0) {
+        pick->unheeded -= (double)size;
         return;
     }
     double most = pick->cost[pick->second] * CLIP * (double)size;
@@ -119,12 +147,20 @@ void whi_pick_note(whi_pick *pick, bool second, uint64_t cycles, uint64_t size, 
     pick->due += (double)whole;
     pick->ended += whole > 0;
     // Many may end at once that have moved together: as many bytes as they have count, not their last ones alone.
-    if (pick->ended < WINDOW || pick->bytes < pick->due)
+    if (pick->ended < WINDOW || pick->bytes < pick->due || pick->bytes < pick->wanted)
         return;
     double cost = pick->bytes > 0 ? pick->cycles / pick->bytes : 0;
+    if (goes_on(pick, cost)) {
+        open_window(pick, 0);
+        pick->wanted = (double)pick->thorough / 4;
+        pick->unheeded = (double)pick->thorough - pick->wanted;
+        return;
+    }
     double *old = &pick->cost[second];
     *old = *old > 0 && !pick->trial ? *old + (cost - *old) * smooth : cost;
     if (!pick->trial) {
+        if (pick->settled > 0 && *old > pick->settled * SLOWER)
+            pick->left = 1;
         open_window(pick, 0);
         return;
     }

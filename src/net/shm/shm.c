@@ -263,8 +263,9 @@ wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *
     whi_lane_init(&self->lane, &shm_ops, up, link);
     whi_ring_tx_init(&self->tx, self->tx_region->base, opts->ring_size);
     whi_ring_rx_none(&self->rx);
-    whi_copy_method_init(&self->ring_method);
-    whi_copy_method_init(&self->bulk_method);
+    whi_copy_method_init(&self->ring_method, false);
+    whi_copy_method_init(&self->bulk_method[false], false);
+    whi_copy_method_init(&self->bulk_method[true], true);
     whi_list_init(&self->holder);
     self->takes_long = opts->takes_long;
     self->asymmetric = opts->asymmetric;
@@ -278,9 +279,10 @@ wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *
     self->wire_arg = opts->wire_arg;
     self->fetcher.mode = opts->peer ? (whi_fetch_mode)opts->fetch : WHI_FETCH_NEVER;
     self->fetcher.peer.pid = opts->peer;
-    whi_pick_init_row(self->fetcher.picks[WHI_FETCH_ALONE], false, UINT32_MAX);
-    whi_pick_init_row(self->fetcher.picks[WHI_FETCH_BOTH_WAYS], false, WHI_FETCH_TRIED);
-    whi_pick_init_row(self->long_tx.picks, true, WHI_LONG_TRIED);
+    whi_pick_init_row(self->fetcher.picks[WHI_FETCH_ALONE], false, UINT32_MAX,
+                      WHI_FETCH_LAPS * self->bulk_size);
+    whi_pick_init_row(self->fetcher.picks[WHI_FETCH_BOTH_WAYS], false, WHI_FETCH_TRIED, 0);
+    whi_pick_init_row(self->long_tx.picks, true, WHI_LONG_TRIED, 0);
     if (opts->fetch != WHI_FETCH_NEVER)
         whi_shm_introduce(self);
     *lane = &self->lane;

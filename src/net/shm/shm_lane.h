@@ -31,7 +31,8 @@ typedef struct whi_shm {
     bool takes_long;   // both sides take long records
     wh_status failed;  // WH_OK, or what every call answers from now on
     bool offers;       // the peer was told by what it knows our memory
-    whi_copy_method ring_method, bulk_method;
+    whi_copy_method ring_method;
+    whi_copy_method bulk_method[2];  // [whi_bulk_is_far]
     whi_offers_tx offered;
     whi_fetcher fetcher;
     whi_bulk_tx out;
