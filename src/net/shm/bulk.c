@@ -125,7 +125,8 @@ wh_status whi_bulk_has_space(whi_bulk_tx *tx, uint32_t size) {
 }
 
 static void turn(whi_bulk_tx *tx) {
-    tx->cycles = tx->bytes = 0;
+    if (tx->next != tx->lap)
+        tx->cycles = tx->bytes = 0;
     tx->base += tx->lap;
     tx->before = tx->lap;
     tx->lap = tx->next;
@@ -142,14 +143,16 @@ unsigned char *whi_bulk_take(whi_bulk_tx *tx, uint32_t size, whi_shm_chunk *chun
 }
 
 void whi_bulk_note(whi_bulk_tx *tx, uint64_t cycles, uint32_t size) {
-    // The first lap finds memory that is new, and the first of some through all of it such that is new or has left the caches.
-    if (tx->base == 0 || (whi_bulk_is_far(tx) && tx->before < tx->size))
+    bool is_new = tx->base == 0;
+    // The first long lap after short ones finds memory that is new, too, or that has left the caches.
+    bool is_cold = whi_bulk_in_long_lap(tx) && tx->before < tx->size;
+    if (is_new || is_cold)
         return;
     tx->cycles += cycles;
     tx->bytes += size;
     if (tx->bytes < NOTED)
         return;
-    whi_pick_note(&tx->pick, !whi_bulk_is_far(tx), tx->cycles, tx->bytes, tx->bytes);
+    whi_pick_note(&tx->pick, !whi_bulk_in_long_lap(tx), tx->cycles, tx->bytes, tx->bytes);
     tx->cycles = tx->bytes = 0;
 }
 

@@ -7,7 +7,8 @@
 // follow each other in laps, through all of the memory or through its beginning only.  On some
 // processors writing to lines that the receiver still has in its own cache is several times slower
 // than to those that have left it, so a lap must be larger than that cache; on others a short lap
-// is faster, since it leaves the caches to the program.  So the sender tries both (pick.h).
+// is faster, since it leaves the caches to the program.  So the sender tries both (pick.h): it chooses for each lap, and
+// measures pieces of 128 KiB and more.
 //
 // Space is managed by the sender alone; a record says where the bytes are and what to answer, in
 // the shared word `done`, when they are out.  Each end belongs to one thread; the memory belongs to
@@ -74,9 +75,14 @@ wh_status whi_bulk_has_space(whi_bulk_tx *tx, uint32_t size);
 // whi_bulk_take takes the space of a chunk for which there is some, and returns it.
 unsigned char *whi_bulk_take(whi_bulk_tx *tx, uint32_t size, whi_shm_chunk *chunk);
 
-// whi_bulk_is_far says whether the chunk taken last is of a lap through all of the memory that was taken instead of a short one.
-static inline bool whi_bulk_is_far(const whi_bulk_tx *tx) {
+// whi_bulk_in_long_lap says whether the chunk taken last is of a lap through all of the memory, where laps may be short, and
+// whi_bulk_prefers_long_laps whether such have been found to be better.
+static inline bool whi_bulk_in_long_lap(const whi_bulk_tx *tx) {
     return tx->choose && tx->lap == tx->size;
+}
+
+static inline bool whi_bulk_prefers_long_laps(const whi_bulk_tx *tx) {
+    return tx->choose && !tx->pick.second;
 }
 
 // whi_bulk_note says what copying `size` bytes of the chunk just taken has cost.

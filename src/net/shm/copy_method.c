@@ -3,28 +3,19 @@
 // Choosing between plain and nontemporal stores, see copy_method.h.
 //
 // The sender times its own half only.  Nontemporal stores must halve that: they make the receiver's half slower, which the
-// sender does not see, and in all that was measured a common cache is left for less only by mistake.
+// sender does not see, and a common cache is left for less only by mistake.
 #include "net/shm/copy_method.h"
 
 #include "base/clock.h"
 #include "net/copy.h"
 
-enum {
-    GAIN = 2,
-    FIRST_TRIAL = 2,
-    INTERVAL_MIN = 16,
-    INTERVAL_MAX = 4096,
-    SMOOTH = 4,
-    COST_MAX = 1 << 28
-};
+enum { FIRST_TRIAL = 2, INTERVAL_MIN = 16, INTERVAL_MAX = 4096, SMOOTH = 4, COST_MAX = 1 << 28 };
 
-void whi_copy_method_init(whi_copy_method *method, bool plain) {
-    *method = (whi_copy_method){.plain = plain, .left = FIRST_TRIAL, .interval = INTERVAL_MIN};
+void whi_copy_method_init(whi_copy_method *method, uint32_t gain) {
+    *method = (whi_copy_method){.gain = gain, .left = FIRST_TRIAL, .interval = INTERVAL_MIN};
 }
 
 bool whi_copy_method_choose(whi_copy_method *method) {
-    if (method->plain)
-        return false;
     return --method->left == 0 ? !method->nontemporal : method->nontemporal;
 }
 
@@ -42,13 +33,13 @@ void whi_copy_method_note(whi_copy_method *method, bool nontemporal, uint64_t cy
     if (method->left) {
         *known = smooth(*known, cost);
         // What has become slow calls for a trial at once.
-        if (method->settled && *known / GAIN > method->settled)
+        if (method->settled && *known / method->gain > method->settled)
             method->left = 1;
         return;
     }
     // The last trial was long ago: what is cheaper now is believed.
     *known = cost < *known ? (uint32_t)cost + 1 : smooth(*known, cost);
-    bool better = method->cost[0] > (uint64_t)GAIN * method->cost[1];
+    bool better = method->cost[0] > (uint64_t)method->gain * method->cost[1];
     if (better != method->nontemporal)
         method->interval = INTERVAL_MIN;
     else if (method->interval < INTERVAL_MAX)
@@ -75,5 +66,5 @@ uint64_t whi_copy_method_copy(whi_copy_method *method, void *to, const whi_span 
     uint64_t cycles = whi_clock_cycles() - start;
     if (src->ptr)
         whi_copy_method_note(method, nontemporal, cycles, size);
-    return nontemporal ? cycles * WHI_COPY_NONTEMPORAL_WEIGHT : cycles;
+    return nontemporal ? cycles * WHI_COPY_WEIGHT : cycles;
 }

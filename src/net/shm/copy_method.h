@@ -20,11 +20,15 @@
 
 #define WHI_COPY_METHOD_MIN ((size_t)4096)  // smaller copies are plain, and tell nothing
 
-// What a nontemporal copy costs both ends, of what it costs the sender: its receiver reads from memory.
-enum { WHI_COPY_NONTEMPORAL_WEIGHT = 4 };
+// The receiver, too, pays for nontemporal copies: it reads from memory, where plain ones would have left the bytes in a cache that is
+// common.  So they must halve the sender's cost; and where plain ones have the better alternative, lines that have left the
+// receiver's cache, they must cost no more than a quarter, and count fourfold: in a common cache the receiver took four times as
+// long as the sender (docs/design/shm.md).
+enum { WHI_COPY_GAIN = 2, WHI_COPY_WEIGHT = 4 };
 
 typedef struct whi_copy_method {
-    bool plain;         // copies are never nontemporal
+    uint32_t
+        gain;  // nontemporal copies are chosen where plain ones cost more than so many times as much
     bool nontemporal;   // what copies do now
     uint32_t cost[2];   // cycles per KiB of plain and of nontemporal copies, smoothed; 0: not known
     uint32_t settled;   // the cost of what is done, at the last trial
@@ -32,8 +36,8 @@ typedef struct whi_copy_method {
     uint32_t interval;  // between trials; grows while they confirm what is done
 } whi_copy_method;
 
-// whi_copy_method_init begins with plain copies; `plain`: and stays with them.
-void whi_copy_method_init(whi_copy_method *method, bool plain);
+// whi_copy_method_init begins with plain copies, and goes on with nontemporal ones where plain ones cost more than `gain` times as much.
+void whi_copy_method_init(whi_copy_method *method, uint32_t gain);
 
 // whi_copy_method_choose returns whether the next copy should be nontemporal; whi_copy_method_note
 // says what it has cost.

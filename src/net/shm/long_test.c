@@ -327,7 +327,7 @@ TEST(offers_that_are_not_taken) {
     open_long(&over, &a, &b);
     whi_pick *pick = pick_of(a, 40000);
     pick->second = false;
-    pick->cost[0] = 1e-7;  // so cheap was it
+    pick->cost[0] = 1e-9;  // so cheap was it
     unsigned offered = 0;
     for (int i = 0; i < 1000; i++) {
         bool is_long = transfer(a, b, false);

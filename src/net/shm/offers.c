@@ -89,7 +89,7 @@ static whi_pick *pick_of(whi_fetcher *f, uint64_t since, uint64_t whole) {
 // The cycles that the peer needs to copy some bytes for us, where it has something else to do: about as many as this side for
 // it, or, where it has not yet copied anything, as long as the bytes take to come.
 static uint64_t of_peer(const whi_shm *lane, uint64_t since, uint64_t size, uint64_t cycles) {
-    const whi_copy_method *method = &lane->bulk_method[whi_bulk_is_far(&lane->out)];
+    const whi_copy_method *method = &lane->bulk_method[whi_bulk_prefers_long_laps(&lane->out)];
     uint32_t cost = method->cost[method->nontemporal];
     if (!(since & 1))
         return 0;

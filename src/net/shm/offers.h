@@ -30,8 +30,9 @@ enum { WHI_FETCH_ALONE, WHI_FETCH_BOTH_WAYS, WHI_FETCH_SITUATIONS };
 // So many at most go the other way in a trial then, since the peer's half is counted, hidden or not.  Of one direction its half is
 // seen only when nothing else hides it.
 enum { WHI_FETCH_TRIED = 16 };
-// A thorough trial of chunks is so many times the bulk memory: in the first lap it gets into the caches, in the second the sender
-// finds out how long its laps should be, and of the third most is measured.
+// A thorough trial of chunks is so many times the bulk memory: in the first long lap it gets into the caches, in the second the
+// sender may find out that such are better, and of the third most is measured.  The peer's memory, which is taken to be as large as
+// this side's.
 enum { WHI_FETCH_LAPS = 3 };
 
 // Larger payloads go by chunks: two processors at a time, with others getting their turn.

@@ -231,7 +231,7 @@ TEST(both_ways) {
         whi_pick *pick = &lane->fetcher.picks[row][3];
         CHECK(pick->begun);
         CHECK(!lane->fetcher.picks[WHI_FETCH_BOTH_WAYS][3].begun || both);
-        whi_copy_method *method = &lane->bulk_method[whi_bulk_is_far(&lane->out)];
+        whi_copy_method *method = &lane->bulk_method[false];
         method->cost[method->nontemporal] = 1 << 30;
         lane->lane.ops->came(&lane->lane, SIZE, SIZE, SIZE, since);
         double peers = (double)SIZE / 1024 * (1 << 30);

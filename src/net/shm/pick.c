@@ -11,11 +11,12 @@ enum {
     SETTLING = 32,     // transfers that end after a trial and do not count: some began in it
     INTERVAL_MIN = 64,
     INTERVAL_MAX = 16384,
-    THOROUGH_FROM = 256,  // the least interval after which a trial may be thorough
-    THOROUGH_MAX = 64,    // the largest interval of such
-    SLOWER = 2,           // what costs so many times as much as at the last trial calls for another
-    RARE = 6,             // so many at least go the better way for each that begins in a trial
-    CLIP = 16             // what lost its time slice counts as so much of the usual
+    THOROUGH_MAX = 64,  // the most trials between those that may be thorough
+    COUNTED = 4,        // of a thorough trial the last one in so many bytes count
+    SLOWER = 2,         // what costs so many times as much as at the last trial,
+    SLOW_WINDOWS = 8,  // so many times one after the other, calls for one; fewer may be lost slices
+    RARE = 6,          // so many at least go the better way for each that begins in a trial
+    CLIP = 16          // what lost its time slice counts as so much of the usual
 };
 
 static const double smooth = 1.0 / 4;
@@ -53,11 +54,12 @@ static void open_window(whi_pick *pick, uint32_t skipped) {
     pick->skipped = skipped;
     pick->ended = 0;
     pick->cycles = pick->bytes = pick->due = 0;
-    pick->unheeded = pick->wanted = 0;
+    pick->goes_on = false;
+    pick->unheeded = 0;
 }
 
 static void end_trial(whi_pick *pick, bool change) {
-    if (pick->wanted > 0) {
+    if (pick->goes_on) {
         uint32_t next = pick->thorough_interval ? 2 * pick->thorough_interval : 1;
         pick->thorough_interval = change ? 0 : next < THOROUGH_MAX ? next : THOROUGH_MAX;
         pick->thorough_left = pick->thorough_interval;
@@ -68,12 +70,14 @@ static void end_trial(whi_pick *pick, bool change) {
     if (change) {
         pick->second = !pick->second;
         pick->interval = INTERVAL_MIN;
-    } else if (pick->interval < INTERVAL_MAX) {
+    } else if (!pick->called && pick->interval < INTERVAL_MAX) {
         pick->interval *= 2;
     }
     uint32_t least = RARE * (pick->in_trial < pick->most ? pick->in_trial : pick->most);
     pick->left = pick->interval > least ? pick->interval : least;
     pick->settled = pick->cost[pick->second];
+    pick->called = false;
+    pick->slow = 0;
     open_window(pick, SETTLING);
 }
 
@@ -123,11 +127,21 @@ bool whi_pick_choose_of(whi_pick row[WHI_PICK_SIZES], uint64_t size) {
     return whi_pick_choose(pick);
 }
 
-// goes_on says whether a trial becomes a thorough one, given what its first transfers have cost.
+// goes_on says whether a trial becomes a thorough one, given what its first transfers have cost: it must be rare, and not so long that
+// it would be given up.
 static bool goes_on(const whi_pick *pick, double cost) {
-    return pick->trial && pick->second && pick->thorough && !(pick->wanted > 0) &&
-           !pick->thorough_left && pick->interval >= THOROUGH_FROM &&
+    double size = pick->bytes / pick->ended, thorough = (double)pick->thorough;
+    return pick->trial && pick->second && thorough > 0 && !pick->goes_on && !pick->thorough_left &&
+           pick->interval * size >= RARE * thorough && TRIAL_MAX / 2 * size >= thorough &&
            cost >= pick->cost[1] * gain && cost <= pick->cost[1] * hopeless;
+}
+
+// is_measured says whether there is enough to tell a cost from.
+static bool is_measured(const whi_pick *pick) {
+    if (pick->goes_on)
+        return pick->bytes >= (double)pick->thorough / COUNTED;
+    // Many may end at once that have moved together: as many bytes as they have count, not their last ones alone.
+    return pick->ended >= WINDOW && pick->bytes >= pick->due;
 }
 
 void whi_pick_note(whi_pick *pick, bool second, uint64_t cycles, uint64_t size, uint64_t whole) {
@@ -146,21 +160,23 @@ void whi_pick_note(whi_pick *pick, bool second, uint64_t cycles, uint64_t size, 
     pick->bytes += (double)size;
     pick->due += (double)whole;
     pick->ended += whole > 0;
-    // Many may end at once that have moved together: as many bytes as they have count, not their last ones alone.
-    if (pick->ended < WINDOW || pick->bytes < pick->due || pick->bytes < pick->wanted)
+    if (!is_measured(pick))
         return;
     double cost = pick->bytes > 0 ? pick->cycles / pick->bytes : 0;
     if (goes_on(pick, cost)) {
         open_window(pick, 0);
-        pick->wanted = (double)pick->thorough / 4;
-        pick->unheeded = (double)pick->thorough - pick->wanted;
+        pick->goes_on = true;
+        pick->unheeded = (double)pick->thorough / COUNTED * (COUNTED - 1);
         return;
     }
     double *old = &pick->cost[second];
     *old = *old > 0 && !pick->trial ? *old + (cost - *old) * smooth : cost;
     if (!pick->trial) {
-        if (pick->settled > 0 && *old > pick->settled * SLOWER)
+        pick->slow = pick->settled > 0 && cost > pick->settled * SLOWER ? pick->slow + 1 : 0;
+        if (pick->slow >= SLOW_WINDOWS) {
+            pick->called = true;
             pick->left = 1;
+        }
         open_window(pick, 0);
         return;
     }

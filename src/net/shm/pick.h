@@ -7,7 +7,9 @@
 // second way is taken unless the first one has cost less than 3/4: the first keeps a processor of the peer
 // busy, too, which this side does not see.  The first way may need some time until memory is in the caches where it then
 // stays, so a trial of it that does not show it to be much worse may go on for some MiB, and only their last quarter counts: a
-// thorough one.  Costs are of bytes as they come, not of transfers as they end: many that
+// thorough one.  What has become much slower for a while calls for a trial at once.
+//
+// Costs are of bytes as they come, not of transfers as they end: many that
 // move in turn end together.  Beside copy_method.h, where a copy is over when it returns and one is enough.  Belongs to its
 // lane's thread.
 #ifndef WHI_NET_SHM_PICK_H
@@ -27,6 +29,8 @@ typedef struct whi_pick {
     uint32_t most;      // of those that go the other way
     double cost[2];     // cycles per byte, smoothed; 0: not known
     double settled;     // the cost of what is done, at the last trial; 0: not known
+    uint32_t slow;      // windows since then that cost far more, one after the other
+    bool called;        // they have called for the next trial
 
     // Thorough trials of the first way.
     uint64_t thorough;           // bytes; 0: there are none
@@ -37,9 +41,9 @@ typedef struct whi_pick {
     uint32_t skipped;  // transfers that have yet to end before it begins
     uint32_t ended;    // transfers
     double cycles, bytes;
-    double due;  // bytes of the transfers that have ended
-    double unheeded,
-        wanted;  // bytes of a thorough trial: that have yet to come before it is measured, and that are
+    double due;       // bytes of the transfers that have ended
+    bool goes_on;     // it is a thorough trial, of which
+    double unheeded;  // so many bytes have yet to come before those that count
 } whi_pick;
 
 // A row of picks, by size from a power of two to the next: of what is smaller than 16 KiB first.

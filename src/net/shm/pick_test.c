@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/rng.h"
 #include "base/test.h"
 
 enum { KIB = 1024 };
@@ -128,19 +129,40 @@ TEST(what_becomes_slow_calls_for_a_trial) {
     whi_pick_init(&pick, false);
     (void)transfers(100000, 150, 100);
     CHECK(pick.second && pick.left > 1000);
-    CHECK(transfers(200, 150, 400) < 100);
+    CHECK(transfers(200, 150, 400) < 150);
     CHECK(!pick.second);
     CHECK(transfers(20000, 150, 400) < 500);
 }
 
-// The first way costs less once its memory is in the caches.
+// Then the costs are believed that called for it.
+TEST(what_has_become_slow_is_compared_as_it_is) {
+    whi_pick_init(&pick, false);
+    (void)transfers(100000, 150, 100);
+    CHECK(pick.second);
+    CHECK(transfers(200, 190, 300) < 150);
+    CHECK(!pick.second);
+}
+
+// Lost time slices are no reason for more trials.
+TEST(many_lost_time_slices) {
+    whi_pick_init(&pick, false);
+    whi_rng rng;
+    whi_rng_init(&rng, 1);
+    int worse = 0, all = 100000;
+    for (int i = 0; i < all; i++)
+        worse += !transfers(1, whi_rng_chance(&rng, 3) ? 19000 : 190,
+                            whi_rng_chance(&rng, 3) ? 10000 : 100);
+    CHECK(worse < all / 50);
+}
+
+// The first way costs less once its memory is in the caches, which the second way's transfers drive it out of.
 static int slowly(int count, unsigned cold, unsigned warm, unsigned second) {
     enum { LAP = 200 };
     int taken = 0;
-    for (int i = 0, running = 0; i < count; i++) {
+    for (int i = 0, moved = 0; i < count; i++) {
         bool way = whi_pick_choose(&pick);
-        running = way ? 0 : running + 1;
-        whi_pick_note(&pick, way, way ? second : running > LAP ? warm : cold, KIB, KIB);
+        whi_pick_note(&pick, way, way ? second : moved > LAP ? warm : cold, KIB, KIB);
+        moved = !way ? moved + (moved < 2 * LAP) : moved > 4 ? moved - 4 : 0;
         taken += way;
     }
     return taken;
@@ -152,7 +174,7 @@ TEST(a_thorough_trial_sees_what_comes_late) {
     CHECK(pick.second);
     whi_pick_init(&pick, false);
     pick.thorough = 400 * KIB;
-    CHECK(slowly(20000, 110, 50, 100) < 6000);
+    CHECK(slowly(40000, 110, 50, 100) < 10000);
     CHECK(!pick.second);
     // None where the first way is hopeless, and few where they change nothing.
     whi_pick_init(&pick, false);
@@ -162,6 +184,28 @@ TEST(a_thorough_trial_sees_what_comes_late) {
     pick.thorough = 400 * KIB;
     CHECK(slowly(1000000, 110, 110, 100) > 990000);
     CHECK(pick.second && pick.thorough_interval >= 16);
+    // None that would be given up before its end.
+    whi_pick_init(&pick, false);
+    pick.thorough = 1025 * KIB;
+    CHECK(slowly(100000, 110, 50, 100) > 99000);
+}
+
+// It is as long as it should be, however large the transfers are.
+TEST(a_thorough_trial_has_its_length) {
+    uint64_t sizes[] = {16 * KIB, 100 * KIB, 4096 * KIB};
+    for (int s = 0; s < 3; s++) {
+        whi_pick_init(&pick, false);
+        pick.thorough = 12288 * KIB;
+        while (!pick.goes_on) {
+            bool way = whi_pick_choose(&pick);
+            whi_pick_note(&pick, way, (way ? 100 : 110) * sizes[s], sizes[s], sizes[s]);
+        }
+        uint64_t bytes = 0;
+        for (; pick.goes_on; bytes += sizes[s])
+            whi_pick_note(&pick, whi_pick_choose(&pick), 110 * sizes[s], sizes[s], sizes[s]);
+        CHECK(bytes >= pick.thorough && bytes < pick.thorough + 2 * sizes[s]);
+        CHECK(!pick.trial && pick.second && pick.thorough_left == 1);
+    }
 }
 
 // Some never end, or went the other way after all.

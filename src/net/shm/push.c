@@ -119,7 +119,7 @@ static wh_status push_bulk(whi_shm *lane, const whi_hdr *hdr, const whi_span *sr
             return status;
     }
     void *to = whi_bulk_take(&lane->out, part, &chunk);
-    whi_copy_method *method = &lane->bulk_method[whi_bulk_is_far(&lane->out)];
+    whi_copy_method *method = &lane->bulk_method[whi_bulk_in_long_lap(&lane->out)];
     uint64_t cycles = whi_copy_method_copy(method, to, src, part);
     if (cycles)
         whi_bulk_note(&lane->out, cycles, part);

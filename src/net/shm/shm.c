@@ -263,9 +263,9 @@ wh_status whi_shm_create(const whi_shm_opts *opts, const whi_lane_up *up, void *
     whi_lane_init(&self->lane, &shm_ops, up, link);
     whi_ring_tx_init(&self->tx, self->tx_region->base, opts->ring_size);
     whi_ring_rx_none(&self->rx);
-    whi_copy_method_init(&self->ring_method, false);
-    whi_copy_method_init(&self->bulk_method[false], false);
-    whi_copy_method_init(&self->bulk_method[true], true);
+    whi_copy_method_init(&self->ring_method, WHI_COPY_GAIN);
+    whi_copy_method_init(&self->bulk_method[false], WHI_COPY_GAIN);
+    whi_copy_method_init(&self->bulk_method[true], WHI_COPY_WEIGHT);
     whi_list_init(&self->holder);
     self->takes_long = opts->takes_long;
     self->asymmetric = opts->asymmetric;

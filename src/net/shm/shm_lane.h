@@ -32,7 +32,7 @@ typedef struct whi_shm {
     wh_status failed;  // WH_OK, or what every call answers from now on
     bool offers;       // the peer was told by what it knows our memory
     whi_copy_method ring_method;
-    whi_copy_method bulk_method[2];  // [whi_bulk_is_far]
+    whi_copy_method bulk_method[2];  // [whi_bulk_in_long_lap]
     whi_offers_tx offered;
     whi_fetcher fetcher;
     whi_bulk_tx out;

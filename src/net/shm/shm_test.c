@@ -221,6 +221,35 @@ TEST(busy_lane_keeps_its_bulk_memory) {
     close_shared(&two);
 }
 
+// Short and long laps through bulk memory are copied into by methods of their own, and of both ways at once none is tried thoroughly.
+TEST(laps_have_their_methods) {
+    way over = {.opts = {.ring_size = 65536, .eager_limit = 4096, .chunks = 4}, .limit = 64 << 20};
+    ear *a = &ears[0], *b = &ears[1];
+    open_pair(&over, a, b);
+    whi_shm *lane = (whi_shm *)a->lane;
+    CHECK_EQ_INT(lane->bulk_method[false].gain, WHI_COPY_GAIN);
+    CHECK_EQ_INT(lane->bulk_method[true].gain, WHI_COPY_WEIGHT);
+    for (int i = 0; i < WHI_PICK_SIZES; i++) {
+        CHECK_EQ_INT(lane->fetcher.picks[WHI_FETCH_ALONE][i].thorough, 3 * lane->bulk_size);
+        CHECK_EQ_INT(lane->fetcher.picks[WHI_FETCH_BOTH_WAYS][i].thorough, 0);
+        CHECK_EQ_INT(lane->fetcher.picks[WHI_FETCH_BOTH_WAYS][i].most, 16);
+        CHECK_EQ_INT(lane->long_tx.picks[i].thorough, 0);
+    }
+    push_through(a, b, 400000);
+    CHECK(!whi_bulk_in_long_lap(&lane->out) && !whi_bulk_prefers_long_laps(&lane->out));
+    CHECK(lane->bulk_method[false].cost[0] > 0 && lane->bulk_method[true].cost[0] == 0);
+    lane->out.pick.second = false;
+    while (!whi_bulk_in_long_lap(&lane->out))
+        push_through(a, b, 300000);
+    lane->bulk_method[false].cost[0] = 0;
+    push_through(a, b, 100000);
+    CHECK(whi_bulk_in_long_lap(&lane->out) && whi_bulk_prefers_long_laps(&lane->out));
+    CHECK(lane->bulk_method[true].cost[0] > 0 && lane->bulk_method[false].cost[0] == 0);
+    whi_shm_drop_bulk(lane);
+    CHECK(!whi_bulk_in_long_lap(&lane->out) && !whi_bulk_prefers_long_laps(&lane->out));
+    close_pair(&over, a, b);
+}
+
 // deliver_numbers checks a payload of consecutive bytes, of which the header says the first.
 static wh_status deliver_numbers(void *link, const whi_hdr *hdr, const void *payload) {
     const unsigned char *bytes = payload;
