@@ -132,7 +132,7 @@ bool whi_pick_choose_of(whi_pick row[WHI_PICK_SIZES], uint64_t size) {
 static bool goes_on(const whi_pick *pick, double cost) {
     double size = pick->bytes / pick->ended, thorough = (double)pick->thorough;
     return pick->trial && pick->second && thorough > 0 && !pick->goes_on && !pick->thorough_left &&
-           pick->interval * size >= RARE * thorough && TRIAL_MAX / 2 * size >= thorough &&
+           pick->interval * size >= RARE * thorough && TRIAL_MAX * size >= 2 * thorough &&
            cost >= pick->cost[1] * gain && cost <= pick->cost[1] * hopeless;
 }
 
