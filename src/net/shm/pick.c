@@ -70,13 +70,12 @@ static void end_trial(whi_pick *pick, bool change) {
     if (change) {
         pick->second = !pick->second;
         pick->interval = INTERVAL_MIN;
-    } else if (!pick->called && pick->interval < INTERVAL_MAX) {
+    } else if (pick->slow < SLOW_WINDOWS && pick->interval < INTERVAL_MAX) {
         pick->interval *= 2;
     }
     uint32_t least = RARE * (pick->in_trial < pick->most ? pick->in_trial : pick->most);
     pick->left = pick->interval > least ? pick->interval : least;
     pick->settled = pick->cost[pick->second];
-    pick->called = false;
     pick->slow = 0;
     open_window(pick, SETTLING);
 }
@@ -172,11 +171,10 @@ void whi_pick_note(whi_pick *pick, bool second, uint64_t cycles, uint64_t size, 
     double *old = &pick->cost[second];
     *old = *old > 0 && !pick->trial ? *old + (cost - *old) * smooth : cost;
     if (!pick->trial) {
-        pick->slow = pick->settled > 0 && cost > pick->settled * SLOWER ? pick->slow + 1 : 0;
-        if (pick->slow >= SLOW_WINDOWS) {
-            pick->called = true;
+        if (pick->slow < SLOW_WINDOWS)
+            pick->slow = pick->settled > 0 && cost > pick->settled * SLOWER ? pick->slow + 1 : 0;
+        if (pick->slow == SLOW_WINDOWS)
             pick->left = 1;
-        }
         open_window(pick, 0);
         return;
     }

@@ -9,9 +9,8 @@
 // stays, so a trial of it that does not show it to be much worse may go on for some MiB, and only their last quarter counts: a
 // thorough one.  What has become much slower for a while calls for a trial at once.
 //
-// Costs are of bytes as they come, not of transfers as they end: many that
-// move in turn end together.  Beside copy_method.h, where a copy is over when it returns and one is enough.  Belongs to its
-// lane's thread.
+// Costs are of bytes as they come, not of transfers as they end: many that move in turn end together.  Beside copy_method.h,
+// where a copy is over when it returns and one is enough.  Belongs to its lane's thread.
 #ifndef WHI_NET_SHM_PICK_H
 #define WHI_NET_SHM_PICK_H
 
@@ -29,8 +28,8 @@ typedef struct whi_pick {
     uint32_t most;      // of those that go the other way
     double cost[2];     // cycles per byte, smoothed; 0: not known
     double settled;     // the cost of what is done, at the last trial; 0: not known
-    uint32_t slow;      // windows since then that cost far more, one after the other
-    bool called;        // they have called for the next trial
+    uint32_t
+        slow;  // windows since then that cost far more, one after the other, up to as many as call for a trial
 
     // Thorough trials of the first way.
     uint64_t thorough;           // bytes; 0: there are none
