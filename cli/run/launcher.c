@@ -333,6 +333,25 @@ static void hear(void *arg, int rank, const char *line, size_t size) {
     waits_line(&self->waits, rank, line, size);
 }
 
+static void add_silent(launcher *self, const char *(*why)(void *arg, int rank)) {
+    int ranks = launcher_virtual(self);
+    if (!self->options->output)  // else nothing of what they say comes here
+        waits_silent(&self->waits, ranks ? ranks : self->options->size, why, self);
+}
+
+// why_absent says why a rank cannot answer: the job has not begun.
+static const char *why_absent(void *arg, int rank) {
+    const launcher *self = arg;
+    const pmi *server = &self->pmi;
+    int process = launcher_process(self, rank);
+    if (!server->ours || !server->waiting || self->ranks[process].ended)
+        return NULL;
+    if (pmi_is_waiting(server, process))
+        return "waits for all processes (PMI), as in MPI_Init";
+    bool begun = pmi_is_in(server, process) || pmi_is_done(server, process);
+    return begun ? NULL : "has not joined the job (PMI), as MPI_Init does";
+}
+
 // dump has programs of Wherry print what they wait for, and listens to them for a while, in which they are not asked again: `timeout -s USR1`
 // sends the signal twice.
 static void dump(launcher *self) {
@@ -340,7 +359,9 @@ static void dump(launcher *self) {
         return;
     output_listen(&self->output, hear, self);
     self->told_at = cli_ms() + DUMP_MS;
-    pass_signal(self, SIGUSR1);
+    add_silent(self, why_absent);
+    if (!self->waits.count)  // else the signal would end them
+        pass_signal(self, SIGUSR1);
 }
 
 static void say_wait(void *arg, const char *sentence) {
@@ -348,20 +369,19 @@ static void say_wait(void *arg, const char *sentence) {
     output_say(&self->output, "%s", sentence);
 }
 
-// is_expected says whether a rank is of a process that has joined the job, and can do what it is asked for.
-static bool is_expected(void *arg, int rank) {
+// why_silent says so of a rank whose process has joined the job, and can do what it is asked for.
+static const char *why_silent(void *arg, int rank) {
     const launcher *self = arg;
     int process = launcher_process(self, rank);
-    return !self->ranks[process].ended && pmi_is_in(&self->pmi, process) &&
-           !pmi_is_waiting(&self->pmi, process);
+    bool could = !self->ranks[process].ended && pmi_is_in(&self->pmi, process) &&
+                 !pmi_is_waiting(&self->pmi, process);
+    return could ? WAITS_SILENT : NULL;
 }
 
 static void tell_waits(launcher *self) {
-    int ranks = launcher_virtual(self);
     self->told_at = 0;
     output_listen(&self->output, NULL, NULL);
-    if (!self->options->output)  // else nothing of what they say comes here
-        waits_silent(&self->waits, ranks ? ranks : self->options->size, is_expected, self);
+    add_silent(self, why_silent);
     waits_tell(&self->waits, say_wait, self);
 }
 

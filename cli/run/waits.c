@@ -9,8 +9,6 @@
 
 enum { LINE = 256, SENTENCE = 512, GROUPS = 8 };
 
-static const char silent[] = "has not answered: outside of MPI, or stopped";
-
 static waits_rank *add(wait_list *self) {
     if (self->count == self->room) {
         size_t room = self->room ? 2 * self->room : 64;
@@ -68,7 +66,7 @@ void waits_line(wait_list *self, int process, const char *bytes, size_t size) {
     }
 }
 
-void waits_silent(wait_list *self, int ranks, bool (*expected)(void *arg, int rank), void *arg) {
+void waits_silent(wait_list *self, int ranks, const char *(*why)(void *arg, int rank), void *arg) {
     bool *heard = !self->count && self->others ? NULL : calloc((size_t)ranks, sizeof *heard);
     if (!heard)
         return;
@@ -76,11 +74,12 @@ void waits_silent(wait_list *self, int ranks, bool (*expected)(void *arg, int ra
         if (self->ranks[i].rank >= 0 && self->ranks[i].rank < ranks)
             heard[self->ranks[i].rank] = true;
     for (int rank = 0; rank < ranks; rank++) {
-        waits_rank *one = !heard[rank] && expected(arg, rank) ? add(self) : NULL;
+        const char *what = heard[rank] ? NULL : why(arg, rank);
+        waits_rank *one = what ? add(self) : NULL;
         if (!one)
             continue;
         *one = (waits_rank){.process = -1, .rank = rank};
-        snprintf(one->what, sizeof one->what, "%s", silent);
+        snprintf(one->what, sizeof one->what, "%s", what);
     }
     free(heard);
 }
@@ -100,9 +99,9 @@ typedef struct group {
 
 static int by_size(const void *a, const void *b) {
     const group *x = a, *y = b;
-    int quiet = (strcmp(y->first->what, silent) == 0) - (strcmp(x->first->what, silent) == 0);
-    if (quiet)
-        return quiet;
+    int odd = (*y->first->what == 'h') - (*x->first->what == 'h');  // "has not .."
+    if (odd)
+        return odd;
     if (x->count != y->count)
         return x->count < y->count ? 1 : -1;
     return (x->first->rank > y->first->rank) - (x->first->rank < y->first->rank);

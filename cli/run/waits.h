@@ -22,12 +22,15 @@ typedef struct wait_list {
 // processes may come in between.
 void waits_line(wait_list *self, int process, const char *bytes, size_t size);
 
-// waits_silent adds those of so many ranks that have not been heard of and from whom `expected` says that an answer was to come.  It adds
-// none if only programs without MPI have answered.
-void waits_silent(wait_list *self, int ranks, bool (*expected)(void *arg, int rank), void *arg);
+// What is said of a rank that should have answered.
+#define WAITS_SILENT "has not answered: outside of MPI, or stopped"
 
-// waits_tell calls `say` with a sentence for each group of ranks that wait alike, first the silent ones, then the largest; nothing if no rank was heard of.
-// It forgets them then.
+// waits_silent adds those of so many ranks that have not been heard of and of whom `why` has something to say, "waits ..", "is .." or "has ..".  It adds
+// none if only programs without MPI have answered.
+void waits_silent(wait_list *self, int ranks, const char *(*why)(void *arg, int rank), void *arg);
+
+// waits_tell calls `say` with a sentence for each group of ranks that wait alike, first those that have not done something, then the largest; nothing if
+// no rank was heard of.  It forgets them then.
 void waits_tell(wait_list *self, void (*say)(void *arg, const char *sentence), void *arg);
 
 #endif

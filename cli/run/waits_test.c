@@ -70,9 +70,14 @@ static void test_several_ranks_of_a_process(void) {
             "rank 4 waits in MPI_Ssend: synchronous send to rank 3, tag 1, on MPI_COMM_WORLD\n");
 }
 
-static bool is_expected(void *arg, int rank) {
+static const char *expected(void *arg, int rank) {
     const int *not_expected = arg;
-    return rank != *not_expected;
+    return rank != *not_expected ? WAITS_SILENT : NULL;
+}
+
+static const char *begun(void *arg, int rank) {
+    const int *not_begun = arg;
+    return rank == *not_begun ? "has not joined" : "waits for others";
 }
 
 static void test_who_has_not_answered(void) {
@@ -83,15 +88,18 @@ static void test_who_has_not_answered(void) {
     hear(&w, 0, "  MPI rank 2: waits in MPI_Wait for 2.420 s");
     hear(&w, 0, "  MPI rank 3: is in no call");
     hear(&w, 0, "  MPI rank 9: is in no call");  // there is none
-    waits_silent(&w, 7, is_expected, &ended);
+    waits_silent(&w, 7, expected, &ended);
     expect_told(&w, "ranks 1, 4-5 have not answered: outside of MPI, or stopped\n"
                     "ranks 0, 2 wait in MPI_Wait\n"
                     "ranks 3, 9 are in no call\n");
-    waits_silent(&w, 2, is_expected, (int[]){0});  // nobody has answered
+    waits_silent(&w, 2, expected, (int[]){0});  // nobody has answered
     expect_told(&w, "rank 1 has not answered: outside of MPI, or stopped\n");
     hear(&w, 0, "worker 00112233445566778899aabbccddeeff: 2 links, 0 operations pending");
-    waits_silent(&w, 2, is_expected, (int[]){0});  // it is no program of MPI
+    waits_silent(&w, 2, expected, (int[]){0});  // it is no program of MPI
     expect_told(&w, "");
+    waits_silent(&w, 3, begun, (int[]){1});
+    expect_told(&w, "rank 1 has not joined\n"
+                    "ranks 0, 2 wait for others\n");
 }
 
 static void test_lines_of_others(void) {

@@ -69,11 +69,10 @@ class Programs(unittest.TestCase):
         """At the timeout the launcher names who computes outside of MPI; of virtual ranks, all those of the process."""
         program = self.compile("mpicc", "-vp", HERE / "odd.c")
         for words, silent, others in ((("-n", 3), "rank 1 has", "ranks 0, 2"), (("-n", 2, "-vp", 5), "ranks 0-2 have", "ranks 3-4")):
-            code, _, err = self.job(*words, "-timeout", 2, program)
-            self.assertEqual(code, 124)
-            told = [line for line in err.splitlines() if line.startswith("wherry run: rank") and "still there" not in line]
-            self.assertEqual(told, [f"wherry run: {silent} not answered: outside of MPI, or stopped",
-                                    f"wherry run: {others} wait in MPI_Wait: on MPI_COMM_WORLD"])
+            self.assertEqual(self.told("-timeout", 2, *words, program), [f"wherry run: {silent} not answered: outside of MPI, or stopped",
+                                                                         f"wherry run: {others} wait in MPI_Wait: on MPI_COMM_WORLD"])
+        self.assertEqual(self.told("-timeout", 2, "-n", 3, program, "late"), ["wherry run: rank 1 has not joined the job (PMI), as MPI_Init does",
+                                                                              "wherry run: ranks 0, 2 wait for all processes (PMI), as in MPI_Init"])
 
     def test_the_same_program_runs_with_a_process_for_each_rank(self):
         self.good("-n", 3, self.globals, ranks=3)
@@ -95,6 +94,12 @@ class Programs(unittest.TestCase):
 
     def test_collectives(self):
         program = self.compile("mpicc", "-vp", HERE.parent / "collectives.c")
+    def told(self, *words):
+        """What the launcher says at the timeout, beside that processes were still there."""
+        code, _, err = self.job(*words)
+        self.assertEqual(code, 124)
+        return [line for line in err.splitlines() if line.startswith("wherry run: rank") and "still there" not in line]
+
         code, _, err = self.job("-n", 2, "-vp", 6, program)
         self.assertEqual((code, err), (0, ""))
 
