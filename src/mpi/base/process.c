@@ -10,6 +10,7 @@
 
 #include "mpi/base/lock.h"
 #include "mpi/base/offered.h"
+#include "mpi/base/streams.h"
 #include "mpi/base/wait.h"
 
 whm_process whm_process_here;
@@ -313,6 +314,7 @@ void whm_run_begins(void) {
 static void suspend(bool yields) {
     whm_rank *me = whm_self;
     whm_handled mine = whm_handled_get();
+    whm_streams_leave(me);
     whm_run_ends(me);
     wh_status st = WH_OK;
     if (yields) {
@@ -326,6 +328,7 @@ static void suspend(bool yields) {
     whm_self = me;
     whm_run_begins();
     whm_handled_set(mine);
+    whm_streams_return(me);
     if (st != WH_OK)  // it was called from outside a rank's thread
         whm_process_abort(1);
 }

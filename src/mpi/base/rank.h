@@ -24,6 +24,10 @@ struct whm_awaited {
     void (*print)(const whm_awaited *awaited, FILE *file);
 };
 
+typedef struct whm_streams {
+    FILE *in, *out, *err;
+} whm_streams;
+
 // What each call looks at comes first, up to the first byte of the sentence: with many ranks in a process, each cache line is one that the first
 // cache lacks.
 typedef struct whm_rank {
@@ -31,6 +35,7 @@ typedef struct whm_rank {
     whm_phase init;    // of MPI_Init and MPI_Finalize
     bool kept;         // the last session has ended; MPI is until the program ends
     bool blocked;      // it waits, in whm_block
+    bool aside;        // its streams are (streams.h), while another rank runs
     int holds;         // of MPI_Init and of sessions
     int world;         // its number in MPI_COMM_WORLD
     const char *call;  // the function that the program is in, for what is said of it; NULL: none
@@ -44,6 +49,9 @@ typedef struct whm_rank {
     wh_wait wait;                  // a virtual rank's, while it is blocked
     whm_object *named[WHM_NAMED];  // what predefined handles name
     int64_t computed_ns;           // of a rank that moves: before it last began to run
+    whm_streams streams;           // while they are aside
+    char *line;                    // that it has begun to print, put aside; NULL: none
+    size_t line_size;
     struct whm_heap *heap;     // its memory (base/memory.h); NULL: the process's, it does not move
     void *spares[WHM_SPARES];  // object.c's
     int objects[WHM_KINDS];    // that there are of each kind

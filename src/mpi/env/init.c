@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "mpi/base/process.h"
+#include "mpi/base/streams.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/compare.h"
 #include "mpi/comm/make.h"
@@ -86,7 +87,7 @@ int mpi_is_thread_main(int *flag) {
 }
 
 int mpi_abort(whm_comm *comm, int errorcode) {
-    fflush(stdout);
+    whm_streams_flush();
     fprintf(stderr, "MPI rank %d: MPI_Abort on %s with error code %d: the job ends\n",
             whm_self->world, whm_comm_title(comm), errorcode);
     fflush(stderr);

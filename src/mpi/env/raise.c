@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "mpi/base/process.h"
+#include "mpi/base/streams.h"
 #include "mpi/bodies.h"
 #include "mpi/comm/comm.h"
 #include "mpi/env/errhandler.h"
@@ -43,7 +44,7 @@ static _Noreturn void end_job(whm_kind kind, const void *object, int code) {
     describe(where, sizeof(where), kind, object);
     if (whm_self->phase != WHM_BEFORE || whm_process_here.worker)  // else it has no number yet
         snprintf(rank, sizeof(rank), " rank %d", whm_self->world);
-    fflush(stdout);
+    whm_streams_flush();
     fprintf(stderr, "MPI%s: %s%s: %s%s%s\n", rank, call ? call : "MPI", where,
             text ? text : "an error without a text", *whm_self->sentence ? ": " : "",
             whm_self->sentence);

@@ -31,12 +31,6 @@ typedef struct whm_elf {
     size_t dynamic, main, frames, tls_image, tls_filled;
 } whm_elf;
 
-// What the images' references to these functions lead to, instead of the C library's.
-typedef struct whm_redirected {
-    const char *name;
-    void (*fn)(void);
-} whm_redirected;
-
 // whm_elf_open looks at the program of this process.  false: it cannot be loaded so; `why` says the reason and what to do.
 bool whm_elf_open(whm_elf *elf, char *why, size_t size);
 

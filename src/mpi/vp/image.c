@@ -50,7 +50,7 @@ static int copy_program(void) {
     return good ? to : -1;
 }
 
-// ---- Calls of exit.
+// ---- What is not the C library's for ranks.
 
 typedef struct tables {
     const ElfW(Sym) * symbols;
@@ -86,15 +86,22 @@ static void set(uintptr_t at, uintptr_t value) {
         memcpy((void *)at, &value, sizeof(value));
 }
 
-// redirect has the copy's references to exit() lead to the rank's.
-static void redirect(const struct link_map *map, const whm_exits *exits) {
+static const whm_redirected *find(const whm_redirected *all, const char *name) {
+    while (all->name && strcmp(all->name, name) != 0)
+        all++;
+    return all->name ? all : NULL;
+}
+
+// redirect has the copy's references lead elsewhere.
+static void redirect(const struct link_map *map, const whm_redirected *all) {
     tables t = tables_of(map);
     for (int i = 0; i < 2 && t.symbols && t.names; i++)
         for (size_t k = 0; t.rela[i] && k < t.rela_size[i] / sizeof(ElfW(Rela)); k++) {
             const ElfW(Rela) *r = &t.rela[i][k];
             const char *name = t.names + t.symbols[ELF64_R_SYM(r->r_info)].st_name;
-            if (ELF64_R_SYM(r->r_info) && !strcmp(name, "exit"))
-                set(map->l_addr + r->r_offset, (uintptr_t)exits->exit);
+            const whm_redirected *to = ELF64_R_SYM(r->r_info) ? find(all, name) : NULL;
+            if (to)
+                set(map->l_addr + r->r_offset, (uintptr_t)to->fn);
         }
 }
 
@@ -126,7 +133,7 @@ static const char *behind(const char *sentence, const char *path) {
                                                                           : sentence;
 }
 
-whm_main_fn *whm_image_load(const whm_exits *exits, bool last, char *why, size_t size) {
+whm_main_fn *whm_image_load(const whm_redirected *redirected, bool last, char *why, size_t size) {
     char path[256];
     int fd = copy_program();
     if (fd < 0) {
@@ -158,6 +165,6 @@ whm_main_fn *whm_image_load(const whm_exits *exits, bool last, char *why, size_t
     loaded++;
     if (!last)
         whm_debug_image(map, loaded);
-    redirect(map, exits);
+    redirect(map, redirected);
     return fn;
 }

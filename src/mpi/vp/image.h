@@ -13,13 +13,14 @@
 
 typedef int whm_main_fn(int argc, char **argv, char **envp);
 
-// What a rank does in the place of ending the process.
-typedef struct whm_exits {
-    void (*exit)(int status) __attribute__((noreturn));
-} whm_exits;
+// What the images' references to these functions lead to, instead of the C library's.
+typedef struct whm_redirected {
+    const char *name;
+    void (*fn)(void);
+} whm_redirected;
 
-// whm_image_load loads one more copy of this process's program, the last one or not, and returns its main function.  Its calls of exit() go to
-// `exits`.  NULL: it cannot be; `why` says the reason and what to do.
-whm_main_fn *whm_image_load(const whm_exits *exits, bool last, char *why, size_t size);
+// whm_image_load loads one more copy of this process's program, the last one or not, and returns its main function.  Its references go where
+// `redirected` says, a list that ends with a name NULL.  NULL: it cannot be; `why` says the reason and what to do.
+whm_main_fn *whm_image_load(const whm_redirected *redirected, bool last, char *why, size_t size);
 
 #endif

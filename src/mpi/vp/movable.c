@@ -14,6 +14,7 @@
 #include <wherry/coll.h>
 
 #include "mpi/base/memory.h"
+#include "mpi/base/streams.h"
 #include "mpi/env/begin.h"
 #include "mpi/env/dump.h"
 #include "mpi/p2p/p2p.h"
@@ -174,6 +175,9 @@ static const whm_redirected redirected[] = {
     {"__cxa_thread_atexit_impl", (void (*)(void))cxa_thread_atexit},
     {"__cxa_finalize", (void (*)(void))cxa_finalize},
     {"__tls_get_addr", (void (*)(void))whm_tls_get_addr},
+    {"fclose", (void (*)(void))whm_streams_fclose},
+    {"freopen", (void (*)(void))whm_streams_freopen},
+    {"freopen64", (void (*)(void))whm_streams_freopen},
     {NULL, NULL},
 };
 
@@ -233,7 +237,9 @@ __attribute__((noinline)) static void set_errno(int error) {
 void whm_park(whm_mover *me) {
     int error = errno;
     me->handled = whm_handled_get();
+    whm_streams_leave(&me->rank);
     swapcontext(&me->context, &me->seat->base);
+    whm_streams_return(&me->rank);
     set_errno(error);
 }
 
@@ -308,8 +314,7 @@ int whm_threads(void) {
 
 // What the C library keeps of the standard streams must not be the memory of the rank that prints first.
 static void keep_streams(void) {
-    static char out[BUFSIZ], in[BUFSIZ];
-    (void)setvbuf(stdout, out, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof(out));
+    static char in[BUFSIZ];
     (void)setvbuf(stdin, in, _IOFBF, sizeof(in));
     time_t now = 0;
     (void)localtime(&now);  // nor what it keeps of the time zone

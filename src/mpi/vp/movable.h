@@ -142,7 +142,7 @@ void whm_calls_fill(whm_joint_t *joint, bool moves);
 void whm_need(wh_status status, const char *what);
 
 // whm_rank_over notes that a rank's program has ended with this status, and ends the job if others would wait for it.
-void whm_rank_over(const whm_rank *rank, int how);
+void whm_rank_over(whm_rank *rank, int how);
 
 // whm_processes_agree combines a number of each process: the same answer in all.
 int64_t whm_processes_agree(int64_t mine, wh_reduce how);

@@ -16,6 +16,7 @@
 #include <wherry/coll.h>
 
 #include "mpi/base/process.h"
+#include "mpi/base/streams.h"
 #include "mpi/env/begin.h"
 #include "mpi/p2p/p2p.h"
 #include "mpi/vp/debug.h"
@@ -46,12 +47,13 @@ void whm_refuse_run(const char *format, ...) {
 // ---- A rank.
 
 // The others would wait for a rank that has not come, or has not left.
-void whm_rank_over(const whm_rank *rank, int how) {
+void whm_rank_over(whm_rank *rank, int how) {
+    whm_streams_end(rank);
     if (rank->phase == WHM_RUNNING || (rank->phase == WHM_BEFORE && how)) {
         fprintf(stderr, "MPI rank %d: the program has ended with status %d %s: the job ends\n",
                 rank->world, how,
                 rank->phase == WHM_RUNNING ? "without MPI_Finalize" : "before MPI_Init");
-        fflush(NULL);
+        whm_streams_flush();
         whm_process_abort(how);
     }
     if (how && !status)
@@ -78,7 +80,13 @@ static void run(wh_pe *pe, void *arg) {
 }
 
 static vrank *make(int number, bool last, int argc, char **argv) {
-    static const whm_exits exits = {.exit = leave};
+    static const whm_redirected redirected[] = {
+        {"exit", (void (*)(void))leave},
+        {"fclose", (void (*)(void))whm_streams_fclose},
+        {"freopen", (void (*)(void))whm_streams_freopen},
+        {"freopen64", (void (*)(void))whm_streams_freopen},
+        {NULL, NULL},
+    };
     char why[512];
     vrank *v = calloc(1, sizeof(*v));
     if (!v || !(v->argv = whm_copy_arguments(argc, argv)))
@@ -89,7 +97,7 @@ static vrank *make(int number, bool last, int argc, char **argv) {
     whm_rank_early(&v->rank);
     if (whm_match_begin(&v->rank) != MPI_SUCCESS)
         whm_refuse_run("there is no memory for rank %d", number);
-    v->main_fn = whm_image_load(&exits, last, why, sizeof(why));
+    v->main_fn = whm_image_load(redirected, last, why, sizeof(why));
     if (!v->main_fn)
         whm_refuse_run("%s", why);
     return v;
@@ -117,6 +125,7 @@ static void join(void) {
     whm_process *p = &whm_process_here;
     const wh_type *byte = wh_type_basic(WH_TYPE_UINT8);
     uint8_t here = 1, *all = calloc((size_t)p->processes, 1);
+    whm_streams_flush();
     wh_team *team = NULL;
     wh_status st = all ? WH_OK : WH_ENOMEM;
     if (st == WH_OK && whm_process_flush() != MPI_SUCCESS)
@@ -139,6 +148,7 @@ WHM_NO_CANARY static int run_all(int ranks, bool moves, const char *restart, int
                                  char **argv) {
     whm_process *p = &whm_process_here;
     p->virtual = true;
+    whm_streams_begin();
     whm_process_level(MPI_THREAD_FUNNELED);
     if (whm_process_join(ranks) != MPI_SUCCESS || whm_p2p_begin() != MPI_SUCCESS)
         whm_refuse_run("%s", whm_self->sentence);

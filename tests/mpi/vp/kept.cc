@@ -220,8 +220,11 @@ void kept(const std::string &why) {
     } else if (why == "wide") {
         fwide(stdin, 1);
         check(stays(), "it stays with a wide stream");
+    } else if (why == "own") {
+        check(std::freopen("/dev/null", "w", stdout) != nullptr, "a stream of its own");
+        check(stays(), "it stays with a stream of its own");
     } else {
-        check(std::freopen("/dev/null", "w", stdout) != nullptr, "another file for a stream");
+        check(std::freopen(nullptr, "w", stdout) != nullptr, "the process's stream once more");
         for (int i = 0; i < 4; i++) {
             std::printf("%d\n", i);
             move();

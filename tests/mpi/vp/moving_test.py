@@ -79,6 +79,13 @@ class Moving(unittest.TestCase):
         for processes, ranks in ((1, 3), (2, 5), (3, 7)):
             self.good("-n", processes, "-vp", ranks, "-movable", program, "move", ranks=ranks)
 
+    def test_a_line_that_has_begun_goes_with_a_rank(self):
+        program = self.compile("mpicxx", "-movable", HERE / "streams.cc")
+        with tempfile.TemporaryDirectory() as folder:
+            self.good("-n", 3, "-vp", 7, "-movable", program, "moved", folder, ranks=7)
+            for i in range(7):
+                self.assertEqual((pathlib.Path(folder) / str(i)).read_text(), f"rank {i} prints here\n")
+
     def test_over_tcp(self):
         self.good("-n", 3, "-vp", 7, "-movable", self.moving, 4, 1, ranks=7, WHERRY_LANES="stream")
 
@@ -178,6 +185,7 @@ class Moving(unittest.TestCase):
             with self.subTest(word=word):
                 code, out, err = self.job("-n", 2, "-vp", 5, "-movable", self.kept, word)
                 self.assertEqual((code, out.count("is good"), err.count(why)), (0, 5, ranks), err)
+        self.assertEqual(self.job("-n", 2, "-vp", 5, "-movable", self.kept, "own")[2].count("it has files of the C library open"), 5)
         for word in ("reopened", "often", "load"):
             code, _, err = self.job("-n", 2, "-vp", 6, "-movable", self.kept, word)
             self.assertEqual((code, err), (0, ""), word)

@@ -19,6 +19,7 @@ class Programs(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.globals = cls.compile("mpicxx", "-vp", HERE / "globals.cc")
         cls.plain = cls.compile("mpicxx", HERE / "globals.cc")
+        cls.streams = cls.compile("mpicxx", "-vp", HERE / "streams.cc", "-lwherry_mpix")
 
     @classmethod
     def tearDownClass(cls):
@@ -57,6 +58,35 @@ class Programs(unittest.TestCase):
             with self.subTest(processes=processes, ranks=ranks):
                 self.good("-n", processes, "-vp", ranks, program, ranks=ranks)
 
+    def test_a_line_that_a_rank_prints_in_pieces_stays_whole(self):
+        for processes, ranks in ((1, 1), (1, 4), (2, 7)):
+            with self.subTest(processes=processes, ranks=ranks):
+                code, out, err = self.job("-n", processes, "-vp", ranks, self.streams, "lines")
+                self.assertEqual((code, err), (0, ""))
+                lines = [f"rank {rank}, line {i} and its end" for i in range(200) for rank in range(ranks)]
+                ends = [f"the end of {rank}" for rank in range(0, ranks, 2)]
+                self.assertEqual(sorted(out.splitlines()), sorted([f"rank {rank} is good" for rank in range(ranks)] + lines + ends))
+                self.assertEqual(out.endswith("\n"), processes > 1)  # of one process all comes as it is
+        self.assertEqual(self.job("-n", 1, "-vp", 4, self.streams, "bytes"), (0, "\1\2\0\3", ""))
+
+    def test_each_rank_reopens_its_stdout(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            self.good("-n", 2, "-vp", 6, self.streams, "files", folder, ranks=6)
+            for i in range(6):
+                self.assertEqual((folder / str(i)).read_text(), f"rank {i} prints here\n")
+            for rank in (0, 1):
+                (folder / str(rank)).write_text(f"{rank + 40}\n")
+            self.assertEqual(self.job("-n", 2, "-vp", 2, self.streams, "alone", folder), (0, "", ""))
+            self.assertEqual([(folder / f"{rank}.out").read_text() for rank in (0, 1)], ["read 40\n", "read 41\n"])
+
+    def test_what_ranks_have_printed_is_there_after_an_abort(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, out, _ = self.job("-n", 1, "-vp", 4, self.streams, "abort", folder)
+            self.assertEqual((code, out.splitlines()[-1]), (3, "a line has begun"))
+            self.assertEqual(sorted(out.splitlines()[:-1]), [f"rank {rank} is good" for rank in range(4)])
+            self.assertEqual((pathlib.Path(folder) / "file").read_text(), "a file has begun")
+
     def test_a_program_without_this_library_has_no_ranks(self):
         code, out, err = self.job("-n", 2, "-vp", 4, "/bin/echo", "hi")
         self.assertEqual((code, out), (0, "hi\nhi\n"))
@@ -64,6 +94,12 @@ class Programs(unittest.TestCase):
                               "2 processes have run, not 4 ranks\n")
         self.assertEqual(self.job("-n", 2, "-vp", 4, "/bin/false")[2].count("\n"), 1)
         self.assertEqual(self.job("-n", 2, "/bin/echo", "hi"), (0, "hi\nhi\n", ""))
+
+    def told(self, *words):
+        """What the launcher says at the timeout, beside that processes were still there."""
+        code, _, err = self.job(*words)
+        self.assertEqual(code, 124)
+        return [line for line in err.splitlines() if line.startswith("wherry run: rank") and "still there" not in line]
 
     def test_who_has_not_answered(self):
         """At the timeout the launcher names who computes outside of MPI; of virtual ranks, all those of the process."""
@@ -94,12 +130,6 @@ class Programs(unittest.TestCase):
 
     def test_collectives(self):
         program = self.compile("mpicc", "-vp", HERE.parent / "collectives.c")
-    def told(self, *words):
-        """What the launcher says at the timeout, beside that processes were still there."""
-        code, _, err = self.job(*words)
-        self.assertEqual(code, 124)
-        return [line for line in err.splitlines() if line.startswith("wherry run: rank") and "still there" not in line]
-
         code, _, err = self.job("-n", 2, "-vp", 6, program)
         self.assertEqual((code, err), (0, ""))
 
