@@ -320,6 +320,16 @@ static void keep_streams(void) {
     (void)localtime(&now);  // nor what it keeps of the time zone
 }
 
+// The streams of C++ are made when the first image begins, and none begins where a job starts again.
+static void begin_cxx_streams(void) {
+    static char object;  // std::ios_base::Init, which has no members
+    void *symbol = dlsym(RTLD_DEFAULT, "_ZNSt8ios_base4InitC1Ev");
+    void (*begin)(void *object);
+    memcpy(&begin, &symbol, sizeof(begin));
+    if (symbol)
+        begin(&object);
+}
+
 whm_joint_t *whm_joint_find(void) {
     whm_joint_t *joint = dlsym(RTLD_DEFAULT, WHM_JOINT);
     return joint && joint->version == WHM_JOINT_VERSION ? joint : NULL;
@@ -365,6 +375,7 @@ static void spread(void) {
     whm_find_handled();
     m->threads = whm_threads();
     keep_streams();
+    begin_cxx_streams();
 }
 
 WHM_NO_CANARY void whm_movable_run(const char *restart, int argc, char **argv) {

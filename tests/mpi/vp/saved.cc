@@ -11,6 +11,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <map>
 #include <string>
 #include <vector>
@@ -62,7 +63,7 @@ int main(int argc, char **argv) {
     }
     check(turns == steps, "each step is counted once");
     if (rank == 0)
-        std::printf("result %ld, starts %d\n", values[500], starts);
+        std::cout << "result " << values[500] << ", starts " << starts << "\n";
     MPI_Type_free(&pair);
     MPI_Comm_free(&ring);
     MPI_Finalize();
