@@ -126,6 +126,45 @@ static void keep_apart(int fd) {
     munmap(file, (size_t)st.st_size);
 }
 
+// leave_out_constructors has the loader call nothing of this copy.
+static void leave_out_constructors(int fd) {
+    struct stat st;
+    char *file = fstat(fd, &st)
+                     ? MAP_FAILED
+                     : mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (file == MAP_FAILED)
+        return;
+    const ElfW(Ehdr) *head = (const void *)file;
+    const ElfW(Phdr) *segment = (const void *)(file + head->e_phoff);
+    for (int i = 0; i < head->e_phnum; i++)
+        for (ElfW(Dyn) *d = (void *)(file + segment[i].p_offset);
+             segment[i].p_type == PT_DYNAMIC && d->d_tag != DT_NULL; d++)
+            switch (d->d_tag) {
+            case DT_INIT:
+            case DT_INIT_ARRAY:
+            case DT_INIT_ARRAYSZ:
+            case DT_FINI:
+            case DT_FINI_ARRAY:
+            case DT_FINI_ARRAYSZ: d->d_tag = DT_LOOS; break;  // which is passed over
+            default: break;
+            }
+    munmap(file, (size_t)st.st_size);
+}
+
+void whm_image_begin_libraries(void) {
+    char path[256];
+    int fd = copy_program();
+    if (fd < 0)
+        return;
+    keep_apart(fd);
+    leave_out_constructors(fd);
+    path_of(fd, path, sizeof(path));
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle)
+        dlclose(handle);
+    close(fd);
+}
+
 // behind returns a sentence of the loader without the path that it begins with, which is none of the program's.
 static const char *behind(const char *sentence, const char *path) {
     size_t n = strlen(path);

@@ -384,6 +384,7 @@ WHM_NO_CANARY void whm_movable_run(const char *restart, int argc, char **argv) {
     int first = p->first, local = p->local;
     m->nobody = whm_self;
     can_move();
+    whm_image_begin_libraries();
     lay_out(&m->layout, &m->elf, p->ranks);
     whm_need(wh_pe_team(p->pe, &m->team), "the processes cannot meet");
     whm_compare_processes();

@@ -79,6 +79,12 @@ class Moving(unittest.TestCase):
         for processes, ranks in ((1, 3), (2, 5), (3, 7)):
             self.good("-n", processes, "-vp", ranks, "-movable", program, "move", ranks=ranks)
 
+    def test_constructors_of_libraries(self):
+        library = self.compile("mpicxx", "-shared", "-fPIC", "-DLIBRARY", HERE / "library.cc")
+        program = self.compile("mpicxx", "-movable", HERE / "library.cc", library)
+        for words in (("-n", 2, "-vp", 5, "-movable"), ("-n", 1, "-vp", 3, "-movable")):
+            self.good(*words, program, ranks=words[3])
+
     def test_a_line_that_has_begun_goes_with_a_rank(self):
         program = self.compile("mpicxx", "-movable", HERE / "streams.cc")
         with tempfile.TemporaryDirectory() as folder:
