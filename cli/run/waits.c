@@ -26,9 +26,12 @@ static void add_detail(waits_rank *rank, const char *line) {
     const char *detail = line + strlen("    a ");
     if (strchr(rank->what, ':'))
         return;
-    if (strncmp(detail, "receive of a collective", strlen("receive of a collective")) == 0 ||
-        strncmp(detail, "collective in shared memory", strlen("collective in shared memory")) ==
-            0) {
+    static const char *const collective[] = {"receive of a collective", "send of a collective",
+                                             "collective in shared memory"};
+    bool of_collective = false;
+    for (size_t i = 0; i < sizeof collective / sizeof *collective; i++)
+        of_collective |= strncmp(detail, collective[i], strlen(collective[i])) == 0;
+    if (of_collective) {
         const char *on = strstr(detail, ", on ");
         detail = on ? on + strlen(", ") : "";
     }

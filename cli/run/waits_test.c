@@ -40,8 +40,9 @@ static void test_the_odd_one(void) {
     hear(&w, 3, "  MPI rank 3: waits in MPI_Recv for 1.988 s\n");
     for (int rank = 0; rank < 6; rank++)  // the lines of processes come as they like
         hear(&w, rank,
-             rank == 3 ? "    a receive from rank 0, tag 5, on MPI_COMM_WORLD\n"
-                       : "    a receive of a collective from rank 1, tag 0, on MPI_COMM_WORLD\n");
+             rank == 3   ? "    a receive from rank 0, tag 5, on MPI_COMM_WORLD\n"
+             : rank == 1 ? "    a send of a collective to rank 2, on MPI_COMM_WORLD\n"
+                         : "    a receive of a collective from rank 1, tag 0, on MPI_COMM_WORLD\n");
     hear(&w, 0, "    a receive of a collective from rank 2, tag 0, on MPI_COMM_WORLD\n");
     expect_told(&w, "ranks 0-2, 4-5 wait in MPI_Barrier: on MPI_COMM_WORLD\n"
                     "rank 3 waits in MPI_Recv: receive from rank 0, tag 5, on MPI_COMM_WORLD\n");

@@ -10,6 +10,35 @@ static void wait_for(const whm_transfer *t) {
     whm_settle_notes();
 }
 
+// A send that its receiver has not taken, for a dump.  That of a synchronous one to another process is in a list.
+typedef struct awaited {
+    whm_awaited o;
+    const whm_transfer *send;
+    whm_space space;
+} awaited;
+
+static void print_awaited(const whm_awaited *o, FILE *file) {
+    const awaited *a = (const awaited *)o;
+    const whm_transfer *t = a->send;
+    long long bytes = t->type->size * t->count;
+    int peer = whm_comm_known_rank(t->comm, t->peer);
+    if (a->space == WHM_COLL)
+        fprintf(file, "    a send of a collective to rank %d", peer);
+    else
+        fprintf(file, "    a send of %lld bytes to rank %d, tag %d", bytes, peer, t->wanted);
+    fprintf(file, ", on %s\n", whm_comm_title(t->comm));
+}
+
+static void wait_for_receiver(const whm_transfer *t, whm_space space) {
+    awaited a = {{print_awaited}, t, space};
+    whm_rank *me = whm_self;
+    if (!t->complete)
+        me->awaits = &a.o;
+    wait_for(t);
+    if (me->awaits == &a.o)  // not that of another thread
+        me->awaits = NULL;
+}
+
 // A rank that only sends looks now and then at what has come, as that its receiver is gone, and lets the others of its process run, of which that
 // may be one; and in each call while copies of what it has sent wait to be asked for.
 static void look_around(void) {
@@ -52,10 +81,12 @@ int whm_send_wait(whm_comm *comm, whm_space space, const void *buf, MPI_Count co
     hold(comm, type);
     int rc = whm_send_later(&t, comm, space, buf, count, type, dest, tag, mode);
     if (rc == MPI_SUCCESS) {
-        if (!t.complete)
+        if (t.complete)
+            look_around();
+        else if (mode == WHM_SYNC)
             wait_for(&t);
         else
-            look_around();
+            wait_for_receiver(&t, space);
         rc = result_of(&t);
     }
     release(comm, type);
@@ -90,7 +121,7 @@ static int send_and_receive(whm_transfer *send, whm_transfer *recv, whm_comm *co
         wait_for(recv);
         return rc;
     }
-    wait_for(send);
+    wait_for_receiver(send, space);
     wait_for(recv);
     whm_transfer_status(recv, status);
     return result_of(recv->error != MPI_SUCCESS ? recv : send);
