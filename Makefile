@@ -58,7 +58,7 @@ help:
 	@echo "make wheels     build wheels for every Python that is here, and try them in empty environments"
 	@echo "make soak       long runs under load, then each fuzzer for ten minutes"
 	@echo "make fuzz       libFuzzer programs in build-fuzz/fuzz"
-	@echo "make install    as meson install does (DESTDIR= is obeyed)"
+	@echo "make install    as meson install does; PREFIX=FOLDER: there, DESTDIR= is obeyed"
 	@echo "make clean      remove the build folders"
 	@echo "ARGS=...        goes to the tool that the target runs"
 
@@ -160,7 +160,10 @@ fuzz: deps-sanitize
 	  $(call configure,build-fuzz,$(DEBUG) -Db_sanitize=address -Dfuzz=true)
 	@$(NINJA) -C build-fuzz
 
+# Another prefix is written into what is built.
 install: build
+	@test -z "$(PREFIX)" || { $(MESON) configure build -Dprefix="$(PREFIX)" -Dlibdir=lib && \
+	  $(NINJA) -C build product; }
 	@$(MESON) install -C build --no-rebuild $(ARGS)
 
 clean:

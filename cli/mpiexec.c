@@ -252,12 +252,22 @@ static int take_host_file(const char *path) {
 
 static int take_bind(const char *what) {
     static const char *const known[] = {"core", "numa", "none"};
+    // What hydra and Open MPI have besides is not bound to here.
+    static const char *const passed[] = {"hwthread", "pu",      "slot",    "socket",  "package",
+                                         "l1cache",  "l2cache", "l3cache", "machine", "board",
+                                         "rr",       "user",    "map"};
     size_t length = strcspn(what, ":");
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (strlen(known[i]) == length && strncmp(what, known[i], length) == 0)
+        if (strlen(known[i]) == length && strncmp(what, known[i], length) == 0) {
             say_two("--bind", known[i]);
+            return CLI_GO_ON;
+        }
     }
-    return CLI_GO_ON;  // others, as sockets and caches, are finer than what is bound to here
+    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
+        if (strlen(passed[i]) == length && strncmp(what, passed[i], length) == 0)
+            return CLI_GO_ON;
+    }
+    return cli_complain(COMMAND, CLI_USAGE, "-bind-to takes core, numa or none, not '%s'", what);
 }
 
 static int take_count(part *one, const char *text) {

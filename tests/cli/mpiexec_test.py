@@ -23,6 +23,11 @@ class Mpiexec(tool.Case):
         self.assertEqual(self.lines("-genv", "A", "1", "-x", "B=2", "-env", "C", "3", "-genvlist", "D,NOT_HERE", *show, D="4"), ["1,2,3,4"])
         self.assertEqual(self.lines("-x", "NOT_HERE", "-envlist", "D,NOT_HERE", *show, D="4"), [",,,4"])
 
+    def test_binding(self):
+        for known in ("core", "none", "socket", "user:0,1"):
+            self.job("-bind-to", known, "true")
+        self.assertIn("-bind-to takes core, numa or none, not 'cores'", self.job("-bind-to", "cores", "true", code=2)[1])
+
     def test_folder(self):
         self.assertEqual(self.lines("-wdir", str(self.folder), "pwd"), [str(self.folder.resolve())])
         self.assertIn("-wdir /not/there", self.job("-wdir", "/not/there", "pwd", code=1)[1])

@@ -27,6 +27,8 @@ int MPIX_Process(int *process, int *processes);
 // The process's, of all its ranks, are the environment, the folder, setlocale's locale, what strtok, rand and localtime remember, and the variables
 // of shared libraries, which stay as they are in each process: compile what is a rank's into the program.  Threads of a rank have its thread-local
 // variables in common.
+//
+// In a job whose ranks do not move, another process than its own gives MPI_ERR_UNSUPPORTED_OPERATION.
 int MPIX_Migrate(int process);
 
 // MPIX_Balance moves ranks so that processes have about the same load, by what MPIX_Get_load says.  All ranks of MPI_COMM_WORLD call it.  `moved`, which may

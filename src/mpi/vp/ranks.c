@@ -120,6 +120,17 @@ static int ranks_of(const char *text) {
     return (int)ranks;
 }
 
+// The first look at the size of stacks: elsewhere what is no number is the default.
+static void check_stack(void) {
+    enum { LEAST = 16 };
+    const char *text = getenv("WHERRY_MPI_STACK");
+    char *end;
+    if (text && (*text == '-' || strtoull(text, &end, 10) < LEAST || *end))
+        whm_refuse_run("WHERRY_MPI_STACK is the size of a rank's stack in KiB, %d at least, not "
+                       "'%s'",
+                       LEAST, text);
+}
+
 // join: process 0 ends the job when the ranks of all processes have ended, and when nobody waits for another process any more.
 static void join(void) {
     whm_process *p = &whm_process_here;
@@ -218,6 +229,7 @@ WHM_NO_CANARY __attribute__((constructor)) static void begin(int argc, char **ar
     }
     bool moves = getenv("WHERRY_MPI_MOVABLE") != NULL;
     int n = ranks_of(ranks);
+    check_stack();
     refuse_python();
     if (moves)
         start_again(argv);

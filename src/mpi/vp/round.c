@@ -291,11 +291,14 @@ static int checkpoint(const char *folder, int *restarted) {
     snprintf(me->folder, sizeof(me->folder), "%s", fits ? folder : "");
     asks("MPIX_Checkpoint", fits && !why ? WHM_WISH_SAVE : WHM_WISH_STAY, 0);
     if (!fits)
-        code = whm_fail(MPI_ERR_ARG, "the folder's name is too long, or none");
+        code = whm_fail(MPI_ERR_ARG, "the folder's name is empty or too long");
     else if (why)
         code = whm_fail(MPI_ERR_OTHER, "this rank cannot be saved, as %s", why);
     else if (me->error)
-        code = whm_fail(MPI_ERR_IO, "the job is not saved: another rank cannot be, or a file");
+        code = whm_fail(
+            MPI_ERR_IO,
+            "the job is not saved: a file of it could not be written (its process has said why), or "
+            "another rank could not be saved");
     if (restarted)
         *restarted = me->restarted;
     me->restarted = false;

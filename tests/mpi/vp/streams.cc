@@ -57,8 +57,8 @@ static bool print_into(const std::string &path) {
 }
 
 static void end_of_lines() {
-    for (int i = 0; i < 200; i++) {
-        std::printf("rank %d, line %d ", rank, i);
+    for (int i = 0; i < 400; i++) {
+        std::printf("rank %d, line %0200d ", rank, i);
         let_others_run(false);
         std::puts("and its end");
     }

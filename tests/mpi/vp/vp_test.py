@@ -63,7 +63,7 @@ class Programs(unittest.TestCase):
             with self.subTest(processes=processes, ranks=ranks):
                 code, out, err = self.job("-n", processes, "-vp", ranks, self.streams, "lines")
                 self.assertEqual((code, err), (0, ""))
-                lines = [f"rank {rank}, line {i} and its end" for i in range(200) for rank in range(ranks)]
+                lines = [f"rank {rank}, line {i:0200d} and its end" for i in range(400) for rank in range(ranks)]
                 ends = [f"the end of {rank}" for rank in range(0, ranks, 2)]
                 self.assertEqual(sorted(out.splitlines()), sorted([f"rank {rank} is good" for rank in range(ranks)] + lines + ends))
                 self.assertEqual(out.endswith("\n"), processes > 1)  # of one process all comes as it is
@@ -109,6 +109,9 @@ class Programs(unittest.TestCase):
                                                                          f"wherry run: {others} wait in MPI_Wait: on MPI_COMM_WORLD"])
         self.assertEqual(self.told("-timeout", 2, "-n", 3, program, "late"), ["wherry run: rank 1 has not joined the job (PMI), as MPI_Init does",
                                                                               "wherry run: ranks 0, 2 wait for all processes (PMI), as in MPI_Init"])
+        self.assertEqual(self.told("-timeout", 2, "-n", 3, program, "send"),
+                         [f"wherry run: rank {rank} waits in MPI_Send: send of 1048576 bytes to rank {(rank + 1) % 3}, tag 7, on MPI_COMM_WORLD"
+                          for rank in range(3)])
 
     def test_the_same_program_runs_with_a_process_for_each_rank(self):
         self.good("-n", 3, self.globals, ranks=3)
@@ -171,6 +174,10 @@ class Programs(unittest.TestCase):
         self.assertEqual(sorted(out.splitlines()), ["rank 2 of 2: 5", "rank 3 of 2: 5"])
 
     def test_stacks_that_cannot_be_are_refused(self):
+        for none in ("abc", "1", "1024k", "-1"):
+            code, _, err = self.job("-n", 1, "-vp", 2, "-env", "WHERRY_MPI_STACK", none, self.globals)
+            self.assertEqual((code, err.splitlines()[0]),
+                             (1, f"mpiexec --vp: WHERRY_MPI_STACK is the size of a rank's stack in KiB, 16 at least, not '{none}'"))
         code, _, err = self.job("-n", 1, "-vp", 2, "-env", "WHERRY_MPI_STACK", 1 << 40, self.globals)
         self.assertEqual(code, 1)
         self.assertIn("there is no memory for the stack of rank 0", err)
