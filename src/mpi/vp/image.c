@@ -105,15 +105,18 @@ static void redirect(const struct link_map *map, const whm_redirected *all) {
         }
 }
 
-// keep_apart has the loader look for a C++ program's inline variables, and statics of templates and inline functions, in this copy.  The compiler has
-// bound them to one object for all of a process (STB_GNU_UNIQUE).
-static void keep_apart(int fd) {
+// map returns a copy's file in memory, for munmap; MAP_FAILED: it cannot be.
+static char *map(int fd, size_t *size) {
     struct stat st;
     if (fstat(fd, &st))
-        return;
-    char *file = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (file == MAP_FAILED)
-        return;
+        return MAP_FAILED;
+    *size = (size_t)st.st_size;
+    return mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+}
+
+// keep_apart has the loader look for a C++ program's inline variables, and statics of templates and inline functions, in this copy.  The compiler has
+// bound them to one object for all of a process (STB_GNU_UNIQUE).
+static void keep_apart(char *file) {
     const ElfW(Ehdr) *head = (const void *)file;
     const ElfW(Shdr) *section = (const void *)(file + head->e_shoff);
     for (int i = 0; i < head->e_shnum; i++) {
@@ -123,46 +126,49 @@ static void keep_apart(int fd) {
             if (ELF64_ST_BIND(symbols[k].st_info) == STB_GNU_UNIQUE)
                 symbols[k].st_info = ELF64_ST_INFO(STB_WEAK, ELF64_ST_TYPE(symbols[k].st_info));
     }
-    munmap(file, (size_t)st.st_size);
 }
 
-// leave_out_constructors has the loader call nothing of this copy.
-static void leave_out_constructors(int fd) {
-    struct stat st;
-    char *file = fstat(fd, &st)
-                     ? MAP_FAILED
-                     : mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (file == MAP_FAILED)
-        return;
+static ElfW(Dyn) * dynamic_of(char *file) {
     const ElfW(Ehdr) *head = (const void *)file;
     const ElfW(Phdr) *segment = (const void *)(file + head->e_phoff);
     for (int i = 0; i < head->e_phnum; i++)
-        for (ElfW(Dyn) *d = (void *)(file + segment[i].p_offset);
-             segment[i].p_type == PT_DYNAMIC && d->d_tag != DT_NULL; d++)
-            switch (d->d_tag) {
-            case DT_INIT:
-            case DT_INIT_ARRAY:
-            case DT_INIT_ARRAYSZ:
-            case DT_FINI:
-            case DT_FINI_ARRAY:
-            case DT_FINI_ARRAYSZ: d->d_tag = DT_LOOS; break;  // which is passed over
-            default: break;
-            }
-    munmap(file, (size_t)st.st_size);
+        if (segment[i].p_type == PT_DYNAMIC)
+            return (void *)(file + segment[i].p_offset);
+    return NULL;
 }
 
-void whm_image_begin_libraries(void) {
-    char path[256];
+// leave_out_constructors has the loader call nothing of this copy.
+static void leave_out_constructors(char *file) {
+    for (ElfW(Dyn) *d = dynamic_of(file); d && d->d_tag != DT_NULL; d++)
+        switch (d->d_tag) {
+        case DT_INIT:
+        case DT_INIT_ARRAY:
+        case DT_INIT_ARRAYSZ:
+        case DT_FINI:
+        case DT_FINI_ARRAY:
+        case DT_FINI_ARRAYSZ: d->d_tag = DT_LOOS; break;  // which is passed over
+        default: break;
+        }
+}
+
+// open_copy returns a descriptor of a copy, ready to be loaded by `path`, with its constructors or without; -1: `why` says the reason.
+static int open_copy(bool constructors, char *path, size_t path_size, char *why, size_t size) {
     int fd = copy_program();
-    if (fd < 0)
-        return;
-    keep_apart(fd);
-    leave_out_constructors(fd);
-    path_of(fd, path, sizeof(path));
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (handle)
-        dlclose(handle);
-    close(fd);
+    if (fd < 0) {
+        snprintf(why, size, "the program cannot be copied: %s%s", strerror(errno),
+                 errno == EFBIG ? " (ulimit -f)" : "");
+        return -1;
+    }
+    size_t length;
+    char *file = map(fd, &length);
+    if (file != MAP_FAILED) {
+        keep_apart(file);
+        if (!constructors)
+            leave_out_constructors(file);
+        munmap(file, length);
+    }
+    path_of(fd, path, path_size);
+    return fd;
 }
 
 // behind returns a sentence of the loader without the path that it begins with, which is none of the program's.
@@ -172,16 +178,25 @@ static const char *behind(const char *sentence, const char *path) {
                                                                           : sentence;
 }
 
+bool whm_image_begin_libraries(char *why, size_t size) {
+    char path[256];
+    int fd = open_copy(false, path, sizeof(path), why, size);
+    if (fd < 0)
+        return false;
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    close(fd);
+    if (handle)
+        dlclose(handle);
+    else
+        snprintf(why, size, "%s", behind(dlerror(), path));
+    return handle != NULL;
+}
+
 whm_main_fn *whm_image_load(const whm_redirected *redirected, bool last, char *why, size_t size) {
     char path[256];
-    int fd = copy_program();
-    if (fd < 0) {
-        snprintf(why, size, "the program cannot be copied: %s%s", strerror(errno),
-                 errno == EFBIG ? " (ulimit -f)" : "");
+    int fd = open_copy(true, path, sizeof(path), why, size);
+    if (fd < 0)
         return NULL;
-    }
-    keep_apart(fd);
-    path_of(fd, path, sizeof(path));
     if (last)
         whm_debug_program();
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -24,7 +24,7 @@ typedef struct whm_redirected {
 whm_main_fn *whm_image_load(const whm_redirected *redirected, bool last, char *why, size_t size);
 
 // whm_image_begin_libraries has the constructors of the program's libraries called that have not been: they come behind this library's, which runs the
-// ranks.  A copy of the program that is loaded for a rank does so, too; this one is for programs of which none is.
-void whm_image_begin_libraries(void);
+// ranks.  A copy of the program that is loaded for a rank does so, too; this one is for programs of which none is.  false: `why` says the reason.
+bool whm_image_begin_libraries(char *why, size_t size);
 
 #endif

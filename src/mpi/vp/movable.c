@@ -335,7 +335,7 @@ whm_joint_t *whm_joint_find(void) {
     return joint && joint->version == WHM_JOINT_VERSION ? joint : NULL;
 }
 
-// can_move finds out whether this program, here, can be moved at all.
+// can_move finds out whether this program, here, can be moved at all, and makes it ready.
 static void can_move(void) {
     whm_movable *m = &whm_movable_here;
     char why[512];
@@ -347,6 +347,8 @@ static void can_move(void) {
                        "without -disable-auto-cleanup");
     if (!whm_elf_open(&m->elf, why, sizeof(why)))
         whm_refuse_run("the program cannot be moved: %s", why);
+    if (!whm_image_begin_libraries(why, sizeof(why)))
+        whm_refuse_run("the program's libraries cannot begin: %s", why);
 }
 
 void *whm_for_ranks(size_t size) {
@@ -384,7 +386,6 @@ WHM_NO_CANARY void whm_movable_run(const char *restart, int argc, char **argv) {
     int first = p->first, local = p->local;
     m->nobody = whm_self;
     can_move();
-    whm_image_begin_libraries();
     lay_out(&m->layout, &m->elf, p->ranks);
     whm_need(wh_pe_team(p->pe, &m->team), "the processes cannot meet");
     whm_compare_processes();

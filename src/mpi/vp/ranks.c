@@ -136,9 +136,9 @@ static void join(void) {
     whm_process *p = &whm_process_here;
     const wh_type *byte = wh_type_basic(WH_TYPE_UINT8);
     uint8_t here = 1, *all = calloc((size_t)p->processes, 1);
-    whm_streams_flush();
     wh_team *team = NULL;
     wh_status st = all ? WH_OK : WH_ENOMEM;
+    whm_streams_flush();
     if (st == WH_OK && whm_process_flush() != MPI_SUCCESS)
         st = WH_EPEER;
     if (st == WH_OK && !p->losses)
