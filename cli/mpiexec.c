@@ -250,24 +250,27 @@ static int take_host_file(const char *path) {
                 : cli_complain(COMMAND, CLI_USAGE, "there is no host in %s", path);
 }
 
+// word_of returns which of the words, a list that ends with NULL, a text begins with, alone or before a colon; NULL: none.
+static const char *word_of(const char *const *words, const char *text) {
+    size_t length = strcspn(text, ":");
+    while (*words && (strlen(*words) != length || strncmp(text, *words, length) != 0))
+        words++;
+    return *words;
+}
+
 static int take_bind(const char *what) {
-    static const char *const known[] = {"core", "numa", "none"};
+    static const char *const known[] = {"core", "numa", "none", NULL};
     // What hydra and Open MPI have besides is not bound to here.
     static const char *const passed[] = {"hwthread", "pu",      "slot",    "socket",  "package",
                                          "l1cache",  "l2cache", "l3cache", "machine", "board",
-                                         "rr",       "user",    "map"};
-    size_t length = strcspn(what, ":");
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (strlen(known[i]) == length && strncmp(what, known[i], length) == 0) {
-            say_two("--bind", known[i]);
-            return CLI_GO_ON;
-        }
-    }
-    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
-        if (strlen(passed[i]) == length && strncmp(what, passed[i], length) == 0)
-            return CLI_GO_ON;
-    }
-    return cli_complain(COMMAND, CLI_USAGE, "-bind-to takes core, numa or none, not '%s'", what);
+                                         "rr",       "user",    "map",     NULL};
+    const char *word = word_of(known, what);
+    if (word)
+        say_two("--bind", word);
+    else if (!word_of(passed, what))
+        return cli_complain(COMMAND, CLI_USAGE, "-bind-to takes core, numa or none, not '%s'",
+                            what);
+    return CLI_GO_ON;
 }
 
 static int take_count(part *one, const char *text) {

@@ -97,7 +97,7 @@ class Programs(unittest.TestCase):
 
     def told(self, *words):
         """What the launcher says at the timeout, beside that processes were still there."""
-        code, _, err = self.job(*words)
+        code, _, err = self.job("-timeout", 2, *words)
         self.assertEqual(code, 124)
         return [line for line in err.splitlines() if line.startswith("wherry run: rank") and "still there" not in line]
 
@@ -105,11 +105,11 @@ class Programs(unittest.TestCase):
         """At the timeout the launcher names who computes outside of MPI; of virtual ranks, all those of the process."""
         program = self.compile("mpicc", "-vp", HERE / "odd.c")
         for words, silent, others in ((("-n", 3), "rank 1 has", "ranks 0, 2"), (("-n", 2, "-vp", 5), "ranks 0-2 have", "ranks 3-4")):
-            self.assertEqual(self.told("-timeout", 2, *words, program), [f"wherry run: {silent} not answered: outside of MPI, or stopped",
+            self.assertEqual(self.told(*words, program), [f"wherry run: {silent} not answered: outside of MPI, or stopped",
                                                                          f"wherry run: {others} wait in MPI_Wait: on MPI_COMM_WORLD"])
-        self.assertEqual(self.told("-timeout", 2, "-n", 3, program, "late"), ["wherry run: rank 1 has not joined the job (PMI), as MPI_Init does",
+        self.assertEqual(self.told("-n", 3, program, "late"), ["wherry run: rank 1 has not joined the job (PMI), as MPI_Init does",
                                                                               "wherry run: ranks 0, 2 wait for all processes (PMI), as in MPI_Init"])
-        self.assertEqual(self.told("-timeout", 2, "-n", 3, program, "send"),
+        self.assertEqual(self.told("-n", 3, program, "send"),
                          [f"wherry run: rank {rank} waits in MPI_Send: send of 1048576 bytes to rank {(rank + 1) % 3}, tag 7, on MPI_COMM_WORLD"
                           for rank in range(3)])
 
