@@ -320,6 +320,7 @@ void whi_dial_blob(whi_dial *dial, const whi_blob *blob) {
     memcpy(dial->addrs, blob->addrs, sizeof(blob->addrs));
     dial->count = blob->count;
     memcpy(dial->peer.uuid, blob->uuid, 16);
+    dial->by_blob = true;
     memcpy(dial->blob_uuid, blob->uuid, 16);
     dial->listener = dial->blob_listener = blob->listener;
     if (memcmp(blob->boot_id, ctx->boot_id, 16) == 0 && (ctx->lanes & WHI_LANE_SHM))

@@ -126,10 +126,20 @@ static bool workable(whi_dial *dial, uint32_t lanes) {
     return false;
 }
 
+// is_meant says whether a worker that answers is the one that is asked for; it has gone on to the next address otherwise.  The
+// port of one that has ended may be another's, and an address of its host may be one of another host's, too.
+static bool is_meant(whi_dial *dial, const uint8_t uuid[16]) {
+    if (!dial->by_blob || memcmp(dial->blob_uuid, uuid, 16) == 0)
+        return true;
+    whi_dial_attempt_failed(dial, WH_EREFUSED,
+                            "another worker listens there; that of the address blob has ended");
+    return false;
+}
+
 static void take_answer(whi_dial *dial) {
     wh_worker *worker = dial->worker;
     memcpy(dial->answer, dial->bytes, WHI_HELLO_SIZE);
-    if (!proven(dial))
+    if (!is_meant(dial, dial->peer.uuid) || !proven(dial))
         return;
     dial->listener = dial->peer.listener;
     const uint8_t *uuid = dial->peer.uuid;
@@ -210,6 +220,8 @@ static void take_ready(whi_dial *dial) {
 
 // take_existing goes over to the link that both sides have.
 static void take_existing(whi_dial *dial, const whi_hello *hello) {
+    if (!is_meant(dial, hello->uuid))
+        return;
     whi_link *link = whi_link_find(dial->worker, hello->uuid);
     if (link && dial->state == WHI_DIAL_CONFIRMED && memcmp(dial->peer.uuid, hello->uuid, 16) == 0)
         whi_link_learn(link, dial->secret);  // proven both ways just now
@@ -231,6 +243,8 @@ static void take_record(whi_dial *dial) {
                  WHI_PROTOCOL_VERSION_MIN, WHI_PROTOCOL_VERSION, hello.version_min,
                  hello.version_max);
         whi_dial_fail(dial, st, text);
+    } else if (st != WH_OK && dial->by_blob) {
+        whi_dial_attempt_failed(dial, WH_EPROTOCOL, "what listens there is not Wherry");
     } else if (st != WH_OK) {
         whi_dial_fail(dial, WH_EPROTOCOL, "what listens there is not Wherry");
     } else if (hello.step == WHI_STEP_REJECT) {

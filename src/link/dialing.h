@@ -35,7 +35,8 @@ struct whi_dial {
     uint64_t deadline_ns;     // of the whole
     char host[WHI_HOST_MAX];  // what was asked for, besides `secret`: this and `port`, or a blob
     uint16_t port;
-    uint8_t blob_uuid[16];
+    bool by_blob;
+    uint8_t blob_uuid[16];  // the worker that must answer
     uint64_t blob_listener;
     uint64_t listener;   // whom the link is for, as far as is known
     bool leads;          // is in the worker's dial_leaders

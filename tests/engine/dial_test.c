@@ -2,10 +2,12 @@
 //
 // Dialling when the other side, or this one, cannot do its part: the endpoint ends, in time.  What still uses a link that has
 // failed is for the address sanitizer to see.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 
 #include "engine/test_kit.h"
+#include "link/address.h"
 
 static duo d;
 
@@ -25,6 +27,98 @@ TEST(local_peer_that_does_not_progress) {
     }
     CHECK_EQ_INT(wh_endpoint_status(ep), WH_ETIMEDOUT);
     wh_endpoint_abort(ep);
+    duo_end(&d);
+}
+
+// address_of returns the address blob of a worker, as a peer of another host takes it.
+static whi_blob address_of(wh_worker *worker) {
+    uint8_t bytes[WH_ADDRESS_MAX];
+    size_t size = sizeof(bytes);
+    whi_blob blob;
+    CHECK_EQ_INT(wh_worker_address(worker, bytes, &size), WH_OK);
+    CHECK_EQ_INT(whi_blob_decode(bytes, size, &blob), WH_OK);
+    memset(blob.boot_id, 0xff, sizeof(blob.boot_id));
+    blob.count = 1;
+    return blob;
+}
+
+// connect_to connects by a blob, while a second server answers too.
+static wh_endpoint *connect_to(const whi_blob *blob, wh_worker *second) {
+    uint8_t bytes[WH_ADDRESS_MAX];
+    size_t size = whi_blob_encode(blob, bytes, sizeof(bytes));
+    wh_endpoint *ep = NULL;
+    CHECK_EQ_INT(wh_endpoint_connect_blob(d.client, bytes, size, NULL, &ep), WH_OK);
+    KIT_UNTIL(duo_pass(&d);
+              wh_worker_progress(second), "connect_to", wh_endpoint_status(ep) != WH_PENDING);
+    return ep;
+}
+
+// The port of a worker that has ended may be another's, to which there is a link or not.  It is passed over.
+static void port_of_another(bool linked) {
+    duo_begin(&d, NULL, NULL);
+    wh_worker *meant = NULL;
+    CHECK_EQ_INT(
+        wh_worker_create(d.ctx[0], WH_WORKER_OPTS(.accept = duo_accept, .accept_arg = &d), &meant),
+        WH_OK);
+    if (linked)
+        duo_connect(&d);
+    unsigned before = d.accepted_count;
+    whi_blob blob = address_of(meant);
+    whi_sockaddr own = blob.addrs[0];
+    blob.addrs[0] = address_of(d.server).addrs[0];
+    wh_endpoint *ep = connect_to(&blob, meant);
+    CHECK_EQ_INT(wh_endpoint_status(ep), WH_EREFUSED);
+    CHECK(strstr(wh_endpoint_error(ep), "another worker listens there"));
+    wh_endpoint_abort(ep);
+    CHECK_EQ_INT(d.accepted_count, before);
+    blob.addrs[1] = own;
+    blob.count = 2;
+    ep = connect_to(&blob, meant);
+    CHECK_EQ_INT(wh_endpoint_status(ep), WH_OK);
+    wh_endpoint_abort(ep);
+    KIT_UNTIL(wh_worker_progress(meant), "accepted", d.accepted_count > before);
+    wh_endpoint_abort(d.accepted[before]);
+    wh_worker_destroy(meant);
+    duo_end(&d);
+}
+
+TEST(a_blob_leads_to_no_other_worker) {
+    port_of_another(false);
+    port_of_another(true);
+}
+
+// Nor is what is not Wherry the end of the search.
+TEST(a_blob_leads_past_others) {
+    duo_begin(&d, NULL, NULL);
+    wh_worker *meant = NULL;
+    CHECK_EQ_INT(
+        wh_worker_create(d.ctx[0], WH_WORKER_OPTS(.accept = duo_accept, .accept_arg = &d), &meant),
+        WH_OK);
+    whi_blob blob = address_of(meant);
+    whi_sockaddr *foreign = &blob.addrs[0];
+    blob.addrs[1] = blob.addrs[0];
+    blob.count = 2;
+    int listens = socket(foreign->addr.ss_family, SOCK_STREAM, 0), taken = -1;
+    whi_address_set_port(foreign, 0);
+    CHECK(bind(listens, (struct sockaddr *)&foreign->addr, foreign->size) == 0);
+    CHECK(getsockname(listens, (struct sockaddr *)&foreign->addr, &foreign->size) == 0);
+    CHECK(listen(listens, 1) == 0);
+    CHECK(fcntl(listens, F_SETFL, O_NONBLOCK) == 0);
+    uint8_t bytes[WH_ADDRESS_MAX], rubbish[WHI_HELLO_SIZE] = "HTTP/1.1 400 Bad Request";
+    size_t size = whi_blob_encode(&blob, bytes, sizeof(bytes));
+    wh_endpoint *ep = NULL;
+    CHECK_EQ_INT(wh_endpoint_connect_blob(d.client, bytes, size, NULL, &ep), WH_OK);
+    KIT_UNTIL(duo_pass(&d), "taken", (taken = accept(listens, NULL, NULL)) >= 0);
+    CHECK(write(taken, rubbish, sizeof(rubbish)) == sizeof(rubbish));
+    KIT_UNTIL(duo_pass(&d);
+              wh_worker_progress(meant), "past it", wh_endpoint_status(ep) != WH_PENDING);
+    CHECK_EQ_INT(wh_endpoint_status(ep), WH_OK);
+    wh_endpoint_abort(ep);
+    KIT_UNTIL(wh_worker_progress(meant), "accepted", d.accepted_count == 1);
+    wh_endpoint_abort(d.accepted[0]);
+    close(taken);
+    close(listens);
+    wh_worker_destroy(meant);
     duo_end(&d);
 }
 
