@@ -27,7 +27,7 @@ static void add_detail(waits_rank *rank, const char *line) {
     if (strchr(rank->what, ':'))
         return;
     static const char *const collective[] = {"receive of a collective", "send of a collective",
-                                             "collective in shared memory"};
+                                             "collective"};
     bool of_collective = false;
     for (size_t i = 0; i < sizeof collective / sizeof *collective; i++)
         of_collective |= strncmp(detail, collective[i], strlen(collective[i])) == 0;

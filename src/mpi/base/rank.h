@@ -18,7 +18,7 @@ enum { WHM_NAMED = 0x300, WHM_SENTENCE = 512, WHM_SPARES = 32 };
 
 typedef enum whm_phase { WHM_BEFORE, WHM_RUNNING, WHM_FINALIZED } whm_phase;
 
-// What a rank waits for beside messages, and how to print it, in one line of a dump.
+// What a rank waits for beside messages, and how to print it, in lines of a dump.
 typedef struct whm_awaited whm_awaited;
 struct whm_awaited {
     void (*print)(const whm_awaited *awaited, FILE *file);
@@ -73,6 +73,16 @@ typedef struct whm_rank {
 
 // The rank that runs.  It is another one after whm_block, in which others may run, only until that returns.
 extern whm_rank *whm_self;
+
+// whm_awaits says what the rank waits for beside messages, until whm_awaits_no_more: not that of another thread.
+static inline void whm_awaits(const whm_awaited *awaited) {
+    whm_self->awaits = awaited;
+}
+
+static inline void whm_awaits_no_more(const whm_awaited *awaited) {
+    if (whm_self->awaits == awaited)
+        whm_self->awaits = NULL;
+}
 
 // whm_object_of returns the object of a handle, as the program gives it; NULL: it is none of this kind.
 static inline void *whm_object_of(const void *handle, whm_kind kind) {

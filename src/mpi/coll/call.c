@@ -51,7 +51,14 @@ static void end(whm_request *request) {
     whm_compare_free(r->compared);
 }
 
-#define OPS(kind, name) [kind] = {.text = name, .start = start, .end = end, .fail = fail}
+static bool print(const whm_request *request, FILE *file) {
+    fprintf(file, "    a collective, %s, on %s\n", request->ops->text,
+            whm_comm_title(request->comm));
+    return true;
+}
+
+#define OPS(kind, name)                                                                            \
+    [kind] = {.text = name, .start = start, .end = end, .fail = fail, .print = print}
 static const whm_request_ops ops[WHM_COLL_KINDS] = {
     OPS(WHM_BARRIER, "barrier"),
     OPS(WHM_BCAST, "bcast"),

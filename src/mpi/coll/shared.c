@@ -247,11 +247,9 @@ static bool await(whm_shared *shared, int rank, _Atomic uint64_t *counter, uint6
         return true;
     if (shared->wakes_later)
         wake_all(shared);
-    whm_rank *me = whm_self;
-    me->awaits = &a.o;
+    whm_awaits(&a.o);
     bool is = wait_for(&a);
-    if (me->awaits == &a.o)  // not that of another thread
-        me->awaits = NULL;
+    whm_awaits_no_more(&a.o);
     return is;
 }
 

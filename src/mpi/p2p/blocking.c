@@ -10,7 +10,7 @@ static void wait_for(const whm_transfer *t) {
     whm_settle_notes();
 }
 
-// A send that its receiver has not taken, for a dump.  That of a synchronous one to another process is in a list.
+// A send that its receiver has not taken, for a dump.
 typedef struct awaited {
     whm_awaited o;
     const whm_transfer *send;
@@ -19,24 +19,15 @@ typedef struct awaited {
 
 static void print_awaited(const whm_awaited *o, FILE *file) {
     const awaited *a = (const awaited *)o;
-    const whm_transfer *t = a->send;
-    long long bytes = t->type->size * t->count;
-    int peer = whm_comm_known_rank(t->comm, t->peer);
-    if (a->space == WHM_COLL)
-        fprintf(file, "    a send of a collective to rank %d", peer);
-    else
-        fprintf(file, "    a send of %lld bytes to rank %d, tag %d", bytes, peer, t->wanted);
-    fprintf(file, ", on %s\n", whm_comm_title(t->comm));
+    (void)whm_print_send(a->send, a->space, file);
 }
 
 static void wait_for_receiver(const whm_transfer *t, whm_space space) {
     awaited a = {{print_awaited}, t, space};
-    whm_rank *me = whm_self;
     if (!t->complete)
-        me->awaits = &a.o;
+        whm_awaits(&a.o);
     wait_for(t);
-    if (me->awaits == &a.o)  // not that of another thread
-        me->awaits = NULL;
+    whm_awaits_no_more(&a.o);
 }
 
 // A rank that only sends looks now and then at what has come, as that its receiver is gone, and lets the others of its process run, of which that
@@ -83,8 +74,6 @@ int whm_send_wait(whm_comm *comm, whm_space space, const void *buf, MPI_Count co
     if (rc == MPI_SUCCESS) {
         if (t.complete)
             look_around();
-        else if (mode == WHM_SYNC)
-            wait_for(&t);
         else
             wait_for_receiver(&t, space);
         rc = result_of(&t);

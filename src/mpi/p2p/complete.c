@@ -87,13 +87,39 @@ static int take(MPI_Request *handle, MPI_Status *status) {
     return error == MPI_SUCCESS ? released : error;
 }
 
+// The requests of a call that waits, for a dump.
+typedef struct awaited {
+    whm_awaited o;
+    int count;
+    const MPI_Request *handles;
+} awaited;
+
+static void print_awaited(const whm_awaited *o, FILE *file) {
+    enum { LINES = 8 };
+    const awaited *a = (const awaited *)o;
+    for (int i = 0, lines = 0; i < a->count; i++) {
+        const whm_request *request = active(a->handles[i]) ? whm_request_of(a->handles[i]) : NULL;
+        if (!request || request->complete || !request->ops->print)
+            continue;
+        if (lines == LINES) {
+            fputs("    and more requests\n", file);
+            return;
+        }
+        lines += request->ops->print(request, file);
+    }
+}
+
 int mpi_wait(MPI_Request *handle, MPI_Status *status) {
     whm_request *request;
     int rc = find(*handle, &request);
     if (rc != MPI_SUCCESS)
         return rc;
-    if (request && request->active)
+    if (request && request->active && !complete(*handle)) {
+        awaited a = {{print_awaited}, 1, handle};
+        whm_awaits(&a.o);
         whm_block_until(&request->complete);
+        whm_awaits_no_more(&a.o);
+    }
     whm_settle_notes();
     return take(handle, status);
 }
@@ -131,9 +157,12 @@ int mpi_waitall(int count, MPI_Request *handles, MPI_Status *statuses) {
     int rc = check(count, handles);
     if (rc != MPI_SUCCESS)
         return rc;
+    awaited a = {{print_awaited}, count, handles};
+    whm_awaits(&a.o);
     for (int i = 0; i < count; i++)
         if (active(handles[i]) && !complete(handles[i]))
             whm_block_until(&whm_request_of(handles[i])->complete);
+    whm_awaits_no_more(&a.o);
     whm_settle_notes();
     return take_each(count, handles, NULL, statuses);
 }
@@ -154,8 +183,11 @@ int mpi_waitany(int count, MPI_Request *handles, int *index, MPI_Status *status)
     int rc = check(count, handles), found;
     if (rc != MPI_SUCCESS)
         return rc;
+    awaited a = {{print_awaited}, count, handles};
+    whm_awaits(&a.o);
     while ((found = first_complete(count, handles)) == -1)
         whm_block();
+    whm_awaits_no_more(&a.o);
     whm_settle_notes();
     *index = found;
     if (found != MPI_UNDEFINED)
@@ -222,8 +254,11 @@ int mpi_waitsome(int count, MPI_Request *handles, int *outcount, int *indices,
     int rc = check(count, handles), n;
     if (rc != MPI_SUCCESS)
         return rc;
+    awaited a = {{print_awaited}, count, handles};
+    whm_awaits(&a.o);
     while (!(n = collect(count, handles, indices)))
         whm_block();
+    whm_awaits_no_more(&a.o);
     whm_settle_notes();
     return take_some(handles, n, outcount, indices, statuses);
 }

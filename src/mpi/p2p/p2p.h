@@ -42,6 +42,10 @@ static inline void whm_hold(whm_transfer *transfer) {
 void whm_settle(whm_transfer *transfer, int error);
 void whm_finish(whm_transfer *transfer, int error);
 
+// whm_print_send prints a send that its receiver has not taken, in one line of a dump; false: it is printed with all synchronous ones that wait
+// for an answer.
+bool whm_print_send(const whm_transfer *transfer, whm_space space, FILE *file);
+
 // whm_may_still_come says whether a message may still come: from a rank that is there, or, each time one of the communicator was lost, once not
 // from any.  Of a collective all ranks have to be there.
 int whm_may_still_come(whm_comm *comm, bool collective, int source);

@@ -42,7 +42,13 @@ static int fail(const whm_request *request) {
     return whm_transfer_fail(p->recv.error != MPI_SUCCESS ? &p->recv : &p->send);
 }
 
-static const whm_request_ops pair_ops = {.text = "send and receive", .end = end, .fail = fail};
+static bool print(const whm_request *request, FILE *file) {
+    const pair *p = (const pair *)request;
+    return !p->send.complete && whm_print_send(&p->send, WHM_POINT, file);
+}
+
+static const whm_request_ops pair_ops = {
+    .text = "send and receive", .end = end, .fail = fail, .print = print};
 
 int mpi_isendrecv(const void *sbuf, MPI_Count scount, whm_type *stype, int dest, int stag,
                   void *rbuf, MPI_Count rcount, whm_type *rtype, int source, int rtag,

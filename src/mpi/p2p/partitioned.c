@@ -63,8 +63,18 @@ static int fail(const whm_request *request) {
     return whm_transfer_fail(&((const parts *)request)->t);
 }
 
+static bool print(const whm_request *request, FILE *file) {
+    const parts *p = (const parts *)request;
+    if (!p->left)
+        return whm_print_send(&p->t, WHM_PARTITIONED, file);
+    fprintf(file,
+            "    a partitioned send to rank %d, tag %d, on %s: %d of %d partitions are not ready\n",
+            p->peer, p->tag, whm_comm_title(request->comm), p->left, p->partitions);
+    return true;
+}
+
 static const whm_request_ops send_ops = {
-    .text = "partitioned send", .start = start, .end = end, .fail = fail};
+    .text = "partitioned send", .start = start, .end = end, .fail = fail, .print = print};
 static const whm_request_ops recv_ops = {
     .text = "partitioned receive", .start = start, .end = end, .fail = fail};
 

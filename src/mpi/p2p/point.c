@@ -113,8 +113,12 @@ static int fail(const whm_request *request) {
     return whm_transfer_fail(&((const point *)request)->t);
 }
 
+static bool print(const whm_request *request, FILE *file) {
+    return whm_print_send(&((const point *)request)->t, WHM_POINT, file);
+}
+
 static const whm_request_ops send_ops = {
-    .text = "send", .start = start, .cancel = cancel, .end = end, .fail = fail};
+    .text = "send", .start = start, .cancel = cancel, .end = end, .fail = fail, .print = print};
 static const whm_request_ops recv_ops = {
     .text = "receive", .start = start, .cancel = cancel, .end = end, .fail = fail};
 

@@ -20,6 +20,8 @@ typedef struct whm_request_ops {
     int (*query)(whm_request *request, MPI_Status *status);
     int (*release)(whm_request *request);
     int (*fail)(const whm_request *request);  // whm_fail with what its error was
+    // For a dump: prints, in one line, what it waits for beside receives; false: there is nothing else to say.
+    bool (*print)(const whm_request *request, FILE *file);
 } whm_request_ops;
 
 struct whm_request {  // the first member of what a part of the library keeps of its own

@@ -44,6 +44,26 @@ void whm_lent_back(whm_transfer *t) {
     whm_process_here.moving -= bytes_of(t);
 }
 
+static bool is_unanswered(const whm_transfer *t) {
+    const whm_transfer *other = t->rank->match->sync;
+    while (other && other != t)
+        other = other->next;
+    return other != NULL;
+}
+
+bool whm_print_send(const whm_transfer *t, whm_space space, FILE *file) {
+    if (is_unanswered(t))
+        return false;
+    int peer = whm_comm_known_rank(t->comm, t->peer);
+    if (space == WHM_COLL)
+        fprintf(file, "    a send of a collective to rank %d", peer);
+    else
+        fprintf(file, "    a send of %lld bytes to rank %d, tag %d", (long long)bytes_of(t), peer,
+                t->wanted);
+    fprintf(file, ", on %s\n", whm_comm_title(t->comm));
+    return true;
+}
+
 // The last status without a class of its own: most often a limit, which all transfers of the process run into.
 static wh_status trouble;
 

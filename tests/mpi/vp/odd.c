@@ -1,13 +1,45 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Rank 1 computes for ever and makes no call of MPI, while the others wait for it in a nonblocking collective.  odd late: they wait in MPI_Init.
-// odd send: each sends what the next does not receive.
+// odd CALL: each sends what the next does not receive, and waits in that call.
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static char much[1 << 20];
+
+static void wait_in(const char *call, int next) {
+    enum { COUNT = 2 };
+    MPI_Request all[COUNT] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}, *request = &all[1];
+    MPI_Comm comm = MPI_COMM_WORLD;
+    int n, at[COUNT];
+    if (!strcmp(call, "send"))
+        MPI_Send(much, sizeof(much), MPI_BYTE, next, 7, comm);
+    else if (!strcmp(call, "ssend"))
+        MPI_Ssend(much, 5, MPI_BYTE, next, 7, comm);
+    else if (!strcmp(call, "issend"))
+        MPI_Issend(much, 5, MPI_BYTE, next, 7, comm, request);
+    else if (!strcmp(call, "isendrecv"))
+        MPI_Isendrecv(much, sizeof(much), MPI_BYTE, next, 7, NULL, 0, MPI_BYTE, next, 8, comm,
+                      request);
+    else if (!strcmp(call, "psend"))
+        MPI_Psend_init(much, 4, sizeof(much) / 4, MPI_BYTE, next, 7, comm, MPI_INFO_NULL, request);
+    else
+        MPI_Isend(much, sizeof(much), MPI_BYTE, next, 7, comm, request);
+    if (!strcmp(call, "psend")) {
+        MPI_Start(request);
+        MPI_Pready(1, *request);
+    }
+    if (!strcmp(call, "waitany"))
+        MPI_Waitany(COUNT, all, &n, MPI_STATUS_IGNORE);
+    else if (!strcmp(call, "waitsome"))
+        MPI_Waitsome(COUNT, all, &n, at, MPI_STATUSES_IGNORE);
+    else if (!strcmp(call, "wait"))
+        MPI_Wait(request, MPI_STATUS_IGNORE);
+    else
+        MPI_Waitall(COUNT, all, MPI_STATUSES_IGNORE);
+}
 
 int main(int argc, char **argv) {
     int rank, in = 1, out;
@@ -18,7 +50,7 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (argc > 1)
-        MPI_Send(much, sizeof(much), MPI_BYTE, (rank + 1) % 3, 7, MPI_COMM_WORLD);
+        wait_in(argv[1], (rank + 1) % 3);
     for (volatile long turns = 0; rank == 1;)
         turns++;
     MPI_Iallreduce(&in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
