@@ -106,12 +106,16 @@ class ArrayOnDevice:
                                          "strides": strides, "typestr": "<u2", "stream": None}
 
 
+# What a busy machine takes long for is none of our errors, which the debug mode of asyncio would print.
+QUIET = 'import logging; logging.getLogger("asyncio").addFilter(lambda record: " took " not in str(record.msg))\n'
+
+
 class Child:
     """Another interpreter that runs a program; its lines can be read one by one."""
 
     def __init__(self, program, *args, **env):
         self.process = subprocess.Popen(
-            [sys.executable, "-X", "dev", "-W", "error::ResourceWarning", "-c", program,
+            [sys.executable, "-X", "dev", "-W", "error::ResourceWarning", "-c", QUIET + program,
              *map(str, args)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**ENV, **env})
