@@ -72,8 +72,8 @@ typedef struct wh_peer_info {
 WH_API WH_CHECK wh_status wh_endpoint_connect(wh_worker *worker, const char *address,
                                               const wh_endpoint_opts *opts, wh_endpoint **ep);
 
-// wh_endpoint_connect_blob connects to a worker by its address blob (wh_worker_address), and to no other one: where
-// another listens by now, the endpoint fails with WH_EREFUSED, as where nobody does.  Owner only.
+// wh_endpoint_connect_blob connects to a worker by its address blob (wh_worker_address), and to no other one that has its
+// port by now.  Owner only.
 WH_API WH_CHECK wh_status wh_endpoint_connect_blob(wh_worker *worker, const void *blob, size_t size,
                                                    const wh_endpoint_opts *opts, wh_endpoint **ep);
 

@@ -65,11 +65,13 @@ void whi_dial_fail(whi_dial *dial, wh_status status, const char *sentence) {
 }
 
 void whi_dial_attempt_failed(whi_dial *dial, wh_status status, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(dial->sentence, sizeof(dial->sentence), format, args);
-    va_end(args);
-    dial->error = status;
+    if (!dial->was_refused) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(dial->sentence, sizeof(dial->sentence), format, args);
+        va_end(args);
+        dial->error = status;
+    }
     close_fd(dial);
     try_next(dial);
 }
@@ -227,6 +229,8 @@ static void try_next(whi_dial *dial) {
             st = WH_ESYSTEM;
         }
         dial->fd = -1;
+        if (dial->was_refused)
+            continue;
         dial->error = st;
         snprintf(dial->sentence, sizeof(dial->sentence), "%s%s", wh_status_text(st),
                  st == WH_ELIMIT ? "; see ulimit -n" : "");
@@ -258,7 +262,7 @@ static void start_attempts(whi_dial *dial) {
         return;
     }
     dial->next = 0;
-    dial->local_tried = false;
+    dial->local_tried = dial->was_refused = false;
     dial->error = WH_EUNREACHABLE;
     snprintf(dial->sentence, sizeof(dial->sentence), "there is no address to try");
     try_next(dial);

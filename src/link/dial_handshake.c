@@ -132,7 +132,7 @@ static bool is_meant(whi_dial *dial, const uint8_t uuid[16]) {
     if (!dial->by_blob || memcmp(dial->blob_uuid, uuid, 16) == 0)
         return true;
     whi_dial_attempt_failed(dial, WH_EREFUSED,
-                            "another worker listens there; that of the address blob has ended");
+                            "another worker listens there, not that of the address blob");
     return false;
 }
 
@@ -234,6 +234,21 @@ static void take_existing(whi_dial *dial, const whi_hello *hello) {
     whi_dial_park(dial);
 }
 
+// refused takes a no.  At an address of a blob it may be another worker's, and the meant one at the next; if that is not so either, the no
+// tells most.
+static void refused(whi_dial *dial, wh_status status, const char *sentence) {
+    if (!dial->by_blob || dial->local || dial->state == WHI_DIAL_CONFIRMED) {
+        whi_dial_fail(dial, status, sentence);
+        return;
+    }
+    if (!dial->was_refused) {
+        dial->was_refused = true;
+        dial->error = status;
+        snprintf(dial->sentence, sizeof(dial->sentence), "%s", sentence);
+    }
+    whi_dial_attempt_failed(dial, status, "%s", sentence);
+}
+
 static void take_record(whi_dial *dial) {
     whi_hello hello;
     wh_status st = whi_hello_decode(dial->bytes, &hello);
@@ -242,14 +257,12 @@ static void take_record(whi_dial *dial) {
         snprintf(text, sizeof(text), "protocol versions %u to %u here, %u to %u there",
                  WHI_PROTOCOL_VERSION_MIN, WHI_PROTOCOL_VERSION, hello.version_min,
                  hello.version_max);
-        whi_dial_fail(dial, st, text);
-    } else if (st != WH_OK && dial->by_blob) {
-        whi_dial_attempt_failed(dial, WH_EPROTOCOL, "what listens there is not Wherry");
+        refused(dial, st, text);
     } else if (st != WH_OK) {
-        whi_dial_fail(dial, WH_EPROTOCOL, "what listens there is not Wherry");
+        refused(dial, WH_EPROTOCOL, "what listens there is not Wherry");
     } else if (hello.step == WHI_STEP_REJECT) {
         bool known = hello.status <= WH_EINVAL && hello.status >= WHI_STATUS_LAST;
-        whi_dial_fail(dial, known ? (wh_status)hello.status : WH_EREFUSED, hello.text);
+        refused(dial, known ? (wh_status)hello.status : WH_EREFUSED, hello.text);
     } else if (hello.step == WHI_STEP_EXISTING) {
         take_existing(dial, &hello);
     } else if (hello.step == WHI_STEP_ANSWER && dial->state == WHI_DIAL_HELLO_SENT) {

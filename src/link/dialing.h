@@ -54,6 +54,7 @@ struct whi_dial {
     whi_hello peer;
     wh_status error;  // of the last attempt
     char sentence[256];
+    bool was_refused;  // they are of the first that was answered by no, and stay
     whi_list node;
     whi_deferred deferred;
 };

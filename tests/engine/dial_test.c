@@ -87,8 +87,8 @@ TEST(a_blob_leads_to_no_other_worker) {
     port_of_another(true);
 }
 
-// Nor is what is not Wherry the end of the search.
-TEST(a_blob_leads_past_others) {
+// Nor is the search over where something else answers with these bytes.
+static void past_others(const uint8_t answer[WHI_HELLO_SIZE]) {
     duo_begin(&d, NULL, NULL);
     wh_worker *meant = NULL;
     CHECK_EQ_INT(
@@ -104,12 +104,12 @@ TEST(a_blob_leads_past_others) {
     CHECK(getsockname(listens, (struct sockaddr *)&foreign->addr, &foreign->size) == 0);
     CHECK(listen(listens, 1) == 0);
     CHECK(fcntl(listens, F_SETFL, O_NONBLOCK) == 0);
-    uint8_t bytes[WH_ADDRESS_MAX], rubbish[WHI_HELLO_SIZE] = "HTTP/1.1 400 Bad Request";
+    uint8_t bytes[WH_ADDRESS_MAX];
     size_t size = whi_blob_encode(&blob, bytes, sizeof(bytes));
     wh_endpoint *ep = NULL;
     CHECK_EQ_INT(wh_endpoint_connect_blob(d.client, bytes, size, NULL, &ep), WH_OK);
     KIT_UNTIL(duo_pass(&d), "taken", (taken = accept(listens, NULL, NULL)) >= 0);
-    CHECK(write(taken, rubbish, sizeof(rubbish)) == sizeof(rubbish));
+    CHECK(write(taken, answer, WHI_HELLO_SIZE) == WHI_HELLO_SIZE);
     KIT_UNTIL(duo_pass(&d);
               wh_worker_progress(meant), "past it", wh_endpoint_status(ep) != WH_PENDING);
     CHECK_EQ_INT(wh_endpoint_status(ep), WH_OK);
@@ -119,6 +119,36 @@ TEST(a_blob_leads_past_others) {
     close(taken);
     close(listens);
     wh_worker_destroy(meant);
+    duo_end(&d);
+}
+
+TEST(a_blob_leads_past_others) {
+    whi_hello no = {.step = WHI_STEP_REJECT, .status = WH_EAUTH, .text = "a secret is missing"};
+    uint8_t bytes[WHI_HELLO_SIZE] = "HTTP/1.1 400 Bad Request";
+    past_others(bytes);
+    whi_hello_encode(&no, bytes);
+    past_others(bytes);
+}
+
+// Where nobody else is, the no that was heard says most.
+TEST(a_no_is_told_before_what_came_after_it) {
+    wh_endpoint *ep = NULL;
+    duo_begin(&d, NULL, NULL);
+    wh_listener_close(d.listener);
+    wh_worker *secretive = NULL;
+    const char *const options[] = {"secret=s", NULL};
+    wh_context *ctx = kit_context(options);
+    CHECK_EQ_INT(wh_worker_create(ctx, NULL, &secretive), WH_OK);
+    whi_blob blob = address_of(secretive);
+    blob.addrs[1] = blob.addrs[0];
+    whi_address_set_port(&blob.addrs[1], 1);  // nobody listens there
+    blob.count = 2;
+    ep = connect_to(&blob, secretive);
+    CHECK_EQ_INT(wh_endpoint_status(ep), WH_EAUTH);
+    wh_endpoint_abort(ep);
+    wh_worker_destroy(secretive);
+    wh_context_destroy(ctx);
+    duo_listen(&d, NULL);
     duo_end(&d);
 }
 
