@@ -18,10 +18,11 @@ enum { WHM_NAMED = 0x300, WHM_SENTENCE = 512, WHM_SPARES = 32 };
 
 typedef enum whm_phase { WHM_BEFORE, WHM_RUNNING, WHM_FINALIZED } whm_phase;
 
-// What a rank waits for beside messages, and how to print it, in lines of a dump.
+// What a call waits for beside messages, and how to print it, in lines of a dump; false: there is nothing to say.
 typedef struct whm_awaited whm_awaited;
 struct whm_awaited {
-    void (*print)(const whm_awaited *awaited, FILE *file);
+    bool (*print)(const whm_awaited *awaited, FILE *file);
+    whm_awaited *next, *prev;  // of the rank: each thread may wait
 };
 
 typedef struct whm_streams {
@@ -44,9 +45,9 @@ typedef struct whm_rank {
     struct whm_match *match;  // p2p: receives that are posted, messages that have come
     int64_t waits_since_ms;   // the call, of the clock CLOCK_MONOTONIC_COARSE; 0: it has not waited
     char sentence
-        [WHM_SENTENCE];  // why the call under way failed; empty: nothing to say beside its class
-    const whm_awaited *awaits;     // NULL: nothing but messages
-    wh_wait wait;                  // a virtual rank's, while it is blocked
+        [WHM_SENTENCE];   // why the call under way failed; empty: nothing to say beside its class
+    whm_awaited *awaits;  // NULL: nothing but messages
+    wh_wait wait;         // a virtual rank's, while it is blocked
     whm_object *named[WHM_NAMED];  // what predefined handles name
     int64_t computed_ns;           // of a rank that moves: before it last began to run
     whm_streams streams;           // while they are aside
@@ -74,14 +75,22 @@ typedef struct whm_rank {
 // The rank that runs.  It is another one after whm_block, in which others may run, only until that returns.
 extern whm_rank *whm_self;
 
-// whm_awaits says what the rank waits for beside messages, until whm_awaits_no_more: not that of another thread.
-static inline void whm_awaits(const whm_awaited *awaited) {
+// whm_awaits has a dump say what the calling thread waits for, until whm_awaits_no_more.
+static inline void whm_awaits(whm_awaited *awaited) {
+    awaited->prev = NULL;
+    awaited->next = whm_self->awaits;
+    if (awaited->next)
+        awaited->next->prev = awaited;
     whm_self->awaits = awaited;
 }
 
-static inline void whm_awaits_no_more(const whm_awaited *awaited) {
-    if (whm_self->awaits == awaited)
-        whm_self->awaits = NULL;
+static inline void whm_awaits_no_more(whm_awaited *awaited) {
+    if (awaited->prev)
+        awaited->prev->next = awaited->next;
+    else
+        whm_self->awaits = awaited->next;
+    if (awaited->next)
+        awaited->next->prev = awaited->prev;
 }
 
 // whm_object_of returns the object of a handle, as the program gives it; NULL: it is none of this kind.

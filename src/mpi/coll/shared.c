@@ -129,7 +129,7 @@ static int stray(const awaited *a) {
     return -1;
 }
 
-static void print_awaited(const whm_awaited *o, FILE *file) {
+static bool print_awaited(const whm_awaited *o, FILE *file) {
     const awaited *a = (const awaited *)o;
     int absent = 0;
     fprintf(file, "    a collective in shared memory, on %s:", whm_comm_title(a->shared->comm));
@@ -138,6 +138,7 @@ static void print_awaited(const whm_awaited *o, FILE *file) {
             fprintf(file, "%s %d", absent++ ? "," : " without rank",
                     whm_comm_known_rank(a->shared->comm, i));
     fputs(absent ? "\n" : " all ranks have come\n", file);
+    return true;
 }
 
 // Whether a rank is gone.  What others had to say is not awaited any more then: they may have noticed it before.
@@ -242,7 +243,7 @@ static bool wait_for(awaited *a) {
 // await returns false if it is not there and will not be.
 static bool await(whm_shared *shared, int rank, _Atomic uint64_t *counter, uint64_t least,
                   const whm_shared_heading *head) {
-    awaited a = {{print_awaited}, shared, rank, counter, least, head};
+    awaited a = {{.print = print_awaited}, shared, rank, counter, least, head};
     if (there(&a))
         return true;
     if (shared->wakes_later)

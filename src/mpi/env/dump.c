@@ -83,10 +83,8 @@ static wh_dump_found on_dump(const wh_pe *pe, FILE *file, void *arg) {
         if (!rank)
             continue;  // it is in another process
         print_call(rank, file);
-        if (rank->awaits) {
-            rank->awaits->print(rank->awaits, file);
-            waits++;
-        }
+        for (const whm_awaited *a = rank->awaits; a; a = a->next)
+            waits += a->print(a, file);
         if (!rank->match)
             continue;
         waits += print_waits(rank->match, file);

@@ -17,15 +17,18 @@ typedef struct awaited {
     whm_space space;
 } awaited;
 
-static void print_awaited(const whm_awaited *o, FILE *file) {
+static bool print_awaited(const whm_awaited *o, FILE *file) {
     const awaited *a = (const awaited *)o;
-    (void)whm_print_send(a->send, a->space, file);
+    return whm_print_send(a->send, a->space, file);
 }
 
 static void wait_for_receiver(const whm_transfer *t, whm_space space) {
-    awaited a = {{print_awaited}, t, space};
-    if (!t->complete)
-        whm_awaits(&a.o);
+    awaited a = {{.print = print_awaited}, t, space};
+    if (t->complete) {
+        wait_for(t);
+        return;
+    }
+    whm_awaits(&a.o);
     wait_for(t);
     whm_awaits_no_more(&a.o);
 }

@@ -46,6 +46,10 @@ static bool complete(MPI_Request handle) {
     return ((volatile const whm_request *)whm_request_of(handle))->complete;
 }
 
+static bool is_under_way(MPI_Request handle) {
+    return active(handle) && !complete(handle);
+}
+
 // report copies the status of one that is complete, and returns how it ended.
 static int report(whm_request *request, MPI_Status *status) {
     int error = request->status.MPI_ERROR;
@@ -94,19 +98,27 @@ typedef struct awaited {
     const MPI_Request *handles;
 } awaited;
 
-static void print_awaited(const whm_awaited *o, FILE *file) {
+static bool print_awaited(const whm_awaited *o, FILE *file) {
     enum { LINES = 8 };
     const awaited *a = (const awaited *)o;
-    for (int i = 0, lines = 0; i < a->count; i++) {
-        const whm_request *request = active(a->handles[i]) ? whm_request_of(a->handles[i]) : NULL;
-        if (!request || request->complete || !request->ops->print)
+    int lines = 0;
+    for (int i = 0; i < a->count; i++) {
+        if (!is_under_way(a->handles[i]))
+            continue;
+        const whm_request *request = whm_request_of(a->handles[i]);
+        if (!request->ops->print)
             continue;
         if (lines == LINES) {
             fputs("    and more requests\n", file);
-            return;
+            break;
         }
         lines += request->ops->print(request, file);
     }
+    return lines > 0;
+}
+
+static awaited await(int count, const MPI_Request *handles) {
+    return (awaited){{.print = print_awaited}, count, handles};
 }
 
 int mpi_wait(MPI_Request *handle, MPI_Status *status) {
@@ -114,8 +126,8 @@ int mpi_wait(MPI_Request *handle, MPI_Status *status) {
     int rc = find(*handle, &request);
     if (rc != MPI_SUCCESS)
         return rc;
-    if (request && request->active && !complete(*handle)) {
-        awaited a = {{print_awaited}, 1, handle};
+    if (request && is_under_way(*handle)) {
+        awaited a = await(1, handle);
         whm_awaits(&a.o);
         whm_block_until(&request->complete);
         whm_awaits_no_more(&a.o);
@@ -157,12 +169,17 @@ int mpi_waitall(int count, MPI_Request *handles, MPI_Status *statuses) {
     int rc = check(count, handles);
     if (rc != MPI_SUCCESS)
         return rc;
-    awaited a = {{print_awaited}, count, handles};
-    whm_awaits(&a.o);
-    for (int i = 0; i < count; i++)
-        if (active(handles[i]) && !complete(handles[i]))
-            whm_block_until(&whm_request_of(handles[i])->complete);
-    whm_awaits_no_more(&a.o);
+    int i = 0;
+    while (i < count && !is_under_way(handles[i]))
+        i++;
+    if (i < count) {
+        awaited a = await(count, handles);
+        whm_awaits(&a.o);
+        for (; i < count; i++)
+            if (is_under_way(handles[i]))
+                whm_block_until(&whm_request_of(handles[i])->complete);
+        whm_awaits_no_more(&a.o);
+    }
     whm_settle_notes();
     return take_each(count, handles, NULL, statuses);
 }
@@ -183,11 +200,14 @@ int mpi_waitany(int count, MPI_Request *handles, int *index, MPI_Status *status)
     int rc = check(count, handles), found;
     if (rc != MPI_SUCCESS)
         return rc;
-    awaited a = {{print_awaited}, count, handles};
-    whm_awaits(&a.o);
-    while ((found = first_complete(count, handles)) == -1)
-        whm_block();
-    whm_awaits_no_more(&a.o);
+    if ((found = first_complete(count, handles)) == -1) {
+        awaited a = await(count, handles);
+        whm_awaits(&a.o);
+        do
+            whm_block();
+        while ((found = first_complete(count, handles)) == -1);
+        whm_awaits_no_more(&a.o);
+    }
     whm_settle_notes();
     *index = found;
     if (found != MPI_UNDEFINED)
@@ -221,7 +241,7 @@ int mpi_testall(int count, MPI_Request *handles, int *flag, MPI_Status *statuses
     for (int looks = 0; looks < 2; looks++) {
         int open = 0;
         for (int i = 0; i < count; i++)
-            open += active(handles[i]) && !complete(handles[i]);
+            open += is_under_way(handles[i]);
         *flag = !open;
         if (*flag)
             return take_each(count, handles, NULL, statuses);
@@ -254,11 +274,14 @@ int mpi_waitsome(int count, MPI_Request *handles, int *outcount, int *indices,
     int rc = check(count, handles), n;
     if (rc != MPI_SUCCESS)
         return rc;
-    awaited a = {{print_awaited}, count, handles};
-    whm_awaits(&a.o);
-    while (!(n = collect(count, handles, indices)))
-        whm_block();
-    whm_awaits_no_more(&a.o);
+    if (!(n = collect(count, handles, indices))) {
+        awaited a = await(count, handles);
+        whm_awaits(&a.o);
+        do
+            whm_block();
+        while (!(n = collect(count, handles, indices)));
+        whm_awaits_no_more(&a.o);
+    }
     whm_settle_notes();
     return take_some(handles, n, outcount, indices, statuses);
 }

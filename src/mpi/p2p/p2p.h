@@ -13,7 +13,8 @@ enum {
     WHM_WAITS_MATCH = 1 << 1,   // it is posted, or, of a synchronous send, not answered
     WHM_HOLDS = 1 << 2,         // communicator and type
     WHM_IS_SEND = 1 << 3,
-    WHM_IS_SYNC = 1 << 4,  // to a rank of this process
+    WHM_IS_SYNC = 1 << 4,     // to a rank of this process
+    WHM_UNANSWERED = 1 << 5,  // of a synchronous send to another one: it is in whm_match.sync
 };
 
 // whm_transfer_begin sets every field but those of whm_transfer_own, the peer and the tag.

@@ -67,9 +67,13 @@ static bool print(const whm_request *request, FILE *file) {
     const parts *p = (const parts *)request;
     if (!p->left)
         return whm_print_send(&p->t, WHM_PARTITIONED, file);
-    fprintf(file,
-            "    a partitioned send to rank %d, tag %d, on %s: %d of %d partitions are not ready\n",
-            p->peer, p->tag, whm_comm_title(request->comm), p->left, p->partitions);
+    if (p->peer == MPI_PROC_NULL)
+        fputs("    a partitioned send to MPI_PROC_NULL", file);
+    else
+        fprintf(file, "    a partitioned send to rank %d",
+                whm_comm_known_rank(request->comm, p->peer));
+    fprintf(file, ", tag %d, on %s: %d of %d partitions are not ready\n", p->tag,
+            whm_comm_title(request->comm), p->left, p->partitions);
     return true;
 }
 

@@ -34,7 +34,7 @@ static void whm_sync_drop(whm_transfer *t) {
         match->sync = t->next;
     if (t->next)
         t->next->prev = t->prev;
-    t->state &= (uint8_t)~WHM_WAITS_MATCH;
+    t->state &= (uint8_t) ~(WHM_WAITS_MATCH | WHM_UNANSWERED);
 }
 
 bool whm_sync_answered(int world, uint32_t id) {
@@ -145,7 +145,7 @@ void whm_await_answer(whm_transfer *t, whm_envelope *env) {
     if (!++match->sync_id)
         ++match->sync_id;
     env->id = t->id = match->sync_id;
-    t->state |= WHM_WAITS_MATCH;
+    t->state |= WHM_WAITS_MATCH | WHM_UNANSWERED;
     t->prev = NULL;
     t->next = match->sync;
     if (t->next)

@@ -44,15 +44,8 @@ void whm_lent_back(whm_transfer *t) {
     whm_process_here.moving -= bytes_of(t);
 }
 
-static bool is_unanswered(const whm_transfer *t) {
-    const whm_transfer *other = t->rank->match->sync;
-    while (other && other != t)
-        other = other->next;
-    return other != NULL;
-}
-
 bool whm_print_send(const whm_transfer *t, whm_space space, FILE *file) {
-    if (is_unanswered(t))
+    if (t->state & WHM_UNANSWERED)
         return false;
     int peer = whm_comm_known_rank(t->comm, t->peer);
     if (space == WHM_COLL)

@@ -122,6 +122,7 @@ class Programs(unittest.TestCase):
                  (apart, "waitsome", f"MPI_Waitsome: {large} to {to}"), (apart, "isendrecv", f"MPI_Waitall: {large} to {to}"),
                  (apart, "ssend", f"MPI_Ssend: synchronous send to {to}"), (together, "ssend", f"MPI_Ssend: send of 5 bytes to {to}"),
                  (apart, "issend", f"MPI_Waitall: synchronous send to {to}"), (together, "issend", f"MPI_Waitall: send of 5 bytes to {to}"),
+                 (apart, "threads", f"MPI_Wait: {large} to {to}"),
                  (apart, "psend", f"MPI_Waitall: partitioned send to {to}: 3 of 4 partitions are not ready")]
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             told = pool.map(lambda case: self.told(*case[0], program, case[1]), cases)
