@@ -7,7 +7,6 @@
 // other dial parks until that link is there.  A dial that finds a living link uses it.
 #include "link/dial.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -64,14 +63,15 @@ void whi_dial_fail(whi_dial *dial, wh_status status, const char *sentence) {
     dial->up->failed(dial->arg, status, text);
 }
 
-void whi_dial_attempt_failed(whi_dial *dial, wh_status status, const char *format, ...) {
-    if (!dial->was_refused) {
-        va_list args;
-        va_start(args, format);
-        vsnprintf(dial->sentence, sizeof(dial->sentence), format, args);
-        va_end(args);
-        dial->error = status;
-    }
+void whi_dial_note(whi_dial *dial, wh_status status, const char *sentence) {
+    if (dial->was_refused)
+        return;
+    dial->error = status;
+    snprintf(dial->sentence, sizeof(dial->sentence), "%s", sentence);
+}
+
+void whi_dial_attempt_failed(whi_dial *dial, wh_status status, const char *sentence) {
+    whi_dial_note(dial, status, sentence);
     close_fd(dial);
     try_next(dial);
 }
@@ -148,7 +148,7 @@ static void on_event(whi_watch *watch, uint32_t events) {
         if (st == WH_OK)
             whi_dial_hello(dial);
         else
-            whi_dial_attempt_failed(dial, st, "%s", wh_status_text(st));
+            whi_dial_attempt_failed(dial, st, wh_status_text(st));
     } else {
         whi_dial_readable(dial);
     }
@@ -229,11 +229,10 @@ static void try_next(whi_dial *dial) {
             st = WH_ESYSTEM;
         }
         dial->fd = -1;
-        if (dial->was_refused)
-            continue;
-        dial->error = st;
-        snprintf(dial->sentence, sizeof(dial->sentence), "%s%s", wh_status_text(st),
+        char text[128];
+        snprintf(text, sizeof(text), "%s%s", wh_status_text(st),
                  st == WH_ELIMIT ? "; see ulimit -n" : "");
+        whi_dial_note(dial, st, text);
     }
     whi_dial_fail(dial, dial->error, dial->sentence);
 }
@@ -263,8 +262,7 @@ static void start_attempts(whi_dial *dial) {
     }
     dial->next = 0;
     dial->local_tried = dial->was_refused = false;
-    dial->error = WH_EUNREACHABLE;
-    snprintf(dial->sentence, sizeof(dial->sentence), "there is no address to try");
+    whi_dial_note(dial, WH_EUNREACHABLE, "there is no address to try");
     try_next(dial);
 }
 

@@ -241,12 +241,9 @@ static void refused(whi_dial *dial, wh_status status, const char *sentence) {
         whi_dial_fail(dial, status, sentence);
         return;
     }
-    if (!dial->was_refused) {
-        dial->was_refused = true;
-        dial->error = status;
-        snprintf(dial->sentence, sizeof(dial->sentence), "%s", sentence);
-    }
-    whi_dial_attempt_failed(dial, status, "%s", sentence);
+    whi_dial_note(dial, status, sentence);
+    dial->was_refused = true;
+    whi_dial_attempt_failed(dial, status, sentence);
 }
 
 static void take_record(whi_dial *dial) {

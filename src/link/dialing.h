@@ -81,9 +81,10 @@ void whi_dial_begin_soon(whi_dial *dial);
 bool whi_dial_waits(whi_dial *dial);
 void whi_dial_leave_queue(whi_dial *dial);
 
-// whi_dial_attempt_failed goes on with the next address; whi_dial_fail tells the room above that there is no link.
-void whi_dial_attempt_failed(whi_dial *dial, wh_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+// whi_dial_note notes why an attempt has failed, for when no other one succeeds; whi_dial_attempt_failed does so, and goes on with
+// the next address; whi_dial_fail tells the room above that there is no link.
+void whi_dial_note(whi_dial *dial, wh_status status, const char *sentence);
+void whi_dial_attempt_failed(whi_dial *dial, wh_status status, const char *sentence);
 void whi_dial_fail(whi_dial *dial, wh_status status, const char *sentence);
 
 #endif

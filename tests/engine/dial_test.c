@@ -42,24 +42,39 @@ static whi_blob address_of(wh_worker *worker) {
     return blob;
 }
 
-// connect_to connects by a blob, while a second server answers too.
-static wh_endpoint *connect_to(const whi_blob *blob, wh_worker *second) {
+// accepting_worker returns one to which peers connect by its address blob.
+static wh_worker *accepting_worker(void) {
+    wh_worker *worker = NULL;
+    CHECK_EQ_INT(
+        wh_worker_create(d.ctx[0], WH_WORKER_OPTS(.accept = duo_accept, .accept_arg = &d), &worker),
+        WH_OK);
+    return worker;
+}
+
+static wh_endpoint *begin_connect(const whi_blob *blob) {
     uint8_t bytes[WH_ADDRESS_MAX];
     size_t size = whi_blob_encode(blob, bytes, sizeof(bytes));
     wh_endpoint *ep = NULL;
     CHECK_EQ_INT(wh_endpoint_connect_blob(d.client, bytes, size, NULL, &ep), WH_OK);
+    return ep;
+}
+
+// settle_one waits until it is open or has failed, while a second server answers too.
+static void settle_one(const wh_endpoint *ep, wh_worker *second) {
     KIT_UNTIL(duo_pass(&d);
-              wh_worker_progress(second), "connect_to", wh_endpoint_status(ep) != WH_PENDING);
+              wh_worker_progress(second), "settle_one", wh_endpoint_status(ep) != WH_PENDING);
+}
+
+static wh_endpoint *connect_to(const whi_blob *blob, wh_worker *second) {
+    wh_endpoint *ep = begin_connect(blob);
+    settle_one(ep, second);
     return ep;
 }
 
 // The port of a worker that has ended may be another's, to which there is a link or not.  It is passed over.
 static void port_of_another(bool linked) {
     duo_begin(&d, NULL, NULL);
-    wh_worker *meant = NULL;
-    CHECK_EQ_INT(
-        wh_worker_create(d.ctx[0], WH_WORKER_OPTS(.accept = duo_accept, .accept_arg = &d), &meant),
-        WH_OK);
+    wh_worker *meant = accepting_worker();
     if (linked)
         duo_connect(&d);
     unsigned before = d.accepted_count;
@@ -90,10 +105,7 @@ TEST(a_blob_leads_to_no_other_worker) {
 // Nor is the search over where something else answers with these bytes.
 static void past_others(const uint8_t answer[WHI_HELLO_SIZE]) {
     duo_begin(&d, NULL, NULL);
-    wh_worker *meant = NULL;
-    CHECK_EQ_INT(
-        wh_worker_create(d.ctx[0], WH_WORKER_OPTS(.accept = duo_accept, .accept_arg = &d), &meant),
-        WH_OK);
+    wh_worker *meant = accepting_worker();
     whi_blob blob = address_of(meant);
     whi_sockaddr *foreign = &blob.addrs[0];
     blob.addrs[1] = blob.addrs[0];
@@ -104,14 +116,10 @@ static void past_others(const uint8_t answer[WHI_HELLO_SIZE]) {
     CHECK(getsockname(listens, (struct sockaddr *)&foreign->addr, &foreign->size) == 0);
     CHECK(listen(listens, 1) == 0);
     CHECK(fcntl(listens, F_SETFL, O_NONBLOCK) == 0);
-    uint8_t bytes[WH_ADDRESS_MAX];
-    size_t size = whi_blob_encode(&blob, bytes, sizeof(bytes));
-    wh_endpoint *ep = NULL;
-    CHECK_EQ_INT(wh_endpoint_connect_blob(d.client, bytes, size, NULL, &ep), WH_OK);
+    wh_endpoint *ep = begin_connect(&blob);
     KIT_UNTIL(duo_pass(&d), "taken", (taken = accept(listens, NULL, NULL)) >= 0);
     CHECK(write(taken, answer, WHI_HELLO_SIZE) == WHI_HELLO_SIZE);
-    KIT_UNTIL(duo_pass(&d);
-              wh_worker_progress(meant), "past it", wh_endpoint_status(ep) != WH_PENDING);
+    settle_one(ep, meant);
     CHECK_EQ_INT(wh_endpoint_status(ep), WH_OK);
     wh_endpoint_abort(ep);
     KIT_UNTIL(wh_worker_progress(meant), "accepted", d.accepted_count == 1);
@@ -132,9 +140,7 @@ TEST(a_blob_leads_past_others) {
 
 // Where nobody else is, the no that was heard says most.
 TEST(a_no_is_told_before_what_came_after_it) {
-    wh_endpoint *ep = NULL;
     duo_begin(&d, NULL, NULL);
-    wh_listener_close(d.listener);
     wh_worker *secretive = NULL;
     const char *const options[] = {"secret=s", NULL};
     wh_context *ctx = kit_context(options);
@@ -143,12 +149,11 @@ TEST(a_no_is_told_before_what_came_after_it) {
     blob.addrs[1] = blob.addrs[0];
     whi_address_set_port(&blob.addrs[1], 1);  // nobody listens there
     blob.count = 2;
-    ep = connect_to(&blob, secretive);
+    wh_endpoint *ep = connect_to(&blob, secretive);
     CHECK_EQ_INT(wh_endpoint_status(ep), WH_EAUTH);
     wh_endpoint_abort(ep);
     wh_worker_destroy(secretive);
     wh_context_destroy(ctx);
-    duo_listen(&d, NULL);
     duo_end(&d);
 }
 
@@ -293,11 +298,7 @@ TEST(many_to_a_blob) {
     char blob[WH_ADDRESS_MAX];
     size_t size = sizeof(blob);
     begin_many("lanes=shm,stream", 2);
-    wh_worker *server = NULL;
-    CHECK_EQ_INT(
-        wh_worker_create(d.ctx[0], WH_WORKER_OPTS(.accept = duo_accept, .accept_arg = &d), &server),
-        WH_OK);
-    wh_worker *other = d.server;
+    wh_worker *server = accepting_worker(), *other = d.server;
     d.server = server;
     CHECK_EQ_INT(wh_worker_address(d.server, blob, &size), WH_OK);
     for (int i = 0; i < MANY; i++)

@@ -24,10 +24,6 @@ static bool print_awaited(const whm_awaited *o, FILE *file) {
 
 static void wait_for_receiver(const whm_transfer *t, whm_space space) {
     awaited a = {{.print = print_awaited}, t, space};
-    if (t->complete) {
-        wait_for(t);
-        return;
-    }
     whm_awaits(&a.o);
     wait_for(t);
     whm_awaits_no_more(&a.o);
@@ -113,7 +109,8 @@ static int send_and_receive(whm_transfer *send, whm_transfer *recv, whm_comm *co
         wait_for(recv);
         return rc;
     }
-    wait_for_receiver(send, space);
+    if (!send->complete)
+        wait_for_receiver(send, space);
     wait_for(recv);
     whm_transfer_status(recv, status);
     return result_of(recv->error != MPI_SUCCESS ? recv : send);

@@ -107,9 +107,9 @@ class Programs(unittest.TestCase):
         program = self.compile("mpicc", "-vp", HERE / "odd.c")
         for words, silent, others in ((("-n", 3), "rank 1 has", "ranks 0, 2"), (("-n", 2, "-vp", 5), "ranks 0-2 have", "ranks 3-4")):
             self.assertEqual(self.told(*words, program), [f"wherry run: {silent} not answered: outside of MPI, or stopped",
-                                                                         f"wherry run: {others} wait in MPI_Wait: on MPI_COMM_WORLD"])
+                                                          f"wherry run: {others} wait in MPI_Wait: on MPI_COMM_WORLD"])
         self.assertEqual(self.told("-n", 3, program, "late"), ["wherry run: rank 1 has not joined the job (PMI), as MPI_Init does",
-                                                                              "wherry run: ranks 0, 2 wait for all processes (PMI), as in MPI_Init"])
+                                                               "wherry run: ranks 0, 2 wait for all processes (PMI), as in MPI_Init"])
 
     def test_what_is_not_received(self):
         """Whatever call waits for it, it is told to whom a message goes: to another process, and within one."""
