@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/base/process.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -358,8 +359,10 @@ static void block(const bool *done) {
     }
     // The job may have ended under this program: another rank has aborted, and the launcher says so.
     bool many = __builtin_expect(whm_process_here.level == MPI_THREAD_MULTIPLE, 0);
+    int error = errno;  // a socket that has nothing to read sets it
     if (!(many ? whm_drive(done) : whm_wait_step()))
         whm_process_abort(1);
+    errno = error;
 }
 
 void whm_block(void) {
